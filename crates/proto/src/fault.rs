@@ -1,0 +1,97 @@
+//! How bytes broke the framing or a limit.
+
+use std::fmt;
+
+use crate::text::{NotJson, Text};
+
+/// A run of bytes that holds no message.
+///
+/// What the remote is told of it is decided in [`message`](crate::message): a fault knows no
+/// error codes.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault<'a> {
+    /// What was wrong.
+    pub kind: FaultKind,
+    /// The body, where one arrived whole and is JSON in spite of the fault. Its `id` is echoed;
+    /// nothing else of it is acted on.
+    pub body: Option<Text<'a>>,
+}
+
+/// The ways in which bytes can be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// Bytes stand where a frame should begin, or its header is malformed (F11, F30, F31).
+    Malformed(Malformed),
+    /// The frame was whole, and what it held is no JSON text (F4, F15, M9).
+    NotJson(NotJson),
+    /// A frame ended early: the input ended, or the next frame began, inside it (F15).
+    CutShort,
+    /// A frame that is longer than the message limit (F14, F21, F31).
+    Oversize,
+    /// A header section that is longer than its limit (F13).
+    HeaderTooLarge,
+    /// A `Content-Type` with another media type than ours (F12).
+    UnsupportedContentType,
+    /// A `Content-Type` with another charset than UTF-8 (F12).
+    BadCharset,
+}
+
+/// What exactly is malformed; for the log, as the remote is told only that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// A header line that is not `Name: value`: stray text, most often.
+    HeaderLine,
+    /// A header line that ends with LF alone.
+    BareLineFeed,
+    /// A `Content-Length` that is not a row of decimal digits.
+    LengthValue,
+    /// Two `Content-Length` headers that disagree.
+    LengthConflict,
+    /// A header section without a `Content-Length`.
+    LengthMissing,
+    /// A length prefix of zero.
+    ZeroLength,
+    /// A byte that cannot begin a length prefix under the message limit.
+    NoPrefix,
+    /// A payload that is not followed by a newline.
+    NoTerminator,
+    /// A zero byte inside a payload, which JSON cannot contain.
+    ZeroByte,
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            FaultKind::Malformed(what) => return what.fmt(f),
+            FaultKind::NotJson(why) => return write!(f, "the frame's body is {why}"),
+            FaultKind::CutShort => "a frame ended early: its length is wrong, or the input ended",
+            FaultKind::Oversize => "a frame is longer than the message limit",
+            FaultKind::HeaderTooLarge => "a header section is longer than its limit",
+            FaultKind::UnsupportedContentType => "the content type is not supported",
+            FaultKind::BadCharset => "the charset is not UTF-8",
+        };
+        f.write_str(text)
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Malformed::HeaderLine => "a line is no header: stray output before a frame?",
+            Malformed::BareLineFeed => "a header line ends with LF instead of CR LF",
+            Malformed::LengthValue => "a Content-Length is not a decimal number",
+            Malformed::LengthConflict => "two Content-Length headers disagree",
+            Malformed::LengthMissing => "a header section has no Content-Length",
+            Malformed::ZeroLength => "a length prefix is zero",
+            Malformed::NoPrefix => "a byte cannot begin a length prefix: stray output?",
+            Malformed::NoTerminator => "a payload is not followed by a newline",
+            Malformed::ZeroByte => "a payload holds a zero byte",
+        })
+    }
+}
+
+impl fmt::Display for Fault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}

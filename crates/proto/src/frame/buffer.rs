@@ -1,0 +1,78 @@
+//! The bytes that arrived and are not done with.
+
+/// A read is offered this much at first, and more while reads take all that they are offered.
+const SMALLEST_READ: usize = 4 * 1024;
+const LARGEST_READ: usize = 64 * 1024;
+
+/// Bytes in one piece, with a free end to read into.
+///
+/// It never allocates ahead of the bytes that have arrived by more than they are themselves or
+/// one read, whichever is more, and never more than one read beyond the end of the frame at hand
+/// (F3).
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    /// How many of the bytes are done with.
+    done: usize,
+    /// How many bytes there would be if the last read had taken all that it was offered.
+    full_at: usize,
+    read_size: usize,
+}
+
+impl Buffer {
+    /// The bytes at hand.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.done..]
+    }
+
+    /// Drops bytes from the front, and returns the place where they stood, for
+    /// [`Buffer::dropped`].
+    pub(super) fn drop_front(&mut self, count: usize) -> usize {
+        let place = self.done;
+        self.done = (self.done + count).min(self.bytes.len());
+        place
+    }
+
+    /// Bytes that were just dropped: they stay where they are until there is a next read.
+    pub(super) fn dropped(&self, place: usize, length: usize) -> &[u8] {
+        &self.bytes[place..place + length]
+    }
+
+    /// Room for a read. `expected` bounds how many bytes the frame at hand has in all; `None`
+    /// between frames.
+    pub(super) fn space(&mut self, expected: Option<usize>) -> &mut Vec<u8> {
+        if self.full_at > 0 && self.bytes.len() >= self.full_at {
+            self.read_size = (self.read_size * 2).min(LARGEST_READ);
+        }
+        self.read_size = self.read_size.max(SMALLEST_READ);
+        if self.done == self.bytes.len() {
+            self.bytes.clear();
+            self.done = 0;
+        }
+        let at_hand = self.bytes.len() - self.done;
+        let missing = expected.unwrap_or(0).saturating_sub(at_hand);
+        // A long frame is read in steps that double what has arrived.
+        let wanted = missing.min(at_hand).max(self.read_size);
+        // Not before most of the room is used: each move must be paid for by bytes that arrived.
+        if self.bytes.capacity() - self.bytes.len() < wanted / 4 {
+            self.make_room(wanted);
+        }
+        self.full_at = self.bytes.capacity();
+        &mut self.bytes
+    }
+
+    fn make_room(&mut self, wanted: usize) {
+        self.bytes.drain(..self.done);
+        self.done = 0;
+        if self.bytes.capacity() - self.bytes.len() < wanted {
+            self.bytes.reserve_exact(wanted);
+        }
+    }
+
+    /// Gives back the memory that no byte is using.
+    pub(super) fn shrink(&mut self) {
+        self.bytes.drain(..self.done);
+        self.bytes.shrink_to_fit();
+        (self.done, self.full_at, self.read_size) = (0, 0, 0);
+    }
+}

@@ -1,0 +1,202 @@
+//! Chunks in, events out.
+
+use super::buffer::Buffer;
+use super::detect::detect;
+use super::length::Length;
+use super::lsp::Lsp;
+use super::ndjson::Ndjson;
+use super::{Event, Expected, Framer, Framing, FramingChoice, Step};
+use crate::Limits;
+use crate::fault::Fault;
+use crate::text::{Text, is_white};
+
+/// Cuts frames out of a stream of bytes.
+///
+/// Bytes go in through [`space`](Decoder::space) or [`feed`](Decoder::feed), in pieces of any
+/// size; events come out of [`next_event`](Decoder::next_event) until it returns `None`. What was
+/// read sits in the decoder, so a read that is dropped half-way loses nothing.
+///
+/// ```
+/// use duet_rpc_proto::{Limits, frame::{Decoder, Event, Framing}};
+///
+/// let mut decoder = Decoder::new(Framing::Lsp, &Limits::default());
+/// decoder.feed(b"oops\r\nContent-Length: 2\r\n\r\n[]");
+/// assert!(matches!(decoder.next_event(), Some(Event::Fault(_))));
+/// let Some(Event::Frame(text)) = decoder.next_event() else { panic!("the frame is served") };
+/// assert_eq!(text.as_str(), "[]");
+/// assert!(decoder.next_event().is_none());
+/// ```
+#[derive(Debug)]
+pub struct Decoder {
+    buffer: Buffer,
+    state: State,
+    limits: Limits,
+    ended: bool,
+    /// How many events came out.
+    events: u64,
+}
+
+/// One framing, or none yet.
+#[derive(Debug)]
+enum State {
+    Detecting,
+    Lsp(Lsp),
+    Ndjson(Ndjson),
+    Length(Length),
+}
+
+/// A frame of which a part has arrived; see [`Decoder::partial`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// The bytes at hand.
+    pub received: usize,
+    /// How many there will be, if that is known.
+    pub expected: Option<usize>,
+    /// Tells one frame of a stream from another.
+    pub serial: u64,
+}
+
+impl Decoder {
+    /// A decoder at the start of a stream.
+    pub fn new(framing: impl Into<FramingChoice>, limits: &Limits) -> Self {
+        let state = match framing.into() {
+            FramingChoice::Fixed(framing) => State::new(framing, limits),
+            FramingChoice::Auto => State::Detecting,
+        };
+        Decoder { buffer: Buffer::default(), state, limits: *limits, ended: false, events: 0 }
+    }
+
+    /// The framing; `None` as long as `auto` has not seen a byte that decides.
+    pub fn framing(&self) -> Option<Framing> {
+        match self.state {
+            State::Detecting => None,
+            State::Lsp(_) => Some(Framing::Lsp),
+            State::Ndjson(_) => Some(Framing::Ndjson),
+            State::Length(_) => Some(Framing::Length),
+        }
+    }
+
+    /// Room to read into: append to it up to its capacity, and do nothing else to it.
+    ///
+    /// Take all events first: what they are about leaves the buffer, which keeps it small.
+    pub fn space(&mut self) -> &mut Vec<u8> {
+        let expected = self.framer_expects().map(|expected| match expected {
+            Expected::Bytes(bytes) => bytes,
+            Expected::Unknown => self.limits.longest_message(),
+        });
+        self.buffer.space(expected)
+    }
+
+    /// Copies in as much of a chunk as there is room for, and returns how much that was. Take the
+    /// events before you feed the rest.
+    pub fn feed(&mut self, chunk: &[u8]) -> usize {
+        let space = self.space();
+        let count = chunk.len().min(space.capacity() - space.len());
+        space.extend_from_slice(&chunk[..count]);
+        count
+    }
+
+    /// Says that no more bytes will come. Events may follow: a last line, a frame cut short.
+    pub fn finish(&mut self) {
+        self.ended = true;
+    }
+
+    /// The next event; `None` if there is none without more bytes.
+    pub fn next_event(&mut self) -> Option<Event<'_>> {
+        loop {
+            let step = match &mut self.state {
+                State::Lsp(framer) => framer.step(self.buffer.bytes(), self.ended),
+                State::Ndjson(framer) => framer.step(self.buffer.bytes(), self.ended),
+                State::Length(framer) => framer.step(self.buffer.bytes(), self.ended),
+                State::Detecting => self.detect(),
+            };
+            match step {
+                Step::Wait => return None,
+                Step::Drop(count) => {
+                    self.buffer.drop_front(count);
+                }
+                Step::Frame { body, outline, consumed } => {
+                    self.events += 1;
+                    let place = self.buffer.drop_front(consumed) + body.start;
+                    let bytes = self.buffer.dropped(place, body.len());
+                    return Some(Event::Frame(Text::outlined(bytes, outline)));
+                }
+                Step::Fault { kind, body, consumed } => {
+                    self.events += 1;
+                    let place = self.buffer.drop_front(consumed);
+                    let body = body.map(|(range, outline)| {
+                        let bytes = self.buffer.dropped(place + range.start, range.len());
+                        Text::outlined(bytes, outline)
+                    });
+                    return Some(Event::Fault(Fault { kind, body }));
+                }
+            }
+        }
+    }
+
+    fn detect(&mut self) -> Step {
+        let bytes = self.buffer.bytes();
+        let blanks = bytes.iter().take_while(|&&byte| is_white(byte)).count();
+        match bytes.get(blanks) {
+            Some(&first) => self.state = State::new(detect(first), &self.limits),
+            None if blanks == 0 => return Step::Wait,
+            None => {}
+        }
+        Step::Drop(blanks)
+    }
+
+    /// The frame that is being received, for the read timeout (F6); `None` between frames, and
+    /// while bytes are skipped that were already refused.
+    pub fn partial(&self) -> Option<Partial> {
+        self.framer_expects().map(|expected| Partial {
+            received: self.buffer.bytes().len(),
+            expected: match expected {
+                Expected::Bytes(bytes) => Some(bytes),
+                Expected::Unknown => None,
+            },
+            serial: self.events,
+        })
+    }
+
+    /// The read timeout has passed: drops the frame that is being received, and returns what was
+    /// dropped, for the log. Nothing is to be sent. What still comes of that frame is skipped
+    /// silently (F6).
+    pub fn handle_timeout(&mut self) -> Option<Partial> {
+        let partial = self.partial()?;
+        let bytes = self.buffer.bytes();
+        let dropped = match &mut self.state {
+            State::Detecting => 0,
+            State::Lsp(framer) => framer.abandon(bytes),
+            State::Ndjson(framer) => framer.abandon(bytes),
+            State::Length(framer) => framer.abandon(bytes),
+        };
+        self.buffer.drop_front(dropped);
+        self.events += 1;
+        Some(partial)
+    }
+
+    /// Gives back memory that is not in use, for a connection that has gone quiet.
+    pub fn shrink(&mut self) {
+        self.buffer.shrink();
+    }
+
+    fn framer_expects(&self) -> Option<Expected> {
+        let bytes = self.buffer.bytes();
+        match &self.state {
+            State::Detecting => None,
+            State::Lsp(framer) => framer.expected(bytes),
+            State::Ndjson(framer) => framer.expected(bytes),
+            State::Length(framer) => framer.expected(bytes),
+        }
+    }
+}
+
+impl State {
+    fn new(framing: Framing, limits: &Limits) -> State {
+        match framing {
+            Framing::Lsp => State::Lsp(Lsp::new(limits)),
+            Framing::Ndjson => State::Ndjson(Ndjson::new(limits)),
+            Framing::Length => State::Length(Length::new(limits)),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Four bytes of length, big-endian, the JSON text, a newline (F30 to F32).
+//!
+//! JSON never contains a zero byte, and every length below 16 MiB begins with one. So a zero byte
+//! inside a payload shows at once that the payload is none, and once the place in the stream is
+//! lost, each zero byte is tried as the beginning of a frame until one proves right: a length
+//! under the limit, no zero byte in the payload, the newline behind it, and JSON.
+
+use memchr::memchr;
+
+use super::{Expected, Framer, Step};
+use crate::Limits;
+use crate::fault::{FaultKind, Malformed};
+use crate::text::Outline;
+
+/// The bytes of the prefix, and of the newline.
+const PREFIX: usize = 4;
+const TERMINATOR: usize = 1;
+
+/// Every length below this begins with a zero byte.
+const LEADING_ZERO_BELOW: usize = 1 << 24;
+
+#[derive(Debug)]
+pub(super) struct Length {
+    longest: usize,
+    depth: usize,
+    state: State,
+    /// How many of the bytes at hand were searched for a zero byte.
+    searched: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// At the beginning of a frame.
+    InStep,
+    /// At a place that may be the beginning of a frame. A fault was told, so nothing more is said
+    /// until a frame proves right.
+    Lost,
+    /// In the payload of a frame that was refused: this many bytes of it are to come.
+    Refused(usize),
+}
+
+impl Length {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let (longest, depth) = (limits.longest_message(), limits.depth);
+        Length { longest, depth, state: State::InStep, searched: 0 }
+    }
+
+    /// What stands at the front is no frame: on to the next place where one may begin.
+    fn lose(&mut self, bytes: &[u8], kind: FaultKind) -> Step {
+        let quiet = std::mem::replace(&mut self.state, State::Lost) == State::Lost;
+        self.searched = 0;
+        let next = memchr(0, &bytes[1..]).map_or(bytes.len(), |offset| 1 + offset);
+        Step::fault_unless(quiet, kind, next)
+    }
+
+    fn skip_refused(&mut self, bytes: &[u8], left: usize) -> Step {
+        let here = &bytes[..left.min(bytes.len())];
+        match memchr(0, here) {
+            // The payload never came: this is the next frame.
+            Some(zero) => {
+                self.state = State::InStep;
+                Step::Drop(zero)
+            }
+            None if here.is_empty() && left > 0 => Step::Wait,
+            None => {
+                let left = left - here.len();
+                self.state = if left == 0 { State::InStep } else { State::Refused(left) };
+                Step::Drop(here.len())
+            }
+        }
+    }
+
+    /// The frame at the front has arrived as a whole.
+    fn frame(&mut self, bytes: &[u8], length: usize) -> Step {
+        let payload = PREFIX..PREFIX + length;
+        let consumed = payload.end + TERMINATOR;
+        if bytes[payload.end] != b'\n' {
+            return self.lose(bytes, FaultKind::Malformed(Malformed::NoTerminator));
+        }
+        match Outline::of(&bytes[payload.clone()], self.depth) {
+            Ok(outline) => {
+                (self.state, self.searched) = (State::InStep, 0);
+                Step::Frame { body: payload, outline, consumed }
+            }
+            Err(_) if memchr(0, &bytes[payload.clone()]).is_some() => {
+                self.lose(bytes, FaultKind::Malformed(Malformed::ZeroByte))
+            }
+            Err(not) if self.state == State::Lost => self.lose(bytes, FaultKind::NotJson(not)),
+            Err(not) => {
+                self.searched = 0;
+                Step::fault(FaultKind::NotJson(not), consumed)
+            }
+        }
+    }
+}
+
+impl Framer for Length {
+    fn step(&mut self, bytes: &[u8], ended: bool) -> Step {
+        if let State::Refused(left) = self.state {
+            return self.skip_refused(bytes, left);
+        }
+        let Some(&first) = bytes.first() else { return Step::Wait };
+        if first != 0 && (self.longest < LEADING_ZERO_BELOW || self.state == State::Lost) {
+            return self.lose(bytes, FaultKind::Malformed(Malformed::NoPrefix));
+        }
+        let Some(&prefix) = bytes.first_chunk::<PREFIX>() else {
+            return if ended { self.lose(bytes, FaultKind::CutShort) } else { Step::Wait };
+        };
+        let length = u32::from_be_bytes(prefix) as usize;
+        if length == 0 {
+            return self.lose(bytes, FaultKind::Malformed(Malformed::ZeroLength));
+        }
+        if length > self.longest {
+            if self.state == State::Lost {
+                return self.lose(bytes, FaultKind::Oversize);
+            }
+            self.state = State::Refused(length + TERMINATOR);
+            return Step::fault(FaultKind::Oversize, PREFIX);
+        }
+        if bytes.len() >= PREFIX + length + TERMINATOR {
+            return self.frame(bytes, length);
+        }
+        let from = self.searched.max(PREFIX);
+        let arrived = &bytes[from..bytes.len().min(PREFIX + length)];
+        if memchr(0, arrived).is_some() {
+            return self.lose(bytes, FaultKind::Malformed(Malformed::ZeroByte));
+        }
+        if ended {
+            return self.lose(bytes, FaultKind::CutShort);
+        }
+        self.searched = from + arrived.len();
+        Step::Wait
+    }
+
+    fn abandon(&mut self, bytes: &[u8]) -> usize {
+        (self.state, self.searched) = (State::Lost, 0);
+        bytes.len()
+    }
+
+    fn expected(&self, bytes: &[u8]) -> Option<Expected> {
+        if bytes.is_empty() || matches!(self.state, State::Refused(_)) {
+            return None;
+        }
+        Some(match bytes.first_chunk::<PREFIX>() {
+            Some(&prefix) => {
+                Expected::Bytes(PREFIX + u32::from_be_bytes(prefix) as usize + TERMINATOR)
+            }
+            None => Expected::Unknown,
+        })
+    }
+}

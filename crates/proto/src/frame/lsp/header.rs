@@ -1,0 +1,140 @@
+//! Header lines, and the search for the one that begins a frame.
+
+use memchr::memchr;
+
+use super::content_type;
+use crate::fault::{FaultKind, Malformed};
+
+const CONTENT_LENGTH: &[u8] = b"Content-Length";
+const CONTENT_TYPE: &[u8] = b"Content-Type";
+
+/// A header section as far as it was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Section {
+    /// Where the first line begins that is not whole yet: so many bytes do the whole lines have.
+    pub(super) line_start: usize,
+    /// How many of the bytes were searched for a line end.
+    pub(super) searched: usize,
+    /// The body's length.
+    pub(super) length: Option<u64>,
+    /// Why the body is refused for its type.
+    pub(super) refusal: Option<FaultKind>,
+}
+
+impl Section {
+    /// Takes in a whole line, without its line end.
+    pub(super) fn add_line(&mut self, line: &[u8]) -> Result<(), Malformed> {
+        let (name, value) = split(line).ok_or(Malformed::HeaderLine)?;
+        if name.eq_ignore_ascii_case(CONTENT_LENGTH) {
+            let length = decimal(value).ok_or(Malformed::LengthValue)?;
+            if self.length.is_some_and(|before| before != length) {
+                return Err(Malformed::LengthConflict);
+            }
+            self.length = Some(length);
+        } else if name.eq_ignore_ascii_case(CONTENT_TYPE) {
+            self.refusal = match (self.refusal, content_type::refusal(value)) {
+                (Some(FaultKind::UnsupportedContentType), _) | (_, None) => self.refusal,
+                (_, found) => found,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// The name and the value of a header line; `None` if it is none.
+///
+/// A name is made of the characters that HTTP allows in one. That keeps stray output from passing
+/// for a header only because it has a colon somewhere.
+pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = memchr(b':', line)?;
+    let (name, value) = (&line[..colon], &line[colon + 1..]);
+    let is_name = !name.is_empty() && name.iter().all(|&byte| is_name_byte(byte));
+    is_name.then_some((name, trim(value)))
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+pub(super) fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}
+
+/// A row of digits. What is too large for the machine is as large as can be.
+pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, &byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        Some(number.saturating_mul(10).saturating_add(digit))
+    })
+}
+
+/// The header section that nearly every client sends: one `Content-Length` and no more. Returns
+/// the length, and how many bytes the section has with its empty line.
+#[inline(always)]
+pub(super) fn usual_section(bytes: &[u8]) -> Option<(usize, usize)> {
+    const NAME: &[u8; 16] = b"Content-Length: ";
+    // More digits than this could overflow on a small machine; the long way is for them.
+    const MOST_DIGITS: usize = 9;
+    let (name, rest) = bytes.split_first_chunk::<16>()?;
+    if name != NAME {
+        return None;
+    }
+    let mut length = 0;
+    let mut digits = 0;
+    while let Some(byte @ b'0'..=b'9') = rest.get(digits) {
+        length = length * 10 + usize::from(byte - b'0');
+        digits += 1;
+        if digits > MOST_DIGITS {
+            return None;
+        }
+    }
+    let ends = digits > 0 && rest.get(digits..)?.first_chunk() == Some(b"\r\n\r\n");
+    ends.then_some((length, NAME.len() + digits + 4))
+}
+
+/// Where a `Content-Length` header begins whose line end is the last of these bytes: the one
+/// sequence that no JSON text can contain, and so the certain beginning of a frame (F16).
+pub(super) fn length_line_at_end(bytes: &[u8]) -> Option<Found> {
+    let before = |bytes: &[u8], is: fn(&u8) -> bool| {
+        bytes.iter().rposition(|byte| !is(byte)).map_or(0, |last| last + 1)
+    };
+    let is_blank: fn(&u8) -> bool = |&byte| byte == b' ' || byte == b'\t';
+    let line = bytes.strip_suffix(b"\r\n")?;
+    let line = &line[..before(line, is_blank)];
+    let digits_start = before(line, u8::is_ascii_digit);
+    let digits = &line[digits_start..];
+    let line = &line[..before(&line[..digits_start], is_blank)];
+    let name = line.strip_suffix(b":")?.last_chunk::<14>()?;
+    let start = line.len() - ":".len() - name.len();
+    let is_other_name = start > 0 && bytes[start - 1] == b'-';
+    if is_other_name || !name.eq_ignore_ascii_case(CONTENT_LENGTH) {
+        return None;
+    }
+    Some(Found { start, length: decimal(digits)? })
+}
+
+/// A `Content-Length` header that was searched for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) start: usize,
+    pub(super) length: u64,
+}
+
+/// The search for such a header, line end by line end, from `searched` on. Returns it with the
+/// place behind its line.
+pub(super) fn find_length_line(bytes: &[u8], searched: &mut usize) -> Option<(Found, usize)> {
+    while let Some(offset) = memchr(b'\n', &bytes[*searched..]) {
+        *searched += offset + 1;
+        if let Some(found) = length_line_at_end(&bytes[..*searched]) {
+            return Some((found, *searched));
+        }
+    }
+    *searched = bytes.len();
+    None
+}

@@ -1,0 +1,98 @@
+//! One JSON text a line (F20, F21).
+//!
+//! A newline always ends a frame, so there is nothing to resynchronise: each bad line is one
+//! fault.
+
+use memchr::memchr;
+
+use super::{Expected, Framer, Step};
+use crate::Limits;
+use crate::fault::FaultKind;
+use crate::text::{Outline, is_white};
+
+#[derive(Debug)]
+pub(super) struct Ndjson {
+    longest: usize,
+    depth: usize,
+    state: State,
+    /// How many of the bytes at hand were looked at.
+    searched: usize,
+    /// One of them is not white space.
+    begun: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In a line.
+    Line,
+    /// In the rest of a line that was dropped by a timeout: it may be a JSON text by itself, and
+    /// if not it is not worth a word.
+    LateLine,
+    /// In the rest of a line that was refused.
+    Refused,
+}
+
+impl Ndjson {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let (longest, depth) = (limits.longest_message(), limits.depth);
+        Ndjson { longest, depth, state: State::Line, searched: 0, begun: false }
+    }
+
+    /// A line is whole; its unit ends after `consumed` bytes.
+    fn line(&mut self, line: &[u8], consumed: usize) -> Step {
+        let state = self.restart(State::Line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if state == State::Refused || line.iter().all(|&byte| is_white(byte)) {
+            return Step::Drop(consumed);
+        }
+        let quiet = state == State::LateLine;
+        if line.len() > self.longest {
+            return Step::fault_unless(quiet, FaultKind::Oversize, consumed);
+        }
+        match Outline::of(line, self.depth) {
+            Ok(outline) => Step::Frame { body: 0..line.len(), outline, consumed },
+            Err(not) => Step::fault_unless(quiet, FaultKind::NotJson(not), consumed),
+        }
+    }
+
+    fn restart(&mut self, state: State) -> State {
+        (self.searched, self.begun) = (0, false);
+        std::mem::replace(&mut self.state, state)
+    }
+}
+
+impl Framer for Ndjson {
+    fn step(&mut self, bytes: &[u8], ended: bool) -> Step {
+        let new = &bytes[self.searched..];
+        if let Some(offset) = memchr(b'\n', new) {
+            let end = self.searched + offset;
+            return self.line(&bytes[..end], end + 1);
+        }
+        if bytes.is_empty() {
+            return Step::Wait;
+        }
+        if ended {
+            return self.line(bytes, bytes.len());
+        }
+        if self.state == State::Refused {
+            return Step::Drop(bytes.len());
+        }
+        // A CR that may be half of a line end does not count yet.
+        if bytes.strip_suffix(b"\r").unwrap_or(bytes).len() > self.longest {
+            let quiet = self.restart(State::Refused) == State::LateLine;
+            return Step::fault_unless(quiet, FaultKind::Oversize, bytes.len());
+        }
+        self.begun |= !new.iter().all(|&byte| is_white(byte));
+        self.searched = bytes.len();
+        Step::Wait
+    }
+
+    fn abandon(&mut self, bytes: &[u8]) -> usize {
+        self.restart(State::LateLine);
+        bytes.len()
+    }
+
+    fn expected(&self, _bytes: &[u8]) -> Option<Expected> {
+        self.begun.then_some(Expected::Unknown)
+    }
+}

@@ -1,0 +1,78 @@
+//! The read timeout (F6), as a clock that is told the time.
+
+use std::time::{Duration, Instant};
+
+use super::Partial;
+
+/// Counts from a frame's first byte to its last.
+///
+/// Tell it the decoder's [`partial`](super::Decoder::partial) after each read; when
+/// [`deadline`](ReadTimer::deadline) has passed and no byte waits to be read, call
+/// [`Decoder::handle_timeout`](super::Decoder::handle_timeout). While you do not read, because the
+/// remote does not, [`pause`](ReadTimer::pause) it.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use duet_rpc_proto::{Limits, frame::{Decoder, Framing, ReadTimer}};
+///
+/// let (mut decoder, now) = (Decoder::new(Framing::Ndjson, &Limits::default()), Instant::now());
+/// let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+/// decoder.feed(b"{\"half\":");
+/// assert!(decoder.next_event().is_none());
+/// timer.observe(decoder.partial(), now);
+/// assert_eq!(timer.deadline(), Some(now + Duration::from_secs(30)));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ReadTimer {
+    timeout: Option<Duration>,
+    clock: Option<Clock>,
+    paused_at: Option<Instant>,
+}
+
+/// The time that the frame with this serial has left.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    serial: u64,
+    deadline: Instant,
+}
+
+impl ReadTimer {
+    /// A timer; `None` turns it off.
+    pub fn new(timeout: Option<Duration>) -> Self {
+        ReadTimer { timeout, clock: None, paused_at: None }
+    }
+
+    /// Sees what is being received now.
+    pub fn observe(&mut self, partial: Option<Partial>, now: Instant) {
+        self.clock = match (partial, self.timeout) {
+            (Some(partial), Some(timeout)) => match self.clock {
+                Some(clock) if clock.serial == partial.serial => Some(clock),
+                // A deadline beyond what the clock can tell is none.
+                _ => now
+                    .checked_add(timeout)
+                    .map(|deadline| Clock { serial: partial.serial, deadline }),
+            },
+            _ => None,
+        };
+    }
+
+    /// When the frame that is being received times out; `None` between frames, when paused and
+    /// when off.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.clock.filter(|_| self.paused_at.is_none()).map(|clock| clock.deadline)
+    }
+
+    /// Stops the clock: nothing is read from here on.
+    pub fn pause(&mut self, now: Instant) {
+        self.paused_at.get_or_insert(now);
+    }
+
+    /// Lets the clock run on from where it was stopped.
+    pub fn resume(&mut self, now: Instant) {
+        if let Some(paused_at) = self.paused_at.take()
+            && let Some(clock) = &mut self.clock
+        {
+            clock.deadline += now.saturating_duration_since(paused_at);
+        }
+    }
+}

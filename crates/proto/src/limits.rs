@@ -1,0 +1,54 @@
+//! Every number that bounds memory or work, with its default.
+
+use crate::text::MAX_DEPTH;
+
+/// What a peer may make us hold or do.
+///
+/// ```
+/// use duet_rpc_proto::Limits;
+///
+/// let limits = Limits { message_bytes: 4096, ..Limits::default() };
+/// assert_eq!(limits.depth, 128);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest message, in bytes of JSON. More than [`Limits::MAX_MESSAGE_BYTES`] counts as
+    /// that.
+    pub message_bytes: usize,
+    /// The longest header section of the `lsp` framing: all header lines with their line ends.
+    pub header_bytes: usize,
+    /// The deepest nesting of objects and arrays, of which the outermost is level 1. More than
+    /// [`Limits::MAX_DEPTH`] counts as that.
+    pub depth: usize,
+    /// The most entries of a batch.
+    pub batch_entries: usize,
+    /// How many faults and invalid messages in a row are answered one by one (F7).
+    pub answered_faults: u32,
+}
+
+impl Limits {
+    /// The greatest message limit: the places in a text are counted in 32 bits, and so is the
+    /// `length` framing's prefix.
+    pub const MAX_MESSAGE_BYTES: usize = u32::MAX as usize;
+
+    /// The greatest depth limit.
+    pub const MAX_DEPTH: usize = MAX_DEPTH;
+
+    /// The message limit in force.
+    pub(crate) fn longest_message(&self) -> usize {
+        self.message_bytes.min(Self::MAX_MESSAGE_BYTES)
+    }
+}
+
+impl Default for Limits {
+    /// The limits of the desktop and agent profiles.
+    fn default() -> Self {
+        Limits {
+            message_bytes: 1024 * 1024,
+            header_bytes: 8 * 1024,
+            depth: 128,
+            batch_entries: 1000,
+            answered_faults: 1000,
+        }
+    }
+}

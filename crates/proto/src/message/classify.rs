@@ -1,0 +1,234 @@
+//! The rules M1 to M9: what a JSON text is, if it is a message at all.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::{ErrorObject, Id, Params, Reason, ReceivedError, Reply};
+use crate::Limits;
+use crate::policy::BatchRule;
+use crate::text::{Elements, Kind, Member, Text, unescape};
+
+/// What a frame turned out to be.
+#[derive(Clone, Debug)]
+pub enum Incoming<'a> {
+    /// A request: it wants an answer.
+    Request(Request<'a>),
+    /// A notification: it never gets one.
+    Notification(Notification<'a>),
+    /// A response to a call of ours.
+    Response(Response<'a>),
+    /// Several messages in one array.
+    Batch(Batch<'a>),
+    /// No message, and this is the answer that it deserves.
+    Invalid(Reply),
+    /// Something like a response that answers nothing: for the log, and never answered (M7).
+    Stray(Stray),
+}
+
+/// A message that wants an answer.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The id to answer with.
+    pub id: Id,
+    /// The method's name, without escapes.
+    pub method: Cow<'a, str>,
+    /// The parameters.
+    pub params: Params<'a>,
+}
+
+/// A message that wants no answer.
+#[derive(Clone, Debug)]
+pub struct Notification<'a> {
+    /// The method's name, without escapes.
+    pub method: Cow<'a, str>,
+    /// The parameters.
+    pub params: Params<'a>,
+}
+
+/// An answer to a call of ours.
+#[derive(Clone, Debug)]
+pub struct Response<'a> {
+    /// The id that we gave to the call.
+    pub id: Id,
+    /// How it was answered.
+    pub settled: Settled<'a>,
+}
+
+/// How a call was answered. Exactly one of the two (M8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled<'a> {
+    /// The raw value of `result`.
+    Result(&'a str),
+    /// The raw value of `error`.
+    Error(&'a str),
+}
+
+impl<'a> Settled<'a> {
+    /// The error, if it is one that can be read.
+    pub fn error(&self) -> Option<ReceivedError<'a>> {
+        match self {
+            Settled::Result(_) => None,
+            Settled::Error(raw) => serde_json::from_str(raw).ok(),
+        }
+    }
+}
+
+/// A response that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// What is wrong with it.
+    pub why: WhyStray,
+    /// Its id, if it has one: the call that it was meant for need not wait any longer.
+    pub id: Option<Id>,
+}
+
+/// What is wrong with a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyStray {
+    /// The id is missing, given twice, or an object, an array or a boolean.
+    BadId,
+    /// `jsonrpc` is not `"2.0"`.
+    BadVersion,
+    /// A member is given twice.
+    MemberTwice,
+    /// It has both a result and an error.
+    ResultAndError,
+}
+
+impl fmt::Display for WhyStray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WhyStray::BadId => "a response has no usable id",
+            WhyStray::BadVersion => "a response is not of JSON-RPC 2.0",
+            WhyStray::MemberTwice => "a response has a member twice",
+            WhyStray::ResultAndError => "a response has both a result and an error",
+        })
+    }
+}
+
+impl<'a> Incoming<'a> {
+    /// Decides what a text is.
+    ///
+    /// ```
+    /// use duet_rpc_proto::{Limits, message::Incoming, policy::BatchRule, text::Text};
+    ///
+    /// let text = Text::check(br#"{"jsonrpc":"2.0","id":7,"method":"add","params":[1,2]}"#, 128)?;
+    /// let incoming = Incoming::classify(&text, BatchRule::Reject, &Limits::default());
+    /// let Incoming::Request(request) = incoming else { panic!("it is a request") };
+    /// assert_eq!((request.id.as_raw(), &*request.method), ("7", "add"));
+    /// # Ok::<_, duet_rpc_proto::text::NotJson>(())
+    /// ```
+    #[inline]
+    pub fn classify(text: &Text<'a>, batch: BatchRule, limits: &Limits) -> Incoming<'a> {
+        match text.kind() {
+            Kind::Object => object(text),
+            Kind::Array => array(text, batch, limits),
+            Kind::Scalar => invalid(None, ErrorObject::invalid_request()),
+        }
+    }
+}
+
+/// The entries of a batch, each a message or not; at least one.
+#[derive(Clone, Debug)]
+pub struct Batch<'a>(Elements<'a>);
+
+impl<'a> Iterator for Batch<'a> {
+    type Item = Incoming<'a>;
+
+    fn next(&mut self) -> Option<Incoming<'a>> {
+        self.0.next().map(|entry| match entry.kind() {
+            Kind::Object => object(&entry),
+            // A batch in a batch is no message either.
+            Kind::Array | Kind::Scalar => invalid(None, ErrorObject::invalid_request()),
+        })
+    }
+}
+
+fn array<'a>(text: &Text<'a>, batch: BatchRule, limits: &Limits) -> Incoming<'a> {
+    if batch == BatchRule::Reject {
+        let error = ErrorObject::invalid_request_because(Reason::BatchNotSupported);
+        return invalid(None, error);
+    }
+    let entries = text.elements().take(limits.batch_entries.saturating_add(1)).count();
+    if entries > limits.batch_entries {
+        return invalid(None, ErrorObject::invalid_request_because(Reason::Oversize));
+    }
+    match entries {
+        0 => invalid(None, ErrorObject::invalid_request()),
+        _ => Incoming::Batch(Batch(text.elements())),
+    }
+}
+
+#[inline(always)]
+fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
+    let method = text.member(Member::Method);
+    if method.is_none() {
+        let settled = (text.member(Member::Result), text.member(Member::Error));
+        if settled != (None, None) {
+            return response(text, settled);
+        }
+    }
+    if text.given_twice(Member::Id) {
+        return invalid(None, ErrorObject::invalid_request());
+    }
+    let id = match text.member(Member::Id) {
+        None => None,
+        Some(raw) => match Id::from_raw(raw) {
+            Some(id) => Some(id),
+            None => {
+                let error = ErrorObject::invalid_request_because(Reason::InvalidIdType);
+                return invalid(None, error);
+            }
+        },
+    };
+    let others = [Member::Jsonrpc, Member::Method, Member::Params];
+    if text.any_given_twice(&others) || !is_of_our_version(text) {
+        return invalid(id, ErrorObject::invalid_request());
+    }
+    let (Some(method), Some(params)) =
+        (method.and_then(string), Params::from_member(text.member(Member::Params)))
+    else {
+        return invalid(id, ErrorObject::invalid_request());
+    };
+    match id {
+        Some(id) => Incoming::Request(Request { id, method, params }),
+        None => Incoming::Notification(Notification { method, params }),
+    }
+}
+
+fn response<'a>(text: &Text<'a>, settled: (Option<&'a str>, Option<&'a str>)) -> Incoming<'a> {
+    let id = match text.member(Member::Id).and_then(Id::from_raw) {
+        Some(id) if !text.given_twice(Member::Id) => id,
+        _ => return Incoming::Stray(Stray { why: WhyStray::BadId, id: None }),
+    };
+    let stray = |why, id| Incoming::Stray(Stray { why, id: Some(id) });
+    if text.any_given_twice(&[Member::Jsonrpc, Member::Result, Member::Error]) {
+        return stray(WhyStray::MemberTwice, id);
+    }
+    if !is_of_our_version(text) {
+        return stray(WhyStray::BadVersion, id);
+    }
+    let settled = match settled {
+        (Some(result), None) => Settled::Result(result),
+        (None, Some(error)) => Settled::Error(error),
+        _ => return stray(WhyStray::ResultAndError, id),
+    };
+    Incoming::Response(Response { id, settled })
+}
+
+#[inline(always)]
+fn is_of_our_version(text: &Text<'_>) -> bool {
+    let version = text.member(Member::Jsonrpc);
+    version == Some("\"2.0\"") || version.and_then(string).is_some_and(|version| version == "2.0")
+}
+
+/// What a raw value means, if it is a string.
+#[inline(always)]
+fn string(raw: &str) -> Option<Cow<'_, str>> {
+    raw.strip_prefix('"')?.strip_suffix('"').map(unescape)
+}
+
+#[cold]
+fn invalid<'a>(id: Option<Id>, error: ErrorObject) -> Incoming<'a> {
+    Incoming::Invalid(Reply { id: id.unwrap_or(Id::NULL), error })
+}

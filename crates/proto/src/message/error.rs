@@ -1,0 +1,235 @@
+//! Error objects: the only file with code numbers.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// An error code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Code(pub i64);
+
+impl Code {
+    /// Not JSON, not UTF-8, a wrong length or a malformed header.
+    pub const PARSE_ERROR: Code = Code(-32700);
+    /// A bad envelope, content type, size or id type.
+    pub const INVALID_REQUEST: Code = Code(-32600);
+    /// There is no such method.
+    pub const METHOD_NOT_FOUND: Code = Code(-32601);
+    /// Wrong or missing parameters.
+    pub const INVALID_PARAMS: Code = Code(-32602);
+    /// A handler failed or panicked.
+    pub const INTERNAL_ERROR: Code = Code(-32603);
+    /// A capacity limit is reached.
+    pub const SERVER_BUSY: Code = Code(-32000);
+    /// The caller cancelled the request.
+    pub const REQUEST_CANCELLED: Code = Code(-32800);
+}
+
+/// The error of a response, as it goes out.
+///
+/// Nothing of what the remote sent gets in here, but for the name of an unknown method and a
+/// string where a parameter has a closed list of values (E1).
+#[derive(Clone, Debug)]
+pub struct ErrorObject {
+    code: Code,
+    message: Cow<'static, str>,
+    data: Option<Data>,
+}
+
+/// The `data` of the errors that we define, and of others.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum Data {
+    Reason { reason: Reason },
+    Param(Box<ParamProblem>),
+    Busy { reason: Overloaded, limit: u64 },
+    Application(Box<RawValue>),
+}
+
+/// Why a request is invalid, where one of these is the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// Another media type than `application/vscode-jsonrpc`.
+    UnsupportedContentType,
+    /// Another charset than UTF-8.
+    BadCharset,
+    /// A message, or a batch, over its limit.
+    Oversize,
+    /// A header section over its limit.
+    HeaderTooLarge,
+    /// An id that is an object, an array or a boolean.
+    InvalidIdType,
+    /// A batch, where they are not allowed.
+    BatchNotSupported,
+    /// An id that is in use by a request that runs.
+    DuplicateId,
+}
+
+/// The one reason of [`Code::SERVER_BUSY`].
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Overloaded {
+    Overloaded,
+}
+
+/// What is wrong with a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ParamProblem {
+    param: Cow<'static, str>,
+    expected: Cow<'static, str>,
+    received: Cow<'static, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    accepted: Vec<Cow<'static, str>>,
+}
+
+/// How much of a method's name an error shows.
+const LONGEST_NAME: usize = 128;
+/// How much of a value from outside a closed list an error shows.
+const LONGEST_VALUE: usize = 64;
+
+impl ParamProblem {
+    /// A parameter of the wrong type. `received` names a JSON type, or `missing`; it is never a
+    /// piece of what was sent (E1).
+    pub fn wrong_type(
+        param: impl Into<Cow<'static, str>>,
+        expected: impl Into<Cow<'static, str>>,
+        received: &'static str,
+    ) -> Self {
+        ParamProblem {
+            param: param.into(),
+            expected: expected.into(),
+            received: received.into(),
+            accepted: Vec::new(),
+        }
+    }
+
+    /// A string that is not in the parameter's closed list of values. This one is shown.
+    pub fn not_accepted(
+        param: impl Into<Cow<'static, str>>,
+        received: &str,
+        accepted: &[&'static str],
+    ) -> Self {
+        ParamProblem {
+            param: param.into(),
+            expected: "one of the accepted values".into(),
+            received: cut(received, LONGEST_VALUE).to_owned().into(),
+            accepted: accepted.iter().map(|&value| value.into()).collect(),
+        }
+    }
+}
+
+impl ErrorObject {
+    fn new(code: Code, message: impl Into<Cow<'static, str>>, data: Option<Data>) -> Self {
+        ErrorObject { code, message: message.into(), data }
+    }
+
+    /// The bytes are no JSON, or no frame.
+    pub fn parse_error() -> Self {
+        Self::new(Code::PARSE_ERROR, "Parse error", None)
+    }
+
+    /// The JSON is no request.
+    pub fn invalid_request() -> Self {
+        Self::new(Code::INVALID_REQUEST, "Invalid Request", None)
+    }
+
+    /// The JSON is no request, for one of the reasons that have a name.
+    pub fn invalid_request_because(reason: Reason) -> Self {
+        let message = match reason {
+            Reason::BatchNotSupported => "Batch requests not supported",
+            _ => "Invalid Request",
+        };
+        Self::new(Code::INVALID_REQUEST, message, Some(Data::Reason { reason }))
+    }
+
+    /// There is no method of this name.
+    pub fn method_not_found(name: &str) -> Self {
+        let message = format!("Method not found: {}", cut(name, LONGEST_NAME));
+        Self::new(Code::METHOD_NOT_FOUND, message, None)
+    }
+
+    /// A parameter is wrong or missing.
+    pub fn invalid_params(problem: ParamProblem) -> Self {
+        Self::new(Code::INVALID_PARAMS, "Invalid params", Some(Data::Param(Box::new(problem))))
+    }
+
+    /// A handler failed. What happened is for the log, not for the wire.
+    pub fn internal_error() -> Self {
+        Self::new(Code::INTERNAL_ERROR, "Internal error", None)
+    }
+
+    /// A limit is reached.
+    pub fn server_busy(limit: u64) -> Self {
+        let data = Data::Busy { reason: Overloaded::Overloaded, limit };
+        Self::new(Code::SERVER_BUSY, "Server busy", Some(data))
+    }
+
+    /// The caller cancelled the request.
+    pub fn request_cancelled() -> Self {
+        Self::new(Code::REQUEST_CANCELLED, "Request cancelled", None)
+    }
+
+    /// An error of the application's own.
+    pub fn application(
+        code: Code,
+        message: impl Into<Cow<'static, str>>,
+        data: Option<Box<RawValue>>,
+    ) -> Self {
+        Self::new(code, message, data.map(Data::Application))
+    }
+
+    /// The code.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The message, for people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Appends it as JSON.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        out.extend_from_slice(b"{\"code\":");
+        serde_json::to_writer(&mut *out, &self.code)?;
+        out.extend_from_slice(b",\"message\":");
+        serde_json::to_writer(&mut *out, &*self.message)?;
+        if let Some(data) = &self.data {
+            out.extend_from_slice(b",\"data\":");
+            serde_json::to_writer(&mut *out, data)?;
+        }
+        out.push(b'}');
+        Ok(())
+    }
+}
+
+impl fmt::Display for ErrorObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code.0)
+    }
+}
+
+impl std::error::Error for ErrorObject {}
+
+/// The error of a response that came in. Remotes are forgiven what is missing.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReceivedError<'a> {
+    /// The code; 0 if there is none.
+    #[serde(default)]
+    pub code: i64,
+    /// The message; empty if there is none.
+    #[serde(default, borrow)]
+    pub message: Cow<'a, str>,
+    /// The raw data.
+    #[serde(default, borrow)]
+    pub data: Option<&'a RawValue>,
+}
+
+/// The first `most` characters.
+fn cut(text: &str, most: usize) -> &str {
+    text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
+}

@@ -1,0 +1,205 @@
+//! Request ids, kept as they were written.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::text::unescape;
+
+/// The id of a request: a string, a number or null.
+///
+/// It holds the raw JSON text, so it goes back to the byte as it came: `1.0` stays `1.0`, and a
+/// number of 40 digits loses none (M2). Short ones take no allocation.
+///
+/// Two ids are the same if they are of the same type and mean the same: strings by their
+/// characters, numbers by their text.
+///
+/// ```
+/// use duet_rpc_proto::message::Id;
+///
+/// assert_eq!(Id::from_raw("1.0").expect("a number").as_raw(), "1.0");
+/// assert_ne!(Id::from(1), Id::from("1"));
+/// assert_eq!(Id::from_raw(r#""\u0061""#), Some(Id::from("a")));
+/// assert_eq!(Id::from_raw("[1]"), None);
+/// ```
+#[derive(Clone)]
+pub struct Id(Repr);
+
+/// Short ids stand in place. The size is chosen so that an `Id` has 32 bytes.
+const INLINE: usize = 30;
+
+#[derive(Clone)]
+enum Repr {
+    Inline { length: u8, text: [u8; INLINE] },
+    Heap(Box<str>),
+}
+
+impl Id {
+    /// The id of answers to what has no id that could be told.
+    pub const NULL: Id = {
+        let mut text = [0; INLINE];
+        [text[0], text[1], text[2], text[3]] = *b"null";
+        Id(Repr::Inline { length: 4, text })
+    };
+
+    /// An id from one raw JSON value; `None` if it is an object, an array or a boolean.
+    ///
+    /// The text must be valid JSON, with no white space around it.
+    pub fn from_raw(raw: &str) -> Option<Id> {
+        match raw.as_bytes().first() {
+            Some(b'"' | b'-' | b'0'..=b'9') => Some(Id::holding(raw)),
+            Some(b'n') => Some(Id::NULL),
+            _ => None,
+        }
+    }
+
+    fn holding(raw: &str) -> Id {
+        if raw.len() > INLINE {
+            return Id(Repr::Heap(raw.into()));
+        }
+        let mut text = [0; INLINE];
+        text[..raw.len()].copy_from_slice(raw.as_bytes());
+        Id(Repr::Inline { length: raw.len() as u8, text })
+    }
+
+    /// The id as JSON.
+    pub fn as_raw(&self) -> &str {
+        match &self.0 {
+            Repr::Heap(raw) => raw,
+            // It was copied from a `str`, so this never fails; `null` is the honest way out.
+            Repr::Inline { length, text } => text
+                .get(..usize::from(*length))
+                .map_or("null", |raw| std::str::from_utf8(raw).unwrap_or("null")),
+        }
+    }
+
+    /// The id as JSON, in bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Heap(raw) => raw.as_bytes(),
+            Repr::Inline { length, text } => &text[..usize::from(*length).min(INLINE)],
+        }
+    }
+
+    /// Whether it is null.
+    pub fn is_null(&self) -> bool {
+        self.as_bytes() == b"null"
+    }
+
+    /// The number, if it is one that was written as a plain whole number and fits.
+    pub fn as_u64(&self) -> Option<u64> {
+        let raw = self.as_bytes();
+        let is_plain = raw.first().is_some_and(u8::is_ascii_digit);
+        if is_plain { self.as_raw().parse().ok() } else { None }
+    }
+
+    /// What stands between the quotes, if it is a string.
+    fn quoted(&self) -> Option<&str> {
+        self.as_raw().strip_prefix('"')?.strip_suffix('"')
+    }
+}
+
+impl PartialEq for Id {
+    fn eq(&self, other: &Id) -> bool {
+        self.as_bytes() == other.as_bytes()
+            || match (self.quoted(), other.quoted()) {
+                (Some(one), Some(two)) => unescape(one) == unescape(two),
+                _ => false,
+            }
+    }
+}
+
+impl Eq for Id {}
+
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self.quoted() {
+            Some(quoted) => (true, &*unescape(quoted)).hash(state),
+            None => (false, self.as_raw()).hash(state),
+        }
+    }
+}
+
+impl From<u64> for Id {
+    fn from(number: u64) -> Id {
+        Id::holding(itoa::Buffer::new().format(number))
+    }
+}
+
+impl From<&str> for Id {
+    fn from(text: &str) -> Id {
+        Id::holding(&serde_json::Value::from(text).to_string())
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_raw())
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Id({})", self.as_raw())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{INLINE, Id};
+
+    #[test]
+    fn m2_ids_come_back_as_they_were_written() {
+        let forty_digits = "1234567890123456789012345678901234567890";
+        let long_string = format!("\"{}\"", "x".repeat(1000));
+        let rows = [
+            "0",
+            "1",
+            "-0",
+            "-1",
+            "1.0",
+            "1e3",
+            "1E+3",
+            "0.1",
+            "18446744073709551616",
+            forty_digits,
+            "null",
+            "\"\"",
+            "\"1\"",
+            "\"\\u0061\"",
+            "\"é😀\"",
+            &long_string,
+        ];
+        for raw in rows {
+            let id = Id::from_raw(raw).expect(raw);
+            assert_eq!(id.as_raw(), raw);
+            assert_eq!(id.as_bytes(), raw.as_bytes());
+            assert_eq!(id, id.clone());
+        }
+        for raw in ["true", "false", "{}", "[]", "[1]", ""] {
+            assert_eq!(Id::from_raw(raw), None, "{raw}");
+        }
+    }
+
+    #[test]
+    fn m2_same_type_and_same_meaning_are_the_same() {
+        let id = |raw| Id::from_raw(raw).expect("an id");
+        assert_eq!(id(r#""a/b""#), id(r#""\u0061\/b""#));
+        assert_ne!(id("1"), id("\"1\""));
+        assert_ne!(id("1"), id("1.0"));
+        assert_ne!(id("null"), id("\"null\""));
+        assert_eq!(Id::from(u64::MAX).as_raw(), u64::MAX.to_string());
+        assert_eq!(Id::from(0).as_raw(), "0");
+        assert_eq!(Id::from("a\"b\n").as_raw(), r#""a\"b\n""#);
+        assert_eq!(id("42").as_u64(), Some(42));
+        assert_eq!(id("42.0").as_u64(), None);
+        assert_eq!(id("18446744073709551616").as_u64(), None);
+        assert_eq!(id("\"42\"").as_u64(), None);
+        assert!(Id::NULL.is_null() && !id("\"null\"").is_null());
+    }
+
+    #[test]
+    fn an_id_is_small() {
+        assert!(size_of::<Id>() <= 32, "{}", size_of::<Id>());
+        assert!(INLINE >= "\"".len() * 2 + 24);
+    }
+}

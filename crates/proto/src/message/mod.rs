@@ -1,0 +1,18 @@
+//! What a frame means: requests, notifications, responses, and what is none of these.
+//!
+//! [`Incoming::classify`] holds the rules M1 to M9 in one place. Nothing here knows how messages
+//! are framed, and nothing here builds a tree of values: what is not needed stays raw text.
+
+mod classify;
+mod error;
+mod id;
+mod params;
+mod reply;
+mod write;
+
+pub use classify::{Batch, Incoming, Notification, Request, Response, Settled, Stray, WhyStray};
+pub use error::{Code, ErrorObject, ParamProblem, Reason, ReceivedError};
+pub use id::Id;
+pub use params::Params;
+pub use reply::Reply;
+pub use write::{write_error, write_notification, write_raw_result, write_request, write_result};

@@ -1,0 +1,55 @@
+//! The parameters of a request, as raw text.
+
+use serde::Deserialize;
+
+/// Parameters, borrowed from their frame.
+///
+/// Absent and null are kept apart, as some methods want to know; [`Params::parse`] reads both as
+/// null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Params<'a> {
+    /// There is no member `params`.
+    Absent,
+    /// `null`
+    Null,
+    /// `[…]`
+    Array(&'a str),
+    /// `{…}`
+    Object(&'a str),
+}
+
+impl<'a> Params<'a> {
+    /// The raw value of the member `params`; `None` if it is a string, a number or a boolean
+    /// (M3).
+    pub(crate) fn from_member(raw: Option<&'a str>) -> Option<Self> {
+        let Some(raw) = raw else { return Some(Params::Absent) };
+        match raw.as_bytes().first() {
+            Some(b'{') => Some(Params::Object(raw)),
+            Some(b'[') => Some(Params::Array(raw)),
+            Some(b'n') => Some(Params::Null),
+            _ => None,
+        }
+    }
+
+    /// The JSON text; `None` if there is none.
+    pub fn as_raw(&self) -> Option<&'a str> {
+        match self {
+            Params::Absent => None,
+            Params::Null => Some("null"),
+            Params::Array(raw) | Params::Object(raw) => Some(raw),
+        }
+    }
+
+    /// Reads them as a type of yours, which may borrow from the frame.
+    ///
+    /// ```
+    /// use duet_rpc_proto::message::Params;
+    ///
+    /// let (a, b): (i64, &str) = Params::Array(r#"[1, "two"]"#).parse()?;
+    /// assert_eq!((a, b), (1, "two"));
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
+    pub fn parse<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.as_raw().unwrap_or("null"))
+    }
+}

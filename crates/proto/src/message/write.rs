@@ -1,0 +1,112 @@
+//! Messages written as JSON, straight into the output, with no tree of values in between.
+//!
+//! These write the JSON text alone; [`write_frame`](crate::frame::write_frame) puts it into a
+//! frame.
+
+use serde::Serialize;
+
+use super::{ErrorObject, Id};
+
+/// Appends a response with a result that is JSON already.
+///
+/// ```
+/// use duet_rpc_proto::message::{Id, write_raw_result};
+///
+/// let mut out = Vec::new();
+/// write_raw_result(&mut out, &Id::from(7), "[1, 2]");
+/// assert_eq!(out, br#"{"jsonrpc":"2.0","id":7,"result":[1, 2]}"#);
+/// ```
+pub fn write_raw_result(out: &mut Vec<u8>, id: &Id, result: &str) {
+    // One reservation for all of it: a large result then moves nothing that is written already.
+    out.reserve(48 + id.as_bytes().len() + result.len());
+    begin_response(out, id);
+    out.extend_from_slice(b"\"result\":");
+    out.extend_from_slice(result.as_bytes());
+    out.push(b'}');
+}
+
+/// Appends a response with a result of any type. On an error, which is the type's own, what was
+/// appended is taken back.
+pub fn write_result<T: Serialize + ?Sized>(
+    out: &mut Vec<u8>,
+    id: &Id,
+    result: &T,
+) -> Result<(), serde_json::Error> {
+    let start = out.len();
+    begin_response(out, id);
+    out.extend_from_slice(b"\"result\":");
+    let written = serde_json::to_writer(&mut *out, result);
+    match &written {
+        Ok(()) => out.push(b'}'),
+        Err(_) => out.truncate(start),
+    }
+    written
+}
+
+/// Appends a response with an error. If its data cannot be written as JSON, it goes out as an
+/// internal error: every request gets an answer.
+pub fn write_error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) {
+    begin_response(out, id);
+    out.extend_from_slice(b"\"error\":");
+    let start = out.len();
+    if error.write(out).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(br#"{"code":-32603,"message":"Internal error"}"#);
+    }
+    out.push(b'}');
+}
+
+/// Appends a request. `None` as params leaves the member out.
+pub fn write_request<T: Serialize + ?Sized>(
+    out: &mut Vec<u8>,
+    id: &Id,
+    method: &str,
+    params: Option<&T>,
+) -> Result<(), serde_json::Error> {
+    write_call(out, Some(id), method, params)
+}
+
+/// Appends a notification. `None` as params leaves the member out.
+pub fn write_notification<T: Serialize + ?Sized>(
+    out: &mut Vec<u8>,
+    method: &str,
+    params: Option<&T>,
+) -> Result<(), serde_json::Error> {
+    write_call(out, None, method, params)
+}
+
+fn write_call<T: Serialize + ?Sized>(
+    out: &mut Vec<u8>,
+    id: Option<&Id>,
+    method: &str,
+    params: Option<&T>,
+) -> Result<(), serde_json::Error> {
+    let start = out.len();
+    let mut write = || {
+        out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
+        if let Some(id) = id {
+            out.extend_from_slice(b"\"id\":");
+            out.extend_from_slice(id.as_bytes());
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"method\":");
+        serde_json::to_writer(&mut *out, method)?;
+        if let Some(params) = params {
+            out.extend_from_slice(b",\"params\":");
+            serde_json::to_writer(&mut *out, params)?;
+        }
+        out.push(b'}');
+        Ok(())
+    };
+    let written = write();
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
+}
+
+fn begin_response(out: &mut Vec<u8>, id: &Id) {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.as_bytes());
+    out.push(b',');
+}

@@ -1,0 +1,59 @@
+//! Oddities worth a line in the log, and how loud that line is (M7, M10, F7).
+
+use std::fmt;
+
+use crate::message::WhyStray;
+
+/// How much a notice matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The remote did something wrong, and was told or cannot be.
+    Warn,
+    /// Something failed on our side, or failed where nothing else will show it.
+    Error,
+}
+
+/// Something that gets no answer, or no full one, and so must show in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A notification for a method that nobody serves.
+    UnknownNotification,
+    /// A notification whose parameters were wrong.
+    NotificationParams,
+    /// A notification whose handler failed.
+    NotificationFailed,
+    /// A response that answers no call of ours: late, a second one, or for a stranger.
+    UnmatchedResponse,
+    /// A response that cannot be used.
+    Stray(WhyStray),
+    /// This many bad messages went unanswered since the last such notice.
+    Muted(u64),
+}
+
+impl Notice {
+    /// How loud it is.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Notice::NotificationParams | Notice::NotificationFailed => Severity::Error,
+            Notice::UnknownNotification
+            | Notice::UnmatchedResponse
+            | Notice::Stray(_)
+            | Notice::Muted(_) => Severity::Warn,
+        }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::UnknownNotification => f.write_str("a notification for an unknown method"),
+            Notice::NotificationParams => f.write_str("a notification has wrong parameters"),
+            Notice::NotificationFailed => f.write_str("the handler of a notification failed"),
+            Notice::UnmatchedResponse => f.write_str("a response answers no pending call"),
+            Notice::Stray(why) => why.fmt(f),
+            Notice::Muted(count) => {
+                write!(f, "{count} more bad messages in a row, not answered")
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! No error storm (F7).
+//!
+//! Two peers that answer each other's errors with errors never stop. So only so many bad messages
+//! in a row are answered; a good one starts the count again.
+
+use std::time::{Duration, Instant};
+
+use crate::Limits;
+use crate::notice::Notice;
+
+/// How often the muted ones are reported.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// Counts faults and invalid messages in a row.
+#[derive(Clone, Debug)]
+pub struct Storm {
+    answered_at_most: u32,
+    in_a_row: u32,
+    muted: u64,
+    reported_at: Option<Instant>,
+}
+
+/// What to do with a fault or an invalid message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// Answer it, and log it.
+    Answer,
+    /// Say nothing.
+    Mute,
+    /// Do not answer it, but log this.
+    Report(Notice),
+}
+
+impl Storm {
+    /// No bad message yet.
+    pub fn new(limits: &Limits) -> Self {
+        Storm { answered_at_most: limits.answered_faults, in_a_row: 0, muted: 0, reported_at: None }
+    }
+
+    /// A fault or an invalid message came.
+    pub fn handle_bad(&mut self, now: Instant) -> Treatment {
+        if self.in_a_row < self.answered_at_most {
+            self.in_a_row += 1;
+            return Treatment::Answer;
+        }
+        self.muted += 1;
+        let is_due = self
+            .reported_at
+            .is_none_or(|reported_at| now.saturating_duration_since(reported_at) >= REPORT_EVERY);
+        if !is_due {
+            return Treatment::Mute;
+        }
+        self.reported_at = Some(now);
+        Treatment::Report(Notice::Muted(std::mem::take(&mut self.muted)))
+    }
+
+    /// A well-formed request, notification or response came: the storm is over. What was muted
+    /// and not yet reported is reported now.
+    pub fn handle_good(&mut self) -> Option<Notice> {
+        self.in_a_row = 0;
+        self.reported_at = None;
+        match std::mem::take(&mut self.muted) {
+            0 => None,
+            muted => Some(Notice::Muted(muted)),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! One pass over the bytes: is this a JSON text, and where do the envelope's members stand?
+//!
+//! Nothing is built and nothing is copied. The grammar is RFC 8259 to the letter, the depth is
+//! bounded, and members that nobody asked for are checked like all others. UTF-8 costs nothing
+//! extra while a text is pure ASCII.
+//!
+//! The envelope and all that is small is read byte by byte; what is large goes to
+//! [`bulk`](super::bulk), which is faster once it runs but takes longer to start. Bytes past the
+//! end read as zero, which no rule of the grammar accepts.
+
+use super::lanes::BLOCK;
+use super::nest::Nest;
+use super::{Kind, MAX_DEPTH, Member, NotJson, Outline, Span, Why};
+use super::{bulk, is_white, scalar, syntax, trusted};
+
+/// From here on, in bytes to the end of the text, a container is worth the bulk reader's start.
+const BULK: usize = 256;
+
+/// Checks that `bytes` are one JSON text, with nothing but white space around it.
+pub(super) fn text(bytes: &[u8], max_depth: usize) -> Result<Outline, NotJson> {
+    let mut scan = Scan { bytes, max_depth: max_depth.min(MAX_DEPTH), high: false };
+    let (outline, end) = scan.outlined(scan.white_space(0))?;
+    let end = scan.white_space(end);
+    if end != bytes.len() {
+        return Err(syntax(end));
+    }
+    if scan.high && simdutf8::basic::from_utf8(bytes).is_err() {
+        return Err(NotJson { at: 0, why: Why::NotUtf8 });
+    }
+    Ok(outline)
+}
+
+/// One element of an array that was already checked as a part of its text.
+pub(super) struct Element {
+    pub(super) outline: Outline,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// Behind the comma, if another element follows.
+    pub(super) next: Option<usize>,
+}
+
+/// The element that begins at or behind `from`, if there is one.
+pub(super) fn element(bytes: &[u8], from: usize) -> Option<Element> {
+    let mut scan = Scan { bytes, max_depth: MAX_DEPTH, high: false };
+    let start = scan.white_space(from);
+    let (outline, end) = scan.outlined(start).ok()?;
+    let behind = scan.white_space(end);
+    let next = (scan.at(behind) == b',').then_some(behind + 1);
+    Some(Element { outline, start, end, next })
+}
+
+/// A walk over the bytes. Whoever loops works on a copy, which lives in registers.
+#[derive(Clone, Copy)]
+struct Scan<'a> {
+    bytes: &'a [u8],
+    max_depth: usize,
+    /// A byte that is not ASCII was seen.
+    high: bool,
+}
+
+impl Scan<'_> {
+    /// A value with its outline, and where it ends.
+    #[inline(always)]
+    fn outlined(&mut self, start: usize) -> Result<(Outline, usize), NotJson> {
+        let kind = match self.at(start) {
+            b'{' => return self.envelope(start),
+            b'[' => Kind::Array,
+            _ => Kind::Scalar,
+        };
+        let end = self.value(start, 0)?;
+        Ok((Outline::new(kind, start), end))
+    }
+
+    /// An object whose members are noted where they are the envelope's.
+    #[inline(always)]
+    fn envelope(&mut self, start: usize) -> Result<(Outline, usize), NotJson> {
+        if self.max_depth == 0 {
+            return Err(NotJson { at: start, why: Why::TooDeep });
+        }
+        let mut outline = Outline::new(Kind::Object, start);
+        let mut i = self.white_space(start + 1);
+        if self.at(i) == b'}' {
+            return Ok((outline, i + 1));
+        }
+        loop {
+            let (member, value) = match self.usual_name(i) {
+                Some((member, value)) => (Some(member), self.white_space(value)),
+                None => {
+                    let (after_name, value) = self.name(i)?;
+                    (self.bytes.get(i + 1..after_name - 1).and_then(Member::named), value)
+                }
+            };
+            let end = self.value(value, 1)?;
+            if let Some(member) = member {
+                outline.note(member, Span::new(value, end));
+            }
+            i = self.white_space(end);
+            match self.at(i) {
+                b',' => i = self.white_space(i + 1),
+                b'}' => return Ok((outline, i + 1)),
+                _ => return Err(syntax(i)),
+            }
+        }
+    }
+
+    /// One of our names as nearly everybody writes it, with the colon right behind: found by
+    /// comparing one word. Returns the place behind the colon.
+    #[inline(always)]
+    fn usual_name(&self, i: usize) -> Option<(Member, usize)> {
+        const ID: [u8; 5] = *b"\"id\":";
+        let word = self.bytes.get(i..)?.first_chunk::<8>()?;
+        let (member, colon) = match word {
+            b"\"method\"" => (Member::Method, i + 8),
+            b"\"params\"" => (Member::Params, i + 8),
+            b"\"result\"" => (Member::Result, i + 8),
+            b"\"error\":" => (Member::Error, i + 7),
+            b"\"jsonrpc" if self.at(i + 8) == b'"' => (Member::Jsonrpc, i + 9),
+            _ if word.first_chunk() == Some(&ID) => (Member::Id, i + 4),
+            _ => return None,
+        };
+        (self.at(colon) == b':').then_some((member, colon + 1))
+    }
+
+    #[inline(always)]
+    fn value(&mut self, start: usize, outer_depth: usize) -> Result<usize, NotJson> {
+        match self.at(start) {
+            b'"' => self.string(start + 1),
+            b'{' | b'[' => {
+                let (end, high) = if self.bytes.len() - start >= BULK {
+                    bulk::container(self.bytes, start, outer_depth, self.max_depth)?
+                } else {
+                    self.small_container(start, outer_depth)?
+                };
+                self.high |= high;
+                Ok(end)
+            }
+            _ => self.scalar(start),
+        }
+    }
+
+    /// An object or array, without recursion: hostile nesting costs a bit a level and no stack.
+    #[inline(never)]
+    fn small_container(self, start: usize, outer_depth: usize) -> Result<(usize, bool), NotJson> {
+        let mut scan = self;
+        let mut nest = Nest::default();
+        let mut depth = outer_depth;
+        let mut in_object = false;
+        let mut i = start;
+        'value: loop {
+            match scan.at(i) {
+                b'"' => i = scan.string(i + 1)?,
+                opening @ (b'{' | b'[') => {
+                    if depth >= scan.max_depth {
+                        return Err(NotJson { at: i, why: Why::TooDeep });
+                    }
+                    nest.remember(depth, in_object);
+                    depth += 1;
+                    in_object = opening == b'{';
+                    i = scan.white_space(i + 1);
+                    // In ASCII a closing bracket stands two behind its opening one.
+                    if scan.at(i) != opening + 2 {
+                        if in_object {
+                            (_, i) = scan.name(i)?;
+                        }
+                        continue 'value;
+                    }
+                    i += 1;
+                    depth -= 1;
+                    in_object = nest.recall(depth);
+                }
+                _ => i = scan.scalar(i)?,
+            }
+            loop {
+                if depth == outer_depth {
+                    return Ok((i, scan.high));
+                }
+                i = scan.white_space(i);
+                match scan.at(i) {
+                    b',' => {
+                        i = scan.white_space(i + 1);
+                        if in_object {
+                            (_, i) = scan.name(i)?;
+                        }
+                        continue 'value;
+                    }
+                    closing @ (b'}' | b']') if (closing == b'}') == in_object => {
+                        i += 1;
+                        depth -= 1;
+                        in_object = nest.recall(depth);
+                    }
+                    _ => return Err(syntax(i)),
+                }
+            }
+        }
+    }
+
+    /// A member's name and its colon: where the name ends, and where the value starts.
+    #[inline(always)]
+    fn name(&mut self, i: usize) -> Result<(usize, usize), NotJson> {
+        if self.at(i) != b'"' {
+            return Err(syntax(i));
+        }
+        let end = self.string(i + 1)?;
+        let colon = self.white_space(end);
+        if self.at(colon) != b':' {
+            return Err(syntax(colon));
+        }
+        Ok((end, self.white_space(colon + 1)))
+    }
+
+    /// From behind the opening quote to behind the closing one.
+    #[inline(always)]
+    fn string(&mut self, start: usize) -> Result<usize, NotJson> {
+        let mut i = start;
+        // Most strings are short: two words see the end of nearly all.
+        while i < start + 16
+            && let Some(word) = self.bytes.get(i..).and_then(|rest| rest.first_chunk::<8>())
+        {
+            let (special, high) = inspect(u64::from_le_bytes(*word));
+            self.high |= high;
+            if special == 0 {
+                i += 8;
+                continue;
+            }
+            i += special.trailing_zeros() as usize / 8;
+            if self.at(i) == b'"' {
+                return Ok(i + 1);
+            }
+            break;
+        }
+        let (end, high) = rest_of_string(self.bytes, i)?;
+        self.high |= high;
+        Ok(end)
+    }
+
+    /// A number or one of the three words.
+    #[inline(always)]
+    fn scalar(&mut self, start: usize) -> Result<usize, NotJson> {
+        let mut i = start;
+        while self.at(i).is_ascii_digit() {
+            i += 1;
+        }
+        // A plain integer is done here; what it may not be followed by, the caller sees.
+        let plain = i > start
+            && (self.at(start) != b'0' || i == start + 1)
+            && !matches!(self.at(i), b'.' | b'e' | b'E');
+        if plain { Ok(i) } else { scalar::end_of(self.bytes, start).ok_or(syntax(start)) }
+    }
+
+    #[inline(always)]
+    fn white_space(&self, mut i: usize) -> usize {
+        while is_white(self.at(i)) {
+            i += 1;
+        }
+        i
+    }
+
+    #[inline(always)]
+    fn at(&self, i: usize) -> u8 {
+        self.bytes.get(i).copied().unwrap_or(0)
+    }
+}
+
+/// The special bytes of a word (quote, backslash, control character) by their top bits, of which
+/// only the lowest is exact, and whether any byte is not ASCII.
+#[inline(always)]
+fn inspect(word: u64) -> (u64, bool) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOP_BITS: u64 = 0x8080_8080_8080_8080;
+    // A byte borrows from its neighbour above only where it was itself below, so the lowest
+    // finding is right; a byte that is not ASCII is masked out.
+    let below = |x: u64, limit: u8| x.wrapping_sub(ONES * u64::from(limit)) & !x & TOP_BITS;
+    let quote = below(word ^ ONES * u64::from(b'"'), 1);
+    let backslash = below(word ^ ONES * u64::from(b'\\'), 1);
+    (quote | backslash | below(word, 0x20), word & TOP_BITS != 0)
+}
+
+/// From somewhere inside a string to behind its closing quote, and whether a byte on the way was
+/// not ASCII.
+#[inline(never)]
+fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, bool), NotJson> {
+    let mut high = false;
+    loop {
+        while let Some(block) = bytes.get(i..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
+            let (special, not_ascii) = trusted::string_bytes(block);
+            high |= not_ascii;
+            i += special.trailing_zeros() as usize;
+            if special != 0 {
+                break;
+            }
+        }
+        match bytes.get(i) {
+            Some(b'"') => return Ok((i + 1, high)),
+            Some(b'\\') => i = scalar::end_of_escape(bytes, i + 1).ok_or(syntax(i))?,
+            Some(0x20..) => {
+                high |= !bytes[i].is_ascii();
+                i += 1;
+            }
+            _ => return Err(syntax(i.min(bytes.len()))),
+        }
+    }
+}
