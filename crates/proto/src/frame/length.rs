@@ -16,6 +16,9 @@ use crate::text::Outline;
 const PREFIX: usize = 4;
 const TERMINATOR: usize = 1;
 
+/// Nothing is known of where the next frame begins.
+const LOST: State = State::Lost { certain_in: usize::MAX, refused: 0 };
+
 /// Every length below this begins with a zero byte.
 const LEADING_ZERO_BELOW: usize = 1 << 24;
 
@@ -33,9 +36,11 @@ enum State {
     /// At the beginning of a frame.
     InStep,
     /// At a place that may be the beginning of a frame. A fault was told, so nothing more is said
-    /// until a frame proves right.
-    Lost,
-    /// In the payload of a frame that was refused: this many bytes of it are to come.
+    /// until a frame proves right, or `certain_in` bytes have gone by: there the refused payload
+    /// of so many bytes begins.
+    Lost { certain_in: usize, refused: usize },
+    /// In the payload of a frame that was refused: this many bytes of it are to come. A zero byte
+    /// among them is certainly the next frame.
     Refused(usize),
 }
 
@@ -47,10 +52,38 @@ impl Length {
 
     /// What stands at the front is no frame: on to the next place where one may begin.
     fn lose(&mut self, bytes: &[u8], kind: FaultKind) -> Step {
-        let quiet = std::mem::replace(&mut self.state, State::Lost) == State::Lost;
+        let quiet = self.is_lost();
+        if !quiet {
+            self.state = LOST;
+        }
+        let count = self.move_on(bytes);
+        Step::fault_unless(quiet, kind, count)
+    }
+
+    /// The frame at the front is too long. Its prefix may be stray bytes that have the beginning
+    /// of a true one among them, so its other bytes are tried before its payload is skipped.
+    fn refuse(&mut self, bytes: &[u8], length: usize) -> Step {
+        self.state = State::Lost { certain_in: PREFIX, refused: length + TERMINATOR };
+        let count = self.move_on(bytes);
+        Step::fault(FaultKind::Oversize, count)
+    }
+
+    /// Leaves the front for the next place where a frame may begin: how far that is.
+    fn move_on(&mut self, bytes: &[u8]) -> usize {
         self.searched = 0;
         let next = memchr(0, &bytes[1..]).map_or(bytes.len(), |offset| 1 + offset);
-        Step::fault_unless(quiet, kind, next)
+        let State::Lost { certain_in, refused } = &mut self.state else { return next };
+        if next < *certain_in {
+            *certain_in -= if *certain_in == usize::MAX { 0 } else { next };
+            return next;
+        }
+        let count = *certain_in;
+        self.state = State::Refused(*refused);
+        count
+    }
+
+    fn is_lost(&self) -> bool {
+        matches!(self.state, State::Lost { .. })
     }
 
     fn skip_refused(&mut self, bytes: &[u8], left: usize) -> Step {
@@ -85,7 +118,7 @@ impl Length {
             Err(_) if memchr(0, &bytes[payload.clone()]).is_some() => {
                 self.lose(bytes, FaultKind::Malformed(Malformed::ZeroByte))
             }
-            Err(not) if self.state == State::Lost => self.lose(bytes, FaultKind::NotJson(not)),
+            Err(not) if self.is_lost() => self.lose(bytes, FaultKind::NotJson(not)),
             Err(not) => {
                 self.searched = 0;
                 Step::fault(FaultKind::NotJson(not), consumed)
@@ -100,7 +133,7 @@ impl Framer for Length {
             return self.skip_refused(bytes, left);
         }
         let Some(&first) = bytes.first() else { return Step::Wait };
-        if first != 0 && (self.longest < LEADING_ZERO_BELOW || self.state == State::Lost) {
+        if first != 0 && (self.longest < LEADING_ZERO_BELOW || self.is_lost()) {
             return self.lose(bytes, FaultKind::Malformed(Malformed::NoPrefix));
         }
         let Some(&prefix) = bytes.first_chunk::<PREFIX>() else {
@@ -111,11 +144,10 @@ impl Framer for Length {
             return self.lose(bytes, FaultKind::Malformed(Malformed::ZeroLength));
         }
         if length > self.longest {
-            if self.state == State::Lost {
-                return self.lose(bytes, FaultKind::Oversize);
-            }
-            self.state = State::Refused(length + TERMINATOR);
-            return Step::fault(FaultKind::Oversize, PREFIX);
+            return match self.is_lost() {
+                true => self.lose(bytes, FaultKind::Oversize),
+                false => self.refuse(bytes, length),
+            };
         }
         if bytes.len() >= PREFIX + length + TERMINATOR {
             return self.frame(bytes, length);
@@ -133,7 +165,7 @@ impl Framer for Length {
     }
 
     fn abandon(&mut self, bytes: &[u8]) -> usize {
-        (self.state, self.searched) = (State::Lost, 0);
+        (self.state, self.searched) = (LOST, 0);
         bytes.len()
     }
 

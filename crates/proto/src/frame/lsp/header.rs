@@ -99,8 +99,9 @@ pub(super) fn usual_section(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// Where a `Content-Length` header begins whose line end is the last of these bytes: the one
-/// sequence that no JSON text can contain, and so the certain beginning of a frame (F16).
-pub(super) fn length_line_at_end(bytes: &[u8]) -> Option<Found> {
+/// sequence that no JSON text can contain, and so the certain beginning of a frame (F16). A line
+/// that is too long for any header section is none.
+pub(super) fn length_line_at_end(bytes: &[u8], longest: usize) -> Option<Found> {
     let before = |bytes: &[u8], is: fn(&u8) -> bool| {
         bytes.iter().rposition(|byte| !is(byte)).map_or(0, |last| last + 1)
     };
@@ -113,7 +114,8 @@ pub(super) fn length_line_at_end(bytes: &[u8]) -> Option<Found> {
     let name = line.strip_suffix(b":")?.last_chunk::<14>()?;
     let start = line.len() - ":".len() - name.len();
     let is_other_name = start > 0 && bytes[start - 1] == b'-';
-    if is_other_name || !name.eq_ignore_ascii_case(CONTENT_LENGTH) {
+    if is_other_name || bytes.len() - start > longest || !name.eq_ignore_ascii_case(CONTENT_LENGTH)
+    {
         return None;
     }
     Some(Found { start, length: decimal(digits)? })
@@ -126,13 +128,16 @@ pub(super) struct Found {
     pub(super) length: u64,
 }
 
-/// The search for such a header, line end by line end, from `searched` on. Returns it with the
-/// place behind its line.
-pub(super) fn find_length_line(bytes: &[u8], searched: &mut usize) -> Option<(Found, usize)> {
+/// The search for such a header, line end by line end, from `searched` on.
+pub(super) fn find_length_line(
+    bytes: &[u8],
+    searched: &mut usize,
+    longest: usize,
+) -> Option<Found> {
     while let Some(offset) = memchr(b'\n', &bytes[*searched..]) {
         *searched += offset + 1;
-        if let Some(found) = length_line_at_end(&bytes[..*searched]) {
-            return Some((found, *searched));
+        if let Some(found) = length_line_at_end(&bytes[..*searched], longest) {
+            return Some(found);
         }
     }
     *searched = bytes.len();

@@ -177,7 +177,7 @@ impl Lsp {
         }
         // A length that is too large swallows frames. No body can hold a header, so there is no
         // need to wait for the rest, which may never come.
-        if let Some((found, _)) = find_length_line(bytes, &mut searched) {
+        if let Some(found) = find_length_line(bytes, &mut searched, self.header_bytes) {
             self.state = State::Header(Section::default());
             return self.fault(refusal.unwrap_or(FaultKind::CutShort), found.start);
         }
@@ -191,7 +191,7 @@ impl Lsp {
 
     fn skip(&mut self, bytes: &[u8], ended: bool, left: u64, searched: usize) -> Step {
         let (from, mut searched) = (searched, searched);
-        if let Some((found, _)) = find_length_line(bytes, &mut searched) {
+        if let Some(found) = find_length_line(bytes, &mut searched, self.header_bytes) {
             let start = left.min(found.start as u64) as usize;
             // Behind what is skipped, other headers may stand before it.
             let is_behind = start < found.start;

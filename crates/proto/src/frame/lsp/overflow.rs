@@ -70,7 +70,7 @@ impl Overflow {
             return Next::Body { start: line.len(), length };
         }
         self.began_well &= ends_with_cr_lf || !self.in_first_line;
-        if let Some(found) = length_line_at_end(line) {
+        if let Some(found) = length_line_at_end(line, longest_line) {
             if found.start > 0 || !self.at_line_start || !self.began_well {
                 return Next::Frame(found.start);
             }

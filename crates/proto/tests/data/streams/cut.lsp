@@ -1,0 +1,3 @@
+Content-Length: 37
+
+{"jsonrpc":"2.0","id":1,"method"

@@ -1,0 +1,25 @@
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+X-A: b
+Content-Length: 37
+
+{"jsonrpc":"2.0","id":1,"method":"a"}Content-Length: 37
+
+{"jsonrpc":"2.0","id":2,"method":"b"}

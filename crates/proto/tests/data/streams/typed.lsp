@@ -1,0 +1,6 @@
+content-type: application/vscode-jsonrpc; charset=utf-8
+content-LENGTH:  37 
+
+{"jsonrpc":"2.0","id":1,"method":"a"}Content-Length: 37
+
+{"jsonrpc":"2.0","id":2,"method":"b"}

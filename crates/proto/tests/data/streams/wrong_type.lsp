@@ -1,0 +1,6 @@
+Content-Length: 37
+Content-Type: text/plain
+
+{"jsonrpc":"2.0","id":1,"method":"a"}Content-Length: 37
+
+{"jsonrpc":"2.0","id":2,"method":"b"}

@@ -1,0 +1,78 @@
+//! Invariant: whatever the bytes and however they are cut, the same events come out; there are no more events than bytes; memory stays within the limits; and the next well-formed frame is served, whatever stands before it.
+
+#![no_main]
+
+use duet_rpc_proto::Limits;
+use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice};
+use duet_rpc_proto::message::Reply;
+use libfuzzer_sys::fuzz_target;
+
+const SENTINEL: &str = r#"{"sentinel":1}"#;
+
+fuzz_target!(|bytes: &[u8]| {
+    let [how, step, bytes @ ..] = bytes else { return };
+    let framing = match how % 4 {
+        0 => FramingChoice::Fixed(Framing::Lsp),
+        1 => FramingChoice::Fixed(Framing::Ndjson),
+        2 => FramingChoice::Fixed(Framing::Length),
+        _ => FramingChoice::Auto,
+    };
+    let message_bytes = if how & 4 == 0 { 100 } else { 5000 };
+    let header_bytes = if how & 8 == 0 { 48 } else { 200 };
+    let limits = Limits { message_bytes, header_bytes, depth: 8, ..Limits::default() };
+
+    let whole = events(framing, &limits, bytes, usize::MAX);
+    assert!(whole.len() <= bytes.len());
+    let pieces = events(framing, &limits, bytes, usize::from(*step) % 40 + 1);
+    assert_eq!(whole, pieces);
+
+    let mut decoder = Decoder::new(framing, &limits);
+    let mut found = feed(&mut decoder, bytes, usize::MAX);
+    let sentinel = match decoder.framing() {
+        // Nothing has decided yet, so the sentinel decides.
+        Some(Framing::Lsp) | None => {
+            format!("\r\n\r\nContent-Length: {}\r\n\r\n{SENTINEL}", SENTINEL.len()).into_bytes()
+        }
+        Some(Framing::Ndjson) => format!("\n{SENTINEL}\n").into_bytes(),
+        Some(Framing::Length) => {
+            [&[0, 0, 0, SENTINEL.len() as u8], SENTINEL.as_bytes(), b"\n"].concat()
+        }
+    };
+    found.extend(feed(&mut decoder, &sentinel, usize::MAX));
+    assert_eq!(found.last().map(String::as_str), Some(SENTINEL), "{found:?}");
+});
+
+fn events(framing: FramingChoice, limits: &Limits, bytes: &[u8], step: usize) -> Vec<String> {
+    let mut decoder = Decoder::new(framing, limits);
+    let mut found = feed(&mut decoder, bytes, step);
+    decoder.finish();
+    drain(&mut decoder, &mut found);
+    found
+}
+
+fn feed(decoder: &mut Decoder, bytes: &[u8], step: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    for mut chunk in bytes.chunks(step.min(bytes.len().max(1))) {
+        while !chunk.is_empty() {
+            let count = decoder.feed(chunk);
+            chunk = &chunk[count..];
+            drain(decoder, &mut found);
+            // The limit, a read beyond it, and what the first read is offered.
+            assert!(decoder.space().capacity() <= 5000 + 2 * 65536);
+        }
+    }
+    found
+}
+
+fn drain(decoder: &mut Decoder, found: &mut Vec<String>) {
+    while let Some(event) = decoder.next_event() {
+        found.push(match event {
+            Event::Frame(text) => text.as_str().to_owned(),
+            Event::Fault(fault) => {
+                let mut out = Vec::new();
+                Reply::to_fault(&fault).write(&mut out);
+                String::from_utf8(out).expect("answers are UTF-8")
+            }
+        });
+    }
+}
