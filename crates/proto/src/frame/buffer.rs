@@ -6,9 +6,8 @@ const LARGEST_READ: usize = 64 * 1024;
 
 /// Bytes in one piece, with a free end to read into.
 ///
-/// It never allocates ahead of the bytes that have arrived by more than they are themselves or
-/// one read, whichever is more, and never more than one read beyond the end of the frame at hand
-/// (F3).
+/// It never allocates ahead of the bytes that have arrived by more than they are themselves (at
+/// the end of a frame, a quarter more) or one read, whichever is more, and never beyond the end of the frame at hand (F3).
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -50,11 +49,15 @@ impl Buffer {
             self.done = 0;
         }
         let at_hand = self.bytes.len() - self.done;
-        let missing = expected.unwrap_or(0).saturating_sub(at_hand);
-        // A long frame is read in steps that double what has arrived.
-        let wanted = missing.min(at_hand).max(self.read_size);
+        let wanted = match expected.map_or(0, |expected| expected.saturating_sub(at_hand)) {
+            0 => self.read_size,
+            // The last step may be a little longer, so that no small one has to follow it.
+            missing if missing <= at_hand + at_hand / 4 => missing,
+            // A long frame is read in steps that double what has arrived.
+            missing => missing.min(at_hand.max(self.read_size)),
+        };
         // Not before most of the room is used: each move must be paid for by bytes that arrived.
-        if self.bytes.capacity() - self.bytes.len() < wanted / 4 {
+        if self.bytes.capacity() - self.bytes.len() < wanted.div_ceil(4) {
             self.make_room(wanted);
         }
         self.full_at = self.bytes.capacity();

@@ -48,7 +48,7 @@ enum State {
 /// A frame of which a part has arrived; see [`Decoder::partial`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// The bytes at hand.
+    /// How many bytes of it are at hand: of its header, and once that is whole, of its body.
     pub received: usize,
     /// How many there will be, if that is known.
     pub expected: Option<usize>,

@@ -1,0 +1,324 @@
+//! What holds for all framings (F1 to F6, F17), and the framings `ndjson` and `length` (F20 to
+//! F32).
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::Limits;
+use duet_rpc_proto::frame::{Decoder, Framing, FramingChoice, ReadTimer, write_frame};
+use support::{TAIL, check, check_to_the_end, drain, feed, framed};
+
+const A: &str = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
+const B: &str = r#"{"jsonrpc":"2.0","id":2,"method":"b"}"#;
+const PARSE_ERROR: &str = "!-32700";
+
+fn limits() -> Limits {
+    Limits { message_bytes: 100, header_bytes: 64, ..Limits::default() }
+}
+
+fn ndjson(input: &str, expect: &[&str]) {
+    check(Framing::Ndjson, &limits(), input.as_bytes(), expect);
+}
+
+fn length(input: &[u8], expect: &[&str]) {
+    check(Framing::Length, &limits(), input, expect);
+}
+
+#[test]
+fn f1_frames_come_out_whole_and_in_order_however_they_are_cut() {
+    for framing in Framing::ALL {
+        let input = [framed(framing, A), framed(framing, "[]"), framed(framing, B)].concat();
+        check(framing, &limits(), &input, &[A, "[]", B]);
+    }
+}
+
+#[test]
+fn f2_a_bad_body_costs_one_fault_and_the_next_frame_is_served() {
+    for framing in Framing::ALL {
+        let input = [framed(framing, "nope"), framed(framing, B)].concat();
+        check(framing, &limits(), &input, &[PARSE_ERROR, B]);
+    }
+}
+
+#[test]
+fn f4_invalid_utf8_is_a_parse_error() {
+    for framing in Framing::ALL {
+        for bad in [&b"\"\xff\""[..], b"\"\xc0\xaf\"", b"{\"ignored\":\"\xed\xa0\x80\"}"] {
+            check(framing, &limits(), &framed(framing, bad), &[PARSE_ERROR]);
+        }
+    }
+}
+
+#[test]
+fn f5_and_f17_what_is_written_can_be_read_and_holds_nothing_else() {
+    let write = |framing, text: &str| {
+        let mut out = b"before".to_vec();
+        write_frame(framing, &mut out, |out| {
+            out.extend_from_slice(text.as_bytes());
+            Ok::<_, ()>(())
+        })
+        .expect("nothing fails");
+        out.split_off(6)
+    };
+    // Lengths of one digit to five: the header is right for each.
+    for size in [2, 9, 10, 99, 100, 101, 999, 1000, 1001, 10_000] {
+        let text = format!("\"{}\"", "x".repeat(size - 2));
+        for framing in Framing::ALL {
+            assert_eq!(write(framing, &text), framed(framing, &text), "{framing} {size}");
+        }
+    }
+    let pretty = "{\r\n  \"a\": [\n    1\n  ]\n}";
+    let line = write(Framing::Ndjson, pretty);
+    assert_eq!(line, b"{    \"a\": [     1   ] }\n");
+    assert_eq!(write(Framing::Lsp, pretty), framed(Framing::Lsp, pretty));
+}
+
+#[test]
+fn f5_a_message_that_cannot_be_written_leaves_nothing_behind() {
+    for framing in Framing::ALL {
+        let mut out = b"before".to_vec();
+        let written = write_frame(framing, &mut out, |out| {
+            out.extend_from_slice(b"{\"half\":");
+            Err("failed")
+        });
+        assert_eq!((written, &out[..]), (Err("failed"), &b"before"[..]));
+    }
+}
+
+#[test]
+fn f6_the_clock_runs_from_a_frames_first_byte_to_its_last() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    for framing in Framing::ALL {
+        let frame = framed(framing, A);
+        let mut decoder = Decoder::new(framing, &limits());
+        let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+        let mut read = |decoder: &mut Decoder, bytes: &[u8], now| {
+            feed(decoder, &[bytes]);
+            timer.observe(decoder.partial(), now);
+            timer.deadline()
+        };
+        assert_eq!(read(&mut decoder, b"", at(0)), None, "idle");
+        assert_eq!(read(&mut decoder, &frame[..1], at(1)), Some(at(31)));
+        assert_eq!(read(&mut decoder, &frame[1..20], at(20)), Some(at(31)), "not from the last");
+        // The end of one frame and the beginning of another: a new clock.
+        let rest = [&frame[20..], &frame[..3]].concat();
+        assert_eq!(read(&mut decoder, &rest, at(25)), Some(at(55)));
+        assert_eq!(read(&mut decoder, &frame[3..], at(26)), None, "idle again");
+    }
+    let mut timer = ReadTimer::new(None);
+    let mut decoder = Decoder::new(Framing::Ndjson, &limits());
+    feed(&mut decoder, &[b"{"]);
+    timer.observe(decoder.partial(), start);
+    assert_eq!(timer.deadline(), None, "off");
+}
+
+#[test]
+fn f6_the_clock_stands_still_while_nothing_is_read() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let mut decoder = Decoder::new(Framing::Ndjson, &limits());
+    let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+    feed(&mut decoder, &[b"{"]);
+    timer.observe(decoder.partial(), at(0));
+    timer.pause(at(10));
+    timer.pause(at(12));
+    assert_eq!(timer.deadline(), None);
+    timer.resume(at(100));
+    timer.resume(at(200));
+    assert_eq!(timer.deadline(), Some(at(120)));
+}
+
+/// Feeds a part, lets it time out, feeds the late rest, and then a frame.
+fn after_timeout(framing: Framing, part: &[u8], late: &[u8], expect: &[&str]) {
+    let mut decoder = Decoder::new(framing, &limits());
+    assert_eq!(feed(&mut decoder, &[part]), [""; 0], "{framing}");
+    assert!(decoder.handle_timeout().is_some());
+    assert_eq!(decoder.partial(), None);
+    let rest = [late, &framed(framing, TAIL)].concat();
+    let pieces: Vec<_> = rest.chunks(1).collect();
+    let found = feed(&mut decoder, &pieces);
+    assert_eq!(
+        found,
+        [expect, &[TAIL]].concat(),
+        "{framing} {:?}",
+        part.escape_ascii().to_string()
+    );
+    decoder.finish();
+    let mut at_end = Vec::new();
+    drain(&mut decoder, &mut at_end);
+    assert_eq!(at_end, [""; 0]);
+}
+
+#[test]
+fn f6_a_timeout_drops_the_frame_and_its_late_bytes_silently() {
+    for framing in [Framing::Lsp, Framing::Length] {
+        let frame = framed(framing, A);
+        for cut in 1..frame.len() {
+            after_timeout(framing, &frame[..cut], &frame[cut..], &[]);
+            after_timeout(framing, &frame[..cut], b"", &[]);
+        }
+    }
+    after_timeout(Framing::Ndjson, b"{\"half\":", b"1}\n", &[]);
+    after_timeout(Framing::Ndjson, b"{\"half\":", b"\n", &[]);
+    let long = format!("{}\n", "x".repeat(200));
+    after_timeout(Framing::Ndjson, b"{\"half\":", long.as_bytes(), &[]);
+    // The late line is a text by itself: it is served.
+    after_timeout(Framing::Ndjson, b"{\"half\":", format!("{B}\n").as_bytes(), &[B]);
+}
+
+#[test]
+fn f6_any_number_of_timeouts_in_a_row_leaves_the_decoder_alive() {
+    for framing in Framing::ALL {
+        let (frame, mut decoder) = (framed(framing, A), Decoder::new(framing, &limits()));
+        for _ in 0..100 {
+            assert_eq!(feed(&mut decoder, &[&frame[..30]]), [""; 0]);
+            let dropped = decoder.handle_timeout().expect("a frame was begun");
+            assert!(dropped.expected.is_none_or(|expected| expected > dropped.received));
+        }
+        let rest = [&b"\n"[..], &frame].concat();
+        assert_eq!(feed(&mut decoder, &[&rest]), [A], "{framing}");
+    }
+}
+
+#[test]
+fn f6_between_frames_and_in_refused_bytes_nothing_times_out() {
+    let rows: [(Framing, &[u8]); 6] = [
+        (Framing::Lsp, b"\r\n \r\n"),
+        (Framing::Lsp, b"garbage\r\nmore"),
+        (Framing::Lsp, b"Content-Length: 1000\r\n\r\nabc"),
+        (Framing::Ndjson, b" \r\n\t"),
+        (Framing::Ndjson, &[b'x'; 150]),
+        (Framing::Length, b"\x00\xff\xff\xffabc"),
+    ];
+    for (framing, bytes) in rows {
+        let mut decoder = Decoder::new(framing, &limits());
+        feed(&mut decoder, &[bytes]);
+        assert_eq!((decoder.partial(), decoder.handle_timeout()), (None, None), "{framing}");
+    }
+}
+
+#[test]
+fn f20_line_ends_blank_lines_and_a_last_line_without_one() {
+    ndjson(&format!("{A}\r\n\r\n\n \t\n{B}\n"), &[A, B]);
+    ndjson(&format!("  {A}  \n"), &[&format!("  {A}  ")]);
+    let choice = Framing::Ndjson.into();
+    check_to_the_end(choice, &limits(), format!("{A}\n{B}").as_bytes(), &[A], &[B]);
+    check_to_the_end(choice, &limits(), format!("{A}\nnope").as_bytes(), &[A], &[PARSE_ERROR]);
+    check_to_the_end(choice, &limits(), b"  \r", &[], &[]);
+}
+
+#[test]
+fn f2_in_ndjson_each_bad_line_is_answered() {
+    ndjson(
+        &format!("a\nb\n{A}\n{{\n}}\n"),
+        &[PARSE_ERROR, PARSE_ERROR, A, PARSE_ERROR, PARSE_ERROR],
+    );
+}
+
+#[test]
+fn f21_a_line_over_the_limit_is_refused_as_soon_as_it_is() {
+    let text = |size: usize| format!("\"{}\"", "x".repeat(size - 2));
+    ndjson(&format!("{}\n", text(100)), &[&text(100)]);
+    ndjson(&format!("{}\r\n", text(100)), &[&text(100)]);
+    ndjson(&format!("{}\n", text(101)), &["!-32600 oversize"]);
+    ndjson(&format!("{}\n", text(1001)), &["!-32600 oversize"]);
+    ndjson(&format!("{}\r\r\n", text(100)), &["!-32600 oversize"]);
+    let (choice, long) = (Framing::Ndjson.into(), [b'x'; 101]);
+    check_to_the_end(choice, &limits(), &long, &["!-32600 oversize"], &[]);
+}
+
+#[test]
+fn f30_a_payload_without_its_newline_is_a_parse_error() {
+    for end in ["x", "\r", " ", "\0", ""] {
+        let mut frame = framed(Framing::Length, A);
+        frame.pop();
+        // With nothing there, the next frame's first byte is what stands in its place.
+        let input = [&frame, end.as_bytes(), &framed(Framing::Length, B)].concat();
+        length(&input, &[PARSE_ERROR, B]);
+    }
+}
+
+#[test]
+fn f31_lengths_over_the_limit_and_of_zero() {
+    let over = |payload: &[u8]| [&[0, 0, 0, 101], payload].concat();
+    length(&over(&[b'x'; 102]), &["!-32600 oversize"]);
+    length(&over(b""), &["!-32600 oversize"]);
+    length(&over(b"{\"half\":"), &["!-32600 oversize"]);
+    length(&[over(b""), over(b"")].concat(), &["!-32600 oversize"; 2]);
+    length(b"\x00\xff\xff\xff", &["!-32600 oversize"]);
+    length(b"\x00\x00\x00\x00\n", &[PARSE_ERROR]);
+    length(b"\x00\x00\x00\x00", &[PARSE_ERROR]);
+    let text = format!("\"{}\"", "x".repeat(98));
+    length(&framed(Framing::Length, &text), &[&text]);
+}
+
+#[test]
+fn f31_under_16_mib_a_first_byte_other_than_zero_is_a_fault_at_once() {
+    length(b"C", &[PARSE_ERROR]);
+    length(b"\n", &[PARSE_ERROR]);
+    length(b"\xff\xff\xff\xffhello", &[PARSE_ERROR]);
+    // From 16 MiB on it may be a length.
+    let limits = Limits { message_bytes: 1 << 24, ..limits() };
+    check(Framing::Length, &limits, b"\x01\x00\x00\x01", &["!-32600 oversize"]);
+    check_to_the_end(Framing::Length.into(), &limits, b"\x01\x00\x00\x00", &[], &[PARSE_ERROR]);
+}
+
+#[test]
+fn f32_after_garbage_the_next_frame_is_found_whatever_the_garbage() {
+    let next = framed(Framing::Length, B);
+    for garbage in [
+        &b"hello"[..],
+        b"\x00",
+        b"\x00\x00",
+        b"\x00\x00\x00",
+        b"\x00\x00\x00\x00",
+        b"\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+        b"a\x00\x00b\x00c\x00\x00\x00",
+        b"\x00\x00\x00\x05hell",
+        b"\x00\x00\x00\x05hello",
+        b"\x00\x00\x00\x05[1,2]x",
+        b"\x00\x00\x00\x09[1,2]\n",
+        b"\x00\x00\x00\x03[1,2]\n",
+        b"Content-Length: 5\r\n\r\n",
+    ] {
+        let input = [garbage, &next, garbage, &next].concat();
+        length(&input, &[PARSE_ERROR, B, PARSE_ERROR, B]);
+    }
+    // These look like a length over the limit, and eat into the next frame's.
+    for garbage in [&b"\x00\x07"[..], b"\x00\x07\x00", b"\x00\x01\x00\x01"] {
+        let input = [garbage, &next, garbage, &next].concat();
+        length(&input, &["!-32600 oversize", B, "!-32600 oversize", B]);
+    }
+}
+
+#[test]
+fn f15_and_f32_a_frame_cut_off_by_the_end_is_a_parse_error() {
+    let frame = framed(Framing::Length, A);
+    for cut in 1..frame.len() {
+        let choice = Framing::Length.into();
+        check_to_the_end(choice, &limits(), &frame[..cut], &[], &[PARSE_ERROR]);
+    }
+}
+
+#[test]
+fn auto_is_decided_by_the_first_byte_that_is_not_white_space() {
+    for framing in Framing::ALL {
+        for blanks in ["", " \r\n\t\n"] {
+            let input = [blanks.as_bytes(), &framed(framing, A), &framed(framing, B)].concat();
+            check_to_the_end(FramingChoice::Auto, &limits(), &input, &[A, B], &[]);
+        }
+    }
+    let array = framed(Framing::Ndjson, "[1]");
+    check_to_the_end(FramingChoice::Auto, &limits(), &array, &["[1]"], &[]);
+    // Anything else goes to `lsp` and its errors.
+    for odd in ["1\r\n", "\"a\"\r\n", "\u{1}\r\n", "é\r\n"] {
+        let input = [odd.as_bytes(), &framed(Framing::Lsp, A)].concat();
+        check_to_the_end(FramingChoice::Auto, &limits(), &input, &[PARSE_ERROR, A], &[]);
+    }
+    check_to_the_end(FramingChoice::Auto, &limits(), b" \n", &[], &[]);
+    let names = ["lsp", "ndjson", "length", "auto", "LSP"].map(|name| name.parse().ok());
+    let fixed = Framing::ALL.map(|framing| Some(FramingChoice::Fixed(framing)));
+    assert_eq!(names, [fixed[0], fixed[1], fixed[2], Some(FramingChoice::Auto), None]);
+}

@@ -1,0 +1,264 @@
+//! The `lsp` framing: F10 to F16.
+
+mod support;
+
+use duet_rpc_proto::Limits;
+use duet_rpc_proto::frame::Framing::Lsp;
+use support::{check, check_to_the_end, framed};
+
+const A: &str = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
+const B: &str = r#"{"jsonrpc":"2.0","id":2,"method":"b"}"#;
+const PARSE_ERROR: &str = "!-32700";
+
+fn limits() -> Limits {
+    Limits { message_bytes: 100, header_bytes: 96, ..Limits::default() }
+}
+
+fn rows(rows: &[(&str, &[&str])]) {
+    for (input, expect) in rows {
+        check(Lsp, &limits(), input.as_bytes(), expect);
+    }
+}
+
+fn with_header(header: &str, body: &str) -> String {
+    format!("{header}\r\n\r\n{body}")
+}
+
+#[test]
+fn f10_headers_in_any_case_order_and_spacing() {
+    let length = A.len();
+    for header in [
+        format!("Content-Length: {length}"),
+        format!("content-length:{length}"),
+        format!("CONTENT-LENGTH:\t {length} \t"),
+        format!("X-Other: 1\r\nContent-Length: {length}\r\nX-More:"),
+        format!("Content-Length: {length}\r\nContent-Length: {length}"),
+        format!("Content-Length: 0{length}"),
+        format!("Content-Type: application/vscode-jsonrpc\r\nContent-Length: {length}"),
+    ] {
+        rows(&[(&with_header(&header, A), &[A])]);
+    }
+}
+
+#[test]
+fn f10_white_space_between_frames_is_skipped() {
+    let frame = String::from_utf8(framed(Lsp, A)).expect("UTF-8");
+    rows(&[(&format!(" \r\n\t\n{frame}\r\n\r\n {frame}\n\n\n"), &[A, A])]);
+}
+
+#[test]
+fn f11_a_length_that_is_no_number_is_a_parse_error() {
+    for value in ["", " ", "-5", "+5", "5.0", "0x10", "five", "5 5", "5,5", "5;"] {
+        rows(&[(&with_header(&format!("Content-Length: {value}"), A), &[PARSE_ERROR])]);
+    }
+}
+
+#[test]
+fn f11_a_length_that_is_missing_or_in_dispute_is_a_parse_error() {
+    rows(&[
+        (&with_header("X-Other: 1", A), &[PARSE_ERROR]),
+        (&with_header("Content-Length: 5\r\nContent-Length: 6", A), &[PARSE_ERROR]),
+        (
+            &with_header(&format!("Content-Length: {0}\r\nContent-Length: 1{0}", A.len()), A),
+            &[PARSE_ERROR],
+        ),
+        (&with_header("X-Content-Length: 5", A), &[PARSE_ERROR]),
+    ]);
+}
+
+#[test]
+fn f11_a_line_that_is_no_header_is_a_parse_error() {
+    rows(&[
+        (&with_header("Content-Length: 5\r\nno colon", A), &[PARSE_ERROR]),
+        (&with_header("no colon", A), &[PARSE_ERROR]),
+        (&with_header(": no name", A), &[PARSE_ERROR]),
+        (&with_header("not a name: 5", A), &[PARSE_ERROR]),
+        (&format!("Content-Length: {}\n\n{A}", A.len()), &[PARSE_ERROR]),
+        (&format!("Content-Length: {}\r\n\n{A}", A.len()), &[PARSE_ERROR]),
+        (&format!("X: 1\nContent-Length: {}\n\n{A}", A.len()), &[PARSE_ERROR]),
+    ]);
+}
+
+#[test]
+fn f11_garbage_before_a_frame_is_one_fault_and_the_frame_is_served() {
+    let frame = String::from_utf8(framed(Lsp, B)).expect("UTF-8");
+    for garbage in [
+        "hello\r\n",
+        "hello\n",
+        "hello",
+        "one\r\ntwo\r\nthree\n\n\r\n",
+        "INFO server: started",
+        "INFO server: started\r\n",
+        "{\"level\":\"info\"}\r\n",
+        "{\"level\":\"info\"}",
+        "Content-Length: \r\n",
+        "Content-Length: x\r\n\r\n",
+        "Content-Length 5\r\n\r\n",
+        "\u{0}\u{1}\u{2}",
+        "Content-Length: 5\n\nhello",
+        "Content-Length",
+        "C",
+    ] {
+        rows(&[(&format!("{garbage}{frame}{garbage}{frame}"), &[PARSE_ERROR, B, PARSE_ERROR, B])]);
+    }
+}
+
+#[test]
+fn f11_a_number_too_large_for_the_machine_is_oversize() {
+    for value in ["18446744073709551615", "18446744073709551616", "99999999999999999999999999"] {
+        rows(&[(&with_header(&format!("Content-Length: {value}"), A), &["!-32600 oversize"])]);
+    }
+}
+
+#[test]
+fn f12_wrong_types_are_refused_with_the_id_of_the_body() {
+    let typed = |content_type: &str, body: &str| {
+        format!("Content-Length: {}\r\nContent-Type: {content_type}\r\n\r\n{body}", body.len())
+    };
+    let ours = "application/vscode-jsonrpc";
+    rows(&[
+        (&typed(&format!("{ours}; charset=utf8"), A), &[A]),
+        (&typed("text/plain", A), &["!-32600 unsupported-content-type id=1"]),
+        (&typed("text/plain; charset=x", A), &["!-32600 unsupported-content-type id=1"]),
+        (&typed(&format!("{ours}; charset=x"), A), &["!-32600 bad-charset id=1"]),
+        (&typed("text/plain", r#"{"id":"s"}"#), &[r#"!-32600 unsupported-content-type id="s""#]),
+        (&typed("text/plain", r#"{"id":{}}"#), &["!-32600 unsupported-content-type"]),
+        (&typed("text/plain", r#"{"id":1,"id":2}"#), &["!-32600 unsupported-content-type"]),
+        (&typed("text/plain", r#"[{"id":1}]"#), &["!-32600 unsupported-content-type"]),
+        (&typed("text/plain", "hello"), &["!-32600 unsupported-content-type"]),
+    ]);
+}
+
+#[test]
+fn f13_a_long_header_section_is_refused_at_once_and_its_body_skipped() {
+    let fault = "!-32600 header-too-large";
+    let pad = |count| "x".repeat(count);
+    let length = A.len();
+    rows(&[
+        // One long header.
+        (&with_header(&format!("X-Pad: {}\r\nContent-Length: {length}", pad(200)), A), &[fault]),
+        (&with_header(&format!("Content-Length: {length}\r\nX-Pad: {}", pad(200)), A), &[fault]),
+        // Many short ones.
+        (
+            &with_header(&format!("{}Content-Length: {length}", "X-A: 1\r\n".repeat(20)), A),
+            &[fault],
+        ),
+        // A length that no number can be made of, and two that disagree: no body to rely on.
+        (&with_header(&format!("X-Pad: {}\r\nContent-Length: x", pad(200)), A), &[fault]),
+        (
+            &with_header(
+                &format!("X-Pad: {}\r\nContent-Length: 1\r\nContent-Length: 2", pad(200)),
+                A,
+            ),
+            &[fault],
+        ),
+        // What never was a header line: the length begins the next frame.
+        (&with_header(&format!("{}\r\nContent-Length: {length}", pad(200)), A), &[fault, A]),
+        (&with_header(&format!("{}Content-Length: {length}", pad(200)), A), &[fault, A]),
+        // Nor is one that stands anywhere but at a line's start a part of the section.
+        (&with_header(&format!("X-Pad: {} Content-Length: {length}", pad(200)), A), &[fault, A]),
+        (&with_header(&format!("X-Pad: {}\nContent-Length: {length}", pad(200)), A), &[fault, A]),
+    ]);
+}
+
+#[test]
+fn f13_the_limit_counts_the_lines_without_the_empty_one() {
+    let limits = limits();
+    let fixed = format!("Content-Length: {}\r\nX: ", A.len());
+    let filled = |bytes: usize| {
+        let pad = "x".repeat(bytes - fixed.len() - 2);
+        with_header(&format!("{fixed}{pad}"), A)
+    };
+    rows(&[
+        (&filled(limits.header_bytes), &[A]),
+        (&filled(limits.header_bytes + 1), &["!-32600 header-too-large"]),
+    ]);
+}
+
+#[test]
+fn f13_the_refusal_waits_for_nothing() {
+    let input = format!("X: {}", "x".repeat(94));
+    check_to_the_end(Lsp.into(), &limits(), input.as_bytes(), &["!-32600 header-too-large"], &[]);
+}
+
+#[test]
+fn f14_an_oversize_body_is_refused_before_it_comes_and_skipped() {
+    let body = "x".repeat(150);
+    rows(&[
+        (&format!("Content-Length: 150\r\n\r\n{body}"), &["!-32600 oversize"]),
+        // None of the body comes, or a part of it.
+        ("Content-Length: 150\r\n\r\n", &["!-32600 oversize"]),
+        ("Content-Length: 150\r\n\r\n{\"half\":", &["!-32600 oversize"]),
+        // It ends inside the next header.
+        (&format!("Content-Length: 150\r\n\r\n{}", &body[..145]), &["!-32600 oversize"]),
+        (&format!("Content-Length: 150\r\n\r\n{}", &body[..140]), &["!-32600 oversize"]),
+        (
+            "Content-Length: 150\r\n\r\nContent-Length: 151\r\n\r\n",
+            &["!-32600 oversize", "!-32600 oversize"],
+        ),
+    ]);
+}
+
+#[test]
+fn f14_exactly_the_limit_is_served() {
+    let text = format!("\"{}\"", "x".repeat(98));
+    rows(&[(&with_header("Content-Length: 100", &text), &[&text])]);
+}
+
+#[test]
+fn f15_a_length_too_small_is_one_fault_with_what_is_left_over() {
+    for length in 0..A.len() {
+        rows(&[(&with_header(&format!("Content-Length: {length}"), A), &[PARSE_ERROR])]);
+    }
+    let pretty = "{\r\n  \"a\": \"b: c\",\r\n\r\n  \"d\": 1\r\n}";
+    rows(&[(&with_header("Content-Length: 3", pretty), &[PARSE_ERROR])]);
+}
+
+#[test]
+fn f15_a_length_too_large_swallows_nothing() {
+    let next = String::from_utf8(framed(Lsp, B)).expect("UTF-8");
+    for extra in 1..=next.len().min(100 - A.len()) {
+        let header = format!("Content-Length: {}", A.len() + extra);
+        let input = with_header(&header, &format!("{A}{next}"));
+        rows(&[(&input, &[PARSE_ERROR, B])]);
+    }
+}
+
+#[test]
+fn f15_the_end_of_input_inside_a_frame_is_a_parse_error() {
+    let frame = framed(Lsp, A);
+    for cut in 1..frame.len() {
+        check_to_the_end(Lsp.into(), &limits(), &frame[..cut], &[], &[PARSE_ERROR]);
+    }
+    // But not a second one, inside bytes that were refused.
+    for (input, expect) in [
+        ("hello\r\nwor", PARSE_ERROR),
+        ("Content-Length: 150\r\n\r\nabc", "!-32600 oversize"),
+        ("Content-Length: 2\r\n\r\nabc", PARSE_ERROR),
+    ] {
+        check_to_the_end(Lsp.into(), &limits(), input.as_bytes(), &[expect], &[]);
+    }
+}
+
+#[test]
+fn f16_the_next_length_line_is_the_next_frame_in_any_case_but_not_behind_a_dash() {
+    let length = B.len();
+    rows(&[
+        (&format!("junk\r\njunk cONTENT-lENGTH: \t{length} \r\n\r\n{B}"), &[PARSE_ERROR, B]),
+        (&format!("junk\r\nX-Content-Length: {length}\r\n\r\n{B}"), &[PARSE_ERROR]),
+        (&format!("junk\r\nContent-Length: {length}\n\n{B}"), &[PARSE_ERROR]),
+        (&format!("junk\r\nContent-Length: {length}x\r\n\r\n{B}"), &[PARSE_ERROR]),
+        (&format!("junk\r\nContent-Length:\r\n\r\n{B}"), &[PARSE_ERROR]),
+    ]);
+    // A JSON string that holds the letters is no frame.
+    let text = r#"["Content-Length: 5\r\n"]"#;
+    rows(&[(&with_header(&format!("Content-Length: {}", text.len()), text), &[text])]);
+}
+
+#[test]
+fn f2_two_bad_frames_are_two_faults() {
+    rows(&[
+        ("Content-Length: 3\r\n\r\nabcContent-Length: 3\r\n\r\nxyz", &[PARSE_ERROR, PARSE_ERROR]),
+        ("Content-Length: 0\r\n\r\nContent-Length: 1\r\n\r\n?", &[PARSE_ERROR, PARSE_ERROR]),
+    ]);
+}

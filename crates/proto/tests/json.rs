@@ -1,0 +1,110 @@
+//! The grammar of texts, on a corpus of nasty ones (F4, M5, M9).
+//!
+//! Each file of `data/valid` and `data/invalid` is one case, here and for the fuzz targets. It is
+//! tried alone and inside other texts, so that it meets the blocks of the bulk reader at every
+//! place.
+
+use std::fs;
+use std::path::Path;
+
+use duet_rpc_proto::text::{Kind, Text, Why};
+
+const DEPTH: usize = 128;
+
+fn corpus(kind: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(kind);
+    let files = fs::read_dir(&folder).expect("the corpus is there");
+    let cases: Vec<_> = files
+        .map(|file| {
+            let path = file.expect("it can be listed").path();
+            (path.display().to_string(), fs::read(&path).expect("it can be read"))
+        })
+        .collect();
+    assert!(cases.len() > 50, "{} cases in {}", cases.len(), folder.display());
+    cases
+}
+
+/// The text as an element of an array, behind so many other bytes that every alignment occurs.
+fn embedded(text: &[u8], before: usize) -> Vec<u8> {
+    [b"[\"", vec![b'x'; before].as_slice(), b"\",", text, b",", &[b' '; 300], b"0]"].concat()
+}
+
+#[test]
+fn what_the_grammar_allows_is_accepted_everywhere() {
+    for (name, text) in corpus("valid") {
+        let checked = Text::check(&text, DEPTH).unwrap_or_else(|not| panic!("{name}: {not}"));
+        assert_eq!(checked.as_str().as_bytes(), text);
+        for before in 0..130 {
+            let around = embedded(&text, before);
+            let checked = Text::check(&around, DEPTH + 1);
+            let checked = checked.unwrap_or_else(|not| panic!("{name} at {before}: {not}"));
+            let elements: Vec<_> = checked.elements().map(|element| element.as_str()).collect();
+            assert_eq!(elements.len(), 3, "{name} at {before}");
+            let trimmed = std::str::from_utf8(&text).expect("valid ones are UTF-8");
+            let white: &[char] = &[' ', '\t', '\r', '\n'];
+            assert_eq!(elements[1], trimmed.trim_matches(white), "{name} at {before}");
+        }
+    }
+}
+
+#[test]
+fn what_the_grammar_does_not_allow_is_refused_everywhere() {
+    for (name, text) in corpus("invalid") {
+        assert!(Text::check(&text, DEPTH).is_err(), "{name}");
+        // A few are valid once something stands around them.
+        let alone_only = ["two_values", "two_strings", "depth_129", "long_unclosed"];
+        if alone_only.iter().any(|alone| name.contains(alone)) {
+            continue;
+        }
+        for before in 0..130 {
+            assert!(Text::check(&embedded(&text, before), DEPTH).is_err(), "{name} at {before}");
+        }
+    }
+}
+
+#[test]
+fn every_cut_of_a_text_is_refused_and_so_is_every_byte_behind_it() {
+    for (name, text) in corpus("valid") {
+        let white = |byte: &u8| b" \t\r\n".contains(byte);
+        let Ok(checked) = Text::check(&text, DEPTH) else { panic!("{name}") };
+        if checked.kind() == Kind::Scalar && text.iter().any(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let end = text.iter().rposition(|byte| !white(byte)).expect("not blank") + 1;
+        let step = (text.len() / 500).max(1);
+        for cut in (0..end).step_by(step) {
+            assert!(Text::check(&text[..cut], DEPTH).is_err(), "{name} cut at {cut}");
+        }
+        for byte in 0..=255 {
+            let longer = [&text[..], &[byte]].concat();
+            assert_eq!(Text::check(&longer, DEPTH).is_ok(), white(&byte), "{name} and {byte}");
+        }
+    }
+}
+
+#[test]
+fn any_byte_in_the_place_of_any_other_is_judged_as_an_independent_parser_does() {
+    let long = format!("[{}\"\\n\",{{\"a\":-0.5e1,\"b\":[true,null]}}]", "12,\"x\",".repeat(40));
+    for text in [r#"{"id":-1.5e3,"a":["\n\u00e9",true,{"b":null}]}"#, &long] {
+        for place in 0..text.len() {
+            for byte in 0..=255u8 {
+                let mut changed = text.as_bytes().to_vec();
+                changed[place] = byte;
+                let expect = std::str::from_utf8(&changed).is_ok()
+                    && serde_json::from_slice::<serde::de::IgnoredAny>(&changed).is_ok();
+                let found = Text::check(&changed, DEPTH).is_ok();
+                let shown = changed.escape_ascii();
+                assert_eq!(found, expect, "{shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_reason_for_a_refusal_is_told() {
+    let why = |bytes: &[u8], depth| Text::check(bytes, depth).expect_err("refused").why;
+    assert_eq!(why(b"[1,]", 8), Why::Syntax);
+    assert_eq!(why(b"[[]]", 1), Why::TooDeep);
+    assert_eq!(why(b"\"\xff\"", 8), Why::NotUtf8);
+    assert_eq!(Text::check(b"[1,]", 8).expect_err("refused").at, 3);
+}

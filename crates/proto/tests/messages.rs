@@ -1,0 +1,359 @@
+//! What a text means: M1 to M10, and the errors of section 3.
+
+mod support;
+
+use duet_rpc_proto::Limits;
+use duet_rpc_proto::message::{
+    Code, ErrorObject, Id, Incoming, ParamProblem, Params, Reason, Reply, WhyStray, write_error,
+    write_notification, write_raw_result, write_request, write_result,
+};
+use duet_rpc_proto::policy::BatchRule;
+use duet_rpc_proto::text::Text;
+use serde_json::{Value, json};
+use support::short;
+
+/// A message in short: its kind and what matters of it.
+fn describe(incoming: Incoming<'_>) -> String {
+    let params = |params: Params<'_>| params.as_raw().unwrap_or("absent").to_owned();
+    match incoming {
+        Incoming::Request(it) => format!("request {} {} {}", it.id, it.method, params(it.params)),
+        Incoming::Notification(it) => format!("notification {} {}", it.method, params(it.params)),
+        Incoming::Response(it) => format!("response {} {:?}", it.id, it.settled),
+        Incoming::Batch(entries) => entries.map(describe).collect::<Vec<_>>().join("; "),
+        Incoming::Invalid(reply) => short(&reply),
+        Incoming::Stray(it) => format!("stray {:?} {:?}", it.why, it.id),
+    }
+}
+
+fn classified(json: &str, batch: BatchRule) -> String {
+    let limits = Limits { batch_entries: 3, ..Limits::default() };
+    let text = Text::check(json.as_bytes(), limits.depth).expect(json);
+    describe(Incoming::classify(&text, batch, &limits))
+}
+
+fn rows(rows: &[(&str, &str)]) {
+    for (json, expect) in rows {
+        assert_eq!(classified(json, BatchRule::Allow), *expect, "{json}");
+    }
+}
+
+#[test]
+fn m1_requests_and_notifications() {
+    rows(&[
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, "request 1 a absent"),
+        (r#"{"method":"a","id":"x","jsonrpc":"2.0","params":[1]}"#, r#"request "x" a [1]"#),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, "request null a absent"),
+        (r#"{"jsonrpc":"2.0","method":"a","params":{"b":1}}"#, r#"notification a {"b":1}"#),
+        (r#"{"jsonrpc":"2.0","id":1,"method":""}"#, "request 1  absent"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"\u0061\n\"é"}"#, "request 1 a\n\"é absent"),
+        (" { \"jsonrpc\" :\n\"2.0\" , \"id\" : 1 , \"method\" : \"a\" } ", "request 1 a absent"),
+        (r#"{"jsonrpc":"2\u002e0","\u0069d":1,"m\u0065thod":"a"}"#, "request 1 a absent"),
+    ]);
+}
+
+#[test]
+fn m2_ids_are_echoed_as_they_were_written() {
+    let forty = "1234567890123456789012345678901234567890";
+    let long = format!("\"{}\"", "é".repeat(500));
+    for id in ["1.0", "1e3", "-0", "18446744073709551616", forty, "\"1\"", r#""\u0031""#, &long] {
+        let json = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"a"}}"#);
+        let text = Text::check(json.as_bytes(), 128).expect("JSON");
+        let Incoming::Request(request) =
+            Incoming::classify(&text, BatchRule::Allow, &Limits::default())
+        else {
+            panic!("{json}");
+        };
+        let mut out = Vec::new();
+        write_raw_result(&mut out, &request.id, "null");
+        let expect = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#);
+        assert_eq!(String::from_utf8_lossy(&out), expect);
+    }
+    for id in ["true", "false", "{}", "[]", r#"{"a":1}"#] {
+        let json = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"a"}}"#);
+        rows(&[(&json, "!-32600 invalid-id-type")]);
+    }
+}
+
+#[test]
+fn m3_params_are_an_object_an_array_null_or_absent() {
+    rows(&[
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":null}"#, "request 1 a null"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{}}"#, "request 1 a {}"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[ ]}"#, "request 1 a [ ]"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":"x"}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":1}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":true}"#, "!-32600 id=1"),
+    ]);
+}
+
+#[test]
+fn m4_other_members_are_ignored_and_ours_may_not_repeat() {
+    rows(&[
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","x":1,"x":2,"ID":3}"#, "request 1 a absent"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","result":1,"error":2}"#, "request 1 a absent"),
+        (r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"a"}"#, "!-32600"),
+        (r#"{"jsonrpc":"2.0","id":1,"\u0069\u0064":2,"method":"a"}"#, "!-32600"),
+        (r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"a"}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"a"}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[],"params":[]}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"2.0","method":"a","method":"a"}"#, "!-32600"),
+    ]);
+}
+
+#[test]
+fn m5_the_checks_come_in_order_and_an_invalid_request_is_always_answered() {
+    rows(&[
+        // The id goes before everything else that is wrong.
+        (r#"{"id":true,"method":1,"params":1}"#, "!-32600 invalid-id-type"),
+        (r#"{"jsonrpc":"1.0","id":true,"method":"a"}"#, "!-32600 invalid-id-type"),
+        (r#"{"id":1,"method":"a"}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":2.0,"id":1,"method":"a"}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":null,"id":1,"method":"a"}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"2.0","id":1}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":1}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":null}"#, "!-32600 id=1"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":["a"]}"#, "!-32600 id=1"),
+        // No notifications, as they are not valid.
+        (r#"{"jsonrpc":"2.0","method":"a","params":"x"}"#, "!-32600"),
+        (r#"{"jsonrpc":"2.0","method":1}"#, "!-32600"),
+        ("{}", "!-32600"),
+        (r#"{"foo":"boo"}"#, "!-32600"),
+        ("1", "!-32600"),
+        ("\"a\"", "!-32600"),
+        ("null", "!-32600"),
+    ]);
+}
+
+#[test]
+fn m6_a_batch_is_rejected_or_served() {
+    for json in ["[]", "[1]", "[[]]", r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#] {
+        assert_eq!(classified(json, BatchRule::Reject), "!-32600 batch-not-supported");
+    }
+    let error = ErrorObject::invalid_request_because(Reason::BatchNotSupported);
+    assert_eq!(error.message(), "Batch requests not supported");
+    let notification = r#"{"jsonrpc":"2.0","method":"a"}"#;
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"b","params":[1]}"#;
+    rows(&[
+        ("[]", "!-32600"),
+        (" [ \n ] ", "!-32600"),
+        ("[1]", "!-32600"),
+        ("[1,2,3]", "!-32600; !-32600; !-32600"),
+        ("[1,2,3,4]", "!-32600 oversize"),
+        ("[[],[[1]]]", "!-32600; !-32600"),
+        (
+            &format!("[{notification},{notification}]"),
+            "notification a absent; notification a absent",
+        ),
+        (
+            &format!(" [ {request} , {notification} , \"x\" ] "),
+            "request 1 b [1]; notification a absent; !-32600",
+        ),
+    ]);
+}
+
+#[test]
+fn m7_a_response_is_known_by_its_members_and_never_answered() {
+    let bad_id = format!("stray {:?} None", WhyStray::BadId);
+    let stray = |why: WhyStray| format!("stray {why:?} {:?}", Some(Id::from(1)));
+    rows(&[
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#, "response 1 Result(\"{\\\"a\\\":1}\")"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "response 1 Result(\"null\")"),
+        (r#"{"jsonrpc":"2.0","id":"x","error":{}}"#, "response \"x\" Error(\"{}\")"),
+        (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, "response null Error(\"{}\")"),
+        (r#"{"jsonrpc":"2.0","result":1}"#, &bad_id),
+        (r#"{"jsonrpc":"2.0","id":[],"result":1}"#, &bad_id),
+        (r#"{"jsonrpc":"2.0","id":1,"id":1,"result":1}"#, &bad_id),
+        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, &stray(WhyStray::BadVersion)),
+        (r#"{"id":1,"result":1}"#, &stray(WhyStray::BadVersion)),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#, &stray(WhyStray::MemberTwice)),
+    ]);
+}
+
+#[test]
+fn m8_a_response_holds_exactly_one_of_result_and_error() {
+    let stray = format!("stray {:?} {:?}", WhyStray::ResultAndError, Some(Id::from(1)));
+    rows(&[
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, &stray),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{}}"#, &stray),
+    ]);
+    let has = |out: &[u8]| {
+        let value: Value = serde_json::from_slice(out).expect("JSON");
+        (value.get("result").is_some(), value.get("error").is_some())
+    };
+    let (mut result, mut raw, mut error) = (Vec::new(), Vec::new(), Vec::new());
+    write_result(&mut result, &Id::from(1), &()).expect("it can be written");
+    write_raw_result(&mut raw, &Id::from(1), "null");
+    write_error(&mut error, &Id::from(1), &ErrorObject::internal_error());
+    assert_eq!((has(&result), has(&raw)), ((true, false), (true, false)));
+    assert_eq!(has(&error), (false, true));
+}
+
+#[test]
+fn m9_depth_is_bounded_and_the_outermost_is_level_one() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    for limit in [1, 2, 63, 64, 65, 127, 128, 129, 1000, 1024] {
+        assert!(Text::check(nested(limit).as_bytes(), limit).is_ok(), "{limit}");
+        assert!(Text::check(nested(limit + 1).as_bytes(), limit).is_err(), "{limit}");
+    }
+    let in_envelope = |depth| format!(r#"{{"a":{}}}"#, nested(depth));
+    assert!(Text::check(in_envelope(127).as_bytes(), 128).is_ok());
+    assert!(Text::check(in_envelope(128).as_bytes(), 128).is_err());
+    assert!(Text::check(b"1", 0).is_ok() && Text::check(b"{}", 0).is_err());
+    assert!(Text::check(b"[]", 0).is_err());
+}
+
+#[test]
+fn m10_nothing_can_answer_a_notification() {
+    // It has no id to answer with: what is not there cannot be used by mistake.
+    let text = Text::check(br#"{"jsonrpc":"2.0","method":"a","params":[1]}"#, 8).expect("JSON");
+    let limits = Limits::default();
+    let Incoming::Notification(notification) = Incoming::classify(&text, BatchRule::Allow, &limits)
+    else {
+        panic!("it is a notification");
+    };
+    let duet_rpc_proto::message::Notification { method, params } = notification;
+    assert_eq!((&*method, params), ("a", Params::Array("[1]")));
+}
+
+fn error_json(error: &ErrorObject) -> Value {
+    let mut out = Vec::new();
+    write_error(&mut out, &Id::NULL, error);
+    let mut answer: Value = serde_json::from_slice(&out).expect("JSON");
+    assert_eq!(answer["jsonrpc"], "2.0");
+    answer["error"].take()
+}
+
+#[test]
+fn m12_and_section_3_the_errors_as_they_go_out() {
+    let long_name = "é".repeat(200);
+    let rows = [
+        (ErrorObject::parse_error(), json!({"code": -32700, "message": "Parse error"})),
+        (ErrorObject::invalid_request(), json!({"code": -32600, "message": "Invalid Request"})),
+        (
+            ErrorObject::method_not_found("no/such"),
+            json!({"code": -32601, "message": "Method not found: no/such"}),
+        ),
+        (
+            ErrorObject::method_not_found(&long_name),
+            json!({"code": -32601, "message": format!("Method not found: {}", "é".repeat(128))}),
+        ),
+        (
+            ErrorObject::invalid_params(ParamProblem::wrong_type("level", "string", "missing")),
+            json!({"code": -32602, "message": "Invalid params",
+                "data": {"param": "level", "expected": "string", "received": "missing"}}),
+        ),
+        (
+            ErrorObject::invalid_params(ParamProblem::not_accepted(
+                "level",
+                &"x".repeat(100),
+                &["debug", "info"],
+            )),
+            json!({"code": -32602, "message": "Invalid params",
+                "data": {"param": "level", "expected": "one of the accepted values",
+                    "received": "x".repeat(64), "accepted": ["debug", "info"]}}),
+        ),
+        (ErrorObject::internal_error(), json!({"code": -32603, "message": "Internal error"})),
+        (
+            ErrorObject::server_busy(1024),
+            json!({"code": -32000, "message": "Server busy",
+                "data": {"reason": "overloaded", "limit": 1024}}),
+        ),
+        (ErrorObject::request_cancelled(), json!({"code": -32800, "message": "Request cancelled"})),
+        (
+            ErrorObject::application(
+                Code(-32050),
+                "Not today",
+                serde_json::value::RawValue::from_string("[ 1 ]".to_owned()).ok(),
+            ),
+            json!({"code": -32050, "message": "Not today", "data": [1]}),
+        ),
+    ];
+    for (error, expect) in rows {
+        assert_eq!(error_json(&error), expect);
+    }
+    for (reason, name) in [
+        (Reason::UnsupportedContentType, "unsupported-content-type"),
+        (Reason::BadCharset, "bad-charset"),
+        (Reason::Oversize, "oversize"),
+        (Reason::HeaderTooLarge, "header-too-large"),
+        (Reason::InvalidIdType, "invalid-id-type"),
+        (Reason::BatchNotSupported, "batch-not-supported"),
+        (Reason::DuplicateId, "duplicate-id"),
+    ] {
+        let error = error_json(&ErrorObject::invalid_request_because(reason));
+        assert_eq!((&error["code"], &error["data"]), (&json!(-32600), &json!({"reason": name})));
+    }
+}
+
+#[test]
+fn e1_no_piece_of_a_payload_is_in_an_answer() {
+    let canary = "CANARY";
+    for json in [
+        r#"{"jsonrpc":"CANARY","id":1,"method":"a"}"#,
+        r#"{"jsonrpc":"2.0","id":{"CANARY":1},"method":"a"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":["CANARY"]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":"CANARY"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"CANARY":1}"#,
+        r#""CANARY""#,
+        r#"[["CANARY"],"CANARY",{"CANARY":1}]"#,
+    ] {
+        let text = Text::check(json.as_bytes(), 128).expect(json);
+        for batch in [BatchRule::Allow, BatchRule::Reject] {
+            let incoming = Incoming::classify(&text, batch, &Limits::default());
+            let replies: Vec<Reply> = match incoming {
+                Incoming::Invalid(reply) => vec![reply],
+                Incoming::Batch(entries) => entries
+                    .map(|entry| match entry {
+                        Incoming::Invalid(reply) => reply,
+                        other => panic!("{other:?}"),
+                    })
+                    .collect(),
+                other => panic!("{other:?}"),
+            };
+            for reply in replies {
+                let mut out = Vec::new();
+                reply.write(&mut out);
+                let answer = String::from_utf8(out).expect("UTF-8");
+                assert!(!answer.contains(canary), "{json}: {answer}");
+            }
+        }
+        assert!(!format!("{text:?}").contains(canary), "nor in debug output");
+    }
+    let not = Text::check(b"{\"CANARY\": CANARY}", 128).expect_err("not JSON");
+    assert!(!format!("{not} {not:?}").contains(canary));
+}
+
+#[test]
+fn calls_are_written_whole_or_not_at_all() {
+    let mut out = Vec::new();
+    write_request(&mut out, &Id::from("a\"b"), "m\n", Some(&(1, "é"))).expect("it can be written");
+    assert_eq!(out, r#"{"jsonrpc":"2.0","id":"a\"b","method":"m\n","params":[1,"é"]}"#.as_bytes());
+    out.clear();
+    write_notification::<()>(&mut out, "m", None).expect("it can be written");
+    assert_eq!(out, br#"{"jsonrpc":"2.0","method":"m"}"#);
+    // A map with names that are no strings is no JSON.
+    let bad = std::collections::BTreeMap::from([((1, 2), 3)]);
+    out.clear();
+    assert!(write_request(&mut out, &Id::NULL, "m", Some(&bad)).is_err());
+    assert!(write_notification(&mut out, "m", Some(&bad)).is_err());
+    assert!(write_result(&mut out, &Id::NULL, &bad).is_err());
+    assert_eq!(out, b"");
+}
+
+#[test]
+fn params_are_borrowed_and_errors_of_others_are_read_as_far_as_they_go() {
+    let parsed: (i32, &str) = Params::Array(r#"[1,"a"]"#).parse().expect("they fit");
+    assert_eq!(parsed, (1, "a"));
+    assert_eq!(Params::Absent.parse::<Option<i32>>().expect("none"), None);
+    assert_eq!(Params::Null.parse::<Option<i32>>().expect("none"), None);
+    let json = br#"{"jsonrpc":"2.0","id":1,"error":{"code":32603,"message":"m","data":[1],"x":1}}"#;
+    let text = Text::check(json, 128).expect("JSON");
+    let limits = Limits::default();
+    let Incoming::Response(response) = Incoming::classify(&text, BatchRule::Allow, &limits) else {
+        panic!("it is a response");
+    };
+    let error = response.settled.error().expect("it is an error");
+    assert_eq!((error.code, &*error.message), (32603, "m"));
+    assert_eq!(error.data.map(|data| data.get()), Some("[1]"));
+}
