@@ -82,7 +82,8 @@ impl Decoder {
     pub fn space(&mut self) -> &mut Vec<u8> {
         let expected = self.framer_expects().map(|expected| match expected {
             Expected::Bytes(bytes) => bytes,
-            Expected::Unknown => self.limits.longest_message(),
+            // A line as long as it may be, with its line end.
+            Expected::Unknown => self.limits.longest_message() + 2,
         });
         self.buffer.space(expected)
     }
@@ -103,6 +104,10 @@ impl Decoder {
 
     /// The next event; `None` if there is none without more bytes.
     pub fn next_event(&mut self) -> Option<Event<'_>> {
+        // A driver asks until there is none, so this is every second call.
+        if self.buffer.bytes().is_empty() && !self.ended {
+            return None;
+        }
         loop {
             let step = match &mut self.state {
                 State::Lsp(framer) => framer.step(self.buffer.bytes(), self.ended),

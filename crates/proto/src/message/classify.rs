@@ -6,7 +6,7 @@ use std::fmt;
 use super::{ErrorObject, Id, Params, Reason, ReceivedError, Reply};
 use crate::Limits;
 use crate::policy::BatchRule;
-use crate::text::{Elements, Kind, Member, Text, unescape};
+use crate::text::{Elements, Kind, Member, Text};
 
 /// What a frame turned out to be.
 #[derive(Clone, Debug)]
@@ -161,8 +161,7 @@ fn array<'a>(text: &Text<'a>, batch: BatchRule, limits: &Limits) -> Incoming<'a>
 
 #[inline(always)]
 fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
-    let method = text.member(Member::Method);
-    if method.is_none() {
+    if text.member(Member::Method).is_none() {
         let settled = (text.member(Member::Result), text.member(Member::Error));
         if settled != (None, None) {
             return response(text, settled);
@@ -186,7 +185,7 @@ fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
         return invalid(id, ErrorObject::invalid_request());
     }
     let (Some(method), Some(params)) =
-        (method.and_then(string), Params::from_member(text.member(Member::Params)))
+        (text.string_member(Member::Method), Params::from_member(text.member(Member::Params)))
     else {
         return invalid(id, ErrorObject::invalid_request());
     };
@@ -218,14 +217,7 @@ fn response<'a>(text: &Text<'a>, settled: (Option<&'a str>, Option<&'a str>)) ->
 
 #[inline(always)]
 fn is_of_our_version(text: &Text<'_>) -> bool {
-    let version = text.member(Member::Jsonrpc);
-    version == Some("\"2.0\"") || version.and_then(string).is_some_and(|version| version == "2.0")
-}
-
-/// What a raw value means, if it is a string.
-#[inline(always)]
-fn string(raw: &str) -> Option<Cow<'_, str>> {
-    raw.strip_prefix('"')?.strip_suffix('"').map(unescape)
+    text.string_member(Member::Jsonrpc).is_some_and(|version| version == "2.0")
 }
 
 #[cold]

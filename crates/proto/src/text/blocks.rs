@@ -4,78 +4,89 @@
 //! number or a word. Atoms are never visited: they are checked here in bulk, block by block, and
 //! what the grammar needs to know of them is only whether one stands before a structural
 //! character. That halves the number of steps.
+//!
+//! Blocks are read only as far as the grammar goes, so what stands behind the value that is being
+//! read may be anything.
 
 use super::lanes::{BLOCK, Classes};
 use super::{scalar, trusted};
 
-/// The place of [`Token::END`]; no text is that long.
-pub(super) const END: usize = usize::MAX;
-
-/// A structural character.
-#[derive(Clone, Copy)]
-pub(super) struct Token {
-    pub(super) place: usize,
-    /// The character; zero at the end of the text.
-    pub(super) byte: u8,
-    /// A string stands before it.
-    pub(super) string: bool,
-    /// A number or word stands before it.
-    pub(super) scalar: bool,
-}
-
-impl Token {
-    #[inline(always)]
-    pub(super) fn has_atom(self) -> bool {
-        self.string | self.scalar
-    }
-}
-
-/// A walk from token to token. Whoever loops owns it, so that it lives in registers; that is
-/// worth a third of the time.
+/// A walk over the structural characters. Whoever loops owns it, so that it lives in registers;
+/// that is worth a third of the time.
+///
+/// A token is the bit of its place in the current block, so that what is known of it is one test
+/// away. The end of the text is no bit at all, of which nothing is true.
 pub(super) struct Tokens<'s, 'a> {
     blocks: &'s mut Blocks<'a>,
-    bytes: &'a [u8],
     current: Block,
-}
-
-impl<'s, 'a> Tokens<'s, 'a> {
-    /// A walk over all the tokens of these blocks.
-    pub(super) fn new(blocks: &'s mut Blocks<'a>) -> Self {
-        let bytes = blocks.bytes;
-        Tokens { blocks, bytes, current: Block::default() }
-    }
-
-    /// The next token; behind the last one, the end.
-    #[inline(always)]
-    pub(super) fn next(&mut self) -> Token {
-        while self.current.pending == 0 {
-            match trusted::read(self.blocks) {
-                Some(block) => self.current = block,
-                None => return self.blocks.end(),
-            }
-        }
-        let bit = self.current.pending & self.current.pending.wrapping_neg();
-        let place = self.current.start + self.current.pending.trailing_zeros() as usize;
-        self.current.pending ^= bit;
-        Token {
-            place,
-            byte: self.bytes.get(place).copied().unwrap_or(0),
-            string: self.current.behind_string & bit != 0,
-            scalar: self.current.behind_scalar & bit != 0,
-        }
-    }
 }
 
 /// The tokens of one block.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Block {
     start: usize,
-    /// The places of structural characters that were not given out yet.
+    /// The structural characters that were not given out yet.
     pending: u64,
-    /// The places where the last thing before, but for white space, is a string.
-    behind_string: u64,
-    /// The same for a number or word.
-    behind_scalar: u64,
+    /// Those with an atom before them.
+    behind_atom: u64,
+    /// The commas.
+    commas: u64,
+    /// The colons that have a string before them.
+    names: u64,
+}
+
+impl<'s, 'a> Tokens<'s, 'a> {
+    /// A walk over all the tokens of these blocks.
+    pub(super) fn new(blocks: &'s mut Blocks<'a>) -> Self {
+        Tokens { blocks, current: Block::default() }
+    }
+
+    /// The next token; behind the last one, the end.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> u64 {
+        while self.current.pending == 0 {
+            match trusted::read(self.blocks) {
+                Some(block) => self.current = block,
+                None => return 0,
+            }
+        }
+        let token = self.current.pending & self.current.pending.wrapping_neg();
+        self.current.pending ^= token;
+        token
+    }
+
+    /// Whether an atom stands before the latest token.
+    #[inline(always)]
+    pub(super) fn has_atom(&self, latest: u64) -> bool {
+        latest & self.current.behind_atom != 0
+    }
+
+    /// Whether the latest token is a comma.
+    #[inline(always)]
+    pub(super) fn is_comma(&self, latest: u64) -> bool {
+        latest & self.current.commas != 0
+    }
+
+    /// Whether the latest token is a colon with a string before it.
+    #[inline(always)]
+    pub(super) fn is_name(&self, latest: u64) -> bool {
+        latest & self.current.names != 0
+    }
+
+    /// The latest token's character; zero at the end.
+    #[inline(always)]
+    pub(super) fn byte(&self, latest: u64) -> u8 {
+        self.blocks.bytes.get(self.place(latest)).copied().unwrap_or(0)
+    }
+
+    /// Where the latest token stands.
+    #[inline(always)]
+    pub(super) fn place(&self, latest: u64) -> usize {
+        match latest {
+            0 => self.blocks.bytes.len(),
+            _ => self.current.start + latest.trailing_zeros() as usize,
+        }
+    }
 }
 
 /// A text cut into blocks, with what one block must tell the next.
@@ -152,21 +163,13 @@ impl<'a> Blocks<'a> {
         if broken != 0 {
             return self.give_up(start + broken.trailing_zeros() as usize);
         }
-        Some(Block { start, pending: outside & classes.structural, behind_string, behind_scalar })
-    }
-
-    /// The token that stands for the end of the text.
-    #[cold]
-    fn end(&self) -> Token {
-        // A text that ends inside a string has an atom there that never ended, and one that was
-        // given up has no right end at all; neither counts as an atom, so the grammar fails.
-        let whole = self.broken_at.is_none() && self.in_string == 0;
-        Token {
-            place: END,
-            byte: 0,
-            string: whole && self.behind_string != 0,
-            scalar: whole && self.behind_scalar != 0,
-        }
+        Some(Block {
+            start,
+            pending: outside & classes.structural,
+            behind_atom: behind_string | behind_scalar,
+            commas: classes.comma,
+            names: classes.colon & behind_string,
+        })
     }
 
     /// The bytes that stand behind a backslash which is not itself escaped.

@@ -1,7 +1,7 @@
 //! Large objects and arrays: whole blocks are checked at once, and only the structural
 //! characters are visited.
 
-use super::blocks::{Blocks, Token, Tokens};
+use super::blocks::{Blocks, Tokens};
 use super::nest::Nest;
 use super::{NotJson, Why, syntax};
 
@@ -34,52 +34,51 @@ fn walk(
     // At the top of this loop a value is due, and the token is the first behind the place where
     // it starts: it ends an atom, or opens a container.
     loop {
-        if !token.has_atom() {
-            if !matches!(token.byte, b'{' | b'[') {
-                return Err(syntax(token.place));
+        if !tokens.has_atom(token) {
+            let opening = tokens.byte(token);
+            if !matches!(opening, b'{' | b'[') {
+                return Err(syntax(tokens.place(token)));
             }
             if depth >= max_depth {
-                return Err(NotJson { at: token.place, why: Why::TooDeep });
+                return Err(NotJson { at: tokens.place(token), why: Why::TooDeep });
             }
             nest.remember(depth, in_object);
             depth += 1;
-            in_object = token.byte == b'{';
-            // In ASCII a closing bracket stands two behind its opening one.
-            let closing = token.byte + 2;
+            in_object = opening == b'{';
             token = tokens.next();
-            if token.byte != closing || token.has_atom() {
-                if in_object {
-                    expect_name(token)?;
-                    token = tokens.next();
-                }
+            if in_object && tokens.is_name(token) {
+                token = tokens.next();
                 continue;
+            }
+            // In ASCII a closing bracket stands two behind its opening one.
+            let is_empty = !tokens.has_atom(token) && tokens.byte(token) == opening + 2;
+            match (is_empty, in_object) {
+                (true, _) => {}
+                (false, true) => return Err(syntax(tokens.place(token))),
+                (false, false) => continue,
             }
         }
         // Behind a value: brackets may close, up to the comma before the next value.
-        while token.byte != b',' {
-            if token.byte != if in_object { b'}' } else { b']' } {
-                return Err(syntax(token.place));
+        while !tokens.is_comma(token) {
+            if tokens.byte(token) != if in_object { b'}' } else { b']' } {
+                return Err(syntax(tokens.place(token)));
             }
             depth -= 1;
             if depth == outer_depth {
-                return Ok(token.place + 1);
+                return Ok(tokens.place(token) + 1);
             }
             in_object = nest.recall(depth);
             token = tokens.next();
-            if token.has_atom() {
-                return Err(syntax(token.place));
+            if tokens.has_atom(token) {
+                return Err(syntax(tokens.place(token)));
             }
         }
         token = tokens.next();
         if in_object {
-            expect_name(token)?;
+            if !tokens.is_name(token) {
+                return Err(syntax(tokens.place(token)));
+            }
             token = tokens.next();
         }
     }
-}
-
-/// Checks that this token is a colon with a string before it.
-#[inline(always)]
-fn expect_name(colon: Token) -> Result<(), NotJson> {
-    if colon.byte == b':' && colon.string { Ok(()) } else { Err(syntax(colon.place)) }
 }

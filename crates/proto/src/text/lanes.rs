@@ -18,6 +18,10 @@ pub(super) struct Classes {
     /// One of `{ } [ ] : ,`, or one of two control characters that are the same but for
     /// [`FOLD`]; the grammar refuses those, as it would anyway.
     pub(super) structural: u64,
+    /// `:`
+    pub(super) colon: u64,
+    /// `,`
+    pub(super) comma: u64,
     /// Space, tab, LF or CR.
     pub(super) white: u64,
     /// Below 0x20: not allowed inside a string.
@@ -65,6 +69,8 @@ pub(super) fn avx2(block: &[u8; BLOCK]) -> Classes {
             bits(equal(bytes, b'"')),
             bits(equal(bytes, b'\\')),
             bits(_mm256_cmpeq_epi8(folded, _mm256_shuffle_epi8(structural_table, bytes))),
+            bits(equal(bytes, b':')),
+            bits(equal(bytes, b',')),
             bits(_mm256_cmpeq_epi8(bytes, _mm256_shuffle_epi8(white_table, bytes))),
             bits(_mm256_cmpeq_epi8(bytes, at_most)),
             bits(_mm256_cmpeq_epi8(digit, _mm256_min_epu8(digit, _mm256_set1_epi8(9)))),
@@ -98,6 +104,8 @@ pub(super) fn sse2(block: &[u8; BLOCK]) -> Classes {
             bits(equal(bytes, b'"')),
             bits(equal(bytes, b'\\')),
             bits(any(folded, *b":,{}")),
+            bits(equal(bytes, b':')),
+            bits(equal(bytes, b',')),
             bits(any(bytes, *b" \t\n\r")),
             bits(_mm_cmpeq_epi8(bytes, at_most)),
             bits(_mm_cmpeq_epi8(digit, _mm_min_epu8(digit, _mm_set1_epi8(9)))),
@@ -122,6 +130,8 @@ pub(super) fn plain(block: &[u8; BLOCK]) -> Classes {
         all(|byte| byte == b'"'),
         all(|byte| byte == b'\\'),
         all(|byte| matches!(byte | FOLD, b':' | b',' | b'{' | b'}')),
+        all(|byte| byte == b':'),
+        all(|byte| byte == b','),
         all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')),
         all(|byte| byte < FIRST_PRINTABLE),
         all(|byte| byte.is_ascii_digit()),
@@ -137,11 +147,13 @@ fn joined(class: impl Fn(usize) -> u64) -> Classes {
         quote: class(0),
         backslash: class(1),
         structural: class(2),
-        white: class(3),
-        control: class(4),
-        digit: class(5),
-        zero: class(6),
-        high: class(7),
+        colon: class(3),
+        comma: class(4),
+        white: class(5),
+        control: class(6),
+        digit: class(7),
+        zero: class(8),
+        high: class(9),
     }
 }
 
@@ -179,6 +191,8 @@ mod tests {
             quote: 0b1,
             backslash: 0b10,
             structural: 0b1111_1100,
+            colon: 0b0100_0000,
+            comma: 0b1000_0000,
             white: 0b1111_0000_0000,
             control: 1 << 60 | 0b1_1110_0000_0000,
             digit: 0b11 << 61,

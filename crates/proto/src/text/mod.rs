@@ -14,6 +14,7 @@ mod scan;
 mod trusted;
 mod unescape;
 
+use std::borrow::Cow;
 use std::fmt;
 
 pub use unescape::unescape;
@@ -63,8 +64,8 @@ impl<'a> Text<'a> {
     /// The raw value of a member of the outermost object. Of a member that is given twice, it is
     /// the last one.
     pub fn member(&self, member: Member) -> Option<&'a str> {
-        let span = self.outline.members[member as usize];
-        (span != Span::default()).then(|| self.slice(span))
+        let is_there = self.outline.seen & member.bit() != 0;
+        is_there.then(|| self.slice(self.outline.members[member as usize]))
     }
 
     /// Whether the outermost object has this member more than once.
@@ -76,6 +77,12 @@ impl<'a> Text<'a> {
     pub fn any_given_twice(&self, members: &[Member]) -> bool {
         let asked_for = members.iter().fold(0, |bits, member| bits | member.bit());
         self.outline.twice & asked_for != 0
+    }
+
+    /// What a member means if it is a string; borrowed if it has no escapes.
+    pub fn string_member(&self, member: Member) -> Option<Cow<'a, str>> {
+        let raw = self.member(member)?.strip_prefix('"')?.strip_suffix('"')?;
+        Some(if self.outline.escaped { unescape(raw) } else { Cow::Borrowed(raw) })
     }
 
     /// The elements of the outermost array, each with its own outline; none if it is no array.
@@ -118,13 +125,14 @@ impl<'a> Iterator for Elements<'a> {
 }
 
 /// The outermost value of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// `{…}`
     Object,
     /// `[…]`
     Array,
     /// A string, a number, `true`, `false` or `null`.
+    #[default]
     Scalar,
 }
 
@@ -175,10 +183,14 @@ impl Member {
 
 /// What the scanner noted of a text. Kept apart from the text, because the decoder's buffer
 /// cannot be borrowed while the decoder still moves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outline {
     kind: Kind,
+    /// The members that are there, and those that are there more than once, as bits.
+    seen: u8,
     twice: u8,
+    /// A name or string of the outermost object holds a backslash.
+    escaped: bool,
     /// Where the outermost value begins.
     start: u32,
     members: [Span; Member::COUNT],
@@ -186,24 +198,21 @@ pub(crate) struct Outline {
 
 impl Outline {
     /// Checks bytes as [`Text::check`] does.
+    #[inline]
     pub(crate) fn of(bytes: &[u8], max_depth: usize) -> Result<Outline, NotJson> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(NotJson { at: u32::MAX as usize, why: Why::TooLong });
         }
-        scan::text(bytes, max_depth)
-    }
-
-    fn new(kind: Kind, start: usize) -> Self {
-        Outline { kind, twice: 0, start: start as u32, members: [Span::default(); Member::COUNT] }
+        let mut outline = Outline::default();
+        scan::text(bytes, max_depth, &mut outline)?;
+        Ok(outline)
     }
 
     #[inline(always)]
     fn note(&mut self, member: Member, span: Span) {
-        let slot = &mut self.members[member as usize];
-        if *slot != Span::default() {
-            self.twice |= member.bit();
-        }
-        *slot = span;
+        self.twice |= self.seen & member.bit();
+        self.seen |= member.bit();
+        self.members[member as usize] = span;
     }
 
     /// The same outline with positions counted from `start`.
@@ -218,8 +227,8 @@ impl Outline {
     }
 }
 
-/// A place in a text. No value stands at `0..0`, so that stands for none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A place in a text.
+#[derive(Clone, Copy, Debug, Default)]
 struct Span {
     start: u32,
     end: u32,

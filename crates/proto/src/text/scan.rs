@@ -17,9 +17,10 @@ use super::{bulk, is_white, scalar, syntax, trusted};
 const BULK: usize = 256;
 
 /// Checks that `bytes` are one JSON text, with nothing but white space around it.
-pub(super) fn text(bytes: &[u8], max_depth: usize) -> Result<Outline, NotJson> {
-    let mut scan = Scan { bytes, max_depth: max_depth.min(MAX_DEPTH), high: false };
-    let (outline, end) = scan.outlined(scan.white_space(0))?;
+#[inline]
+pub(super) fn text(bytes: &[u8], max_depth: usize, outline: &mut Outline) -> Result<(), NotJson> {
+    let mut scan = Scan { bytes, max_depth: max_depth.min(MAX_DEPTH), high: false, escaped: false };
+    let end = scan.outlined(scan.white_space(0), outline)?;
     let end = scan.white_space(end);
     if end != bytes.len() {
         return Err(syntax(end));
@@ -27,7 +28,7 @@ pub(super) fn text(bytes: &[u8], max_depth: usize) -> Result<Outline, NotJson> {
     if scan.high && simdutf8::basic::from_utf8(bytes).is_err() {
         return Err(NotJson { at: 0, why: Why::NotUtf8 });
     }
-    Ok(outline)
+    Ok(())
 }
 
 /// One element of an array that was already checked as a part of its text.
@@ -41,9 +42,10 @@ pub(super) struct Element {
 
 /// The element that begins at or behind `from`, if there is one.
 pub(super) fn element(bytes: &[u8], from: usize) -> Option<Element> {
-    let mut scan = Scan { bytes, max_depth: MAX_DEPTH, high: false };
+    let mut scan = Scan { bytes, max_depth: MAX_DEPTH, high: false, escaped: false };
     let start = scan.white_space(from);
-    let (outline, end) = scan.outlined(start).ok()?;
+    let mut outline = Outline::default();
+    let end = scan.outlined(start, &mut outline).ok()?;
     let behind = scan.white_space(end);
     let next = (scan.at(behind) == b',').then_some(behind + 1);
     Some(Element { outline, start, end, next })
@@ -56,32 +58,38 @@ struct Scan<'a> {
     max_depth: usize,
     /// A byte that is not ASCII was seen.
     high: bool,
+    /// A backslash was seen, outside of containers that went to another walk.
+    escaped: bool,
 }
 
 impl Scan<'_> {
-    /// A value with its outline, and where it ends.
+    /// A value, of which the outline is noted: where it ends.
     #[inline(always)]
-    fn outlined(&mut self, start: usize) -> Result<(Outline, usize), NotJson> {
-        let kind = match self.at(start) {
-            b'{' => return self.envelope(start),
+    fn outlined(&mut self, start: usize, outline: &mut Outline) -> Result<usize, NotJson> {
+        outline.start = start as u32;
+        outline.kind = match self.at(start) {
+            b'{' => Kind::Object,
             b'[' => Kind::Array,
             _ => Kind::Scalar,
         };
-        let end = self.value(start, 0)?;
-        Ok((Outline::new(kind, start), end))
+        match outline.kind {
+            Kind::Object => self.envelope(start, outline),
+            Kind::Array | Kind::Scalar => self.value(start, 0),
+        }
     }
 
     /// An object whose members are noted where they are the envelope's.
     #[inline(always)]
-    fn envelope(&mut self, start: usize) -> Result<(Outline, usize), NotJson> {
+    fn envelope(&mut self, start: usize, outline: &mut Outline) -> Result<usize, NotJson> {
         if self.max_depth == 0 {
             return Err(NotJson { at: start, why: Why::TooDeep });
         }
-        let mut outline = Outline::new(Kind::Object, start);
         let mut i = self.white_space(start + 1);
         if self.at(i) == b'}' {
-            return Ok((outline, i + 1));
+            return Ok(i + 1);
         }
+        // Only this object's own strings count.
+        self.escaped = false;
         loop {
             let (member, value) = match self.usual_name(i) {
                 Some((member, value)) => (Some(member), self.white_space(value)),
@@ -90,14 +98,20 @@ impl Scan<'_> {
                     (self.bytes.get(i + 1..after_name - 1).and_then(Member::named), value)
                 }
             };
-            let end = self.value(value, 1)?;
+            let end = match member {
+                Some(Member::Jsonrpc) if self.is_usual_version(value) => value + 5,
+                _ => self.value(value, 1)?,
+            };
             if let Some(member) = member {
                 outline.note(member, Span::new(value, end));
             }
             i = self.white_space(end);
             match self.at(i) {
                 b',' => i = self.white_space(i + 1),
-                b'}' => return Ok((outline, i + 1)),
+                b'}' => {
+                    outline.escaped = self.escaped;
+                    return Ok(i + 1);
+                }
                 _ => return Err(syntax(i)),
             }
         }
@@ -107,18 +121,33 @@ impl Scan<'_> {
     /// comparing one word. Returns the place behind the colon.
     #[inline(always)]
     fn usual_name(&self, i: usize) -> Option<(Member, usize)> {
-        const ID: [u8; 5] = *b"\"id\":";
-        let word = self.bytes.get(i..)?.first_chunk::<8>()?;
-        let (member, colon) = match word {
-            b"\"method\"" => (Member::Method, i + 8),
-            b"\"params\"" => (Member::Params, i + 8),
-            b"\"result\"" => (Member::Result, i + 8),
-            b"\"error\":" => (Member::Error, i + 7),
-            b"\"jsonrpc" if self.at(i + 8) == b'"' => (Member::Jsonrpc, i + 9),
-            _ if word.first_chunk() == Some(&ID) => (Member::Id, i + 4),
+        const fn word(text: &[u8; 8]) -> u64 {
+            u64::from_le_bytes(*text)
+        }
+        const METHOD: u64 = word(b"\"method\"");
+        const PARAMS: u64 = word(b"\"params\"");
+        const RESULT: u64 = word(b"\"result\"");
+        const ERROR: u64 = word(b"\"error\":");
+        const JSONRPC: u64 = word(b"\"jsonrpc");
+        const ID: u64 = word(b"\"id\":\0\0\0");
+        const FIVE_BYTES: u64 = (1 << 40) - 1;
+        let found = word(self.bytes.get(i..)?.first_chunk()?);
+        let (member, colon) = match found {
+            METHOD => (Member::Method, i + 8),
+            PARAMS => (Member::Params, i + 8),
+            RESULT => (Member::Result, i + 8),
+            ERROR => (Member::Error, i + 7),
+            JSONRPC if self.at(i + 8) == b'"' => (Member::Jsonrpc, i + 9),
+            _ if found & FIVE_BYTES == ID => (Member::Id, i + 4),
             _ => return None,
         };
         (self.at(colon) == b':').then_some((member, colon + 1))
+    }
+
+    /// Whether `"2.0"` stands here.
+    #[inline(always)]
+    fn is_usual_version(&self, i: usize) -> bool {
+        self.bytes.get(i..).and_then(|rest| rest.first_chunk()) == Some(b"\"2.0\"")
     }
 
     #[inline(always)]
@@ -228,8 +257,9 @@ impl Scan<'_> {
             }
             break;
         }
-        let (end, high) = rest_of_string(self.bytes, i)?;
+        let (end, high, escaped) = rest_of_string(self.bytes, i)?;
         self.high |= high;
+        self.escaped |= escaped;
         Ok(end)
     }
 
@@ -275,11 +305,11 @@ fn inspect(word: u64) -> (u64, bool) {
     (quote | backslash | below(word, 0x20), word & TOP_BITS != 0)
 }
 
-/// From somewhere inside a string to behind its closing quote, and whether a byte on the way was
-/// not ASCII.
+/// From somewhere inside a string to behind its closing quote; whether a byte on the way was not
+/// ASCII, and whether one was a backslash.
 #[inline(never)]
-fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, bool), NotJson> {
-    let mut high = false;
+fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, bool, bool), NotJson> {
+    let (mut high, mut escaped) = (false, false);
     loop {
         while let Some(block) = bytes.get(i..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
             let (special, not_ascii) = trusted::string_bytes(block);
@@ -290,8 +320,11 @@ fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, bool), NotJson> 
             }
         }
         match bytes.get(i) {
-            Some(b'"') => return Ok((i + 1, high)),
-            Some(b'\\') => i = scalar::end_of_escape(bytes, i + 1).ok_or(syntax(i))?,
+            Some(b'"') => return Ok((i + 1, high, escaped)),
+            Some(b'\\') => {
+                escaped = true;
+                i = scalar::end_of_escape(bytes, i + 1).ok_or(syntax(i))?;
+            }
             Some(0x20..) => {
                 high |= !bytes[i].is_ascii();
                 i += 1;

@@ -147,16 +147,13 @@ impl Lsp {
             return Step::Drop(start);
         };
         let consumed = range.end;
-        match (Outline::of(body, self.depth), refusal) {
-            (Ok(outline), None) => {
-                self.state = State::Between;
-                Step::Frame { body: range, outline, consumed }
-            }
-            (Ok(outline), Some(kind)) => {
-                self.state = State::Between;
-                Step::Fault { kind, body: Some((range, outline)), consumed }
-            }
-            (Err(not), refusal) => {
+        self.state = State::Between;
+        match Outline::of(body, self.depth) {
+            Ok(outline) => match refusal {
+                None => Step::Frame { body: range, outline, consumed },
+                Some(kind) => Step::Fault { kind, body: Some((range, outline)), consumed },
+            },
+            Err(not) => {
                 // The length may be wrong, so the body is searched for the next frame.
                 self.state = State::Skip { left: length as u64, searched: 0 };
                 self.fault(refusal.unwrap_or(FaultKind::NotJson(not)), start)
