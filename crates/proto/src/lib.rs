@@ -43,6 +43,9 @@
 //! # Ok::<_, &str>(())
 //! ```
 
+// Nothing that comes from outside may end the process; tests may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 pub mod fault;
 pub mod frame;
 pub mod limits;

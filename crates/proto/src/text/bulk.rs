@@ -3,7 +3,7 @@
 
 use super::blocks::{Blocks, Tokens};
 use super::nest::Nest;
-use super::{NotJson, Why, syntax};
+use super::{MAX_DEPTH, NotJson, Why, syntax};
 
 /// Checks the object or array that begins at `start`: where it ends, and whether it holds bytes
 /// that are not ASCII.
@@ -27,7 +27,7 @@ fn walk(
     outer_depth: usize,
     max_depth: usize,
 ) -> Result<usize, NotJson> {
-    let mut nest = Nest::default();
+    let mut nest = Nest::<{ MAX_DEPTH / 64 }>::new();
     let mut depth = outer_depth;
     let mut in_object = false;
     let mut token = tokens.next();

@@ -171,7 +171,8 @@ impl Scan<'_> {
     #[inline(never)]
     fn small_container(self, start: usize, outer_depth: usize) -> Result<(usize, bool), NotJson> {
         let mut scan = self;
-        let mut nest = Nest::default();
+        // Fewer bytes than this has levels, and two more around them.
+        let mut nest = Nest::<{ BULK / 64 + 1 }>::new();
         let mut depth = outer_depth;
         let mut in_object = false;
         let mut i = start;
@@ -300,8 +301,8 @@ fn inspect(word: u64) -> (u64, bool) {
     // A byte borrows from its neighbour above only where it was itself below, so the lowest
     // finding is right; a byte that is not ASCII is masked out.
     let below = |x: u64, limit: u8| x.wrapping_sub(ONES * u64::from(limit)) & !x & TOP_BITS;
-    let quote = below(word ^ ONES * u64::from(b'"'), 1);
-    let backslash = below(word ^ ONES * u64::from(b'\\'), 1);
+    let quote = below(word ^ (ONES * u64::from(b'"')), 1);
+    let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
     (quote | backslash | below(word, 0x20), word & TOP_BITS != 0)
 }
 

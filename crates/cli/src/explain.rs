@@ -1,0 +1,90 @@
+//! `explain`: what a stream of bytes holds, line by line.
+//!
+//! It shows the shape of messages and never their content, so its output can be pasted into a bug
+//! report.
+
+use std::io::{self, Read, Write};
+
+use duet_rpc::proto::Profile;
+use duet_rpc::proto::frame::{Decoder, Event, FramingChoice};
+use duet_rpc::proto::message::{Incoming, Params, Reply, Settled};
+use duet_rpc::proto::policy::BatchRule;
+
+/// Reads the input to its end, and writes a line for each event.
+pub(crate) fn run(
+    framing: FramingChoice,
+    mut input: impl Read,
+    mut output: impl Write,
+) -> io::Result<()> {
+    let profile = Profile { batch: BatchRule::Allow, ..Profile::editor() };
+    let mut decoder = Decoder::new(framing, &profile.limits);
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let count = match input.read(&mut chunk) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if count == 0 {
+            decoder.finish();
+        }
+        let mut rest = &chunk[..count];
+        loop {
+            let taken = decoder.feed(rest);
+            rest = &rest[taken..];
+            while let Some(event) = decoder.next_event() {
+                writeln!(output, "{}", line(&event, &profile))?;
+            }
+            if rest.is_empty() {
+                break;
+            }
+        }
+        if count == 0 {
+            return output.flush();
+        }
+    }
+}
+
+fn line(event: &Event<'_>, profile: &Profile) -> String {
+    match event {
+        Event::Fault(fault) => {
+            format!("fault: {fault}; the answer is {}", Reply::to_fault(fault).error)
+        }
+        Event::Frame(text) => {
+            let what = describe(&Incoming::classify(text, profile.batch, &profile.limits));
+            format!("frame of {} bytes: {what}", text.as_str().len())
+        }
+    }
+}
+
+fn describe(incoming: &Incoming<'_>) -> String {
+    match incoming {
+        Incoming::Request(request) => {
+            format!("request {:?}, id {}, {}", request.method, request.id, shape(&request.params))
+        }
+        Incoming::Notification(it) => {
+            format!("notification {:?}, {}", it.method, shape(&it.params))
+        }
+        Incoming::Response(response) => match response.settled {
+            Settled::Result(_) => format!("response with a result, id {}", response.id),
+            Settled::Error(_) => format!("response with an error, id {}", response.id),
+        },
+        Incoming::Batch(entries) => {
+            let entries: Vec<_> = entries.clone().map(|entry| describe(&entry)).collect();
+            format!("batch of {}: {}", entries.len(), entries.join("; "))
+        }
+        Incoming::Invalid(reply) => {
+            format!("invalid; the answer, id {}, is {}", reply.id, reply.error)
+        }
+        Incoming::Stray(stray) => format!("dropped: {}", stray.why),
+    }
+}
+
+fn shape(params: &Params<'_>) -> &'static str {
+    match params {
+        Params::Absent => "no params",
+        Params::Null => "null params",
+        Params::Array(_) => "params by position",
+        Params::Object(_) => "params by name",
+    }
+}

@@ -1,0 +1,159 @@
+//! The one error of this library (E3).
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fmt;
+
+use duet_rpc_proto::message::{ErrorObject, Id};
+
+type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
+
+/// What went wrong, with its cause and the request that it belongs to.
+///
+/// It is one pointer wide, goes from task to task, and keeps its causes on the way. None of what
+/// it holds goes onto the wire; [`Error::to_object`] makes what does.
+///
+/// ```
+/// use duet_rpc::{Error, ErrorKind, proto::message::Id};
+///
+/// let broken = std::io::Error::other("the disk is full");
+/// let error = Error::new(ErrorKind::Handler).caused_by(broken).of_request(Id::from(7));
+/// assert_eq!(error.to_string(), "a handler failed (request 7): the disk is full");
+/// assert!(error.is_recoverable());
+/// assert_eq!(error.to_object().message(), "Internal error");
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    id: Option<Id>,
+    cause: Option<Cause>,
+    backtrace: Backtrace,
+}
+
+/// What went wrong, by whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// Ours: a handler failed.
+    Handler,
+    /// Ours: a handler panicked.
+    Panic,
+    /// Theirs: what they sent is no message, or not one that fits here.
+    Protocol,
+    /// The clock's: there was no answer in time.
+    Timeout,
+    /// Nobody's: the call was cancelled.
+    Cancelled,
+    /// A limit's: too much is under way already.
+    Capacity,
+    /// The line's: reading or writing failed.
+    Transport,
+    /// The line's: the connection is closed.
+    Disconnected,
+}
+
+impl ErrorKind {
+    /// Whether the connection still stands, so that to try again makes sense. If not, the error
+    /// is fatal: every operation on this connection will fail.
+    pub fn is_recoverable(self) -> bool {
+        match self {
+            ErrorKind::Handler
+            | ErrorKind::Panic
+            | ErrorKind::Protocol
+            | ErrorKind::Timeout
+            | ErrorKind::Cancelled
+            | ErrorKind::Capacity => true,
+            ErrorKind::Transport | ErrorKind::Disconnected => false,
+        }
+    }
+}
+
+impl Error {
+    /// An error of this kind. Where the environment asks for backtraces, it has one from here.
+    pub fn new(kind: ErrorKind) -> Self {
+        let backtrace = Backtrace::capture();
+        Error(Box::new(Inner { kind, id: None, cause: None, backtrace }))
+    }
+
+    /// Adds what caused it.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+        self.0.cause = Some(cause.into());
+        self
+    }
+
+    /// Adds the id of the request that it belongs to.
+    #[must_use]
+    pub fn of_request(mut self, id: Id) -> Self {
+        self.0.id = Some(id);
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The request that it belongs to, if it belongs to one.
+    pub fn id(&self) -> Option<&Id> {
+        self.0.id.as_ref()
+    }
+
+    /// Whether to try again makes sense; see [`ErrorKind::is_recoverable`].
+    pub fn is_recoverable(&self) -> bool {
+        self.0.kind.is_recoverable()
+    }
+
+    /// Where it was made, if the environment asked for that (`RUST_BACKTRACE=1`).
+    pub fn backtrace(&self) -> Option<&Backtrace> {
+        let captured = self.0.backtrace.status() == BacktraceStatus::Captured;
+        captured.then_some(&self.0.backtrace)
+    }
+
+    /// What the remote is told of it: that something failed, and nothing of what it was (E1).
+    pub fn to_object(&self) -> ErrorObject {
+        match self.0.kind {
+            ErrorKind::Cancelled => ErrorObject::request_cancelled(),
+            ErrorKind::Protocol => ErrorObject::invalid_request(),
+            _ => ErrorObject::internal_error(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0.kind {
+            ErrorKind::Handler => "a handler failed",
+            ErrorKind::Panic => "a handler panicked",
+            ErrorKind::Protocol => "the remote broke the protocol",
+            ErrorKind::Timeout => "there was no answer in time",
+            ErrorKind::Cancelled => "the call was cancelled",
+            ErrorKind::Capacity => "a capacity limit is reached",
+            ErrorKind::Transport => "reading or writing failed",
+            ErrorKind::Disconnected => "the connection is closed",
+        })?;
+        if let Some(id) = &self.0.id {
+            write!(f, " (request {id})")?;
+        }
+        match &self.0.cause {
+            Some(cause) => write!(f, ": {cause}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Error");
+        shown.field("kind", &self.0.kind).field("id", &self.0.id).field("cause", &self.0.cause);
+        if let Some(backtrace) = self.backtrace() {
+            shown.field("backtrace", backtrace);
+        }
+        shown.finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
+    }
+}

@@ -1,0 +1,91 @@
+//! Errors in the process: E1, E2 and E3.
+
+use std::error::Error as _;
+use std::future::ready;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use duet_rpc::proto::message::{Code, Id};
+use duet_rpc::{Error, ErrorKind, fence};
+
+const ALL: [ErrorKind; 8] = [
+    ErrorKind::Handler,
+    ErrorKind::Panic,
+    ErrorKind::Protocol,
+    ErrorKind::Timeout,
+    ErrorKind::Cancelled,
+    ErrorKind::Capacity,
+    ErrorKind::Transport,
+    ErrorKind::Disconnected,
+];
+
+#[test]
+fn e2_a_panic_becomes_an_internal_error_and_the_next_call_works() {
+    let error = fence::call(|| panic!("CANARY")).expect_err("it panics");
+    assert_eq!(error.kind(), ErrorKind::Panic);
+    assert_eq!(error.to_object().code(), Code::INTERNAL_ERROR);
+    assert!(!format!("{error} {error:?} {}", error.to_object()).contains("CANARY"));
+    assert_eq!(fence::call(|| 7).expect("nothing panics"), 7);
+}
+
+#[test]
+fn e2_a_future_that_panics_is_ready_with_an_error() {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut panics = pin!(fence::future(async { panic!("CANARY") }));
+    let Poll::Ready(Err::<(), _>(error)) = panics.as_mut().poll(&mut cx) else {
+        panic!("it is ready with an error");
+    };
+    assert_eq!(error.kind(), ErrorKind::Panic);
+    assert!(panics.as_mut().poll(&mut cx).is_pending(), "and then never again");
+    let mut works = pin!(fence::future(ready(7)));
+    assert!(matches!(works.as_mut().poll(&mut cx), Poll::Ready(Ok(7))));
+}
+
+#[test]
+fn e2_even_a_destructor_that_panics_is_fenced_in() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("CANARY");
+        }
+    }
+    let bomb = Bomb;
+    let mut future = pin!(fence::future(std::future::poll_fn(move |_| {
+        let _held = &bomb;
+        Poll::Ready(())
+    })));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(matches!(future.as_mut().poll(&mut cx), Poll::Ready(Err(_))));
+    let error = fence::call(|| std::panic::panic_any(Bomb)).expect_err("it panics");
+    assert_eq!(error.kind(), ErrorKind::Panic);
+}
+
+#[test]
+fn e3_an_error_keeps_its_causes_its_request_and_whether_to_retry_across_threads() {
+    let root = std::io::Error::other("root");
+    let inner = Error::new(ErrorKind::Transport).caused_by(root);
+    let outer = Error::new(ErrorKind::Handler).caused_by(inner).of_request(Id::from("x"));
+    let outer = std::thread::spawn(move || outer).join().expect("nothing panics");
+    assert_eq!(outer.id(), Some(&Id::from("x")));
+    assert!(outer.is_recoverable());
+    let inner = outer.source().and_then(|cause| cause.downcast_ref::<Error>());
+    let inner = inner.expect("the cause is kept, with its type");
+    assert!(!inner.is_recoverable());
+    assert_eq!(inner.source().map(ToString::to_string).as_deref(), Some("root"));
+    assert_eq!(inner.id(), None);
+}
+
+#[test]
+fn e3_only_a_connection_that_is_gone_is_fatal() {
+    let fatal: Vec<_> = ALL.into_iter().filter(|kind| !kind.is_recoverable()).collect();
+    assert_eq!(fatal, [ErrorKind::Transport, ErrorKind::Disconnected]);
+}
+
+#[test]
+fn e1_what_is_told_to_the_remote_holds_nothing_of_the_cause() {
+    for kind in ALL {
+        let error = Error::new(kind).caused_by("CANARY").of_request(Id::from("CANARY"));
+        assert!(!error.to_object().to_string().contains("CANARY"), "{kind:?}");
+        assert!(error.to_string().contains("CANARY"), "but the log may have it");
+    }
+}
