@@ -53,13 +53,15 @@ fn c1_what_is_unknown_or_not_there_is_told_on_stderr() {
 
 #[test]
 fn explain_says_what_a_stream_holds_and_shows_none_of_it() {
-    let stream =
-        b"oops\r\nContent-Length: 56\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"a\",\
-        \"params\":[\"CANARY\"]}Content-Length: 9\r\n\r\n[\"CANARY\"";
-    let output = run(&["explain"], stream);
+    let request = r#"{"jsonrpc":"2.0","id":7,"method":"a","params":["CANARY"]}"#;
+    let stream = format!(
+        "oops\r\nContent-Length: {}\r\n\r\n{request}Content-Length: 9\r\n\r\n[\"CANARY\"",
+        request.len()
+    );
+    let output = run(&["explain"], stream.as_bytes());
     let expect = "\
 fault: a line is no header: stray output before a frame?; the answer is Parse error (-32700)
-frame of 56 bytes: request \"a\", id 7, params by position
+frame of 57 bytes: request \"a\", id 7, params by position
 fault: the frame's body is not JSON at byte 9; the answer is Parse error (-32700)
 ";
     assert_eq!(stdout(&output), expect);

@@ -16,6 +16,7 @@ pub struct Limits {
     /// that.
     pub message_bytes: usize,
     /// The longest header section of the `lsp` framing: all header lines with their line ends.
+    /// More than [`Limits::MAX_HEADER_BYTES`] counts as that.
     pub header_bytes: usize,
     /// The deepest nesting of objects and arrays, of which the outermost is level 1. More than
     /// [`Limits::MAX_DEPTH`] counts as that.
@@ -28,8 +29,11 @@ pub struct Limits {
 
 impl Limits {
     /// The greatest message limit: the places in a text are counted in 32 bits, and so is the
-    /// `length` framing's prefix.
-    pub const MAX_MESSAGE_BYTES: usize = u32::MAX as usize;
+    /// `length` framing's prefix, of which the last number is left for what is too long.
+    pub const MAX_MESSAGE_BYTES: usize = u32::MAX as usize - 1;
+
+    /// The greatest limit of a header section.
+    pub const MAX_HEADER_BYTES: usize = 1024 * 1024;
 
     /// The greatest depth limit.
     pub const MAX_DEPTH: usize = MAX_DEPTH;

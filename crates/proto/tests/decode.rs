@@ -115,6 +115,68 @@ fn f6_the_clock_runs_from_a_frames_first_byte_to_its_last() {
 }
 
 #[test]
+fn f6_a_frame_that_begins_without_an_event_has_a_clock_of_its_own() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    // What comes at 0 s is begun and done with in silence; what comes at 29 s begins anew.
+    let rows: [(Framing, &[u8], &[u8]); 3] = [
+        (Framing::Lsp, b"Content-Length: 3\r\n\r\nabc\r\nX", b"\r\nContent-Length: 2\r\n"),
+        (Framing::Length, b"\0\x20\0\0", b"\0\0\0\x02["),
+        (Framing::Length, b"x\0\0", b"y\0\0\0\x02["),
+    ];
+    for (framing, first, second) in rows {
+        let mut decoder = Decoder::new(framing, &limits());
+        let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+        feed(&mut decoder, &[first]);
+        timer.observe(decoder.partial(), at(0));
+        feed(&mut decoder, &[second]);
+        timer.observe(decoder.partial(), at(29));
+        assert_eq!(timer.deadline(), Some(at(59)), "{framing}");
+    }
+    let mut decoder = Decoder::new(Framing::Ndjson, &limits());
+    let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+    feed(&mut decoder, &[b"{\"a\":"]);
+    assert!(decoder.handle_timeout().is_some());
+    feed(&mut decoder, &[b"1"]);
+    timer.observe(decoder.partial(), at(31));
+    feed(&mut decoder, &[b"}\n{\"b\":"]);
+    timer.observe(decoder.partial(), at(60));
+    assert_eq!(timer.deadline(), Some(at(90)));
+}
+
+#[test]
+fn f6_a_timeout_that_meets_bytes_not_looked_at_drops_nothing() {
+    for framing in Framing::ALL {
+        let mut decoder = Decoder::new(framing, &limits());
+        let stream = [framed(framing, A), framed(framing, B)].concat();
+        assert_eq!(feed(&mut decoder, &[&stream[..25]]), [""; 0]);
+        assert_eq!(decoder.feed(&stream[25..]), stream.len() - 25);
+        assert_eq!(decoder.handle_timeout(), None, "{framing}");
+        let mut found = Vec::new();
+        drain(&mut decoder, &mut found);
+        assert_eq!(found, [A, B], "{framing}");
+    }
+}
+
+#[test]
+fn f6_a_timeout_spares_the_frame_that_was_swallowed() {
+    // A header that has begun behind a length that is too large.
+    let mut decoder = Decoder::new(Framing::Lsp, &limits());
+    feed(&mut decoder, &[b"Content-Length: 100\r\n\r\n[1,2]Content-Len"]);
+    assert!(decoder.handle_timeout().is_some());
+    assert_eq!(feed(&mut decoder, &[b"gth: 2\r\n\r\n[]"]), ["[]"]);
+    // A frame that stray bytes have eaten into.
+    let mut decoder = Decoder::new(Framing::Length, &Limits::default());
+    let text = format!("\"{}\"", "x".repeat(0x4141 - 2));
+    let stream = [b"\x00\x05", &framed(Framing::Length, &text)[..]].concat();
+    assert_eq!(feed(&mut decoder, &[&stream]), [""; 0]);
+    assert!(decoder.handle_timeout().is_some());
+    let mut found = Vec::new();
+    drain(&mut decoder, &mut found);
+    assert_eq!(found, [text]);
+}
+
+#[test]
 fn f6_the_clock_stands_still_while_nothing_is_read() {
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
@@ -202,7 +264,7 @@ fn f6_between_frames_and_in_refused_bytes_nothing_times_out() {
 #[test]
 fn f20_line_ends_blank_lines_and_a_last_line_without_one() {
     ndjson(&format!("{A}\r\n\r\n\n \t\n{B}\n"), &[A, B]);
-    ndjson(&format!("  {A}  \n"), &[&format!("  {A}  ")]);
+    ndjson(&format!("  {A}  \n"), &[&format!("{A}  ")]);
     let choice = Framing::Ndjson.into();
     check_to_the_end(choice, &limits(), format!("{A}\n{B}").as_bytes(), &[A], &[B]);
     check_to_the_end(choice, &limits(), format!("{A}\nnope").as_bytes(), &[A], &[PARSE_ERROR]);
@@ -225,6 +287,9 @@ fn f21_a_line_over_the_limit_is_refused_as_soon_as_it_is() {
     ndjson(&format!("{}\n", text(101)), &["!-32600 oversize"]);
     ndjson(&format!("{}\n", text(1001)), &["!-32600 oversize"]);
     ndjson(&format!("{}\r\r\n", text(100)), &["!-32600 oversize"]);
+    // White space before a text counts for nothing, however much there is.
+    ndjson(&format!("{}\n", " ".repeat(200)), &[]);
+    ndjson(&format!("{}{}\n", " ".repeat(200), text(100)), &[&text(100)]);
     let (choice, long) = (Framing::Ndjson.into(), [b'x'; 101]);
     check_to_the_end(choice, &limits(), &long, &["!-32600 oversize"], &[]);
 }
@@ -238,6 +303,14 @@ fn f30_a_payload_without_its_newline_is_a_parse_error() {
         let input = [&frame, end.as_bytes(), &framed(Framing::Length, B)].concat();
         length(&input, &[PARSE_ERROR, B]);
     }
+}
+
+#[test]
+fn f2_in_length_what_a_wrong_length_leaves_over_is_the_same_fault() {
+    length(b"\0\0\0\x01{\n\"a\":1}\n", &[PARSE_ERROR]);
+    length(b"\0\0\0\x03[1,\n2]\n", &[PARSE_ERROR]);
+    // But another frame is another fault.
+    length(b"\0\0\0\x01{\n\0\0\0\x01}\n", &[PARSE_ERROR, PARSE_ERROR]);
 }
 
 #[test]

@@ -241,6 +241,49 @@ fn f15_the_end_of_input_inside_a_frame_is_a_parse_error() {
 }
 
 #[test]
+fn f15_what_is_left_over_is_the_same_fault_though_it_looks_like_a_header() {
+    let left_over = format!("{{\"a\":\"http://{}\"}}", "a".repeat(150));
+    for end in ["", "\r\n"] {
+        let input = with_header("Content-Length: 6", &format!("{left_over}{end}"));
+        rows(&[(&input, &[PARSE_ERROR])]);
+    }
+}
+
+#[test]
+fn f12_f15_a_wrong_length_goes_before_a_wrong_type() {
+    let header = "Content-Length: 90\r\nContent-Type: a/b\r\n\r\n[1,2]";
+    check_to_the_end(Lsp.into(), &limits(), header.as_bytes(), &[], &[PARSE_ERROR]);
+    let next = String::from_utf8(framed(Lsp, B)).expect("UTF-8");
+    let long = format!("{header}{next}");
+    check_to_the_end(Lsp.into(), &limits(), long.as_bytes(), &[PARSE_ERROR, B], &[]);
+}
+
+#[test]
+fn f2_after_an_oversize_frame_that_was_skipped_we_are_in_step_again() {
+    let body = "x".repeat(150);
+    let input = format!("Content-Length: 150\r\n\r\n{body}Content-Length: x\r\n\r\n");
+    rows(&[(&input, &["!-32600 oversize", PARSE_ERROR])]);
+}
+
+#[test]
+fn f2_f13_lengths_glued_to_other_headers_are_one_fault() {
+    let glued = "aContent-Length: 5\r\n".repeat(40);
+    rows(&[(&glued, &["!-32600 header-too-large"])]);
+}
+
+#[test]
+fn limits_that_are_as_large_as_can_be_are_no_trap() {
+    let limits = Limits {
+        message_bytes: usize::MAX,
+        header_bytes: usize::MAX,
+        depth: usize::MAX,
+        batch_entries: usize::MAX,
+        answered_faults: u32::MAX,
+    };
+    check(Lsp, &limits, b"oops\r\nContent-Length: 2\r\n\r\n[]", &[PARSE_ERROR, "[]"]);
+}
+
+#[test]
 fn f16_the_next_length_line_is_the_next_frame_in_any_case_but_not_behind_a_dash() {
     let length = B.len();
     rows(&[

@@ -111,6 +111,8 @@ fn floods() -> Vec<(Framing, Vec<u8>, &'static [&'static str])> {
         (Framing::Lsp, times(b"\0"), &["!-32600 header-too-large"]),
         (Framing::Lsp, times(b"X: y\r\n"), &["!-32600 header-too-large"]),
         (Framing::Lsp, times(b"0\r\n"), &["!-32700"]),
+        (Framing::Lsp, times(b"aContent-Length: 5\r\n"), &["!-32600 header-too-large"]),
+        (Framing::Lsp, times(b"x:Content-Length: 5\r\n"), &["!-32600 header-too-large"]),
         (Framing::Lsp, noise.clone(), &["!-32700"]),
         (Framing::Lsp, [huge, times(b"{\"a\":")].concat(), &["!-32600 oversize"]),
         (Framing::Lsp, framed(Framing::Lsp, times(b"[")), &["!-32600 oversize"]),

@@ -3,9 +3,10 @@
 mod support;
 
 use duet_rpc_proto::Limits;
+use duet_rpc_proto::frame::{Decoder, Framing};
 use duet_rpc_proto::message::{
-    Code, ErrorObject, Id, Incoming, ParamProblem, Params, Reason, Reply, WhyStray, write_error,
-    write_notification, write_raw_result, write_request, write_result,
+    Code, ErrorObject, Id, Incoming, ParamProblem, Params, Reason, Reply, Settled, WhyStray,
+    write_error, write_notification, write_raw_result, write_request, write_result,
 };
 use duet_rpc_proto::policy::BatchRule;
 use duet_rpc_proto::text::Text;
@@ -18,7 +19,10 @@ fn describe(incoming: Incoming<'_>) -> String {
     match incoming {
         Incoming::Request(it) => format!("request {} {} {}", it.id, it.method, params(it.params)),
         Incoming::Notification(it) => format!("notification {} {}", it.method, params(it.params)),
-        Incoming::Response(it) => format!("response {} {:?}", it.id, it.settled),
+        Incoming::Response(it) => match it.settled {
+            Settled::Result(raw) => format!("response {} result {raw}", it.id),
+            Settled::Error(raw) => format!("response {} error {raw}", it.id),
+        },
         Incoming::Batch(entries) => entries.map(describe).collect::<Vec<_>>().join("; "),
         Incoming::Invalid(reply) => short(&reply),
         Incoming::Stray(it) => format!("stray {:?} {:?}", it.why, it.id),
@@ -97,6 +101,9 @@ fn m4_other_members_are_ignored_and_ours_may_not_repeat() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"a"}"#, "!-32600 id=1"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[],"params":[]}"#, "!-32600 id=1"),
         (r#"{"jsonrpc":"2.0","method":"a","method":"a"}"#, "!-32600"),
+        // This name is a backslash and six letters, and not `id`.
+        (r#"{"jsonrpc":"2.0","method":"a","\\u0069d":2}"#, "notification a absent"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","\\u0069d":2}"#, "request 1 a absent"),
     ]);
 }
 
@@ -157,16 +164,20 @@ fn m7_a_response_is_known_by_its_members_and_never_answered() {
     let bad_id = format!("stray {:?} None", WhyStray::BadId);
     let stray = |why: WhyStray| format!("stray {why:?} {:?}", Some(Id::from(1)));
     rows(&[
-        (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#, "response 1 Result(\"{\\\"a\\\":1}\")"),
-        (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "response 1 Result(\"null\")"),
-        (r#"{"jsonrpc":"2.0","id":"x","error":{}}"#, "response \"x\" Error(\"{}\")"),
-        (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, "response null Error(\"{}\")"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#, r#"response 1 result {"a":1}"#),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "response 1 result null"),
+        (r#"{"jsonrpc":"2.0","id":"x","error":{}}"#, "response \"x\" error {}"),
+        (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, "response null error {}"),
         (r#"{"jsonrpc":"2.0","result":1}"#, &bad_id),
         (r#"{"jsonrpc":"2.0","id":[],"result":1}"#, &bad_id),
         (r#"{"jsonrpc":"2.0","id":1,"id":1,"result":1}"#, &bad_id),
         (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, &stray(WhyStray::BadVersion)),
         (r#"{"id":1,"result":1}"#, &stray(WhyStray::BadVersion)),
         (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#, &stray(WhyStray::MemberTwice)),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":1,"params":1,"params":2}"#,
+            &stray(WhyStray::MemberTwice),
+        ),
     ]);
 }
 
@@ -318,10 +329,31 @@ fn e1_no_piece_of_a_payload_is_in_an_answer() {
                 assert!(!answer.contains(canary), "{json}: {answer}");
             }
         }
-        assert!(!format!("{text:?}").contains(canary), "nor in debug output");
+        let limits = Limits::default();
+        let incoming = Incoming::classify(&text, BatchRule::Allow, &limits);
+        assert!(!format!("{text:?} {incoming:?}").contains(canary), "nor in debug output");
     }
     let not = Text::check(b"{\"CANARY\": CANARY}", 128).expect_err("not JSON");
     assert!(!format!("{not} {not:?}").contains(canary));
+}
+
+#[test]
+fn e1_no_debug_output_shows_what_was_received() {
+    let params = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":["CANARY"]}"#;
+    let result = r#"{"jsonrpc":"2.0","id":1,"result":["CANARY"]}"#;
+    let error = r#"{"jsonrpc":"2.0","id":1,"error":{"message":"CANARY","data":"CANARY"}}"#;
+    for json in [params, result, error] {
+        let text = Text::check(json.as_bytes(), 128).expect("JSON");
+        let incoming = Incoming::classify(&text, BatchRule::Allow, &Limits::default());
+        let mut shown = format!("{incoming:?}");
+        if let Incoming::Response(response) = &incoming {
+            shown += &format!("{:?}", response.settled.error());
+        }
+        let mut decoder = Decoder::new(Framing::Ndjson, &Limits::default());
+        decoder.feed(json.as_bytes());
+        shown += &format!("{decoder:?}");
+        assert!(!shown.contains("CANARY"), "{shown}");
+    }
 }
 
 #[test]
@@ -355,5 +387,19 @@ fn params_are_borrowed_and_errors_of_others_are_read_as_far_as_they_go() {
     };
     let error = response.settled.error().expect("it is an error");
     assert_eq!((error.code, &*error.message), (32603, "m"));
-    assert_eq!(error.data.map(|data| data.get()), Some("[1]"));
+    assert_eq!(error.data, Some("[1]"));
+    // What is missing or odd is forgiven.
+    for (raw, expect) in [
+        ("{}", Some((0, ""))),
+        (r#"{"code":-32601.0,"message":null}"#, Some((-32601, ""))),
+        (r#"{"code":"x","message":"\ud800!"}"#, Some((0, "\u{fffd}!"))),
+        ("null", None),
+        ("\"x\"", None),
+        ("[1]", None),
+    ] {
+        let error = Settled::Error(raw).error();
+        let found = error.as_ref().map(|error| (error.code, &*error.message));
+        assert_eq!(found, expect, "{raw}");
+    }
+    assert!(Settled::Result("{}").error().is_none());
 }

@@ -99,7 +99,7 @@ fn decode(framing: Framing, bytes: &[u8], cuts: &[usize]) -> Vec<String> {
     found
 }
 
-fn is_fault(event: &String) -> bool {
+fn is_fault(event: &str) -> bool {
     event.starts_with('!')
 }
 

@@ -30,6 +30,21 @@ fn f7_past_a_thousand_in_a_row_the_rest_is_counted_and_logged_once_a_second() {
 }
 
 #[test]
+fn f7_what_was_muted_is_reported_though_nothing_more_comes() {
+    let start = Instant::now();
+    let mut storm = Storm::new(&Limits { answered_faults: 0, ..Limits::default() });
+    assert_eq!(storm.poll_timeout(), None);
+    assert_eq!(storm.handle_bad(start), Treatment::Report(Notice::Muted(1)));
+    assert_eq!(storm.poll_timeout(), None, "nothing is left to report");
+    assert_eq!(storm.handle_bad(start), Treatment::Mute);
+    let due = start + Duration::from_secs(1);
+    assert_eq!(storm.poll_timeout(), Some(due));
+    assert_eq!(storm.handle_timeout(start), None);
+    assert_eq!(storm.handle_timeout(due), Some(Notice::Muted(1)));
+    assert_eq!((storm.poll_timeout(), storm.handle_timeout(due)), (None, None));
+}
+
+#[test]
 fn f7_a_valid_message_in_between_keeps_the_answers_coming() {
     let mut storm = Storm::new(&Limits { answered_faults: 2, ..Limits::default() });
     for _ in 0..10 {
@@ -52,7 +67,8 @@ fn m7_a_response_is_matched_once_and_one_without_a_match_is_a_warning() {
     }
     assert_eq!(pending.end(&first), Some("first"));
     assert_eq!(pending.settle(&respond(first)), Err(Notice::UnmatchedResponse));
-    assert!(pending.is_empty() && pending.len() == 0);
+    assert!(pending.is_empty());
+    assert_eq!(pending.len(), 0);
     assert_eq!(Notice::UnmatchedResponse.severity(), Severity::Warn);
     assert_eq!(Notice::Stray(WhyStray::BadId).severity(), Severity::Warn);
 }

@@ -8,7 +8,7 @@ const LARGEST_READ: usize = 64 * 1024;
 ///
 /// It never allocates ahead of the bytes that have arrived by more than they are themselves (at
 /// the end of a frame, a quarter more) or one read, whichever is more, and never beyond the end of the frame at hand (F3).
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
     /// How many of the bytes are done with.

@@ -1,5 +1,7 @@
 //! Chunks in, events out.
 
+use std::fmt;
+
 use super::buffer::Buffer;
 use super::detect::detect;
 use super::length::Length;
@@ -26,14 +28,15 @@ use crate::text::{Text, is_white};
 /// assert_eq!(text.as_str(), "[]");
 /// assert!(decoder.next_event().is_none());
 /// ```
-#[derive(Debug)]
 pub struct Decoder {
     buffer: Buffer,
     state: State,
     limits: Limits,
     ended: bool,
-    /// How many events came out.
-    events: u64,
+    /// Counts the frames, and all else that was done with.
+    serial: u64,
+    /// How many bytes were at hand when the framing last had nothing to say without more.
+    waiting_with: usize,
 }
 
 /// One framing, or none yet.
@@ -63,7 +66,14 @@ impl Decoder {
             FramingChoice::Fixed(framing) => State::new(framing, limits),
             FramingChoice::Auto => State::Detecting,
         };
-        Decoder { buffer: Buffer::default(), state, limits: *limits, ended: false, events: 0 }
+        Decoder {
+            buffer: Buffer::default(),
+            state,
+            limits: *limits,
+            ended: false,
+            serial: 0,
+            waiting_with: 0,
+        }
     }
 
     /// The framing; `None` as long as `auto` has not seen a byte that decides.
@@ -106,6 +116,7 @@ impl Decoder {
     pub fn next_event(&mut self) -> Option<Event<'_>> {
         // A driver asks until there is none, so this is every second call.
         if self.buffer.bytes().is_empty() && !self.ended {
+            self.waiting_with = 0;
             return None;
         }
         loop {
@@ -116,18 +127,25 @@ impl Decoder {
                 State::Detecting => self.detect(),
             };
             match step {
-                Step::Wait => return None,
+                Step::Wait => {
+                    self.waiting_with = self.buffer.bytes().len();
+                    return None;
+                }
                 Step::Drop(count) => {
+                    self.serial += 1;
+                    self.buffer.drop_front(count);
+                }
+                Step::Enter(count) => {
                     self.buffer.drop_front(count);
                 }
                 Step::Frame { body, outline, consumed } => {
-                    self.events += 1;
+                    self.serial += 1;
                     let place = self.buffer.drop_front(consumed) + body.start;
                     let bytes = self.buffer.dropped(place, body.len());
                     return Some(Event::Frame(Text::outlined(bytes, outline)));
                 }
                 Step::Fault { kind, body, consumed } => {
-                    self.events += 1;
+                    self.serial += 1;
                     let place = self.buffer.drop_front(consumed);
                     let body = body.map(|(range, outline)| {
                         let bytes = self.buffer.dropped(place + range.start, range.len());
@@ -159,16 +177,22 @@ impl Decoder {
                 Expected::Bytes(bytes) => Some(bytes),
                 Expected::Unknown => None,
             },
-            serial: self.events,
+            serial: self.serial,
         })
     }
 
     /// The read timeout has passed: drops the frame that is being received, and returns what was
     /// dropped, for the log. Nothing is to be sent. What still comes of that frame is skipped
     /// silently (F6).
+    ///
+    /// Bytes that were fed since the last [`next_event`](Decoder::next_event) may hold the rest of
+    /// the frame: then nothing is dropped, and `None` is returned.
     pub fn handle_timeout(&mut self) -> Option<Partial> {
         let partial = self.partial()?;
         let bytes = self.buffer.bytes();
+        if bytes.len() != self.waiting_with {
+            return None;
+        }
         let dropped = match &mut self.state {
             State::Detecting => 0,
             State::Lsp(framer) => framer.abandon(bytes),
@@ -176,7 +200,7 @@ impl Decoder {
             State::Length(framer) => framer.abandon(bytes),
         };
         self.buffer.drop_front(dropped);
-        self.events += 1;
+        self.serial += 1;
         Some(partial)
     }
 
@@ -193,6 +217,15 @@ impl Decoder {
             State::Ndjson(framer) => framer.expected(bytes),
             State::Length(framer) => framer.expected(bytes),
         }
+    }
+}
+
+impl fmt::Debug for Decoder {
+    /// Shows where it stands, and nothing of what it holds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Decoder");
+        shown.field("framing", &self.framing()).field("partial", &self.partial());
+        shown.field("ended", &self.ended).finish_non_exhaustive()
     }
 }
 

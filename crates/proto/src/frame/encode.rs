@@ -6,7 +6,7 @@ use super::Framing;
 
 /// Appends one frame whose JSON text is written by `body`.
 ///
-/// If `body` fails, nothing is appended. It must append, and only append, one JSON text; what it
+/// If `body` fails or panics, nothing is appended. It must append, and only append, one JSON text; what it
 /// writes may have been pretty-printed, as it never leaves with a raw line end in `ndjson` (F5).
 ///
 /// ```
@@ -34,10 +34,10 @@ pub fn write_frame<E>(
         Framing::Length => &[0; 4],
     });
     let body_start = out.len();
-    if let Err(error) = body(out) {
-        out.truncate(start);
-        return Err(error);
-    }
+    let mut unfinished = Unfinished { out, start };
+    body(unfinished.out)?;
+    unfinished.start = usize::MAX;
+    let out = &mut *unfinished.out;
     match framing {
         Framing::Lsp => write_header(out, start, body_start),
         Framing::Ndjson => {
@@ -50,14 +50,26 @@ pub fn write_frame<E>(
             out.push(b'\n');
         }
         Framing::Length => {
-            // No message limit lets a longer one pass at the other end, so the prefix of one
-            // that does not fit can only be refused there.
+            // One that does not fit gets a prefix that is over every message limit, so that it is
+            // refused at the other end.
             let length = u32::try_from(out.len() - body_start).unwrap_or(u32::MAX);
             out[start..body_start].copy_from_slice(&length.to_be_bytes());
             out.push(b'\n');
         }
     }
     Ok(())
+}
+
+/// Takes back what was appended, if writing fails or panics.
+struct Unfinished<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.out.truncate(self.start);
+    }
 }
 
 /// Writes the header before a body, and moves the body if the guess was wrong.

@@ -29,6 +29,9 @@ pub(super) struct Length {
     state: State,
     /// How many of the bytes at hand were searched for a zero byte.
     searched: usize,
+    /// The last frame was well-formed but held no JSON. Its length may be wrong, and then what is
+    /// left of it stands before the next frame.
+    after_bad_body: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +50,7 @@ enum State {
 impl Length {
     pub(super) fn new(limits: &Limits) -> Self {
         let (longest, depth) = (limits.longest_message(), limits.depth);
-        Length { longest, depth, state: State::InStep, searched: 0 }
+        Length { longest, depth, state: State::InStep, searched: 0, after_bad_body: false }
     }
 
     /// What stands at the front is no frame: on to the next place where one may begin.
@@ -120,7 +123,7 @@ impl Length {
             }
             Err(not) if self.is_lost() => self.lose(bytes, FaultKind::NotJson(not)),
             Err(not) => {
-                self.searched = 0;
+                (self.searched, self.after_bad_body) = (0, true);
                 Step::fault(FaultKind::NotJson(not), consumed)
             }
         }
@@ -133,6 +136,10 @@ impl Framer for Length {
             return self.skip_refused(bytes, left);
         }
         let Some(&first) = bytes.first() else { return Step::Wait };
+        if std::mem::take(&mut self.after_bad_body) && first != 0 {
+            // One fault with the bad body.
+            self.state = LOST;
+        }
         if first != 0 && (self.longest < LEADING_ZERO_BELOW || self.is_lost()) {
             return self.lose(bytes, FaultKind::Malformed(Malformed::NoPrefix));
         }
@@ -166,11 +173,26 @@ impl Framer for Length {
 
     fn abandon(&mut self, bytes: &[u8]) -> usize {
         (self.state, self.searched) = (LOST, 0);
-        bytes.len()
+        // Stray bytes may have eaten into the prefix of a frame that is whole.
+        let is_frame = |&start: &usize| {
+            let rest = &bytes[start.min(bytes.len())..];
+            let length = rest.first_chunk().map(|&prefix| u32::from_be_bytes(prefix) as usize);
+            length.is_some_and(|length| {
+                let payload = rest.get(PREFIX..PREFIX.saturating_add(length));
+                let is_json = |payload| Outline::of(payload, self.depth).is_ok();
+                length <= self.longest && payload.is_some_and(is_json)
+            })
+        };
+        (1..PREFIX).find(is_frame).unwrap_or(bytes.len())
     }
 
     fn expected(&self, bytes: &[u8]) -> Option<Expected> {
-        if bytes.is_empty() || matches!(self.state, State::Refused(_)) {
+        let is_refused = match self.state {
+            State::InStep => false,
+            State::Lost { refused, .. } => refused > 0,
+            State::Refused(_) => true,
+        };
+        if bytes.is_empty() || is_refused {
             return None;
         }
         Some(match bytes.first_chunk::<PREFIX>() {

@@ -108,8 +108,10 @@ pub enum Event<'a> {
 enum Step {
     /// No more can be said before more bytes come.
     Wait,
-    /// These many bytes are done with.
+    /// These many bytes are done with, and with them what they began.
     Drop(usize),
+    /// These many bytes are done with, and the frame that they began goes on.
+    Enter(usize),
     /// A frame, whose unit ends after `consumed` bytes.
     Frame { body: Range<usize>, outline: Outline, consumed: usize },
     /// A fault, with the body that came with it.

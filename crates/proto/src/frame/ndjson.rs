@@ -63,6 +63,14 @@ impl Ndjson {
 
 impl Framer for Ndjson {
     fn step(&mut self, bytes: &[u8], ended: bool) -> Step {
+        // White space before a text, blank lines too, is dropped as it comes and counts for
+        // nothing.
+        if self.state == State::Line && !self.begun {
+            let blanks = bytes.iter().take_while(|&&byte| is_white(byte)).count();
+            if blanks > 0 {
+                return Step::Drop(blanks);
+            }
+        }
         let new = &bytes[self.searched..];
         if let Some(offset) = memchr(b'\n', new) {
             let end = self.searched + offset;

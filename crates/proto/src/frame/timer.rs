@@ -72,7 +72,8 @@ impl ReadTimer {
         if let Some(paused_at) = self.paused_at.take()
             && let Some(clock) = &mut self.clock
         {
-            clock.deadline += now.saturating_duration_since(paused_at);
+            let paused = now.saturating_duration_since(paused_at);
+            clock.deadline = clock.deadline.checked_add(paused).unwrap_or(clock.deadline);
         }
     }
 }

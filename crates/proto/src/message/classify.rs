@@ -55,7 +55,7 @@ pub struct Response<'a> {
 }
 
 /// How a call was answered. Exactly one of the two (M8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Settled<'a> {
     /// The raw value of `result`.
     Result(&'a str),
@@ -68,7 +68,17 @@ impl<'a> Settled<'a> {
     pub fn error(&self) -> Option<ReceivedError<'a>> {
         match self {
             Settled::Result(_) => None,
-            Settled::Error(raw) => serde_json::from_str(raw).ok(),
+            Settled::Error(raw) => ReceivedError::read(raw),
+        }
+    }
+}
+
+impl fmt::Debug for Settled<'_> {
+    /// Shows which of the two it is, and nothing of what it holds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Settled::Result(raw) => write!(f, "Result({} bytes)", raw.len()),
+            Settled::Error(raw) => write!(f, "Error({} bytes)", raw.len()),
         }
     }
 }
@@ -172,7 +182,7 @@ fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
     }
     let id = match text.member(Member::Id) {
         None => None,
-        Some(raw) => match Id::from_raw(raw) {
+        Some(raw) => match Id::from_checked(raw) {
             Some(id) => Some(id),
             None => {
                 let error = ErrorObject::invalid_request_because(Reason::InvalidIdType);
@@ -196,12 +206,13 @@ fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
 }
 
 fn response<'a>(text: &Text<'a>, settled: (Option<&'a str>, Option<&'a str>)) -> Incoming<'a> {
-    let id = match text.member(Member::Id).and_then(Id::from_raw) {
+    let id = match text.member(Member::Id).and_then(Id::from_checked) {
         Some(id) if !text.given_twice(Member::Id) => id,
         _ => return Incoming::Stray(Stray { why: WhyStray::BadId, id: None }),
     };
     let stray = |why, id| Incoming::Stray(Stray { why, id: Some(id) });
-    if text.any_given_twice(&[Member::Jsonrpc, Member::Result, Member::Error]) {
+    let members = [Member::Jsonrpc, Member::Params, Member::Result, Member::Error];
+    if text.any_given_twice(&members) {
         return stray(WhyStray::MemberTwice, id);
     }
     if !is_of_our_version(text) {

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::text::unescape;
+
 /// An error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -215,18 +217,52 @@ impl fmt::Display for ErrorObject {
 
 impl std::error::Error for ErrorObject {}
 
-/// The error of a response that came in. Remotes are forgiven what is missing.
-#[derive(Clone, Debug, Deserialize)]
+/// The error of a response that came in. Remotes are forgiven what is missing or odd in it, as
+/// long as it is an object.
+#[derive(Clone)]
 pub struct ReceivedError<'a> {
     /// The code; 0 if there is none.
-    #[serde(default)]
     pub code: i64,
     /// The message; empty if there is none.
-    #[serde(default, borrow)]
     pub message: Cow<'a, str>,
     /// The raw data.
-    #[serde(default, borrow)]
-    pub data: Option<&'a RawValue>,
+    pub data: Option<&'a str>,
+}
+
+impl<'a> ReceivedError<'a> {
+    /// Reads the raw value of `error`.
+    pub(super) fn read(raw: &'a str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Members<'a> {
+            #[serde(borrow)]
+            code: Option<&'a RawValue>,
+            #[serde(borrow)]
+            message: Option<&'a RawValue>,
+            #[serde(borrow)]
+            data: Option<&'a RawValue>,
+        }
+        let members: Members<'a> = serde_json::from_str(raw).ok()?;
+        // Some languages have only one kind of number, and write it with a fraction.
+        let code = members.code.map(RawValue::get).and_then(|code| {
+            let fraction = || code.parse::<f64>().ok().map(|code| code as i64);
+            code.parse().ok().or_else(fraction)
+        });
+        let message = members.message.and_then(|message| {
+            message.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(unescape)
+        });
+        Some(ReceivedError {
+            code: code.unwrap_or(0),
+            message: message.unwrap_or_default(),
+            data: members.data.map(RawValue::get),
+        })
+    }
+}
+
+impl fmt::Debug for ReceivedError<'_> {
+    /// Shows the code, and nothing of what the remote wrote.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceivedError").field("code", &self.code).finish_non_exhaustive()
+    }
 }
 
 /// The first `most` characters.

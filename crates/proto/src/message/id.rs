@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::text::unescape;
+use crate::text::{Text, unescape};
 
 /// The id of a request: a string, a number or null.
 ///
@@ -41,10 +41,16 @@ impl Id {
         Id(Repr::Inline { length: 4, text })
     };
 
-    /// An id from one raw JSON value; `None` if it is an object, an array or a boolean.
-    ///
-    /// The text must be valid JSON, with no white space around it.
+    /// An id from one JSON value; `None` if it is an object, an array or a boolean, or no JSON at
+    /// all.
     pub fn from_raw(raw: &str) -> Option<Id> {
+        Text::check(raw.as_bytes(), 0).ok()?;
+        Id::from_checked(raw.trim_matches([' ', '\t', '\n', '\r']))
+    }
+
+    /// The same, from a value that is known to be JSON and has no white space around it.
+    #[inline(always)]
+    pub(crate) fn from_checked(raw: &str) -> Option<Id> {
         match raw.as_bytes().first() {
             Some(b'"' | b'-' | b'0'..=b'9') => Some(Id::holding(raw)),
             Some(b'n') => Some(Id::NULL),
@@ -105,7 +111,11 @@ impl PartialEq for Id {
     fn eq(&self, other: &Id) -> bool {
         self.as_bytes() == other.as_bytes()
             || match (self.quoted(), other.quoted()) {
-                (Some(one), Some(two)) => unescape(one) == unescape(two),
+                // Half a surrogate pair is no character, so its meaning is its text.
+                (Some(one), Some(two)) => {
+                    let meaning = unescape(one);
+                    meaning == unescape(two) && !meaning.contains(char::REPLACEMENT_CHARACTER)
+                }
                 _ => false,
             }
     }
@@ -198,6 +208,16 @@ mod tests {
         assert_eq!(id("18446744073709551616").as_u64(), None);
         assert_eq!(id("\"42\"").as_u64(), None);
         assert!(Id::NULL.is_null() && !id("\"null\"").is_null());
+    }
+
+    #[test]
+    fn what_is_no_json_is_no_id() {
+        for raw in ["nope", "1,2", "\"a", "1 2", "01", "-", "nul", "\"a\"b\""] {
+            assert_eq!(Id::from_raw(raw), None, "{raw}");
+        }
+        assert_eq!(Id::from_raw(" 1\n"), Some(Id::from(1)));
+        assert_ne!(Id::from_raw(r#""\ud800""#), Id::from_raw(r#""\ud801""#));
+        assert_eq!(Id::from_raw(r#""\ud800""#), Id::from_raw(r#""\ud800""#));
     }
 
     #[test]

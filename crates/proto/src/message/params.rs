@@ -1,12 +1,14 @@
 //! The parameters of a request, as raw text.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 /// Parameters, borrowed from their frame.
 ///
 /// Absent and null are kept apart, as some methods want to know; [`Params::parse`] reads both as
 /// null.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Params<'a> {
     /// There is no member `params`.
     Absent,
@@ -42,6 +44,9 @@ impl<'a> Params<'a> {
 
     /// Reads them as a type of yours, which may borrow from the frame.
     ///
+    /// A type that is nested without end, such as a tree, is read to a depth of 128, whatever
+    /// [`Limits::depth`](crate::Limits::depth) allows.
+    ///
     /// ```
     /// use duet_rpc_proto::message::Params;
     ///
@@ -51,5 +56,17 @@ impl<'a> Params<'a> {
     /// ```
     pub fn parse<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.as_raw().unwrap_or("null"))
+    }
+}
+
+impl fmt::Debug for Params<'_> {
+    /// Shows the shape, and nothing of what they hold.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Params::Absent => f.write_str("Absent"),
+            Params::Null => f.write_str("Null"),
+            Params::Array(raw) => write!(f, "Array({} bytes)", raw.len()),
+            Params::Object(raw) => write!(f, "Object({} bytes)", raw.len()),
+        }
     }
 }

@@ -56,7 +56,8 @@ pub fn write_error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) {
     out.push(b'}');
 }
 
-/// Appends a request. `None` as params leaves the member out.
+/// Appends a request. `None` as params leaves the member out; what is given must be written as an
+/// object or an array, or the other side will refuse it.
 pub fn write_request<T: Serialize + ?Sized>(
     out: &mut Vec<u8>,
     id: &Id,
@@ -66,7 +67,7 @@ pub fn write_request<T: Serialize + ?Sized>(
     write_call(out, Some(id), method, params)
 }
 
-/// Appends a notification. `None` as params leaves the member out.
+/// Appends a notification, with params as for [`write_request`].
 pub fn write_notification<T: Serialize + ?Sized>(
     out: &mut Vec<u8>,
     method: &str,

@@ -54,6 +54,20 @@ impl Storm {
         Treatment::Report(Notice::Muted(std::mem::take(&mut self.muted)))
     }
 
+    /// When [`handle_timeout`](Storm::handle_timeout) has something to report, if no message comes
+    /// before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let reported_at = self.reported_at.filter(|_| self.muted > 0)?;
+        reported_at.checked_add(REPORT_EVERY)
+    }
+
+    /// Time has passed: reports what was muted, if that is due.
+    pub fn handle_timeout(&mut self, now: Instant) -> Option<Notice> {
+        self.poll_timeout().filter(|&due| due <= now)?;
+        self.reported_at = Some(now);
+        Some(Notice::Muted(std::mem::take(&mut self.muted)))
+    }
+
     /// A well-formed request, notification or response came: the storm is over. What was muted
     /// and not yet reported is reported now.
     pub fn handle_good(&mut self) -> Option<Notice> {

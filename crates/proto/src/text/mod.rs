@@ -105,11 +105,17 @@ impl fmt::Debug for Text<'_> {
 }
 
 /// The elements of an array; see [`Text::elements`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Elements<'a> {
     text: &'a str,
     /// Behind the opening bracket or a comma; `None` behind the closing bracket.
     next: Option<usize>,
+}
+
+impl fmt::Debug for Elements<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Elements").field("next", &self.next).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Iterator for Elements<'a> {
@@ -160,18 +166,22 @@ impl Member {
 
     /// The member with this name, given as it stands between its quotes.
     fn named(raw: &[u8]) -> Option<Member> {
-        match raw {
+        if raw.len() > Self::LONGEST_ESCAPED || !raw.contains(&b'\\') {
+            return Member::named_plainly(raw);
+        }
+        // `"\u0069d"` is the name `id` too.
+        let plain = unescape(std::str::from_utf8(raw).ok()?);
+        Member::named_plainly(plain.as_bytes())
+    }
+
+    fn named_plainly(name: &[u8]) -> Option<Member> {
+        match name {
             b"jsonrpc" => Some(Member::Jsonrpc),
             b"id" => Some(Member::Id),
             b"method" => Some(Member::Method),
             b"params" => Some(Member::Params),
             b"result" => Some(Member::Result),
             b"error" => Some(Member::Error),
-            // `"\u0069d"` is the name `id` too.
-            _ if raw.len() <= Self::LONGEST_ESCAPED && raw.contains(&b'\\') => {
-                let plain = unescape(std::str::from_utf8(raw).ok()?);
-                Member::named(plain.as_bytes()).filter(|_| plain.len() < raw.len())
-            }
             _ => None,
         }
     }

@@ -19,9 +19,16 @@ pub(super) struct Section {
     pub(super) length: Option<u64>,
     /// Why the body is refused for its type.
     pub(super) refusal: Option<FaultKind>,
+    /// It was found by its first line, so it certainly is one.
+    pub(super) is_found: bool,
 }
 
 impl Section {
+    /// The beginning of a section that was found by its `Content-Length`.
+    pub(super) fn found() -> Self {
+        Section { is_found: true, ..Section::default() }
+    }
+
     /// Takes in a whole line, without its line end.
     pub(super) fn add_line(&mut self, line: &[u8]) -> Result<(), Malformed> {
         let (name, value) = split(line).ok_or(Malformed::HeaderLine)?;

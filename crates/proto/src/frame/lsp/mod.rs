@@ -39,6 +39,8 @@ pub(super) struct Lsp {
     state: State,
     /// A fault was told, and no header section was whole since.
     quiet: bool,
+    /// How many sections in a row were found, and then were too long.
+    retries: u8,
 }
 
 #[derive(Debug)]
@@ -57,15 +59,35 @@ enum State {
     Skip {
         left: u64,
         searched: usize,
+        then: Then,
     },
     Overflow(Overflow),
 }
 
+/// What is known of the place behind bytes that are skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// The next frame begins there.
+    InStep,
+    /// The length may have been wrong, so what is there may belong to the same fault.
+    Doubtful,
+}
+
+/// How many header sections in a row, each found by its `Content-Length` and each too long, are
+/// searched for another inside them, before all of one is skipped: the search for each costs a
+/// section's length, and there may be as many as lines.
+const MOST_RETRIES: u8 = 8;
+
 impl Lsp {
     pub(super) fn new(limits: &Limits) -> Self {
-        let (longest, header_bytes, depth) =
-            (limits.longest_message(), limits.header_bytes, limits.depth);
-        Lsp { longest, header_bytes, depth, state: State::Between, quiet: false }
+        Lsp {
+            longest: limits.longest_message(),
+            header_bytes: limits.header_bytes.min(Limits::MAX_HEADER_BYTES),
+            depth: limits.depth,
+            state: State::Between,
+            quiet: false,
+            retries: 0,
+        }
     }
 
     fn between(&mut self, bytes: &[u8]) -> Step {
@@ -86,17 +108,18 @@ impl Lsp {
                 return self.section_is_whole(bytes, section, line_end);
             }
             if line_end > self.header_bytes {
-                return self.overflow(bytes);
+                return self.overflow(bytes, &section);
             }
             let taken_in = match line.strip_suffix(b"\r\n") {
                 Some(line) => section.add_line(line),
                 None => Err(Malformed::BareLineFeed),
             };
             if let Err(malformed) = taken_in {
-                // A frame may begin inside the bad line; only of one that is a good line by
-                // itself is it known that none does.
+                // A frame may begin inside the bad line. Of two lengths that disagree neither is
+                // believed, unless the first was found among refused bytes: then the second is
+                // what comes next.
                 let from = match malformed {
-                    Malformed::LengthConflict => line_end,
+                    Malformed::LengthConflict if !section.is_found => line_end,
                     _ => section.line_start,
                 };
                 return self.malformed(malformed, from);
@@ -105,7 +128,7 @@ impl Lsp {
         }
         // A CR may be half of the empty line, which does not count.
         if bytes.len() > self.header_bytes && bytes[section.line_start..] != *b"\r" {
-            return self.overflow(bytes);
+            return self.overflow(bytes, &section);
         }
         if ended {
             self.state = State::Between;
@@ -122,11 +145,11 @@ impl Lsp {
             // From its first byte: stray text may have made the length part of another header.
             return self.malformed(Malformed::LengthMissing, 0);
         };
-        self.quiet = false;
+        (self.quiet, self.retries) = (false, 0);
         match usize::try_from(length) {
             Ok(length) if length <= self.longest => self.body(bytes, end, length, section.refusal),
             _ => {
-                self.state = State::Skip { left: length, searched: 0 };
+                self.state = State::Skip { left: length, searched: 0, then: Then::InStep };
                 self.fault(FaultKind::Oversize, end)
             }
         }
@@ -144,7 +167,7 @@ impl Lsp {
         let range = start..start + length;
         let Some(body) = bytes.get(range.clone()) else {
             self.state = State::Body { length, refusal, searched: 0 };
-            return Step::Drop(start);
+            return Step::Enter(start);
         };
         let consumed = range.end;
         self.state = State::Between;
@@ -155,7 +178,10 @@ impl Lsp {
             },
             Err(not) => {
                 // The length may be wrong, so the body is searched for the next frame.
-                self.state = State::Skip { left: length as u64, searched: 0 };
+                let (left, then) = (length as u64, Then::Doubtful);
+                self.state = State::Skip { left, searched: 0, then };
+                let is_mismatch = find_length_line(body, &mut 0, self.header_bytes).is_some();
+                let refusal = refusal.filter(|_| !is_mismatch);
                 self.fault(refusal.unwrap_or(FaultKind::NotJson(not)), start)
             }
         }
@@ -175,8 +201,8 @@ impl Lsp {
         // A length that is too large swallows frames. No body can hold a header, so there is no
         // need to wait for the rest, which may never come.
         if let Some(found) = find_length_line(bytes, &mut searched, self.header_bytes) {
-            self.state = State::Header(Section::default());
-            return self.fault(refusal.unwrap_or(FaultKind::CutShort), found.start);
+            self.state = State::Header(Section::found());
+            return self.fault(FaultKind::CutShort, found.start);
         }
         if ended {
             self.state = State::Between;
@@ -186,13 +212,16 @@ impl Lsp {
         Step::Wait
     }
 
-    fn skip(&mut self, bytes: &[u8], ended: bool, left: u64, searched: usize) -> Step {
-        let (from, mut searched) = (searched, searched);
+    fn skip(&mut self, bytes: &[u8], ended: bool, left: u64, from: usize, then: Then) -> Step {
+        let mut searched = from;
         if let Some(found) = find_length_line(bytes, &mut searched, self.header_bytes) {
             let start = left.min(found.start as u64) as usize;
             // Behind what is skipped, other headers may stand before it.
-            let is_behind = start < found.start;
-            self.state = if is_behind { State::Between } else { State::Header(Section::default()) };
+            if start < found.start {
+                self.step_out(then);
+            } else {
+                self.state = State::Header(Section::found());
+            }
             return Step::Drop(start);
         }
         // A header may have begun behind the last line end; what is before it is done with.
@@ -205,29 +234,46 @@ impl Lsp {
             // line end will tell.
             let undecided = line_start < left && bytes.len() - left <= self.header_bytes;
             if ended || !undecided {
-                self.state = State::Between;
+                self.step_out(then);
                 return Step::Drop(left);
             }
             done = done.min(left);
         } else if ended {
             done = bytes.len();
         }
-        self.state = State::Skip { left: left - done as u64, searched: bytes.len() - done };
+        self.state = State::Skip { left: left - done as u64, searched: bytes.len() - done, then };
         if done == 0 { Step::Wait } else { Step::Drop(done) }
     }
 
+    /// All that was to be skipped is behind us.
+    fn step_out(&mut self, then: Then) {
+        self.state = State::Between;
+        self.quiet &= then == Then::Doubtful;
+    }
+
     /// The header section is too long.
-    fn overflow(&mut self, bytes: &[u8]) -> Step {
+    fn overflow(&mut self, bytes: &[u8], section: &Section) -> Step {
+        if section.is_found {
+            self.retries = self.retries.saturating_add(1);
+        }
+        if self.retries > MOST_RETRIES {
+            // Its last whole line is kept: it may be all the header that the next frame has.
+            let whole_lines = &bytes[..section.line_start.saturating_sub(1)];
+            let last_line = memrchr(b'\n', whole_lines).map_or(section.line_start, |end| end + 1);
+            self.state = State::Skip { left: ALL, searched: 0, then: Then::Doubtful };
+            return self.fault(FaultKind::HeaderTooLarge, last_line.max(1));
+        }
         // No more than the limit is looked at, so that it makes no odds how much has arrived.
-        let overflow = Overflow::new(&bytes[..bytes.len().min(self.header_bytes + 1)]);
-        // Text that never was a header is one fault with the fault before it.
-        self.quiet &= !overflow.began_well();
-        self.state = State::Overflow(overflow);
+        let start = &bytes[..bytes.len().min(self.header_bytes + 1)];
+        // What stands behind a fault, and was not found by its length, may be what is left of the
+        // bytes before it, though it looks like a header.
+        let may_be_header = section.is_found || !self.quiet;
+        self.state = State::Overflow(Overflow::new(start, may_be_header));
         self.fault(FaultKind::HeaderTooLarge, 0)
     }
 
     fn malformed(&mut self, what: Malformed, from: usize) -> Step {
-        self.state = State::Skip { left: ALL, searched: 0 };
+        self.state = State::Skip { left: ALL, searched: 0, then: Then::Doubtful };
         self.fault(FaultKind::Malformed(what), from)
     }
 
@@ -242,7 +288,7 @@ impl Framer for Lsp {
         match &mut self.state {
             State::Between => match usual_section(bytes) {
                 Some((length, end)) if length <= self.longest && end <= self.header_bytes => {
-                    self.quiet = false;
+                    (self.quiet, self.retries) = (false, 0);
                     self.body(bytes, end, length, None)
                 }
                 _ => self.between(bytes),
@@ -254,16 +300,19 @@ impl Framer for Lsp {
             &mut State::Body { length, refusal, searched } => {
                 self.partial_body(bytes, ended, length, refusal, searched)
             }
-            &mut State::Skip { left, searched } => self.skip(bytes, ended, left, searched),
+            &mut State::Skip { left, searched, then } => {
+                self.skip(bytes, ended, left, searched, then)
+            }
             State::Overflow(overflow) => match overflow.advance(bytes, ended, self.header_bytes) {
                 overflow::Next::Wait => Step::Wait,
                 overflow::Next::Drop(count) => Step::Drop(count),
                 overflow::Next::Frame(start) => {
-                    self.state = State::Header(Section::default());
+                    self.state = State::Header(Section::found());
                     Step::Drop(start)
                 }
                 overflow::Next::Body { start, length } => {
-                    self.state = State::Skip { left: length.unwrap_or(ALL), searched: 0 };
+                    let (left, then) = (length.unwrap_or(ALL), Then::InStep);
+                    self.state = State::Skip { left, searched: 0, then };
                     Step::Drop(start)
                 }
             },
@@ -272,15 +321,13 @@ impl Framer for Lsp {
 
     fn abandon(&mut self, bytes: &[u8]) -> usize {
         self.quiet = true;
-        match self.state {
-            // What was searched holds no header, so all of it can go at once.
-            State::Body { length, .. } => {
-                let left = (length - bytes.len()) as u64;
-                self.state = State::Skip { left, searched: 0 };
-            }
-            _ => self.state = State::Skip { left: ALL, searched: 0 },
-        }
-        bytes.len()
+        let (left, searched, dropped) = match self.state {
+            // The header of the next frame may have begun at its end.
+            State::Body { length, searched, .. } => (length as u64, searched, 0),
+            _ => (ALL, 0, bytes.len()),
+        };
+        self.state = State::Skip { left, searched, then: Then::Doubtful };
+        dropped
     }
 
     fn expected(&self, _bytes: &[u8]) -> Option<Expected> {

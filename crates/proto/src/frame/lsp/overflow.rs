@@ -37,21 +37,17 @@ pub(super) enum Next {
 }
 
 impl Overflow {
-    /// The bytes begin with the section.
-    pub(super) fn new(bytes: &[u8]) -> Self {
+    /// The bytes begin with the section, if it is one.
+    pub(super) fn new(bytes: &[u8], may_be_header: bool) -> Self {
         let first_line = memchr(b'\n', bytes).map_or(bytes, |end| &bytes[..end]);
         Overflow {
-            began_well: split(first_line).is_some(),
+            began_well: may_be_header && split(first_line).is_some(),
             length: None,
             conflict: false,
             at_line_start: true,
             in_first_line: true,
             searched: 0,
         }
-    }
-
-    pub(super) fn began_well(&self) -> bool {
-        self.began_well
     }
 
     pub(super) fn advance(&mut self, bytes: &[u8], ended: bool, longest_line: usize) -> Next {
