@@ -1,0 +1,102 @@
+//! Who may know whom, and that every rule has its test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn workspace() -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/");
+    crates.parent().expect("the workspace").to_owned()
+}
+
+/// All Rust files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.expect("it can be listed").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The code of the files below a folder of this crate, without comments.
+fn code(folder: &str) -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let found: Vec<_> = files(&folder)
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("it can be read");
+            let is_code = |line: &&str| !line.trim_start().starts_with("//");
+            let code = text.lines().filter(is_code).collect::<Vec<_>>().join("\n");
+            (path, code)
+        })
+        .collect();
+    assert!(!found.is_empty(), "{}", folder.display());
+    found
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let rows: [(&str, &[&str]); 5] = [
+        // Texts stand on nothing; framings and messages stand on texts, and not on each other.
+        ("src/text", &["crate::frame", "crate::message", "crate::session", "crate::fault"]),
+        ("src/frame", &["crate::message", "crate::session", "crate::notice"]),
+        ("src/message", &["crate::frame", "crate::session", "crate::notice"]),
+        ("src/session", &["crate::frame", "crate::text"]),
+        // Nothing here reads, writes, waits or looks at a clock.
+        ("src", &["tokio", "std::net", "std::fs", "std::thread", "std::io", "::now()", "println!"]),
+    ];
+    for (folder, forbidden) in rows {
+        for (path, code) in code(folder) {
+            for word in forbidden {
+                assert!(!code.contains(word), "{} knows {word}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_core_depends_on_nothing_that_waits() {
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+    let manifest = manifest.expect("it can be read");
+    let section = manifest.split("[dependencies]").nth(1).expect("it has dependencies");
+    let section = section.split("\n[").next().expect("they end");
+    let mut names: Vec<_> =
+        section.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).collect();
+    names.retain(|name| !name.is_empty());
+    assert_eq!(names, ["itoa", "memchr", "serde", "serde_json", "simdutf8"]);
+}
+
+#[test]
+fn unsafe_code_stands_in_one_file() {
+    for (path, code) in code("src") {
+        let is_the_one = path.ends_with("text/trusted.rs");
+        assert!(is_the_one || !code.contains("unsafe"), "{}", path.display());
+    }
+}
+
+#[test]
+fn every_rule_of_the_first_three_sections_is_named_by_a_test() {
+    let rules = "f1 f2 f3 f4 f5 f6 f7 f10 f11 f12 f13 f14 f15 f16 f17 f20 f21 f30 f31 f32 \
+        m1 m2 m3 m4 m5 m6 m7 m8 m9 m10 m11 m12 e1 e2 e3";
+    let mut named = Vec::new();
+    for path in files(&workspace().join("crates")) {
+        let text = fs::read_to_string(&path).expect("it can be read");
+        let mut lines = text.lines().map(str::trim);
+        while let Some(line) = lines.next() {
+            if line == "#[test]"
+                && let Some(name) = lines.next().and_then(|line| line.strip_prefix("fn "))
+            {
+                let name = name.split('(').next().unwrap_or_default();
+                named.extend(name.split('_').map(str::to_owned));
+            }
+        }
+    }
+    for rule in rules.split_whitespace() {
+        assert!(named.iter().any(|word| word == rule), "no test names {rule}");
+    }
+}
