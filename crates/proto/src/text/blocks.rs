@@ -9,16 +9,17 @@
 //! read may be anything.
 
 use super::lanes::{BLOCK, Classes};
-use super::{scalar, trusted};
+use super::scalar;
 
 /// A walk over the structural characters. Whoever loops owns it, so that it lives in registers;
 /// that is worth a third of the time.
 ///
 /// A token is the bit of its place in the current block, so that what is known of it is one test
 /// away. The end of the text is no bit at all, of which nothing is true.
-pub(super) struct Tokens<'s, 'a> {
+pub(super) struct Tokens<'s, 'a, R> {
     blocks: &'s mut Blocks<'a>,
     current: Block,
+    read: R,
 }
 
 /// The tokens of one block.
@@ -35,17 +36,17 @@ pub(super) struct Block {
     names: u64,
 }
 
-impl<'s, 'a> Tokens<'s, 'a> {
-    /// A walk over all the tokens of these blocks.
-    pub(super) fn new(blocks: &'s mut Blocks<'a>) -> Self {
-        Tokens { blocks, current: Block::default() }
+impl<'s, 'a, R: Fn(&mut Blocks<'a>) -> Option<Block>> Tokens<'s, 'a, R> {
+    /// A walk over all the tokens of these blocks, which are read in a way of the caller's.
+    pub(super) fn new(blocks: &'s mut Blocks<'a>, read: R) -> Self {
+        Tokens { blocks, current: Block::default(), read }
     }
 
     /// The next token; behind the last one, the end.
     #[inline(always)]
     pub(super) fn next(&mut self) -> u64 {
         while self.current.pending == 0 {
-            match trusted::read(self.blocks) {
+            match (self.read)(self.blocks) {
                 Some(block) => self.current = block,
                 None => return 0,
             }
@@ -125,9 +126,14 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Reads the next block, if there is one, with a function that classes its bytes.
+    /// Reads the next block, if there is one, with a function that classes its bytes and one that
+    /// makes each bit the parity of itself and all lower ones.
     #[inline(always)]
-    pub(super) fn read(&mut self, classify: impl FnOnce(&[u8; BLOCK]) -> Classes) -> Option<Block> {
+    pub(super) fn read(
+        &mut self,
+        classify: impl FnOnce(&[u8; BLOCK]) -> Classes,
+        parities: impl FnOnce(u64) -> u64,
+    ) -> Option<Block> {
         let start = self.next;
         let rest = self.bytes.get(start..).filter(|rest| !rest.is_empty())?;
         self.next += BLOCK;
@@ -144,7 +150,7 @@ impl<'a> Blocks<'a> {
         let escaped = self.escaped_bytes(classes.backslash);
         let quotes = classes.quote & !escaped;
         // From each opening quote up to, but without, its closing one.
-        let strings = prefix_xor(quotes) ^ self.in_string;
+        let strings = parities(quotes) ^ self.in_string;
         self.in_string = ((strings as i64) >> 63) as u64;
         let outside = !(strings | quotes);
         let scalars = outside & !(classes.structural | classes.white);
@@ -263,15 +269,6 @@ fn reach(ends: u64, white: u64, carry: &mut u64) -> u64 {
     let (through, past_the_end) = (behind & white).overflowing_add(white);
     *carry = ends >> 63 | u64::from(past_the_end);
     (behind | through) & !white
-}
-
-/// Each bit becomes the parity of itself and all lower ones.
-#[inline(always)]
-fn prefix_xor(mut bits: u64) -> u64 {
-    for shift in [1, 2, 4, 8, 16, 32] {
-        bits ^= bits << shift;
-    }
-    bits
 }
 
 /// The numbers of the bits that are set, from the lowest.

@@ -1,20 +1,23 @@
 //! Large objects and arrays: whole blocks are checked at once, and only the structural
 //! characters are visited.
 
-use super::blocks::{Blocks, Tokens};
+use super::blocks::{Block, Blocks, Tokens};
 use super::nest::Nest;
 use super::{MAX_DEPTH, NotJson, Why, syntax};
 
-/// Checks the object or array that begins at `start`: where it ends, and whether it holds bytes
-/// that are not ASCII.
-pub(super) fn container(
-    bytes: &[u8],
+pub(super) use super::trusted::container;
+
+/// Checks the object or array that begins at `start`, with blocks read by `read`: where it ends,
+/// and whether it holds bytes that are not ASCII.
+#[inline(always)]
+pub(super) fn container_with<'a>(
+    bytes: &'a [u8],
     start: usize,
-    outer_depth: usize,
-    max_depth: usize,
+    (outer_depth, max_depth): (usize, usize),
+    read: impl Fn(&mut Blocks<'a>) -> Option<Block>,
 ) -> Result<(usize, bool), NotJson> {
     let mut blocks = Blocks::new(bytes, start);
-    let walked = walk(Tokens::new(&mut blocks), outer_depth, max_depth);
+    let walked = walk(Tokens::new(&mut blocks, read), outer_depth, max_depth);
     match blocks.broken_at {
         Some(at) => Err(syntax(at)),
         None => walked.map(|end| (end, blocks.high != 0)),
@@ -22,8 +25,8 @@ pub(super) fn container(
 }
 
 #[inline(always)]
-fn walk(
-    mut tokens: Tokens<'_, '_>,
+fn walk<'a>(
+    mut tokens: Tokens<'_, 'a, impl Fn(&mut Blocks<'a>) -> Option<Block>>,
     outer_depth: usize,
     max_depth: usize,
 ) -> Result<usize, NotJson> {
@@ -79,6 +82,26 @@ fn walk(
                 return Err(syntax(tokens.place(token)));
             }
             token = tokens.next();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trusted::container_the_slow_way;
+    use super::container;
+
+    #[test]
+    fn old_processors_and_new_ones_agree() {
+        let long = format!("[{}\"\\n\",{{\"a\":-0.5e1,\"b\":[true,null]}}]", "12,\"x\",".repeat(9));
+        for place in 0..long.len() {
+            for byte in 0..=255u8 {
+                let mut changed = long.as_bytes().to_vec();
+                changed[place] = byte;
+                let slow = container_the_slow_way(&changed, (0, 8));
+                let fast = container(&changed, 0, (0, 8)).ok().map(|(end, _)| end);
+                assert_eq!(fast, slow, "{}", changed.escape_ascii());
+            }
         }
     }
 }

@@ -141,6 +141,28 @@ pub(super) fn plain(block: &[u8; BLOCK]) -> Classes {
     joined(|class| classes[class])
 }
 
+/// Makes each bit the parity of itself and all lower ones: multiplying by all ones, without
+/// carries, does just that.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2,pclmulqdq")]
+#[inline]
+pub(super) fn multiplied_parities(bits: u64) -> u64 {
+    use std::arch::x86_64::{
+        _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
+    };
+    let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1));
+    _mm_cvtsi128_si64(product) as u64
+}
+
+/// The same for any processor.
+#[inline(always)]
+pub(super) fn parities(mut bits: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << shift;
+    }
+    bits
+}
+
 #[inline(always)]
 fn joined(class: impl Fn(usize) -> u64) -> Classes {
     Classes {
@@ -178,6 +200,19 @@ mod tests {
                 check(&block);
             }
             check(&[byte; BLOCK]);
+        }
+    }
+
+    #[test]
+    fn parities_are_counted_alike() {
+        let mut bits = 0x9e37_79b9_7f4a_7c15u64;
+        for shift in 0..1000 {
+            bits = bits.wrapping_mul(0x2545_f491_4f6c_dd1d).rotate_left(shift) ^ u64::from(shift);
+            let expect = (0..64)
+                .fold(0, |found, n| found | u64::from((bits << (63 - n)).count_ones() % 2) << n);
+            for found in super::super::trusted::parities_every_way(bits) {
+                assert_eq!(found, expect, "{bits:x}");
+            }
         }
     }
 

@@ -156,7 +156,7 @@ impl Scan<'_> {
             b'"' => self.string(start + 1),
             b'{' | b'[' => {
                 let (end, high) = if self.bytes.len() - start >= BULK {
-                    bulk::container(self.bytes, start, outer_depth, self.max_depth)?
+                    bulk::container(self.bytes, start, (outer_depth, self.max_depth))?
                 } else {
                     self.small_container(start, outer_depth)?
                 };

@@ -3,8 +3,9 @@
 
 #![allow(unsafe_code)]
 
-use super::blocks::{Block, Blocks};
-use super::lanes::BLOCK;
+use super::NotJson;
+use super::bulk::container_with;
+use super::lanes::{self, BLOCK};
 
 /// Views bytes as the `&str` that the scanner has found them to be.
 ///
@@ -21,58 +22,71 @@ pub(super) fn as_str(scanned: &[u8]) -> &str {
     unsafe { std::str::from_utf8_unchecked(scanned) }
 }
 
-/// Reads a block in the fastest way that this processor has.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) fn read(blocks: &mut Blocks<'_>) -> Option<Block> {
-    // The answer is remembered by the standard library: this is one load.
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: AVX2 was just found to be there, which is all that this asks for.
-        unsafe { x86::read_with_avx2(blocks) }
-    } else {
-        // SAFETY: SSE2 is part of x86-64 itself; there is no such processor without it.
-        unsafe { x86::read_with_sse2(blocks) }
+/// `bulk::container_with`, in the fastest way that this processor has.
+pub(super) fn container(
+    bytes: &[u8],
+    start: usize,
+    depths: (usize, usize),
+) -> Result<(usize, bool), NotJson> {
+    #[cfg(target_arch = "x86_64")]
+    if x86::is_recent() {
+        // SAFETY: what this asks for was just found to be there.
+        return unsafe { x86::container(bytes, start, depths) };
     }
+    container_with(bytes, start, depths, |blocks| blocks.read(classify, lanes::parities))
 }
 
 /// The bytes of a block at which a string ends or breaks, and whether any is not ASCII.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn string_bytes(block: &[u8; BLOCK]) -> (u64, bool) {
+    let classes = classify(block);
+    (classes.quote | classes.backslash | classes.control, classes.high != 0)
+}
+
+/// Classes the bytes of a block in a way that every processor of this kind has.
+#[inline(always)]
+fn classify(block: &[u8; BLOCK]) -> lanes::Classes {
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE2 is part of x86-64 itself; there is no such processor without it.
-    let classes = unsafe { super::lanes::sse2(block) };
-    (classes.quote | classes.backslash | classes.control, classes.high != 0)
+    return unsafe { lanes::sse2(block) };
+    #[cfg(not(target_arch = "x86_64"))]
+    lanes::plain(block)
 }
 
-/// The bytes of a block at which a string ends or breaks, and whether any is not ASCII.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn string_bytes(block: &[u8; BLOCK]) -> (u64, bool) {
-    let classes = super::lanes::plain(block);
-    (classes.quote | classes.backslash | classes.control, classes.high != 0)
-}
-
-/// Reads a block.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn read(blocks: &mut Blocks<'_>) -> Option<Block> {
-    blocks.read(super::lanes::plain)
-}
-
-/// The whole reading is compiled once for each, so that the classing becomes a part of it.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use std::arch::is_x86_feature_detected;
     use std::arch::x86_64::{__m128i, __m256i, _mm_loadu_si128, _mm256_loadu_si256};
 
-    use super::super::lanes::{avx2, sse2};
-    use super::{BLOCK, Block, Blocks};
+    use super::super::NotJson;
+    use super::super::blocks::{Block, Blocks};
+    use super::super::bulk::container_with;
+    use super::super::lanes::{BLOCK, avx2, multiplied_parities};
 
-    #[target_feature(enable = "avx2")]
-    pub(super) fn read_with_avx2(blocks: &mut Blocks<'_>) -> Option<Block> {
-        blocks.read(|block| avx2(block))
+    /// Whether the processor has all that [`container`] asks for: those since about 2013 do.
+    pub(super) fn is_recent() -> bool {
+        is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("pclmulqdq")
     }
 
-    #[target_feature(enable = "sse2")]
-    pub(super) fn read_with_sse2(blocks: &mut Blocks<'_>) -> Option<Block> {
-        blocks.read(|block| sse2(block))
+    /// The whole walk is compiled with these instructions, so that nothing of it is a call but
+    /// the reading of a block.
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,pclmulqdq")]
+    pub(super) fn container(
+        bytes: &[u8],
+        start: usize,
+        depths: (usize, usize),
+    ) -> Result<(usize, bool), NotJson> {
+        container_with(bytes, start, depths, |blocks| read(blocks))
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,pclmulqdq")]
+    #[inline(never)]
+    fn read(blocks: &mut Blocks<'_>) -> Option<Block> {
+        blocks.read(|block| avx2(block), |bits| multiplied_parities(bits))
     }
 
     /// A block as two registers.
@@ -99,18 +113,31 @@ pub(super) use x86::{halves, quarters};
 
 /// What each way that this processor can go makes of a block.
 #[cfg(test)]
-pub(super) fn classified_every_way(
-    block: &[u8; BLOCK],
-) -> Vec<(&'static str, super::lanes::Classes)> {
-    let mut ways = vec![("plain", super::lanes::plain(block))];
+pub(super) fn classified_every_way(block: &[u8; BLOCK]) -> Vec<(&'static str, lanes::Classes)> {
+    let mut ways = vec![("plain", lanes::plain(block)), ("usual", classify(block))];
     #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: SSE2 is part of x86-64 itself.
-        ways.push(("sse2", unsafe { super::lanes::sse2(block) }));
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: AVX2 was just found to be there.
-            ways.push(("avx2", unsafe { super::lanes::avx2(block) }));
-        }
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: AVX2 was just found to be there.
+        ways.push(("avx2", unsafe { lanes::avx2(block) }));
     }
     ways
+}
+
+/// The parities of bits, in each way that this processor can go.
+#[cfg(test)]
+pub(super) fn parities_every_way(bits: u64) -> Vec<u64> {
+    let mut ways = vec![lanes::parities(bits)];
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("pclmulqdq") {
+        // SAFETY: what this asks for was just found to be there.
+        ways.push(unsafe { lanes::multiplied_parities(bits) });
+    }
+    ways
+}
+
+/// A container as a processor without the newer instructions checks it.
+#[cfg(test)]
+pub(super) fn container_the_slow_way(bytes: &[u8], depths: (usize, usize)) -> Option<usize> {
+    let read = |blocks: &mut _| super::blocks::Blocks::read(blocks, lanes::plain, lanes::parities);
+    container_with(bytes, 0, depths, read).ok().map(|(end, _)| end)
 }
