@@ -299,6 +299,13 @@ fn f16_the_next_length_line_is_the_next_frame_in_any_case_but_not_behind_a_dash(
 }
 
 #[test]
+fn f1_f11_a_dispute_right_behind_a_bad_body_is_the_same_however_it_is_cut() {
+    let dispute = "Content-Length:5\r\nContent-Length:6\r\n\r\n";
+    let input = format!("Content-Length:6\r\n\r\n{{\"j\n\n\n{dispute}");
+    rows(&[(&input, &[PARSE_ERROR])]);
+}
+
+#[test]
 fn f2_two_bad_frames_are_two_faults() {
     rows(&[
         ("Content-Length: 3\r\n\r\nabcContent-Length: 3\r\n\r\nxyz", &[PARSE_ERROR, PARSE_ERROR]),

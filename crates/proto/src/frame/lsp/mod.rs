@@ -217,10 +217,10 @@ impl Lsp {
         if let Some(found) = find_length_line(bytes, &mut searched, self.header_bytes) {
             let start = left.min(found.start as u64) as usize;
             // Behind what is skipped, other headers may stand before it.
-            if start < found.start {
-                self.step_out(then);
-            } else {
+            if (found.start as u64) < left {
                 self.state = State::Header(Section::found());
+            } else {
+                self.step_out(then);
             }
             return Step::Drop(start);
         }
