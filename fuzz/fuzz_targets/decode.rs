@@ -7,6 +7,7 @@ use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice};
 use duet_rpc_proto::message::Reply;
 use libfuzzer_sys::fuzz_target;
 
+const LARGEST: usize = 300_000;
 const SENTINEL: &str = r#"{"sentinel":1}"#;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -17,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         2 => FramingChoice::Fixed(Framing::Length),
         _ => FramingChoice::Auto,
     };
-    let message_bytes = if how & 4 == 0 { 100 } else { 5000 };
+    let message_bytes = [100, 5000, LARGEST, 1000][usize::from(how >> 4) % 4];
     let header_bytes = if how & 8 == 0 { 48 } else { 200 };
     let limits = Limits { message_bytes, header_bytes, depth: 8, ..Limits::default() };
 
@@ -58,7 +59,7 @@ fn feed(decoder: &mut Decoder, bytes: &[u8], step: usize) -> Vec<String> {
             chunk = &chunk[count..];
             drain(decoder, &mut found);
             // The limit, a read beyond it, and what the first read is offered.
-            assert!(decoder.space().capacity() <= 5000 + 2 * 65536);
+            assert!(decoder.space().capacity() <= LARGEST + 2 * 65536);
         }
     }
     found

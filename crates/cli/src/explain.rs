@@ -1,13 +1,13 @@
 //! `explain`: what a stream of bytes holds, line by line.
 //!
-//! It shows the shape of messages and never their content, so its output can be pasted into a bug
-//! report.
+//! It shows the method, the id and the shape of messages, and nothing of what they carry, so its
+//! output can be pasted into a bug report.
 
 use std::io::{self, Read, Write};
 
 use duet_rpc::proto::Profile;
 use duet_rpc::proto::frame::{Decoder, Event, FramingChoice};
-use duet_rpc::proto::message::{Incoming, Params, Reply, Settled};
+use duet_rpc::proto::message::{Id, Incoming, Params, Reply, Settled};
 use duet_rpc::proto::policy::BatchRule;
 
 /// Reads the input to its end, and writes a line for each event.
@@ -60,24 +60,34 @@ fn line(event: &Event<'_>, profile: &Profile) -> String {
 fn describe(incoming: &Incoming<'_>) -> String {
     match incoming {
         Incoming::Request(request) => {
-            format!("request {:?}, id {}, {}", request.method, request.id, shape(&request.params))
+            let (method, id) = (method(&request.method), id(&request.id));
+            format!("request {method}, id {id}, {}", shape(&request.params))
         }
         Incoming::Notification(it) => {
-            format!("notification {:?}, {}", it.method, shape(&it.params))
+            format!("notification {}, {}", method(&it.method), shape(&it.params))
         }
         Incoming::Response(response) => match response.settled {
-            Settled::Result(_) => format!("response with a result, id {}", response.id),
-            Settled::Error(_) => format!("response with an error, id {}", response.id),
+            Settled::Result(_) => format!("response with a result, id {}", id(&response.id)),
+            Settled::Error(_) => format!("response with an error, id {}", id(&response.id)),
         },
         Incoming::Batch(entries) => {
             let entries: Vec<_> = entries.clone().map(|entry| describe(&entry)).collect();
             format!("batch of {}: {}", entries.len(), entries.join("; "))
         }
         Incoming::Invalid(reply) => {
-            format!("invalid; the answer, id {}, is {}", reply.id, reply.error)
+            format!("invalid; the answer, id {}, is {}", id(&reply.id), reply.error)
         }
         Incoming::Stray(stray) => format!("dropped: {}", stray.why),
     }
+}
+
+/// The remote's own words are cut, and escaped so that they cannot play with a terminal.
+fn method(name: &str) -> String {
+    format!("{:?}", name.chars().take(128).collect::<String>())
+}
+
+fn id(id: &Id) -> String {
+    id.to_string().chars().take(64).collect()
 }
 
 fn shape(params: &Params<'_>) -> &'static str {

@@ -17,7 +17,8 @@ type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 ///
 /// let broken = std::io::Error::other("the disk is full");
 /// let error = Error::new(ErrorKind::Handler).caused_by(broken).of_request(Id::from(7));
-/// assert_eq!(error.to_string(), "a handler failed (request 7): the disk is full");
+/// assert_eq!(error.to_string(), "a handler failed (request 7)");
+/// assert_eq!(format!("{error:#}"), "a handler failed (request 7): the disk is full");
 /// assert!(error.is_recoverable());
 /// assert_eq!(error.to_object().message(), "Internal error");
 /// ```
@@ -113,13 +114,15 @@ impl Error {
     pub fn to_object(&self) -> ErrorObject {
         match self.0.kind {
             ErrorKind::Cancelled => ErrorObject::request_cancelled(),
-            ErrorKind::Protocol => ErrorObject::invalid_request(),
+            // A limit, a timeout or a bad remote that a handler met on its own calls is, for the
+            // one who called it, the handler's failure.
             _ => ErrorObject::internal_error(),
         }
     }
 }
 
 impl fmt::Display for Error {
+    /// Says what went wrong; with `{:#}` also why, cause by cause.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.kind {
             ErrorKind::Handler => "a handler failed",
@@ -134,10 +137,14 @@ impl fmt::Display for Error {
         if let Some(id) = &self.0.id {
             write!(f, " (request {id})")?;
         }
-        match &self.0.cause {
-            Some(cause) => write!(f, ": {cause}"),
-            None => Ok(()),
+        if f.alternate() {
+            let mut cause = std::error::Error::source(self);
+            while let Some(deeper) = cause {
+                write!(f, ": {deeper}")?;
+                cause = deeper.source();
+            }
         }
+        Ok(())
     }
 }
 

@@ -25,7 +25,8 @@ pub fn call<T>(handler: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(handler)).map_err(to_error)
 }
 
-/// A future that is fenced in: if a poll panics, it is ready with an [`Error`].
+/// A future that is fenced in: if a poll panics, it is ready with an [`Error`], and if its
+/// destructor panics, that ends here too. Once it was ready it is never ready again.
 #[derive(Debug)]
 pub struct Fenced<F>(Option<Pin<Box<F>>>);
 
@@ -42,20 +43,32 @@ impl<F: Future> Future for Fenced<F> {
             // Polled again after it was ready: a mistake of the caller's, and no reason to panic.
             return Poll::Pending;
         };
-        let polled = call(|| handler.as_mut().poll(cx));
-        if !matches!(polled, Ok(Poll::Pending)) {
-            // Its destructor may panic too.
-            let handler = self.0.take();
-            if let Err(error) = call(move || drop(handler)) {
-                return Poll::Ready(polled.and(Err(error)));
+        let output = match call(|| handler.as_mut().poll(cx)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(error) => Err(error),
+        };
+        Poll::Ready(match (output, drop_fenced(self.0.take())) {
+            (output, Ok(())) => output,
+            (Err(error), Err(_)) => Err(error),
+            (Ok(output), Err(error)) => {
+                // The output of a handler that could not even be cleared away is not to be used.
+                let _ = drop_fenced(output);
+                Err(error)
             }
-        }
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        })
     }
+}
+
+impl<F> Drop for Fenced<F> {
+    fn drop(&mut self) {
+        // There is nobody to tell: who drops a handler that waits does not want its answer.
+        let _ = drop_fenced(self.0.take());
+    }
+}
+
+fn drop_fenced<T>(value: T) -> Result<(), Error> {
+    call(move || drop(value))
 }
 
 fn to_error(panic: Box<dyn Any + Send>) -> Error {

@@ -159,6 +159,20 @@ fn f6_a_timeout_that_meets_bytes_not_looked_at_drops_nothing() {
 }
 
 #[test]
+fn f6_a_timeout_with_events_left_to_take_drops_nothing() {
+    for framing in Framing::ALL {
+        let mut decoder = Decoder::new(framing, &limits());
+        let (a, b) = (framed(framing, A), framed(framing, B));
+        assert_eq!(feed(&mut decoder, &[&a[..30]]), [""; 0]);
+        let rest = [&a[30..], &b[..30]].concat();
+        assert_eq!(decoder.feed(&rest), rest.len());
+        assert!(decoder.next_event().is_some());
+        assert_eq!(decoder.handle_timeout(), None, "{framing}");
+        assert_eq!(feed(&mut decoder, &[&b[30..]]), [B], "{framing}");
+    }
+}
+
+#[test]
 fn f6_a_timeout_spares_the_frame_that_was_swallowed() {
     // A header that has begun behind a length that is too large.
     let mut decoder = Decoder::new(Framing::Lsp, &limits());
@@ -190,6 +204,12 @@ fn f6_the_clock_stands_still_while_nothing_is_read() {
     timer.resume(at(100));
     timer.resume(at(200));
     assert_eq!(timer.deadline(), Some(at(120)));
+    // A frame that is first seen while paused has not waited before.
+    let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+    timer.pause(at(0));
+    timer.observe(decoder.partial(), at(10));
+    timer.resume(at(11));
+    assert_eq!(timer.deadline(), Some(at(41)));
 }
 
 /// Feeds a part, lets it time out, feeds the late rest, and then a frame.
@@ -325,6 +345,31 @@ fn f31_lengths_over_the_limit_and_of_zero() {
     length(b"\x00\x00\x00\x00", &[PARSE_ERROR]);
     let text = format!("\"{}\"", "x".repeat(98));
     length(&framed(Framing::Length, &text), &[&text]);
+}
+
+#[test]
+fn f31_the_next_frame_is_served_though_the_refused_prefix_could_be_a_part_of_one() {
+    // The zero inside the prefix, with what comes behind it, is a length that is never filled.
+    let text = format!("\"{}\"", "a".repeat(298));
+    let next = framed(Framing::Length, &text);
+    for prefix in [b"\x00\x10\x00\x01", b"\x00\xff\x00\x03", b"\x00\x20\x00\x00"] {
+        for garbage in [&b""[..], b"stray"] {
+            let input = [garbage, prefix, &next].concat();
+            let fault = if garbage.is_empty() { "!-32600 oversize" } else { PARSE_ERROR };
+            let limits = Limits::default();
+            check_to_the_end(Framing::Length.into(), &limits, &input, &[fault, &text], &[]);
+        }
+    }
+}
+
+#[test]
+fn f2_f31_from_16_mib_on_a_frame_behind_a_bad_body_may_begin_with_any_byte() {
+    let limits = Limits { message_bytes: 1 << 25, ..limits() };
+    let text = format!("\"{}\"", "x".repeat((1 << 24) + 5));
+    let input = [b"\0\0\0\x01{\n".to_vec(), framed(Framing::Length, &text)].concat();
+    let mut decoder = Decoder::new(Framing::Length, &limits);
+    let found = feed(&mut decoder, &[&input]);
+    assert_eq!((found.len(), &*found[0], found[1] == text), (2, PARSE_ERROR, true));
 }
 
 #[test]

@@ -302,7 +302,33 @@ fn f16_the_next_length_line_is_the_next_frame_in_any_case_but_not_behind_a_dash(
 fn f1_f11_a_dispute_right_behind_a_bad_body_is_the_same_however_it_is_cut() {
     let dispute = "Content-Length:5\r\nContent-Length:6\r\n\r\n";
     let input = format!("Content-Length:6\r\n\r\n{{\"j\n\n\n{dispute}");
-    rows(&[(&input, &[PARSE_ERROR])]);
+    let (fault, input) = ([PARSE_ERROR], input.as_bytes());
+    check_to_the_end(Lsp.into(), &limits(), input, &fault, &fault);
+}
+
+#[test]
+fn f11_f16_behind_a_fault_the_second_of_two_lengths_is_the_next_frame() {
+    for between in ["", "\r\n", "\n", "x", "x\r\n"] {
+        let lengths = format!("Content-Length: 9\r\n{}", with_header("Content-Length: 2", "[]"));
+        rows(&[(&format!("Content-Length: 1\r\n\r\nx{between}{lengths}"), &[PARSE_ERROR, "[]"])]);
+    }
+}
+
+#[test]
+fn f2_f11_f13_f15_behind_an_oversize_body_that_was_skipped_faults_are_told_again() {
+    for end in ["x", "\n"] {
+        let oversize = format!("Content-Length: 151\r\n\r\n{}{end}", "x".repeat(150));
+        let pad = "x".repeat(150);
+        let told = |section: &str, fault: &str| {
+            rows(&[(&format!("{oversize}{section}"), &["!-32600 oversize", fault])]);
+        };
+        told("Content-Length: 5\r\nbad\r\n\r\n", PARSE_ERROR);
+        told("Content-Length: 5\r\nContent-Length: 2\r\n\r\n[]", PARSE_ERROR);
+        told(&format!("Content-Length: 5\r\nX: {pad}\r\n\r\nhello"), "!-32600 header-too-large");
+        let cut = format!("{oversize}Content-Length: 5\r\n");
+        let oversize = ["!-32600 oversize"];
+        check_to_the_end(Lsp.into(), &limits(), cut.as_bytes(), &oversize, &[PARSE_ERROR]);
+    }
 }
 
 #[test]

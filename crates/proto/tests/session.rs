@@ -20,13 +20,13 @@ fn f7_past_a_thousand_in_a_row_the_rest_is_counted_and_logged_once_a_second() {
     assert_eq!(storm.handle_bad(at(999)), Treatment::Mute);
     assert_eq!(storm.handle_bad(at(1000)), Treatment::Report(Notice::Muted(3)));
     assert_eq!(storm.handle_bad(at(1001)), Treatment::Mute);
-    // A valid message ends it, and nothing goes uncounted.
-    assert_eq!(storm.handle_good(), Some(Notice::Muted(1)));
-    assert_eq!(storm.handle_good(), None);
+    // A valid message ends it; nothing goes uncounted, and still no more than once a second.
+    storm.handle_good();
     for _ in 0..1000 {
         assert_eq!(storm.handle_bad(at(1002)), Treatment::Answer);
     }
-    assert_eq!(storm.handle_bad(at(1002)), Treatment::Report(Notice::Muted(1)));
+    assert_eq!(storm.handle_bad(at(1002)), Treatment::Mute);
+    assert_eq!(storm.handle_timeout(at(2000)), Some(Notice::Muted(2)));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn f7_a_valid_message_in_between_keeps_the_answers_coming() {
     for _ in 0..10 {
         assert_eq!(storm.handle_bad(Instant::now()), Treatment::Answer);
         assert_eq!(storm.handle_bad(Instant::now()), Treatment::Answer);
-        assert_eq!(storm.handle_good(), None);
+        storm.handle_good();
     }
 }
 

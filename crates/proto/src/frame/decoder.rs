@@ -35,7 +35,8 @@ pub struct Decoder {
     ended: bool,
     /// Counts the frames, and all else that was done with.
     serial: u64,
-    /// How many bytes were at hand when the framing last had nothing to say without more.
+    /// How many bytes were at hand when the framing had nothing to say without more; no such
+    /// number if it had.
     waiting_with: usize,
 }
 
@@ -126,6 +127,7 @@ impl Decoder {
                 State::Length(framer) => framer.step(self.buffer.bytes(), self.ended),
                 State::Detecting => self.detect(),
             };
+            self.waiting_with = usize::MAX;
             match step {
                 Step::Wait => {
                     self.waiting_with = self.buffer.bytes().len();
@@ -186,7 +188,8 @@ impl Decoder {
     /// silently (F6).
     ///
     /// Bytes that were fed since the last [`next_event`](Decoder::next_event) may hold the rest of
-    /// the frame: then nothing is dropped, and `None` is returned.
+    /// the frame: then nothing is dropped, and `None` is returned. After a drop ask for events
+    /// again, as a frame that was swallowed may be whole.
     pub fn handle_timeout(&mut self) -> Option<Partial> {
         let partial = self.partial()?;
         let bytes = self.buffer.bytes();

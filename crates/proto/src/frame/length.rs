@@ -32,6 +32,8 @@ pub(super) struct Length {
     /// The last frame was well-formed but held no JSON. Its length may be wrong, and then what is
     /// left of it stands before the next frame.
     after_bad_body: bool,
+    /// The places inside the prefix at the front, as bits, at which no frame begins for certain.
+    no_frame_at: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,14 @@ enum State {
 impl Length {
     pub(super) fn new(limits: &Limits) -> Self {
         let (longest, depth) = (limits.longest_message(), limits.depth);
-        Length { longest, depth, state: State::InStep, searched: 0, after_bad_body: false }
+        Length {
+            longest,
+            depth,
+            state: State::InStep,
+            searched: 0,
+            after_bad_body: false,
+            no_frame_at: 0,
+        }
     }
 
     /// What stands at the front is no frame: on to the next place where one may begin.
@@ -73,8 +82,13 @@ impl Length {
 
     /// Leaves the front for the next place where a frame may begin: how far that is.
     fn move_on(&mut self, bytes: &[u8]) -> usize {
-        self.searched = 0;
         let next = memchr(0, &bytes[1..]).map_or(bytes.len(), |offset| 1 + offset);
+        self.move_to(next)
+    }
+
+    /// Leaves the front for a place further on, or for the certain one if that comes before.
+    fn move_to(&mut self, next: usize) -> usize {
+        (self.searched, self.no_frame_at) = (0, 0);
         let State::Lost { certain_in, refused } = &mut self.state else { return next };
         if next < *certain_in {
             *certain_in -= if *certain_in == usize::MAX { 0 } else { next };
@@ -83,6 +97,31 @@ impl Length {
         let count = *certain_in;
         self.state = State::Refused(*refused);
         count
+    }
+
+    /// The place of a frame that has arrived as a whole and begins inside the prefix at the front.
+    /// If there is one, the prefix is none: stray bytes have eaten into that of the frame.
+    fn frame_in_prefix(&mut self, bytes: &[u8]) -> Option<usize> {
+        for start in 1..PREFIX {
+            let rest = bytes.get(start..).unwrap_or_default();
+            let (true, Some(&prefix)) = (self.no_frame_at >> start & 1 == 0, rest.first_chunk())
+            else {
+                continue;
+            };
+            let length = u32::from_be_bytes(prefix) as usize;
+            let is_length = prefix[0] == 0 && (1..=self.longest).contains(&length);
+            let unit = rest.get(PREFIX..PREFIX.saturating_add(length) + TERMINATOR);
+            if is_length && unit.is_none() {
+                continue;
+            }
+            let text = unit.filter(|_| is_length).and_then(|unit| unit.strip_suffix(b"\n"));
+            if text.is_some_and(|text| Outline::of(text, self.depth).is_ok()) {
+                return Some(start);
+            }
+            // It is not looked at again, however long the frame at the front takes.
+            self.no_frame_at |= 1 << start;
+        }
+        None
     }
 
     fn is_lost(&self) -> bool {
@@ -115,7 +154,7 @@ impl Length {
         }
         match Outline::of(&bytes[payload.clone()], self.depth) {
             Ok(outline) => {
-                (self.state, self.searched) = (State::InStep, 0);
+                (self.state, self.searched, self.no_frame_at) = (State::InStep, 0, 0);
                 Step::Frame { body: payload, outline, consumed }
             }
             Err(_) if memchr(0, &bytes[payload.clone()]).is_some() => {
@@ -123,7 +162,7 @@ impl Length {
             }
             Err(not) if self.is_lost() => self.lose(bytes, FaultKind::NotJson(not)),
             Err(not) => {
-                (self.searched, self.after_bad_body) = (0, true);
+                (self.searched, self.no_frame_at, self.after_bad_body) = (0, 0, true);
                 Step::fault(FaultKind::NotJson(not), consumed)
             }
         }
@@ -136,11 +175,12 @@ impl Framer for Length {
             return self.skip_refused(bytes, left);
         }
         let Some(&first) = bytes.first() else { return Step::Wait };
-        if std::mem::take(&mut self.after_bad_body) && first != 0 {
+        let may_be_prefix = first == 0 || self.longest >= LEADING_ZERO_BELOW;
+        if std::mem::take(&mut self.after_bad_body) && !may_be_prefix {
             // One fault with the bad body.
             self.state = LOST;
         }
-        if first != 0 && (self.longest < LEADING_ZERO_BELOW || self.is_lost()) {
+        if !may_be_prefix || (first != 0 && self.is_lost()) {
             return self.lose(bytes, FaultKind::Malformed(Malformed::NoPrefix));
         }
         let Some(&prefix) = bytes.first_chunk::<PREFIX>() else {
@@ -168,22 +208,19 @@ impl Framer for Length {
             return self.lose(bytes, FaultKind::CutShort);
         }
         self.searched = from + arrived.len();
+        // A place that was only tried must not make a frame wait for bytes that never come.
+        if self.is_lost()
+            && let Some(start) = self.frame_in_prefix(bytes)
+        {
+            return Step::Drop(self.move_to(start));
+        }
         Step::Wait
     }
 
     fn abandon(&mut self, bytes: &[u8]) -> usize {
-        (self.state, self.searched) = (LOST, 0);
-        // Stray bytes may have eaten into the prefix of a frame that is whole.
-        let is_frame = |&start: &usize| {
-            let rest = &bytes[start.min(bytes.len())..];
-            let length = rest.first_chunk().map(|&prefix| u32::from_be_bytes(prefix) as usize);
-            length.is_some_and(|length| {
-                let payload = rest.get(PREFIX..PREFIX.saturating_add(length));
-                let is_json = |payload| Outline::of(payload, self.depth).is_ok();
-                length <= self.longest && payload.is_some_and(is_json)
-            })
-        };
-        (1..PREFIX).find(is_frame).unwrap_or(bytes.len())
+        self.state = LOST;
+        let next = self.frame_in_prefix(bytes).unwrap_or(bytes.len());
+        self.move_to(next)
     }
 
     fn expected(&self, bytes: &[u8]) -> Option<Expected> {

@@ -6,7 +6,7 @@ use super::Partial;
 
 /// Counts from a frame's first byte to its last.
 ///
-/// Tell it the decoder's [`partial`](super::Decoder::partial) after each read; when
+/// Tell it the decoder's [`partial`](super::Decoder::partial) after each read and each timeout; when
 /// [`deadline`](ReadTimer::deadline) has passed and no byte waits to be read, call
 /// [`Decoder::handle_timeout`](super::Decoder::handle_timeout). While you do not read, because the
 /// remote does not, [`pause`](ReadTimer::pause) it.
@@ -44,6 +44,7 @@ impl ReadTimer {
 
     /// Sees what is being received now.
     pub fn observe(&mut self, partial: Option<Partial>, now: Instant) {
+        let serial_before = self.clock.map(|clock| clock.serial);
         self.clock = match (partial, self.timeout) {
             (Some(partial), Some(timeout)) => match self.clock {
                 Some(clock) if clock.serial == partial.serial => Some(clock),
@@ -54,6 +55,10 @@ impl ReadTimer {
             },
             _ => None,
         };
+        // A clock that starts while nothing is read has not stood still before.
+        if self.clock.map(|clock| clock.serial) != serial_before && self.paused_at.is_some() {
+            self.paused_at = Some(now);
+        }
     }
 
     /// When the frame that is being received times out; `None` between frames, when paused and

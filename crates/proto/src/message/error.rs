@@ -218,7 +218,7 @@ impl fmt::Display for ErrorObject {
 impl std::error::Error for ErrorObject {}
 
 /// The error of a response that came in. Remotes are forgiven what is missing or odd in it, as
-/// long as it is an object.
+/// long as it is an object and has none of its members twice.
 #[derive(Clone)]
 pub struct ReceivedError<'a> {
     /// The code; 0 if there is none.

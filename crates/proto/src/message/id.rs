@@ -1,6 +1,6 @@
 //! Request ids, kept as they were written.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
 
 use crate::text::{Text, unescape};
@@ -11,7 +11,8 @@ use crate::text::{Text, unescape};
 /// number of 40 digits loses none (M2). Short ones take no allocation.
 ///
 /// Two ids are the same if they are of the same type and mean the same: strings by their
-/// characters, numbers by their text.
+/// characters (by their text if that holds half a surrogate pair, or U+FFFD, which stands for
+/// one), numbers by their text.
 ///
 /// ```
 /// use duet_rpc_proto::message::Id;
@@ -145,14 +146,23 @@ impl From<&str> for Id {
 }
 
 impl fmt::Display for Id {
+    /// Shows it as JSON. Control characters are escaped, so that it is safe in a terminal or a
+    /// log; [`Id::as_raw`] is the text itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_raw())
+        for character in self.as_raw().chars() {
+            if character.is_control() {
+                write!(f, "\\u{:04x}", u32::from(character))?;
+            } else {
+                f.write_char(character)?;
+            }
+        }
+        Ok(())
     }
 }
 
 impl fmt::Debug for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Id({})", self.as_raw())
+        write!(f, "Id({self})")
     }
 }
 
@@ -218,6 +228,13 @@ mod tests {
         assert_eq!(Id::from_raw(" 1\n"), Some(Id::from(1)));
         assert_ne!(Id::from_raw(r#""\ud800""#), Id::from_raw(r#""\ud801""#));
         assert_eq!(Id::from_raw(r#""\ud800""#), Id::from_raw(r#""\ud800""#));
+    }
+
+    #[test]
+    fn an_id_is_shown_without_control_characters() {
+        let id = Id::from_raw("\"a\u{9b}\u{7f}é\"").expect("a string");
+        assert_eq!(id.to_string(), r#""a\u009b\u007fé""#);
+        assert_eq!(id.as_raw(), "\"a\u{9b}\u{7f}é\"");
     }
 
     #[test]

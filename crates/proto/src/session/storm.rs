@@ -69,13 +69,8 @@ impl Storm {
     }
 
     /// A well-formed request, notification or response came: the storm is over. What was muted
-    /// and not yet reported is reported now.
-    pub fn handle_good(&mut self) -> Option<Notice> {
+    /// and not yet reported is reported when that is due.
+    pub fn handle_good(&mut self) {
         self.in_a_row = 0;
-        self.reported_at = None;
-        match std::mem::take(&mut self.muted) {
-            0 => None,
-            muted => Some(Notice::Muted(muted)),
-        }
     }
 }

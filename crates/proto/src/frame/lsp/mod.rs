@@ -116,10 +116,10 @@ impl Lsp {
             };
             if let Err(malformed) = taken_in {
                 // A frame may begin inside the bad line. Of two lengths that disagree neither is
-                // believed, unless the first was found among refused bytes: then the second is
-                // what comes next.
+                // believed, unless the first stands among refused bytes: then the second is what
+                // comes next.
                 let from = match malformed {
-                    Malformed::LengthConflict if !section.is_found => line_end,
+                    Malformed::LengthConflict if !self.quiet => line_end,
                     _ => section.line_start,
                 };
                 return self.malformed(malformed, from);
