@@ -345,6 +345,10 @@ fn f31_lengths_over_the_limit_and_of_zero() {
     length(b"\x00\x00\x00\x00", &[PARSE_ERROR]);
     let text = format!("\"{}\"", "x".repeat(98));
     length(&framed(Framing::Length, &text), &[&text]);
+    // A stray zero before a length of ten is not a length of zero with its newline.
+    let ten = "[12345678]";
+    let stray = [&b"\0"[..], &framed(Framing::Length, ten)].concat();
+    length(&stray, &[PARSE_ERROR, ten]);
 }
 
 #[test]

@@ -76,6 +76,8 @@ fn f11_a_line_that_is_no_header_is_a_parse_error() {
         (&format!("Content-Length: {}\n\n{A}", A.len()), &[PARSE_ERROR]),
         (&format!("Content-Length: {}\r\n\n{A}", A.len()), &[PARSE_ERROR]),
         (&format!("X: 1\nContent-Length: {}\n\n{A}", A.len()), &[PARSE_ERROR]),
+        (&format!("Content-Length: {}\nX: 1\r\n\r\n{A}", A.len()), &[PARSE_ERROR]),
+        (&format!("X: 1\nContent-Length: {}\r\n\r\n{A}", A.len()), &[PARSE_ERROR, A]),
     ]);
 }
 
