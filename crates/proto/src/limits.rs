@@ -28,9 +28,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The greatest message limit: the places in a text are counted in 32 bits, and so is the
-    /// `length` framing's prefix, of which the last number is left for what is too long.
-    pub const MAX_MESSAGE_BYTES: usize = u32::MAX as usize - 1;
+    /// The greatest message limit: 2 GiB less one byte, so that no sum of lengths overflows on a
+    /// small machine, and the largest length prefix is over every limit.
+    pub const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
 
     /// The greatest limit of a header section.
     pub const MAX_HEADER_BYTES: usize = 1024 * 1024;

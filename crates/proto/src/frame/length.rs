@@ -75,7 +75,7 @@ impl Length {
     /// The frame at the front is too long. Its prefix may be stray bytes that have the beginning
     /// of a true one among them, so its other bytes are tried before its payload is skipped.
     fn refuse(&mut self, bytes: &[u8], length: usize) -> Step {
-        self.state = State::Lost { certain_in: PREFIX, refused: length + TERMINATOR };
+        self.state = State::Lost { certain_in: PREFIX, refused: length.saturating_add(TERMINATOR) };
         let count = self.move_on(bytes);
         Step::fault(FaultKind::Oversize, count)
     }
@@ -110,7 +110,7 @@ impl Length {
             };
             let length = u32::from_be_bytes(prefix) as usize;
             let is_length = prefix[0] == 0 && (1..=self.longest).contains(&length);
-            let unit = rest.get(PREFIX..PREFIX.saturating_add(length) + TERMINATOR);
+            let unit = rest.get(PREFIX..length.saturating_add(PREFIX + TERMINATOR));
             if is_length && unit.is_none() {
                 continue;
             }
@@ -234,7 +234,8 @@ impl Framer for Length {
         }
         Some(match bytes.first_chunk::<PREFIX>() {
             Some(&prefix) => {
-                Expected::Bytes(PREFIX + u32::from_be_bytes(prefix) as usize + TERMINATOR)
+                let length = u32::from_be_bytes(prefix) as usize;
+                Expected::Bytes(length.saturating_add(PREFIX + TERMINATOR))
             }
             None => Expected::Unknown,
         })

@@ -5,8 +5,8 @@
 //! what the grammar needs to know of them is only whether one stands before a structural
 //! character. That halves the number of steps.
 //!
-//! Blocks are read only as far as the grammar goes, so what stands behind the value that is being
-//! read may be anything.
+//! A block is checked as a whole, also behind the end of the value that is being read: all of it
+//! belongs to the same text, which is refused for a fault anywhere.
 
 use super::lanes::{BLOCK, Classes};
 use super::scalar;
