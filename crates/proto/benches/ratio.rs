@@ -3,7 +3,7 @@
 //!
 //! Machines are noisy, so the contenders take turns, round by round, and what counts is the median
 //! of the ratios within a round. Each gets its bytes as a read would bring them, by a copy into a
-//! buffer of its own: ours in chunks of up to 16 KiB, the others message by message, cut out for
+//! buffer of its own: ours in chunks of up to 2 KiB, the others message by message, cut out for
 //! them. Ours does more: it finds the frames and checks the depth, ignored members and duplicates.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
@@ -18,7 +18,7 @@ use support::{BorrowedEnvelope, Core, OwnedEnvelope, SIZES, framed, nested_reque
 
 const ROUNDS: usize = 101;
 const BYTES_A_ROUND: usize = 2 << 20;
-const CHUNK: usize = 16 * 1024;
+const CHUNK: usize = 2 * 1024;
 
 fn main() {
     println!("decode + classify, nanoseconds a message (median of {ROUNDS} rounds)\n");
