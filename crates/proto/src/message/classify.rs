@@ -138,7 +138,7 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// The entries of a batch, each a message or not; at least one.
+/// The entries of a batch, each a message or not; at least one (M6).
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(Elements<'a>);
 
@@ -190,6 +190,7 @@ fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
             }
         },
     };
+    // One that is given twice could mean either (M4).
     let others = [Member::Jsonrpc, Member::Method, Member::Params];
     if text.any_given_twice(&others) || !is_of_our_version(text) {
         return invalid(id, ErrorObject::invalid_request());

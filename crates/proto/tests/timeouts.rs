@@ -1,0 +1,211 @@
+//! The read timeout (F6).
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::Limits;
+use duet_rpc_proto::frame::{Decoder, Framing, ReadTimer};
+use support::{TAIL, drain, feed, framed};
+
+const A: &str = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
+const B: &str = r#"{"jsonrpc":"2.0","id":2,"method":"b"}"#;
+
+fn limits() -> Limits {
+    Limits { message_bytes: 100, header_bytes: 64, ..Limits::default() }
+}
+
+#[test]
+fn f6_the_clock_runs_from_a_frames_first_byte_to_its_last() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    for framing in Framing::ALL {
+        let frame = framed(framing, A);
+        let mut decoder = Decoder::new(framing, &limits());
+        let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+        let mut read = |decoder: &mut Decoder, bytes: &[u8], now| {
+            feed(decoder, &[bytes]);
+            timer.observe(decoder.partial(), now);
+            timer.deadline()
+        };
+        assert_eq!(read(&mut decoder, b"", at(0)), None, "idle");
+        assert_eq!(read(&mut decoder, &frame[..1], at(1)), Some(at(31)));
+        assert_eq!(read(&mut decoder, &frame[1..20], at(20)), Some(at(31)), "not from the last");
+        // The end of one frame and the beginning of another: a new clock.
+        let rest = [&frame[20..], &frame[..3]].concat();
+        assert_eq!(read(&mut decoder, &rest, at(25)), Some(at(55)));
+        assert_eq!(read(&mut decoder, &frame[3..], at(26)), None, "idle again");
+    }
+    let mut timer = ReadTimer::new(None);
+    let mut decoder = Decoder::new(Framing::Ndjson, &limits());
+    feed(&mut decoder, &[b"{"]);
+    timer.observe(decoder.partial(), start);
+    assert_eq!(timer.deadline(), None, "off");
+}
+
+#[test]
+fn f6_a_frame_that_begins_without_an_event_has_a_clock_of_its_own() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    // What comes at 0 s is begun and done with in silence; what comes at 29 s begins anew.
+    let rows: [(Framing, &[u8], &[u8]); 3] = [
+        (Framing::Lsp, b"Content-Length: 3\r\n\r\nabc\r\nX", b"\r\nContent-Length: 2\r\n"),
+        (Framing::Length, b"\0\x20\0\0", b"\0\0\0\x02["),
+        (Framing::Length, b"x\0\0", b"y\0\0\0\x02["),
+    ];
+    for (framing, first, second) in rows {
+        let mut decoder = Decoder::new(framing, &limits());
+        let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+        feed(&mut decoder, &[first]);
+        timer.observe(decoder.partial(), at(0));
+        feed(&mut decoder, &[second]);
+        timer.observe(decoder.partial(), at(29));
+        assert_eq!(timer.deadline(), Some(at(59)), "{framing}");
+    }
+    let mut decoder = Decoder::new(Framing::Ndjson, &limits());
+    let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+    feed(&mut decoder, &[b"{\"a\":"]);
+    assert!(decoder.handle_timeout().is_some());
+    feed(&mut decoder, &[b"1"]);
+    timer.observe(decoder.partial(), at(31));
+    feed(&mut decoder, &[b"}\n{\"b\":"]);
+    timer.observe(decoder.partial(), at(60));
+    assert_eq!(timer.deadline(), Some(at(90)));
+}
+
+#[test]
+fn f6_a_timeout_that_meets_bytes_not_looked_at_drops_nothing() {
+    for framing in Framing::ALL {
+        let mut decoder = Decoder::new(framing, &limits());
+        let stream = [framed(framing, A), framed(framing, B)].concat();
+        assert_eq!(feed(&mut decoder, &[&stream[..25]]), [""; 0]);
+        assert_eq!(decoder.feed(&stream[25..]), stream.len() - 25);
+        assert_eq!(decoder.handle_timeout(), None, "{framing}");
+        let mut found = Vec::new();
+        drain(&mut decoder, &mut found);
+        assert_eq!(found, [A, B], "{framing}");
+    }
+}
+
+#[test]
+fn f6_a_timeout_with_events_left_to_take_drops_nothing() {
+    for framing in Framing::ALL {
+        let mut decoder = Decoder::new(framing, &limits());
+        let (a, b) = (framed(framing, A), framed(framing, B));
+        assert_eq!(feed(&mut decoder, &[&a[..30]]), [""; 0]);
+        let rest = [&a[30..], &b[..30]].concat();
+        assert_eq!(decoder.feed(&rest), rest.len());
+        assert!(decoder.next_event().is_some());
+        assert_eq!(decoder.handle_timeout(), None, "{framing}");
+        assert_eq!(feed(&mut decoder, &[&b[30..]]), [B], "{framing}");
+    }
+}
+
+#[test]
+fn f6_a_timeout_spares_the_frame_that_was_swallowed() {
+    // A header that has begun behind a length that is too large.
+    let mut decoder = Decoder::new(Framing::Lsp, &limits());
+    feed(&mut decoder, &[b"Content-Length: 100\r\n\r\n[1,2]Content-Len"]);
+    assert!(decoder.handle_timeout().is_some());
+    assert_eq!(feed(&mut decoder, &[b"gth: 2\r\n\r\n[]"]), ["[]"]);
+    // A frame that stray bytes have eaten into.
+    let mut decoder = Decoder::new(Framing::Length, &Limits::default());
+    let text = format!("\"{}\"", "x".repeat(0x4141 - 2));
+    let stream = [b"\x00\x05", &framed(Framing::Length, &text)[..]].concat();
+    assert_eq!(feed(&mut decoder, &[&stream]), [""; 0]);
+    assert!(decoder.handle_timeout().is_some());
+    let mut found = Vec::new();
+    drain(&mut decoder, &mut found);
+    assert_eq!(found, [text]);
+}
+
+#[test]
+fn f6_the_clock_stands_still_while_nothing_is_read() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let mut decoder = Decoder::new(Framing::Ndjson, &limits());
+    let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+    feed(&mut decoder, &[b"{"]);
+    timer.observe(decoder.partial(), at(0));
+    timer.pause(at(10));
+    timer.pause(at(12));
+    assert_eq!(timer.deadline(), None);
+    timer.resume(at(100));
+    timer.resume(at(200));
+    assert_eq!(timer.deadline(), Some(at(120)));
+    // A frame that is first seen while paused has not waited before.
+    let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+    timer.pause(at(0));
+    timer.observe(decoder.partial(), at(10));
+    timer.resume(at(11));
+    assert_eq!(timer.deadline(), Some(at(41)));
+}
+
+/// Feeds a part, lets it time out, feeds the late rest, and then a frame.
+fn after_timeout(framing: Framing, part: &[u8], late: &[u8], expect: &[&str]) {
+    let mut decoder = Decoder::new(framing, &limits());
+    assert_eq!(feed(&mut decoder, &[part]), [""; 0], "{framing}");
+    assert!(decoder.handle_timeout().is_some());
+    assert_eq!(decoder.partial(), None);
+    let rest = [late, &framed(framing, TAIL)].concat();
+    let pieces: Vec<_> = rest.chunks(1).collect();
+    let found = feed(&mut decoder, &pieces);
+    assert_eq!(
+        found,
+        [expect, &[TAIL]].concat(),
+        "{framing} {:?}",
+        part.escape_ascii().to_string()
+    );
+    decoder.finish();
+    let mut at_end = Vec::new();
+    drain(&mut decoder, &mut at_end);
+    assert_eq!(at_end, [""; 0]);
+}
+
+#[test]
+fn f6_a_timeout_drops_the_frame_and_its_late_bytes_silently() {
+    for framing in [Framing::Lsp, Framing::Length] {
+        let frame = framed(framing, A);
+        for cut in 1..frame.len() {
+            after_timeout(framing, &frame[..cut], &frame[cut..], &[]);
+            after_timeout(framing, &frame[..cut], b"", &[]);
+        }
+    }
+    after_timeout(Framing::Ndjson, b"{\"half\":", b"1}\n", &[]);
+    after_timeout(Framing::Ndjson, b"{\"half\":", b"\n", &[]);
+    let long = format!("{}\n", "x".repeat(200));
+    after_timeout(Framing::Ndjson, b"{\"half\":", long.as_bytes(), &[]);
+    // The late line is a text by itself: it is served.
+    after_timeout(Framing::Ndjson, b"{\"half\":", format!("{B}\n").as_bytes(), &[B]);
+}
+
+#[test]
+fn f6_any_number_of_timeouts_in_a_row_leaves_the_decoder_alive() {
+    for framing in Framing::ALL {
+        let (frame, mut decoder) = (framed(framing, A), Decoder::new(framing, &limits()));
+        for _ in 0..100 {
+            assert_eq!(feed(&mut decoder, &[&frame[..30]]), [""; 0]);
+            let dropped = decoder.handle_timeout().expect("a frame was begun");
+            assert!(dropped.expected.is_none_or(|expected| expected > dropped.received));
+        }
+        let rest = [&b"\n"[..], &frame].concat();
+        assert_eq!(feed(&mut decoder, &[&rest]), [A], "{framing}");
+    }
+}
+
+#[test]
+fn f6_between_frames_and_in_refused_bytes_nothing_times_out() {
+    let rows: [(Framing, &[u8]); 6] = [
+        (Framing::Lsp, b"\r\n \r\n"),
+        (Framing::Lsp, b"garbage\r\nmore"),
+        (Framing::Lsp, b"Content-Length: 1000\r\n\r\nabc"),
+        (Framing::Ndjson, b" \r\n\t"),
+        (Framing::Ndjson, &[b'x'; 150]),
+        (Framing::Length, b"\x00\xff\xff\xffabc"),
+    ];
+    for (framing, bytes) in rows {
+        let mut decoder = Decoder::new(framing, &limits());
+        feed(&mut decoder, &[bytes]);
+        assert_eq!((decoder.partial(), decoder.handle_timeout()), (None, None), "{framing}");
+    }
+}
