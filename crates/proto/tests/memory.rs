@@ -4,10 +4,10 @@
 mod support;
 
 use allocation_counter::measure;
-use duet_rpc_proto::Limits;
 use duet_rpc_proto::frame::{Decoder, Event, Framing, write_frame};
 use duet_rpc_proto::message::{Incoming, Reply, write_raw_result};
 use duet_rpc_proto::policy::BatchRule;
+use duet_rpc_proto::{Limits, Profile};
 use support::{Random, framed};
 
 /// Feeds a chunk, and answers each request with its params.
@@ -139,6 +139,17 @@ fn f3_m9_ten_megabytes_of_anything_cost_bounded_memory_and_one_fault() {
         let start = input[..input.len().min(50)].escape_ascii();
         assert_eq!(answers, expect, "{framing} {start}");
         assert!(most <= bound(&limits), "{framing} {start}: {most} bytes");
+    }
+}
+
+#[test]
+fn m9_ten_megabytes_of_depth_within_the_limit_are_a_parse_error() {
+    let limits = Profile::editor().limits;
+    for opening in ["[", "{\"a\":"] {
+        let deep = opening.repeat(TEN_MB / opening.len());
+        let (answers, most) = flood(Framing::Lsp, &limits, &framed(Framing::Lsp, deep));
+        assert_eq!(answers, ["!-32700"]);
+        assert!(most <= bound(&limits), "{most} bytes");
     }
 }
 
