@@ -6,8 +6,8 @@ const LARGEST_READ: usize = 64 * 1024;
 
 /// Bytes in one piece, with a free end to read into.
 ///
-/// It never allocates ahead of the bytes that have arrived by more than they are themselves (at
-/// the end of a frame, a quarter more) or one read, whichever is more, and never beyond the end of the frame at hand (F3).
+/// It never allocates ahead of the bytes that have arrived by more than they are themselves or
+/// one read, whichever is more, and never beyond the end of the frame at hand (F3).
 #[derive(Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -49,12 +49,11 @@ impl Buffer {
             self.done = 0;
         }
         let at_hand = self.bytes.len() - self.done;
-        let wanted = match expected.map_or(0, |expected| expected.saturating_sub(at_hand)) {
+        let expected = expected.unwrap_or(0);
+        let wanted = match expected.saturating_sub(at_hand) {
             0 => self.read_size,
-            // The last step may be a little longer, so that no small one has to follow it.
-            missing if missing <= at_hand + at_hand / 4 => missing,
-            // A long frame is read in steps that double what has arrived.
-            missing => missing.min(at_hand.max(self.read_size)),
+            missing if at_hand < self.read_size => missing.min(self.read_size),
+            _ => next_step(expected, at_hand) - at_hand,
         };
         // Not before most of the room is used: each move must be paid for by bytes that arrived.
         if self.bytes.capacity() - self.bytes.len() < wanted.div_ceil(4) {
@@ -78,4 +77,14 @@ impl Buffer {
         self.bytes.shrink_to_fit();
         (self.done, self.full_at, self.read_size) = (0, 0, 0);
     }
+}
+
+/// A long frame is read in steps to an eighth of it, a quarter, a half, the whole: the least of
+/// these that is more than what is at hand.
+fn next_step(whole: usize, at_hand: usize) -> usize {
+    let mut step = whole;
+    while step.div_ceil(2) > at_hand {
+        step = step.div_ceil(2);
+    }
+    step
 }
