@@ -42,10 +42,11 @@ impl Ndjson {
     fn line(&mut self, line: &[u8], consumed: usize) -> Step {
         let state = self.restart(State::Line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if state == State::Refused || line.iter().all(|&byte| is_white(byte)) {
+        let quiet = state == State::LateLine;
+        // Only a late line can be blank: before others, white space was dropped.
+        if state == State::Refused || (quiet && line.iter().all(|&byte| is_white(byte))) {
             return Step::Drop(consumed);
         }
-        let quiet = state == State::LateLine;
         if line.len() > self.longest {
             return Step::fault_unless(quiet, FaultKind::Oversize, consumed);
         }
@@ -65,11 +66,11 @@ impl Framer for Ndjson {
     fn step(&mut self, bytes: &[u8], ended: bool) -> Step {
         // White space before a text, blank lines too, is dropped as it comes and counts for
         // nothing.
-        if self.state == State::Line && !self.begun {
-            let blanks = bytes.iter().take_while(|&&byte| is_white(byte)).count();
-            if blanks > 0 {
-                return Step::Drop(blanks);
-            }
+        if self.state == State::Line
+            && !self.begun
+            && bytes.first().is_some_and(|&byte| is_white(byte))
+        {
+            return Step::Drop(bytes.iter().take_while(|&&byte| is_white(byte)).count());
         }
         let new = &bytes[self.searched..];
         if let Some(offset) = memchr(b'\n', new) {
