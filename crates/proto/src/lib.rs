@@ -19,7 +19,8 @@
 //! let profile = Profile::agent();
 //! let mut decoder = Decoder::new(profile.framing, &profile.limits);
 //! let mut out = Vec::new();
-//! decoder.feed(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":[1]}\noops\n");
+//! let chunk = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":[1]}\noops\n";
+//! assert_eq!(decoder.feed(chunk), chunk.len());
 //! while let Some(event) = decoder.next_event() {
 //!     write_frame(Framing::Ndjson, &mut out, |out| {
 //!         match event {

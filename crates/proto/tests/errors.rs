@@ -132,7 +132,7 @@ fn e1_no_debug_output_shows_what_was_received() {
             shown += &format!("{:?}", response.settled.error());
         }
         let mut decoder = Decoder::new(Framing::Ndjson, &Limits::default());
-        decoder.feed(json.as_bytes());
+        assert_eq!(decoder.feed(json.as_bytes()), json.len());
         shown += &format!("{decoder:?}");
         assert!(!shown.contains("CANARY"), "{shown}");
     }

@@ -22,7 +22,8 @@ use crate::text::{Text, is_white};
 /// use duet_rpc_proto::{Limits, frame::{Decoder, Event, Framing}};
 ///
 /// let mut decoder = Decoder::new(Framing::Lsp, &Limits::default());
-/// decoder.feed(b"oops\r\nContent-Length: 2\r\n\r\n[]");
+/// let chunk = b"oops\r\nContent-Length: 2\r\n\r\n[]";
+/// assert_eq!(decoder.feed(chunk), chunk.len());
 /// assert!(matches!(decoder.next_event(), Some(Event::Fault(_))));
 /// let Some(Event::Frame(text)) = decoder.next_event() else { panic!("the frame is served") };
 /// assert_eq!(text.as_str(), "[]");
@@ -101,6 +102,7 @@ impl Decoder {
 
     /// Copies in as much of a chunk as there is room for, and returns how much that was. Take the
     /// events before you feed the rest.
+    #[must_use = "what was not taken must be fed again"]
     pub fn feed(&mut self, chunk: &[u8]) -> usize {
         let space = self.space();
         let count = chunk.len().min(space.capacity() - space.len());

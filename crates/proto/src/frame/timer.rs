@@ -17,7 +17,7 @@ use super::Partial;
 ///
 /// let (mut decoder, now) = (Decoder::new(Framing::Ndjson, &Limits::default()), Instant::now());
 /// let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
-/// decoder.feed(b"{\"half\":");
+/// assert_eq!(decoder.feed(b"{\"half\":"), 8);
 /// assert!(decoder.next_event().is_none());
 /// timer.observe(decoder.partial(), now);
 /// assert_eq!(timer.deadline(), Some(now + Duration::from_secs(30)));

@@ -75,8 +75,7 @@ impl<'a> Text<'a> {
 
     /// Whether the outermost object has any of these members more than once.
     pub fn any_given_twice(&self, members: &[Member]) -> bool {
-        let asked_for = members.iter().fold(0, |bits, member| bits | member.bit());
-        self.outline.twice & asked_for != 0
+        members.iter().any(|&member| self.given_twice(member))
     }
 
     /// What a member means if it is a string; borrowed if it has no escapes.

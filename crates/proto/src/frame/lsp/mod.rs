@@ -180,8 +180,9 @@ impl Lsp {
                 // The length may be wrong, so the body is searched for the next frame.
                 let (left, then) = (length as u64, Then::Doubtful);
                 self.state = State::Skip { left, searched: 0, then };
-                let is_mismatch = find_length_line(body, &mut 0, self.header_bytes).is_some();
-                let refusal = refusal.filter(|_| !is_mismatch);
+                // And if there is one in it, that the length is wrong goes before the type.
+                let longest = self.header_bytes;
+                let refusal = refusal.filter(|_| find_length_line(body, &mut 0, longest).is_none());
                 self.fault(refusal.unwrap_or(FaultKind::NotJson(not)), start)
             }
         }
