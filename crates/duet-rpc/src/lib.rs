@@ -10,6 +10,7 @@
 
 pub mod error;
 pub mod fence;
+pub mod transport;
 
 pub use duet_rpc_proto as proto;
 pub use error::{Error, ErrorKind};

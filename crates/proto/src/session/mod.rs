@@ -4,9 +4,11 @@
 //! wait for an answer.
 
 mod in_flight;
+mod outlet;
 mod pending;
 mod storm;
 
 pub use in_flight::InFlight;
+pub use outlet::Outlet;
 pub use pending::Pending;
 pub use storm::{Storm, Treatment};

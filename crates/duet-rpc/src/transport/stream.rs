@@ -1,0 +1,103 @@
+//! Any reader and writer of bytes.
+
+use std::fmt;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use super::{Farewell, Inbox, Outbox, Received, Transport};
+
+/// A transport over any reader and writer: a socket, a pipe, one end of
+/// [`tokio::io::duplex`].
+///
+/// ```
+/// use duet_rpc::transport::Stream;
+///
+/// let (here, there) = tokio::io::duplex(64 * 1024);
+/// let (here, there) = (Stream::of(here), Stream::of(there));
+/// # drop((here, there));
+/// ```
+pub struct Stream<R, W> {
+    reader: R,
+    writer: W,
+    /// Whether the writer may hold bytes that it has taken and not passed on.
+    unflushed: bool,
+}
+
+impl<R, W> Stream<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    /// Reads from one and writes to the other.
+    pub fn new(reader: R, writer: W) -> Self {
+        Stream { reader, writer, unflushed: false }
+    }
+}
+
+impl<S> Stream<tokio::io::ReadHalf<S>, tokio::io::WriteHalf<S>>
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    /// Reads from and writes to the same thing.
+    pub fn of(stream: S) -> Self {
+        let (reader, writer) = tokio::io::split(stream);
+        Stream { reader, writer, unflushed: false }
+    }
+}
+
+impl<R, W> Transport for Stream<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        let space = inbox.space()?;
+        // Bytes go straight into the decoder's buffer; a read that is pending has taken none.
+        let count = loop {
+            match ready!(pin!(self.reader.read_buf(space)).poll(cx)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                count => break count?,
+            }
+        };
+        Poll::Ready(Ok(match count {
+            0 => Received::End,
+            _ => Received::Some,
+        }))
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        while !outbox.is_empty() {
+            match ready!(Pin::new(&mut self.writer).poll_write(cx, outbox.bytes())) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(count) => outbox.consume(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            self.unflushed = true;
+        }
+        if self.unflushed {
+            ready!(Pin::new(&mut self.writer).poll_flush(cx))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+        // Whether the other end is still there to see it makes no difference now.
+        let _ = ready!(Pin::new(&mut self.writer).poll_shutdown(cx));
+        Poll::Ready(Farewell::default())
+    }
+}
+
+impl<R, W> fmt::Debug for Stream<R, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").finish_non_exhaustive()
+    }
+}
