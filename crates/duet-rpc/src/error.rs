@@ -3,7 +3,8 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 
-use duet_rpc_proto::message::{ErrorObject, Id};
+use duet_rpc_proto::message::{ErrorObject, Id, ReceivedError};
+use serde_json::value::RawValue;
 
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -38,6 +39,10 @@ pub enum ErrorKind {
     Handler,
     /// Ours: a handler panicked.
     Panic,
+    /// Ours: the parameters of a call cannot be sent.
+    Params,
+    /// Theirs: they answered a call with an error; see [`Error::remote`].
+    Remote,
     /// Theirs: what they sent is no message, or not one that fits here.
     Protocol,
     /// The clock's: there was no answer in time.
@@ -59,6 +64,8 @@ impl ErrorKind {
         match self {
             ErrorKind::Handler
             | ErrorKind::Panic
+            | ErrorKind::Params
+            | ErrorKind::Remote
             | ErrorKind::Protocol
             | ErrorKind::Timeout
             | ErrorKind::Cancelled
@@ -104,6 +111,17 @@ impl Error {
         self.0.kind.is_recoverable()
     }
 
+    /// What the remote answered, if that is the error.
+    ///
+    /// ```
+    /// use duet_rpc::{Error, ErrorKind};
+    ///
+    /// assert!(Error::new(ErrorKind::Timeout).remote().is_none());
+    /// ```
+    pub fn remote(&self) -> Option<&RemoteError> {
+        self.0.cause.as_deref().and_then(|cause| cause.downcast_ref())
+    }
+
     /// Where it was made, if the environment asked for that (`RUST_BACKTRACE=1`).
     pub fn backtrace(&self) -> Option<&Backtrace> {
         let captured = self.0.backtrace.status() == BacktraceStatus::Captured;
@@ -127,6 +145,8 @@ impl fmt::Display for Error {
         f.write_str(match self.0.kind {
             ErrorKind::Handler => "a handler failed",
             ErrorKind::Panic => "a handler panicked",
+            ErrorKind::Params => "the parameters cannot be sent",
+            ErrorKind::Remote => "the remote answered with an error",
             ErrorKind::Protocol => "the remote broke the protocol",
             ErrorKind::Timeout => "there was no answer in time",
             ErrorKind::Cancelled => "the call was cancelled",
@@ -164,3 +184,40 @@ impl std::error::Error for Error {
         self.0.cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
     }
 }
+
+/// The error that a remote answered with.
+#[derive(Clone)]
+pub struct RemoteError {
+    /// The code; 0 if it has none.
+    pub code: i64,
+    /// The message, for people; empty if there is none.
+    pub message: String,
+    /// What else it says, as JSON.
+    pub data: Option<Box<RawValue>>,
+}
+
+impl RemoteError {
+    pub(crate) fn new(received: ReceivedError<'_>) -> Self {
+        let data = received.data.map(|data| RawValue::from_string(data.to_owned()));
+        RemoteError {
+            code: received.code,
+            message: received.message.into_owned(),
+            data: data.and_then(Result::ok),
+        }
+    }
+}
+
+impl fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message.escape_debug(), self.code)
+    }
+}
+
+impl fmt::Debug for RemoteError {
+    /// Shows the code, and nothing of what the remote wrote.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteError").field("code", &self.code).finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for RemoteError {}

@@ -8,9 +8,31 @@
 // Nothing that comes from outside may end the process; tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod call;
+mod context;
+mod driver;
 pub mod error;
+mod events;
+mod failure;
 pub mod fence;
+mod handler;
+pub mod params;
+mod peer;
+mod router;
+mod shared;
+mod state;
 pub mod transport;
 
+pub use call::Call;
+pub use context::Context;
+pub use driver::Driver;
 pub use duet_rpc_proto as proto;
-pub use error::{Error, ErrorKind};
+pub use duet_rpc_proto::Profile;
+pub use duet_rpc_proto::session::Priority;
+pub use error::{Error, ErrorKind, RemoteError};
+pub use events::EventStream;
+pub use failure::Failure;
+pub use handler::{Handler, Output};
+pub use peer::{Peer, Stats};
+pub use router::Router;
+pub use state::{Disconnect, Reason, State};

@@ -25,6 +25,20 @@ pub struct Limits {
     pub batch_entries: usize,
     /// How many faults and invalid messages in a row are answered one by one (F7).
     pub answered_faults: u32,
+    /// The most requests that run or wait to run at the same time; more are answered busy. Under
+    /// sequential order one runs, whatever this says, and [`Limits::waiting`] bounds the rest.
+    pub in_flight: usize,
+    /// How many requests may wait for their turn before nothing more is read.
+    pub waiting: usize,
+    /// How many bytes the messages that wait for their turn may take before nothing more is read.
+    pub waiting_bytes: usize,
+    /// The most calls of ours that wait for an answer; one more fails at once.
+    pub pending_calls: usize,
+    /// How many bytes may wait to be sent before no further request is begun, and who wants to
+    /// send has to wait.
+    pub outgoing_bytes: usize,
+    /// How large the answer to a batch may get before the rest of its requests is answered busy.
+    pub batch_bytes: usize,
 }
 
 impl Limits {
@@ -53,6 +67,12 @@ impl Default for Limits {
             depth: 128,
             batch_entries: 1000,
             answered_faults: 1000,
+            in_flight: 1024,
+            waiting: 1024,
+            waiting_bytes: 4 * 1024 * 1024,
+            pending_calls: 64 * 1024,
+            outgoing_bytes: 1024 * 1024,
+            batch_bytes: 16 * 1024 * 1024,
         }
     }
 }

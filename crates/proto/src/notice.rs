@@ -22,6 +22,11 @@ pub enum Notice {
     NotificationParams,
     /// A notification whose handler failed.
     NotificationFailed,
+    /// A notification that came when too many waited already, while an answer that we needed stood
+    /// behind it.
+    NotificationDropped,
+    /// A cancellation that does not say of what.
+    BadCancellation,
     /// A response that answers no call of ours: late, a second one, or for a stranger.
     UnmatchedResponse,
     /// A response that cannot be used.
@@ -34,8 +39,11 @@ impl Notice {
     /// How loud it is.
     pub fn severity(&self) -> Severity {
         match self {
-            Notice::NotificationParams | Notice::NotificationFailed => Severity::Error,
+            Notice::NotificationParams
+            | Notice::NotificationFailed
+            | Notice::NotificationDropped => Severity::Error,
             Notice::UnknownNotification
+            | Notice::BadCancellation
             | Notice::UnmatchedResponse
             | Notice::Stray(_)
             | Notice::Muted(_) => Severity::Warn,
@@ -49,6 +57,8 @@ impl fmt::Display for Notice {
             Notice::UnknownNotification => f.write_str("a notification for an unknown method"),
             Notice::NotificationParams => f.write_str("a notification has wrong parameters"),
             Notice::NotificationFailed => f.write_str("the handler of a notification failed"),
+            Notice::NotificationDropped => f.write_str("a notification was dropped: too many wait"),
+            Notice::BadCancellation => f.write_str("a cancellation does not say of what"),
             Notice::UnmatchedResponse => f.write_str("a response answers no pending call"),
             Notice::Stray(why) => why.fmt(f),
             Notice::Muted(count) => {

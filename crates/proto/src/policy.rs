@@ -14,6 +14,43 @@ pub enum BatchRule {
     Allow,
 }
 
+/// In which order incoming messages are worked on (L2). Responses to our own calls, and
+/// cancellations, are never held up by any of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// One message is finished and answered before the next begins.
+    Sequential,
+    /// Requests run side by side, but a notification is finished before any later message starts:
+    /// a change is always seen by the requests after it.
+    Barrier,
+    /// No order.
+    Concurrent,
+    /// Messages of the same key in order, others side by side. The key is a function of the
+    /// method and its params, such as the URI of a document.
+    ByKey,
+}
+
+/// How a request is called off, and how progress on it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// `$/cancelRequest` with `id`, `$/progress` with `token`: editors.
+    Dollar,
+    /// `notifications/cancelled` with `requestId`, `notifications/progress` with
+    /// `progressToken`: agents and their tools.
+    Notifications,
+    /// Neither.
+    None,
+}
+
+/// What the ids of our calls look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IdStyle {
+    /// 1, 2, 3 …
+    Counter,
+    /// Random UUIDs, as strings.
+    Uuid,
+}
+
 /// All settings of a connection.
 ///
 /// ```
@@ -26,40 +63,71 @@ pub enum BatchRule {
 pub struct Profile {
     /// How messages are cut out of the stream.
     pub framing: FramingChoice,
+    /// In which order messages are worked on.
+    pub order: Order,
     /// Whether batches are served.
     pub batch: BatchRule,
+    /// How requests are cancelled.
+    pub dialect: Dialect,
+    /// What the ids of our calls look like.
+    pub ids: IdStyle,
     /// How long a frame may take from its first byte to its last; `None` for ever.
     pub read_timeout: Option<Duration>,
+    /// How long a call waits for its answer, unless it says otherwise; `None` for ever.
+    pub call_timeout: Option<Duration>,
+    /// How long a connection that is closing waits for its running requests, and for the remote
+    /// to take their answers.
+    pub drain_timeout: Duration,
     /// What bounds memory and work.
     pub limits: Limits,
 }
 
 impl Profile {
-    const READ_TIMEOUT: Option<Duration> = Some(Duration::from_secs(30));
-
-    /// For an editor that starts a backend: `Content-Length` headers, strict.
+    /// For an editor that starts a backend: `Content-Length` headers, one message after the
+    /// other, strict.
     pub fn editor() -> Profile {
-        let limits = Limits { message_bytes: 10 * 1024 * 1024, ..Limits::default() };
         Profile {
             framing: Framing::Lsp.into(),
+            order: Order::Sequential,
             batch: BatchRule::Reject,
-            read_timeout: Self::READ_TIMEOUT,
-            limits,
+            dialect: Dialect::Dollar,
+            ids: IdStyle::Counter,
+            read_timeout: Some(Duration::from_secs(30)),
+            call_timeout: Some(Duration::from_secs(30)),
+            // Clients kill after two seconds, so there must be some time left to leave.
+            drain_timeout: Duration::from_millis(1800),
+            limits: Limits { message_bytes: 10 * 1024 * 1024, in_flight: 1, ..Limits::default() },
         }
     }
 
-    /// For a desktop shell that starts its core: a length prefix.
+    /// For a desktop shell that starts its core: a length prefix, one message after the other.
     pub fn desktop() -> Profile {
         Profile {
             framing: Framing::Length.into(),
             batch: BatchRule::Allow,
-            read_timeout: Self::READ_TIMEOUT,
-            limits: Limits::default(),
+            limits: Limits { in_flight: 1, ..Limits::default() },
+            ..Self::editor()
         }
     }
 
-    /// For an agent and its tools: a message a line.
+    /// For an agent and its tools: a message a line, requests side by side, in both directions.
     pub fn agent() -> Profile {
-        Profile { framing: Framing::Ndjson.into(), ..Self::desktop() }
+        Profile {
+            framing: Framing::Ndjson.into(),
+            order: Order::Barrier,
+            limits: Limits::default(),
+            ..Self::desktop()
+        }
+    }
+
+    /// The same, with this bound on the requests in flight. More than one at a time turns
+    /// sequential order into barrier order.
+    #[must_use]
+    pub fn with_in_flight(mut self, in_flight: usize) -> Profile {
+        self.limits.in_flight = in_flight;
+        if in_flight > 1 && self.order == Order::Sequential {
+            self.order = Order::Barrier;
+        }
+        self
     }
 }

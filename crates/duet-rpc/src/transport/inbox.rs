@@ -85,10 +85,12 @@ impl Inbox {
         }
     }
 
-    /// The frame that is being received took too long.
-    pub(crate) fn handle_timeout(&mut self) {
-        if let Kind::Bytes(decoder) = &mut self.0 {
-            decoder.handle_timeout();
+    /// The frame that is being received took too long: it is dropped, and what was there of it comes
+    /// back.
+    pub(crate) fn handle_timeout(&mut self) -> Option<Partial> {
+        match &mut self.0 {
+            Kind::Bytes(decoder) => decoder.handle_timeout(),
+            Kind::Messages(_) => None,
         }
     }
 

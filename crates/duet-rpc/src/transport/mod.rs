@@ -6,6 +6,7 @@
 //! messages, as WebSockets do.
 
 mod inbox;
+pub mod memory;
 mod outbox;
 mod stream;
 

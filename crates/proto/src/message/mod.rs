@@ -15,4 +15,7 @@ pub use error::{Code, ErrorObject, ParamProblem, Reason, ReceivedError};
 pub use id::Id;
 pub use params::Params;
 pub use reply::Reply;
-pub use write::{write_error, write_notification, write_raw_result, write_request, write_result};
+pub use write::{
+    write_error, write_notification, write_raw_result, write_request, write_result,
+    write_result_with,
+};

@@ -32,10 +32,20 @@ pub fn write_result<T: Serialize + ?Sized>(
     id: &Id,
     result: &T,
 ) -> Result<(), serde_json::Error> {
+    write_result_with(out, id, |out| serde_json::to_writer(out, result))
+}
+
+/// Appends a response whose result is written by `result`: one JSON value. On an error what was
+/// appended is taken back.
+pub fn write_result_with<E>(
+    out: &mut Vec<u8>,
+    id: &Id,
+    result: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
     let start = out.len();
     begin_response(out, id);
     out.extend_from_slice(b"\"result\":");
-    let written = serde_json::to_writer(&mut *out, result);
+    let written = result(out);
     match &written {
         Ok(()) => out.push(b'}'),
         Err(_) => out.truncate(start),

@@ -1,14 +1,31 @@
-//! The parts of a session that need no tasks and no I/O; time is an argument.
+//! One connection as a pure machine: what comes in, what is under way, what is to be told.
 //!
-//! So far: the brake on error storms, the table of requests that run, and the table of calls that
-//! wait for an answer.
+//! A [`Session`] has no tasks, no I/O and no clock: time is an argument, and who drives it runs
+//! the handlers. It decides
+//!
+//! - when an incoming message starts, by the order of the profile and its limits (`schedule`),
+//! - what a batch answers, as a whole (`batch`),
+//! - how each call of ours ends, exactly once, by one of five doors: reply, timeout, cancel, drop,
+//!   close (`calls`),
+//! - when a connection that is closing is done (`phase`).
 
-mod in_flight;
+mod batch;
+mod calls;
+mod cancel;
+mod events;
+mod ids;
+mod machine;
 mod outlet;
-mod pending;
+mod phase;
+mod schedule;
 mod storm;
 
-pub use in_flight::InFlight;
+pub use batch::BatchKey;
+pub use calls::{Progress, Terms};
+pub use events::{Event, EventQueue, Priority};
+pub use ids::Ids;
+pub use machine::{Handled, Session};
 pub use outlet::Outlet;
-pub use pending::Pending;
+pub use phase::{Ending, Phase};
+pub use schedule::{Job, Key, LaneOf, Message};
 pub use storm::{Storm, Treatment};

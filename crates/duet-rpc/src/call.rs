@@ -1,0 +1,171 @@
+//! A call: sent when it is first polled, cancelled when it is dropped (P2, P3).
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use duet_rpc_proto::message::Id;
+use duet_rpc_proto::session::{Progress, Terms};
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::error::{Error, ErrorKind};
+use crate::peer::Peer;
+use crate::shared::{Post, Posted};
+
+/// A call on its way, made by [`Peer::call`]. Await it for the answer; drop it to cancel it.
+///
+/// It is sent when it is first polled.
+#[must_use = "a call is sent when it is awaited"]
+pub struct Call<T> {
+    peer: Peer,
+    id: Id,
+    terms: Terms,
+    step: Step,
+    result: PhantomData<fn() -> T>,
+}
+
+enum Step {
+    /// Not sent yet.
+    New(Result<Vec<u8>, Error>),
+    /// There was no room.
+    Crowded {
+        message: Vec<u8>,
+        since: Instant,
+        room: Pin<Box<dyn Future<Output = bool> + Send>>,
+    },
+    Sent(oneshot::Receiver<Result<String, Error>>),
+    Over,
+}
+
+impl<T> Call<T> {
+    pub(crate) fn new(peer: Peer, id: Id, message: Result<Vec<u8>, Error>) -> Self {
+        let terms = Terms { timeout: peer.shared().profile.call_timeout, progress: None };
+        Call { peer, id, terms, step: Step::New(message), result: PhantomData }
+    }
+
+    /// Waits this long for the answer, instead of the profile's time. When it is over, the remote
+    /// is told that the call is cancelled.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.terms.timeout = Some(timeout);
+        self
+    }
+
+    /// Waits for the answer as long as it takes.
+    pub fn no_timeout(mut self) -> Self {
+        self.terms.timeout = None;
+        self
+    }
+
+    /// Starts the time anew with each progress that the remote tells of with this token, up to a
+    /// total. The token is what you have asked the remote, in the params, to use.
+    pub fn restart_on_progress(mut self, token: impl Into<Id>, total: Duration) -> Self {
+        self.terms.progress = Some(Progress { token: token.into(), total });
+        self
+    }
+
+    /// The id that the call has on the wire.
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+
+    fn send(&mut self, message: Vec<u8>, since: Option<Instant>) -> Result<Step, Error> {
+        let (caller, answer) = oneshot::channel();
+        let mut terms = self.terms.clone();
+        // The time for room counts too.
+        let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
+        terms.timeout = terms.timeout.map(|timeout| timeout.saturating_sub(waited));
+        let post = Post::Call { id: self.id.clone(), message, caller, terms };
+        match self.peer.shared().post_if_room(post) {
+            Posted::Done => Ok(Step::Sent(answer)),
+            Posted::Closed => Err(self.peer.shared().closed_error()),
+            Posted::Full(Post::Call { message, .. }) => {
+                let (peer, left) = (self.peer.clone(), self.terms.timeout);
+                let left = left.map(|timeout| timeout.saturating_sub(waited));
+                let room = async move { peer.room_within(left).await };
+                let since = since.unwrap_or_else(Instant::now);
+                Ok(Step::Crowded { message, since, room: Box::pin(room) })
+            }
+            // It is the post that was given.
+            Posted::Full(_) => Err(Error::new(ErrorKind::Capacity)),
+        }
+    }
+}
+
+impl<T: DeserializeOwned> Future for Call<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        loop {
+            let next =
+                match &mut this.step {
+                    Step::Sent(answer) => {
+                        let answer = ready!(Pin::new(answer).poll(cx));
+                        this.step = Step::Over;
+                        let settled = match answer {
+                            Ok(settled) => settled,
+                            // The driver is gone, and could not even say so.
+                            Err(_) => Err(this.peer.shared().closed_error()),
+                        };
+                        return Poll::Ready(read(settled, &this.id));
+                    }
+                    Step::Crowded { room, .. } => {
+                        let has_room = ready!(room.as_mut().poll(cx));
+                        match std::mem::replace(&mut this.step, Step::Over) {
+                            Step::Crowded { message, since, .. } if has_room => {
+                                this.send(message, Some(since))
+                            }
+                            _ => Err(Error::new(ErrorKind::Timeout)
+                                .caused_by("the remote reads nothing")),
+                        }
+                    }
+                    Step::New(_) => match std::mem::replace(&mut this.step, Step::Over) {
+                        Step::New(Ok(message)) => this.send(message, None),
+                        Step::New(Err(error)) => Err(error),
+                        _ => return Poll::Pending,
+                    },
+                    // Polled again after it was ready: a mistake of the caller's, and no reason to
+                    // panic.
+                    Step::Over => return Poll::Pending,
+                };
+            match next {
+                Ok(step) => this.step = step,
+                Err(error) => return Poll::Ready(Err(error.of_request(this.id.clone()))),
+            }
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(settled: Result<String, Error>, id: &Id) -> Result<T, Error> {
+    let read = settled.and_then(|result| {
+        serde_json::from_str(&result).map_err(|error| {
+            // The message of the parser may show a piece of what was sent.
+            let place =
+                format!("the result is not of the expected type ({:?} error)", error.classify());
+            Error::new(ErrorKind::Protocol).caused_by(place)
+        })
+    });
+    read.map_err(|error| error.of_request(id.clone()))
+}
+
+impl<T> Drop for Call<T> {
+    fn drop(&mut self) {
+        if let Step::Sent(answer) = &mut self.step {
+            // One that is answered already has nothing to cancel.
+            answer.close();
+            if answer.try_recv().is_err() {
+                self.peer.shared().post(Post::Cancel(self.id.clone()));
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for Call<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("id", &self.id).finish_non_exhaustive()
+    }
+}

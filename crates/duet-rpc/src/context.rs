@@ -1,0 +1,92 @@
+//! What a handler can ask for besides its params.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use duet_rpc_proto::message::Id;
+use duet_rpc_proto::session::Key;
+use tokio::sync::Notify;
+
+use crate::peer::Peer;
+
+/// The circumstances of a message: who sent it, its id, and whether it is still wanted.
+///
+/// Ask for it as a further argument of a handler.
+///
+/// ```
+/// use duet_rpc::{Context, Error, Router};
+///
+/// let router = Router::new().method("greet", async |(name,): (String,), cx: Context| {
+///     // Calls back to whoever called.
+///     let mood: String = cx.peer().call("mood", ()).await?;
+///     Ok::<_, Error>(format!("Hello {name}, are you {mood}?"))
+/// });
+/// ```
+#[derive(Clone)]
+pub struct Context {
+    peer: Peer,
+    id: Option<Id>,
+    key: Key,
+    flag: Arc<Flag>,
+}
+
+/// Raised when a request is cancelled.
+#[derive(Default)]
+pub(crate) struct Flag {
+    is_raised: AtomicBool,
+    raised: Notify,
+}
+
+impl Flag {
+    pub(crate) fn raise(&self) {
+        self.is_raised.store(true, Ordering::Release);
+        self.raised.notify_waiters();
+    }
+}
+
+impl Context {
+    pub(crate) fn new(peer: Peer, id: Option<Id>, key: Key, flag: Arc<Flag>) -> Self {
+        Context { peer, id, key, flag }
+    }
+
+    /// The connection that the message came on: call back, send notifications.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// The id of the request; `None` for a notification.
+    pub fn id(&self) -> Option<&Id> {
+        self.id.as_ref()
+    }
+
+    /// Whether the request was cancelled, or the connection is gone.
+    ///
+    /// A cancelled handler is dropped at its next `await`; this is for what it has started
+    /// elsewhere, such as a thread.
+    pub fn is_cancelled(&self) -> bool {
+        self.flag.is_raised.load(Ordering::Acquire)
+    }
+
+    /// Waits until the request is cancelled, or the connection is gone.
+    pub async fn cancelled(&self) {
+        let raised = self.flag.raised.notified();
+        tokio::pin!(raised);
+        raised.as_mut().enable();
+        if !self.is_cancelled() {
+            raised.await;
+        }
+    }
+
+    /// Closes the connection gracefully: this message and those before it are finished and
+    /// answered, and nothing that came after it is begun. A server on stdio ends with it.
+    pub fn shut_down(&self) {
+        self.peer.begin_close(Some(self.key));
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,435 @@
+//! The session, its handlers and what is to be sent: everything of a driver but the input.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::task::{Context as TaskContext, Poll};
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::fault::Fault;
+use duet_rpc_proto::frame::{Framing, FramingChoice};
+use duet_rpc_proto::message::{
+    Batch, ErrorObject, Id, Incoming, Params, Settled, write_raw_result,
+};
+use duet_rpc_proto::notice::{Notice, Severity};
+use duet_rpc_proto::session::{BatchKey, Handled, Job, Key, Phase, Session};
+
+use super::tasks::Tasks;
+use crate::context::{Context, Flag};
+use crate::error::{Error, ErrorKind, RemoteError};
+use crate::failure::Failure;
+use crate::fence;
+use crate::handler::{Outcome, Sink, Write};
+use crate::peer::{Handle, Peer};
+use crate::router::Router;
+use crate::shared::{Caller, Post, Shared};
+use crate::state::{Disconnect, Reason, State};
+use crate::transport::{Farewell, Outbox, Transport};
+
+/// How far answers may go over the bound of what waits to be sent. They are small where this
+/// matters: refusals of what cannot be begun. Past it nothing is read, whatever stands behind.
+const STRETCH: usize = 8 * 1024 * 1024;
+
+/// A handler that takes longer than this keeps no answers waiting the next time.
+const QUICK: Duration = Duration::from_millis(1);
+
+pub(super) struct Core {
+    pub(super) transport: Box<dyn Transport>,
+    pub(super) outbox: Outbox,
+    pub(super) session: Session<Caller>,
+    pub(super) shared: Arc<Shared>,
+    /// The input has ended: there is nothing more to read.
+    pub(super) input_ended: bool,
+    /// Whether the framing is still to be found out.
+    pub(super) framing_is_open: bool,
+    router: Router,
+    handle: Weak<Handle>,
+    tasks: Tasks,
+    posts: Vec<Post>,
+    /// Whether events wait in a stream.
+    has_events: bool,
+    has_begun: bool,
+}
+
+impl Core {
+    pub(super) fn new(
+        transport: Box<dyn Transport>,
+        router: Router,
+        shared: Arc<Shared>,
+        handle: Weak<Handle>,
+        framing: Option<Framing>,
+    ) -> Self {
+        let mut session = Session::new(&shared.profile);
+        if let Some(lane_of) = router.lane_of() {
+            session.set_lanes(lane_of);
+        }
+        let framing_is_open = framing.is_some() && shared.profile.framing == FramingChoice::Auto;
+        Core {
+            transport,
+            outbox: Outbox::new(framing),
+            session,
+            shared,
+            input_ended: false,
+            framing_is_open,
+            router,
+            handle,
+            tasks: Tasks::default(),
+            posts: Vec::new(),
+            has_events: false,
+            has_begun: false,
+        }
+    }
+
+    pub(super) fn begin(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.shared.state.send_replace(State::Connected);
+        }
+    }
+
+    pub(super) fn set_framing(&mut self, framing: Option<Framing>) {
+        self.outbox.set_framing(framing);
+    }
+
+    // ---- what comes in
+
+    /// Whether another message can be handled now.
+    #[inline]
+    pub(super) fn takes_messages(&self) -> bool {
+        let most = self.shared.profile.limits.outgoing_bytes.saturating_add(STRETCH);
+        self.session.wants_input() && self.outbox.len() < most
+    }
+
+    pub(super) fn handle_fault(&mut self, fault: &Fault<'_>, now: Instant) {
+        tracing::warn!(fault = %fault, "a fault in what the remote sends");
+        let handled = self.session.handle_fault(fault, now, &mut self.outbox);
+        if let Handled::Notice(notice) = handled {
+            log(notice);
+        }
+    }
+
+    pub(super) fn handle_batch(
+        &mut self,
+        entries: Batch<'_>,
+        cx: &mut TaskContext<'_>,
+        now: Instant,
+    ) {
+        let batch = self.session.begin_batch();
+        for entry in entries {
+            self.handle(entry, Some(batch), cx, now);
+        }
+        self.session.end_batch(batch, &mut self.outbox);
+    }
+
+    #[inline]
+    pub(super) fn handle(
+        &mut self,
+        message: Incoming<'_>,
+        batch: Option<BatchKey>,
+        cx: &mut TaskContext<'_>,
+        now: Instant,
+    ) {
+        self.session.hold(self.outbox.len() >= self.shared.profile.limits.outgoing_bytes);
+        match self.session.handle(message, batch, now, &mut self.outbox) {
+            Handled::Start { job, method, params } => self.start(job, &method, &params, cx),
+            Handled::Waits | Handled::Done => {}
+            Handled::Refused(reply) => {
+                tracing::warn!(id = %reply.id, error = %reply.error, "refused");
+            }
+            Handled::Settled { id, caller, settled } => settle(&id, caller, settled),
+            Handled::Stop(key) => self.tasks.stop(key),
+            Handled::Notice(notice) => log(notice),
+        }
+        // A cancellation may have let others through.
+        self.begin_ready(cx);
+    }
+
+    /// Begins the messages whose turn has come.
+    pub(super) fn begin_ready(&mut self, cx: &mut TaskContext<'_>) {
+        while let Some((job, message)) = self.session.next_ready() {
+            self.start(job, message.method(), &message.params(), cx);
+            self.session.hold(self.outbox.len() >= self.shared.profile.limits.outgoing_bytes);
+        }
+    }
+
+    fn start(&mut self, job: Job, method: &str, params: &Params<'_>, cx: &mut TaskContext<'_>) {
+        let Some(entry) = self.router.find(method).map(Arc::clone) else {
+            return self.refuse_unknown(job, method);
+        };
+        tracing::debug!(method, id = job.id().map(tracing::field::display), "begins");
+        // A handler that is not known to be quick must not keep finished answers from leaving.
+        if !entry.is_quick() && !self.outbox.is_empty() {
+            // An error shows again when the turn ends.
+            let _ = self.transport.poll_send(cx, &mut self.outbox);
+        }
+        let begun = now_if(!entry.is_quick() || self.outbox.is_empty());
+        let (key, id) = (job.key(), job.id().cloned());
+        let mut flag = None;
+        let (handle, shared) = (&self.handle, Arc::clone(&self.shared));
+        let handle = handle.clone();
+        let mut context = || {
+            // The last handle may be gone while what had come before is still worked on.
+            let handle = handle.upgrade().unwrap_or_else(|| Arc::new(Handle(Arc::clone(&shared))));
+            let flag = flag.get_or_insert_with(Arc::<Flag>::default);
+            Context::new(Peer::of(handle), id.clone(), key, Arc::clone(flag))
+        };
+        let mut sink = InPlace { core: self, job: Some(job), method };
+        let waiting = entry.route.start(params, &mut context, &mut sink);
+        let job = sink.job.take();
+        if let Some(begun) = begun {
+            entry.set_quick(begun.elapsed() < QUICK);
+        }
+        if let (Some(waiting), Some(job)) = (waiting, job) {
+            let key = self.session.park(job);
+            self.tasks.spawn(key, waiting, flag, &self.shared);
+        }
+    }
+
+    #[cold]
+    fn refuse_unknown(&mut self, job: Job, method: &str) {
+        if job.id().is_none() {
+            return log(Notice::UnknownNotification);
+        }
+        tracing::warn!(id = job.id().map(tracing::field::display), "an unknown method");
+        let error = ErrorObject::method_not_found(method);
+        self.session.answer_error(job, &error, &mut self.outbox);
+    }
+
+    fn fail(&mut self, job: Job, failure: Failure) {
+        if job.id().is_none() {
+            log(Notice::NotificationFailed);
+        }
+        let (object, id) = (failure.object().clone(), job.id().cloned());
+        let error = failure.into_error();
+        tracing::error!(id = id.map(tracing::field::display), error = %format_args!("{error:#}"), "a handler failed");
+        self.session.answer_error(job, &object, &mut self.outbox);
+    }
+
+    // ---- what the handles want
+
+    pub(super) fn take_mail(&mut self, now: Instant) {
+        while self.shared.has_mail() {
+            let mut posts = std::mem::take(&mut self.posts);
+            self.shared.take_mail(&mut posts);
+            for post in posts.drain(..) {
+                self.handle_post(post, now);
+            }
+            self.posts = posts;
+        }
+    }
+
+    fn handle_post(&mut self, post: Post, now: Instant) {
+        match post {
+            Post::Call { id, message, caller, terms } => {
+                match self.session.call(id, caller, terms, now) {
+                    Ok(()) => self.outbox.push(&message),
+                    Err(caller) => {
+                        let error = match self.session.phase() {
+                            Phase::Open => Error::new(ErrorKind::Capacity),
+                            _ => self.shared.closed_error(),
+                        };
+                        // Who has gone does not need to know.
+                        let _ = caller.send(Err(error));
+                    }
+                }
+            }
+            Post::Cancel(id) => {
+                self.session.cancel(&id, &mut self.outbox);
+            }
+            Post::Notify(message) => self.outbox.push(&message),
+            Post::Ended(key, outcome) => self.finish(key, outcome),
+            Post::Close(asked_by) => {
+                self.session.close(asked_by, now, &mut self.outbox);
+                self.publish_phase();
+            }
+            Post::Event => self.has_events = true,
+        }
+    }
+
+    fn finish(&mut self, key: Key, outcome: Option<Outcome>) {
+        self.tasks.remove(key);
+        let job = self.session.finish(key);
+        match (job, outcome) {
+            (Some(job), Some(Ok(result))) => {
+                let answer = self.session.answer(job, &mut self.outbox, |out, id| {
+                    let result = std::str::from_utf8(&result)?;
+                    write_raw_result(out, id, result);
+                    Ok::<_, std::str::Utf8Error>(())
+                });
+                if let Err(error) = answer {
+                    tracing::error!(%error, "a result is not text");
+                }
+            }
+            (Some(job), Some(Err(failure))) => self.fail(job, failure),
+            // Its runtime is going down, and it with it.
+            (Some(job), None) => {
+                self.session.answer_error(job, &ErrorObject::internal_error(), &mut self.outbox);
+            }
+            (None, Some(Err(failure))) => {
+                let error = failure.into_error();
+                tracing::error!(error = %format_args!("{error:#}"), "a handler failed, and nobody is told");
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// Moves events out, as long as there is room.
+    pub(super) fn send_events(&mut self) {
+        if !self.has_events {
+            return;
+        }
+        let most = self.shared.profile.limits.outgoing_bytes;
+        for stream in self.shared.streams() {
+            while self.outbox.len() < most && stream.send_one(&mut self.outbox) {}
+        }
+        self.has_events = self.outbox.len() >= most;
+    }
+
+    // ---- what goes out
+
+    /// Sends what waits.
+    pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>, now: Instant) -> std::io::Result<()> {
+        let taken = self.outbox.taken();
+        if let Poll::Ready(sent) = self.transport.poll_send(cx, &mut self.outbox) {
+            sent?;
+        }
+        if self.outbox.taken() != taken {
+            self.session.handle_progress(now);
+        }
+        self.session.hold(self.outbox.len() >= self.shared.profile.limits.outgoing_bytes);
+        Ok(())
+    }
+
+    // ---- time, and the end
+
+    pub(super) fn handle_time(&mut self, now: Instant) {
+        if self.session.poll_timeout().is_none_or(|due| due > now) {
+            return;
+        }
+        if let Some(notice) = self.session.handle_timeout(now) {
+            log(notice);
+        }
+        while let Some((id, caller)) = self.session.expire(now, &mut self.outbox) {
+            tracing::warn!(%id, "a call was not answered in time");
+            let _ = caller.send(Err(Error::new(ErrorKind::Timeout)));
+        }
+    }
+
+    /// The remote will send no more.
+    pub(super) fn handle_end(&mut self, now: Instant) {
+        self.session.handle_end(now);
+        self.publish_phase();
+        self.abandon_calls(Reason::RemoteClosed);
+    }
+
+    fn abandon_calls(&mut self, reason: Reason) {
+        let disconnect = Disconnect::new(reason, None, Farewell::default());
+        while let Some((_, caller)) = self.session.abandon() {
+            let _ = caller.send(Err(disconnect.to_error()));
+        }
+    }
+
+    /// Nothing more comes or goes: everyone who waits is told, and every handler is stopped.
+    pub(super) fn abandon_all(&mut self, reason: Reason) {
+        self.session.handle_gone();
+        self.abandon_calls(reason);
+        self.tasks.stop_all();
+        for post in self.shared.close() {
+            if let Post::Call { caller, .. } = post {
+                let disconnect = Disconnect::new(reason, None, Farewell::default());
+                let _ = caller.send(Err(disconnect.to_error()));
+            }
+        }
+        self.publish();
+    }
+
+    fn publish_phase(&self) {
+        self.shared.state.send_if_modified(|state| {
+            let begins = matches!(state, State::Connecting | State::Connected);
+            if begins {
+                *state = State::Draining;
+            }
+            begins
+        });
+    }
+
+    /// Tells the handles what is under way.
+    pub(super) fn publish(&self) {
+        self.shared.set_outgoing(self.outbox.len());
+        let counts = &self.shared.counts;
+        counts.pending_calls.store(self.session.pending_calls(), Ordering::Relaxed);
+        counts.running.store(self.session.running(), Ordering::Relaxed);
+        counts.waiting.store(self.session.waiting(), Ordering::Relaxed);
+        counts.unmatched.store(self.session.unmatched_responses() as usize, Ordering::Relaxed);
+    }
+}
+
+/// Takes the outcome of a handler that was ready at once, and writes the answer straight to where
+/// it is sent from.
+struct InPlace<'a> {
+    core: &'a mut Core,
+    job: Option<Job>,
+    method: &'a str,
+}
+
+impl InPlace<'_> {
+    /// What the handler has sent goes before its answer.
+    fn take_job(&mut self) -> Option<Job> {
+        if self.core.shared.has_mail() {
+            self.core.take_mail(super::now());
+        }
+        self.job.take()
+    }
+}
+
+impl Sink for InPlace<'_> {
+    fn result(&mut self, write: Write<'_>) {
+        let Some(job) = self.take_job() else { return };
+        let answer = self.core.session.answer(job, &mut self.core.outbox, |out, id| {
+            // A panic while writing is the handler's too.
+            fence::call(|| duet_rpc_proto::message::write_result_with(out, id, write)).and_then(
+                |written| written.map_err(|error| Error::new(ErrorKind::Handler).caused_by(error)),
+            )
+        });
+        if let Err(error) = answer {
+            tracing::error!(method = self.method, error = %format_args!("{error:#}"), "a result cannot be written");
+        }
+    }
+
+    fn failed(&mut self, failure: Failure) {
+        if let Some(job) = self.take_job() {
+            self.core.fail(job, failure);
+        }
+    }
+
+    fn refused(&mut self, object: ErrorObject) {
+        let Some(job) = self.take_job() else { return };
+        match job.id() {
+            None => log(Notice::NotificationParams),
+            Some(id) => tracing::warn!(method = self.method, %id, "wrong parameters"),
+        }
+        self.core.session.answer_error(job, &object, &mut self.core.outbox);
+    }
+}
+
+fn settle(id: &Id, caller: Caller, settled: Settled<'_>) {
+    let answer = match settled {
+        Settled::Result(result) => Ok(result.to_owned()),
+        Settled::Error(_) => Err(match settled.error() {
+            Some(error) => Error::new(ErrorKind::Remote).caused_by(RemoteError::new(error)),
+            None => Error::new(ErrorKind::Protocol).caused_by("the error is no object"),
+        }),
+    };
+    tracing::debug!(%id, ok = answer.is_ok(), "answered");
+    let _ = caller.send(answer);
+}
+
+fn log(notice: Notice) {
+    match notice.severity() {
+        Severity::Warn => tracing::warn!("{notice}"),
+        Severity::Error => tracing::error!("{notice}"),
+    }
+}
+
+/// The time, if it is asked for.
+fn now_if(asked: bool) -> Option<Instant> {
+    asked.then(Instant::now)
+}

@@ -1,0 +1,285 @@
+//! The driver: moves bytes and time between a session and the world.
+//!
+//! One task owns the session, the transport and what waits to be sent. Each turn it takes the
+//! posts of the handles, begins what may begin, handles every message that has arrived, sends all
+//! answers with one write, and only then reads on. A handler runs in place; only if it has to wait
+//! does it become a task of its own.
+//!
+//! Reading never waits for a handler. It stops only when so much waits that the remote has to wait
+//! too, and no answer that we need can stand behind what is not read.
+
+mod core;
+mod tasks;
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::frame::{Event, ReadTimer};
+use duet_rpc_proto::message::Incoming;
+use duet_rpc_proto::session::{Ending, Phase};
+use tokio::time::Sleep;
+
+use self::core::Core;
+use crate::error::{Error, ErrorKind};
+use crate::peer::Handle;
+use crate::router::Router;
+use crate::shared::Shared;
+use crate::state::{Disconnect, Reason, State};
+use crate::transport::{Farewell, Inbox, Received, Transport};
+
+/// Does the work of a [`Peer`](crate::Peer): a future that ends when the connection does, and says
+/// why it did.
+#[must_use = "nothing happens on a connection whose driver is not polled"]
+pub struct Driver {
+    core: Core,
+    inbox: Inbox,
+    timer: ReadTimer,
+    sleep: Option<Pin<Box<Sleep>>>,
+    rest: Rest,
+    progress: Progress,
+}
+
+/// After so long without a message, memory that large ones needed is given back.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// Whether the connection has gone quiet.
+#[derive(Default)]
+struct Rest {
+    /// When to look.
+    look_at: Option<Instant>,
+    /// Whether something came since the last look.
+    is_restless: bool,
+}
+
+/// How far the connection is.
+enum Progress {
+    Running,
+    Closing { reason: Reason, failure: Option<Error> },
+    Closed(Disconnect),
+}
+
+impl Driver {
+    pub(crate) fn new(
+        transport: Box<dyn Transport>,
+        router: Router,
+        shared: Arc<Shared>,
+        handle: Weak<Handle>,
+    ) -> Self {
+        let profile = shared.profile;
+        let inbox = Inbox::new(transport.carries(), &profile);
+        Driver {
+            core: Core::new(transport, router, shared, handle, inbox.framing(profile.framing)),
+            inbox,
+            timer: ReadTimer::new(profile.read_timeout),
+            sleep: None,
+            rest: Rest::default(),
+            progress: Progress::Running,
+        }
+    }
+
+    /// Goes on until there is nothing to do without waiting. An error is the connection's end.
+    fn run(&mut self, cx: &mut Context<'_>) -> Result<Option<Reason>, (Reason, io::Error)> {
+        loop {
+            let now = now();
+            self.core.handle_time(now);
+            self.core.take_mail(now);
+            self.core.begin_ready(cx);
+            let mut moved = self.handle_arrived(cx, now);
+            self.core.send_events();
+            self.core.flush(cx, now).map_err(|error| (Reason::WriteFailed, error))?;
+            moved |= self.receive(cx, now).map_err(|error| (Reason::ReadFailed, error))?;
+            if let Some(reason) = self.is_over(now) {
+                return Ok(Some(reason));
+            }
+            if moved || self.core.shared.has_mail() {
+                continue;
+            }
+            if self.wait(cx, now) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Handles the messages that have arrived, as long as that makes sense; `true` if there were
+    /// any.
+    fn handle_arrived(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let mut moved = false;
+        while self.core.takes_messages()
+            && let Some(event) = self.inbox.next_event()
+        {
+            moved = true;
+            match event {
+                Event::Fault(fault) => self.core.handle_fault(&fault, now),
+                Event::Frame(text) => {
+                    let profile = &self.core.shared.profile;
+                    match Incoming::classify(&text, profile.batch, &profile.limits) {
+                        Incoming::Batch(entries) => self.core.handle_batch(entries, cx, now),
+                        message => self.core.handle(message, None, cx, now),
+                    }
+                }
+            }
+        }
+        if moved && self.core.framing_is_open {
+            self.core.set_framing(self.inbox.framing(self.core.shared.profile.framing));
+        }
+        moved
+    }
+
+    /// Reads what there is, if it can be used now; `true` if there was something.
+    fn receive(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<bool> {
+        if self.core.input_ended {
+            return Ok(false);
+        }
+        if !self.core.takes_messages() {
+            self.timer.observe(self.inbox.partial(), now);
+            self.timer.pause(now);
+            // That the remote has gone is noticed all the same.
+            if self.core.session.phase() == Phase::Open
+                && self.core.transport.poll_gone(cx).is_ready()
+            {
+                self.core.handle_end(now);
+                return Ok(true);
+            }
+            return Ok(false);
+        }
+        self.timer.resume(now);
+        match self.core.transport.poll_receive(cx, &mut self.inbox) {
+            Poll::Pending => {
+                self.timer.observe(self.inbox.partial(), now);
+                // No byte waits, so a frame that is late is really late.
+                if self.timer.deadline().is_some_and(|deadline| deadline <= now)
+                    && let Some(dropped) = self.inbox.handle_timeout()
+                {
+                    tracing::warn!(
+                        received = dropped.received,
+                        expected = dropped.expected,
+                        timeout = ?self.core.shared.profile.read_timeout,
+                        "a message took too long to arrive, and was dropped"
+                    );
+                    self.timer.observe(self.inbox.partial(), now);
+                    return Ok(true);
+                }
+                Ok(false)
+            }
+            Poll::Ready(Ok(Received::Some | Received::All)) => {
+                self.rest.is_restless = true;
+                self.rest.look_at.get_or_insert(now + QUIET);
+                Ok(true)
+            }
+            Poll::Ready(Ok(Received::End)) => {
+                self.inbox.finish();
+                self.core.input_ended = true;
+                self.core.handle_end(now);
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => Err(error),
+        }
+    }
+
+    /// Whether a connection that is closing has nothing left to do, and why it closes.
+    fn is_over(&mut self, now: Instant) -> Option<Reason> {
+        let Phase::Draining(draining) = self.core.session.phase() else { return None };
+        let has_all = match draining.ending {
+            Ending::Input => self.core.input_ended && self.core.takes_messages(),
+            Ending::Closing => true,
+        };
+        let is_done = has_all
+            && self.core.session.is_idle()
+            && self.core.outbox.is_empty()
+            && !self.core.shared.has_mail();
+        let is_late = self.core.session.drain_deadline().is_some_and(|until| until <= now);
+        (is_done || is_late).then_some(match draining.ending {
+            Ending::Input => Reason::RemoteClosed,
+            Ending::Closing => Reason::Closed,
+        })
+    }
+
+    /// Waits for time and posts; `false` if there is something to do already.
+    fn wait(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        self.core.publish();
+        if self.rest.look_at.is_some_and(|look_at| look_at <= now) {
+            let is_restless = std::mem::take(&mut self.rest.is_restless);
+            self.rest.look_at = is_restless.then_some(now + QUIET);
+            if !is_restless {
+                self.inbox.shrink();
+            }
+        }
+        let times = [self.core.session.poll_timeout(), self.timer.deadline(), self.rest.look_at];
+        if let Some(next) = times.into_iter().flatten().min() {
+            if next <= now {
+                return false;
+            }
+            let next = tokio::time::Instant::from_std(next);
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
+            // One that rings early does no harm; to set it anew for each message would.
+            if sleep.deadline() > next || sleep.is_elapsed() {
+                sleep.as_mut().reset(next);
+            }
+            if sleep.as_mut().poll(cx).is_ready() {
+                return false;
+            }
+        } else {
+            self.sleep = None;
+        }
+        self.core.shared.park(cx.waker())
+    }
+}
+
+impl Future for Driver {
+    type Output = Disconnect;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
+        let this = &mut *self;
+        loop {
+            match &mut this.progress {
+                Progress::Running => {
+                    this.core.begin();
+                    let (reason, failure) = match this.run(cx) {
+                        Ok(None) => return Poll::Pending,
+                        Ok(Some(reason)) => (reason, None),
+                        Err((reason, error)) => {
+                            (reason, Some(Error::new(ErrorKind::Transport).caused_by(error)))
+                        }
+                    };
+                    this.core.abandon_all(reason);
+                    this.progress = Progress::Closing { reason, failure };
+                }
+                Progress::Closing { reason, failure } => {
+                    let Poll::Ready(farewell) = this.core.transport.poll_close(cx) else {
+                        return Poll::Pending;
+                    };
+                    let disconnect = Disconnect::new(*reason, failure.take(), farewell);
+                    this.core.shared.state.send_replace(State::Disconnected(disconnect.clone()));
+                    this.progress = Progress::Closed(disconnect);
+                }
+                Progress::Closed(disconnect) => return Poll::Ready(disconnect.clone()),
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    /// A driver that is dropped half-way leaves nobody waiting.
+    fn drop(&mut self) {
+        if !matches!(self.progress, Progress::Closed(_)) {
+            self.core.abandon_all(Reason::Closed);
+            let disconnect = Disconnect::new(Reason::Closed, None, Farewell::default());
+            self.core.shared.state.send_replace(State::Disconnected(disconnect));
+        }
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("session", &self.core.session).finish_non_exhaustive()
+    }
+}
+
+/// The time, as tokio has it: tests can stop it.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

@@ -1,0 +1,124 @@
+//! What a handler fails with.
+
+use std::convert::Infallible;
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use duet_rpc_proto::message::{Code, ErrorObject};
+
+use crate::error::{Error, ErrorKind, RemoteError};
+
+type Cause = Box<dyn StdError + Send + Sync + 'static>;
+
+/// Why a handler failed: what the remote is told, and what only the log shows.
+///
+/// Handlers return `Result<T, E>` with any `E` that converts into this. For errors of your own
+/// write that conversion; for those that the remote need not understand, `?` does.
+///
+/// ```
+/// use duet_rpc::{Failure, proto::message::{Code, ErrorObject}};
+///
+/// enum BankError { Overdrawn, Offline(std::io::Error) }
+///
+/// impl From<BankError> for Failure {
+///     fn from(error: BankError) -> Failure {
+///         match error {
+///             BankError::Overdrawn => ErrorObject::application(Code(-32001), "Overdrawn", None).into(),
+///             BankError::Offline(cause) => cause.into(),
+///         }
+///     }
+/// }
+///
+/// let failure = Failure::from(BankError::Offline(std::io::Error::other("no route to the bank")));
+/// assert_eq!(failure.object().message(), "Internal error");
+/// ```
+pub struct Failure {
+    object: ErrorObject,
+    cause: Option<Cause>,
+}
+
+impl Failure {
+    /// An internal error; the cause is for the log alone (E1).
+    pub fn internal(cause: impl Into<Cause>) -> Self {
+        Failure { object: ErrorObject::internal_error(), cause: Some(cause.into()) }
+    }
+
+    /// Adds what caused it, for the log.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    /// What the remote is told.
+    pub fn object(&self) -> &ErrorObject {
+        &self.object
+    }
+
+    /// What only the log shows.
+    pub fn cause(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.as_deref().map(|cause| cause as &(dyn StdError + 'static))
+    }
+
+    /// The error as this process sees it.
+    pub(crate) fn into_error(self) -> Error {
+        match self.cause {
+            // An error of ours is passed on as it is, with its own causes.
+            Some(cause) => match cause.downcast::<Error>() {
+                Ok(error) => *error,
+                Err(cause) => Error::new(ErrorKind::Handler).caused_by(cause),
+            },
+            None => Error::new(ErrorKind::Handler).caused_by(self.object),
+        }
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failure").field("object", &self.object).field("cause", &self.cause).finish()
+    }
+}
+
+impl From<ErrorObject> for Failure {
+    fn from(object: ErrorObject) -> Self {
+        Failure { object, cause: None }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure { object: error.to_object(), cause: Some(error.into()) }
+    }
+}
+
+/// Passes on what a remote of ours answered, as it was.
+impl From<RemoteError> for Failure {
+    fn from(error: RemoteError) -> Self {
+        ErrorObject::application(Code(error.code), error.message, error.data).into()
+    }
+}
+
+impl From<Cause> for Failure {
+    fn from(cause: Cause) -> Self {
+        Failure::internal(cause)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(cause: io::Error) -> Self {
+        Failure::internal(cause)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(cause: serde_json::Error) -> Self {
+        Failure::internal(cause)
+    }
+}
+
+impl From<Infallible> for Failure {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}

@@ -1,0 +1,230 @@
+//! The handle of a connection.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use duet_rpc_proto::Profile;
+use duet_rpc_proto::message::{write_notification, write_request};
+use duet_rpc_proto::session::Key;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use crate::call::Call;
+use crate::driver::Driver;
+use crate::error::{Error, ErrorKind};
+use crate::events::EventStream;
+use crate::router::Router;
+use crate::shared::{Post, Posted, Shared};
+use crate::state::{Disconnect, State};
+use crate::transport::Transport;
+
+/// One end of a connection: it serves methods and calls the other end's, at the same time.
+///
+/// It is cheap to clone. When the last clone is dropped, the connection is closed gracefully.
+///
+/// ```
+/// use duet_rpc::{Error, Failure, Peer, Profile, Router, transport::memory};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// let (here, there) = memory::pair();
+/// let server = Peer::spawn(there, &Profile::agent(), router);
+/// let client = Peer::spawn(here, &Profile::agent(), Router::new());
+/// let sum: i64 = client.call("add", (1, 2)).await?;
+/// assert_eq!(sum, 3);
+/// client.close().await;
+/// # drop(server);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "the connection is closed when the last handle is dropped"]
+pub struct Peer(Arc<Handle>);
+
+/// The last of these closes the connection.
+pub(crate) struct Handle(pub(crate) Arc<Shared>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.post(Post::Close(None));
+    }
+}
+
+/// Figures of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Calls that wait for an answer.
+    pub pending_calls: usize,
+    /// Handlers that run and had to wait.
+    pub running: usize,
+    /// Messages that wait for their turn.
+    pub waiting: usize,
+    /// Answers that came too late, or to nothing that was asked.
+    pub unmatched_answers: usize,
+}
+
+impl Peer {
+    /// A peer on this transport, and the driver that does its work: a future to be spawned or
+    /// awaited, inside a tokio runtime with I/O and time enabled.
+    pub fn new(transport: impl Transport, profile: &Profile, router: Router) -> (Peer, Driver) {
+        let shared = Arc::new(Shared::new(profile));
+        let handle = Arc::new(Handle(Arc::clone(&shared)));
+        let driver = Driver::new(Box::new(transport), router, shared, Arc::downgrade(&handle));
+        (Peer(handle), driver)
+    }
+
+    /// A peer on this transport, with its driver spawned on the current runtime.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn spawn(transport: impl Transport, profile: &Profile, router: Router) -> Peer {
+        let (peer, driver) = Peer::new(transport, profile, router);
+        tokio::spawn(driver);
+        peer
+    }
+
+    pub(crate) fn of(handle: Arc<Handle>) -> Self {
+        Peer(handle)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.0
+    }
+
+    /// Calls a method of the remote. Params are anything that serde writes as an array or an
+    /// object; `()` and `None` stand for none.
+    ///
+    /// The call is sent when it is first polled, fails after the profile's
+    /// [`call_timeout`](Profile::call_timeout), and is cancelled when it is dropped.
+    pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
+        let id = self.shared().ids.next();
+        let message = crate::fence::call(|| {
+            let params = to_params(&params)?;
+            let mut message = Vec::new();
+            let written = write_request(&mut message, &id, method, params.as_deref());
+            written.map(|()| message).map_err(cannot_send)
+        });
+        Call::new(self.clone(), id, message.unwrap_or_else(Err))
+    }
+
+    /// Sends a notification. It waits while too much is on its way already, at most as long as a
+    /// call would; when it returns, the notification is in order behind all that was sent before,
+    /// and not necessarily on the wire.
+    pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
+        let message = crate::fence::call(|| {
+            let params = to_params(&params)?;
+            let mut message = Vec::new();
+            let written = write_notification(&mut message, method, params.as_deref());
+            written.map(|()| message).map_err(cannot_send)
+        });
+        let mut post = Post::Notify(message.unwrap_or_else(Err)?);
+        loop {
+            post = match self.shared().post_if_room(post) {
+                Posted::Done => return Ok(()),
+                Posted::Closed => return Err(self.shared().closed_error()),
+                Posted::Full(post) => post,
+            };
+            if !self.room_within(self.shared().profile.call_timeout).await {
+                let error = Error::new(ErrorKind::Timeout);
+                return Err(error.caused_by("the remote reads nothing"));
+            }
+        }
+    }
+
+    /// Waits for room to send, but not for longer than this.
+    pub(crate) async fn room_within(&self, time: Option<Duration>) -> bool {
+        let room = self.shared().wait_for_room();
+        match time {
+            Some(time) => tokio::time::timeout(time, room).await.is_ok(),
+            None => {
+                room.await;
+                true
+            }
+        }
+    }
+
+    /// A stream of events to the remote that never waits: what does not fit is dropped, and
+    /// counted.
+    pub fn events(&self, method: &str, topic: &str) -> EventStream {
+        EventStream::new(Arc::clone(self.shared()), method, topic)
+    }
+
+    /// Closes the connection gracefully: what runs is finished, within the profile's
+    /// [`drain_timeout`](Profile::drain_timeout), and what is written is sent. It begins at once,
+    /// also if the future is dropped, which waits for the end.
+    pub fn close(&self) -> impl Future<Output = Disconnect> + Send + 'static {
+        self.begin_close(None);
+        closed(self.shared().state.subscribe())
+    }
+
+    pub(crate) fn begin_close(&self, asked_by: Option<Key>) {
+        self.shared().post(Post::Close(asked_by));
+    }
+
+    /// Waits until the connection is closed, by whomever, and says why.
+    pub fn closed(&self) -> impl Future<Output = Disconnect> + Send + 'static {
+        closed(self.shared().state.subscribe())
+    }
+
+    /// Where the connection stands.
+    pub fn state(&self) -> State {
+        self.shared().state.borrow().clone()
+    }
+
+    /// Where the connection stands, as something to wait on.
+    pub fn watch(&self) -> watch::Receiver<State> {
+        self.shared().state.subscribe()
+    }
+
+    /// What is under way.
+    pub fn stats(&self) -> Stats {
+        let counts = &self.shared().counts;
+        Stats {
+            pending_calls: counts.pending_calls.load(Ordering::Relaxed),
+            running: counts.running.load(Ordering::Relaxed),
+            waiting: counts.waiting.load(Ordering::Relaxed),
+            unmatched_answers: counts.unmatched.load(Ordering::Relaxed),
+        }
+    }
+}
+
+async fn closed(mut state: watch::Receiver<State>) -> Disconnect {
+    loop {
+        if let State::Disconnected(disconnect) = &*state.borrow_and_update() {
+            return disconnect.clone();
+        }
+        if state.changed().await.is_err() {
+            // The driver was dropped before it could end: its runtime is gone.
+            return Disconnect::dropped();
+        }
+    }
+}
+
+/// Params as JSON; `None` for null.
+fn to_params(params: &impl Serialize) -> Result<Option<Box<RawValue>>, Error> {
+    let params = serde_json::value::to_raw_value(params).map_err(cannot_send)?;
+    match params.get().as_bytes().first() {
+        Some(b'{' | b'[') => Ok(Some(params)),
+        Some(b'n') => Ok(None),
+        _ => {
+            let error = Error::new(ErrorKind::Params);
+            Err(error.caused_by("params are an array or an object: a tuple, a struct, a map"))
+        }
+    }
+}
+
+fn cannot_send(error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Params).caused_by(error)
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Peer");
+        shown.field("state", &self.state()).field("stats", &self.stats()).finish()
+    }
+}

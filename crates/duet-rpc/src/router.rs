@@ -1,0 +1,133 @@
+//! Which handler serves which method.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use duet_rpc_proto::message::Params;
+use duet_rpc_proto::session::LaneOf;
+
+use crate::handler::{Handler, Route, Typed};
+
+/// The methods that a peer serves. It is cheap to clone, and many connections can share one.
+///
+/// A method is called by requests and by notifications alike; the result for a notification is
+/// dropped.
+///
+/// ```
+/// use duet_rpc::{Context, Failure, Router};
+/// use serde::Deserialize;
+/// use serde_json::value::RawValue;
+///
+/// #[derive(Deserialize)]
+/// struct Range { from: u32, to: u32 }
+///
+/// async fn version() -> Result<&'static str, Failure> { Ok("1.0") }
+///
+/// let router = Router::new()
+///     .method("version", version)
+///     .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
+///     .method("length", async |range: Range| Ok::<_, Failure>(range.to - range.from))
+///     .method("echo", async |raw: Box<RawValue>| Ok::<_, Failure>(raw))
+///     .method("whoami", async |cx: Context| Ok::<_, Failure>(cx.id().map(ToString::to_string)));
+/// assert_eq!(router.methods().count(), 5);
+/// ```
+#[derive(Clone, Default)]
+pub struct Router {
+    routes: Arc<Routes>,
+}
+
+#[derive(Clone, Default)]
+struct Routes {
+    by_name: HashMap<Box<str>, Arc<Entry>>,
+    lane_of: Option<LaneOf>,
+}
+
+/// A method, and what is known of it.
+pub(crate) struct Entry {
+    pub(crate) route: Box<dyn Route>,
+    is_quick: AtomicBool,
+}
+
+impl Entry {
+    /// Whether its handler was quick the last time. What is not known is not quick.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.is_quick.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_quick(&self, is_quick: bool) {
+        if self.is_quick() != is_quick {
+            self.is_quick.store(is_quick, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Router {
+    /// No methods yet.
+    pub fn new() -> Self {
+        Router::default()
+    }
+
+    /// Serves a method. A second handler of the same name takes the place of the first.
+    #[must_use]
+    pub fn method<M: 'static>(mut self, name: &str, handler: impl Handler<M>) -> Self {
+        let route = Box::new(Typed::new(handler));
+        let entry = Entry { route, is_quick: AtomicBool::new(false) };
+        Arc::make_mut(&mut self.routes).by_name.insert(name.into(), Arc::new(entry));
+        self
+    }
+
+    /// Keeps messages of the same key in order, where the profile's order is
+    /// [`ByKey`](duet_rpc_proto::policy::Order::ByKey). Those without a key run side by side.
+    ///
+    /// ```
+    /// use duet_rpc::Router;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Document { uri: String }
+    ///
+    /// let router = Router::new().ordered_by(|_method, params| {
+    ///     params.parse::<Document>().ok().map(|document| document.uri)
+    /// });
+    /// ```
+    #[must_use]
+    pub fn ordered_by<K: Hash>(
+        mut self,
+        key: impl Fn(&str, &Params<'_>) -> Option<K> + Send + Sync + 'static,
+    ) -> Self {
+        // Two keys of the same hash share a lane: they are kept in order without need, and
+        // nothing worse.
+        let lane_of = move |method: &str, params: &Params<'_>| {
+            let key = crate::fence::call(|| key(method, params)).ok().flatten()?;
+            let mut hasher = DefaultHasher::new();
+            key.hash(&mut hasher);
+            Some(hasher.finish())
+        };
+        Arc::make_mut(&mut self.routes).lane_of = Some(Arc::new(lane_of));
+        self
+    }
+
+    /// The names of the methods, in no order.
+    pub fn methods(&self) -> impl Iterator<Item = &str> {
+        self.routes.by_name.keys().map(|name| &**name)
+    }
+
+    pub(crate) fn find(&self, method: &str) -> Option<&Arc<Entry>> {
+        self.routes.by_name.get(method)
+    }
+
+    pub(crate) fn lane_of(&self) -> Option<LaneOf> {
+        self.routes.lane_of.clone()
+    }
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut names: Vec<_> = self.methods().collect();
+        names.sort_unstable();
+        f.debug_struct("Router").field("methods", &names).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,227 @@
+//! What the handles of a connection share with its driver.
+//!
+//! The driver alone owns the session and the transport. Handles, and handlers that had to wait,
+//! write their messages elsewhere and post them; the driver takes all posts of a moment at once.
+//! So no code of the application ever runs under a lock of ours, and a message that is handled at
+//! once takes no lock.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use duet_rpc_proto::Profile;
+use duet_rpc_proto::message::Id;
+use duet_rpc_proto::session::{Ids, Key, Terms};
+use tokio::sync::{Notify, oneshot, watch};
+
+use crate::error::{Error, ErrorKind};
+use crate::events::Stream;
+use crate::handler::Outcome;
+use crate::state::State;
+
+pub(crate) struct Shared {
+    pub(crate) profile: Profile,
+    pub(crate) ids: Ids,
+    pub(crate) state: watch::Sender<State>,
+    mail: Mutex<Mail>,
+    has_mail: AtomicBool,
+    /// Told when there is room for more to be sent.
+    room: Notify,
+    pub(crate) counts: Counts,
+}
+
+/// Figures of a connection, for whoever looks.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) pending_calls: AtomicUsize,
+    pub(crate) running: AtomicUsize,
+    pub(crate) waiting: AtomicUsize,
+    pub(crate) unmatched: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Mail {
+    posts: Vec<Post>,
+    /// How many bytes the posts and the outbox hold.
+    outgoing: usize,
+    streams: Vec<Arc<Stream>>,
+    is_closed: bool,
+    driver: Option<Waker>,
+}
+
+/// A message to the driver.
+pub(crate) enum Post {
+    Call {
+        id: Id,
+        message: Vec<u8>,
+        caller: Caller,
+        terms: Terms,
+    },
+    Cancel(Id),
+    Notify(Vec<u8>),
+    /// A handler has ended; without an outcome if it was stopped.
+    Ended(Key, Option<Outcome>),
+    Close(Option<Key>),
+    /// An event waits in one of the streams.
+    Event,
+}
+
+impl Post {
+    fn size(&self) -> usize {
+        match self {
+            Post::Call { message, .. } | Post::Notify(message) => message.len(),
+            Post::Cancel(_) | Post::Ended(..) | Post::Close(_) | Post::Event => 0,
+        }
+    }
+}
+
+/// Who waits for the answer to a call: the raw result, or why there is none.
+pub(crate) type Caller = oneshot::Sender<Result<String, Error>>;
+
+/// What became of a post.
+pub(crate) enum Posted {
+    Done,
+    /// There is no room now; here it is again.
+    Full(Post),
+    /// The connection does not take it any more.
+    Closed,
+}
+
+impl Shared {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        // The standard library seeds its hashers from the system's randomness.
+        let random = || u128::from(RandomState::new().build_hasher().finish());
+        Shared {
+            profile: *profile,
+            ids: Ids::new(profile.ids, random() << 64 | random()),
+            state: watch::Sender::new(State::Connecting),
+            mail: Mutex::default(),
+            has_mail: AtomicBool::new(false),
+            room: Notify::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    fn mail(&self) -> MutexGuard<'_, Mail> {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Posts something that adds to what is to be sent, if there is room.
+    pub(crate) fn post_if_room(&self, post: Post) -> Posted {
+        let mail = self.mail();
+        if mail.is_closed {
+            return Posted::Closed;
+        }
+        if mail.outgoing >= self.profile.limits.outgoing_bytes {
+            return Posted::Full(post);
+        }
+        self.deliver(mail, post);
+        Posted::Done
+    }
+
+    /// Posts something that must get through: there is at most one for each call or handler.
+    pub(crate) fn post(&self, post: Post) {
+        let mail = self.mail();
+        if !mail.is_closed {
+            self.deliver(mail, post);
+        }
+    }
+
+    fn deliver(&self, mut mail: MutexGuard<'_, Mail>, post: Post) {
+        mail.outgoing += post.size();
+        mail.posts.push(post);
+        self.has_mail.store(true, Ordering::Release);
+        let driver = mail.driver.take();
+        drop(mail);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// Waits until there may be room.
+    pub(crate) async fn wait_for_room(&self) {
+        let room = self.room.notified();
+        tokio::pin!(room);
+        room.as_mut().enable();
+        // What became of it between the refusal and now.
+        {
+            let mail = self.mail();
+            if mail.is_closed || mail.outgoing < self.profile.limits.outgoing_bytes {
+                return;
+            }
+        }
+        room.await;
+    }
+
+    pub(crate) fn add_stream(&self, stream: Arc<Stream>) {
+        self.mail().streams.push(stream);
+    }
+
+    /// The error of an operation that came too late.
+    pub(crate) fn closed_error(&self) -> Error {
+        match &*self.state.borrow() {
+            State::Disconnected(disconnect) => disconnect.to_error(),
+            _ => Error::new(ErrorKind::Disconnected).caused_by("it is closing"),
+        }
+    }
+
+    // ---- for the driver
+
+    pub(crate) fn has_mail(&self) -> bool {
+        self.has_mail.load(Ordering::Acquire)
+    }
+
+    /// Takes all posts. What they hold is to be in the outbox before the next
+    /// [`park`](Shared::park).
+    pub(crate) fn take_mail(&self, into: &mut Vec<Post>) {
+        let mut mail = self.mail();
+        self.has_mail.store(false, Ordering::Release);
+        std::mem::swap(&mut mail.posts, into);
+    }
+
+    /// The streams of events that are still in use.
+    pub(crate) fn streams(&self) -> Vec<Arc<Stream>> {
+        let mut mail = self.mail();
+        mail.streams.retain(|stream| Arc::strong_count(stream) > 1 || !stream.is_empty());
+        mail.streams.clone()
+    }
+
+    /// Says how much waits to be sent.
+    pub(crate) fn set_outgoing(&self, outbox: usize) {
+        let mut mail = self.mail();
+        let posted: usize = mail.posts.iter().map(Post::size).sum();
+        let before = std::mem::replace(&mut mail.outgoing, outbox + posted);
+        let most = self.profile.limits.outgoing_bytes;
+        let has_room_now = before >= most && mail.outgoing < most;
+        drop(mail);
+        if has_room_now {
+            self.room.notify_waiters();
+        }
+    }
+
+    /// Leaves a waker for the next post; `false` if there is a post already.
+    pub(crate) fn park(&self, waker: &Waker) -> bool {
+        let mut mail = self.mail();
+        if !mail.posts.is_empty() {
+            return false;
+        }
+        if !mail.driver.as_ref().is_some_and(|driver| driver.will_wake(waker)) {
+            mail.driver = Some(waker.clone());
+        }
+        true
+    }
+
+    /// Takes no more posts, and returns those that were not taken.
+    pub(crate) fn close(&self) -> Vec<Post> {
+        let mut mail = self.mail();
+        mail.is_closed = true;
+        mail.streams.clear();
+        self.has_mail.store(false, Ordering::Release);
+        let posts = std::mem::take(&mut mail.posts);
+        drop(mail);
+        self.room.notify_waiters();
+        posts
+    }
+}

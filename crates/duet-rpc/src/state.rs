@@ -1,0 +1,110 @@
+//! Where a connection stands, and why it ended (P5).
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind};
+use crate::transport::Farewell;
+
+/// Where a connection stands. It only ever goes forward.
+#[derive(Clone, Debug)]
+pub enum State {
+    /// It has not begun.
+    Connecting,
+    /// Messages come and go.
+    Connected,
+    /// It is closing: what is under way is finished.
+    Draining,
+    /// It is closed, and this is why.
+    Disconnected(Disconnect),
+}
+
+impl State {
+    /// Whether it is closed.
+    pub fn is_disconnected(&self) -> bool {
+        matches!(self, State::Disconnected(_))
+    }
+}
+
+/// Why a connection ended. It is cheap to clone.
+#[derive(Clone)]
+pub struct Disconnect(Arc<Inner>);
+
+struct Inner {
+    reason: Reason,
+    failure: Option<Error>,
+    farewell: Farewell,
+}
+
+/// Who ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// We closed it.
+    Closed,
+    /// The remote did: its output ended.
+    RemoteClosed,
+    /// Reading failed.
+    ReadFailed,
+    /// Writing failed.
+    WriteFailed,
+}
+
+impl Disconnect {
+    pub(crate) fn new(reason: Reason, failure: Option<Error>, farewell: Farewell) -> Self {
+        Disconnect(Arc::new(Inner { reason, failure, farewell }))
+    }
+
+    /// For a connection whose driver was dropped.
+    pub(crate) fn dropped() -> Self {
+        Disconnect::new(Reason::Closed, None, Farewell::default())
+    }
+
+    /// Who ended it.
+    pub fn reason(&self) -> Reason {
+        self.0.reason
+    }
+
+    /// What failed, if something did.
+    pub fn failure(&self) -> Option<&Error> {
+        self.0.failure.as_ref()
+    }
+
+    /// What became of the other end: the exit status of a child process, and its last words.
+    pub fn farewell(&self) -> &Farewell {
+        &self.0.farewell
+    }
+
+    /// The error that every operation gets from here on.
+    pub(crate) fn to_error(&self) -> Error {
+        Error::new(ErrorKind::Disconnected).caused_by(self.clone())
+    }
+}
+
+impl fmt::Display for Disconnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0.reason {
+            Reason::Closed => "it was closed here",
+            Reason::RemoteClosed => "the remote closed it",
+            Reason::ReadFailed => "reading from the remote failed",
+            Reason::WriteFailed => "writing to the remote failed",
+        })?;
+        match self.0.farewell.exit {
+            Some(exit) => write!(f, "; its process ended with {exit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Disconnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Disconnect");
+        shown.field("reason", &self.0.reason).field("failure", &self.0.failure);
+        shown.field("farewell", &self.0.farewell).finish()
+    }
+}
+
+impl std::error::Error for Disconnect {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.failure.as_ref().map(|failure| failure as &(dyn std::error::Error + 'static))
+    }
+}

@@ -1,0 +1,370 @@
+//! The peer: both directions at once (P1–P5, P7, P9, E2).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use duet_rpc::proto::Limits;
+use duet_rpc::proto::message::{Code, ErrorObject, Id};
+use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
+use duet_rpc::transport::{Stream, memory};
+use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router, State};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+fn pair(profile: &Profile, one: Router, two: Router) -> (Peer, Peer) {
+    let (here, there) = memory::pair();
+    (Peer::spawn(here, profile, one), Peer::spawn(there, profile, two))
+}
+
+fn client_of(router: Router) -> (Peer, Peer) {
+    pair(&Profile::agent(), Router::new(), router)
+}
+
+#[derive(Deserialize)]
+struct Range {
+    from: i64,
+    to: i64,
+}
+
+enum BankError {
+    Overdrawn,
+}
+
+impl From<BankError> for Failure {
+    fn from(_: BankError) -> Failure {
+        ErrorObject::application(Code(-32001), "Overdrawn", None).into()
+    }
+}
+
+fn methods() -> Router {
+    async fn version() -> Result<&'static str, Failure> {
+        Ok("1.0")
+    }
+    Router::new()
+        .method("version", version)
+        .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
+        .method("length", async |range: Range| Ok::<_, Failure>(range.to - range.from))
+        .method("echo", async |raw: Box<RawValue>| Ok::<_, Failure>(raw))
+        .method("id", async |cx: Context| Ok::<_, Failure>(cx.id().map(ToString::to_string)))
+        .method("withdraw", async |(_sum,): (u64,)| Err::<(), _>(BankError::Overdrawn))
+        .method("io", async || Err::<(), _>(std::io::Error::other("the disk is full")))
+        .method("panic", async || -> Result<(), Failure> { panic!("secret") })
+        .method("late_panic", async || -> Result<(), Failure> {
+            tokio::task::yield_now().await;
+            panic!("secret")
+        })
+        .method("slow_add", async |(a, b): (i64, i64)| {
+            tokio::task::yield_now().await;
+            Ok::<_, Failure>(a + b)
+        })
+        .method("never", async || -> Result<(), Failure> { std::future::pending().await })
+}
+
+#[tokio::test]
+async fn p7_handlers_are_typed_and_take_what_they_ask_for() {
+    let (client, _server) = client_of(methods());
+    assert_eq!(client.call::<String>("version", ()).await.expect("no params"), "1.0");
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("by position"), 3);
+    assert_eq!(client.call::<i64>("slow_add", (1, 2)).await.expect("a task"), 3);
+    let range = json!({"from": 3, "to": 10});
+    assert_eq!(client.call::<i64>("length", range).await.expect("by name"), 7);
+    let raw = json!({"a": [1, 2, {"b": null}]});
+    assert_eq!(client.call::<Value>("echo", &raw).await.expect("raw"), raw);
+    assert_eq!(client.call::<Value>("echo", ()).await.expect("raw, none"), Value::Null);
+    assert!(client.call::<Option<String>>("id", ()).await.expect("context").is_some());
+}
+
+#[tokio::test]
+async fn p7_wrong_params_and_errors_of_the_application_reach_the_caller() {
+    let (client, _server) = client_of(methods());
+    let rows = [
+        ("withdraw", json!([5]), -32001),
+        ("io", json!([]), -32603),
+        ("nope", json!([]), -32601),
+        ("add", json!(["x", 1]), -32602),
+    ];
+    for (method, params, code) in rows {
+        let error = client.call::<Value>(method, params).await.expect_err("it fails");
+        assert_eq!(error.kind(), ErrorKind::Remote, "{method}");
+        assert_eq!(error.remote().expect("an answer").code, code, "{method}");
+        assert!(error.is_recoverable());
+        assert!(!format!("{error:#}").contains("disk"));
+    }
+}
+
+#[tokio::test]
+async fn e2_a_panic_is_an_internal_error_and_the_next_request_works() {
+    let (client, _server) = client_of(methods());
+    for method in ["panic", "late_panic"] {
+        let error = client.call::<Value>(method, ()).await.expect_err("it panics");
+        let remote = error.remote().expect("an answer");
+        assert_eq!((remote.code, &*remote.message), (-32603, "Internal error"));
+        assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it lives"), 3);
+    }
+}
+
+#[tokio::test]
+async fn p1_ids_of_the_two_directions_never_mix() {
+    for ids in [IdStyle::Counter, IdStyle::Uuid] {
+        let profile = Profile { ids, ..Profile::agent() };
+        let back = Router::new().method("ask", async |(depth,): (u32,), cx: Context| {
+            if depth == 0 {
+                return Ok(0);
+            }
+            let deeper: u32 = cx.peer().call("ask", (depth - 1,)).await?;
+            Ok::<_, Error>(deeper + 1)
+        });
+        let (one, two) = pair(&profile, back.clone(), back);
+        let (a, b) = tokio::join!(one.call::<u32>("ask", (20,)), two.call::<u32>("ask", (21,)));
+        assert_eq!((a.expect("a"), b.expect("b")), (20, 21));
+        assert_eq!(one.stats().pending_calls, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p2_a_call_times_out_and_the_remote_is_told() {
+    let stopped = Arc::new(AtomicUsize::new(0));
+    let guard = Arc::clone(&stopped);
+    struct OnDrop(Arc<AtomicUsize>);
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let router = methods().method("hang", move || {
+        let guard = OnDrop(Arc::clone(&guard));
+        async move {
+            let _guard = guard;
+            std::future::pending::<Result<(), Failure>>().await
+        }
+    });
+    let (client, server) = client_of(router);
+    let call = client.call::<Value>("hang", ()).timeout(Duration::from_millis(50));
+    let error = call.await.expect_err("nobody answers");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.id().is_some() && error.is_recoverable());
+    // The remote has dropped the handler, and answered: too late, and dropped.
+    until(|| client.stats().unmatched_answers == 1 && server.stats().running == 0).await;
+    assert_eq!(stopped.load(Ordering::SeqCst), 1);
+    assert_eq!(client.stats().pending_calls, 0);
+}
+
+/// Waits until something holds, letting the other tasks run.
+async fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
+    for (dialect, told) in
+        [(Dialect::Dollar, true), (Dialect::Notifications, true), (Dialect::None, false)]
+    {
+        let profile = Profile { dialect, ..Profile::agent() };
+        let (client, server) = pair(&profile, Router::new(), methods());
+        let call = tokio::spawn({
+            let client = client.clone();
+            async move { client.call::<Value>("never", ()).await }
+        });
+        until(|| server.stats().running == 1).await;
+        call.abort();
+        until(|| client.stats().pending_calls == 0).await;
+        if told {
+            until(|| server.stats().running == 0 && client.stats().unmatched_answers == 1).await;
+        } else {
+            // Another round trip shows that nothing was said.
+            let _: i64 = client.call("add", (1, 1)).await.expect("it works");
+            assert_eq!(server.stats().running, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn p3_a_call_that_is_never_polled_is_never_sent() {
+    let (client, server) = client_of(methods());
+    drop(client.call::<Value>("never", ()));
+    let _: i64 = client.call("add", (1, 1)).await.expect("it works");
+    assert_eq!((server.stats().running, client.stats().pending_calls), (0, 0));
+}
+
+#[tokio::test]
+async fn p4_past_the_limit_requests_are_answered_busy() {
+    let profile = Profile::agent().with_in_flight(2);
+    let (client, server) = pair(&profile, Router::new(), methods());
+    let waiting: Vec<_> = (0..2)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.call::<Value>("never", ()).await })
+        })
+        .collect();
+    until(|| server.stats().running == 2).await;
+    let error = client.call::<i64>("add", (1, 2)).await.expect_err("busy");
+    let remote = error.remote().expect("an answer");
+    assert_eq!((remote.code, &*remote.message), (-32000, "Server busy"));
+    assert_eq!(
+        remote.data.as_deref().map(RawValue::get),
+        Some(r#"{"reason":"overloaded","limit":2}"#)
+    );
+    waiting[0].abort();
+    until(|| server.stats().running == 1).await;
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a slot is free"), 3);
+}
+
+#[tokio::test]
+async fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
+    let limits = Limits { pending_calls: 2, ..Limits::default() };
+    let profile = Profile { limits, ..Profile::agent() };
+    let (client, server) = pair(&profile, Router::new(), methods());
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..2 {
+        let client = client.clone();
+        waiting.spawn(async move { client.call::<Value>("never", ()).await });
+    }
+    until(|| server.stats().running == 2).await;
+    let error = client.call::<i64>("add", (1, 2)).await.expect_err("too many");
+    assert_eq!(error.kind(), ErrorKind::Capacity);
+    assert!(error.is_recoverable());
+}
+
+#[tokio::test]
+async fn p5_states_are_seen_and_after_the_end_everything_fails_at_once() {
+    let (client, server) = client_of(methods());
+    let mut watch = client.watch();
+    watch.wait_for(|state| matches!(state, State::Connected)).await.expect("it is there");
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { client.call::<Value>("never", ()).await }
+    });
+    until(|| server.stats().running == 1).await;
+    let disconnect = client.close().await;
+    assert_eq!(disconnect.reason(), Reason::Closed);
+    let error = waiting.await.expect("no panic").expect_err("the connection is gone");
+    assert_eq!(error.kind(), ErrorKind::Disconnected);
+    assert!(!error.is_recoverable());
+    assert!(client.state().is_disconnected());
+    let error = client.call::<i64>("add", (1, 2)).await.expect_err("closed");
+    assert_eq!(error.kind(), ErrorKind::Disconnected);
+    let error = client.notify("add", (1, 2)).await.expect_err("closed");
+    assert_eq!(error.kind(), ErrorKind::Disconnected);
+    assert_eq!(format!("{error:#}"), "the connection is closed: it was closed here");
+    // The other side sees the end of its input; its handler is stopped, as nobody would hear it.
+    assert_eq!(server.closed().await.reason(), Reason::RemoteClosed);
+}
+
+#[tokio::test]
+async fn p5_dropping_the_last_handle_closes_the_connection() {
+    let (client, server) = client_of(methods());
+    drop(client);
+    assert_eq!(server.closed().await.reason(), Reason::RemoteClosed);
+}
+
+#[tokio::test]
+async fn l4_a_running_request_is_finished_before_the_connection_closes() {
+    let (client, server) = client_of(methods());
+    let (answer, ()) = tokio::join!(client.call::<i64>("slow_add", (20, 22)), async {
+        until(|| server.stats().running == 1).await;
+        server.close().await;
+    });
+    assert_eq!(answer.expect("it had the time"), 42);
+}
+
+#[tokio::test]
+async fn m10_a_notification_is_served_and_never_answered() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&count);
+    let router = methods().method("count", move |(by,): (usize,)| {
+        counter.fetch_add(by, Ordering::SeqCst);
+        async {}
+    });
+    let (client, _server) = client_of(router);
+    for method in ["count", "panic", "nope", "late_panic", "withdraw"] {
+        client.notify(method, (3,)).await.expect("it is sent");
+    }
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it lives"), 3);
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+    assert_eq!(client.stats().unmatched_answers, 0);
+}
+
+#[tokio::test]
+async fn what_a_handler_sends_goes_before_its_answer() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&seen);
+    let here = Router::new().method("tick", move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+        async {}
+    });
+    let there = Router::new().method("emit", async |(count,): (usize,), cx: Context| {
+        for _ in 0..count {
+            cx.peer().notify("tick", ()).await?;
+        }
+        Ok::<_, Error>(count)
+    });
+    let (client, _server) = pair(&Profile::agent(), here, there);
+    for count in [1, 10, 100_000] {
+        seen.store(0, Ordering::SeqCst);
+        assert_eq!(client.call::<usize>("emit", (count,)).await.expect("it works"), count);
+        assert_eq!(seen.load(Ordering::SeqCst), count);
+    }
+}
+
+#[tokio::test]
+async fn l2_by_key_keeps_the_messages_of_a_key_in_order() {
+    let log = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let writer = Arc::clone(&log);
+    let router = Router::new()
+        .ordered_by(|_, params| params.parse::<(String, u32)>().ok().map(|(key, _)| key))
+        .method("append", move |(key, number): (String, u32)| {
+            let log = Arc::clone(&writer);
+            async move {
+                // The later the number, the sooner it would be done.
+                for _ in 0..(10 - number % 10) {
+                    tokio::task::yield_now().await;
+                }
+                log.lock().expect("not poisoned").push((key, number));
+                Ok::<_, Failure>(())
+            }
+        });
+    let profile = Profile { order: Order::ByKey, ..Profile::agent() };
+    let (client, _server) = pair(&profile, Router::new(), router);
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..100 {
+        for key in ["a", "b", "c"] {
+            let call = client.call::<()>("append", (key, number));
+            calls.spawn(call);
+        }
+    }
+    while let Some(done) = calls.join_next().await {
+        done.expect("no panic").expect("an answer");
+    }
+    let log = log.lock().expect("not poisoned");
+    for key in ["a", "b", "c"] {
+        let numbers: Vec<_> = log.iter().filter(|(of, _)| of == key).map(|&(_, n)| n).collect();
+        assert!(numbers.is_sorted() && numbers.len() == 100, "{key}: {numbers:?}");
+    }
+}
+
+#[tokio::test]
+async fn f5_all_framings_carry_the_same_dialogue() {
+    for profile in [Profile::editor(), Profile::desktop(), Profile::agent()] {
+        let (here, there) = tokio::io::duplex(100);
+        let client = Peer::spawn(Stream::of(here), &profile, Router::new());
+        let _server = Peer::spawn(Stream::of(there), &profile, methods());
+        let long = json!(["x".repeat(100_000)]);
+        assert_eq!(client.call::<Value>("echo", &long).await.expect("it fits"), long);
+        assert_eq!(client.call::<i64>("slow_add", (1, 2)).await.expect("it works"), 3);
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn params_that_are_neither_array_nor_object_are_not_sent() {
+    let (client, _server) = client_of(methods());
+    let error = client.call::<Value>("echo", "text").await.expect_err("not sendable");
+    assert_eq!(error.kind(), ErrorKind::Params);
+    let error = client.notify("echo", 7).await.expect_err("not sendable");
+    assert_eq!(error.kind(), ErrorKind::Params);
+    assert_eq!(Id::from(1), Id::from(1));
+}

@@ -1,0 +1,99 @@
+//! Batches: the answers to one array leave as one array, when all of them are there (M6).
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+
+use super::Outlet;
+
+/// Tells one batch of a session from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BatchKey(u64);
+
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    open: HashMap<BatchKey, Batch>,
+    last_key: u64,
+}
+
+#[derive(Debug)]
+struct Batch {
+    /// The answers so far: an array that is not closed yet.
+    text: Vec<u8>,
+    /// How many requests are not answered.
+    unanswered: usize,
+    /// Whether entries of the batch are still to be looked at.
+    is_arriving: bool,
+}
+
+impl Batches {
+    pub(super) fn begin(&mut self) -> BatchKey {
+        self.last_key += 1;
+        let key = BatchKey(self.last_key);
+        self.open.insert(key, Batch { text: Vec::new(), unanswered: 0, is_arriving: true });
+        key
+    }
+
+    /// Another answer will come.
+    pub(super) fn expect(&mut self, key: BatchKey) {
+        if let Some(batch) = self.open.get_mut(&key) {
+            batch.unanswered += 1;
+        }
+    }
+
+    /// How many bytes of answers there are.
+    pub(super) fn size(&self, key: BatchKey) -> usize {
+        self.open.get(&key).map_or(0, |batch| batch.text.len())
+    }
+
+    /// Adds an answer; one that fails or panics adds nothing.
+    pub(super) fn add<E>(
+        &mut self,
+        key: BatchKey,
+        answer: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(batch) = self.open.get_mut(&key) else { return Ok(()) };
+        // The answer is written elsewhere first, as what is half written must not stay.
+        let mut text = Vec::new();
+        answer(&mut text)?;
+        batch.text.push(if batch.text.is_empty() { b'[' } else { b',' });
+        batch.text.append(&mut text);
+        Ok(())
+    }
+
+    /// An answer that was expected has come, or never will.
+    pub(super) fn settle(&mut self, key: BatchKey, out: &mut impl Outlet) {
+        if let Some(batch) = self.open.get_mut(&key) {
+            batch.unanswered = batch.unanswered.saturating_sub(1);
+        }
+        self.send_if_whole(key, out);
+    }
+
+    /// All entries have been looked at.
+    pub(super) fn end(&mut self, key: BatchKey, out: &mut impl Outlet) {
+        if let Some(batch) = self.open.get_mut(&key) {
+            batch.is_arriving = false;
+        }
+        self.send_if_whole(key, out);
+    }
+
+    fn send_if_whole(&mut self, key: BatchKey, out: &mut impl Outlet) {
+        let is_whole = |batch: &Batch| batch.unanswered == 0 && !batch.is_arriving;
+        if !self.open.get(&key).is_some_and(is_whole) {
+            return;
+        }
+        // One that holds only notifications and responses is not answered at all.
+        if let Some(mut batch) = self.open.remove(&key)
+            && !batch.text.is_empty()
+        {
+            batch.text.push(b']');
+            let Ok(()) = out.send(|out| {
+                out.extend_from_slice(&batch.text);
+                Ok::<_, Infallible>(())
+            });
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+}

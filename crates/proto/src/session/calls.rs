@@ -1,0 +1,138 @@
+//! The calls that wait for an answer, and the five doors out: reply, timeout, cancel, drop, close
+//! (P1, P2, P3, P5).
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use crate::message::Id;
+
+/// How long a call waits.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// How long it waits for its answer; `None` for ever.
+    pub timeout: Option<Duration>,
+    /// Whether progress starts that time anew.
+    pub progress: Option<Progress>,
+}
+
+/// A call that is given more time as long as the remote tells of progress.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// What the remote was asked to mark its progress with.
+    pub token: Id,
+    /// How long it may take in all.
+    pub total: Duration,
+}
+
+/// Pending calls by their id; `C` is whom to tell.
+#[derive(Debug)]
+pub(super) struct Calls<C> {
+    pending: HashMap<Id, Call<C>>,
+    /// The deadlines, earliest first. The serial tells calls with the same deadline apart.
+    deadlines: BTreeMap<(Instant, u64), Id>,
+    /// Which call a token of progress belongs to.
+    tokens: HashMap<Id, Id>,
+    last_serial: u64,
+}
+
+#[derive(Debug)]
+struct Call<C> {
+    caller: C,
+    due: Option<(Instant, u64)>,
+    timeout: Option<Duration>,
+    /// The token of its progress, and the last moment to which that may move the deadline.
+    progress: Option<(Id, Option<Instant>)>,
+}
+
+impl<C> Default for Calls<C> {
+    fn default() -> Self {
+        let (pending, tokens) = (HashMap::new(), HashMap::new());
+        Calls { pending, deadlines: BTreeMap::new(), tokens, last_serial: 0 }
+    }
+}
+
+impl<C> Calls<C> {
+    pub(super) fn begin(&mut self, id: Id, caller: C, terms: Terms, now: Instant) {
+        self.last_serial += 1;
+        // A deadline beyond what the clock can tell is none.
+        let deadline = terms.timeout.and_then(|timeout| now.checked_add(timeout));
+        let last = terms.progress.as_ref().and_then(|progress| now.checked_add(progress.total));
+        let deadline = match (deadline, last) {
+            (Some(deadline), Some(last)) => Some(deadline.min(last)),
+            (deadline, last) => deadline.or(last),
+        };
+        let due = deadline.map(|deadline| (deadline, self.last_serial));
+        if let Some(due) = due {
+            self.deadlines.insert(due, id.clone());
+        }
+        let progress = terms.progress.map(|progress| {
+            self.tokens.insert(progress.token.clone(), id.clone());
+            (progress.token, last)
+        });
+        let call = Call { caller, due, timeout: terms.timeout, progress };
+        self.pending.insert(id, call);
+    }
+
+    /// Ends a call, by any door.
+    pub(super) fn end(&mut self, id: &Id) -> Option<C> {
+        let call = self.pending.remove(id)?;
+        if let Some(due) = call.due {
+            self.deadlines.remove(&due);
+        }
+        if let Some((token, _)) = call.progress
+            && self.tokens.get(&token) == Some(id)
+        {
+            self.tokens.remove(&token);
+        }
+        Some(call.caller)
+    }
+
+    /// Ends a call whose time is over.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<(Id, C)> {
+        let (&(deadline, _), id) = self.deadlines.first_key_value()?;
+        let id = id.clone();
+        if deadline > now {
+            return None;
+        }
+        self.end(&id).map(|caller| (id, caller))
+    }
+
+    /// Ends any one call: the connection is closed.
+    pub(super) fn end_any(&mut self) -> Option<(Id, C)> {
+        let id = self.pending.keys().next()?.clone();
+        self.end(&id).map(|caller| (id, caller))
+    }
+
+    /// There was progress: the call that it belongs to has its time again, up to its total.
+    pub(super) fn restart(&mut self, token: &Id, now: Instant) {
+        let Some(id) = self.tokens.get(token) else { return };
+        let Some(call) = self.pending.get_mut(id) else { return };
+        let (Some(due), Some(timeout), Some((_, last))) = (call.due, call.timeout, &call.progress)
+        else {
+            return;
+        };
+        let Some(later) = now.checked_add(timeout) else { return };
+        let later = (last.map_or(later, |last| later.min(last)), due.1);
+        self.deadlines.remove(&due);
+        self.deadlines.insert(later, id.clone());
+        call.due = Some(later);
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first_key_value().map(|(&(deadline, _), _)| deadline)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether nothing at all is left: no call, no deadline, no token.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// How many deadlines and tokens there are; never more than calls.
+    pub(super) fn left_behind(&self) -> usize {
+        self.deadlines.len() + self.tokens.len()
+    }
+}

@@ -1,0 +1,117 @@
+//! A stream of events that a remote may be too slow for (P9).
+//!
+//! Events are news: who is too slow gets fewer, and is told how many were left out. So the queue
+//! has a bound in events and in bytes, and past it the oldest events of low priority go first.
+
+use std::collections::VecDeque;
+
+/// What goes first when there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Goes before any of high priority, oldest first.
+    Low,
+    /// Goes only when none of low priority is left.
+    High,
+}
+
+/// An event on its way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event<T> {
+    /// Counts all events of the stream, those that were dropped too.
+    pub sequence: u64,
+    /// How many were dropped since the last event that was taken.
+    pub dropped: u64,
+    /// What it says.
+    pub data: T,
+}
+
+/// A bounded queue of events.
+///
+/// ```
+/// use duet_rpc_proto::session::{EventQueue, Priority};
+///
+/// let mut queue = EventQueue::new(2, 1000);
+/// for word in ["one", "two", "three"] {
+///     queue.push(Priority::Low, word, word.len());
+/// }
+/// let event = queue.pop().expect("two are left");
+/// assert_eq!((event.sequence, event.dropped, event.data), (2, 1, "two"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct EventQueue<T> {
+    low: VecDeque<Waiting<T>>,
+    high: VecDeque<Waiting<T>>,
+    bytes: usize,
+    most_events: usize,
+    most_bytes: usize,
+    last_sequence: u64,
+    dropped: u64,
+    dropped_in_all: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting<T> {
+    sequence: u64,
+    bytes: usize,
+    data: T,
+}
+
+impl<T> EventQueue<T> {
+    /// An empty queue with these bounds.
+    pub fn new(most_events: usize, most_bytes: usize) -> Self {
+        EventQueue {
+            low: VecDeque::new(),
+            high: VecDeque::new(),
+            bytes: 0,
+            most_events,
+            most_bytes,
+            last_sequence: 0,
+            dropped: 0,
+            dropped_in_all: 0,
+        }
+    }
+
+    /// Adds an event of this size, and drops others, or itself, if there is no room.
+    pub fn push(&mut self, priority: Priority, data: T, bytes: usize) {
+        self.last_sequence += 1;
+        let waiting = Waiting { sequence: self.last_sequence, bytes, data };
+        self.bytes = self.bytes.saturating_add(bytes);
+        match priority {
+            Priority::Low => self.low.push_back(waiting),
+            Priority::High => self.high.push_back(waiting),
+        }
+        while self.len() > self.most_events || self.bytes > self.most_bytes {
+            let Some(gone) = self.low.pop_front().or_else(|| self.high.pop_front()) else { break };
+            self.bytes = self.bytes.saturating_sub(gone.bytes);
+            self.dropped += 1;
+            self.dropped_in_all += 1;
+        }
+    }
+
+    /// Takes the oldest event.
+    pub fn pop(&mut self) -> Option<Event<T>> {
+        let is_low = match (self.low.front(), self.high.front()) {
+            (Some(low), Some(high)) => low.sequence < high.sequence,
+            (low, _) => low.is_some(),
+        };
+        let waiting = if is_low { self.low.pop_front() } else { self.high.pop_front() }?;
+        self.bytes = self.bytes.saturating_sub(waiting.bytes);
+        let dropped = std::mem::take(&mut self.dropped);
+        Some(Event { sequence: waiting.sequence, dropped, data: waiting.data })
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.low.len() + self.high.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many were dropped since the beginning.
+    pub fn dropped_in_all(&self) -> u64 {
+        self.dropped_in_all
+    }
+}

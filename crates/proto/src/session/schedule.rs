@@ -1,0 +1,398 @@
+//! Incoming messages that run or wait to run: in which order they start, and how many there may
+//! be (L2, L8, M11, P4).
+//!
+//! A message belongs to a *lane*; within a lane messages start in the order in which they came,
+//! and one that *blocks* its lane is finished before the next starts:
+//!
+//! | order | lane | who blocks it |
+//! |---|---|---|
+//! | sequential | the one | every message |
+//! | barrier | the one | notifications |
+//! | concurrent | none | nobody |
+//! | by key | its key's, or none | every message |
+//!
+//! Besides, no request starts while it is *held*, because too much waits to be sent, and nothing
+//! starts beyond the limit of what may run.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use super::BatchKey;
+use crate::Limits;
+use crate::message::{Id, Params};
+use crate::policy::Order;
+
+/// Tells one incoming message of a session from another; later ones have greater keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub(super) u64);
+
+/// The lane of a message, from its method and params: messages of the same lane are kept in order.
+pub type LaneOf = Arc<dyn Fn(&str, &Params<'_>) -> Option<u64> + Send + Sync>;
+
+/// A message whose handler is to run. It must be given back to the session: answered at once, or
+/// parked.
+#[derive(Debug)]
+#[must_use = "a job that is not given back is never answered"]
+pub struct Job {
+    pub(super) key: Key,
+    pub(super) id: Option<Id>,
+    pub(super) lane: Option<u64>,
+    pub(super) batch: Option<BatchKey>,
+}
+
+impl Job {
+    /// Its key.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// The id to answer with; `None` for a notification.
+    pub fn id(&self) -> Option<&Id> {
+        self.id.as_ref()
+    }
+}
+
+/// A message that had to wait, with its text.
+pub struct Message {
+    method: Box<str>,
+    params: OwnedParams,
+}
+
+enum OwnedParams {
+    Absent,
+    Null,
+    Array(Box<str>),
+    Object(Box<str>),
+}
+
+impl Message {
+    fn new(method: &str, params: &Params<'_>) -> Self {
+        let params = match *params {
+            Params::Absent => OwnedParams::Absent,
+            Params::Null => OwnedParams::Null,
+            Params::Array(raw) => OwnedParams::Array(raw.into()),
+            Params::Object(raw) => OwnedParams::Object(raw.into()),
+        };
+        Message { method: method.into(), params }
+    }
+
+    /// The method's name.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> Params<'_> {
+        match &self.params {
+            OwnedParams::Absent => Params::Absent,
+            OwnedParams::Null => Params::Null,
+            OwnedParams::Array(raw) => Params::Array(raw),
+            OwnedParams::Object(raw) => Params::Object(raw),
+        }
+    }
+
+    /// What it costs to keep, with what the tables add to it.
+    fn cost(&self) -> usize {
+        256 + self.method.len() + self.params().as_raw().map_or(0, str::len)
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message").field("params", &self.params()).finish_non_exhaustive()
+    }
+}
+
+/// What is to be done with a message that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    Start,
+    Wait,
+    Busy(usize),
+    Drop,
+}
+
+/// The only lane of the orders that have one.
+const MAIN_LANE: u64 = 0;
+/// Where messages without a lane wait, if they have to. Nobody blocks it.
+const NO_LANE: u64 = u64::MAX;
+/// How far notifications may go over the bound of waiting bytes before they are dropped. They
+/// cannot be refused, and an answer that we need may stand behind them.
+const STRETCH: usize = 4;
+
+pub(super) struct Schedule {
+    order: Order,
+    limits: Limits,
+    running: HashMap<Key, Running>,
+    waiting: BTreeMap<(u64, Key), (Job, Message)>,
+    waiting_bytes: usize,
+    waiting_requests: usize,
+    running_requests: usize,
+    /// Where the requests are that can be cancelled.
+    by_id: HashMap<Id, Place>,
+    /// How many running messages block each lane.
+    blocked: HashMap<u64, usize>,
+    /// Lanes whose first message may be able to start.
+    freed: VecDeque<u64>,
+    /// Lanes whose first message could start, if it were not held or too many.
+    starved: Vec<u64>,
+    held: bool,
+}
+
+#[derive(Debug)]
+struct Running {
+    job: Job,
+    /// Whether the answer has been sent: it was cancelled, and its handler is being stopped.
+    is_answered: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    key: Key,
+    /// The lane in which it waits; `None` if it runs.
+    waits_in: Option<u64>,
+}
+
+/// What a cancellation found.
+pub(super) enum Found {
+    /// It was waiting, and is gone from there.
+    Waiting(Job),
+    /// It runs; its answer is due now, and its handler is to be stopped.
+    Running(Key),
+}
+
+impl Schedule {
+    pub(super) fn new(order: Order, limits: Limits) -> Self {
+        Schedule {
+            order,
+            limits,
+            running: HashMap::new(),
+            waiting: BTreeMap::new(),
+            waiting_bytes: 0,
+            waiting_requests: 0,
+            running_requests: 0,
+            by_id: HashMap::new(),
+            blocked: HashMap::new(),
+            freed: VecDeque::new(),
+            starved: Vec::new(),
+            held: false,
+        }
+    }
+
+    /// Whether a request of this id runs or waits. Under sequential order no two requests are in
+    /// flight at the same time, so none is ever a duplicate.
+    pub(super) fn is_duplicate(&self, id: &Id) -> bool {
+        !self.by_id.is_empty() && self.order != Order::Sequential && self.by_id.contains_key(id)
+    }
+
+    pub(super) fn lane(&self, of: Option<u64>) -> Option<u64> {
+        match self.order {
+            Order::Sequential | Order::Barrier => Some(MAIN_LANE),
+            Order::Concurrent => None,
+            // The last lane is for those that have none.
+            Order::ByKey => of.map(|lane| lane.min(NO_LANE - 1)),
+        }
+    }
+
+    /// Decides about a message. `must_read_on` says that an answer which we need may stand behind
+    /// this message, so that the way out of not reading is barred.
+    pub(super) fn admit(&self, job: &Job, must_read_on: bool) -> Admission {
+        let is_request = job.id.is_some();
+        let in_flight = self.running_requests + self.waiting_requests;
+        if is_request && self.order != Order::Sequential && in_flight >= self.limits.in_flight {
+            return Admission::Busy(self.limits.in_flight);
+        }
+        if self.can_start(is_request) && self.is_free(job.lane) {
+            return Admission::Start;
+        }
+        match (is_request, self.is_full() && must_read_on) {
+            (_, false) => Admission::Wait,
+            (true, true) => Admission::Busy(self.limits.waiting),
+            (false, true) if self.waiting_bytes / STRETCH < self.limits.waiting_bytes => {
+                Admission::Wait
+            }
+            (false, true) => Admission::Drop,
+        }
+    }
+
+    /// Whether so much waits that nothing more should be read.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting_requests >= self.limits.waiting
+            || self.waiting_bytes >= self.limits.waiting_bytes
+    }
+
+    fn can_start(&self, is_request: bool) -> bool {
+        let most = match self.order {
+            Order::Sequential => 1,
+            _ => self.limits.in_flight.max(1),
+        };
+        self.running.len() < most && !(is_request && self.held)
+    }
+
+    /// Whether nothing of the lane stands before a message that comes now.
+    fn is_free(&self, lane: Option<u64>) -> bool {
+        let Some(lane) = lane else { return true };
+        !self.is_blocked(lane) && self.first_waiting(lane).is_none()
+    }
+
+    fn is_blocked(&self, lane: u64) -> bool {
+        !self.blocked.is_empty() && self.blocked.contains_key(&lane)
+    }
+
+    fn first_waiting(&self, lane: u64) -> Option<(u64, Key)> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let lane = (lane, Key(0))..=(lane, Key(u64::MAX));
+        self.waiting.range(lane).next().map(|(&place, _)| place)
+    }
+
+    fn blocks(&self, job: &Job) -> Option<u64> {
+        let blocks = match self.order {
+            Order::Sequential | Order::ByKey => true,
+            Order::Barrier => job.id.is_none(),
+            Order::Concurrent => false,
+        };
+        job.lane.filter(|_| blocks)
+    }
+
+    /// Keeps a message until its turn comes.
+    pub(super) fn wait(&mut self, job: Job, method: &str, params: &Params<'_>) {
+        let message = Message::new(method, params);
+        let lane = job.lane.unwrap_or(NO_LANE);
+        self.waiting_bytes += message.cost();
+        if let Some(id) = &job.id {
+            self.waiting_requests += 1;
+            self.by_id.insert(id.clone(), Place { key: job.key, waits_in: Some(lane) });
+        }
+        if self.first_waiting(lane).is_none() && !self.is_blocked(lane) {
+            self.starved.push(lane);
+        }
+        self.waiting.insert((lane, job.key), (job, message));
+    }
+
+    /// The next message whose turn has come.
+    pub(super) fn next_ready(&mut self) -> Option<(Job, Message)> {
+        while let Some(lane) = self.freed.pop_front() {
+            if self.is_blocked(lane) {
+                continue;
+            }
+            let Some(place) = self.first_waiting(lane) else { continue };
+            let is_request = self.waiting.get(&place).is_some_and(|(job, _)| job.id.is_some());
+            if !self.can_start(is_request) {
+                self.starved.push(lane);
+                continue;
+            }
+            self.freed.push_front(lane);
+            return self.unqueue(place);
+        }
+        None
+    }
+
+    fn unqueue(&mut self, place: (u64, Key)) -> Option<(Job, Message)> {
+        let (job, message) = self.waiting.remove(&place)?;
+        self.waiting_bytes -= message.cost();
+        if let Some(id) = &job.id {
+            self.waiting_requests -= 1;
+            self.forget(id, job.key);
+        }
+        Some((job, message))
+    }
+
+    /// A handler waits: from here on it counts as running.
+    pub(super) fn park(&mut self, job: Job) -> Key {
+        let key = job.key;
+        if let Some(lane) = self.blocks(&job) {
+            *self.blocked.entry(lane).or_default() += 1;
+        }
+        if let Some(id) = &job.id {
+            self.running_requests += 1;
+            self.by_id.insert(id.clone(), Place { key, waits_in: None });
+        }
+        self.running.insert(key, Running { job, is_answered: false });
+        key
+    }
+
+    /// A handler that was parked has ended. The job comes back if it is still to be answered.
+    pub(super) fn finish(&mut self, key: Key) -> Option<Job> {
+        let Running { job, is_answered } = self.running.remove(&key)?;
+        if let Some(lane) = self.blocks(&job)
+            && let Some(count) = self.blocked.get_mut(&lane)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.blocked.remove(&lane);
+                self.freed.push_back(lane);
+            }
+        }
+        if let Some(id) = &job.id {
+            self.running_requests -= 1;
+            self.forget(id, key);
+        }
+        self.freed.extend(self.starved.drain(..));
+        (!is_answered).then_some(job)
+    }
+
+    /// Under sequential order a later request may have taken the id over.
+    fn forget(&mut self, id: &Id, key: Key) {
+        if self.by_id.get(id).is_some_and(|place| place.key == key) {
+            self.by_id.remove(id);
+        }
+    }
+
+    pub(super) fn cancel(&mut self, id: &Id) -> Option<Found> {
+        let place = *self.by_id.get(id)?;
+        if let Some(lane) = place.waits_in {
+            let (job, _) = self.unqueue((lane, place.key))?;
+            // The one behind it may have waited for nothing else.
+            self.freed.push_back(lane);
+            return Some(Found::Waiting(job));
+        }
+        self.by_id.remove(id);
+        let running = self.running.get_mut(&place.key)?;
+        running.is_answered = true;
+        Some(Found::Running(place.key))
+    }
+
+    /// The job of a handler that runs.
+    pub(super) fn job(&self, key: Key) -> Option<&Job> {
+        self.running.get(&key).map(|running| &running.job)
+    }
+
+    /// Holds requests back, or lets them go.
+    pub(super) fn hold(&mut self, held: bool) {
+        if self.held && !held {
+            self.freed.extend(self.starved.drain(..));
+        }
+        self.held = held;
+    }
+
+    /// Drops what waits and came after this one.
+    pub(super) fn drop_after(&mut self, key: Key) -> Vec<Job> {
+        let later: Vec<_> =
+            self.waiting.keys().copied().filter(|&(_, waiting)| waiting > key).collect();
+        later.into_iter().filter_map(|place| self.unqueue(place)).map(|(job, _)| job).collect()
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many lanes and ids are remembered; none if nothing runs or waits.
+    pub(super) fn left_behind(&self) -> usize {
+        self.by_id.len() + self.blocked.len() + self.waiting_bytes
+    }
+}
+
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Schedule");
+        shown.field("order", &self.order).field("running", &self.running.len());
+        shown.field("waiting", &self.waiting.len()).field("held", &self.held).finish()
+    }
+}
