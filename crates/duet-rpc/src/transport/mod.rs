@@ -7,6 +7,8 @@
 
 mod inbox;
 mod outbox;
+#[cfg(unix)]
+mod stdio;
 mod stream;
 
 use std::fmt;
@@ -16,6 +18,8 @@ use std::task::{Context, Poll};
 
 pub use inbox::Inbox;
 pub use outbox::Outbox;
+#[cfg(unix)]
+pub use stdio::{Restore, Stdio};
 pub use stream::Stream;
 
 /// One end of a connection.
