@@ -11,6 +11,8 @@
 pub mod error;
 pub mod fence;
 pub mod transport;
+#[cfg(unix)]
+mod watchdog;
 
 pub use duet_rpc_proto as proto;
 pub use error::{Error, ErrorKind};
