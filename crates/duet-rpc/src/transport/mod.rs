@@ -5,6 +5,7 @@
 //! carry bytes, and the profile's framing says how messages are cut out of them; some carry whole
 //! messages, as WebSockets do.
 
+mod child;
 mod inbox;
 mod outbox;
 #[cfg(unix)]
@@ -16,6 +17,7 @@ use std::io;
 use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
+pub use child::Child;
 pub use inbox::Inbox;
 pub use outbox::Outbox;
 #[cfg(unix)]
