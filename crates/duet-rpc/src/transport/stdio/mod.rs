@@ -18,6 +18,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
 use tokio::runtime::Handle;
 
 use super::{Farewell, Inbox, Outbox, Received, Transport};
@@ -118,8 +119,8 @@ fn take_descriptors() -> io::Result<Stdio> {
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
     let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let stdio = Stdio::from_fds(input, output)?;
-    rustix::stdio::dup2_stdin(nothing)?;
-    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    retry_on_intr(|| rustix::stdio::dup2_stdin(&nothing))?;
+    retry_on_intr(|| rustix::stdio::dup2_stdout(rustix::stdio::stderr()))?;
     Ok(stdio)
 }
 
