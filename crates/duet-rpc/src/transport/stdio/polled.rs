@@ -140,7 +140,7 @@ impl Output {
     }
 }
 
-/// The runtime's newer function of this name is `unsafe`, because a descriptor might be closed or
+/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or
 /// replaced while it is registered. A [`Descriptor`] owns its own and never changes it, so the
 /// older one is as good, and needs no `unsafe` here.
 #[allow(deprecated)]
