@@ -22,6 +22,8 @@ mod router;
 mod shared;
 mod state;
 pub mod transport;
+#[cfg(unix)]
+mod watchdog;
 
 pub use call::Call;
 pub use context::Context;

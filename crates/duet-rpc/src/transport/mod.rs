@@ -5,9 +5,12 @@
 //! carry bytes, and the profile's framing says how messages are cut out of them; some carry whole
 //! messages, as WebSockets do.
 
+mod child;
 mod inbox;
 pub mod memory;
 mod outbox;
+#[cfg(unix)]
+mod stdio;
 mod stream;
 
 use std::fmt;
@@ -15,8 +18,11 @@ use std::io;
 use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
+pub use child::Child;
 pub use inbox::Inbox;
 pub use outbox::Outbox;
+#[cfg(unix)]
+pub use stdio::{Restore, Stdio};
 pub use stream::Stream;
 
 /// One end of a connection.

@@ -35,6 +35,11 @@ where
     pub fn new(reader: R, writer: W) -> Self {
         Stream { reader, writer, unflushed: false }
     }
+
+    /// Drops the writer, and gives the reader back.
+    pub(super) fn close_writer(self) -> R {
+        self.reader
+    }
 }
 
 impl<S> Stream<tokio::io::ReadHalf<S>, tokio::io::WriteHalf<S>>

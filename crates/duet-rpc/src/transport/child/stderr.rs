@@ -1,0 +1,141 @@
+//! What a program writes to stderr: read at once, heard by whoever listens, and the last of it
+//! kept.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::PATIENCE;
+use crate::fence;
+
+/// How many lines are kept.
+const LINES: usize = 20;
+
+/// How many bytes are kept in all, and the longest line.
+const BYTES: usize = 8 * 1024;
+
+pub(super) type Listener = Box<dyn FnMut(&str) + Send>;
+
+/// A task that reads stderr until its end, or until this is dropped.
+#[derive(Debug)]
+pub(super) struct Stderr {
+    task: JoinHandle<()>,
+    words: Arc<Mutex<Words>>,
+}
+
+impl Stderr {
+    pub(super) fn drain(mut reader: impl AsyncRead + Unpin + Send + 'static) -> Self {
+        let words = Arc::new(Mutex::new(Words::default()));
+        let heard = Arc::clone(&words);
+        let task = tokio::spawn(async move {
+            let mut chunk = vec![0; BYTES];
+            while let Ok(count @ 1..) = reader.read(&mut chunk).await {
+                lock(&heard).hear(&chunk[..count]);
+            }
+        });
+        Stderr { task, words }
+    }
+
+    pub(super) fn listen(&self, listener: Listener) {
+        lock(&self.words).listen(listener);
+    }
+
+    /// What was written last, when the program has ended.
+    pub(super) async fn last_words(mut self) -> Vec<String> {
+        let _ = timeout(PATIENCE, &mut self.task).await;
+        let mut words = std::mem::take(&mut *lock(&self.words));
+        words.end_line();
+        words.into_lines()
+    }
+}
+
+impl Drop for Stderr {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A listener that panics does so behind a fence, so the lock is never poisoned.
+fn lock(words: &Mutex<Words>) -> MutexGuard<'_, Words> {
+    words.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The last lines.
+#[derive(Default)]
+pub(super) struct Words {
+    lines: VecDeque<String>,
+    /// How many bytes the lines have.
+    bytes: usize,
+    /// A line whose end has not come yet.
+    begun: Vec<u8>,
+    listener: Option<Listener>,
+}
+
+impl Words {
+    fn listen(&mut self, mut listener: Listener) {
+        for line in &self.lines {
+            let _ = fence::call(|| listener(line));
+        }
+        self.listener = Some(listener);
+    }
+
+    pub(super) fn hear(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = BYTES - self.begun.len();
+            let end = bytes.iter().position(|&byte| byte == b'\n').filter(|&end| end <= room);
+            let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len().min(room)));
+            self.begun.extend_from_slice(line);
+            bytes = match end {
+                Some(_) => rest.get(1..).unwrap_or_default(),
+                None => rest,
+            };
+            if end.is_some() {
+                self.keep_line();
+            } else if self.begun.len() == BYTES && !bytes.is_empty() {
+                // Without an end in sight it is cut here.
+                self.keep_line();
+            }
+        }
+    }
+
+    /// No more will come of the line that was begun.
+    pub(super) fn end_line(&mut self) {
+        if !self.begun.is_empty() {
+            self.keep_line();
+        }
+    }
+
+    pub(super) fn into_lines(self) -> Vec<String> {
+        self.lines.into()
+    }
+
+    fn keep_line(&mut self) {
+        let bytes = self.begun.strip_suffix(b"\r").unwrap_or(&self.begun);
+        let mut line = String::from_utf8_lossy(bytes).into_owned();
+        self.begun.clear();
+        // What stands for a bad byte is longer than the byte.
+        while line.len() > BYTES {
+            line.pop();
+        }
+        if let Some(listener) = &mut self.listener {
+            let _ = fence::call(|| listener(&line));
+        }
+        self.bytes += line.len();
+        self.lines.push_back(line);
+        while self.lines.len() > LINES || self.bytes > BYTES {
+            let Some(oldest) = self.lines.pop_front() else { break };
+            self.bytes -= oldest.len();
+        }
+    }
+}
+
+impl fmt::Debug for Words {
+    /// Shows how many there are; what they say may be anything.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Words").field("lines", &self.lines.len()).finish_non_exhaustive()
+    }
+}

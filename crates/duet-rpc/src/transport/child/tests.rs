@@ -1,0 +1,228 @@
+use std::future::poll_fn;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+use duet_rpc_proto::Profile;
+use duet_rpc_proto::frame::{Event, Framing};
+use rustix::process::{Pid, test_kill_process};
+
+use super::stderr::Words;
+use super::*;
+use crate::transport::Carries;
+
+const SHORT: Duration = Duration::from_millis(100);
+const LONG: Duration = Duration::from_secs(60);
+
+fn shell(script: &str) -> Child {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    Child::spawn(command).unwrap()
+}
+
+/// Receives one frame, or `None` at the end.
+async fn receive(child: &mut Child, inbox: &mut Inbox) -> Option<String> {
+    loop {
+        match inbox.next_event() {
+            Some(Event::Frame(text)) => return Some(text.as_str().to_owned()),
+            Some(Event::Fault(_)) => panic!("a fault"),
+            None => {}
+        }
+        match poll_fn(|cx| child.poll_receive(cx, inbox)).await.unwrap() {
+            Received::End => return None,
+            Received::Some | Received::All => {}
+        }
+    }
+}
+
+fn inbox() -> Inbox {
+    Inbox::new(Carries::Bytes, &Profile::agent())
+}
+
+/// Closes it, and checks that nothing of it is left behind.
+async fn close(mut child: Child) -> Farewell {
+    let id = child.id();
+    let farewell = poll_fn(|cx| child.poll_close(cx)).await;
+    if let Some(id) = id {
+        assert!(!exists(id), "it is still there");
+    }
+    farewell
+}
+
+fn exists(id: u32) -> bool {
+    test_kill_process(pid(id)).is_ok()
+}
+
+fn pid(id: u32) -> Pid {
+    Pid::from_raw(i32::try_from(id).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn messages_go_there_and_come_back() {
+    let mut child = Child::spawn(Command::new("cat")).unwrap().grace(LONG);
+    let mut outbox = Outbox::new(Some(Framing::Ndjson));
+    let mut inbox = inbox();
+    for message in ["[1]", "{\"a\":2}"] {
+        outbox.push(message.as_bytes());
+        poll_fn(|cx| child.poll_send(cx, &mut outbox)).await.unwrap();
+        assert_eq!(receive(&mut child, &mut inbox).await.unwrap(), message);
+    }
+    let farewell = close(child).await;
+    assert_eq!(farewell.exit.unwrap().code(), Some(0));
+    assert!(farewell.last_words.is_empty());
+}
+
+#[tokio::test]
+async fn a_program_that_ends_by_itself_says_how() {
+    let mut child = shell("echo '[1]'; echo oh no >&2; printf 'no end' >&2; exit 7").grace(LONG);
+    let mut inbox = inbox();
+    assert_eq!(receive(&mut child, &mut inbox).await.unwrap(), "[1]");
+    assert_eq!(receive(&mut child, &mut inbox).await, None);
+    poll_fn(|cx| child.poll_gone(cx)).await;
+    let farewell = close(child).await;
+    assert_eq!(farewell.exit.unwrap().code(), Some(7));
+    assert_eq!(farewell.last_words, ["oh no", "no end"]);
+}
+
+#[tokio::test]
+async fn a_program_may_say_its_last_when_its_input_is_closed() {
+    // More than a pipe holds: one whose reader had gone would die of it, and not end well.
+    let script = "cat; head -c 3000000 /dev/zero || exit 1; echo done >&2; exit 5";
+    let farewell = close(shell(script).grace(LONG)).await;
+    assert_eq!(farewell.exit.unwrap().code(), Some(5));
+    assert_eq!(farewell.last_words, ["done"]);
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_heed_its_input_is_asked_to_end() {
+    let mut child = shell("echo '[1]'; exec sleep 600").grace(SHORT);
+    assert!(receive(&mut child, &mut inbox()).await.is_some());
+    let farewell = close(child).await;
+    // On a slow machine it may not have got around to it in time.
+    assert!(matches!(farewell.exit.unwrap().signal(), Some(9 | 15)));
+}
+
+#[tokio::test]
+async fn a_program_can_end_well_when_it_is_asked_to() {
+    let script = "trap 'echo bye >&2; exit 4' TERM; echo '[1]'; while :; do sleep 0.01; done";
+    let mut child = shell(script).grace(Duration::from_secs(2));
+    assert!(receive(&mut child, &mut inbox()).await.is_some());
+    let farewell = close(child).await;
+    assert_eq!(farewell.exit.unwrap().code(), Some(4));
+    assert_eq!(farewell.last_words, ["bye"]);
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_want_to_end_is_killed() {
+    let script = "trap '' TERM; echo '[1]'; while :; do sleep 0.01; done";
+    let mut child = shell(script).grace(SHORT);
+    assert!(receive(&mut child, &mut inbox()).await.is_some());
+    assert_eq!(close(child).await.exit.unwrap().signal(), Some(9));
+}
+
+#[tokio::test]
+async fn stderr_that_nobody_asked_for_does_not_freeze_it() {
+    let script = "i=0; while [ $i -lt 16 ]; do head -c 65535 /dev/zero | tr '\\0' x >&2; \
+                  echo >&2; i=$((i+1)); done; echo the last >&2; echo '[1]'; cat";
+    let mut child = shell(script).grace(LONG);
+    assert_eq!(receive(&mut child, &mut inbox()).await.unwrap(), "[1]");
+    let farewell = close(child).await;
+    assert_eq!(farewell.exit.unwrap().code(), Some(0));
+    assert_eq!(farewell.last_words.last().unwrap(), "the last");
+    assert!(farewell.last_words.iter().map(String::len).sum::<usize>() <= 8 * 1024);
+}
+
+#[tokio::test]
+async fn one_that_listens_hears_every_line() {
+    let (tell, told) = channel();
+    let child = shell("cat; i=0; while [ $i -lt 50 ]; do echo $i >&2; i=$((i+1)); done")
+        .grace(LONG)
+        .on_stderr(move |line| {
+            tell.send(line.to_owned()).unwrap();
+            assert_ne!(line, "5", "a panic costs nothing else");
+        });
+    let farewell = close(child).await;
+    let lines: Vec<String> = (0..50).map(|i| i.to_string()).collect();
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), lines);
+    assert_eq!(farewell.last_words, lines[30..]);
+}
+
+#[tokio::test]
+async fn one_that_was_left_behind_with_the_pipes_does_not_hold_up_the_end() {
+    let start = Instant::now();
+    let mut child = shell("sleep 600 & echo $! >&2; echo '[1]'; exit 3").grace(LONG);
+    let mut inbox = inbox();
+    assert!(receive(&mut child, &mut inbox).await.is_some());
+    assert_eq!(receive(&mut child, &mut inbox).await, None);
+    let farewell = close(child).await;
+    assert_eq!(farewell.exit.unwrap().code(), Some(3));
+    let left_behind = pid(farewell.last_words[0].parse().unwrap());
+    rustix::process::kill_process(left_behind, rustix::process::Signal::KILL).unwrap();
+    assert!(start.elapsed() < LONG);
+}
+
+#[tokio::test]
+async fn without_grace_it_is_killed_at_once_and_cleared_away() {
+    let mut child = shell("trap '' TERM; echo '[1]'; exec sleep 600").grace(Duration::ZERO);
+    assert!(receive(&mut child, &mut inbox()).await.is_some());
+    assert_eq!(close(child).await.exit.unwrap().signal(), Some(9));
+}
+
+#[tokio::test]
+async fn a_program_that_is_dropped_is_killed() {
+    let mut child = shell("echo '[1]'; exec sleep 600");
+    assert!(receive(&mut child, &mut inbox()).await.is_some());
+    let id = child.id().unwrap();
+    drop(child);
+    while exists(id) {
+        // It is dead; the runtime clears it away when it comes to it, or with the next child.
+        let _ = Command::new("true").status().await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_an_error() {
+    let error = Child::spawn(Command::new("/nonexistent/program")).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_close_that_is_dropped_half_way_kills() {
+    let mut child = shell("trap '' TERM; echo '[1]'; exec sleep 600").grace(LONG);
+    assert!(receive(&mut child, &mut inbox()).await.is_some());
+    let id = child.id().unwrap();
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    assert!(child.poll_close(&mut cx).is_pending());
+    drop(child);
+    while exists(id) {
+        let _ = Command::new("true").status().await;
+    }
+}
+
+#[test]
+fn lines_are_the_same_in_any_pieces() {
+    let long = "x".repeat(20_000);
+    let text = format!("one\ntwo\r\n\nthree {long}\nlast\u{e9}");
+    let lines_of = |piece: usize| {
+        let mut words = Words::default();
+        for piece in text.as_bytes().chunks(piece) {
+            words.hear(piece);
+        }
+        words.end_line();
+        words.into_lines()
+    };
+    let whole = lines_of(text.len());
+    assert_eq!(whole.last().unwrap(), "last\u{e9}");
+    for piece in 1..20 {
+        assert_eq!(lines_of(piece), whole);
+    }
+}
+
+#[test]
+fn what_is_no_text_is_replaced_and_stays_in_bounds() {
+    let mut words = Words::default();
+    words.hear(&[0xff; 8 * 1024]);
+    words.hear(b"\n");
+    let lines = words.into_lines();
+    assert!(lines[0].len() <= 8 * 1024 && lines[0].starts_with('\u{fffd}'));
+}

@@ -1,0 +1,201 @@
+//! One descriptor: what it is, and how it is read and written without waiting.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketType};
+
+/// How much a pipe should hold, so that a large message passes in few turns.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const PIPE_BYTES: usize = 1024 * 1024;
+
+/// Bytes that were sent to one who is gone are an error of that call, and not a signal that ends
+/// the process.
+#[cfg(not(target_vendor = "apple"))]
+const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+#[cfg(target_vendor = "apple")]
+const SEND: SendFlags = SendFlags::DONTWAIT;
+
+#[derive(Debug)]
+pub(super) struct Descriptor {
+    fd: OwnedFd,
+    kind: Kind,
+    /// Whether what was written at once is read at once: then a short read does not mean that
+    /// all has been read.
+    has_packets: bool,
+    /// Whether it must be made blocking again for those who share it.
+    was_blocking: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Pipe,
+    Socket,
+    /// A file, a terminal, a directory: whatever cannot be waited for, or not without changing
+    /// it for others.
+    Other,
+}
+
+impl Descriptor {
+    pub(super) fn new(fd: OwnedFd) -> rustix::io::Result<Self> {
+        let mode = rustix::fs::fstat(&fd)?.st_mode;
+        match FileType::from_raw_mode(mode) {
+            FileType::Fifo => Self::pipe(fd),
+            FileType::Socket => {
+                let has_packets = rustix::net::sockopt::socket_type(&fd)? != SocketType::STREAM;
+                // Each call says for itself that it must not wait.
+                Ok(Descriptor { fd, kind: Kind::Socket, has_packets, was_blocking: false })
+            }
+            _ => Ok(Self::of_unknown_kind(fd)),
+        }
+    }
+
+    /// One that only a thread can drive.
+    pub(super) fn of_unknown_kind(fd: OwnedFd) -> Self {
+        Descriptor { fd, kind: Kind::Other, has_packets: true, was_blocking: false }
+    }
+
+    fn pipe(fd: OwnedFd) -> rustix::io::Result<Self> {
+        enlarge(&fd);
+        let flags = rustix::fs::fcntl_getfl(&fd)?;
+        let has_packets = is_of_packets(flags);
+        if let Some(fd) = reopen(&fd, flags) {
+            return Ok(Descriptor { fd, kind: Kind::Pipe, has_packets, was_blocking: false });
+        }
+        let was_blocking = !flags.contains(OFlags::NONBLOCK);
+        if was_blocking {
+            rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
+        }
+        Ok(Descriptor { fd, kind: Kind::Pipe, has_packets, was_blocking })
+    }
+
+    /// Whether the runtime can wait for it, and no call waits by itself.
+    pub(super) fn can_be_polled(&self) -> bool {
+        self.kind != Kind::Other
+    }
+
+    /// Whether a read that did not fill its room has read all that there was, and a write that
+    /// took less than it was given has filled all the room there was. It spares the call that
+    /// would only say so.
+    pub(super) fn short_means_done(&self) -> bool {
+        !self.has_packets
+    }
+
+    /// Appends to the space, up to its capacity, what is there to be read.
+    pub(super) fn read(&self, space: &mut Vec<u8>) -> rustix::io::Result<usize> {
+        rustix::io::retry_on_intr(|| match self.kind {
+            Kind::Socket => {
+                let received =
+                    rustix::net::recv(&self.fd, spare_capacity(space), RecvFlags::DONTWAIT);
+                received.map(|(_, count)| count)
+            }
+            Kind::Pipe | Kind::Other => rustix::io::read(&self.fd, spare_capacity(space)),
+        })
+    }
+
+    /// Writes as much as there is room for.
+    pub(super) fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+        rustix::io::retry_on_intr(|| match self.kind {
+            Kind::Socket => rustix::net::send(&self.fd, bytes, SEND),
+            Kind::Pipe | Kind::Other => rustix::io::write(&self.fd, bytes),
+        })
+    }
+
+    /// Reads, and waits if there is nothing, on a thread that may wait.
+    pub(super) fn wait_and_read(&self, space: &mut Vec<u8>) -> rustix::io::Result<usize> {
+        self.wait_while_blocked(PollFlags::IN, || self.read(space))
+    }
+
+    /// Writes, and waits if there is no room, on a thread that may wait.
+    pub(super) fn wait_and_write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+        self.wait_while_blocked(PollFlags::OUT, || self.write(bytes))
+    }
+
+    /// A terminal is shared, and another process may have made it non-blocking.
+    fn wait_while_blocked(
+        &self,
+        events: PollFlags,
+        mut act: impl FnMut() -> rustix::io::Result<usize>,
+    ) -> rustix::io::Result<usize> {
+        loop {
+            match act() {
+                Err(Errno::AGAIN) => {}
+                done => return done,
+            }
+            let mut fds = [PollFd::new(&self.fd, events)];
+            rustix::io::retry_on_intr(|| rustix::event::poll(&mut fds, None))?;
+        }
+    }
+
+    /// Puts the flags back as they were found.
+    pub(super) fn put_back(&self) {
+        if self.was_blocking {
+            // The other flags may have been changed by others since: they are theirs. If it
+            // fails, the descriptor is of no use to anybody else either.
+            let flags = rustix::fs::fcntl_getfl(&self.fd);
+            let _ = flags.and_then(|flags| {
+                rustix::fs::fcntl_setfl(&self.fd, flags.difference(OFlags::NONBLOCK))
+            });
+        }
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        self.put_back();
+    }
+}
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Opens the same pipe a second time, to be non-blocking here and as it was for everybody else.
+/// It is not possible everywhere: not without `/proc`, not if the pipe is another user's, and not
+/// to write into a named one that nobody reads.
+///
+/// The access stays what it was. One who has opened a named pipe to read *and* write means it to
+/// outlive its writers.
+fn reopen(fd: &OwnedFd, flags: OFlags) -> Option<OwnedFd> {
+    if cfg!(not(any(target_os = "linux", target_os = "android"))) {
+        // Elsewhere such a path is only another name for the same open descriptor.
+        return None;
+    }
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let access = flags & OFlags::RWMODE;
+    rustix::fs::open(path, access | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+/// Lets the pipe hold more, if that is allowed.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn enlarge(fd: &OwnedFd) {
+    // One that holds more already must not be made smaller.
+    if rustix::pipe::fcntl_getpipe_size(fd).is_ok_and(|bytes| bytes < PIPE_BYTES) {
+        let _ = rustix::pipe::fcntl_setpipe_size(fd, PIPE_BYTES);
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn enlarge(_: &OwnedFd) {}
+
+/// Whether this is a pipe in what Linux calls packet mode.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_of_packets(flags: OFlags) -> bool {
+    flags.contains(OFlags::DIRECT)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn is_of_packets(_: OFlags) -> bool {
+    false
+}

@@ -1,0 +1,190 @@
+//! The standard input and output of this process.
+//!
+//! Pipes and sockets, which is what a client gives its server, are driven by the runtime itself
+//! ([`polled`]); what no runtime can wait for, a file or a terminal, has a plain thread for each
+//! direction ([`thread`]). Neither keeps the process alive (T4).
+
+mod descriptor;
+mod polled;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
+use tokio::runtime::Handle;
+
+use super::{Farewell, Inbox, Outbox, Received, Transport};
+use descriptor::Descriptor;
+
+/// Whether the one standard input and output of this process have been taken.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The lowest number that a private descriptor may get: below it are the standard ones.
+const FIRST_PRIVATE: i32 = 3;
+
+/// A transport over the standard input and output of this process.
+///
+/// ```no_run
+/// # async fn run() -> std::io::Result<()> {
+/// use duet_rpc::transport::Stdio;
+///
+/// let transport = Stdio::take()?;
+/// println!("This goes to stderr now, and the client never sees it.");
+/// # drop(transport);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Stdio {
+    /// `None` once it is closed, as for `output`.
+    input: Option<Input>,
+    output: Option<Output>,
+    restore: Restore,
+}
+
+enum Input {
+    Polled(polled::Input),
+    Threaded(thread::Input),
+}
+
+enum Output {
+    Polled(polled::Output),
+    Threaded(thread::Output),
+}
+
+impl Stdio {
+    /// Takes the standard input and output for itself.
+    ///
+    /// From here on what anything else prints goes to stderr, so that it cannot come between two
+    /// messages (L9), and what anything else reads, such as a child that a handler starts, is an
+    /// empty input. It can be done once; a second time is an error.
+    ///
+    /// # Panics
+    ///
+    /// In a tokio runtime that was built without its I/O driver.
+    pub fn take() -> io::Result<Self> {
+        if TAKEN.swap(true, Ordering::AcqRel) {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "the standard input and output are taken already",
+            ));
+        }
+        // Nothing has been changed where this fails, so it may be tried again.
+        take_descriptors().inspect_err(|_| TAKEN.store(false, Ordering::Release))
+    }
+
+    /// Reads from one descriptor and writes to the other, as if they were the standard ones.
+    ///
+    /// # Panics
+    ///
+    /// In a tokio runtime that was built without its I/O driver.
+    pub fn from_fds(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+        // Without a runtime tokio would panic.
+        Handle::try_current().map_err(io::Error::other)?;
+        let input = Arc::new(Descriptor::new(input)?);
+        let output = Arc::new(Descriptor::new(output)?);
+        let restore = Restore { input: Arc::downgrade(&input), output: Arc::downgrade(&output) };
+        let input = match input.can_be_polled() {
+            true => Input::Polled(polled::Input::new(input)?),
+            false => Input::Threaded(thread::Input::start(input)?),
+        };
+        let output = match output.can_be_polled() {
+            true => Output::Polled(polled::Output::new(output)?),
+            false => Output::Threaded(thread::Output::start(output)?),
+        };
+        Ok(Stdio { input: Some(input), output: Some(output), restore })
+    }
+
+    /// A handle that puts the descriptors' flags back, for one who ends the process without
+    /// dropping this.
+    pub fn restorer(&self) -> Restore {
+        self.restore.clone()
+    }
+
+    /// Puts the descriptors' flags back as they were found. Dropping this does it too.
+    pub fn put_back(&self) {
+        self.restore.put_back();
+    }
+}
+
+fn take_descriptors() -> io::Result<Stdio> {
+    let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE)?;
+    let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
+    let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let stdio = Stdio::from_fds(input, output)?;
+    retry_on_intr(|| rustix::stdio::dup2_stdin(&nothing))?;
+    retry_on_intr(|| rustix::stdio::dup2_stdout(rustix::stdio::stderr()))?;
+    Ok(stdio)
+}
+
+impl Transport for Stdio {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        match &mut self.input {
+            Some(Input::Polled(input)) => input.poll_receive(cx, inbox),
+            Some(Input::Threaded(input)) => input.poll_receive(cx, inbox),
+            None => Poll::Ready(Ok(Received::End)),
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        match &mut self.output {
+            Some(Output::Polled(output)) => output.poll_send(cx, outbox),
+            Some(Output::Threaded(output)) => output.poll_send(cx, outbox),
+            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.input {
+            Some(Input::Polled(input)) => input.poll_gone(cx),
+            Some(Input::Threaded(input)) => input.poll_gone(cx),
+            None => Poll::Ready(()),
+        }
+    }
+
+    fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<Farewell> {
+        self.put_back();
+        self.input = None;
+        self.output = None;
+        Poll::Ready(Farewell::default())
+    }
+}
+
+impl fmt::Debug for Stdio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdio").finish_non_exhaustive()
+    }
+}
+
+/// Puts the flags of a [`Stdio`]'s descriptors back as they were found (T4).
+///
+/// A descriptor's flags belong to every process that shares it: a shell whose terminal or pipe
+/// was left non-blocking would fail to read. It may be used from any thread, any number of times,
+/// and does nothing once the `Stdio` is gone. It does not keep the descriptors open.
+#[derive(Clone, Debug)]
+pub struct Restore {
+    input: Weak<Descriptor>,
+    output: Weak<Descriptor>,
+}
+
+impl Restore {
+    /// Puts them back. What is sent or received afterwards may block.
+    pub fn put_back(&self) {
+        for descriptor in [&self.input, &self.output] {
+            if let Some(descriptor) = descriptor.upgrade() {
+                descriptor.put_back();
+            }
+        }
+    }
+}

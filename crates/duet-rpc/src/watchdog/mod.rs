@@ -1,0 +1,192 @@
+//! The thread that ends the process in time, whatever the runtime does (L5).
+//!
+//! A handler may block its thread or spin, and on a runtime of one thread nothing else moves then:
+//! no timer, no signal, no task. So the last word belongs to a thread outside of the runtime. It
+//! receives the signals and waits for the deadline, in one call: a read with a timeout from a
+//! socket, into which a signal, or whoever else has news for it, writes a byte.
+
+mod deadline;
+mod signals;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::fence;
+use deadline::{Deadlines, Progress};
+use signals::Signals;
+
+pub(crate) use deadline::CountsFrom;
+pub(crate) use signals::Signal;
+
+/// How long the thread rests after a read that failed for no reason known.
+const REST: Duration = Duration::from_millis(10);
+
+/// Called on the watchdog's thread for each signal. It must not block. It can arm the alarm, and
+/// should: the runtime may be stuck.
+pub(crate) type OnSignal = Box<dyn Fn(Signal, &Alarm) + Send>;
+
+/// Owns the watchdog's thread. When it is dropped, the thread ends and signals are no longer
+/// received, unless the alarm is armed: then it stays to the end. A signal that nobody receives
+/// any more is ignored, and does not end the process as it would have in the beginning.
+#[derive(Debug)]
+pub(crate) struct Watchdog(Alarm);
+
+/// What tells the watchdog of a deadline. It may be cloned and sent to any thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Alarm(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    deadlines: Mutex<Deadlines>,
+    progress: Progress,
+    /// The watchdog was dropped.
+    is_left: AtomicBool,
+    /// Never blocks.
+    bell: UnixStream,
+}
+
+impl Watchdog {
+    /// Starts the thread, which receives SIGINT, SIGTERM and SIGHUP from here on.
+    ///
+    /// When a deadline has passed it calls `last_rites`, which must not block, and then ends the
+    /// process at once. No destructor and no exit handler runs, since a stuck thread may hold the
+    /// locks that they need.
+    pub(crate) fn start(
+        on_signal: OnSignal,
+        last_rites: Box<dyn Fn() + Send>,
+    ) -> io::Result<Watchdog> {
+        let end = Box::new(|code| signal_hook::low_level::exit(code));
+        Self::start_with_end(on_signal, last_rites, end)
+    }
+
+    fn start_with_end(
+        on_signal: OnSignal,
+        last_rites: Box<dyn Fn() + Send>,
+        end: Box<dyn Fn(i32) + Send>,
+    ) -> io::Result<Watchdog> {
+        let (ear, bell) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        let signals = Signals::receive(&bell)?;
+        let alarm = Alarm(Arc::new(Shared {
+            deadlines: Mutex::new(Deadlines::default()),
+            progress: Progress::new(),
+            is_left: AtomicBool::new(false),
+            bell,
+        }));
+        let guard = Guard { alarm: alarm.clone(), signals, on_signal, last_rites, end, ear };
+        thread::Builder::new().name("duet-rpc watchdog".to_owned()).spawn(move || guard.watch())?;
+        Ok(Watchdog(alarm))
+    }
+
+    /// A handle of its own.
+    pub(crate) fn alarm(&self) -> Alarm {
+        self.0.clone()
+    }
+
+    /// As [`Alarm::arm`].
+    pub(crate) fn arm(&self, patience: Duration, counts_from: CountsFrom, code: i32) {
+        self.0.arm(patience, counts_from, code);
+    }
+
+    /// As [`Alarm::progress`].
+    pub(crate) fn progress(&self) {
+        self.0.progress();
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.0.0.is_left.store(true, Ordering::Release);
+        self.0.ring();
+    }
+}
+
+impl Alarm {
+    /// Ends the process with this exit code when the patience is over. It cannot be taken back,
+    /// and of several deadlines the earliest counts: a signal after the end of input leaves less
+    /// time, and never more.
+    pub(crate) fn arm(&self, patience: Duration, counts_from: CountsFrom, code: i32) {
+        self.deadlines().add(Instant::now(), patience, counts_from, code, &self.0.progress);
+        self.ring();
+    }
+
+    /// Bytes have left. It is cheap enough to be called after every write.
+    pub(crate) fn progress(&self) {
+        self.0.progress.now();
+    }
+
+    fn deadlines(&self) -> std::sync::MutexGuard<'_, Deadlines> {
+        self.0.deadlines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the thread look again. If there is no room for a byte, it has enough to wake from.
+    fn ring(&self) {
+        let _ = (&self.0.bell).write(&[0]);
+    }
+}
+
+/// What the thread has.
+struct Guard {
+    alarm: Alarm,
+    signals: Signals,
+    on_signal: OnSignal,
+    last_rites: Box<dyn Fn() + Send>,
+    end: Box<dyn Fn(i32) + Send>,
+    ear: UnixStream,
+}
+
+impl Guard {
+    fn watch(mut self) {
+        loop {
+            let is_left = self.alarm.0.is_left.load(Ordering::Acquire);
+            let next = self.alarm.deadlines().next(&self.alarm.0.progress);
+            match next {
+                None if is_left => return,
+                Some((at, code)) if at <= Instant::now() => return self.end_it(code),
+                _ => {}
+            }
+            if self.tell_signals() {
+                // That may have armed it, and took time.
+                continue;
+            }
+            self.wait(next.map(|(at, _)| at));
+        }
+    }
+
+    /// Whether there were any.
+    fn tell_signals(&self) -> bool {
+        let mut any = false;
+        for signal in self.signals.take() {
+            any = true;
+            // If it panics, the deadline must still be kept.
+            let _ = fence::call(|| (self.on_signal)(signal, &self.alarm));
+        }
+        any
+    }
+
+    fn wait(&mut self, until: Option<Instant>) {
+        let time = until.map(|at| at.saturating_duration_since(Instant::now()));
+        if time == Some(Duration::ZERO) {
+            return;
+        }
+        let set = self.ear.set_read_timeout(time);
+        let read = set.and_then(|()| self.ear.read(&mut [0; 64]));
+        match read.map_err(|error| error.kind()) {
+            Ok(1..) | Err(ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {
+            }
+            // It cannot be, and if it is, the thread must neither end nor spin.
+            Ok(0) | Err(_) => thread::sleep(REST),
+        }
+    }
+
+    fn end_it(&self, code: i32) {
+        let _ = fence::call(|| (self.last_rites)());
+        (self.end)(code);
+    }
+}

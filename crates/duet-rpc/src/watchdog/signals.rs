@@ -1,0 +1,75 @@
+//! The signals that ask the process to end (L4).
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{SigId, flag, low_level};
+
+/// A signal that asks the process to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// Somebody pressed the keys for it.
+    Interrupt,
+    /// A process wants it.
+    Terminate,
+    /// The terminal is gone.
+    HangUp,
+}
+
+impl Signal {
+    const ALL: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::HangUp];
+
+    /// Its name, as people know it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Signal::Interrupt => "SIGINT",
+            Signal::Terminate => "SIGTERM",
+            Signal::HangUp => "SIGHUP",
+        }
+    }
+
+    pub(super) fn number(self) -> i32 {
+        match self {
+            Signal::Interrupt => SIGINT,
+            Signal::Terminate => SIGTERM,
+            Signal::HangUp => SIGHUP,
+        }
+    }
+}
+
+/// Receives the signals until it is dropped.
+pub(super) struct Signals {
+    came: [Arc<AtomicBool>; Signal::ALL.len()],
+    registered: Vec<SigId>,
+}
+
+impl Signals {
+    /// Notes each signal that comes, and then writes a byte to the bell.
+    pub(super) fn receive(bell: &UnixStream) -> io::Result<Self> {
+        let mut signals = Signals { came: Default::default(), registered: Vec::new() };
+        for (signal, came) in Signal::ALL.into_iter().zip(&signals.came) {
+            // The order is kept when the signal comes: whoever hears the bell finds the note.
+            signals.registered.push(flag::register(signal.number(), Arc::clone(came))?);
+            let bell = bell.try_clone()?;
+            signals.registered.push(low_level::pipe::register(signal.number(), bell)?);
+        }
+        Ok(signals)
+    }
+
+    /// Those that have come since the last time.
+    pub(super) fn take(&self) -> impl Iterator<Item = Signal> {
+        let all = Signal::ALL.into_iter().zip(&self.came);
+        all.filter(|(_, came)| came.swap(false, Ordering::SeqCst)).map(|(signal, _)| signal)
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            low_level::unregister(id);
+        }
+    }
+}
