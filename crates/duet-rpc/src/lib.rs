@@ -1,9 +1,10 @@
 //! JSON-RPC 2.0 for two programs that talk over pipes and streams.
 //!
-//! This version holds the pure core, re-exported as [`proto`], and two things that the peer will
-//! stand on: the [`Error`] that tells whose fault it was and whether a retry makes sense, and the
-//! [`fence`] that keeps a panicking handler from taking the process along. The peer itself, which
-//! serves and calls at the same time on tokio, is not in this version.
+//! This version holds the pure core, re-exported as [`proto`], and three things that the peer will
+//! stand on: the [`Error`] that tells whose fault it was and whether a retry makes sense, the
+//! [`fence`] that keeps a panicking handler from taking the process along, and [`params`] that
+//! become types, or an answer that names the culprit. The peer itself, which serves and calls at
+//! the same time on tokio, is not in this version.
 
 // Nothing that comes from outside may end the process; tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -263,12 +263,25 @@ async fn p5_dropping_the_last_handle_closes_the_connection() {
 
 #[tokio::test]
 async fn l4_a_running_request_is_finished_before_the_connection_closes() {
-    let (client, server) = client_of(methods());
-    let (answer, ()) = tokio::join!(client.call::<i64>("slow_add", (20, 22)), async {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let opener = Arc::clone(&gate);
+    let router = Router::new().method("wait", move || {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.notified().await;
+            Ok::<_, Failure>(42)
+        }
+    });
+    let (client, server) = client_of(router);
+    let (answer, disconnect) = tokio::join!(client.call::<i64>("wait", ()), async {
         until(|| server.stats().running == 1).await;
-        server.close().await;
+        let closing = server.close();
+        until(|| matches!(server.state(), State::Draining)).await;
+        opener.notify_one();
+        closing.await
     });
     assert_eq!(answer.expect("it had the time"), 42);
+    assert_eq!(disconnect.reason(), Reason::Closed);
 }
 
 #[tokio::test]

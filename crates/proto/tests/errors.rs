@@ -37,6 +37,14 @@ fn m12_and_section_3_the_errors_as_they_go_out() {
                 "data": {"param": "level", "expected": "string", "received": "missing"}}),
         ),
         (
+            ErrorObject::invalid_params(
+                ParamProblem::wrong_type("level", "string", "missing").accepting(&["debug"]),
+            ),
+            json!({"code": -32602, "message": "Invalid params",
+                "data": {"param": "level", "expected": "string", "received": "missing",
+                    "accepted": ["debug"]}}),
+        ),
+        (
             ErrorObject::invalid_params(ParamProblem::not_accepted(
                 "level",
                 &"x".repeat(100),

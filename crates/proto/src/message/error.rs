@@ -119,8 +119,17 @@ impl ParamProblem {
             param: param.into(),
             expected: "one of the accepted values".into(),
             received: cut(received, LONGEST_VALUE).to_owned().into(),
-            accepted: accepted.iter().map(|&value| value.into()).collect(),
+            accepted: Vec::new(),
         }
+        .accepting(accepted)
+    }
+
+    /// With the parameter's closed list of values, which helps also where it is missing or of the
+    /// wrong type.
+    #[must_use]
+    pub fn accepting(mut self, accepted: &[&'static str]) -> Self {
+        self.accepted = accepted.iter().map(|&value| value.into()).collect();
+        self
     }
 }
 

@@ -1,0 +1,316 @@
+//! What went wrong in the second reading, and where.
+//!
+//! A problem is made where serde finds it, which knows what was expected but not where it is. On
+//! the way out, each element and member that it passes through adds its step to the path, and the
+//! innermost value is taken for the place.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+use duet_rpc_proto::message::ParamProblem;
+use serde::de::{Error, Expected, Unexpected};
+
+use super::reader::Reader;
+use super::words::{Mismatch, in_json};
+
+/// The error of the second reading. It is boxed, as it comes back through every level.
+#[derive(Debug)]
+pub(super) struct Problem(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    wrong: Wrong,
+    place: Option<Place>,
+    /// From the place outwards.
+    path: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Wrong {
+    /// Not what was expected. `received` is a JSON type, as serde saw it.
+    Unexpected {
+        mismatch: Mismatch,
+        received: Option<&'static str>,
+        expected: String,
+        accepted: Accepted,
+    },
+    /// A string that is not in a closed list.
+    Variant {
+        received: String,
+        accepted: Accepted,
+    },
+    /// A member's name that is not what names have to be here.
+    Name {
+        expected: Cow<'static, str>,
+        accepted: Accepted,
+    },
+    MissingMember {
+        name: &'static str,
+        expected: Cow<'static, str>,
+        accepted: Accepted,
+    },
+    UnknownMember,
+    DuplicateMember(&'static str),
+    /// The application says so, in words that may quote the value, so that they are not kept.
+    Application,
+    /// It goes on deeper than we read, or for longer.
+    TooDeep,
+}
+
+/// A closed list of values; empty where there is none.
+type Accepted = &'static [&'static str];
+
+/// The innermost value that the problem went through.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    json_type: &'static str,
+    address: usize,
+}
+
+/// One step of a path.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Element(usize),
+    Member(Cow<'static, str>),
+}
+
+/// Where no culprit can be named.
+pub(super) fn of_the_whole(received: &'static str) -> ParamProblem {
+    ParamProblem::wrong_type("params", "valid parameters", received)
+}
+
+impl Problem {
+    pub(super) fn too_deep() -> Self {
+        Self::new(Wrong::TooDeep)
+    }
+
+    /// A number beyond all numbers, or half of a character.
+    pub(super) fn unreadable() -> Self {
+        Self::new(Wrong::Application)
+    }
+
+    /// A value where an enum with these variants was expected.
+    pub(super) fn not_a_variant(
+        unexpected: Unexpected<'_>,
+        expected: &dyn Expected,
+        variants: Accepted,
+    ) -> Self {
+        let mut problem = Self::invalid_type(unexpected, expected);
+        if let Wrong::Unexpected { accepted, .. } = &mut problem.0.wrong {
+            *accepted = variants;
+        }
+        problem
+    }
+
+    /// It was found in this value, if not in one further in.
+    pub(super) fn found_in(mut self, reader: &Reader<'_>) -> Self {
+        let place = Place { json_type: reader.json_type(), address: reader.address() };
+        self.0.place.get_or_insert(place);
+        self
+    }
+
+    /// The value is reached by this step.
+    pub(super) fn under(mut self, step: Step) -> Self {
+        self.0.path.push(step);
+        self
+    }
+
+    /// It was not in a value, but in the name of a member.
+    pub(super) fn found_in_name(mut self) -> Self {
+        let (expected, accepted): (_, Accepted) = match &self.0.wrong {
+            Wrong::Unexpected { mismatch, expected, accepted, .. } => {
+                (format!("{} as member name", in_json(expected, *mismatch)).into(), accepted)
+            }
+            Wrong::Variant { accepted, .. } => {
+                ("an accepted value as member name".into(), accepted)
+            }
+            _ => return self,
+        };
+        self.0.wrong = Wrong::Name { expected, accepted };
+        self
+    }
+
+    /// The number is an integer, so that if it is not taken, it is too large or too small.
+    pub(super) fn out_of_range(mut self) -> Self {
+        if let Wrong::Unexpected { mismatch, .. } = &mut self.0.wrong {
+            *mismatch = Mismatch::Value;
+        }
+        self
+    }
+
+    /// There were no parameters, which was read as null.
+    pub(super) fn of_absent(mut self) -> Self {
+        if self.0.path.is_empty() {
+            if let Wrong::Unexpected { received, .. } = &mut self.0.wrong {
+                *received = Some("missing");
+            }
+            if let Some(place) = &mut self.0.place {
+                place.json_type = "missing";
+            }
+        }
+        self
+    }
+
+    /// The object that misses a member, and the member's name.
+    pub(super) fn missing_member(&self) -> Option<(usize, &'static str)> {
+        match (&self.0.wrong, self.0.place) {
+            (Wrong::MissingMember { name, .. }, Some(place)) => Some((place.address, name)),
+            _ => None,
+        }
+    }
+
+    /// Takes the type of the missing member from what was said about a null in its place.
+    pub(super) fn of_missing_type(mut self, answer: Problem) -> Self {
+        // The answer must be about that null, and not about one that stands further on.
+        let more = answer.0.path.len().checked_sub(self.0.path.len());
+        let same_place = answer.0.path.ends_with(&self.0.path) && matches!(more, Some(0 | 1));
+        if let Wrong::MissingMember { expected, accepted, .. } = &mut self.0.wrong
+            && let Wrong::Unexpected {
+                received: Some("null"),
+                mismatch,
+                expected: text,
+                accepted: list,
+            } = &answer.0.wrong
+            && same_place
+        {
+            (*expected, *accepted) = (in_json(text, *mismatch), list);
+        }
+        self
+    }
+
+    /// What the remote is told.
+    pub(super) fn into_param_problem(self) -> ParamProblem {
+        let Inner { wrong, place, path } = *self.0;
+        let here = place.map_or("missing", |place| place.json_type);
+        match wrong {
+            Wrong::Unexpected { mismatch, received, expected, accepted } => {
+                let words = in_json(&expected, mismatch);
+                let received = received.unwrap_or(here);
+                // serde reads some types from a buffer of its own, such as a flattened struct, and
+                // we hear only that something inside is wrong.
+                let inside = received != here && matches!(here, "object" | "array");
+                let words = if inside { format!("a valid member ({words})").into() } else { words };
+                ParamProblem::wrong_type(show(path, None), words, received).accepting(accepted)
+            }
+            Wrong::Variant { received, accepted } if !accepted.is_empty() => {
+                ParamProblem::not_accepted(show(path, None), &received, accepted)
+            }
+            Wrong::Name { expected, accepted } => {
+                ParamProblem::wrong_type(show(path, None), expected, here).accepting(accepted)
+            }
+            Wrong::MissingMember { name, expected, accepted } => {
+                ParamProblem::wrong_type(show(path, Some(name)), expected, "missing")
+                    .accepting(accepted)
+            }
+            // Its name is the remote's, so that it cannot be named.
+            Wrong::UnknownMember => {
+                let expected = "object without other members";
+                ParamProblem::wrong_type(show(path, None), expected, "object")
+            }
+            Wrong::DuplicateMember(name) => {
+                let expected = format!("object with one member {name}");
+                ParamProblem::wrong_type(show(path, None), expected, "object")
+            }
+            Wrong::Application | Wrong::Variant { .. } => {
+                ParamProblem::wrong_type(show(path, None), "a valid value", here)
+            }
+            // A path as long as this one would help nobody.
+            Wrong::TooDeep => of_the_whole(match path.last() {
+                Some(Step::Element(_)) => "array",
+                Some(Step::Member(_)) => "object",
+                None => here,
+            }),
+        }
+    }
+
+    fn new(wrong: Wrong) -> Self {
+        Problem(Box::new(Inner { wrong, place: None, path: Vec::new() }))
+    }
+
+    fn unexpected(
+        mismatch: Mismatch,
+        received: Option<&'static str>,
+        expected: &dyn Expected,
+    ) -> Self {
+        let mut text = String::new();
+        // An application's `expecting` may fail, and what it wrote until then is as good.
+        let _ = write!(text, "{expected}");
+        Self::new(Wrong::Unexpected { mismatch, received, expected: text, accepted: &[] })
+    }
+}
+
+impl Error for Problem {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self::new(Wrong::Application)
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::unexpected(Mismatch::Type, json_type(&unexpected), expected)
+    }
+
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::unexpected(Mismatch::Value, json_type(&unexpected), expected)
+    }
+
+    fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
+        Self::unexpected(Mismatch::Length, None, expected)
+    }
+
+    fn unknown_variant(variant: &str, accepted: Accepted) -> Self {
+        Self::new(Wrong::Variant { received: variant.to_owned(), accepted })
+    }
+
+    fn unknown_field(_: &str, _: Accepted) -> Self {
+        Self::new(Wrong::UnknownMember)
+    }
+
+    fn missing_field(name: &'static str) -> Self {
+        Self::new(Wrong::MissingMember { name, expected: "value".into(), accepted: &[] })
+    }
+
+    fn duplicate_field(name: &'static str) -> Self {
+        Self::new(Wrong::DuplicateMember(name))
+    }
+}
+
+impl fmt::Display for Problem {
+    /// An application's `Deserialize` may show this anywhere, so that it says nothing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the parameters do not fit")
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// `None` where serde does not say, or quotes the value in words.
+fn json_type(unexpected: &Unexpected<'_>) -> Option<&'static str> {
+    Some(match unexpected {
+        Unexpected::Bool(_) => "boolean",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => "number",
+        Unexpected::Char(_) | Unexpected::Str(_) | Unexpected::Bytes(_) => "string",
+        Unexpected::Unit | Unexpected::Option => "null",
+        Unexpected::Seq => "array",
+        Unexpected::Map => "object",
+        _ => return None,
+    })
+}
+
+fn show(path: Vec<Step>, last: Option<&'static str>) -> Cow<'static, str> {
+    let mut shown = String::new();
+    let last = last.map(|name| Step::Member(name.into()));
+    for step in path.into_iter().rev().chain(last) {
+        match step {
+            Step::Element(index) => {
+                // Writing to a string does not fail.
+                let _ = write!(shown, "[{index}]");
+            }
+            Step::Member(name) => {
+                if !shown.is_empty() {
+                    shown.push('.');
+                }
+                shown.push_str(&name);
+            }
+        }
+    }
+    if shown.is_empty() { "params".into() } else { shown.into() }
+}
