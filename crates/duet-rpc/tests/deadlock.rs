@@ -1,0 +1,673 @@
+//! What hangs other stacks, or has hung this one (invariant 1 of the design, L8, P4).
+//!
+//! Nothing here measures time: the only clock is the one that tells a hang.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use duet_rpc::proto::Limits;
+use duet_rpc::proto::policy::Order;
+use duet_rpc::transport::{Stream, memory};
+use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use support::{HANGS, Link, everywhere, is_quiet, on_both_runtimes, until};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+const MEGABYTE: usize = 1024 * 1024;
+
+fn methods() -> Router {
+    Router::new()
+        .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
+        .method("echo", async |raw: Box<RawValue>| Ok::<_, Failure>(raw))
+        .method("big", async |(bytes,): (usize,)| Ok::<_, Failure>("x".repeat(bytes)))
+        .method("late_big", async |(bytes,): (usize,)| {
+            tokio::task::yield_now().await;
+            Ok::<_, Failure>("x".repeat(bytes))
+        })
+        .method("length", async |(text,): (String,)| Ok::<_, Failure>(text.len()))
+        .method("back", async |(a, b): (i64, i64), cx: Context| {
+            cx.peer().call::<i64>("add", (a, b)).await
+        })
+        .method("never", async || -> Result<(), Failure> { std::future::pending().await })
+}
+
+/// As many calls of this as are asked for, all at once, and how each ended.
+async fn calls<T: serde::de::DeserializeOwned + Send + 'static>(
+    peer: &Peer,
+    method: &'static str,
+    params: impl Fn(usize) -> Value,
+    count: usize,
+) -> Vec<Result<T, Error>> {
+    let mut calls = JoinSet::new();
+    for number in 0..count {
+        let call = peer.call::<T>(method, params(number));
+        calls.spawn(async move { (number, call.await) });
+    }
+    let mut ends: Vec<_> = calls.join_all().await;
+    ends.sort_by_key(|&(number, _)| number);
+    ends.into_iter().map(|(_, end)| end).collect()
+}
+
+/// Every call is settled, some perhaps with a refusal.
+fn assert_answered_or_busy(ends: &[Result<i64, Error>]) -> usize {
+    let busy = |error: &Error| error.remote().is_some_and(|remote| remote.code == -32000);
+    // The answer of a handler whose own call was refused.
+    let failed = |error: &Error| error.remote().is_some_and(|remote| remote.code == -32603);
+    for (number, end) in ends.iter().enumerate() {
+        match end {
+            Ok(sum) => assert_eq!(*sum, number as i64 + 1),
+            Err(error) => assert!(busy(error) || failed(error), "{error:#}"),
+        }
+    }
+    ends.iter().filter(|end| end.is_ok()).count()
+}
+
+fn sum_params(number: usize) -> Value {
+    serde_json::json!([number, 1])
+}
+
+#[test]
+fn as_many_handlers_as_there_may_be_all_call_back() {
+    everywhere(|link| async move {
+        for in_flight in [1, 2, 64] {
+            for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
+                let mut profile = Profile::agent().with_in_flight(in_flight);
+                profile.order = order;
+                // Both sides do so at once, each serving while it waits.
+                let (one, two) = link.join(&profile, all_call_back(), all_call_back());
+                let (here, there) = tokio::join!(
+                    calls::<i64>(&one, "ask", sum_params, in_flight),
+                    calls::<i64>(&two, "ask", sum_params, in_flight),
+                );
+                let answered = assert_answered_or_busy(&here) + assert_answered_or_busy(&there);
+                assert!(answered > 0, "{in_flight} {order:?}");
+
+                // One side alone is never refused, as what it is called back for has room there.
+                let ends = calls::<i64>(&one, "ask", sum_params, in_flight).await;
+                assert_eq!(assert_answered_or_busy(&ends), in_flight, "{order:?}");
+                until(|| is_quiet(&one) && is_quiet(&two)).await;
+            }
+        }
+    });
+}
+
+/// `ask` waits until others have come too, where there are any, and then calls back.
+fn all_call_back() -> Router {
+    methods().method("ask", async |(a, b): (i64, i64), cx: Context| {
+        tokio::task::yield_now().await;
+        cx.peer().call::<i64>("add", (a, b)).await
+    })
+}
+
+/// Room for messages of 8 MB and a little.
+fn roomy() -> Profile {
+    let limits = Limits { message_bytes: 9 * MEGABYTE, ..Limits::default() };
+    Profile { limits, ..Profile::agent() }
+}
+
+#[test]
+fn both_sides_send_large_answers_at_once() {
+    const BIG: usize = 8 * MEGABYTE;
+    everywhere(|link| async move {
+        let (one, two) = link.join(&roomy(), methods(), methods());
+        let (here, there) =
+            tokio::join!(one.call::<String>("big", (BIG,)), two.call::<String>("big", (BIG,)));
+        assert_eq!((here.expect("one").len(), there.expect("two").len()), (BIG, BIG));
+    });
+}
+
+#[test]
+fn both_sides_send_large_params_at_once() {
+    const BIG: usize = 8 * MEGABYTE;
+    everywhere(|link| async move {
+        let (one, two) = link.join(&roomy(), methods(), methods());
+        let text = "x".repeat(BIG);
+        let (here, there) = tokio::join!(
+            one.call::<usize>("length", (&text,)),
+            two.call::<usize>("length", (&text,)),
+        );
+        assert_eq!((here.expect("one"), there.expect("two")), (BIG, BIG));
+    });
+}
+
+#[test]
+fn both_sides_send_many_large_answers_at_once() {
+    // All of them are made before the first has left, so much more waits than is allowed for.
+    const COUNT: usize = 24;
+    const BIG: usize = MEGABYTE / 2;
+    everywhere(|link| async move {
+        let (one, two) = link.join(&Profile::agent(), methods(), methods());
+        let params = |_| serde_json::json!([BIG]);
+        let (here, there) = tokio::join!(
+            calls::<String>(&one, "late_big", params, COUNT),
+            calls::<String>(&two, "late_big", params, COUNT),
+        );
+        for end in here.into_iter().chain(there) {
+            assert_eq!(end.expect("an answer").len(), BIG);
+        }
+    });
+}
+
+#[test]
+fn a_burst_of_requests_that_call_back_is_settled() {
+    const COUNT: usize = 5000;
+    everywhere(|link| async move {
+        for profile in [Profile::agent(), Profile::editor(), Profile::desktop()] {
+            let (one, two) = link.join(&profile, methods(), methods());
+            let ends = calls::<i64>(&one, "back", sum_params, COUNT).await;
+            assert!(assert_answered_or_busy(&ends) > 0);
+            until(|| is_quiet(&one) && is_quiet(&two)).await;
+        }
+    });
+}
+
+#[test]
+fn a_burst_from_both_sides_is_settled() {
+    const COUNT: usize = 2000;
+    everywhere(|link| async move {
+        let (one, two) = link.join(&Profile::agent(), methods(), methods());
+        let (here, there) = tokio::join!(
+            calls::<i64>(&one, "back", sum_params, COUNT),
+            calls::<i64>(&two, "back", sum_params, COUNT),
+        );
+        assert!(assert_answered_or_busy(&here) + assert_answered_or_busy(&there) > 0);
+    });
+}
+
+#[test]
+fn l8_sequential_excess_is_answered_busy_while_a_handler_waits_for_its_answer() {
+    everywhere(|link| async move {
+        // The answer is held back until the queue has overflowed, and stands behind all of it.
+        let gate = Arc::new(Semaphore::new(0));
+        let opener = Arc::clone(&gate);
+        let here = Router::new().method("add", move |(a, b): (i64, i64)| {
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
+                Ok::<_, Failure>(a + b)
+            }
+        });
+        let limits = Limits { waiting: 10, ..Profile::editor().limits };
+        let profile = Profile { limits, ..Profile::editor() };
+        let (one, _two) = link.join(&profile, here, methods());
+        let mut burst = JoinSet::new();
+        for number in 0..100 {
+            let call = one.call::<i64>("back", sum_params(number));
+            burst.spawn(async move { (number, call.await) });
+        }
+        let mut refused = Vec::new();
+        while refused.len() < 100 - 11 {
+            let (number, end) = burst.join_next().await.expect("more").expect("no panic");
+            let error = end.expect_err("nothing is answered yet");
+            assert_eq!(error.remote().expect("an answer").code, -32000, "{number}");
+            refused.push(number);
+        }
+        opener.add_permits(1000);
+        let rest = burst.join_all().await;
+        assert_eq!(rest.len(), 11);
+        for (number, end) in rest {
+            assert_eq!(end.expect("its turn came"), number as i64 + 1);
+        }
+    });
+}
+
+#[test]
+fn a_notification_that_calls_back_holds_up_no_answer() {
+    everywhere(|link| async move {
+        let sum = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&sum);
+        let there = methods()
+            .method("change", move |(by,): (i64,), cx: Context| {
+                let sum = Arc::clone(&sum);
+                async move {
+                    let more: i64 = cx.peer().call("add", (by, 0)).await?;
+                    sum.fetch_add(more as usize, Ordering::SeqCst);
+                    Ok::<_, Error>(())
+                }
+            })
+            .method("sum", move || {
+                let sum = seen.load(Ordering::SeqCst);
+                async move { Ok::<_, Failure>(sum) }
+            });
+        for profile in [Profile::agent(), Profile::editor()] {
+            let (one, _two) = link.join(&profile, methods(), there.clone());
+            let before: usize = one.call("sum", ()).await.expect("an answer");
+            for round in 1..=50 {
+                one.notify("change", (2,)).await.expect("sent");
+                // The barrier: the change is finished before the question begins.
+                let sum: usize = one.call("sum", ()).await.expect("an answer");
+                assert_eq!(sum - before, 2 * round);
+            }
+        }
+    });
+}
+
+#[test]
+fn both_sides_flood_each_other_and_nothing_is_lost() {
+    const COUNT: usize = 20_000;
+    everywhere(|link| async move {
+        let counts = [Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0))];
+        let counting = |count: &Arc<AtomicUsize>| {
+            let count = Arc::clone(count);
+            Router::new().method("tick", move |(number,): (usize,)| {
+                // In order, too.
+                let _ = count.compare_exchange(
+                    number,
+                    number + 1,
+                    Ordering::SeqCst,
+                    Ordering::SeqCst,
+                );
+                async {}
+            })
+        };
+        let (one, two) =
+            link.join(&Profile::agent(), counting(&counts[0]), counting(&counts[1]));
+        let mut floods = JoinSet::new();
+        for peer in [one.clone(), two.clone()] {
+            floods.spawn(async move {
+                for number in 0..COUNT {
+                    peer.notify("tick", (number,)).await.expect("sent");
+                }
+            });
+        }
+        floods.join_all().await;
+        until(|| counts.iter().all(|count| count.load(Ordering::SeqCst) == COUNT)).await;
+    });
+}
+
+#[test]
+fn two_peers_recurse_into_each_other() {
+    const DEPTH: u32 = 1000;
+    everywhere(|link| async move {
+        let router = Router::new().method("down", async |(depth,): (u32,), cx: Context| {
+            if depth == 0 {
+                return Ok(0);
+            }
+            let deeper: u32 = cx.peer().call("down", (depth - 1,)).await?;
+            Ok::<_, Error>(deeper + 1)
+        });
+        let (one, two) = link.join(&Profile::agent(), router.clone(), router);
+        let (here, there) =
+            tokio::join!(one.call::<u32>("down", (DEPTH,)), two.call::<u32>("down", (DEPTH,)));
+        assert_eq!((here.expect("one"), there.expect("two")), (DEPTH, DEPTH));
+        // Deeper than there may be handlers: an error comes back, all the way up.
+        let error = one.call::<u32>("down", (5000,)).await.expect_err("too deep");
+        assert_eq!(error.remote().expect("an answer").code, -32603);
+        until(|| is_quiet(&one) && is_quiet(&two)).await;
+    });
+}
+
+#[test]
+fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
+    for (profile, method) in [
+        (Profile::agent(), "big"),
+        (Profile::agent(), "late_big"),
+        (Profile::agent(), "nope"),
+        (Profile::editor(), "big"),
+        (Profile::editor(), "late_big"),
+        (Profile::editor(), "nope"),
+    ] {
+        on_both_runtimes(
+            || async move {
+                let (raw, there) = tokio::io::duplex(64 * 1024);
+                let profile = Profile {
+                    drain_timeout: Duration::from_millis(50),
+                    framing: Profile::agent().framing,
+                    ..profile
+                };
+                let peer = Peer::spawn(Stream::of(there), &profile, methods());
+                let (_reader, mut writer) = tokio::io::split(raw);
+                let mut accepted = 0;
+                let mut number = 0;
+                // It is over when the pipe is full and stays so: then nobody reads.
+                let flood = async {
+                    loop {
+                        number += 1;
+                        let request = format!(
+                            "{{\"jsonrpc\":\"2.0\",\"id\":{number},\"method\":\"{method}\",\"params\":[10000]}}\n"
+                        );
+                        writer.write_all(request.as_bytes()).await.expect("it is there");
+                        accepted += request.len();
+                        assert!(accepted < 16 * MEGABYTE, "{method}: it reads and reads");
+                    }
+                };
+                tokio::pin!(flood);
+                let mut idle_rounds = 0;
+                let mut last = peer.stats();
+                // Quiet: the writer is stuck, and the figures do not change any more.
+                while idle_rounds < 2000 {
+                    let stuck =
+                        tokio::time::timeout(Duration::ZERO, flood.as_mut()).await.is_err();
+                    assert!(stuck);
+                    idle_rounds = if peer.stats() == last { idle_rounds + 1 } else { 0 };
+                    last = peer.stats();
+                }
+                let disconnect = peer.close().await;
+                assert_eq!(disconnect.reason(), Reason::Closed);
+            },
+            method,
+        );
+    }
+}
+
+#[test]
+fn half_a_frame_that_stalls_holds_up_no_call() {
+    on_both_runtimes(
+        || async {
+            for profile in [Profile::editor(), Profile::desktop(), Profile::agent()] {
+                let (mut raw, there) = tokio::io::duplex(64 * 1024);
+                let profile = Profile { read_timeout: None, ..profile };
+                let peer = Peer::spawn(Stream::of(there), &profile, methods());
+                let request = br#"{"jsonrpc":"2.0","id":1,"result":5}"#;
+                let mut frame = Vec::new();
+                match profile.limits.message_bytes {
+                    _ if profile.framing == Profile::editor().framing => {
+                        frame.extend_from_slice(
+                            format!("Content-Length: {}\r\n\r\n", request.len()).as_bytes(),
+                        );
+                        frame.extend_from_slice(request);
+                    }
+                    _ if profile.framing == Profile::desktop().framing => {
+                        frame.extend_from_slice(&(request.len() as u32).to_be_bytes());
+                        frame.extend_from_slice(request);
+                        frame.push(b'\n');
+                    }
+                    _ => {
+                        frame.extend_from_slice(request);
+                        frame.push(b'\n');
+                    }
+                }
+                let (half, rest) = frame.split_at(frame.len() / 2);
+                raw.write_all(half).await.expect("it is there");
+                let call = tokio::spawn(peer.call::<i64>("five", ()));
+                // The call goes out, though the input stands still.
+                let mut seen = [0; 10];
+                raw.read_exact(&mut seen).await.expect("the call");
+                assert!(!call.is_finished());
+                raw.write_all(rest).await.expect("it is there");
+                assert_eq!(call.await.expect("no panic").expect("an answer"), 5);
+            }
+        },
+        "raw",
+    );
+}
+
+#[test]
+fn a_handler_may_wait_for_the_end_of_its_own_connection() {
+    everywhere(|link| async move {
+        let there = methods().method("close", async |cx: Context| {
+            // It cannot be told of the end: the connection waits for it, and stops it.
+            let disconnect = cx.peer().close().await;
+            Ok::<_, Failure>(disconnect.to_string())
+        });
+        let profile = Profile { drain_timeout: Duration::from_millis(20), ..Profile::agent() };
+        let (one, two) = link.join(&profile, methods(), there);
+        let error = one.call::<String>("close", ()).await.expect_err("it cannot be answered");
+        assert_eq!(error.kind(), ErrorKind::Disconnected);
+        assert_eq!(two.closed().await.reason(), Reason::Closed);
+        assert_eq!(one.closed().await.reason(), Reason::RemoteClosed);
+    });
+}
+
+#[test]
+fn handlers_may_drop_the_last_handle_of_any_connection() {
+    everywhere(|link| async move {
+        let profile = Profile::agent();
+        // Of another connection, at once and after a while.
+        let (far, far_end) = link.join(&profile, methods(), methods());
+        let far = Arc::new(std::sync::Mutex::new(Some(far)));
+        let there = methods()
+            .method("drop", move || {
+                let far = far.lock().expect("not poisoned").take();
+                async move { Ok::<_, Failure>(far.is_some()) }
+            })
+            .method("late_drop", async |cx: Context| {
+                tokio::task::yield_now().await;
+                drop(cx);
+                tokio::task::yield_now().await;
+                Ok::<_, Failure>(7)
+            });
+        let (one, two) = link.join(&profile, methods(), there);
+        assert!(one.call::<bool>("drop", ()).await.expect("an answer"));
+        assert_eq!(far_end.closed().await.reason(), Reason::RemoteClosed);
+        // Of its own: the handler holds the last one, and is answered all the same.
+        let call = tokio::spawn(one.call::<i64>("late_drop", ()));
+        until(|| two.stats().running == 1 || call.is_finished()).await;
+        drop(two);
+        assert_eq!(call.await.expect("no panic").expect("an answer"), 7);
+        assert_eq!(one.closed().await.reason(), Reason::RemoteClosed);
+    });
+}
+
+#[test]
+fn p4_at_the_limit_answers_and_cancellations_still_flow() {
+    everywhere(|link| async move {
+        let gate = Arc::new(Semaphore::new(0));
+        let opener = Arc::clone(&gate);
+        let here = Router::new().method("slow", move || {
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
+                Ok::<_, Failure>(1)
+            }
+        });
+        let there = methods().method("ask", async |cx: Context| {
+            cx.peer().call::<i64>("slow", ()).await
+        });
+        let profile = Profile::agent().with_in_flight(3);
+        let (one, two) = link.join(&profile, here, there);
+        let ask = tokio::spawn(one.call::<i64>("ask", ()));
+        let never: Vec<_> =
+            (0..2).map(|_| tokio::spawn(one.call::<Value>("never", ()))).collect();
+        until(|| two.stats().running == 3 && one.stats().running == 1).await;
+        let error = one.call::<i64>("add", (1, 2)).await.expect_err("no slot");
+        assert_eq!(error.remote().expect("an answer").code, -32000);
+        // An answer.
+        opener.add_permits(1);
+        assert_eq!(ask.await.expect("no panic").expect("an answer"), 1);
+        // A cancellation.
+        for call in &never {
+            call.abort();
+        }
+        until(|| two.stats().running == 0).await;
+        assert_eq!(one.call::<i64>("add", (1, 2)).await.expect("a slot"), 3);
+    });
+}
+
+// ---- what has hung this stack
+
+/// Requests that wait because too much is to be sent begin when it has left, also if it leaves all
+/// at once and nothing else comes to wake anybody.
+#[test]
+fn requests_that_are_held_back_begin_when_there_is_room_again() {
+    for link in [Link::Memory, Link::Pipe(64 * 1024), Link::Pipe(32 * MEGABYTE)] {
+        on_both_runtimes(
+            || async move {
+                let gate = Arc::new(Semaphore::new(0));
+                let opener = Arc::clone(&gate);
+                let there = methods().method("wait", move || {
+                    let gate = Arc::clone(&gate);
+                    async move {
+                        gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
+                        Ok::<_, Failure>(1)
+                    }
+                });
+                let limits = Limits { outgoing_bytes: 1000, ..Limits::default() };
+                let profile = Profile { limits, order: Order::Sequential, ..Profile::agent() };
+                let (one, two) = link.join(&profile, Router::new(), there);
+                let first = tokio::spawn(one.call::<i64>("wait", ()));
+                until(|| two.stats().running == 1).await;
+                let rest: Vec<_> =
+                    (0..5).map(|_| tokio::spawn(one.call::<String>("big", (5000,)))).collect();
+                until(|| two.stats().waiting == 5).await;
+                opener.add_permits(1);
+                assert_eq!(first.await.expect("no panic").expect("an answer"), 1);
+                for call in rest {
+                    assert_eq!(call.await.expect("no panic").expect("an answer").len(), 5000);
+                }
+            },
+            &format!("{link:?}"),
+        );
+    }
+}
+
+/// The last line needs no line end (F20), and what comes in one piece with the end is served.
+#[test]
+fn what_comes_together_with_the_end_of_the_input_is_served() {
+    on_both_runtimes(
+        || async {
+            for line_end in ["", "\n"] {
+                let (mut raw, there) = tokio::io::duplex(64 * 1024);
+                let request =
+                    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#);
+                raw.write_all(request.as_bytes()).await.expect("there is room");
+                raw.shutdown().await.expect("it closes");
+                let peer = Peer::spawn(Stream::of(there), &Profile::agent(), methods());
+                let mut answer = String::new();
+                raw.read_to_string(&mut answer).await.expect("text");
+                assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n");
+                assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+            }
+        },
+        "raw",
+    );
+}
+
+/// A remote that answers and goes has answered, whatever else we wanted to tell it.
+#[test]
+fn an_answer_that_has_come_is_not_lost_because_writing_fails() {
+    everywhere(|link| async move {
+        for _ in 0..50 {
+            let there = methods().method("last", async |cx: Context| {
+                cx.shut_down();
+                Ok::<_, Failure>(1)
+            });
+            let (one, _two) = link.join(&Profile::agent(), Router::new(), there);
+            let call = tokio::spawn(one.call::<i64>("last", ()));
+            // These meet a remote that is gone, some time or other.
+            let noise = tokio::spawn({
+                let one = one.clone();
+                async move { while one.notify("add", (1, 2)).await.is_ok() {} }
+            });
+            assert_eq!(call.await.expect("no panic").expect("it was answered"), 1);
+            noise.await.expect("no panic");
+        }
+    });
+}
+
+/// Who waits for room is let through, however busy the connection is with what comes in.
+#[test]
+fn a_connection_that_is_never_idle_lets_others_run_and_send() {
+    on_both_runtimes(
+        || async {
+            let (mut raw, there) = memory_flood();
+            let limits = Limits { outgoing_bytes: 100, ..Limits::default() };
+            let profile = Profile { limits, ..Profile::agent() };
+            let peer = Peer::spawn(there, &profile, methods());
+            for _ in 0..1000 {
+                peer.notify("tick", ()).await.expect("it is sent");
+            }
+            assert_eq!(peer.call::<i64>("one", ()).await.expect("an answer"), 1);
+            raw.stop();
+        },
+        "a flood",
+    );
+}
+
+/// A remote that sends notifications without end, takes everything, and answers each call with 1.
+fn memory_flood() -> (Stopper, Flood) {
+    let stop = Arc::new(AtomicUsize::new(0));
+    (Stopper(Arc::clone(&stop)), Flood { stop, answers: Vec::new() })
+}
+
+struct Stopper(Arc<AtomicUsize>);
+
+impl Stopper {
+    fn stop(&mut self) {
+        self.0.store(1, Ordering::SeqCst);
+    }
+}
+
+struct Flood {
+    stop: Arc<AtomicUsize>,
+    answers: Vec<Vec<u8>>,
+}
+
+impl duet_rpc::transport::Transport for Flood {
+    fn carries(&self) -> duet_rpc::transport::Carries {
+        duet_rpc::transport::Carries::Messages
+    }
+
+    fn poll_receive(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+        inbox: &mut duet_rpc::transport::Inbox,
+    ) -> std::task::Poll<std::io::Result<duet_rpc::transport::Received>> {
+        use duet_rpc::transport::Received;
+        if self.stop.load(Ordering::SeqCst) == 1 {
+            return std::task::Poll::Ready(Ok(Received::End));
+        }
+        let noise = || br#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#.to_vec();
+        inbox.push(self.answers.pop().unwrap_or_else(noise))?;
+        std::task::Poll::Ready(Ok(Received::Some))
+    }
+
+    fn poll_send(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+        outbox: &mut duet_rpc::transport::Outbox,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        while let Some(message) = outbox.message() {
+            let message: Value = serde_json::from_slice(message).expect("JSON");
+            if let Some(id) = message.get("id") {
+                let answer = serde_json::json!({"jsonrpc": "2.0", "id": id, "result": 1});
+                self.answers.push(answer.to_string().into_bytes());
+            }
+            outbox.pop();
+        }
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<duet_rpc::transport::Farewell> {
+        std::task::Poll::Ready(duet_rpc::transport::Farewell::default())
+    }
+}
+
+/// A writer that still holds bytes which nobody takes must not keep the connection from closing.
+#[test]
+fn a_connection_whose_writer_is_stuck_closes() {
+    on_both_runtimes(
+        || async {
+            let (raw, there) = tokio::io::duplex(10);
+            let (reader, writer) = tokio::io::split(there);
+            let writer = tokio::io::BufWriter::new(writer);
+            let profile = Profile { drain_timeout: Duration::from_millis(20), ..Profile::agent() };
+            let peer = Peer::spawn(Stream::new(reader, writer), &profile, methods());
+            peer.notify("tick", ("x".repeat(1000),)).await.expect("there is room");
+            assert_eq!(peer.close().await.reason(), Reason::Closed);
+            drop(raw);
+        },
+        "raw",
+    );
+}
+
+#[test]
+fn a_hang_is_told() {
+    // The detector itself: a memory pair whose other end nobody drives.
+    let runtime = support::stopped_clock();
+    runtime.block_on(async {
+        let (here, _there) = memory::pair();
+        let peer = Peer::spawn(here, &Profile::agent(), Router::new());
+        let call = peer.call::<Value>("never", ()).no_timeout();
+        assert!(tokio::time::timeout(HANGS, call).await.is_err());
+    });
+}

@@ -1,0 +1,98 @@
+//! What the tests of whole peers share.
+
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::time::Duration;
+
+use duet_rpc::transport::{Stream, memory};
+use duet_rpc::{Peer, Profile, Router, Stats};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// After so long something hangs. It is never reached otherwise, on however slow a machine.
+pub const HANGS: Duration = Duration::from_secs(30);
+
+/// What lies between two peers.
+#[derive(Clone, Copy, Debug)]
+pub enum Link {
+    /// Whole messages.
+    Memory,
+    /// Bytes, of which so many fit at a time.
+    Pipe(usize),
+}
+
+impl Link {
+    /// Two peers with the same profile.
+    pub fn join(self, profile: &Profile, one: Router, two: Router) -> (Peer, Peer) {
+        match self {
+            Link::Memory => {
+                let (here, there) = memory::pair();
+                (Peer::spawn(here, profile, one), Peer::spawn(there, profile, two))
+            }
+            Link::Pipe(room) => {
+                let (here, there) = tokio::io::duplex(room);
+                let here = Peer::spawn(Stream::of(here), profile, one);
+                (here, Peer::spawn(Stream::of(there), profile, two))
+            }
+        }
+    }
+}
+
+pub fn current_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// A runtime whose clock goes on only when there is nothing else to do.
+pub fn stopped_clock() -> Runtime {
+    Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime")
+}
+
+pub fn multi_thread() -> Runtime {
+    Builder::new_multi_thread().worker_threads(3).enable_all().build().expect("a runtime")
+}
+
+/// Runs a scenario on both kinds of runtime, over both kinds of link, and fails if it hangs.
+pub fn everywhere<F>(scenario: impl Fn(Link) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    for link in [Link::Memory, Link::Pipe(64 * 1024)] {
+        on_both_runtimes(|| scenario(link), &format!("{link:?}"));
+    }
+}
+
+/// Runs a scenario on both kinds of runtime, and fails if it hangs.
+pub fn on_both_runtimes<F>(scenario: impl Fn() -> F, place: &str)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    for (kind, runtime) in [("one thread", current_thread()), ("threads", multi_thread())] {
+        let end = runtime.block_on(async {
+            // On a thread of the runtime's own, as the peers are.
+            tokio::time::timeout(HANGS, tokio::spawn(scenario())).await
+        });
+        let place = format!("{place}, {kind}");
+        match end {
+            Err(_) => panic!("it hangs ({place})"),
+            Ok(ended) => ended.unwrap_or_else(|error| panic!("it failed ({place}): {error}")),
+        }
+        // What still runs must not keep a failing test from ending.
+        runtime.shutdown_background();
+    }
+}
+
+/// Waits until something holds, letting the other tasks run.
+pub async fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Whether nothing is under way.
+pub fn is_quiet(peer: &Peer) -> bool {
+    let Stats { pending_calls, running, waiting, .. } = peer.stats();
+    pending_calls + running + waiting == 0
+}
+
+pub fn alive_tasks() -> usize {
+    Handle::current().metrics().num_alive_tasks()
+}
