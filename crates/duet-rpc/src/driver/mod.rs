@@ -37,6 +37,8 @@ use crate::transport::{Farewell, Inbox, Received, Transport};
 pub struct Driver {
     core: Core,
     inbox: Inbox,
+    /// Whether nothing of what was received is still to be handled.
+    is_drained: bool,
     timer: ReadTimer,
     sleep: Option<Pin<Box<Sleep>>>,
     rest: Rest,
@@ -74,6 +76,7 @@ impl Driver {
         Driver {
             core: Core::new(transport, router, shared, handle, inbox.framing(profile.framing)),
             inbox,
+            is_drained: true,
             timer: ReadTimer::new(profile.read_timeout),
             sleep: None,
             rest: Rest::default(),
@@ -95,7 +98,7 @@ impl Driver {
             if let Some(reason) = self.is_over(now) {
                 return Ok(Some(reason));
             }
-            if moved || self.core.shared.has_mail() {
+            if moved || self.core.shared.has_mail() || self.can_go_on() {
                 continue;
             }
             if self.wait(cx, now) {
@@ -104,13 +107,21 @@ impl Driver {
         }
     }
 
+    /// Whether what had to wait because too much was to be sent can go on, now that this has left:
+    /// nobody else would wake us for it.
+    fn can_go_on(&self) -> bool {
+        self.core.session.has_ready() || (!self.is_drained && self.core.takes_messages())
+    }
+
     /// Handles the messages that have arrived, as long as that makes sense; `true` if there were
     /// any.
     fn handle_arrived(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let mut moved = false;
-        while self.core.takes_messages()
-            && let Some(event) = self.inbox.next_event()
-        {
+        while self.core.takes_messages() {
+            let Some(event) = self.inbox.next_event() else {
+                self.is_drained = true;
+                break;
+            };
             moved = true;
             match event {
                 Event::Fault(fault) => self.core.handle_fault(&fault, now),
@@ -161,17 +172,20 @@ impl Driver {
                         "a message took too long to arrive, and was dropped"
                     );
                     self.timer.observe(self.inbox.partial(), now);
+                    self.is_drained = false;
                     return Ok(true);
                 }
                 Ok(false)
             }
             Poll::Ready(Ok(Received::Some | Received::All)) => {
+                self.is_drained = false;
                 self.rest.is_restless = true;
                 self.rest.look_at.get_or_insert(now + QUIET);
                 Ok(true)
             }
             Poll::Ready(Ok(Received::End)) => {
                 self.inbox.finish();
+                self.is_drained = false;
                 self.core.input_ended = true;
                 self.core.handle_end(now);
                 Ok(true)
@@ -184,7 +198,7 @@ impl Driver {
     fn is_over(&mut self, now: Instant) -> Option<Reason> {
         let Phase::Draining(draining) = self.core.session.phase() else { return None };
         let has_all = match draining.ending {
-            Ending::Input => self.core.input_ended && self.core.takes_messages(),
+            Ending::Input => self.core.input_ended && self.is_drained,
             Ending::Closing => true,
         };
         let is_done = has_all

@@ -20,8 +20,9 @@ use crate::notice::Notice;
 ///
 /// What comes in goes to the `handle_*` methods, which say what to do about it. A handler that
 /// runs to its end at once is answered with [`answer`](Session::answer); one that has to wait is
-/// [`park`](Session::park)ed, and answered with [`finish`](Session::finish). After either, and
-/// after every cancellation, ask [`next_ready`](Session::next_ready) for those whose turn has come.
+/// [`park`](Session::park)ed, and answered with [`finish`](Session::finish). After either, after
+/// every cancellation, and when messages are not held any more, ask
+/// [`next_ready`](Session::next_ready) for those whose turn has come.
 ///
 /// ```
 /// use std::time::Instant;
@@ -325,6 +326,12 @@ impl<C> Session<C> {
     }
 
     // ---- what handlers made
+
+    /// Whether [`next_ready`](Session::next_ready) is worth asking: [`hold`](Session::hold) may
+    /// have let messages go.
+    pub fn has_ready(&self) -> bool {
+        self.schedule.has_ready()
+    }
 
     /// The next message whose turn has come.
     pub fn next_ready(&mut self) -> Option<(Job, Message)> {

@@ -272,6 +272,11 @@ impl Schedule {
         self.waiting.insert((lane, job.key), (job, message));
     }
 
+    /// Whether the turn of a message may have come.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.freed.is_empty()
+    }
+
     /// The next message whose turn has come.
     pub(super) fn next_ready(&mut self) -> Option<(Job, Message)> {
         while let Some(lane) = self.freed.pop_front() {
