@@ -85,8 +85,9 @@ fn as_many_handlers_as_there_may_be_all_call_back() {
                     calls::<i64>(&one, "ask", sum_params, in_flight),
                     calls::<i64>(&two, "ask", sum_params, in_flight),
                 );
-                let answered = assert_answered_or_busy(&here) + assert_answered_or_busy(&there);
-                assert!(answered > 0, "{in_flight} {order:?}");
+                // Where each side is full of handlers that wait for the other, all may be refused.
+                assert_answered_or_busy(&here);
+                assert_answered_or_busy(&there);
 
                 // One side alone is never refused, as what it is called back for has room there.
                 let ends = calls::<i64>(&one, "ask", sum_params, in_flight).await;
@@ -176,7 +177,9 @@ fn a_burst_from_both_sides_is_settled() {
             calls::<i64>(&one, "back", sum_params, COUNT),
             calls::<i64>(&two, "back", sum_params, COUNT),
         );
-        assert!(assert_answered_or_busy(&here) + assert_answered_or_busy(&there) > 0);
+        assert_answered_or_busy(&here);
+        assert_answered_or_busy(&there);
+        until(|| is_quiet(&one) && is_quiet(&two)).await;
     });
 }
 
