@@ -48,6 +48,9 @@ pub struct Driver {
 /// After so long without a message, memory that large ones needed is given back.
 const QUIET: Duration = Duration::from_secs(5);
 
+/// After so many turns other tasks have theirs, however much there is still to do.
+const TURNS: usize = 64;
+
 /// Whether the connection has gone quiet.
 #[derive(Default)]
 struct Rest {
@@ -84,9 +87,10 @@ impl Driver {
         }
     }
 
-    /// Goes on until there is nothing to do without waiting. An error is the connection's end.
+    /// Goes on until there is nothing to do without waiting, or others should run too. An error is
+    /// the connection's end.
     fn run(&mut self, cx: &mut Context<'_>) -> Result<Option<Reason>, (Reason, io::Error)> {
-        loop {
+        for _ in 0..TURNS {
             let now = now();
             self.core.handle_time(now);
             self.core.take_mail(now);
@@ -105,6 +109,10 @@ impl Driver {
                 return Ok(None);
             }
         }
+        // Who waits for room to send must hear of it, also on a connection that is never idle.
+        self.core.publish();
+        cx.waker().wake_by_ref();
+        Ok(None)
     }
 
     /// Whether what had to wait because too much was to be sent can go on, now that this has left:
