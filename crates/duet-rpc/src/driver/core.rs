@@ -25,8 +25,11 @@ use crate::shared::{Caller, Post, Shared};
 use crate::state::{Disconnect, Reason, State};
 use crate::transport::{Farewell, Outbox, Transport};
 
-/// How far answers may go over the bound of what waits to be sent. They are small where this
-/// matters: refusals of what cannot be begun. Past it nothing is read, whatever stands behind.
+/// By how much refusals of what cannot be begun may go over the bound of what waits to be sent.
+/// Past it nothing is read, whatever stands behind.
+///
+/// Only refusals count, as they alone are caused by reading. Were the results of handlers counted
+/// too, then two peers that have much to tell each other would both stop to read, and for ever.
 const STRETCH: usize = 8 * 1024 * 1024;
 
 /// A handler that takes longer than this keeps no answers waiting the next time.
@@ -45,6 +48,8 @@ pub(super) struct Core {
     handle: Weak<Handle>,
     tasks: Tasks,
     posts: Vec<Post>,
+    /// How many bytes of refusals were added since there was room the last time.
+    refusals: usize,
     /// Whether events wait in a stream.
     has_events: bool,
     has_begun: bool,
@@ -74,6 +79,7 @@ impl Core {
             handle,
             tasks: Tasks::default(),
             posts: Vec::new(),
+            refusals: 0,
             has_events: false,
             has_begun: false,
         }
@@ -94,13 +100,28 @@ impl Core {
     /// Whether another message can be handled now.
     #[inline]
     pub(super) fn takes_messages(&self) -> bool {
-        let most = self.shared.profile.limits.outgoing_bytes.saturating_add(STRETCH);
-        self.session.wants_input() && self.outbox.len() < most
+        self.session.wants_input() && self.refusals < STRETCH
+    }
+
+    /// Whether no more should be sent than must be.
+    #[inline]
+    fn is_crowded(&self) -> bool {
+        self.outbox.len() >= self.shared.profile.limits.outgoing_bytes
+    }
+
+    /// Something was refused, perhaps, when so much waited to be sent before.
+    #[inline]
+    fn note_refusal(&mut self, before: usize) {
+        if before >= self.shared.profile.limits.outgoing_bytes {
+            self.refusals += self.outbox.len().saturating_sub(before);
+        }
     }
 
     pub(super) fn handle_fault(&mut self, fault: &Fault<'_>, now: Instant) {
         tracing::warn!(fault = %fault, "a fault in what the remote sends");
+        let before = self.outbox.len();
         let handled = self.session.handle_fault(fault, now, &mut self.outbox);
+        self.note_refusal(before);
         if let Handled::Notice(notice) = handled {
             log(notice);
         }
@@ -116,7 +137,9 @@ impl Core {
         for entry in entries {
             self.handle(entry, Some(batch), cx, now);
         }
+        let before = self.outbox.len();
         self.session.end_batch(batch, &mut self.outbox);
+        self.note_refusal(before);
     }
 
     #[inline]
@@ -127,8 +150,11 @@ impl Core {
         cx: &mut TaskContext<'_>,
         now: Instant,
     ) {
-        self.session.hold(self.outbox.len() >= self.shared.profile.limits.outgoing_bytes);
-        match self.session.handle(message, batch, now, &mut self.outbox) {
+        self.session.hold(self.is_crowded());
+        let before = self.outbox.len();
+        let handled = self.session.handle(message, batch, now, &mut self.outbox);
+        self.note_refusal(before);
+        match handled {
             Handled::Start { job, method, params } => self.start(job, &method, &params, cx),
             Handled::Waits | Handled::Done => {}
             Handled::Refused(reply) => {
@@ -146,7 +172,7 @@ impl Core {
     pub(super) fn begin_ready(&mut self, cx: &mut TaskContext<'_>) {
         while let Some((job, message)) = self.session.next_ready() {
             self.start(job, message.method(), &message.params(), cx);
-            self.session.hold(self.outbox.len() >= self.shared.profile.limits.outgoing_bytes);
+            self.session.hold(self.is_crowded());
         }
     }
 
@@ -294,7 +320,11 @@ impl Core {
         if self.outbox.taken() != taken {
             self.session.handle_progress(now);
         }
-        self.session.hold(self.outbox.len() >= self.shared.profile.limits.outgoing_bytes);
+        let is_crowded = self.is_crowded();
+        self.session.hold(is_crowded);
+        if !is_crowded {
+            self.refusals = 0;
+        }
         Ok(())
     }
 
