@@ -350,6 +350,13 @@ impl Core {
         self.abandon_calls(Reason::RemoteClosed);
     }
 
+    /// Nothing can be answered any more, so nothing is begun; answers to our calls are still taken.
+    pub(super) fn begin_no_more(&mut self, now: Instant) {
+        self.session.close(None, now, &mut self.outbox);
+        self.session.hold(true);
+        self.refusals = 0;
+    }
+
     fn abandon_calls(&mut self, reason: Reason) {
         let disconnect = Disconnect::new(reason, None, Farewell::default());
         while let Some((_, caller)) = self.session.abandon() {

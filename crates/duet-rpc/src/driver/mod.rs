@@ -97,7 +97,10 @@ impl Driver {
             self.core.begin_ready(cx);
             let mut moved = self.handle_arrived(cx, now);
             self.core.send_events();
-            self.core.flush(cx, now).map_err(|error| (Reason::WriteFailed, error))?;
+            if let Err(error) = self.core.flush(cx, now) {
+                self.hear_out(cx, now);
+                return Err((Reason::WriteFailed, error));
+            }
             moved |= self.receive(cx, now).map_err(|error| (Reason::ReadFailed, error))?;
             if let Some(reason) = self.is_over(now) {
                 return Ok(Some(reason));
@@ -113,6 +116,19 @@ impl Driver {
         self.core.publish();
         cx.waker().wake_by_ref();
         Ok(None)
+    }
+
+    /// Takes the answers that have come already. A remote that answers and goes is often found gone
+    /// by who writes to it before what it has sent is read.
+    fn hear_out(&mut self, cx: &mut Context<'_>, now: Instant) {
+        self.core.begin_no_more(now);
+        for _ in 0..TURNS {
+            self.handle_arrived(cx, now);
+            let is_awaited = self.core.session.pending_calls() > 0;
+            if !is_awaited || !self.receive(cx, now).unwrap_or(false) {
+                break;
+            }
+        }
     }
 
     /// Whether what had to wait because too much was to be sent can go on, now that this has left:
