@@ -4,8 +4,10 @@ use std::fmt;
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::time::Sleep;
 
 use super::{Farewell, Inbox, Outbox, Received, Transport};
 
@@ -24,7 +26,12 @@ pub struct Stream<R, W> {
     writer: W,
     /// Whether the writer may hold bytes that it has taken and not passed on.
     unflushed: bool,
+    /// Runs while the writer takes its time to close.
+    closing: Option<Pin<Box<Sleep>>>,
 }
+
+/// How long a writer may take to close. One that still holds bytes which nobody takes never would.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 impl<R, W> Stream<R, W>
 where
@@ -33,7 +40,7 @@ where
 {
     /// Reads from one and writes to the other.
     pub fn new(reader: R, writer: W) -> Self {
-        Stream { reader, writer, unflushed: false }
+        Stream { reader, writer, unflushed: false, closing: None }
     }
 
     /// Drops the writer, and gives the reader back.
@@ -49,7 +56,7 @@ where
     /// Reads from and writes to the same thing.
     pub fn of(stream: S) -> Self {
         let (reader, writer) = tokio::io::split(stream);
-        Stream { reader, writer, unflushed: false }
+        Stream { reader, writer, unflushed: false, closing: None }
     }
 }
 
@@ -96,7 +103,10 @@ where
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
         // Whether the other end is still there to see it makes no difference now.
-        let _ = ready!(Pin::new(&mut self.writer).poll_shutdown(cx));
+        if Pin::new(&mut self.writer).poll_shutdown(cx).is_pending() {
+            let sleep = || Box::pin(tokio::time::sleep(PATIENCE));
+            ready!(self.closing.get_or_insert_with(sleep).as_mut().poll(cx));
+        }
         Poll::Ready(Farewell::default())
     }
 }
