@@ -11,6 +11,7 @@ use duet_rpc_proto::session::Key;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::call::Call;
 use crate::driver::Driver;
@@ -123,13 +124,17 @@ impl Peer {
             written.map(|()| message).map_err(cannot_send)
         });
         let mut post = Post::Notify(message.unwrap_or_else(Err)?);
+        let mut since = None;
         loop {
             post = match self.shared().post_if_room(post) {
                 Posted::Done => return Ok(()),
                 Posted::Closed => return Err(self.shared().closed_error()),
                 Posted::Full(post) => post,
             };
-            if !self.room_within(self.shared().profile.call_timeout).await {
+            // Room that others take first does not start the time anew.
+            let waited = since.get_or_insert_with(Instant::now).elapsed();
+            let timeout = self.shared().profile.call_timeout;
+            if !self.room_within(timeout.map(|timeout| timeout.saturating_sub(waited))).await {
                 let error = Error::new(ErrorKind::Timeout);
                 return Err(error.caused_by("the remote reads nothing"));
             }
