@@ -1,7 +1,7 @@
 //! The calls that wait for an answer, and the five doors out: reply, timeout, cancel, drop, close
 //! (P1, P2, P3, P5).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map};
 use std::time::{Duration, Instant};
 
 use crate::message::Id;
@@ -32,6 +32,8 @@ pub(super) struct Calls<C> {
     deadlines: BTreeMap<(Instant, u64), Id>,
     /// Which call a token of progress belongs to.
     tokens: HashMap<Id, Id>,
+    /// Those that are left of the pending calls, once the connection is closed.
+    ending: hash_map::IntoIter<Id, Call<C>>,
     last_serial: u64,
 }
 
@@ -47,7 +49,8 @@ struct Call<C> {
 impl<C> Default for Calls<C> {
     fn default() -> Self {
         let (pending, tokens) = (HashMap::new(), HashMap::new());
-        Calls { pending, deadlines: BTreeMap::new(), tokens, last_serial: 0 }
+        let ending = HashMap::new().into_iter();
+        Calls { pending, deadlines: BTreeMap::new(), tokens, ending, last_serial: 0 }
     }
 }
 
@@ -97,10 +100,16 @@ impl<C> Calls<C> {
         self.end(&id).map(|caller| (id, caller))
     }
 
-    /// Ends any one call: the connection is closed.
+    /// Ends any one call: the connection is closed, and all of them end.
     pub(super) fn end_any(&mut self) -> Option<(Id, C)> {
-        let id = self.pending.keys().next()?.clone();
-        self.end(&id).map(|caller| (id, caller))
+        // To look for the first entry of a table again and again, as it gets emptier, would take
+        // time with the square of its size.
+        if self.ending.len() == 0 && !self.pending.is_empty() {
+            self.deadlines.clear();
+            self.tokens.clear();
+            self.ending = std::mem::take(&mut self.pending).into_iter();
+        }
+        self.ending.next().map(|(id, call)| (id, call.caller))
     }
 
     /// There was progress: the call that it belongs to has its time again, up to its total.
@@ -123,12 +132,12 @@ impl<C> Calls<C> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.pending.len()
+        self.pending.len() + self.ending.len()
     }
 
     /// Whether nothing at all is left: no call, no deadline, no token.
     pub(super) fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.len() == 0
     }
 
     /// How many deadlines and tokens there are; never more than calls.
