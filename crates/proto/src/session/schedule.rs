@@ -14,7 +14,7 @@
 //! Besides, no request starts while it is *held*, because too much waits to be sent, and nothing
 //! starts beyond the limit of what may run.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -135,8 +135,9 @@ pub(super) struct Schedule {
     blocked: HashMap<u64, usize>,
     /// Lanes whose first message may be able to start.
     freed: VecDeque<u64>,
-    /// Lanes whose first message could start, if it were not held or too many.
-    starved: Vec<u64>,
+    /// Lanes whose first message could start, if it were not held or too many. A set, as a remote
+    /// that sends and cancels comes by again and again.
+    starved: BTreeSet<u64>,
     held: bool,
 }
 
@@ -175,7 +176,7 @@ impl Schedule {
             by_id: HashMap::new(),
             blocked: HashMap::new(),
             freed: VecDeque::new(),
-            starved: Vec::new(),
+            starved: BTreeSet::new(),
             held: false,
         }
     }
@@ -267,7 +268,7 @@ impl Schedule {
             self.by_id.insert(id.clone(), Place { key: job.key, waits_in: Some(lane) });
         }
         if self.first_waiting(lane).is_none() && !self.is_blocked(lane) {
-            self.starved.push(lane);
+            self.starved.insert(lane);
         }
         self.waiting.insert((lane, job.key), (job, message));
     }
@@ -286,7 +287,7 @@ impl Schedule {
             let Some(place) = self.first_waiting(lane) else { continue };
             let is_request = self.waiting.get(&place).is_some_and(|(job, _)| job.id.is_some());
             if !self.can_start(is_request) {
-                self.starved.push(lane);
+                self.starved.insert(lane);
                 continue;
             }
             self.freed.push_front(lane);
@@ -335,7 +336,7 @@ impl Schedule {
             self.running_requests -= 1;
             self.forget(id, key);
         }
-        self.freed.extend(self.starved.drain(..));
+        self.freed.extend(std::mem::take(&mut self.starved));
         (!is_answered).then_some(job)
     }
 
@@ -368,7 +369,7 @@ impl Schedule {
     /// Holds requests back, or lets them go.
     pub(super) fn hold(&mut self, held: bool) {
         if self.held && !held {
-            self.freed.extend(self.starved.drain(..));
+            self.freed.extend(std::mem::take(&mut self.starved));
         }
         self.held = held;
     }
