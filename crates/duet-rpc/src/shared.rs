@@ -27,8 +27,12 @@ pub(crate) struct Shared {
     pub(crate) state: watch::Sender<State>,
     mail: Mutex<Mail>,
     has_mail: AtomicBool,
-    /// Told when there is room for more to be sent.
+    /// Tells one of those who wait that there is room for more to be sent; who then sends and
+    /// leaves room tells the next. To tell all of them each time would cost the square of their
+    /// number, as most find no room again.
     room: Notify,
+    /// How many wait for room. It is changed and read with the mail locked.
+    crowd: AtomicUsize,
     pub(crate) counts: Counts,
 }
 
@@ -100,6 +104,7 @@ impl Shared {
             mail: Mutex::default(),
             has_mail: AtomicBool::new(false),
             room: Notify::new(),
+            crowd: AtomicUsize::new(0),
             counts: Counts::default(),
         }
     }
@@ -117,7 +122,12 @@ impl Shared {
         if mail.outgoing >= self.profile.limits.outgoing_bytes {
             return Posted::Full(post);
         }
+        let has_room_left = mail.outgoing + post.size() < self.profile.limits.outgoing_bytes;
+        let is_awaited = has_room_left && self.crowd.load(Ordering::Relaxed) > 0;
         self.deliver(mail, post);
+        if is_awaited {
+            self.room.notify_one();
+        }
         Posted::Done
     }
 
@@ -146,12 +156,14 @@ impl Shared {
         tokio::pin!(room);
         room.as_mut().enable();
         // What became of it between the refusal and now.
-        {
+        let _place = {
             let mail = self.mail();
             if mail.is_closed || mail.outgoing < self.profile.limits.outgoing_bytes {
                 return;
             }
-        }
+            self.crowd.fetch_add(1, Ordering::Relaxed);
+            Place(self)
+        };
         room.await;
     }
 
@@ -197,7 +209,7 @@ impl Shared {
         let has_room_now = before >= most && mail.outgoing < most;
         drop(mail);
         if has_room_now {
-            self.room.notify_waiters();
+            self.room.notify_one();
         }
     }
 
@@ -223,5 +235,15 @@ impl Shared {
         drop(mail);
         self.room.notify_waiters();
         posts
+    }
+}
+
+/// A place in the crowd that waits for room.
+struct Place<'a>(&'a Shared);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let _mail = self.0.mail();
+        self.0.crowd.fetch_sub(1, Ordering::Relaxed);
     }
 }
