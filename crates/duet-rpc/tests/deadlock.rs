@@ -562,7 +562,11 @@ fn an_answer_that_has_come_is_not_lost_because_writing_fails() {
             // These meet a remote that is gone, some time or other.
             let noise = tokio::spawn({
                 let one = one.clone();
-                async move { while one.notify("add", (1, 2)).await.is_ok() {} }
+                async move {
+                    while one.notify("add", (1, 2)).await.is_ok() {
+                        tokio::task::yield_now().await;
+                    }
+                }
             });
             assert_eq!(call.await.expect("no panic").expect("it was answered"), 1);
             noise.await.expect("no panic");

@@ -1,0 +1,218 @@
+//! Many calls at once, and what is left of them: nothing (P2, P3, P5, S4).
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duet_rpc::proto::Limits;
+use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
+use serde_json::Value;
+use support::{Link, alive_tasks, current_thread, is_quiet, stopped_clock, until};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// A hundred thousand, where the compiler has made them cheap enough.
+const MANY: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
+
+/// Room for as many calls as there are.
+fn roomy() -> Profile {
+    let limits = Limits { pending_calls: MANY, in_flight: MANY, ..Limits::default() };
+    Profile { limits, ..Profile::agent() }
+}
+
+/// `wait` ends when the gate is opened, `never` never.
+fn gated() -> (Router, Arc<Semaphore>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let opener = Arc::clone(&gate);
+    let router = Router::new()
+        .method("same", async |(number,): (usize,)| Ok::<_, Failure>(number))
+        .method("wait", move |(number,): (usize,)| {
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
+                Ok::<_, Failure>(number)
+            }
+        })
+        .method("never", async || -> Result<(), Failure> { std::future::pending().await });
+    (router, opener)
+}
+
+fn call_all(peer: &Peer, method: &'static str, count: usize) -> JoinSet<()> {
+    let mut calls = JoinSet::new();
+    for number in 0..count {
+        let call = peer.call::<usize>(method, (number,));
+        calls.spawn(async move { assert_eq!(call.await.expect("an answer"), number) });
+    }
+    calls
+}
+
+#[test]
+fn very_many_calls_at_once_are_answered() {
+    current_thread().block_on(async {
+        let before = alive_tasks();
+        let (router, gate) = gated();
+        let (one, two) = Link::Memory.join(&roomy(), Router::new(), router);
+        call_all(&one, "same", MANY).join_all().await;
+
+        // All of them really wait at the same time.
+        let calls = call_all(&one, "wait", MANY);
+        until(|| one.stats().pending_calls == MANY && two.stats().running == MANY).await;
+        gate.add_permits(MANY);
+        calls.join_all().await;
+        until(|| is_quiet(&one) && is_quiet(&two)).await;
+        assert_eq!((one.stats().unmatched_answers, two.stats().unmatched_answers), (0, 0));
+        tokio::join!(one.close(), two.closed());
+        until(|| alive_tasks() == before).await;
+    });
+}
+
+#[test]
+fn p5_very_many_pending_calls_fail_when_the_connection_closes() {
+    current_thread().block_on(async {
+        let before = alive_tasks();
+        let (router, _gate) = gated();
+        let (one, two) = Link::Memory.join(&roomy(), Router::new(), router);
+        let mut calls = JoinSet::new();
+        for number in 0..MANY {
+            calls.spawn(one.call::<usize>("wait", (number,)));
+        }
+        until(|| one.stats().pending_calls == MANY).await;
+        one.close().await;
+        for end in calls.join_all().await {
+            assert_eq!(end.expect_err("it is closed").kind(), ErrorKind::Disconnected);
+        }
+        two.closed().await;
+        assert!(is_quiet(&one));
+        until(|| alive_tasks() == before).await;
+    });
+}
+
+#[test]
+fn many_calls_with_large_params_wait_for_room_and_each_gets_it() {
+    const COUNT: usize = 3000;
+    current_thread().block_on(async {
+        let limits = Limits { outgoing_bytes: 10_000, ..roomy().limits };
+        let profile = Profile { limits, ..Profile::agent() };
+        let (router, _) = gated();
+        let (one, _two) = Link::Memory.join(&profile, Router::new(), router);
+        let mut calls = JoinSet::new();
+        for number in 0..COUNT {
+            // Only a few of them fit at a time, so that most have to wait for most of the time.
+            let padding = "x".repeat(1000);
+            let call = one.call::<Value>("nope", (number, padding));
+            calls.spawn(async move { call.await.expect_err("there is no such method").kind() });
+        }
+        assert!(calls.join_all().await.iter().all(|&kind| kind == ErrorKind::Remote));
+    });
+}
+
+/// 200 calls end in one way; then nothing is left of them, on either side.
+fn leaves_nothing<F>(link: Link, end: impl Fn(Peer, Peer, JoinSet<ErrorKind>) -> F)
+where
+    F: Future<Output = (Peer, Peer)>,
+{
+    const COUNT: usize = 200;
+    stopped_clock().block_on(async {
+        let before = alive_tasks();
+        let (router, gate) = gated();
+        let (one, two) = link.join(&Profile::agent(), Router::new(), router);
+        let _: usize = one.call("same", (1,)).await.expect("it works");
+        let connected = alive_tasks();
+        let mut calls = JoinSet::new();
+        for _ in 0..COUNT {
+            let call = one.call::<Value>("never", ()).timeout(Duration::from_secs(7));
+            calls.spawn(async move { call.await.expect_err("never").kind() });
+        }
+        until(|| two.stats().running == COUNT).await;
+        let (one, two) = end(one, two, calls).await;
+        // Each was answered: it was cancelled. Nobody waited for that any more.
+        until(|| is_quiet(&one) && is_quiet(&two) && one.stats().unmatched_answers == COUNT).await;
+        until(|| alive_tasks() == connected).await;
+        // The connection works on, and time goes by with nothing to remind us of.
+        gate.add_permits(1);
+        assert_eq!(one.call::<usize>("wait", (3,)).await.expect("it works"), 3);
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert!(is_quiet(&one) && is_quiet(&two));
+        assert_eq!((one.stats().unmatched_answers, two.stats().unmatched_answers), (COUNT, 0));
+        tokio::join!(one.close(), two.closed());
+        until(|| alive_tasks() == before).await;
+    });
+}
+
+const LINKS: [Link; 3] = [Link::Memory, Link::Pipe(64 * 1024), Link::Pipe(16)];
+
+#[test]
+fn p2_calls_that_time_out_leave_nothing_behind() {
+    for link in LINKS {
+        leaves_nothing(link, |one, two, calls| async {
+            // The clock goes on as nothing else is left to do.
+            let kinds = calls.join_all().await;
+            assert!(kinds.iter().all(|&kind| kind == ErrorKind::Timeout));
+            (one, two)
+        });
+    }
+}
+
+#[test]
+fn p3_calls_that_are_dropped_leave_nothing_behind() {
+    for link in LINKS {
+        leaves_nothing(link, |one, two, mut calls| async move {
+            calls.shutdown().await;
+            (one, two)
+        });
+    }
+}
+
+#[test]
+fn p3_calls_that_lose_a_race_leave_nothing_behind() {
+    for link in LINKS {
+        leaves_nothing(link, |one, two, mut calls| async move {
+            // Dropped from within a `select!`, with the answer of another in between.
+            for number in 0..50 {
+                let winner = one.call::<usize>("same", (number,));
+                let loser = calls.join_next();
+                tokio::select! {
+                    answer = winner => assert_eq!(answer.expect("an answer"), number),
+                    _ = loser => panic!("never"),
+                }
+            }
+            drop(calls);
+            (one, two)
+        });
+    }
+}
+
+#[test]
+fn a_pair_that_is_closed_leaves_no_task() {
+    for link in LINKS {
+        stopped_clock().block_on(async {
+            let before = alive_tasks();
+            for round in 0..20 {
+                let (router, _gate) = gated();
+                let (one, two) = link.join(&Profile::agent(), router.clone(), router);
+                let mut calls = JoinSet::new();
+                for peer in [&one, &two] {
+                    for _ in 0..10 {
+                        calls.spawn(peer.call::<Value>("never", ()));
+                    }
+                }
+                until(|| one.stats().running == 10 && two.stats().running == 10).await;
+                match round % 3 {
+                    0 => drop(one.close().await),
+                    1 => drop(tokio::join!(one.close(), two.close())),
+                    // The last handle: a call has one too, a handler only if it asks for it.
+                    _ => {
+                        calls.shutdown().await;
+                        drop(one);
+                    }
+                }
+                two.closed().await;
+                for end in calls.join_all().await {
+                    assert_eq!(end.expect_err("closed").kind(), ErrorKind::Disconnected);
+                }
+                until(|| alive_tasks() == before).await;
+            }
+        });
+    }
+}
