@@ -479,9 +479,12 @@ impl<C> Session<C> {
         self.phase.handle_progress(now);
     }
 
-    /// The connection is gone: nothing more is awaited. [`abandon`](Session::abandon) the calls.
+    /// The connection is gone: nothing that came can be answered, and it is forgotten.
+    /// [`abandon`](Session::abandon) the calls, and stop the handlers.
     pub fn handle_gone(&mut self) {
         self.phase = Phase::Closed;
+        self.schedule = Schedule::new(self.profile.order, self.profile.limits);
+        self.batches = Batches::default();
     }
 
     /// Where it stands.
