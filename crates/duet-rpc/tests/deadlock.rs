@@ -266,17 +266,12 @@ fn both_sides_flood_each_other_and_nothing_is_lost() {
             let count = Arc::clone(count);
             Router::new().method("tick", move |(number,): (usize,)| {
                 // In order, too.
-                let _ = count.compare_exchange(
-                    number,
-                    number + 1,
-                    Ordering::SeqCst,
-                    Ordering::SeqCst,
-                );
+                let _ =
+                    count.compare_exchange(number, number + 1, Ordering::SeqCst, Ordering::SeqCst);
                 async {}
             })
         };
-        let (one, two) =
-            link.join(&Profile::agent(), counting(&counts[0]), counting(&counts[1]));
+        let (one, two) = link.join(&Profile::agent(), counting(&counts[0]), counting(&counts[1]));
         let mut floods = JoinSet::new();
         for peer in [one.clone(), two.clone()] {
             floods.spawn(async move {
@@ -466,14 +461,12 @@ fn p4_at_the_limit_answers_and_cancellations_still_flow() {
                 Ok::<_, Failure>(1)
             }
         });
-        let there = methods().method("ask", async |cx: Context| {
-            cx.peer().call::<i64>("slow", ()).await
-        });
+        let there =
+            methods().method("ask", async |cx: Context| cx.peer().call::<i64>("slow", ()).await);
         let profile = Profile::agent().with_in_flight(3);
         let (one, two) = link.join(&profile, here, there);
         let ask = tokio::spawn(one.call::<i64>("ask", ()));
-        let never: Vec<_> =
-            (0..2).map(|_| tokio::spawn(one.call::<Value>("never", ()))).collect();
+        let never: Vec<_> = (0..2).map(|_| tokio::spawn(one.call::<Value>("never", ()))).collect();
         until(|| two.stats().running == 3 && one.stats().running == 1).await;
         let error = one.call::<i64>("add", (1, 2)).await.expect_err("no slot");
         assert_eq!(error.remote().expect("an answer").code, -32000);
@@ -533,8 +526,9 @@ fn what_comes_together_with_the_end_of_the_input_is_served() {
         || async {
             for line_end in ["", "\n"] {
                 let (mut raw, there) = tokio::io::duplex(64 * 1024);
-                let request =
-                    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#);
+                let request = format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#
+                );
                 raw.write_all(request.as_bytes()).await.expect("there is room");
                 raw.shutdown().await.expect("it closes");
                 let peer = Peer::spawn(Stream::of(there), &Profile::agent(), methods());

@@ -132,7 +132,8 @@ impl Random {
 impl Dialogue {
     fn random(seed: u64) -> Self {
         let mut random = Random(seed);
-        let order = random.pick(&[Order::Concurrent, Order::Concurrent, Order::Barrier, Order::Sequential]);
+        let order =
+            random.pick(&[Order::Concurrent, Order::Concurrent, Order::Barrier, Order::Sequential]);
         let in_flight = random.pick(&[1000, 1000, 3]);
         let pipe = random.pick(&[None, Some(1), Some(7), Some(100), Some(4096)]);
         let acts = (0..3 + random.below(30)).map(|number| {
