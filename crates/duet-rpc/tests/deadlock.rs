@@ -2,7 +2,7 @@
 //!
 //! Nothing here measures time: the only clock is the one that tells a hang.
 
-mod support;
+mod links;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use duet_rpc::proto::Limits;
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::{Stream, memory};
 use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router};
+use links::{HANGS, Link, everywhere, is_quiet, on_both_runtimes, until};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use support::{HANGS, Link, everywhere, is_quiet, on_both_runtimes, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -670,7 +670,7 @@ fn a_connection_whose_writer_is_stuck_closes() {
 #[test]
 fn a_hang_is_told() {
     // The detector itself: a memory pair whose other end nobody drives.
-    let runtime = support::stopped_clock();
+    let runtime = links::stopped_clock();
     runtime.block_on(async {
         let (here, _there) = memory::pair();
         let peer = Peer::spawn(here, &Profile::agent(), Router::new());

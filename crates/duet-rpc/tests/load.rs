@@ -1,14 +1,14 @@
 //! Many calls at once, and what is left of them: nothing (P2, P3, P5, S4).
 
-mod support;
+mod links;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use duet_rpc::proto::Limits;
 use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
+use links::{Link, alive_tasks, current_thread, is_quiet, stopped_clock, until};
 use serde_json::Value;
-use support::{Link, alive_tasks, current_thread, is_quiet, stopped_clock, until};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 

@@ -8,7 +8,7 @@
 //! What goes over a pipe is written down, and read again at the end: every request once, every
 //! answer to a request, no request answered twice, and none left unanswered unless it was closed.
 
-mod support;
+mod links;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -20,9 +20,9 @@ use duet_rpc::proto::message::{Code, ErrorObject};
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::{Stream, memory};
 use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Profile, Router};
+use links::{alive_tasks, is_quiet, stopped_clock, until};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use support::{alive_tasks, is_quiet, stopped_clock, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinSet;
 
