@@ -20,6 +20,8 @@ mod handler;
 pub mod params;
 mod peer;
 mod router;
+#[cfg(unix)]
+mod serve;
 mod shared;
 mod state;
 pub mod transport;
@@ -38,4 +40,6 @@ pub use failure::Failure;
 pub use handler::{Handler, Output};
 pub use peer::{Peer, Stats};
 pub use router::Router;
+#[cfg(unix)]
+pub use serve::{Server, serve};
 pub use state::{Disconnect, Reason, State};

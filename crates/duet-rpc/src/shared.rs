@@ -8,7 +8,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
 use duet_rpc_proto::Profile;
@@ -30,7 +30,12 @@ pub(crate) struct Shared {
     /// Told when there is room for more to be sent.
     room: Notify,
     pub(crate) counts: Counts,
+    /// Told at once, on whatever thread, that the connection is to be closed.
+    pub(crate) on_close: OnceLock<OnClose>,
 }
+
+/// Hears that the connection is to be closed, and by which message, if it was one.
+pub(crate) type OnClose = Box<dyn Fn(Option<Key>) + Send + Sync>;
 
 /// Figures of a connection, for whoever looks.
 #[derive(Default)]
@@ -101,6 +106,7 @@ impl Shared {
             has_mail: AtomicBool::new(false),
             room: Notify::new(),
             counts: Counts::default(),
+            on_close: OnceLock::new(),
         }
     }
 

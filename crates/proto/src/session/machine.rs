@@ -66,7 +66,12 @@ pub enum Handled<'m, C> {
         params: Params<'m>,
     },
     /// Nothing: it waits for its turn.
-    Waits,
+    Waits {
+        /// Its key.
+        key: Key,
+        /// The method's name.
+        method: Cow<'m, str>,
+    },
     /// Nothing: it was answered with this error, if it was answered at all.
     Refused(Reply),
     /// Tell the caller of this call.
@@ -210,8 +215,9 @@ impl<C> Session<C> {
                 if let Some(batch) = batch {
                     self.batches.expect(batch);
                 }
+                let key = job.key();
                 self.schedule.wait(job, &method, &params);
-                Handled::Waits
+                Handled::Waits { key, method }
             }
         }
     }
@@ -237,8 +243,9 @@ impl<C> Session<C> {
         match self.schedule.admit(&job, self.must_read_on()) {
             Admission::Start => Handled::Start { job, method, params },
             Admission::Wait => {
+                let key = job.key();
                 self.schedule.wait(job, &method, &params);
-                Handled::Waits
+                Handled::Waits { key, method }
             }
             Admission::Busy(_) | Admission::Drop => Handled::Notice(Notice::NotificationDropped),
         }

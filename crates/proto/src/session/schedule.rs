@@ -216,10 +216,13 @@ impl Schedule {
         }
     }
 
-    /// Whether so much waits that nothing more should be read.
+    /// Whether so much waits that nothing more should be read. A remote that takes no answers is
+    /// not sent refusals either.
     pub(super) fn is_full(&self) -> bool {
+        let in_flight = self.running_requests + self.waiting_requests;
         self.waiting_requests >= self.limits.waiting
             || self.waiting_bytes >= self.limits.waiting_bytes
+            || self.held && in_flight >= self.limits.in_flight.max(1)
     }
 
     fn can_start(&self, is_request: bool) -> bool {
