@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use duet_rpc::proto::message::{Code, ErrorObject};
-use duet_rpc::{Context, Error, Failure, Profile, Router};
+use duet_rpc::{Context, Error, Failure, Profile, Router, Server};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -148,5 +148,19 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    duet_rpc::serve(&profile, router())
+    // A last act that never ends must not keep the process.
+    let never_done = std::env::var_os("TESTBED_IS_NEVER_DONE").is_some();
+    let server = Server::new(&profile, router()).before_exit(move || {
+        tell("the last act begins");
+        while never_done {
+            std::thread::park();
+        }
+    });
+    match server.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "testbed: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -142,6 +142,8 @@ pub use state::{Disconnect, Reason, State};
 /// The code in the pages for people is compiled and run like all other examples.
 #[cfg(doctest)]
 mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
     #[doc = include_str!("../../../docs/serving.md")]
     struct Serving;
     #[doc = include_str!("../../../docs/calling.md")]

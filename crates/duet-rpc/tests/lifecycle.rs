@@ -190,6 +190,31 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
 }
 
 #[test]
+fn l6_the_last_act_is_done_and_one_that_never_ends_is_cut_off() {
+    for (is_never_done, busy) in [(false, None), (true, None), (true, Some("test.jam"))] {
+        for trigger in [Trigger::Eof, Trigger::Terminate] {
+            let mut command = command("agent");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            if is_never_done {
+                command.env("TESTBED_IS_NEVER_DONE", "1");
+            }
+            let mut testbed = Testbed::of(command, "agent");
+            if let Some(method) = busy {
+                testbed.request(1, method, r#"{"ms": 25000}"#);
+                testbed.wait_for(&format!("{method} begins"));
+            } else {
+                testbed.request(1, "system.echo", "[1]");
+                testbed.answer();
+            }
+            let end = testbed.end(trigger);
+            let case = (is_never_done, busy, trigger);
+            assert_eq!(end.status.code(), Some(0), "{case:?}");
+            assert!(end.lines.iter().any(|line| line == "the last act begins"), "{case:?}");
+        }
+    }
+}
+
+#[test]
 fn l7_what_cannot_be_survived_is_exit_code_1_and_no_panic() {
     // A stdin that cannot be read.
     let mut directory = command("agent");
@@ -253,7 +278,7 @@ fn l8_the_closing_of_stdin_is_noticed_while_reading_is_paused() {
 }
 
 #[test]
-fn l9_a_stray_print_goes_to_stderr() {
+fn l1_l9_a_stray_print_goes_to_stderr() {
     for profile in ["editor", "agent"] {
         let mut testbed = Testbed::start(profile);
         testbed.request(1, "test.print", "null");

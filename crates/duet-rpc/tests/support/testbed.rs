@@ -48,6 +48,8 @@ pub(crate) struct End {
     pub(crate) took: Duration,
     /// What came out that nobody had asked for yet.
     pub(crate) answers: Vec<Value>,
+    /// What it said on stderr that nobody waited for.
+    pub(crate) lines: Vec<String>,
 }
 
 pub(crate) struct Testbed {
@@ -195,8 +197,9 @@ impl Testbed {
         guard.join().expect("it only waits");
         let stdin = self.stdin.take();
         let answers = self.answers.iter().collect();
+        let lines = self.lines.iter().collect();
         drop(stdin);
-        End { status, took, answers }
+        End { status, took, answers, lines }
     }
 }
 
