@@ -395,15 +395,14 @@ impl<C> Session<C> {
 
     // ---- our calls
 
-    /// Begins a call, unless there are too many or the session is not open: then the caller comes
-    /// back. The request itself is sent by who calls.
+    /// Begins a call, unless there are too many, the id is that of a pending one, or the session
+    /// is not open: then the caller comes back. The request itself is sent by who calls.
     pub fn call(&mut self, id: Id, caller: C, terms: Terms, now: Instant) -> Result<(), C> {
         let is_open = self.phase == Phase::Open;
         if !is_open || self.calls.len() >= self.profile.limits.pending_calls {
             return Err(caller);
         }
-        self.calls.begin(id, caller, terms, now);
-        Ok(())
+        self.calls.begin(id, caller, terms, now)
     }
 
     /// Gives a call up, because its caller did: the remote is told. `None` if it had ended.
