@@ -206,20 +206,27 @@ impl Schedule {
         if self.can_start(is_request) && self.is_free(job.lane) {
             return Admission::Start;
         }
-        match (is_request, self.is_full() && must_read_on) {
-            (_, false) => Admission::Wait,
-            (true, true) => Admission::Busy(self.limits.waiting),
-            (false, true) if self.waiting_bytes / STRETCH < self.limits.waiting_bytes => {
-                Admission::Wait
-            }
-            (false, true) => Admission::Drop,
+        match self.limit_reached() {
+            Some(limit) if must_read_on && is_request => Admission::Busy(limit),
+            Some(_) if must_read_on && self.is_stretched() => Admission::Drop,
+            _ => Admission::Wait,
         }
     }
 
     /// Whether so much waits that nothing more should be read.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting_requests >= self.limits.waiting
-            || self.waiting_bytes >= self.limits.waiting_bytes
+        self.limit_reached().is_some()
+    }
+
+    /// The limit of what waits that is reached, if any is.
+    fn limit_reached(&self) -> Option<usize> {
+        let Limits { waiting, waiting_bytes, .. } = self.limits;
+        let has_many = (self.waiting_requests >= waiting).then_some(waiting);
+        has_many.or_else(|| (self.waiting_bytes >= waiting_bytes).then_some(waiting_bytes))
+    }
+
+    fn is_stretched(&self) -> bool {
+        self.waiting_bytes / STRETCH >= self.limits.waiting_bytes
     }
 
     fn can_start(&self, is_request: bool) -> bool {
