@@ -447,6 +447,23 @@ fn l2_by_key_a_lane_that_is_never_empty_does_not_keep_the_others_from_their_turn
 }
 
 #[test]
+fn l8_what_has_no_lane_does_not_wait_behind_a_request_that_is_held() {
+    for order in [Order::Concurrent, Order::ByKey] {
+        check(
+            &in_flight(order, 1),
+            &[
+                ("park.x", ">park.x"),
+                ("a#1", ""),
+                ("n", ""),
+                ("hold", ""),
+                ("end park.x", ">n"),
+                ("free", ">a#1 1=ok"),
+            ],
+        );
+    }
+}
+
+#[test]
 fn l2_responses_and_cancellations_are_never_held_up() {
     for order in ALL {
         check(

@@ -14,7 +14,7 @@
 //! Besides, no request starts while it is *held*, because too much waits to be sent, and nothing
 //! starts beyond the limit of what may run.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ pub(super) enum Admission {
 
 /// The only lane of the orders that have one.
 const MAIN_LANE: u64 = 0;
-/// Where messages without a lane wait, if they have to. Nobody blocks it.
+/// Where messages without a lane wait, if they have to. None of them stands before another.
 const NO_LANE: u64 = u64::MAX;
 /// How far notifications may go over the bound of waiting bytes before they are dropped. They
 /// cannot be refused, and an answer that we need may stand behind them.
@@ -133,10 +133,11 @@ pub(super) struct Schedule {
     by_id: HashMap<Id, Place>,
     /// How many running messages block each lane.
     blocked: HashMap<u64, usize>,
-    /// Lanes whose first message may be able to start.
-    freed: VecDeque<u64>,
-    /// Lanes whose first message could start, if it were not held or too many.
-    starved: Vec<u64>,
+    /// What waits and has nothing of its lane before it: requests that start when they are neither
+    /// held nor too many, and notifications that start when they are not too many. The oldest goes
+    /// first, so that no lane keeps another from its turn.
+    ready_requests: BTreeMap<Key, u64>,
+    ready_notifications: BTreeMap<Key, u64>,
     held: bool,
 }
 
@@ -174,8 +175,8 @@ impl Schedule {
             running_requests: 0,
             by_id: HashMap::new(),
             blocked: HashMap::new(),
-            freed: VecDeque::new(),
-            starved: Vec::new(),
+            ready_requests: BTreeMap::new(),
+            ready_notifications: BTreeMap::new(),
             held: false,
         }
     }
@@ -273,28 +274,37 @@ impl Schedule {
             self.waiting_requests += 1;
             self.by_id.insert(id.clone(), Place { key: job.key, waits_in: Some(lane) });
         }
-        if self.first_waiting(lane).is_none() && !self.is_blocked(lane) {
-            self.starved.push(lane);
+        let is_ready = lane == NO_LANE || self.is_free(Some(lane));
+        if is_ready {
+            self.ready(job.id.is_some()).insert(job.key, lane);
         }
         self.waiting.insert((lane, job.key), (job, message));
     }
 
     /// The next message whose turn has come.
     pub(super) fn next_ready(&mut self) -> Option<(Job, Message)> {
-        while let Some(lane) = self.freed.pop_front() {
-            if self.is_blocked(lane) {
-                continue;
-            }
-            let Some(place) = self.first_waiting(lane) else { continue };
-            let is_request = self.waiting.get(&place).is_some_and(|(job, _)| job.id.is_some());
-            if !self.can_start(is_request) {
-                self.starved.push(lane);
-                continue;
-            }
-            self.freed.push_front(lane);
-            return self.unqueue(place);
+        let oldest =
+            |ready: &BTreeMap<Key, u64>| ready.first_key_value().map(|(&k, &lane)| (k, lane));
+        let request = oldest(&self.ready_requests).filter(|_| self.can_start(true));
+        let notification = oldest(&self.ready_notifications).filter(|_| self.can_start(false));
+        let (key, lane) = request.into_iter().chain(notification).min()?;
+        self.unqueue((lane, key))
+    }
+
+    fn ready(&mut self, is_request: bool) -> &mut BTreeMap<Key, u64> {
+        if is_request { &mut self.ready_requests } else { &mut self.ready_notifications }
+    }
+
+    /// Nothing blocks the lane any more, or its first message is gone: the next one is ready.
+    fn set_ready(&mut self, lane: u64) {
+        if lane != NO_LANE
+            && !self.is_blocked(lane)
+            && let Some(place) = self.first_waiting(lane)
+            && let Some((job, _)) = self.waiting.get(&place)
+        {
+            let is_request = job.id.is_some();
+            self.ready(is_request).insert(place.1, lane);
         }
-        None
     }
 
     fn unqueue(&mut self, place: (u64, Key)) -> Option<(Job, Message)> {
@@ -304,6 +314,9 @@ impl Schedule {
             self.waiting_requests -= 1;
             self.forget(id, job.key);
         }
+        if self.ready(job.id.is_some()).remove(&job.key).is_some() {
+            self.set_ready(place.0);
+        }
         Some((job, message))
     }
 
@@ -312,6 +325,10 @@ impl Schedule {
         let key = job.key;
         if let Some(lane) = self.blocks(&job) {
             *self.blocked.entry(lane).or_default() += 1;
+            if let Some((_, first)) = self.first_waiting(lane) {
+                self.ready_requests.remove(&first);
+                self.ready_notifications.remove(&first);
+            }
         }
         if let Some(id) = &job.id {
             self.running_requests += 1;
@@ -330,14 +347,13 @@ impl Schedule {
             *count -= 1;
             if *count == 0 {
                 self.blocked.remove(&lane);
-                self.freed.push_back(lane);
+                self.set_ready(lane);
             }
         }
         if let Some(id) = &job.id {
             self.running_requests -= 1;
             self.forget(id, key);
         }
-        self.freed.extend(self.starved.drain(..));
         (!is_answered).then_some(job)
     }
 
@@ -351,10 +367,7 @@ impl Schedule {
     pub(super) fn cancel(&mut self, id: &Id) -> Option<Found> {
         let place = *self.by_id.get(id)?;
         if let Some(lane) = place.waits_in {
-            let (job, _) = self.unqueue((lane, place.key))?;
-            // The one behind it may have waited for nothing else.
-            self.freed.push_back(lane);
-            return Some(Found::Waiting(job));
+            return self.unqueue((lane, place.key)).map(|(job, _)| Found::Waiting(job));
         }
         self.by_id.remove(id);
         let running = self.running.get_mut(&place.key)?;
@@ -369,9 +382,6 @@ impl Schedule {
 
     /// Holds requests back, or lets them go.
     pub(super) fn hold(&mut self, held: bool) {
-        if self.held && !held {
-            self.freed.extend(self.starved.drain(..));
-        }
         self.held = held;
     }
 
@@ -392,7 +402,8 @@ impl Schedule {
 
     /// How many lanes and ids are remembered; none if nothing runs or waits.
     pub(super) fn left_behind(&self) -> usize {
-        self.by_id.len() + self.blocked.len() + self.waiting_bytes
+        let ready = self.ready_requests.len() + self.ready_notifications.len();
+        self.by_id.len() + self.blocked.len() + ready + self.waiting_bytes
     }
 }
 
