@@ -223,7 +223,7 @@ fn handle(session: &mut Session<()>, message: &str) {
     if let Handled::Start { job, .. } = handled {
         session.park(job);
     }
-    assert!(session.next_ready().is_none());
+    assert!(session.next_ready(&mut Vec::new()).is_none());
 }
 
 #[test]

@@ -189,11 +189,8 @@ impl<C> Session<C> {
             let error = ErrorObject::invalid_request_because(Reason::DuplicateId);
             return self.refuse(Reply { id, error }, batch, out);
         }
-        if let Some(batch) = batch
-            && self.batches.size(batch) >= self.profile.limits.batch_bytes
-        {
-            let error = ErrorObject::server_busy(self.profile.limits.batch_bytes as u64);
-            return self.refuse(Reply { id, error }, Some(batch), out);
+        if let Some(error) = self.refusal_of(batch) {
+            return self.refuse(Reply { id, error }, batch, out);
         }
         let job = self.new_job(Some(id), batch, &method, &params);
         match (self.schedule.admit(&job, self.must_read_on()), job) {
@@ -280,6 +277,13 @@ impl<C> Session<C> {
         Job { key: Key(self.last_key), id, lane: self.schedule.lane(lane), batch }
     }
 
+    /// Why no further request of a batch is begun, if the answer to it has got too large.
+    fn refusal_of(&self, batch: Option<BatchKey>) -> Option<ErrorObject> {
+        let most = self.profile.limits.batch_bytes;
+        let is_full = self.batches.size(batch?) >= most;
+        is_full.then(|| ErrorObject::server_busy(most as u64))
+    }
+
     /// An answer to a call of ours may stand behind what comes now.
     fn must_read_on(&self) -> bool {
         !self.calls.is_empty()
@@ -326,9 +330,16 @@ impl<C> Session<C> {
 
     // ---- what handlers made
 
-    /// The next message whose turn has come.
-    pub fn next_ready(&mut self) -> Option<(Job, Message)> {
-        self.schedule.next_ready()
+    /// The next message whose turn has come. What waited in a batch whose answer has got too large
+    /// meanwhile is answered busy, and passed over.
+    pub fn next_ready(&mut self, out: &mut impl Outlet) -> Option<(Job, Message)> {
+        loop {
+            let (job, message) = self.schedule.next_ready()?;
+            match self.refusal_of(job.batch) {
+                Some(error) => self.answer_error(job, &error, out),
+                None => return Some((job, message)),
+            }
+        }
     }
 
     /// Answers a job. If the answer cannot be written, the job is answered with an internal error

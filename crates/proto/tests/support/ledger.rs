@@ -22,6 +22,8 @@ pub struct Entry {
     pub key: Option<Key>,
     /// Whether it was cancelled while it ran.
     pub is_answered: bool,
+    /// Whether it came in a batch, and waits.
+    pub is_in_batch: bool,
 }
 
 impl Entry {
@@ -86,17 +88,29 @@ impl Ledger {
     }
 
     /// A message starts, at once or after it waited.
-    pub fn start(&mut self, mut entry: Entry) {
-        let key = entry.key.take();
-        let place = self.entries.iter().position(|waiting| *waiting == entry);
-        let place = place.unwrap_or_else(|| {
-            self.entries.push(entry);
+    pub fn start(&mut self, entry: &Entry) {
+        let is_it =
+            |other: &Entry| other.waits() && (&other.name, &other.id) == (&entry.name, &entry.id);
+        let place = self.entries.iter().position(is_it).unwrap_or_else(|| {
+            self.entries.push(Entry { key: None, ..entry.clone() });
             self.entries.len() - 1
         });
         assert!(self.may_run(place), "{place} starts too early: {:?}", self.entries);
-        self.entries[place].key = key;
+        self.entries[place].key = entry.key;
         let most = if self.order == Order::Sequential { 1 } else { self.limits.in_flight.max(1) };
         assert!(self.running() <= most, "too many run: {:?}", self.entries);
+    }
+
+    /// So many requests of batches were answered busy when their turn came.
+    pub fn refuse_ready(&mut self, count: usize) {
+        for _ in 0..count {
+            let is_it = |place: &usize| {
+                let entry = &self.entries[*place];
+                entry.is_in_batch && entry.is_request() && self.may_run(*place)
+            };
+            let place = (0..self.entries.len()).find(is_it).expect("its turn had come");
+            self.entries.remove(place);
+        }
     }
 
     /// A message has ended.

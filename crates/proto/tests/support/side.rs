@@ -200,7 +200,9 @@ impl Side {
         match handled {
             Handled::Start { job, method, .. } => self.start(job, &method),
             Handled::Waits => {
-                self.ledger.wait(entry.expect("only these wait"));
+                let entry = entry.expect("only these wait");
+                let is_in_batch = batch.is_some();
+                self.ledger.wait(Entry { is_in_batch, ..entry });
                 let most = self.session.profile().limits.waiting;
                 let is_over = batch.is_none() && self.ledger.waiting_requests() > most;
                 assert!(!wanted || !is_over, "more waits than the limit allows");
@@ -241,7 +243,7 @@ impl Side {
         let key = job.key();
         let id = job.id().map_or(String::new(), |id| format!("#{id}"));
         self.shown.push(format!(">{method}{id}").replace('"', ""));
-        self.ledger.start(Entry { key: Some(key), ..entry(method, job.id()) });
+        self.ledger.start(&Entry { key: Some(key), ..entry(method, job.id()) });
         if method.starts_with("park") {
             assert_eq!(self.session.park(job), key);
             return;
@@ -256,7 +258,12 @@ impl Side {
     }
 
     fn begin_ready(&mut self) {
-        while let Some((job, message)) = self.session.next_ready() {
+        loop {
+            let ready = self.session.next_ready(&mut self.out);
+            // Entries of a batch whose answer has got too large are answered busy instead.
+            let waiting = self.session.waiting() + usize::from(ready.is_some());
+            self.ledger.refuse_ready(self.ledger.waiting() - waiting);
+            let Some((job, message)) = ready else { break };
             self.start(job, message.method());
         }
         self.show_sent();
@@ -385,7 +392,7 @@ impl Side {
 
 fn entry(name: &str, id: Option<&Id>) -> Entry {
     let (name, id) = (name.to_owned(), id.map(meaning));
-    Entry { lane: lane(&name), name, id, key: None, is_answered: false }
+    Entry { lane: lane(&name), name, id, key: None, is_answered: false, is_in_batch: false }
 }
 
 /// The id as JSON, without needless escapes.
