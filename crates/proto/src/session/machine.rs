@@ -432,11 +432,7 @@ impl<C> Session<C> {
 
     /// Ends any one call, because no answer can come any more; ask until there is none.
     pub fn abandon(&mut self) -> Option<(Id, C)> {
-        match self.phase {
-            Phase::Open => None,
-            Phase::Draining(draining) if draining.ending == Ending::Closing => None,
-            Phase::Draining(_) | Phase::Closed => self.calls.end_any(),
-        }
+        if self.phase.hears() { None } else { self.calls.end_any() }
     }
 
     /// How many calls wait for an answer.

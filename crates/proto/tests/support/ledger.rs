@@ -134,16 +134,28 @@ impl Ledger {
         self.entries.remove(place);
     }
 
-    /// What waits behind this one, or everything that waits, will never begin.
-    pub fn give_up(&mut self, behind: Option<Key>) {
-        let is_it = |entry: &Entry| entry.key == behind && behind.is_some();
-        let first = self.entries.iter().position(is_it).unwrap_or(0);
-        let kept = self.entries.split_off(first);
-        for entry in kept {
+    /// What waits behind this one will never begin.
+    pub fn give_up(&mut self, behind: Key) {
+        let is_it = |entry: &Entry| entry.key == Some(behind);
+        let first = self.entries.iter().position(is_it).expect("it runs");
+        for entry in self.entries.split_off(first) {
             match &entry.id {
                 _ if !entry.waits() => self.entries.push(entry),
-                Some(id) => self.excused(&id.clone()),
+                Some(id) => self.excused(id),
                 None => {}
+            }
+        }
+    }
+
+    /// What waits will never begin, and what runs will never be answered.
+    pub fn give_up_all(&mut self) {
+        for mut entry in std::mem::take(&mut self.entries) {
+            if let Some(id) = entry.id.as_ref().filter(|_| !entry.is_answered) {
+                self.excused(id);
+            }
+            if !entry.waits() {
+                entry.is_answered = true;
+                self.entries.push(entry);
             }
         }
     }

@@ -75,8 +75,10 @@ impl Side {
         match verb {
             "call" => self.call(rest),
             "send" => {
-                let text = words::text(rest, self.session.profile().dialect);
-                self.out.push(text.into_bytes());
+                let dialect = self.session.profile().dialect;
+                let text = words::text(rest, dialect).into_bytes();
+                self.shown.push(words::short(&text, dialect));
+                self.link.push_back(text);
             }
             "drop" => {
                 let id = Id::from(rest.parse::<u64>().expect("a number"));
@@ -99,7 +101,7 @@ impl Side {
             }
             "gone" => {
                 self.session.handle_gone();
-                self.ledger.give_up(None);
+                self.ledger.give_up_all();
                 self.abandon();
             }
             "took" => self.session.handle_progress(self.now),
@@ -351,8 +353,8 @@ impl Side {
 
     fn close(&mut self, asked_by: Option<Key>) {
         self.session.close(asked_by, self.now, &mut self.out);
-        if asked_by.is_some() {
-            self.ledger.give_up(asked_by);
+        if let Some(key) = asked_by {
+            self.ledger.give_up(key);
         }
         self.show_sent();
     }
