@@ -381,9 +381,10 @@ impl<C> Session<C> {
     }
 
     /// The handler of a parked job has ended. The job comes back if it is still to be answered:
-    /// not if it was cancelled, and not if it is a notification.
+    /// not if it was cancelled, not if it is a notification, and not if the connection is gone.
     pub fn finish(&mut self, key: Key) -> Option<Job> {
-        self.schedule.finish(key).filter(|job| job.id.is_some())
+        let is_gone = self.phase == Phase::Closed;
+        self.schedule.finish(key).filter(|job| job.id.is_some() && !is_gone)
     }
 
     /// Holds requests back, because too much waits to be sent, or lets them go again.
@@ -478,9 +479,12 @@ impl<C> Session<C> {
         self.phase.handle_progress(now);
     }
 
-    /// The connection is gone: nothing more is awaited. [`abandon`](Session::abandon) the calls.
+    /// The connection is gone: what waits is dropped, and what runs has nobody to answer.
+    /// [`abandon`](Session::abandon) the calls.
     pub fn handle_gone(&mut self) {
         self.phase = Phase::Closed;
+        self.schedule.drop_all();
+        self.batches = Batches::default();
     }
 
     /// Where it stands.

@@ -392,6 +392,11 @@ impl Schedule {
         later.into_iter().filter_map(|place| self.unqueue(place)).map(|(job, _)| job).collect()
     }
 
+    /// Drops everything that waits.
+    pub(super) fn drop_all(&mut self) {
+        self.drop_after(Key(0));
+    }
+
     pub(super) fn running(&self) -> usize {
         self.running.len()
     }
