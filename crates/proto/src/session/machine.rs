@@ -297,6 +297,8 @@ impl<C> Session<C> {
         out: &mut impl Outlet,
     ) -> Handled<'static, C> {
         match self.storm.handle_bad(now) {
+            // Good messages are not answered any more either.
+            Treatment::Answer if !self.phase.takes_work() => Handled::Done,
             Treatment::Answer => self.refuse(reply, batch, out),
             Treatment::Report(notice) => Handled::Notice(notice),
             Treatment::Mute => Handled::Done,
