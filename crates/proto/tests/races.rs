@@ -129,7 +129,7 @@ fn p2_progress_and_timeout_at_the_same_instant_in_both_orders() {
         &[
             call,
             ("->", ">park#1"),
-            ("b send %7", "$/progress"),
+            ("b send %7", ""),
             ("a wait 100", ""),
             ("<-", ">$/progress"),
             ("a tick", ""),
@@ -142,7 +142,7 @@ fn p2_progress_and_timeout_at_the_same_instant_in_both_orders() {
         &[
             call,
             ("->", ">park#1"),
-            ("b send %7", "$/progress"),
+            ("b send %7", ""),
             ("a wait 100", ""),
             ("a tick", "~1 1:timeout"),
             ("<-", ">$/progress"),
@@ -159,7 +159,7 @@ fn p2_progress_after_the_reply_does_no_harm() {
         &[
             ("a call x timeout=100 token=7 total=1000", "x#1"),
             ("->", ">x#1 1=ok"),
-            ("b send %7", "$/progress"),
+            ("b send %7", ""),
             ("<-", "1:ok >$/progress"),
             ("+1000", ""),
         ],
@@ -199,10 +199,7 @@ fn p3_a_cancel_right_behind_its_request_finds_it() {
 
 #[test]
 fn p3_a_cancel_before_its_request_finds_nothing() {
-    race(
-        &agent(),
-        &[("a send ~1", "~1"), ("a call x", "x#1"), ("->", ">x#1 1=ok"), ("<-", "1:ok")],
-    );
+    race(&agent(), &[("a send ~1", ""), ("a call x", "x#1"), ("->", ">x#1 1=ok"), ("<-", "1:ok")]);
 }
 
 #[test]
@@ -277,7 +274,7 @@ fn p3_cancelled_twice_is_cancelled_once() {
             ("a call park", "park#1"),
             ("a drop 1", "~1 1:dropped"),
             ("a drop 1", ""),
-            ("a send ~1", "~1"),
+            ("a send ~1", ""),
             ("->", ">park#1 1!-32800 stop park"),
             ("b end park", ""),
         ],
@@ -393,7 +390,7 @@ fn p1_a_second_reply_is_dropped() {
         &[
             ("a call x", "x#1"),
             ("->", ">x#1 1=ok"),
-            ("b send {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":2}", "1=2"),
+            ("b send {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":2}", ""),
             ("<-", "1:ok ?UnmatchedResponse"),
         ],
     );

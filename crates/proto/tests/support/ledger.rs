@@ -85,6 +85,7 @@ impl Ledger {
         self.entries.push(entry);
         let last = self.entries.len() - 1;
         assert!(!self.may_run(last), "waits for nothing: {:?}", self.entries);
+        self.check_in_flight();
     }
 
     /// A message starts, at once or after it waited.
@@ -99,6 +100,7 @@ impl Ledger {
         self.entries[place].key = entry.key;
         let most = if self.order == Order::Sequential { 1 } else { self.limits.in_flight.max(1) };
         assert!(self.running() <= most, "too many run: {:?}", self.entries);
+        self.check_in_flight();
     }
 
     /// So many requests of batches were answered busy when their turn came.
@@ -170,7 +172,25 @@ impl Ledger {
     pub fn check_busy(&self, has_calls: bool, batch_is_full: bool) {
         let requests = self.entries.iter().filter(|entry| entry.is_request()).count();
         let too_many = self.order != Order::Sequential && requests >= self.limits.in_flight;
-        assert!(too_many || has_calls || batch_is_full, "no reason to be busy: {:?}", self.entries);
+        let is_full = has_calls && self.is_full();
+        assert!(too_many || is_full || batch_is_full, "no reason to be busy: {:?}", self.entries);
+    }
+
+    /// A notification was dropped.
+    pub fn check_dropped(&self, has_calls: bool) {
+        assert!(has_calls && self.is_full(), "no reason to drop it: {:?}", self.entries);
+    }
+
+    /// Whether as many wait as may, by their number or by what they cost at most in these tests.
+    fn is_full(&self) -> bool {
+        self.waiting_requests() >= self.limits.waiting
+            || self.waiting() * 350 >= self.limits.waiting_bytes
+    }
+
+    fn check_in_flight(&self) {
+        let requests = self.entries.iter().filter(|entry| entry.is_request()).count();
+        let is_bound = self.order != Order::Sequential;
+        assert!(!is_bound || requests <= self.limits.in_flight, "too many: {:?}", self.entries);
     }
 
     /// Nothing that may run waits.

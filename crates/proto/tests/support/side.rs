@@ -34,6 +34,7 @@ use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message::{
     Code, ErrorObject, Id, Incoming, Params, Settled, write_raw_result, write_request,
 };
+use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::session::{BatchKey, Handled, Ids, Job, Key, Phase, Progress, Session, Terms};
 use duet_rpc_proto::text::Text;
 
@@ -75,10 +76,8 @@ impl Side {
         match verb {
             "call" => self.call(rest),
             "send" => {
-                let dialect = self.session.profile().dialect;
-                let text = words::text(rest, dialect).into_bytes();
-                self.shown.push(words::short(&text, dialect));
-                self.link.push_back(text);
+                let text = words::text(rest, self.session.profile().dialect);
+                self.link.push_back(text.into_bytes());
             }
             "drop" => {
                 let id = Id::from(rest.parse::<u64>().expect("a number"));
@@ -203,11 +202,13 @@ impl Side {
             Handled::Start { job, method, .. } => self.start(job, &method),
             Handled::Waits => {
                 let entry = entry.expect("only these wait");
-                let is_in_batch = batch.is_some();
+                let (is_request, is_in_batch) = (entry.id.is_some(), batch.is_some());
                 self.ledger.wait(Entry { is_in_batch, ..entry });
                 let most = self.session.profile().limits.waiting;
-                let is_over = batch.is_none() && self.ledger.waiting_requests() > most;
-                assert!(!wanted || !is_over, "more waits than the limit allows");
+                // What was read with others, or in a batch, cannot be put back.
+                let is_bound = is_request && !is_in_batch && wanted;
+                let waiting = self.ledger.waiting_requests();
+                assert!(!is_bound || waiting <= most, "more waits than the limit allows");
             }
             Handled::Refused(reply) if reply.error.code() == Code::SERVER_BUSY => {
                 self.ledger.check_busy(self.session.pending_calls() > 0, batch.is_some());
@@ -230,6 +231,9 @@ impl Side {
                 }
                 _ => {}
             },
+            Handled::Notice(Notice::NotificationDropped) => {
+                self.ledger.check_dropped(self.session.pending_calls() > 0);
+            }
             Handled::Refused(_) | Handled::Notice(_) => {}
         }
     }
