@@ -149,16 +149,15 @@ impl Ledger {
         }
     }
 
-    /// What waits will never begin, and what runs will never be answered.
+    /// What waits will never begin, and nothing will be answered, also of what waited for the rest
+    /// of its batch.
     pub fn give_up_all(&mut self) {
-        for mut entry in std::mem::take(&mut self.entries) {
-            if let Some(id) = entry.id.as_ref().filter(|_| !entry.is_answered) {
-                self.excused(id);
-            }
-            if !entry.waits() {
-                entry.is_answered = true;
-                self.entries.push(entry);
-            }
+        self.entries.retain(|entry| !entry.waits());
+        for entry in &mut self.entries {
+            entry.is_answered = true;
+        }
+        for account in self.accounts.values_mut() {
+            account.excused = account.asked - account.answered;
         }
     }
 
