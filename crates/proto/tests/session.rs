@@ -447,6 +447,24 @@ fn l2_by_key_a_lane_that_is_never_empty_does_not_keep_the_others_from_their_turn
 }
 
 #[test]
+fn l2_by_key_requests_and_notifications_take_turns_by_their_age() {
+    check(
+        &in_flight(Order::ByKey, 2),
+        &[
+            ("park.x", ">park.x"),
+            ("park.y", ">park.y"),
+            ("park.a/1", ""),
+            ("b/2#1", ""),
+            ("park.c/3", ""),
+            ("end park.x", ">park.a/1"),
+            ("end park.y", ">b/2#1 1=ok >park.c/3"),
+            ("end park.a/1", ""),
+            ("end park.c/3", ""),
+        ],
+    );
+}
+
+#[test]
 fn l8_what_has_no_lane_does_not_wait_behind_a_request_that_is_held() {
     for order in [Order::Concurrent, Order::ByKey] {
         check(
@@ -779,6 +797,14 @@ fn p2_the_total_holds_without_a_timeout_and_with_one_that_is_longer() {
             &[(call, "x#1"), ("+249", ""), ("%7", ">$/progress"), ("+1", "~1 1:timeout")],
         );
     }
+}
+
+#[test]
+fn p2_the_total_holds_though_there_is_no_progress() {
+    check(
+        &ordered(Order::Barrier),
+        &[("call x timeout=900 token=7 total=250", "x#1"), ("+250", "~1 1:timeout")],
+    );
 }
 
 #[test]
