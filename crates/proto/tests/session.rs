@@ -365,6 +365,42 @@ fn l2_sequential_one_message_is_finished_before_the_next_begins() {
 }
 
 #[test]
+fn l2_sequential_what_is_no_message_is_answered_in_its_turn_too() {
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("park.a#1", ">park.a#1"),
+            (r#"{"jsonrpc":"2.0","id":2,"method":7}"#, ""),
+            ("fault", ""),
+            ("b#3", ""),
+            ("{}", ""),
+            ("end park.a", "1=ok 2!-32600 null!-32700 >b#3 3=ok null!-32600"),
+            ("{}", "null!-32600"),
+        ],
+    );
+    // But not if nothing more may wait, and we have to read on.
+    let limits = Limits { waiting: 1, ..Limits::default() };
+    check(
+        &profile(Order::Sequential, limits),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("b#2", ""),
+            ("call x", "x#1"),
+            ("{}", "null!-32600"),
+            ("1=", "1:ok"),
+            ("end park.a", "1=ok >b#2 2=ok"),
+        ],
+    );
+    // Every other order answers as it comes.
+    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
+        check(
+            &ordered(order),
+            &[("park#1", ">park#1"), ("{}", "null!-32600"), ("end park", "1=ok")],
+        );
+    }
+}
+
+#[test]
 fn l2_barrier_requests_run_side_by_side_and_a_notification_is_finished_first() {
     check(
         &ordered(Order::Barrier),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::batch::Batches;
 use super::calls::Calls;
 use super::cancel::Word;
-use super::schedule::{Admission, Found, Schedule};
+use super::schedule::{Admission, Found, Schedule, Waiting};
 use super::{BatchKey, Ending, Job, Key, LaneOf, Message, Outlet, Phase, Storm, Terms, Treatment};
 use crate::Profile;
 use crate::fault::Fault;
@@ -67,7 +67,7 @@ pub enum Handled<'m, C> {
     },
     /// Nothing: it waits for its turn.
     Waits,
-    /// Nothing: it was answered with this error, if it was answered at all.
+    /// Nothing: it was answered with this error, or will be when its turn comes.
     Refused(Reply),
     /// Tell the caller of this call.
     Settled {
@@ -207,7 +207,7 @@ impl<C> Session<C> {
                 if let Some(batch) = batch {
                     self.batches.expect(batch);
                 }
-                self.schedule.wait(job, &method, &params);
+                self.schedule.wait(job, Waiting::Message(Message::new(&method, &params)));
                 Handled::Waits
             }
         }
@@ -234,7 +234,7 @@ impl<C> Session<C> {
         match self.schedule.admit(&job, self.must_read_on()) {
             Admission::Start => Handled::Start { job, method, params },
             Admission::Wait => {
-                self.schedule.wait(job, &method, &params);
+                self.schedule.wait(job, Waiting::Message(Message::new(&method, &params)));
                 Handled::Waits
             }
             Admission::Busy(_) | Admission::Drop => Handled::Notice(Notice::NotificationDropped),
@@ -299,6 +299,13 @@ impl<C> Session<C> {
         match self.storm.handle_bad(now) {
             // Good messages are not answered any more either.
             Treatment::Answer if !self.phase.takes_work() => Handled::Done,
+            Treatment::Answer
+                if batch.is_none() && self.schedule.delays_refusals(self.must_read_on()) =>
+            {
+                let job = self.new_job(None, None, "", &Params::Absent);
+                self.schedule.wait(job, Waiting::Refusal(reply.clone()));
+                Handled::Refused(reply)
+            }
             Treatment::Answer => self.refuse(reply, batch, out),
             Treatment::Report(notice) => Handled::Notice(notice),
             Treatment::Mute => Handled::Done,
@@ -336,10 +343,13 @@ impl<C> Session<C> {
     /// meanwhile is answered busy, and passed over.
     pub fn next_ready(&mut self, out: &mut impl Outlet) -> Option<(Job, Message)> {
         loop {
-            let (job, message) = self.schedule.next_ready()?;
-            match self.refusal_of(job.batch) {
-                Some(error) => self.answer_error(job, &error, out),
-                None => return Some((job, message)),
+            let (job, waiting) = self.schedule.next_ready()?;
+            match (waiting, self.refusal_of(job.batch)) {
+                (Waiting::Message(message), None) => return Some((job, message)),
+                (Waiting::Message(_), Some(error)) => self.answer_error(job, &error, out),
+                (Waiting::Refusal(reply), _) => {
+                    self.refuse(reply, None, out);
+                }
             }
         }
     }

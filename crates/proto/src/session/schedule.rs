@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::BatchKey;
 use crate::Limits;
-use crate::message::{Id, Params};
+use crate::message::{Id, Params, Reply};
 use crate::policy::Order;
 
 /// Tells one incoming message of a session from another; later ones have greater keys.
@@ -67,7 +67,7 @@ enum OwnedParams {
 }
 
 impl Message {
-    fn new(method: &str, params: &Params<'_>) -> Self {
+    pub(super) fn new(method: &str, params: &Params<'_>) -> Self {
         let params = match *params {
             Params::Absent => OwnedParams::Absent,
             Params::Null => OwnedParams::Null,
@@ -91,16 +91,32 @@ impl Message {
             OwnedParams::Object(raw) => Params::Object(raw),
         }
     }
-
-    /// What it costs to keep, with what the tables add to it.
-    fn cost(&self) -> usize {
-        256 + self.method.len() + self.params().as_raw().map_or(0, str::len)
-    }
 }
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message").field("params", &self.params()).finish_non_exhaustive()
+    }
+}
+
+/// What waits in a lane.
+pub(super) enum Waiting {
+    /// A message.
+    Message(Message),
+    /// The answer to what is none: it keeps its place in the row of answers.
+    Refusal(Reply),
+}
+
+impl Waiting {
+    /// What it costs to keep, with what the tables add to it.
+    fn cost(&self) -> usize {
+        let text = match self {
+            Waiting::Message(message) => {
+                message.method.len() + message.params().as_raw().map_or(0, str::len)
+            }
+            Waiting::Refusal(reply) => reply.id.as_raw().len(),
+        };
+        256 + text
     }
 }
 
@@ -125,7 +141,7 @@ pub(super) struct Schedule {
     order: Order,
     limits: Limits,
     running: HashMap<Key, Running>,
-    waiting: BTreeMap<(u64, Key), (Job, Message)>,
+    waiting: BTreeMap<(u64, Key), (Job, Waiting)>,
     waiting_bytes: usize,
     waiting_requests: usize,
     running_requests: usize,
@@ -214,6 +230,14 @@ impl Schedule {
         }
     }
 
+    /// Whether the answer to what is no message has to wait: under sequential order answers leave
+    /// in the order of what they answer.
+    pub(super) fn delays_refusals(&self, must_read_on: bool) -> bool {
+        self.order == Order::Sequential
+            && !(self.can_start(false) && self.is_free(Some(MAIN_LANE)))
+            && !(self.is_full() && must_read_on)
+    }
+
     /// Whether so much waits that nothing more should be read.
     pub(super) fn is_full(&self) -> bool {
         self.limit_reached().is_some()
@@ -265,11 +289,10 @@ impl Schedule {
         job.lane.filter(|_| blocks)
     }
 
-    /// Keeps a message until its turn comes.
-    pub(super) fn wait(&mut self, job: Job, method: &str, params: &Params<'_>) {
-        let message = Message::new(method, params);
+    /// Keeps something until its turn comes.
+    pub(super) fn wait(&mut self, job: Job, waiting: Waiting) {
         let lane = job.lane.unwrap_or(NO_LANE);
-        self.waiting_bytes += message.cost();
+        self.waiting_bytes += waiting.cost();
         if let Some(id) = &job.id {
             self.waiting_requests += 1;
             self.by_id.insert(id.clone(), Place { key: job.key, waits_in: Some(lane) });
@@ -278,11 +301,11 @@ impl Schedule {
         if is_ready {
             self.ready(job.id.is_some()).insert(job.key, lane);
         }
-        self.waiting.insert((lane, job.key), (job, message));
+        self.waiting.insert((lane, job.key), (job, waiting));
     }
 
-    /// The next message whose turn has come.
-    pub(super) fn next_ready(&mut self) -> Option<(Job, Message)> {
+    /// The next one whose turn has come.
+    pub(super) fn next_ready(&mut self) -> Option<(Job, Waiting)> {
         let oldest =
             |ready: &BTreeMap<Key, u64>| ready.first_key_value().map(|(&k, &lane)| (k, lane));
         let request = oldest(&self.ready_requests).filter(|_| self.can_start(true));
@@ -307,9 +330,9 @@ impl Schedule {
         }
     }
 
-    fn unqueue(&mut self, place: (u64, Key)) -> Option<(Job, Message)> {
-        let (job, message) = self.waiting.remove(&place)?;
-        self.waiting_bytes -= message.cost();
+    fn unqueue(&mut self, place: (u64, Key)) -> Option<(Job, Waiting)> {
+        let (job, waiting) = self.waiting.remove(&place)?;
+        self.waiting_bytes -= waiting.cost();
         if let Some(id) = &job.id {
             self.waiting_requests -= 1;
             self.forget(id, job.key);
@@ -317,7 +340,7 @@ impl Schedule {
         if self.ready(job.id.is_some()).remove(&job.key).is_some() {
             self.set_ready(place.0);
         }
-        Some((job, message))
+        Some((job, waiting))
     }
 
     /// A handler waits: from here on it counts as running.

@@ -22,8 +22,9 @@ pub struct Entry {
     pub key: Option<Key>,
     /// Whether it was cancelled while it ran.
     pub is_answered: bool,
-    /// Whether it came in a batch, and waits.
-    pub is_in_batch: bool,
+    /// Whether it may be answered without being started: a request of a batch, or what is no
+    /// message at all.
+    pub may_be_refused: bool,
 }
 
 impl Entry {
@@ -103,12 +104,12 @@ impl Ledger {
         self.check_in_flight();
     }
 
-    /// So many requests of batches were answered busy when their turn came.
+    /// So many were answered when their turn came, and not started.
     pub fn refuse_ready(&mut self, count: usize) {
         for _ in 0..count {
             let is_it = |place: &usize| {
                 let entry = &self.entries[*place];
-                entry.is_in_batch && entry.is_request() && self.may_run(*place)
+                entry.may_be_refused && self.may_run(*place)
             };
             let place = (0..self.entries.len()).find(is_it).expect("its turn had come");
             self.entries.remove(place);

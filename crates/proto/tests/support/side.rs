@@ -108,8 +108,10 @@ impl Side {
             "tick" => self.tick(),
             "fault" => {
                 let fault = Fault { kind: FaultKind::CutShort, body: None };
+                let waited = self.session.waiting();
                 let handled = self.session.handle_fault(&fault, self.now, &mut self.out);
                 self.show_handled(&handled);
+                self.delay_refusal(waited);
             }
             "left" => {
                 let left = self.session.drain_deadline();
@@ -189,6 +191,10 @@ impl Side {
                 Some(entry(&request.method, Some(&request.id)))
             }
             Incoming::Notification(notification) => Some(entry(&notification.method, None)),
+            Incoming::Invalid(reply) => {
+                self.ledger.asked(&meaning(&reply.id));
+                None
+            }
             _ => None,
         };
         let cancelled = match &message {
@@ -203,7 +209,8 @@ impl Side {
             Handled::Waits => {
                 let entry = entry.expect("only these wait");
                 let (is_request, is_in_batch) = (entry.id.is_some(), batch.is_some());
-                self.ledger.wait(Entry { is_in_batch, ..entry });
+                let may_be_refused = is_request && is_in_batch;
+                self.ledger.wait(Entry { may_be_refused, ..entry });
                 let most = self.session.profile().limits.waiting;
                 // What was read with others, or in a batch, cannot be put back.
                 let is_bound = is_request && !is_in_batch && wanted;
@@ -216,6 +223,7 @@ impl Side {
             Handled::Refused(reply) if entry.is_some() => {
                 self.ledger.check_duplicate(&meaning(&reply.id));
             }
+            Handled::Refused(_) => self.delay_refusal(waited),
             Handled::Settled { caller, settled, .. } => {
                 let how = if matches!(settled, Settled::Result(_)) { "ok" } else { "error" };
                 self.settle(caller, how);
@@ -234,7 +242,14 @@ impl Side {
             Handled::Notice(Notice::NotificationDropped) => {
                 self.ledger.check_dropped(self.session.pending_calls() > 0);
             }
-            Handled::Refused(_) | Handled::Notice(_) => {}
+            Handled::Notice(_) => {}
+        }
+    }
+
+    /// What is no message may have to wait for its answer.
+    fn delay_refusal(&mut self, waited: usize) {
+        if self.session.waiting() > waited {
+            self.ledger.wait(Entry { may_be_refused: true, ..entry("", None) });
         }
     }
 
@@ -266,13 +281,14 @@ impl Side {
     fn begin_ready(&mut self) {
         loop {
             let ready = self.session.next_ready(&mut self.out);
-            // Entries of a batch whose answer has got too large are answered busy instead.
+            // Entries of a batch whose answer has got too large are answered busy instead, and
+            // what is no message is answered in its turn.
             let waiting = self.session.waiting() + usize::from(ready.is_some());
             self.ledger.refuse_ready(self.ledger.waiting() - waiting);
+            self.show_sent();
             let Some((job, message)) = ready else { break };
             self.start(job, message.method());
         }
-        self.show_sent();
     }
 
     fn end(&mut self, name: &str, is_well: bool) {
@@ -398,7 +414,7 @@ impl Side {
 
 fn entry(name: &str, id: Option<&Id>) -> Entry {
     let (name, id) = (name.to_owned(), id.map(meaning));
-    Entry { lane: lane(&name), name, id, key: None, is_answered: false, is_in_batch: false }
+    Entry { lane: lane(&name), name, id, key: None, is_answered: false, may_be_refused: false }
 }
 
 /// The id as JSON, without needless escapes.
