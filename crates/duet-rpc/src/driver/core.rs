@@ -160,7 +160,7 @@ impl Core {
 
     /// Begins the messages whose turn has come.
     pub(super) fn begin_ready(&mut self, cx: &mut TaskContext<'_>) {
-        while let Some((job, message)) = self.session.next_ready() {
+        while let Some((job, message)) = self.session.next_ready(&mut self.outbox) {
             self.start(job, message.method(), &message.params(), cx);
             self.session.hold(self.outbox.len() >= self.shared.profile.limits.outgoing_bytes);
         }
