@@ -152,8 +152,10 @@ fn main() -> ExitCode {
     let never_done = std::env::var_os("TESTBED_IS_NEVER_DONE").is_some();
     let server = Server::new(&profile, router()).before_exit(move || {
         tell("the last act begins");
-        while never_done {
-            std::thread::park();
+        if never_done {
+            loop {
+                std::thread::park();
+            }
         }
     });
     match server.run() {
