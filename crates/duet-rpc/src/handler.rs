@@ -152,10 +152,11 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// A handler with its types erased.
 pub(crate) trait Route: Send + Sync {
-    /// Runs the handler as far as it goes without waiting. If it has to wait, it comes back, and
-    /// the sink has heard nothing.
+    /// Begins the handler, and if it may run in place, runs it as far as it goes without waiting.
+    /// If it is not done then, it comes back, and the sink has heard nothing.
     fn start(
         &self,
+        in_place: bool,
         params: &Params<'_>,
         context: &mut dyn FnMut() -> Context,
         sink: &mut dyn Sink,
@@ -188,6 +189,7 @@ impl<M, H: Handler<M>> Typed<M, H> {
 impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
     fn start(
         &self,
+        in_place: bool,
         params: &Params<'_>,
         context: &mut dyn FnMut() -> Context,
         sink: &mut dyn Sink,
@@ -197,7 +199,10 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
         let mut noop = TaskContext::from_waker(Waker::noop());
         let begun = fence::call(|| {
             place.set(Some(self.handler.begin(params, context)?));
-            Ok::<_, ErrorObject>(poll(&mut place, &mut noop))
+            Ok::<_, ErrorObject>(match in_place {
+                true => poll(&mut place, &mut noop),
+                false => Poll::Pending,
+            })
         });
         let output = match begun {
             Ok(Ok(Poll::Ready(output))) => output,

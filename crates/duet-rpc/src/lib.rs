@@ -1,10 +1,105 @@
-//! JSON-RPC 2.0 for two programs that talk over pipes and streams.
+//! JSON-RPC 2.0 for two programs that talk over pipes and streams: an editor and its language
+//! backend, a desktop app and its core, an agent and its tools.
 //!
-//! This version holds the pure core, re-exported as [`proto`], and three things that the peer will
-//! stand on: the [`Error`] that tells whose fault it was and whether a retry makes sense, the
-//! [`fence`] that keeps a panicking handler from taking the process along, and [`params`] that
-//! become types, or an answer that names the culprit. The peer itself, which serves and calls at
-//! the same time on tokio, is not in this version.
+//! A [`Peer`] is one end of a connection. It serves methods and calls the other end's, at the same
+//! time, on one connection; it is typed, bounded in everything, and cannot hang.
+//!
+//! # A server
+//!
+//! A [`Router`] says which function serves which method. [`serve`] runs it on stdin and stdout, and
+//! takes care of how a process has to end. This is all of `src/main.rs`:
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//! use duet_rpc::{Failure, Profile, Router};
+//!
+//! async fn add((a, b): (i64, i64)) -> Result<i64, Failure> {
+//!     Ok(a + b)
+//! }
+//!
+//! fn main() -> ExitCode {
+//!     let router = Router::new()
+//!         .method("add", add)
+//!         .shutdown("shutdown", async || Ok::<_, Failure>("goodbye"));
+//!     duet_rpc::serve(&Profile::agent(), router)
+//! }
+//! ```
+//!
+//! ```console
+//! $ echo '{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}' | cargo run -q
+//! {"jsonrpc":"2.0","id":1,"result":3}
+//! ```
+//!
+//! # A client
+//!
+//! A client starts a program and calls it. [`transport::Child`] starts it, keeps what it says on
+//! stderr, and ends it when the connection is closed.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use duet_rpc::{Peer, Profile, Router, transport::Child};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let program = Child::spawn(tokio::process::Command::new("target/debug/server"))?;
+//!     let server = Peer::spawn(program, &Profile::agent(), Router::new());
+//!
+//!     let sum: i64 = server.call("add", (1, 2)).timeout(Duration::from_secs(5)).await?;
+//!     println!("1 + 2 = {sum}");
+//!
+//!     let end = server.close().await;
+//!     println!("{end}"); // it was closed here; its process ended with exit status: 0
+//!     Ok(())
+//! }
+//! ```
+//!
+//! `Cargo.toml` needs `duet-rpc`, and for a client `tokio` with the features `macros`, `process`
+//! and `rt`.
+//!
+//! # Both at once
+//!
+//! A handler asks for a [`Context`] as a further argument, and calls back through it. In a test two
+//! peers talk in memory:
+//!
+//! ```
+//! use duet_rpc::{Context, Error, Failure, Peer, Profile, Router, transport::memory};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! let server = Router::new().method("greet", async |cx: Context| {
+//!     let name: String = cx.peer().call("name", ()).await?;
+//!     Ok::<_, Error>(format!("Hello, {name}!"))
+//! });
+//! let client = Router::new().method("name", async || Ok::<_, Failure>("Ada"));
+//!
+//! let (here, there) = memory::pair();
+//! let server = Peer::spawn(there, &Profile::agent(), server);
+//! let client = Peer::spawn(here, &Profile::agent(), client);
+//! let greeting: String = client.call("greet", ()).await?;
+//! assert_eq!(greeting, "Hello, Ada!");
+//! # drop(server);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What to know
+//!
+//! - **Handlers** take any type that serde reads: a tuple takes params by position, a struct by
+//!   name, [`Box<RawValue>`](serde_json::value::RawValue) as they are; no argument takes none. Wrong
+//!   params are answered for you, and say what was expected. See [`Handler`].
+//! - **Errors**: a handler returns `Result<T, E>` with any `E` that converts into a [`Failure`]:
+//!   what the remote is told, and what only the log shows. A call returns an [`Error`], which knows
+//!   whose fault it was and whether to try again makes sense. A panic is an answer, not an end.
+//! - **Order**: the [`Profile`] says whether messages are handled one after the other, side by side
+//!   with notifications as barriers, side by side, or by key. A profile is a struct: take one of
+//!   the three, and change what you like.
+//! - **Cancelling**: a call that is dropped, or whose time is over, is cancelled at the remote. A
+//!   handler whose request is cancelled is dropped where it waits.
+//! - **Limits**: everything that waits is bounded, by [`Limits`](proto::Limits). Who sends more than
+//!   a peer can take is answered busy, or has to wait; nobody waits for ever.
+//! - **Logs** are events of the `tracing` crate. They never hold params or results.
+//! - **Framings**: a line each, `Content-Length` headers, or a length prefix: a setting of the
+//!   profile. [`proto`] has them and everything else that is pure.
 
 // Nothing that comes from outside may end the process; tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -20,6 +115,8 @@ mod handler;
 pub mod params;
 mod peer;
 mod router;
+#[cfg(unix)]
+mod serve;
 mod shared;
 mod state;
 pub mod transport;
@@ -38,4 +135,23 @@ pub use failure::Failure;
 pub use handler::{Handler, Output};
 pub use peer::{Peer, Stats};
 pub use router::Router;
+#[cfg(unix)]
+pub use serve::{Server, serve};
 pub use state::{Disconnect, Reason, State};
+
+/// The code in the pages for people is compiled and run like all other examples.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/serving.md")]
+    struct Serving;
+    #[doc = include_str!("../../../docs/calling.md")]
+    struct Calling;
+    #[doc = include_str!("../../../docs/order-and-limits.md")]
+    struct OrderAndLimits;
+    #[doc = include_str!("../../../docs/life-cycle.md")]
+    struct LifeCycle;
+    #[doc = include_str!("../../../docs/transports.md")]
+    struct Transports;
+}

@@ -168,6 +168,9 @@ impl Peer {
     }
 
     pub(crate) fn begin_close(&self, asked_by: Option<Key>) {
+        if let Some(on_close) = self.shared().on_close.get() {
+            on_close(asked_by);
+        }
         self.shared().post(Post::Close(asked_by));
     }
 

@@ -48,11 +48,14 @@ struct Routes {
 /// A method, and what is known of it.
 pub(crate) struct Entry {
     pub(crate) route: Box<dyn Route>,
+    /// Whether its arrival closes the connection.
+    pub(crate) closes: bool,
     is_quick: AtomicBool,
 }
 
 impl Entry {
-    /// Whether its handler was quick the last time. What is not known is not quick.
+    /// Whether its handler was quick the last time, and so may run in place. What is not known is
+    /// not quick.
     pub(crate) fn is_quick(&self) -> bool {
         self.is_quick.load(Ordering::Relaxed)
     }
@@ -72,9 +75,26 @@ impl Router {
 
     /// Serves a method. A second handler of the same name takes the place of the first.
     #[must_use]
-    pub fn method<M: 'static>(mut self, name: &str, handler: impl Handler<M>) -> Self {
-        let route = Box::new(Typed::new(handler));
-        let entry = Entry { route, is_quick: AtomicBool::new(false) };
+    pub fn method<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
+        self.insert(name, Box::new(Typed::new(handler)), false)
+    }
+
+    /// Serves a method that closes the connection gracefully, and so ends a server on stdio. The
+    /// time for that counts from the arrival of the message, also if others have to be finished
+    /// before it; what comes after it is not begun.
+    ///
+    /// ```
+    /// use duet_rpc::{Failure, Router};
+    ///
+    /// let router = Router::new().shutdown("shutdown", async || Ok::<_, Failure>("goodbye"));
+    /// ```
+    #[must_use]
+    pub fn shutdown<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
+        self.insert(name, Box::new(Typed::new(handler)), true)
+    }
+
+    fn insert(mut self, name: &str, route: Box<dyn Route>, closes: bool) -> Self {
+        let entry = Entry { route, closes, is_quick: AtomicBool::new(false) };
         Arc::make_mut(&mut self.routes).by_name.insert(name.into(), Arc::new(entry));
         self
     }

@@ -8,7 +8,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
 use duet_rpc_proto::Profile;
@@ -34,7 +34,12 @@ pub(crate) struct Shared {
     /// How many wait for room. It is changed and read with the mail locked.
     crowd: AtomicUsize,
     pub(crate) counts: Counts,
+    /// Told at once, on whatever thread, that the connection is to be closed.
+    pub(crate) on_close: OnceLock<OnClose>,
 }
+
+/// Hears that the connection is to be closed, and by which message, if it was one.
+pub(crate) type OnClose = Box<dyn Fn(Option<Key>) + Send + Sync>;
 
 /// Figures of a connection, for whoever looks.
 #[derive(Default)]
@@ -106,6 +111,7 @@ impl Shared {
             room: Notify::new(),
             crowd: AtomicUsize::new(0),
             counts: Counts::default(),
+            on_close: OnceLock::new(),
         }
     }
 

@@ -20,6 +20,11 @@ pub enum State {
 }
 
 impl State {
+    /// Whether messages come and go, or will.
+    pub fn is_open(&self) -> bool {
+        matches!(self, State::Connecting | State::Connected)
+    }
+
     /// Whether it is closed.
     pub fn is_disconnected(&self) -> bool {
         matches!(self, State::Disconnected(_))

@@ -62,8 +62,6 @@ pub use policy::Profile;
 /// The code in the pages for people is compiled and run like all other examples.
 #[cfg(doctest)]
 mod pages {
-    #[doc = include_str!("../../../README.md")]
-    struct Readme;
     #[doc = include_str!("../../../docs/framings.md")]
     struct Framings;
     #[doc = include_str!("../../../docs/messages.md")]

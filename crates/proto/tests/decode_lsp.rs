@@ -281,6 +281,12 @@ fn limits_that_are_as_large_as_can_be_are_no_trap() {
         depth: usize::MAX,
         batch_entries: usize::MAX,
         answered_faults: u32::MAX,
+        in_flight: usize::MAX,
+        waiting: usize::MAX,
+        waiting_bytes: usize::MAX,
+        pending_calls: usize::MAX,
+        outgoing_bytes: usize::MAX,
+        batch_bytes: usize::MAX,
     };
     check(Lsp, &limits, b"oops\r\nContent-Length: 2\r\n\r\n[]", &[PARSE_ERROR, "[]"]);
 }

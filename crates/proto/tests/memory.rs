@@ -3,10 +3,14 @@
 
 mod support;
 
+use std::time::Instant;
+
 use allocation_counter::measure;
 use duet_rpc_proto::frame::{Decoder, Event, Framing, write_frame};
 use duet_rpc_proto::message::{Incoming, Reply, write_raw_result};
-use duet_rpc_proto::policy::BatchRule;
+use duet_rpc_proto::policy::{BatchRule, Order};
+use duet_rpc_proto::session::{Handled, Session};
+use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 use support::{Random, framed};
 
@@ -207,5 +211,39 @@ fn time_is_linear_byte_by_byte_the_work_for_twice_as_much_is_twice_as_much() {
         });
         assert_eq!(found.len(), 1);
         assert!(measured.count_total < 100, "{framing}: {}", measured.count_total);
+    }
+}
+
+/// Has a session handle a message; a handler that starts is parked.
+fn handle(session: &mut Session<()>, message: &str) {
+    let profile = *session.profile();
+    let text = Text::check(message.as_bytes(), profile.limits.depth).expect("it is JSON");
+    let message = Incoming::classify(&text, profile.batch, &profile.limits);
+    let handled = session.handle(message, None, Instant::now(), &mut Vec::new());
+    if let Handled::Start { job, .. } = handled {
+        session.park(job);
+    }
+    assert!(session.next_ready(&mut Vec::new()).is_none());
+}
+
+#[test]
+fn p9_requests_that_are_cancelled_while_they_wait_leave_nothing_behind() {
+    for order in [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey] {
+        let profile = Profile { order, ..Profile::agent().with_in_flight(1) };
+        let mut session = Session::<()>::new(&profile);
+        // It takes the only place there is.
+        handle(&mut session, r#"{"jsonrpc":"2.0","method":"park"}"#);
+        let mut churn = |rounds| {
+            for _ in 0..rounds {
+                handle(&mut session, r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#);
+                handle(
+                    &mut session,
+                    r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#,
+                );
+            }
+        };
+        churn(10);
+        let measured = measure(|| churn(1000));
+        assert_eq!(measured.bytes_current, 0, "{order:?}");
     }
 }

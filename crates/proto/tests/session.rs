@@ -1,11 +1,31 @@
-//! The parts of a session: F7, M7, M10 and M11.
+//! The session, rule by rule: F7, M6, M7, M10, M11, L2, L8, P1 to P4, P9.
+
+mod support;
 
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::Limits;
-use duet_rpc_proto::message::{Id, Response, Settled, WhyStray};
+use duet_rpc_proto::message::{Id, WhyStray};
 use duet_rpc_proto::notice::{Notice, Severity};
-use duet_rpc_proto::session::{InFlight, Pending, Storm, Treatment};
+use duet_rpc_proto::policy::{Dialect, IdStyle, Order};
+use duet_rpc_proto::session::{EventQueue, Ids, Priority, Session, Storm, Terms, Treatment};
+use duet_rpc_proto::{Limits, Profile};
+use support::pair::{check, play};
+
+fn profile(order: Order, limits: Limits) -> Profile {
+    Profile { order, limits, ..Profile::agent() }
+}
+
+fn ordered(order: Order) -> Profile {
+    profile(order, Limits::default())
+}
+
+fn in_flight(order: Order, in_flight: usize) -> Profile {
+    profile(order, Limits { in_flight, ..Limits::default() })
+}
+
+const ALL: [Order; 4] = [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey];
+
+// ---- F7: no error storm
 
 #[test]
 fn f7_past_a_thousand_in_a_row_the_rest_is_counted_and_logged_once_a_second() {
@@ -53,24 +73,224 @@ fn f7_a_valid_message_in_between_keeps_the_answers_coming() {
         storm.handle_good();
     }
 }
+#[test]
+fn f7_faults_invalid_messages_and_strays_count_and_any_valid_message_ends_the_storm() {
+    let profile = profile(Order::Barrier, Limits { answered_faults: 2, ..Limits::default() });
+    for good in ["unknown#1", "unknown", "9=", "~9"] {
+        let mut side = play(
+            &profile,
+            &[
+                ("fault", "null!-32700"),
+                ("{}", "null!-32600"),
+                ("7", "?Muted(1)"),
+                (r#"{"jsonrpc":"2.0","result":1}"#, ""),
+                ("+1000", "?Muted(1)"),
+                ("+1000", ""),
+            ],
+        );
+        side.step(good);
+        assert_eq!(side.step("{}"), "null!-32600", "after {good}");
+        side.finish();
+    }
+}
+
+#[test]
+fn f7_muted_entries_leave_their_batch_and_a_batch_of_them_is_not_answered() {
+    let profile = profile(Order::Barrier, Limits { answered_faults: 2, ..Limits::default() });
+    check(
+        &profile,
+        &[
+            ("[1 2 3 4]", "?Muted(1) [null!-32600 null!-32600]"),
+            ("[5 6]", ""),
+            ("+1000", "?Muted(3)"),
+            ("[7 a#1 8]", ">a#1 [1=ok null!-32600]"),
+        ],
+    );
+}
+
+// ---- M6: batches
+
+#[test]
+fn m6_a_batch_is_answered_as_a_whole_when_the_last_of_it_is() {
+    for order in ALL {
+        check(&ordered(order), &[("[a#1 b#2]", ">a#1 >b#2 [1=ok 2=ok]"), ("[a#1]", ">a#1 [1=ok]")]);
+    }
+    check(
+        &ordered(Order::Barrier),
+        &[
+            ("[park.a#1 b#2 fail#3 n]", ">park.a#1 >b#2 >fail#3 >n"),
+            ("c#4", ">c#4 4=ok"),
+            ("end park.a", "[2=ok 3!-32603 1=ok]"),
+        ],
+    );
+}
+
+#[test]
+fn m6_only_notifications_and_responses_give_no_answer() {
+    check(
+        &ordered(Order::Barrier),
+        &[
+            ("[n m]", ">n >m"),
+            ("call x", "x#1"),
+            ("[1= n]", "1:ok >n"),
+            ("[park]", ">park"),
+            ("end park", ""),
+            ("[9=]", "?UnmatchedResponse"),
+        ],
+    );
+}
+
+#[test]
+fn m6_a_response_in_a_batch_settles_its_call_and_the_rest_is_answered() {
+    check(
+        &ordered(Order::Barrier),
+        &[("call x", "x#1"), ("[a#7 1! b#8]", ">a#7 1:error >b#8 [7=ok 8=ok]")],
+    );
+}
+
+#[test]
+fn m6_invalid_entries_are_answered_each_in_the_array() {
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("[1 2 3]", "[null!-32600 null!-32600 null!-32600]"),
+            ("[]", "null!-32600"),
+            ("[a#1 {} [] n]", ">a#1 >n [1=ok null!-32600 null!-32600]"),
+        ],
+    );
+    let profile = profile(Order::Barrier, Limits { batch_entries: 2, ..Limits::default() });
+    check(
+        &profile,
+        &[("[a#1 b#2 c#3]", "null!-32600:oversize"), ("[1 2]", "[null!-32600 null!-32600]")],
+    );
+    check(&Profile::editor(), &[("[a#1]", "null!-32600:batch-not-supported")]);
+}
+
+#[test]
+fn m6_entries_that_wait_hold_the_array_back() {
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("[park.a#1 b#2 park.c#3]", ">park.a#1"),
+            ("d#4", ""),
+            ("end park.a", ">b#2 >park.c#3"),
+            ("end park.c", "[1=ok 2=ok 3=ok] >d#4 4=ok"),
+        ],
+    );
+    check(
+        &ordered(Order::Barrier),
+        &[("[park.n a#1 b#2]", ">park.n"), ("end park.n", ">a#1 >b#2 [1=ok 2=ok]")],
+    );
+}
+
+#[test]
+fn m6_a_cancelled_entry_is_answered_in_its_array() {
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("[park.a#1 b#2]", ">park.a#1"),
+            ("~2", ""),
+            ("~1", "[2!-32800 1!-32800] stop park.a"),
+            ("end park.a", ""),
+        ],
+    );
+    // Also if the cancellation stands in the same array.
+    check(
+        &ordered(Order::Barrier),
+        &[("[park.a#1 ~1 b#2]", ">park.a#1 stop park.a >b#2 [1!-32800 2=ok]"), ("end park.a", "")],
+    );
+}
+
+#[test]
+fn m6_two_batches_side_by_side_do_not_mix() {
+    check(
+        &ordered(Order::Concurrent),
+        &[
+            ("[park.a#1 x#2]", ">park.a#1 >x#2"),
+            ("[park.b#3 y#4]", ">park.b#3 >y#4"),
+            ("end park.b", "[4=ok 3=ok]"),
+            ("fail park.a", "[2=ok 1!-32603]"),
+        ],
+    );
+}
+
+#[test]
+fn m6_past_the_bound_of_its_answer_the_rest_of_a_batch_is_answered_busy() {
+    let limits = Limits { batch_bytes: 200, ..Limits::default() };
+    check(
+        &profile(Order::Barrier, limits),
+        &[(
+            "[big#1 big#2 c#3 n d#4]",
+            ">big#1 >big#2 >n [1=xxxxxxxxxx 2=xxxxxxxxxx 3!-32000:200 4!-32000:200]",
+        )],
+    );
+}
+
+#[test]
+fn m6_entries_that_waited_are_answered_busy_too_when_the_array_has_got_too_large() {
+    let limits = Limits { batch_bytes: 200, ..Limits::default() };
+    check(
+        &profile(Order::Sequential, limits),
+        &[
+            ("[park.a#1 big#2 big#3 c#4 n d#5]", ">park.a#1"),
+            (
+                "end park.a",
+                ">big#2 >big#3 >n \
+                 [1=ok 2=xxxxxxxxxx 3=xxxxxxxxxx 4!-32000:200 5!-32000:200]",
+            ),
+            ("e#6", ">e#6 6=ok"),
+        ],
+    );
+}
+
+// ---- M7, M10, M11
 
 #[test]
 fn m7_a_response_is_matched_once_and_one_without_a_match_is_a_warning() {
-    let respond = |id: Id| Response { id, settled: Settled::Result("1") };
-    let mut pending = Pending::default();
-    let (first, second) = (pending.begin("first"), pending.begin("second"));
-    assert_ne!(first, second);
-    assert_eq!(pending.settle(&respond(second.clone())), Ok("second"));
-    assert_eq!(pending.settle(&respond(second)), Err(Notice::UnmatchedResponse));
-    for stranger in [Id::NULL, Id::from(999), Id::from(first.as_raw()), Id::from("x")] {
-        assert_eq!(pending.settle(&respond(stranger)), Err(Notice::UnmatchedResponse));
-    }
-    assert_eq!(pending.end(&first), Some("first"));
-    assert_eq!(pending.settle(&respond(first)), Err(Notice::UnmatchedResponse));
-    assert!(pending.is_empty());
-    assert_eq!(pending.len(), 0);
+    let side = play(
+        &ordered(Order::Barrier),
+        &[
+            ("call x", "x#1"),
+            ("call y", "y#2"),
+            ("2=", "2:ok"),
+            ("2=", "?UnmatchedResponse"),
+            ("3=", "?UnmatchedResponse"),
+            // The id of another type, or the same number in other words, is another id.
+            ("{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":0}", "?UnmatchedResponse"),
+            ("{\"jsonrpc\":\"2.0\",\"id\":1.0,\"result\":0}", "?UnmatchedResponse"),
+            ("{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":0}", "?UnmatchedResponse"),
+            ("1!", "1:error"),
+        ],
+    );
+    side.finish();
+    assert_eq!(side.session.unmatched_responses(), 5);
     assert_eq!(Notice::UnmatchedResponse.severity(), Severity::Warn);
     assert_eq!(Notice::Stray(WhyStray::BadId).severity(), Severity::Warn);
+}
+
+#[test]
+fn m7_a_response_that_cannot_be_used_is_dropped_and_its_call_waits_on() {
+    check(
+        &ordered(Order::Barrier),
+        &[
+            ("call x", "x#1"),
+            (r#"{"jsonrpc":"2.0","result":1}"#, "?Stray(BadId)"),
+            (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, "?Stray(BadVersion)"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, "?Stray(MemberTwice)"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, "?Stray(ResultAndError)"),
+            ("1=", "1:ok"),
+        ],
+    );
+}
+
+#[test]
+fn m10_a_notification_is_never_answered() {
+    for order in ALL {
+        check(
+            &ordered(order),
+            &[("n", ">n"), ("fail", ">fail"), ("park", ">park"), ("fail park", "")],
+        );
+    }
 }
 
 #[test]
@@ -82,19 +302,656 @@ fn m10_a_notification_that_fails_is_loud_in_the_log_and_an_unknown_one_is_not() 
 
 #[test]
 fn m11_an_id_in_flight_is_refused_and_the_first_request_is_not_disturbed() {
-    let mut in_flight = InFlight::default();
-    for id in [Id::from(1), Id::from("1"), Id::NULL, Id::from("a")] {
-        assert!(in_flight.begin(&id).is_ok(), "{id}");
+    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
+        check(
+            &ordered(order),
+            &[
+                ("park.a#1", ">park.a#1"),
+                ("b#1", "1!-32600:duplicate-id"),
+                ("{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"method\":\"c\"}", ">c#1 1=ok"),
+                ("[d#1 e#2]", ">e#2 [1!-32600:duplicate-id 2=ok]"),
+                ("end park.a", "1=ok"),
+                ("f#1", ">f#1 1=ok"),
+            ],
+        );
     }
-    let same = Id::from_raw(r#""\u0061""#).expect("a string");
-    let refused = in_flight.begin(&same).expect_err("it is in flight");
-    let mut answer = Vec::new();
-    refused.write(&mut answer);
-    let answer: serde_json::Value = serde_json::from_slice(&answer).expect("JSON");
-    assert_eq!(answer["id"], "a");
-    assert_eq!(answer["error"]["code"], -32600);
-    assert_eq!(answer["error"]["data"]["reason"], "duplicate-id");
-    assert_eq!(in_flight.len(), 4);
-    assert!(in_flight.finish(&Id::from("a")) && !in_flight.finish(&Id::from("a")));
-    assert!(in_flight.begin(&same).is_ok());
+}
+
+#[test]
+fn m11_an_id_that_waits_is_in_flight_and_the_same_string_in_other_words_is_the_same() {
+    check(
+        &ordered(Order::Barrier),
+        &[
+            ("park", ">park"),
+            ("a#a", ""),
+            (r#"{"jsonrpc":"2.0","id":"\u0061","method":"b"}"#, "a!-32600:duplicate-id"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"c"}"#, ""),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"d"}"#, "null!-32600:duplicate-id"),
+            ("end park", ">a#a a=ok >c#null null=ok"),
+        ],
+    );
+}
+
+#[test]
+fn m11_under_sequential_order_no_two_are_in_flight_so_none_is_a_duplicate() {
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("park.b#1", ""),
+            ("c#1", ""),
+            ("end park.a", "1=ok >park.b#1"),
+            ("end park.b", "1=ok >c#1 1=ok"),
+        ],
+    );
+}
+
+// ---- L2: the orders
+
+#[test]
+fn l2_sequential_one_message_is_finished_before_the_next_begins() {
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("b#2", ""),
+            ("n", ""),
+            ("park.m", ""),
+            ("c#3", ""),
+            ("end park.a", "1=ok >b#2 2=ok >n >park.m"),
+            ("end park.m", ">c#3 3=ok"),
+        ],
+    );
+}
+
+#[test]
+fn l2_sequential_what_is_no_message_is_answered_in_its_turn_too() {
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("park.a#1", ">park.a#1"),
+            (r#"{"jsonrpc":"2.0","id":2,"method":7}"#, ""),
+            ("fault", ""),
+            ("b#3", ""),
+            ("{}", ""),
+            ("end park.a", "1=ok 2!-32600 null!-32700 >b#3 3=ok null!-32600"),
+            ("{}", "null!-32600"),
+        ],
+    );
+    // But not if nothing more may wait, and we have to read on.
+    let limits = Limits { waiting: 1, ..Limits::default() };
+    check(
+        &profile(Order::Sequential, limits),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("b#2", ""),
+            ("call x", "x#1"),
+            ("{}", "null!-32600"),
+            ("1=", "1:ok"),
+            ("end park.a", "1=ok >b#2 2=ok"),
+        ],
+    );
+    // Every other order answers as it comes.
+    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
+        check(
+            &ordered(order),
+            &[("park#1", ">park#1"), ("{}", "null!-32600"), ("end park", "1=ok")],
+        );
+    }
+}
+
+#[test]
+fn l2_barrier_requests_run_side_by_side_and_a_notification_is_finished_first() {
+    check(
+        &ordered(Order::Barrier),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("park.b#2", ">park.b#2"),
+            ("park.n", ">park.n"),
+            ("c#3", ""),
+            ("park.m", ""),
+            ("d#4", ""),
+            // The requests before it do not hold the notification up, nor does it them.
+            ("end park.b", "2=ok"),
+            ("end park.n", ">c#3 3=ok >park.m"),
+            ("end park.m", ">d#4 4=ok"),
+            ("end park.a", "1=ok"),
+        ],
+    );
+}
+
+#[test]
+fn l2_concurrent_nothing_waits_for_anything() {
+    check(
+        &ordered(Order::Concurrent),
+        &[
+            ("park.n", ">park.n"),
+            ("park.a#1", ">park.a#1"),
+            ("b#2", ">b#2 2=ok"),
+            ("end park.a", "1=ok"),
+            ("end park.n", ""),
+        ],
+    );
+}
+
+#[test]
+fn l2_by_key_the_same_key_in_order_and_others_side_by_side() {
+    check(
+        &ordered(Order::ByKey),
+        &[
+            ("park.a/1#1", ">park.a/1#1"),
+            ("b/1#2", ""),
+            ("park.n/2", ">park.n/2"),
+            ("c/2#3", ""),
+            ("d#4", ">d#4 4=ok"),
+            ("m/1", ""),
+            ("end park.n/2", ">c/2#3 3=ok"),
+            ("end park.a/1", "1=ok >b/1#2 2=ok >m/1"),
+        ],
+    );
+    // The greatest of keys are keys as well.
+    check(
+        &ordered(Order::ByKey),
+        &[
+            ("park/18446744073709551615", ">park/18446744073709551615"),
+            ("a/18446744073709551615#1", ""),
+            ("b#2", ">b#2 2=ok"),
+            ("end park/18446744073709551615", ">a/18446744073709551615#1 1=ok"),
+        ],
+    );
+}
+
+#[test]
+fn l2_by_key_a_lane_that_is_never_empty_does_not_keep_the_others_from_their_turn() {
+    check(
+        &in_flight(Order::ByKey, 2),
+        &[
+            ("park.x", ">park.x"),
+            ("park.a/1", ">park.a/1"),
+            ("park.b/1", ""),
+            ("park.c/2", ""),
+            ("park.d/1", ""),
+            ("park.e", ""),
+            ("end park.a/1", ">park.b/1"),
+            ("end park.b/1", ">park.c/2"),
+            ("end park.c/2", ">park.d/1"),
+            ("end park.d/1", ">park.e"),
+            ("end park.e", ""),
+            ("end park.x", ""),
+        ],
+    );
+}
+
+#[test]
+fn l2_by_key_requests_and_notifications_take_turns_by_their_age() {
+    check(
+        &in_flight(Order::ByKey, 2),
+        &[
+            ("park.x", ">park.x"),
+            ("park.y", ">park.y"),
+            ("park.a/1", ""),
+            ("b/2#1", ""),
+            ("park.c/3", ""),
+            ("end park.x", ">park.a/1"),
+            ("end park.y", ">b/2#1 1=ok >park.c/3"),
+            ("end park.a/1", ""),
+            ("end park.c/3", ""),
+        ],
+    );
+}
+
+#[test]
+fn l8_what_has_no_lane_does_not_wait_behind_a_request_that_is_held() {
+    for order in [Order::Concurrent, Order::ByKey] {
+        check(
+            &in_flight(order, 1),
+            &[
+                ("park.x", ">park.x"),
+                ("a#1", ""),
+                ("n", ""),
+                ("hold", ""),
+                ("end park.x", ">n"),
+                ("free", ">a#1 1=ok"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn l2_responses_and_cancellations_are_never_held_up() {
+    for order in ALL {
+        check(
+            &ordered(order),
+            &[
+                ("call x", "x#1"),
+                ("park.n/1", ">park.n/1"),
+                ("park.a/1#7", if order == Order::Concurrent { ">park.a/1#7" } else { "" }),
+                ("hold", ""),
+                ("1=", "1:ok"),
+                (
+                    "~7",
+                    if order == Order::Concurrent { "7!-32800 stop park.a/1" } else { "7!-32800" },
+                ),
+                ("end park.n/1", ""),
+                if order == Order::Concurrent { ("end park.a/1", "") } else { ("free", "") },
+            ],
+        );
+    }
+}
+
+// ---- P4: capacity
+
+#[test]
+fn p4_beyond_the_limit_requests_are_answered_busy_with_it() {
+    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
+        check(
+            &in_flight(order, 2),
+            &[
+                ("call x", "x#1"),
+                ("park.a#1", ">park.a#1"),
+                ("park.b#2", ">park.b#2"),
+                ("c#3", "3!-32000:2"),
+                ("1=", "1:ok"),
+                // A notification cannot be refused.
+                ("n", ""),
+                ("~1", "1!-32800 stop park.a"),
+                // Its handler is still there.
+                ("d#4", "4!-32000:2"),
+                ("end park.a", ">n"),
+                ("e#5", ">e#5 5=ok"),
+                ("end park.b", "2=ok"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn p4_what_waits_counts_like_what_runs() {
+    check(
+        &in_flight(Order::Barrier, 2),
+        &[
+            ("park.n", ">park.n"),
+            ("a#1", ""),
+            ("b#2", ""),
+            ("c#3", "3!-32000:2"),
+            ("end park.n", ">a#1 1=ok >b#2 2=ok"),
+        ],
+    );
+    check(&in_flight(Order::Barrier, 0), &[("a#1", "1!-32000:0"), ("n", ">n")]);
+}
+
+#[test]
+fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
+    check(
+        &profile(Order::Barrier, Limits { pending_calls: 2, ..Limits::default() }),
+        &[
+            ("call a", "a#1"),
+            ("call b", "b#2"),
+            ("call c", "3:refused"),
+            ("drop 1", "~1 1:dropped"),
+            ("call d", "d#4"),
+            ("2=", "2:ok"),
+            ("4=", "4:ok"),
+        ],
+    );
+}
+
+#[test]
+fn p1_an_id_that_is_pending_is_not_given_to_a_second_call() {
+    let (now, second) = (Instant::now(), Duration::from_secs(1));
+    let mut session = Session::new(&ordered(Order::Barrier));
+    let terms = |timeout| Terms { timeout: Some(timeout), progress: None };
+    assert_eq!(session.call(Id::from(1), "first", terms(second), now), Ok(()));
+    assert_eq!(session.call(Id::from(1), "second", terms(second * 2), now), Err("second"));
+    let mut out = Vec::new();
+    let (_, caller) = session.expire(now + second, &mut out).expect("its time is over");
+    assert_eq!(caller, "first");
+    assert!(session.is_clean() && session.poll_timeout().is_none());
+}
+
+// ---- L8: back-pressure
+
+#[test]
+fn l8_when_enough_waits_under_sequential_order_nothing_more_is_read() {
+    check(
+        &profile(Order::Sequential, Limits { waiting: 2, ..Limits::default() }),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("b#2", ""),
+            ("wants", "true"),
+            ("park.c#3", ""),
+            ("wants", "false"),
+            // What was read already still waits.
+            ("d#4", ""),
+            ("end park.a", "1=ok >b#2 2=ok >park.c#3"),
+            ("wants", "true"),
+            ("end park.c", "3=ok >d#4 4=ok"),
+        ],
+    );
+}
+
+#[test]
+fn l8_while_an_answer_that_we_need_may_stand_behind_them_requests_are_answered_busy() {
+    check(
+        &profile(Order::Sequential, Limits { waiting: 1, ..Limits::default() }),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("b#2", ""),
+            ("wants", "false"),
+            ("call x", "x#1"),
+            ("wants", "true"),
+            ("c#3", "3!-32000:1"),
+            ("n", ""),
+            ("1=", "1:ok"),
+            ("wants", "false"),
+            ("end park.a", "1=ok >b#2 2=ok >n"),
+        ],
+    );
+}
+
+#[test]
+fn l8_the_bytes_that_wait_are_bounded_and_the_limit_that_is_told_is_the_one_that_was_reached() {
+    check(
+        &profile(Order::Sequential, Limits { waiting_bytes: 500, ..Limits::default() }),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("b#2", ""),
+            ("wants", "true"),
+            ("c#3", ""),
+            ("wants", "false"),
+            ("call x", "x#1"),
+            ("d#4", "4!-32000:500"),
+            // Notifications may go some way over it, and are dropped then.
+            ("n1", ""),
+            ("n2", ""),
+            ("n3", ""),
+            ("n4", ""),
+            ("n5", ""),
+            ("n6", ""),
+            ("n7", "?NotificationDropped"),
+            ("1=", "1:ok"),
+            ("end park.a", "1=ok >b#2 2=ok >c#3 3=ok >n1 >n2 >n3 >n4 >n5 >n6"),
+        ],
+    );
+}
+
+#[test]
+fn l8_while_too_much_waits_to_be_sent_no_request_begins_and_notifications_go_on() {
+    for order in ALL {
+        check(
+            &ordered(order),
+            &[
+                ("hold", ""),
+                ("n/1", ">n/1"),
+                ("a/1#1", ""),
+                ("b/2#2", ""),
+                ("free", ">a/1#1 1=ok >b/2#2 2=ok"),
+                ("c#3", ">c#3 3=ok"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn l8_a_notification_behind_a_request_that_is_held_keeps_its_place() {
+    for order in [Order::Sequential, Order::Barrier, Order::ByKey] {
+        check(
+            &ordered(order),
+            &[
+                ("hold", ""),
+                ("a/1#1", ""),
+                ("n/1", ""),
+                // Without the request it has nothing to wait for.
+                ("~1", "1!-32800 >n/1"),
+                ("b/1#2", ""),
+                ("m/1", ""),
+                ("free", ">b/1#2 2=ok >m/1"),
+            ],
+        );
+    }
+}
+
+// ---- P2, P3: the words of cancellation and progress
+
+#[test]
+fn p3_each_dialect_is_understood_and_spoken() {
+    for dialect in [Dialect::Dollar, Dialect::Notifications] {
+        let profile = Profile { dialect, ..Profile::agent() };
+        check(
+            &profile,
+            &[
+                ("park.a#1", ">park.a#1"),
+                ("park.b#b", ">park.b#b"),
+                ("~b", "b!-32800 stop park.b"),
+                ("~1", "1!-32800 stop park.a"),
+                ("~1", ""),
+                ("~7", ""),
+                ("end park.a", ""),
+                ("end park.b", ""),
+                ("call x", "x#1"),
+                ("drop 1", "~1 1:dropped"),
+                ("drop 1", ""),
+            ],
+        );
+    }
+}
+
+#[test]
+fn p3_without_a_dialect_nothing_is_said_and_the_words_are_those_of_the_application() {
+    let profile = Profile { dialect: Dialect::None, ..Profile::agent() };
+    check(
+        &profile,
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("~1", ">$/cancelRequest"),
+            ("call x", "x#1"),
+            ("call y", "y#2"),
+            ("drop 1", "1:dropped"),
+            ("+30000", "2:timeout"),
+            ("end park.a", "1=ok"),
+        ],
+    );
+}
+
+#[test]
+fn p3_a_malformed_cancellation_is_ignored() {
+    let rows = [
+        "",
+        r#","params":{}"#,
+        r#","params":[1]"#,
+        r#","params":null"#,
+        r#","params":{"id":{}}"#,
+        r#","params":{"id":[1]}"#,
+        r#","params":{"id":true}"#,
+        r#","params":{"id":1,"id":1}"#,
+        r#","params":{"ID":1}"#,
+        r#","params":{"requestId":1}"#,
+        r#","params":{"a":{"id":1}}"#,
+    ];
+    for params in rows {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"$/cancelRequest"{params}}}"#);
+        check(
+            &ordered(Order::Barrier),
+            &[("park.a#1", ">park.a#1"), (&text, "?BadCancellation"), ("end park.a", "1=ok")],
+        );
+    }
+    // Members that we do not know do no harm, and a name may be written with escapes.
+    let text = r#"{"jsonrpc":"2.0","method":"$\/cancelRequest","params":{"x":[{}],"\u0069d":1}}"#;
+    check(
+        &ordered(Order::Barrier),
+        &[("park.a#1", ">park.a#1"), (text, "1!-32800 stop park.a"), ("end park.a", "")],
+    );
+}
+
+#[test]
+fn p3_a_request_of_that_name_is_a_request() {
+    let text = r#"{"jsonrpc":"2.0","id":2,"method":"$/cancelRequest","params":{"id":1}}"#;
+    check(
+        &ordered(Order::Barrier),
+        &[("park#1", ">park#1"), (text, ">$/cancelRequest#2 2=ok"), ("end park", "1=ok")],
+    );
+}
+
+#[test]
+fn p2_progress_restarts_the_timeout_up_to_the_total_and_the_application_hears_of_it_too() {
+    check(
+        &ordered(Order::Barrier),
+        &[
+            ("call x timeout=100 token=7 total=250", "x#1"),
+            ("+90", ""),
+            ("%7", ">$/progress"),
+            ("+90", ""),
+            ("%7", ">$/progress"),
+            ("+69", ""),
+            ("%7", ">$/progress"),
+            ("+1", "~1 1:timeout"),
+            ("%7", ">$/progress"),
+        ],
+    );
+}
+
+#[test]
+fn p2_progress_on_something_else_or_without_a_token_restarts_nothing() {
+    for progress in ["%8", r#"{"jsonrpc":"2.0","method":"$/progress","params":[7]}"#] {
+        check(
+            &ordered(Order::Barrier),
+            &[
+                ("call x timeout=100 token=7 total=250", "x#1"),
+                ("+90", ""),
+                (progress, ">$/progress"),
+                ("+10", "~1 1:timeout"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn p2_the_total_holds_without_a_timeout_and_with_one_that_is_longer() {
+    for call in ["call x timeout=none token=7 total=250", "call x timeout=900 token=7 total=250"] {
+        check(
+            &ordered(Order::Barrier),
+            &[(call, "x#1"), ("+249", ""), ("%7", ">$/progress"), ("+1", "~1 1:timeout")],
+        );
+    }
+}
+
+#[test]
+fn p2_the_total_holds_though_there_is_no_progress() {
+    check(
+        &ordered(Order::Barrier),
+        &[("call x timeout=900 token=7 total=250", "x#1"), ("+250", "~1 1:timeout")],
+    );
+}
+
+#[test]
+fn p2_a_call_without_a_timeout_waits_for_ever_and_one_of_zero_not_at_all() {
+    check(
+        &ordered(Order::Barrier),
+        &[
+            ("call x timeout=none", "x#1"),
+            ("call y timeout=0", "y#2"),
+            ("tick", "~2 2:timeout"),
+            ("+1000000000", ""),
+            ("1=", "1:ok"),
+        ],
+    );
+}
+
+#[test]
+fn p2_two_calls_with_one_token_do_not_disturb_each_other() {
+    check(
+        &ordered(Order::Barrier),
+        &[
+            ("call x timeout=100 token=7 total=900", "x#1"),
+            ("call y timeout=100 token=7 total=900", "y#2"),
+            ("1=", "1:ok"),
+            ("+60", ""),
+            ("%7", ">$/progress"),
+            ("+60", ""),
+            ("2=", "2:ok"),
+        ],
+    );
+}
+
+// ---- P1, P9: ids and events
+
+#[test]
+fn p1_ids_are_never_the_same_from_many_threads() {
+    for style in [IdStyle::Counter, IdStyle::Uuid] {
+        let ids = Ids::new(style, 7);
+        let mut all: Vec<String> = std::thread::scope(|scope| {
+            let count = || (0..500).map(|_| ids.next().as_raw().to_owned()).collect::<Vec<_>>();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("it counts")).collect()
+        });
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 2000, "{style:?}");
+    }
+}
+
+#[test]
+fn p1_the_two_directions_may_use_the_same_ids() {
+    check(
+        &ordered(Order::Barrier),
+        &[
+            ("call x", "x#1"),
+            ("park.a#1", ">park.a#1"),
+            ("~1", "1!-32800 stop park.a"),
+            ("1=", "1:ok"),
+            ("end park.a", ""),
+        ],
+    );
+}
+
+/// Pushes `l3` or `h3` (priority and size) and takes one on `?`; shows what is taken as
+/// `sequence-dropped`.
+fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
+    let mut queue = EventQueue::new(most_events, most_bytes);
+    let (mut taken, mut pushed) = (Vec::new(), 0);
+    for word in script.split_whitespace() {
+        let (kind, bytes) = word.split_at(1);
+        if kind == "?" {
+            taken.push(queue.pop().map_or("none".to_owned(), |event| {
+                assert_eq!(event.data, event.sequence, "the number is that of the event");
+                format!("{}-{}", event.sequence, event.dropped)
+            }));
+        } else {
+            pushed += 1;
+            let priority = if kind == "l" { Priority::Low } else { Priority::High };
+            queue.push(priority, pushed, bytes.parse().expect("a size"));
+        }
+        assert!(queue.len() <= most_events);
+        let left = queue.dropped_in_all() + queue.len() as u64;
+        let gone = taken.iter().filter(|word| *word != "none").count() as u64;
+        assert_eq!(left + gone, pushed, "every event is there, taken or counted");
+    }
+    taken.join(" ")
+}
+
+#[test]
+fn p9_past_its_bound_a_stream_drops_the_oldest_of_low_priority_and_counts_them() {
+    let rows = [
+        (3, 99, "l1 l1 l1 ? ? ? ?", "1-0 2-0 3-0 none"),
+        (2, 99, "l1 l1 l1 l1 ? ? ?", "3-2 4-0 none"),
+        // Those of high priority stay, in their order among the others.
+        (2, 99, "h1 l1 l1 ? ?", "1-1 3-0"),
+        (2, 99, "l1 h1 h1 ? ?", "2-1 3-0"),
+        (2, 99, "h1 h1 l1 ? ? ?", "1-1 2-0 none"),
+        (2, 99, "h1 h1 h1 ? ?", "2-1 3-0"),
+        // What was dropped is told with the next, also if that comes later.
+        (0, 99, "l1 h1 ?", "none"),
+        (2, 99, "l1 l1 l1 ? l1 l1 ? ?", "2-1 4-1 5-0"),
+        // The bound in bytes.
+        (9, 10, "l4 l4 l4 ? ? ?", "2-1 3-0 none"),
+        (9, 10, "l4 h4 l9 ? ? l2 ?", "2-2 none 4-0"),
+        (9, 10, "h5 h5 h5 ? ?", "2-1 3-0"),
+        // One that never fits does not push the others out.
+        (9, 10, "l4 l4 l11 ? ? ?", "1-1 2-0 none"),
+        (9, 10, "l4 h11 h4 ? ?", "1-1 3-0"),
+        (9, 0, "l1 l0 ?", "2-1"),
+    ];
+    for (most_events, most_bytes, script, expect) in rows {
+        assert_eq!(events(most_events, most_bytes, script), expect, "{script}");
+    }
 }

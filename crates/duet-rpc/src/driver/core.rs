@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context as TaskContext, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Framing, FramingChoice};
@@ -12,8 +12,9 @@ use duet_rpc_proto::message::{
 };
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::session::{BatchKey, Handled, Job, Key, Phase, Session};
+use tokio::runtime::RuntimeFlavor;
 
-use super::tasks::Tasks;
+use super::tasks::{QUICK, Tasks, Threads};
 use crate::context::{Context, Flag};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::failure::Failure;
@@ -25,15 +26,14 @@ use crate::shared::{Caller, Post, Shared};
 use crate::state::{Disconnect, Reason, State};
 use crate::transport::{Farewell, Outbox, Transport};
 
-/// By how much refusals of what cannot be begun may go over the bound of what waits to be sent.
-/// Past it nothing is read, whatever stands behind.
+/// What the refusal of a request takes, at most. As long as an answer that we need may stand behind
+/// what comes, requests are refused and not left unread, however much waits to be sent; so what
+/// waits may grow by a refusal for each call that a remote with our limits can have pending. One
+/// that goes beyond is not read any more, whatever stands behind.
 ///
 /// Only refusals count, as they alone are caused by reading. Were the results of handlers counted
 /// too, then two peers that have much to tell each other would both stop to read, and for ever.
-const STRETCH: usize = 8 * 1024 * 1024;
-
-/// A handler that takes longer than this keeps no answers waiting the next time.
-const QUICK: Duration = Duration::from_millis(1);
+const REFUSAL: usize = 128;
 
 pub(super) struct Core {
     pub(super) transport: Box<dyn Transport>,
@@ -47,9 +47,12 @@ pub(super) struct Core {
     router: Router,
     handle: Weak<Handle>,
     tasks: Tasks,
+    pub(super) threads: Threads,
     posts: Vec<Post>,
     /// How many bytes of refusals were added since there was room the last time.
     refusals: usize,
+    /// Past so many bytes of refusals nothing is read.
+    most_refusals: usize,
     /// Whether events wait in a stream.
     has_events: bool,
     has_begun: bool,
@@ -67,6 +70,7 @@ impl Core {
         if let Some(lane_of) = router.lane_of() {
             session.set_lanes(lane_of);
         }
+        let most_refusals = shared.profile.limits.pending_calls.saturating_mul(REFUSAL);
         let framing_is_open = framing.is_some() && shared.profile.framing == FramingChoice::Auto;
         Core {
             transport,
@@ -78,8 +82,10 @@ impl Core {
             router,
             handle,
             tasks: Tasks::default(),
+            threads: Threads::None,
             posts: Vec::new(),
             refusals: 0,
+            most_refusals,
             has_events: false,
             has_begun: false,
         }
@@ -87,6 +93,10 @@ impl Core {
 
     pub(super) fn begin(&mut self) {
         if !std::mem::replace(&mut self.has_begun, true) {
+            let runtime = tokio::runtime::Handle::current();
+            if self.threads.is_none() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
+                self.threads = Threads::Of(runtime);
+            }
             self.shared.state.send_replace(State::Connected);
         }
     }
@@ -100,7 +110,7 @@ impl Core {
     /// Whether another message can be handled now.
     #[inline]
     pub(super) fn takes_messages(&self) -> bool {
-        self.session.wants_input() && self.refusals < STRETCH
+        self.session.wants_input() && self.refusals < self.most_refusals
     }
 
     /// Whether no more should be sent than must be.
@@ -156,7 +166,12 @@ impl Core {
         self.note_refusal(before);
         match handled {
             Handled::Start { job, method, params } => self.start(job, &method, &params, cx),
-            Handled::Waits | Handled::Done => {}
+            Handled::Waits { key, method } => {
+                if self.router.find(&method).is_some_and(|entry| entry.closes) {
+                    self.close(key);
+                }
+            }
+            Handled::Done => {}
             Handled::Refused(reply) => {
                 tracing::warn!(id = %reply.id, error = %reply.error, "refused");
             }
@@ -170,7 +185,7 @@ impl Core {
 
     /// Begins the messages whose turn has come.
     pub(super) fn begin_ready(&mut self, cx: &mut TaskContext<'_>) {
-        while let Some((job, message)) = self.session.next_ready() {
+        while let Some((job, message)) = self.session.next_ready(&mut self.outbox) {
             self.start(job, message.method(), &message.params(), cx);
             self.session.hold(self.is_crowded());
         }
@@ -181,16 +196,23 @@ impl Core {
             return self.refuse_unknown(job, method);
         };
         tracing::debug!(method, id = job.id().map(tracing::field::display), "begins");
-        // A handler that is not known to be quick must not keep finished answers from leaving.
-        if !entry.is_quick() && !self.outbox.is_empty() {
+        if entry.closes {
+            self.close(job.key());
+        }
+        // A handler that is not known to be quick runs elsewhere, if there is an elsewhere; if
+        // not, it must at least not keep finished answers from leaving.
+        let elsewhere = match entry.is_quick() {
+            true => None,
+            false => self.threads.get(),
+        };
+        if !entry.is_quick() && elsewhere.is_none() && !self.outbox.is_empty() {
             // An error shows again when the turn ends.
             let _ = self.transport.poll_send(cx, &mut self.outbox);
         }
-        let begun = now_if(!entry.is_quick() || self.outbox.is_empty());
-        let (key, id) = (job.key(), job.id().cloned());
-        let mut flag = None;
-        let (handle, shared) = (&self.handle, Arc::clone(&self.shared));
-        let handle = handle.clone();
+        let is_watched = elsewhere.is_none() && self.outbox.is_empty();
+        let begun = is_watched.then(Instant::now);
+        let (key, id, mut flag) = (job.key(), job.id().cloned(), None);
+        let (handle, shared) = (Weak::clone(&self.handle), Arc::clone(&self.shared));
         let mut context = || {
             // The last handle may be gone while what had come before is still worked on.
             let handle = handle.upgrade().unwrap_or_else(|| Arc::new(Handle(Arc::clone(&shared))));
@@ -198,15 +220,27 @@ impl Core {
             Context::new(Peer::of(handle), id.clone(), key, Arc::clone(flag))
         };
         let mut sink = InPlace { core: self, job: Some(job), method };
-        let waiting = entry.route.start(params, &mut context, &mut sink);
+        let waiting = entry.route.start(elsewhere.is_none(), params, &mut context, &mut sink);
         let job = sink.job.take();
         if let Some(begun) = begun {
             entry.set_quick(begun.elapsed() < QUICK);
         }
         if let (Some(waiting), Some(job)) = (waiting, job) {
             let key = self.session.park(job);
-            self.tasks.spawn(key, waiting, flag, &self.shared);
+            let elsewhere = elsewhere.map(|threads| (threads, entry));
+            self.tasks.spawn(key, waiting, flag, &self.shared, elsewhere);
         }
+    }
+
+    /// A message came that closes the connection.
+    fn close(&mut self, key: Key) {
+        if self.session.phase() == Phase::Open
+            && let Some(on_close) = self.shared.on_close.get()
+        {
+            on_close(Some(key));
+        }
+        self.session.close(Some(key), super::now(), &mut self.outbox);
+        self.publish_phase();
     }
 
     #[cold]
@@ -376,6 +410,8 @@ impl Core {
             }
         }
         self.publish();
+        // Handlers that were stopped tell nobody when they have ended.
+        self.shared.counts.running.store(0, Ordering::Relaxed);
     }
 
     fn publish_phase(&self) {
@@ -464,9 +500,4 @@ fn log(notice: Notice) {
         Severity::Warn => tracing::warn!("{notice}"),
         Severity::Error => tracing::error!("{notice}"),
     }
-}
-
-/// The time, if it is asked for.
-fn now_if(asked: bool) -> Option<Instant> {
-    asked.then(Instant::now)
 }

@@ -24,6 +24,8 @@ use duet_rpc_proto::session::{Ending, Phase};
 use tokio::time::Sleep;
 
 use self::core::Core;
+#[cfg(unix)]
+pub(crate) use self::tasks::Threads;
 use crate::error::{Error, ErrorKind};
 use crate::peer::Handle;
 use crate::router::Router;
@@ -85,6 +87,12 @@ impl Driver {
             rest: Rest::default(),
             progress: Progress::Running,
         }
+    }
+
+    /// Runs handlers that may be slow on these threads.
+    #[cfg(unix)]
+    pub(crate) fn use_threads(&mut self, threads: Threads) {
+        self.core.threads = threads;
     }
 
     /// Goes on until there is nothing to do without waiting, or others should run too. An error is

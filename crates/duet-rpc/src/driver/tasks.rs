@@ -1,13 +1,18 @@
 //! Handlers that wait, each a task of its own.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use duet_rpc_proto::session::Key;
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use crate::context::Flag;
 use crate::handler::{Outcome, Waiting};
+use crate::router::Entry;
 use crate::shared::{Post, Shared};
 
 /// The handlers that run as tasks.
@@ -22,18 +27,26 @@ struct Task {
 }
 
 impl Tasks {
+    /// Lets a handler go on, here or on the threads for those that may be slow.
     pub(super) fn spawn(
         &mut self,
         key: Key,
         handler: Waiting,
         flag: Option<Arc<Flag>>,
         shared: &Arc<Shared>,
+        elsewhere: Option<(Handle, Arc<Entry>)>,
     ) {
         let mut end = End { key, outcome: None, shared: Arc::clone(shared) };
-        let task = tokio::spawn(async move {
-            let outcome = handler.await;
-            end.outcome.replace(outcome);
-        });
+        let task = match elsewhere {
+            None => tokio::spawn(async move {
+                let outcome = handler.await;
+                end.outcome.replace(outcome);
+            }),
+            Some((threads, entry)) => threads.spawn(async move {
+                let outcome = Learning { handler, entry: Some(entry) }.await;
+                end.outcome.replace(outcome);
+            }),
+        };
         self.running.insert(key, Task { abort: task.abort_handle(), flag });
     }
 
@@ -62,6 +75,58 @@ impl Task {
             flag.raise();
         }
         self.abort.abort();
+    }
+}
+
+/// A handler that has never been polled: how long that takes the first time tells whether it may
+/// run in place from here on.
+struct Learning {
+    handler: Waiting,
+    entry: Option<Arc<Entry>>,
+}
+
+/// A handler that holds its thread for longer than this is not run in place the next time.
+pub(super) const QUICK: Duration = Duration::from_millis(1);
+
+impl Future for Learning {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let begun = self.entry.take().map(|entry| (entry, Instant::now()));
+        let polled = self.handler.as_mut().poll(cx);
+        if let Some((entry, begun)) = begun {
+            entry.set_quick(begun.elapsed() < QUICK);
+        }
+        polled
+    }
+}
+
+/// Where handlers run that may be slow: if they ran in place, a handler that blocks its thread
+/// would keep everything else from being read.
+#[derive(Clone, Default)]
+pub(crate) enum Threads {
+    /// Nowhere else: all run in place.
+    #[default]
+    None,
+    /// On the threads of this runtime.
+    Of(Handle),
+    /// On threads that are started when they are first needed.
+    #[cfg(unix)]
+    Lazy(Arc<dyn Fn() -> Option<Handle> + Send + Sync>),
+}
+
+impl Threads {
+    pub(super) fn get(&self) -> Option<Handle> {
+        match self {
+            Threads::None => None,
+            Threads::Of(handle) => Some(handle.clone()),
+            #[cfg(unix)]
+            Threads::Lazy(start) => start(),
+        }
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self, Threads::None)
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A handler may block its thread or spin, and on a runtime of one thread nothing else moves then:
 //! no timer, no signal, no task. So the last word belongs to a thread outside of the runtime. It
-//! receives the signals and waits for the deadline, in one call: a read with a timeout from a
-//! socket, into which a signal, or whoever else has news for it, writes a byte.
+//! receives the signals, watches for the end of the input and waits for the deadline, in one
+//! call: it polls, with a timeout, the input and a socket, into which a signal, or whoever else
+//! has news for it, writes a byte.
 
 mod deadline;
 mod signals;
@@ -11,11 +12,15 @@ mod signals;
 mod tests;
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::retry_on_intr;
 
 use crate::fence;
 use deadline::{Deadlines, Progress};
@@ -26,6 +31,13 @@ pub(crate) use signals::Signal;
 
 /// How long the thread rests after a read that failed for no reason known.
 const REST: Duration = Duration::from_millis(10);
+
+/// What shows that nobody can write to the input any more. That one end of a pipe is closed is
+/// always told; of a socket's half it is only where one can ask for it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const END: PollFlags = PollFlags::RDHUP;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const END: PollFlags = PollFlags::empty();
 
 /// Called on the watchdog's thread for each signal. It must not block. It can arm the alarm, and
 /// should: the runtime may be stuck.
@@ -45,10 +57,19 @@ pub(crate) struct Alarm(Arc<Shared>);
 struct Shared {
     deadlines: Mutex<Deadlines>,
     progress: Progress,
+    /// An input to be watched, until the thread takes it.
+    input: Mutex<Option<Input>>,
     /// The watchdog was dropped.
     is_left: AtomicBool,
     /// Never blocks.
     bell: UnixStream,
+}
+
+/// An input to be watched, and what its end arms.
+#[derive(Debug)]
+struct Input {
+    fd: OwnedFd,
+    patience: Duration,
 }
 
 impl Watchdog {
@@ -76,10 +97,12 @@ impl Watchdog {
         let alarm = Alarm(Arc::new(Shared {
             deadlines: Mutex::new(Deadlines::default()),
             progress: Progress::new(),
+            input: Mutex::new(None),
             is_left: AtomicBool::new(false),
             bell,
         }));
-        let guard = Guard { alarm: alarm.clone(), signals, on_signal, last_rites, end, ear };
+        let guard =
+            Guard { alarm: alarm.clone(), signals, on_signal, last_rites, end, ear, input: None };
         thread::Builder::new().name("duet-rpc watchdog".to_owned()).spawn(move || guard.watch())?;
         Ok(Watchdog(alarm))
     }
@@ -87,16 +110,6 @@ impl Watchdog {
     /// A handle of its own.
     pub(crate) fn alarm(&self) -> Alarm {
         self.0.clone()
-    }
-
-    /// As [`Alarm::arm`].
-    pub(crate) fn arm(&self, patience: Duration, counts_from: CountsFrom, code: i32) {
-        self.0.arm(patience, counts_from, code);
-    }
-
-    /// As [`Alarm::progress`].
-    pub(crate) fn progress(&self) {
-        self.0.progress();
     }
 }
 
@@ -121,6 +134,17 @@ impl Alarm {
         self.0.progress.now();
     }
 
+    /// Watches for the end of this input. It arms the alarm, counted from the last byte that left,
+    /// with exit code 0.
+    pub(crate) fn watch(&self, fd: OwnedFd, patience: Duration) {
+        *self.input() = Some(Input { fd, patience });
+        self.ring();
+    }
+
+    fn input(&self) -> std::sync::MutexGuard<'_, Option<Input>> {
+        self.0.input.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn deadlines(&self) -> std::sync::MutexGuard<'_, Deadlines> {
         self.0.deadlines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,6 +163,8 @@ struct Guard {
     last_rites: Box<dyn Fn() + Send>,
     end: Box<dyn Fn(i32) + Send>,
     ear: UnixStream,
+    /// The input, until its end is seen.
+    input: Option<Input>,
 }
 
 impl Guard {
@@ -175,12 +201,37 @@ impl Guard {
         if time == Some(Duration::ZERO) {
             return;
         }
-        let set = self.ear.set_read_timeout(time);
-        let read = set.and_then(|()| self.ear.read(&mut [0; 64]));
-        match read.map_err(|error| error.kind()) {
-            Ok(1..) | Err(ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {
-            }
+        match self.poll(time) {
+            Ok(true) => self.listen(),
+            Ok(false) => {}
             // It cannot be, and if it is, the thread must neither end nor spin.
+            Err(_) => thread::sleep(REST),
+        }
+    }
+
+    /// Waits for the bell, the end of the input, or the time; `true` for the bell.
+    fn poll(&mut self, time: Option<Duration>) -> rustix::io::Result<bool> {
+        // A time that is rounded down would make this spin; one that does not fit is no time.
+        let time = time.map(|time| time + Duration::from_millis(1));
+        let time = time.and_then(|time| rustix::event::Timespec::try_from(time).ok());
+        if let Some(input) = self.alarm.input().take() {
+            self.input = Some(input);
+        }
+        let mut fds = vec![PollFd::new(&self.ear, PollFlags::IN)];
+        fds.extend(self.input.as_ref().map(|input| PollFd::new(&input.fd, END)));
+        retry_on_intr(|| rustix::event::poll(&mut fds, time.as_ref()))?;
+        let has_ended = fds.get(1).is_some_and(|input| !input.revents().is_empty());
+        let has_rung = fds.first().is_some_and(|ear| !ear.revents().is_empty());
+        if let Some(ended) = self.input.take_if(|_| has_ended) {
+            self.alarm.arm(ended.patience, CountsFrom::LastByte, 0);
+        }
+        Ok(has_rung)
+    }
+
+    /// Takes what is on the bell.
+    fn listen(&mut self) {
+        match self.ear.read(&mut [0; 64]).map_err(|error| error.kind()) {
+            Ok(1..) | Err(ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             Ok(0) | Err(_) => thread::sleep(REST),
         }
     }

@@ -38,7 +38,7 @@ fn all(told: &Receiver<Did>) -> Vec<Did> {
 fn it_ends_the_process_when_the_patience_is_over_and_not_before() {
     let (watchdog, told) = tame(|_, _| {});
     let start = Instant::now();
-    watchdog.arm(SHORT, CountsFrom::Trigger, 3);
+    watchdog.alarm().arm(SHORT, CountsFrom::Trigger, 3);
     assert_eq!(all(&told), [Did::Rites, Did::End(3)]);
     assert!(start.elapsed() >= SHORT);
 }
@@ -53,8 +53,8 @@ fn of_two_deadlines_the_earlier_counts() {
             [CountsFrom::LastByte, CountsFrom::LastByte],
         ] {
             let (watchdog, told) = tame(|_, _| {});
-            watchdog.arm(first, kinds[0], first.subsec_millis() as i32);
-            watchdog.arm(second, kinds[1], second.subsec_millis() as i32);
+            watchdog.alarm().arm(first, kinds[0], first.subsec_millis() as i32);
+            watchdog.alarm().arm(second, kinds[1], second.subsec_millis() as i32);
             assert_eq!(all(&told), [Did::Rites, Did::End(30)]);
         }
     }
@@ -77,10 +77,10 @@ fn progress_gives_time_to_a_slow_reader() {
 #[test]
 fn progress_gives_no_time_after_a_signal() {
     let (watchdog, told) = tame(|_, _| {});
-    watchdog.arm(LONG, CountsFrom::LastByte, 1);
-    watchdog.arm(SHORT, CountsFrom::Trigger, 2);
+    watchdog.alarm().arm(LONG, CountsFrom::LastByte, 1);
+    watchdog.alarm().arm(SHORT, CountsFrom::Trigger, 2);
     while let Err(RecvTimeoutError::Timeout) = told.recv_timeout(Duration::from_millis(1)) {
-        watchdog.progress();
+        watchdog.alarm().progress();
     }
     assert_eq!(all(&told), [Did::End(2)]);
 }
@@ -88,9 +88,9 @@ fn progress_gives_no_time_after_a_signal() {
 #[test]
 fn progress_from_before_does_not_count() {
     let (watchdog, told) = tame(|_, _| {});
-    watchdog.progress();
+    watchdog.alarm().progress();
     let start = Instant::now();
-    watchdog.arm(SHORT, CountsFrom::LastByte, 0);
+    watchdog.alarm().arm(SHORT, CountsFrom::LastByte, 0);
     assert_eq!(all(&told), [Did::Rites, Did::End(0)]);
     assert!(start.elapsed() >= SHORT);
 }
@@ -98,9 +98,9 @@ fn progress_from_before_does_not_count() {
 #[test]
 fn a_patience_without_end_is_no_panic() {
     let (watchdog, told) = tame(|_, _| {});
-    watchdog.arm(Duration::MAX, CountsFrom::Trigger, 1);
-    watchdog.arm(Duration::MAX, CountsFrom::LastByte, 1);
-    watchdog.arm(Duration::ZERO, CountsFrom::LastByte, 2);
+    watchdog.alarm().arm(Duration::MAX, CountsFrom::Trigger, 1);
+    watchdog.alarm().arm(Duration::MAX, CountsFrom::LastByte, 1);
+    watchdog.alarm().arm(Duration::ZERO, CountsFrom::LastByte, 2);
     assert_eq!(all(&told), [Did::Rites, Did::End(2)]);
 }
 
@@ -111,7 +111,7 @@ fn when_it_is_dropped_its_thread_ends_unless_it_is_armed() {
     assert_eq!(all(&told), []);
 
     let (watchdog, told) = tame(|_, _| {});
-    watchdog.arm(SHORT, CountsFrom::Trigger, 0);
+    watchdog.alarm().arm(SHORT, CountsFrom::Trigger, 0);
     drop(watchdog);
     assert_eq!(all(&told), [Did::Rites, Did::End(0)]);
 }
@@ -135,7 +135,7 @@ fn a_panic_in_a_callback_does_not_stop_it() {
         Box::new(|| panic!("in the last rites")),
         Box::new(move |code| tell.send(code).unwrap()),
     );
-    watchdog.unwrap().arm(Duration::ZERO, CountsFrom::Trigger, 4);
+    watchdog.unwrap().alarm().arm(Duration::ZERO, CountsFrom::Trigger, 4);
     assert_eq!(told.recv(), Ok(4));
 }
 

@@ -1,7 +1,8 @@
 //! The calls that wait for an answer, and the five doors out: reply, timeout, cancel, drop, close
 //! (P1, P2, P3, P5).
 
-use std::collections::{BTreeMap, HashMap, hash_map};
+use std::collections::hash_map::{self, Entry};
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use crate::message::Id;
@@ -55,7 +56,9 @@ impl<C> Default for Calls<C> {
 }
 
 impl<C> Calls<C> {
-    pub(super) fn begin(&mut self, id: Id, caller: C, terms: Terms, now: Instant) {
+    /// Begins a call. One that is pending is not replaced, as its caller would never be told.
+    pub(super) fn begin(&mut self, id: Id, caller: C, terms: Terms, now: Instant) -> Result<(), C> {
+        let Entry::Vacant(place) = self.pending.entry(id.clone()) else { return Err(caller) };
         self.last_serial += 1;
         // A deadline beyond what the clock can tell is none.
         let deadline = terms.timeout.and_then(|timeout| now.checked_add(timeout));
@@ -69,11 +72,11 @@ impl<C> Calls<C> {
             self.deadlines.insert(due, id.clone());
         }
         let progress = terms.progress.map(|progress| {
-            self.tokens.insert(progress.token.clone(), id.clone());
+            self.tokens.insert(progress.token.clone(), id);
             (progress.token, last)
         });
-        let call = Call { caller, due, timeout: terms.timeout, progress };
-        self.pending.insert(id, call);
+        place.insert(Call { caller, due, timeout: terms.timeout, progress });
+        Ok(())
     }
 
     /// Ends a call, by any door.

@@ -74,6 +74,12 @@ impl<T> EventQueue<T> {
     /// Adds an event of this size, and drops others, or itself, if there is no room.
     pub fn push(&mut self, priority: Priority, data: T, bytes: usize) {
         self.last_sequence += 1;
+        // For one that never fits, no other needs to go.
+        if bytes > self.most_bytes {
+            self.dropped += 1;
+            self.dropped_in_all += 1;
+            return;
+        }
         let waiting = Waiting { sequence: self.last_sequence, bytes, data };
         self.bytes = self.bytes.saturating_add(bytes);
         match priority {

@@ -8,6 +8,7 @@ use super::batch::Batches;
 use super::calls::Calls;
 use super::cancel::Word;
 use super::schedule::{Admission, Found, Schedule};
+use super::waiting::Waiting;
 use super::{BatchKey, Ending, Job, Key, LaneOf, Message, Outlet, Phase, Storm, Terms, Treatment};
 use crate::Profile;
 use crate::fault::Fault;
@@ -20,9 +21,8 @@ use crate::notice::Notice;
 ///
 /// What comes in goes to the `handle_*` methods, which say what to do about it. A handler that
 /// runs to its end at once is answered with [`answer`](Session::answer); one that has to wait is
-/// [`park`](Session::park)ed, and answered with [`finish`](Session::finish). After either, after
-/// every cancellation, and when messages are not held any more, ask
-/// [`next_ready`](Session::next_ready) for those whose turn has come.
+/// [`park`](Session::park)ed, and answered with [`finish`](Session::finish). After either, and
+/// after every cancellation, ask [`next_ready`](Session::next_ready) for those whose turn has come.
 ///
 /// ```
 /// use std::time::Instant;
@@ -67,8 +67,13 @@ pub enum Handled<'m, C> {
         params: Params<'m>,
     },
     /// Nothing: it waits for its turn.
-    Waits,
-    /// Nothing: it was answered with this error, if it was answered at all.
+    Waits {
+        /// Its key.
+        key: Key,
+        /// The method's name.
+        method: Cow<'m, str>,
+    },
+    /// Nothing: it was answered with this error, or will be when its turn comes.
     Refused(Reply),
     /// Tell the caller of this call.
     Settled {
@@ -190,11 +195,8 @@ impl<C> Session<C> {
             let error = ErrorObject::invalid_request_because(Reason::DuplicateId);
             return self.refuse(Reply { id, error }, batch, out);
         }
-        if let Some(batch) = batch
-            && self.batches.size(batch) >= self.profile.limits.batch_bytes
-        {
-            let error = ErrorObject::server_busy(self.profile.limits.batch_bytes as u64);
-            return self.refuse(Reply { id, error }, Some(batch), out);
+        if let Some(error) = self.refusal_of(batch) {
+            return self.refuse(Reply { id, error }, batch, out);
         }
         let job = self.new_job(Some(id), batch, &method, &params);
         match (self.schedule.admit(&job, self.must_read_on()), job) {
@@ -211,8 +213,9 @@ impl<C> Session<C> {
                 if let Some(batch) = batch {
                     self.batches.expect(batch);
                 }
-                self.schedule.wait(job, &method, &params);
-                Handled::Waits
+                let key = job.key();
+                self.schedule.wait(job, Waiting::Message(Message::new(&method, &params)));
+                Handled::Waits { key, method }
             }
         }
     }
@@ -238,8 +241,9 @@ impl<C> Session<C> {
         match self.schedule.admit(&job, self.must_read_on()) {
             Admission::Start => Handled::Start { job, method, params },
             Admission::Wait => {
-                self.schedule.wait(job, &method, &params);
-                Handled::Waits
+                let key = job.key();
+                self.schedule.wait(job, Waiting::Message(Message::new(&method, &params)));
+                Handled::Waits { key, method }
             }
             Admission::Busy(_) | Admission::Drop => Handled::Notice(Notice::NotificationDropped),
         }
@@ -281,6 +285,13 @@ impl<C> Session<C> {
         Job { key: Key(self.last_key), id, lane: self.schedule.lane(lane), batch }
     }
 
+    /// Why no further request of a batch is begun, if the answer to it has got too large.
+    fn refusal_of(&self, batch: Option<BatchKey>) -> Option<ErrorObject> {
+        let most = self.profile.limits.batch_bytes;
+        let is_full = self.batches.size(batch?) >= most;
+        is_full.then(|| ErrorObject::server_busy(most as u64))
+    }
+
     /// An answer to a call of ours may stand behind what comes now.
     fn must_read_on(&self) -> bool {
         !self.calls.is_empty()
@@ -294,6 +305,15 @@ impl<C> Session<C> {
         out: &mut impl Outlet,
     ) -> Handled<'static, C> {
         match self.storm.handle_bad(now) {
+            // Good messages are not answered any more either.
+            Treatment::Answer if !self.phase.takes_work() => Handled::Done,
+            Treatment::Answer
+                if batch.is_none() && self.schedule.delays_refusals(self.must_read_on()) =>
+            {
+                let job = self.new_job(None, None, "", &Params::Absent);
+                self.schedule.wait(job, Waiting::Refusal(reply.clone()));
+                Handled::Refused(reply)
+            }
             Treatment::Answer => self.refuse(reply, batch, out),
             Treatment::Report(notice) => Handled::Notice(notice),
             Treatment::Mute => Handled::Done,
@@ -327,15 +347,25 @@ impl<C> Session<C> {
 
     // ---- what handlers made
 
-    /// Whether [`next_ready`](Session::next_ready) is worth asking: [`hold`](Session::hold) may
-    /// have let messages go.
+    /// Whether [`next_ready`](Session::next_ready) has something: [`hold`](Session::hold) may have
+    /// let messages go.
     pub fn has_ready(&self) -> bool {
         self.schedule.has_ready()
     }
 
-    /// The next message whose turn has come.
-    pub fn next_ready(&mut self) -> Option<(Job, Message)> {
-        self.schedule.next_ready()
+    /// The next message whose turn has come. What waited in a batch whose answer has got too large
+    /// meanwhile is answered busy, and passed over.
+    pub fn next_ready(&mut self, out: &mut impl Outlet) -> Option<(Job, Message)> {
+        loop {
+            let (job, waiting) = self.schedule.next_ready()?;
+            match (waiting, self.refusal_of(job.batch)) {
+                (Waiting::Message(message), None) => return Some((job, message)),
+                (Waiting::Message(_), Some(error)) => self.answer_error(job, &error, out),
+                (Waiting::Refusal(reply), _) => {
+                    self.refuse(reply, None, out);
+                }
+            }
+        }
     }
 
     /// Answers a job. If the answer cannot be written, the job is answered with an internal error
@@ -377,9 +407,10 @@ impl<C> Session<C> {
     }
 
     /// The handler of a parked job has ended. The job comes back if it is still to be answered:
-    /// not if it was cancelled, and not if it is a notification.
+    /// not if it was cancelled, not if it is a notification, and not if the connection is gone.
     pub fn finish(&mut self, key: Key) -> Option<Job> {
-        self.schedule.finish(key).filter(|job| job.id.is_some())
+        let is_gone = self.phase == Phase::Closed;
+        self.schedule.finish(key).filter(|job| job.id.is_some() && !is_gone)
     }
 
     /// Holds requests back, because too much waits to be sent, or lets them go again.
@@ -402,15 +433,14 @@ impl<C> Session<C> {
 
     // ---- our calls
 
-    /// Begins a call, unless there are too many or the session is not open: then the caller comes
-    /// back. The request itself is sent by who calls.
+    /// Begins a call, unless there are too many, the id is that of a pending one, or the session
+    /// is not open: then the caller comes back. The request itself is sent by who calls.
     pub fn call(&mut self, id: Id, caller: C, terms: Terms, now: Instant) -> Result<(), C> {
         let is_open = self.phase == Phase::Open;
         if !is_open || self.calls.len() >= self.profile.limits.pending_calls {
             return Err(caller);
         }
-        self.calls.begin(id, caller, terms, now);
-        Ok(())
+        self.calls.begin(id, caller, terms, now)
     }
 
     /// Gives a call up, because its caller did: the remote is told. `None` if it had ended.
@@ -429,11 +459,7 @@ impl<C> Session<C> {
 
     /// Ends any one call, because no answer can come any more; ask until there is none.
     pub fn abandon(&mut self) -> Option<(Id, C)> {
-        match self.phase {
-            Phase::Open => None,
-            Phase::Draining(draining) if draining.ending == Ending::Closing => None,
-            Phase::Draining(_) | Phase::Closed => self.calls.end_any(),
-        }
+        if self.phase.hears() { None } else { self.calls.end_any() }
     }
 
     /// How many calls wait for an answer.
@@ -479,11 +505,11 @@ impl<C> Session<C> {
         self.phase.handle_progress(now);
     }
 
-    /// The connection is gone: nothing that came can be answered, and it is forgotten.
-    /// [`abandon`](Session::abandon) the calls, and stop the handlers.
+    /// The connection is gone: what waits is dropped, and what runs has nobody to answer.
+    /// [`abandon`](Session::abandon) the calls.
     pub fn handle_gone(&mut self) {
         self.phase = Phase::Closed;
-        self.schedule = Schedule::new(self.profile.order, self.profile.limits);
+        self.schedule.drop_all();
         self.batches = Batches::default();
     }
 

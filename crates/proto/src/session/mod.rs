@@ -19,6 +19,7 @@ mod outlet;
 mod phase;
 mod schedule;
 mod storm;
+mod waiting;
 
 pub use batch::BatchKey;
 pub use calls::{Progress, Terms};
@@ -27,5 +28,6 @@ pub use ids::Ids;
 pub use machine::{Handled, Session};
 pub use outlet::Outlet;
 pub use phase::{Ending, Phase};
-pub use schedule::{Job, Key, LaneOf, Message};
+pub use schedule::{Job, Key, LaneOf};
 pub use storm::{Storm, Treatment};
+pub use waiting::Message;

@@ -28,15 +28,19 @@ pub enum Ending {
 pub struct Draining {
     /// Why.
     pub ending: Ending,
+    /// Whether answers to our calls can still come. The input may end after we began to close, so
+    /// this does not follow from why.
+    hears: bool,
     until: Option<Instant>,
     patience: Duration,
 }
 
 impl Phase {
     /// Begins to drain. A closing tightens what the end of the input has begun; else the first
-    /// reason stays.
+    /// reason stays. An input that has ended stays so.
     pub(super) fn drain(&mut self, ending: Ending, patience: Duration, now: Instant) {
         let until = now.checked_add(patience);
+        let hears = ending != Ending::Input;
         match self {
             Phase::Draining(draining) if draining.ending < ending => {
                 // Both count: the closing is never a reason to wait longer.
@@ -44,10 +48,12 @@ impl Phase {
                     (Some(one), Some(two)) => Some(one.min(two)),
                     (one, two) => one.or(two),
                 };
-                *self = Phase::Draining(Draining { ending, until, patience });
+                let hears = hears && draining.hears;
+                *self = Phase::Draining(Draining { ending, hears, until, patience });
             }
-            Phase::Open => *self = Phase::Draining(Draining { ending, until, patience }),
-            Phase::Draining(_) | Phase::Closed => {}
+            Phase::Open => *self = Phase::Draining(Draining { ending, hears, until, patience }),
+            Phase::Draining(draining) => draining.hears &= hears,
+            Phase::Closed => {}
         }
     }
 
@@ -65,6 +71,15 @@ impl Phase {
         match self {
             Phase::Open => true,
             Phase::Draining(draining) => draining.ending == Ending::Input,
+            Phase::Closed => false,
+        }
+    }
+
+    /// Whether answers to our calls can still come.
+    pub(super) fn hears(&self) -> bool {
+        match self {
+            Phase::Open => true,
+            Phase::Draining(draining) => draining.hears,
             Phase::Closed => false,
         }
     }

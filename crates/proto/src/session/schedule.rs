@@ -14,11 +14,12 @@
 //! Besides, no request starts while it is *held*, because too much waits to be sent, and nothing
 //! starts beyond the limit of what may run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
 use super::BatchKey;
+use super::waiting::Waiting;
 use crate::Limits;
 use crate::message::{Id, Params};
 use crate::policy::Order;
@@ -53,57 +54,6 @@ impl Job {
     }
 }
 
-/// A message that had to wait, with its text.
-pub struct Message {
-    method: Box<str>,
-    params: OwnedParams,
-}
-
-enum OwnedParams {
-    Absent,
-    Null,
-    Array(Box<str>),
-    Object(Box<str>),
-}
-
-impl Message {
-    fn new(method: &str, params: &Params<'_>) -> Self {
-        let params = match *params {
-            Params::Absent => OwnedParams::Absent,
-            Params::Null => OwnedParams::Null,
-            Params::Array(raw) => OwnedParams::Array(raw.into()),
-            Params::Object(raw) => OwnedParams::Object(raw.into()),
-        };
-        Message { method: method.into(), params }
-    }
-
-    /// The method's name.
-    pub fn method(&self) -> &str {
-        &self.method
-    }
-
-    /// The parameters.
-    pub fn params(&self) -> Params<'_> {
-        match &self.params {
-            OwnedParams::Absent => Params::Absent,
-            OwnedParams::Null => Params::Null,
-            OwnedParams::Array(raw) => Params::Array(raw),
-            OwnedParams::Object(raw) => Params::Object(raw),
-        }
-    }
-
-    /// What it costs to keep, with what the tables add to it.
-    fn cost(&self) -> usize {
-        256 + self.method.len() + self.params().as_raw().map_or(0, str::len)
-    }
-}
-
-impl fmt::Debug for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Message").field("params", &self.params()).finish_non_exhaustive()
-    }
-}
-
 /// What is to be done with a message that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
@@ -115,7 +65,7 @@ pub(super) enum Admission {
 
 /// The only lane of the orders that have one.
 const MAIN_LANE: u64 = 0;
-/// Where messages without a lane wait, if they have to. Nobody blocks it.
+/// Where messages without a lane wait, if they have to. None of them stands before another.
 const NO_LANE: u64 = u64::MAX;
 /// How far notifications may go over the bound of waiting bytes before they are dropped. They
 /// cannot be refused, and an answer that we need may stand behind them.
@@ -125,7 +75,7 @@ pub(super) struct Schedule {
     order: Order,
     limits: Limits,
     running: HashMap<Key, Running>,
-    waiting: BTreeMap<(u64, Key), (Job, Message)>,
+    waiting: BTreeMap<(u64, Key), (Job, Waiting)>,
     waiting_bytes: usize,
     waiting_requests: usize,
     running_requests: usize,
@@ -133,11 +83,11 @@ pub(super) struct Schedule {
     by_id: HashMap<Id, Place>,
     /// How many running messages block each lane.
     blocked: HashMap<u64, usize>,
-    /// Lanes whose first message may be able to start.
-    freed: VecDeque<u64>,
-    /// Lanes whose first message could start, if it were not held or too many. A set, as a remote
-    /// that sends and cancels comes by again and again.
-    starved: BTreeSet<u64>,
+    /// What waits and has nothing of its lane before it: requests that start when they are neither
+    /// held nor too many, and notifications that start when they are not too many. The oldest goes
+    /// first, so that no lane keeps another from its turn.
+    ready_requests: BTreeMap<Key, u64>,
+    ready_notifications: BTreeMap<Key, u64>,
     held: bool,
 }
 
@@ -175,8 +125,8 @@ impl Schedule {
             running_requests: 0,
             by_id: HashMap::new(),
             blocked: HashMap::new(),
-            freed: VecDeque::new(),
-            starved: BTreeSet::new(),
+            ready_requests: BTreeMap::new(),
+            ready_notifications: BTreeMap::new(),
             held: false,
         }
     }
@@ -207,20 +157,42 @@ impl Schedule {
         if self.can_start(is_request) && self.is_free(job.lane) {
             return Admission::Start;
         }
-        match (is_request, self.is_full() && must_read_on) {
-            (_, false) => Admission::Wait,
-            (true, true) => Admission::Busy(self.limits.waiting),
-            (false, true) if self.waiting_bytes / STRETCH < self.limits.waiting_bytes => {
-                Admission::Wait
-            }
-            (false, true) => Admission::Drop,
+        match self.limit_reached() {
+            Some(limit) if must_read_on && is_request => Admission::Busy(limit),
+            Some(_) if must_read_on && self.is_stretched() => Admission::Drop,
+            _ => Admission::Wait,
         }
     }
 
-    /// Whether so much waits that nothing more should be read.
+    /// Whether the answer to what is no message has to wait: under sequential order answers leave
+    /// in the order of what they answer.
+    pub(super) fn delays_refusals(&self, must_read_on: bool) -> bool {
+        self.order == Order::Sequential
+            && !(self.can_start(false) && self.is_free(Some(MAIN_LANE)))
+            && !(self.is_full() && must_read_on)
+    }
+
+    /// Whether so much waits that nothing more should be read. A remote that takes no answers is
+    /// not sent refusals either, so while requests are held back, as many as may be in flight are
+    /// enough.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting_requests >= self.limits.waiting
-            || self.waiting_bytes >= self.limits.waiting_bytes
+        self.limit_reached().is_some()
+    }
+
+    /// The limit of what waits that is reached, if any is.
+    fn limit_reached(&self) -> Option<usize> {
+        let Limits { waiting, waiting_bytes, .. } = self.limits;
+        let in_flight = self.limits.in_flight.max(1);
+        let is_crowded = self.held
+            && self.order != Order::Sequential
+            && self.running_requests + self.waiting_requests >= in_flight;
+        let has_many = (self.waiting_requests >= waiting).then_some(waiting);
+        let has_many = has_many.or(is_crowded.then_some(in_flight));
+        has_many.or_else(|| (self.waiting_bytes >= waiting_bytes).then_some(waiting_bytes))
+    }
+
+    fn is_stretched(&self) -> bool {
+        self.waiting_bytes / STRETCH >= self.limits.waiting_bytes
     }
 
     fn can_start(&self, is_request: bool) -> bool {
@@ -258,52 +230,67 @@ impl Schedule {
         job.lane.filter(|_| blocks)
     }
 
-    /// Keeps a message until its turn comes.
-    pub(super) fn wait(&mut self, job: Job, method: &str, params: &Params<'_>) {
-        let message = Message::new(method, params);
+    /// Keeps something until its turn comes.
+    pub(super) fn wait(&mut self, job: Job, waiting: Waiting) {
         let lane = job.lane.unwrap_or(NO_LANE);
-        self.waiting_bytes += message.cost();
+        self.waiting_bytes += waiting.cost();
         if let Some(id) = &job.id {
             self.waiting_requests += 1;
             self.by_id.insert(id.clone(), Place { key: job.key, waits_in: Some(lane) });
         }
-        if self.first_waiting(lane).is_none() && !self.is_blocked(lane) {
-            self.starved.insert(lane);
+        let is_ready = lane == NO_LANE || self.is_free(Some(lane));
+        if is_ready {
+            self.ready(job.id.is_some()).insert(job.key, lane);
         }
-        self.waiting.insert((lane, job.key), (job, message));
+        self.waiting.insert((lane, job.key), (job, waiting));
     }
 
-    /// Whether the turn of a message may have come.
+    /// Whether the turn of one has come.
     pub(super) fn has_ready(&self) -> bool {
-        !self.freed.is_empty()
+        self.first_ready().is_some()
     }
 
-    /// The next message whose turn has come.
-    pub(super) fn next_ready(&mut self) -> Option<(Job, Message)> {
-        while let Some(lane) = self.freed.pop_front() {
-            if self.is_blocked(lane) {
-                continue;
-            }
-            let Some(place) = self.first_waiting(lane) else { continue };
-            let is_request = self.waiting.get(&place).is_some_and(|(job, _)| job.id.is_some());
-            if !self.can_start(is_request) {
-                self.starved.insert(lane);
-                continue;
-            }
-            self.freed.push_front(lane);
-            return self.unqueue(place);
+    /// The next one whose turn has come.
+    pub(super) fn next_ready(&mut self) -> Option<(Job, Waiting)> {
+        let (key, lane) = self.first_ready()?;
+        self.unqueue((lane, key))
+    }
+
+    fn first_ready(&self) -> Option<(Key, u64)> {
+        let oldest =
+            |ready: &BTreeMap<Key, u64>| ready.first_key_value().map(|(&k, &lane)| (k, lane));
+        let request = oldest(&self.ready_requests).filter(|_| self.can_start(true));
+        let notification = oldest(&self.ready_notifications).filter(|_| self.can_start(false));
+        request.into_iter().chain(notification).min()
+    }
+
+    fn ready(&mut self, is_request: bool) -> &mut BTreeMap<Key, u64> {
+        if is_request { &mut self.ready_requests } else { &mut self.ready_notifications }
+    }
+
+    /// Nothing blocks the lane any more, or its first message is gone: the next one is ready.
+    fn set_ready(&mut self, lane: u64) {
+        if lane != NO_LANE
+            && !self.is_blocked(lane)
+            && let Some(place) = self.first_waiting(lane)
+            && let Some((job, _)) = self.waiting.get(&place)
+        {
+            let is_request = job.id.is_some();
+            self.ready(is_request).insert(place.1, lane);
         }
-        None
     }
 
-    fn unqueue(&mut self, place: (u64, Key)) -> Option<(Job, Message)> {
-        let (job, message) = self.waiting.remove(&place)?;
-        self.waiting_bytes -= message.cost();
+    fn unqueue(&mut self, place: (u64, Key)) -> Option<(Job, Waiting)> {
+        let (job, waiting) = self.waiting.remove(&place)?;
+        self.waiting_bytes -= waiting.cost();
         if let Some(id) = &job.id {
             self.waiting_requests -= 1;
             self.forget(id, job.key);
         }
-        Some((job, message))
+        if self.ready(job.id.is_some()).remove(&job.key).is_some() {
+            self.set_ready(place.0);
+        }
+        Some((job, waiting))
     }
 
     /// A handler waits: from here on it counts as running.
@@ -311,6 +298,10 @@ impl Schedule {
         let key = job.key;
         if let Some(lane) = self.blocks(&job) {
             *self.blocked.entry(lane).or_default() += 1;
+            if let Some((_, first)) = self.first_waiting(lane) {
+                self.ready_requests.remove(&first);
+                self.ready_notifications.remove(&first);
+            }
         }
         if let Some(id) = &job.id {
             self.running_requests += 1;
@@ -329,14 +320,13 @@ impl Schedule {
             *count -= 1;
             if *count == 0 {
                 self.blocked.remove(&lane);
-                self.freed.push_back(lane);
+                self.set_ready(lane);
             }
         }
         if let Some(id) = &job.id {
             self.running_requests -= 1;
             self.forget(id, key);
         }
-        self.freed.extend(std::mem::take(&mut self.starved));
         (!is_answered).then_some(job)
     }
 
@@ -350,10 +340,7 @@ impl Schedule {
     pub(super) fn cancel(&mut self, id: &Id) -> Option<Found> {
         let place = *self.by_id.get(id)?;
         if let Some(lane) = place.waits_in {
-            let (job, _) = self.unqueue((lane, place.key))?;
-            // The one behind it may have waited for nothing else.
-            self.freed.push_back(lane);
-            return Some(Found::Waiting(job));
+            return self.unqueue((lane, place.key)).map(|(job, _)| Found::Waiting(job));
         }
         self.by_id.remove(id);
         let running = self.running.get_mut(&place.key)?;
@@ -368,9 +355,6 @@ impl Schedule {
 
     /// Holds requests back, or lets them go.
     pub(super) fn hold(&mut self, held: bool) {
-        if self.held && !held {
-            self.freed.extend(std::mem::take(&mut self.starved));
-        }
         self.held = held;
     }
 
@@ -379,6 +363,11 @@ impl Schedule {
         let later: Vec<_> =
             self.waiting.keys().copied().filter(|&(_, waiting)| waiting > key).collect();
         later.into_iter().filter_map(|place| self.unqueue(place)).map(|(job, _)| job).collect()
+    }
+
+    /// Drops everything that waits.
+    pub(super) fn drop_all(&mut self) {
+        self.drop_after(Key(0));
     }
 
     pub(super) fn running(&self) -> usize {
@@ -391,7 +380,8 @@ impl Schedule {
 
     /// How many lanes and ids are remembered; none if nothing runs or waits.
     pub(super) fn left_behind(&self) -> usize {
-        self.by_id.len() + self.blocked.len() + self.waiting_bytes
+        let ready = self.ready_requests.len() + self.ready_notifications.len();
+        self.by_id.len() + self.blocked.len() + ready + self.waiting_bytes
     }
 }
 

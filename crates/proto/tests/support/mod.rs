@@ -5,6 +5,11 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
+pub mod ledger;
+pub mod pair;
+pub mod side;
+pub mod words;
+
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice};
 use duet_rpc_proto::message::Reply;

@@ -58,7 +58,7 @@ fn pid(id: u32) -> Pid {
 }
 
 #[tokio::test]
-async fn messages_go_there_and_come_back() {
+async fn t1_messages_go_there_and_come_back() {
     let mut child = Child::spawn(Command::new("cat")).unwrap().grace(LONG);
     let mut outbox = Outbox::new(Some(Framing::Ndjson));
     let mut inbox = inbox();
@@ -73,7 +73,7 @@ async fn messages_go_there_and_come_back() {
 }
 
 #[tokio::test]
-async fn a_program_that_ends_by_itself_says_how() {
+async fn t1_a_program_that_ends_by_itself_says_how() {
     let mut child = shell("echo '[1]'; echo oh no >&2; printf 'no end' >&2; exit 7").grace(LONG);
     let mut inbox = inbox();
     assert_eq!(receive(&mut child, &mut inbox).await.unwrap(), "[1]");
@@ -85,7 +85,7 @@ async fn a_program_that_ends_by_itself_says_how() {
 }
 
 #[tokio::test]
-async fn a_program_may_say_its_last_when_its_input_is_closed() {
+async fn t1_a_program_may_say_its_last_when_its_input_is_closed() {
     // More than a pipe holds: one whose reader had gone would die of it, and not end well.
     let script = "cat; head -c 3000000 /dev/zero || exit 1; echo done >&2; exit 5";
     let farewell = close(shell(script).grace(LONG)).await;
@@ -94,7 +94,7 @@ async fn a_program_may_say_its_last_when_its_input_is_closed() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_heed_its_input_is_asked_to_end() {
+async fn t1_a_program_that_does_not_heed_its_input_is_asked_to_end() {
     let mut child = shell("echo '[1]'; exec sleep 600").grace(SHORT);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     let farewell = close(child).await;
@@ -103,7 +103,7 @@ async fn a_program_that_does_not_heed_its_input_is_asked_to_end() {
 }
 
 #[tokio::test]
-async fn a_program_can_end_well_when_it_is_asked_to() {
+async fn t1_a_program_can_end_well_when_it_is_asked_to() {
     let script = "trap 'echo bye >&2; exit 4' TERM; echo '[1]'; while :; do sleep 0.01; done";
     let mut child = shell(script).grace(Duration::from_secs(2));
     assert!(receive(&mut child, &mut inbox()).await.is_some());
@@ -113,7 +113,7 @@ async fn a_program_can_end_well_when_it_is_asked_to() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_want_to_end_is_killed() {
+async fn t1_a_program_that_does_not_want_to_end_is_killed() {
     let script = "trap '' TERM; echo '[1]'; while :; do sleep 0.01; done";
     let mut child = shell(script).grace(SHORT);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
@@ -121,7 +121,7 @@ async fn a_program_that_does_not_want_to_end_is_killed() {
 }
 
 #[tokio::test]
-async fn stderr_that_nobody_asked_for_does_not_freeze_it() {
+async fn t1_stderr_that_nobody_asked_for_does_not_freeze_it() {
     let script = "i=0; while [ $i -lt 16 ]; do head -c 65535 /dev/zero | tr '\\0' x >&2; \
                   echo >&2; i=$((i+1)); done; echo the last >&2; echo '[1]'; cat";
     let mut child = shell(script).grace(LONG);
@@ -133,7 +133,7 @@ async fn stderr_that_nobody_asked_for_does_not_freeze_it() {
 }
 
 #[tokio::test]
-async fn one_that_listens_hears_every_line() {
+async fn t1_one_that_listens_hears_every_line() {
     let (tell, told) = channel();
     let child = shell("cat; i=0; while [ $i -lt 50 ]; do echo $i >&2; i=$((i+1)); done")
         .grace(LONG)
@@ -148,7 +148,7 @@ async fn one_that_listens_hears_every_line() {
 }
 
 #[tokio::test]
-async fn one_that_was_left_behind_with_the_pipes_does_not_hold_up_the_end() {
+async fn t1_one_that_was_left_behind_with_the_pipes_does_not_hold_up_the_end() {
     let start = Instant::now();
     let mut child = shell("sleep 600 & echo $! >&2; echo '[1]'; exit 3").grace(LONG);
     let mut inbox = inbox();
@@ -162,14 +162,14 @@ async fn one_that_was_left_behind_with_the_pipes_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn without_grace_it_is_killed_at_once_and_cleared_away() {
+async fn t1_without_grace_it_is_killed_at_once_and_cleared_away() {
     let mut child = shell("trap '' TERM; echo '[1]'; exec sleep 600").grace(Duration::ZERO);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     assert_eq!(close(child).await.exit.unwrap().signal(), Some(9));
 }
 
 #[tokio::test]
-async fn a_program_that_is_dropped_is_killed() {
+async fn t1_a_program_that_is_dropped_is_killed() {
     let mut child = shell("echo '[1]'; exec sleep 600");
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     let id = child.id().unwrap();
@@ -181,13 +181,13 @@ async fn a_program_that_is_dropped_is_killed() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_an_error() {
+async fn t1_a_program_that_is_not_there_is_an_error() {
     let error = Child::spawn(Command::new("/nonexistent/program")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
 
 #[tokio::test]
-async fn a_close_that_is_dropped_half_way_kills() {
+async fn t1_a_close_that_is_dropped_half_way_kills() {
     let mut child = shell("trap '' TERM; echo '[1]'; exec sleep 600").grace(LONG);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     let id = child.id().unwrap();

@@ -102,6 +102,22 @@ impl Stdio {
         Ok(Stdio { input: Some(input), output: Some(output), restore })
     }
 
+    /// Has the end of the input told to somebody who does not depend on the runtime: with this
+    /// call, on a thread, or, if a descriptor comes back, by watching that one for it.
+    pub(crate) fn watch_end(
+        &self,
+        tell: impl Fn() + Send + Sync + 'static,
+    ) -> io::Result<Option<OwnedFd>> {
+        match &self.input {
+            Some(Input::Polled(input)) => input.duplicate().map(Some),
+            Some(Input::Threaded(input)) => {
+                input.on_end(Box::new(tell));
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
     /// A handle that puts the descriptors' flags back, for one who ends the process without
     /// dropping this.
     pub fn restorer(&self) -> Restore {

@@ -6,6 +6,7 @@
 //! is closed is never cleared.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -68,6 +69,11 @@ impl Input {
                 Err(errno) => return Poll::Ready(Err(errno.into())),
             }
         }
+    }
+
+    /// A descriptor of the same input, for one who watches for its end.
+    pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.fd.get_ref().as_fd().try_clone_to_owned()
     }
 
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {

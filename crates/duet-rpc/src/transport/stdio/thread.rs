@@ -6,7 +6,7 @@
 //! these threads. One that is left behind in a call ends after it, or with the process.
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -92,7 +92,13 @@ impl<T> State<T> {
     }
 }
 
-pub(super) struct Input(Arc<Desk<Reading>>);
+pub(super) struct Input {
+    desk: Arc<Desk<Reading>>,
+    on_end: OnEnd,
+}
+
+/// Called on the thread when it meets the end of the input.
+type OnEnd = Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>;
 
 enum Reading {
     /// The thread's: an empty buffer to fill.
@@ -108,7 +114,25 @@ enum Reading {
 impl Input {
     pub(super) fn start(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let first = Reading::Wanted(Vec::with_capacity(CHUNK));
-        Desk::start("duet-rpc stdin", first, move |desk| read_on(desk, &descriptor)).map(Input)
+        let on_end = OnEnd::default();
+        let of_thread = Arc::clone(&on_end);
+        let desk = Desk::start("duet-rpc stdin", first, move |desk| {
+            read_on(desk, &descriptor);
+            if let Some(on_end) = of_thread.get() {
+                on_end();
+            }
+        })?;
+        Ok(Input { desk, on_end })
+    }
+
+    /// Calls this as soon as the thread meets the end, whether or not anybody receives; perhaps
+    /// twice.
+    pub(super) fn on_end(&self, tell: Box<dyn Fn() + Send + Sync>) {
+        // Only the first one counts.
+        let _ = self.on_end.set(tell);
+        if let (Reading::Ended(_), Some(on_end)) = (&self.desk.lock().work, self.on_end.get()) {
+            on_end();
+        }
     }
 
     pub(super) fn poll_receive(
@@ -116,7 +140,7 @@ impl Input {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        let mut state = self.0.lock();
+        let mut state = self.desk.lock();
         match &mut state.work {
             Reading::Wanted(_) | Reading::UnderWay => {
                 state.leave_waker(cx);
@@ -133,7 +157,7 @@ impl Input {
                     let mut emptied = std::mem::take(chunk);
                     emptied.clear();
                     state.work = Reading::Wanted(emptied);
-                    self.0.bell.notify_one();
+                    self.desk.bell.notify_one();
                 }
                 Poll::Ready(Ok(Received::Some))
             }
@@ -143,7 +167,7 @@ impl Input {
     }
 
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.0.lock();
+        let mut state = self.desk.lock();
         if let Reading::Ended(_) = state.work {
             return Poll::Ready(());
         }
@@ -154,7 +178,7 @@ impl Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        self.0.abandon();
+        self.desk.abandon();
     }
 }
 

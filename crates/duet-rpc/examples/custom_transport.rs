@@ -1,0 +1,100 @@
+//! A transport of one's own: messages through a pair of channels, as an embedder might have them
+//! between a program and a plugin.
+//!
+//! ```console
+//! $ cargo run -q -p duet-rpc --example custom_transport
+//! 6 × 7 = 42
+//! ```
+//!
+//! A transport holds no message: it moves them between its wire and the inbox and outbox that it
+//! is lent. This one carries whole messages; one that carries bytes appends them to
+//! `Inbox::space` instead, and leaves it to the framing to cut messages out of them.
+
+use std::io::{self, Write};
+use std::task::{Context, Poll, ready};
+
+use duet_rpc::transport::{Carries, Farewell, Inbox, Outbox, Received, Transport};
+use duet_rpc::{Error, Failure, Peer, Profile, Router};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+struct Channels {
+    incoming: Receiver<Vec<u8>>,
+    /// `None` once it is closed.
+    outgoing: Option<Sender<Vec<u8>>>,
+    /// A place in the channel that is being waited for. It is kept between polls, as the waiting
+    /// would begin anew otherwise.
+    place: Option<Place>,
+}
+
+type Place = std::pin::Pin<Box<dyn Future<Output = io::Result<mpsc::OwnedPermit<Vec<u8>>>> + Send>>;
+
+impl Channels {
+    fn pair() -> (Self, Self) {
+        let (here, from_here) = mpsc::channel(16);
+        let (there, from_there) = mpsc::channel(16);
+        let end = |outgoing, incoming| Channels { incoming, outgoing: Some(outgoing), place: None };
+        (end(here, from_there), end(there, from_here))
+    }
+}
+
+impl Transport for Channels {
+    fn carries(&self) -> Carries {
+        Carries::Messages
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        match ready!(self.incoming.poll_recv(cx)) {
+            Some(message) => {
+                inbox.push(message)?;
+                Poll::Ready(Ok(Received::Some))
+            }
+            None => Poll::Ready(Ok(Received::End)),
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        while let Some(message) = outbox.message() {
+            let Some(outgoing) = &self.outgoing else {
+                return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+            };
+            // A full channel makes the peer wait, and in the end whoever asks it for more.
+            let place = self.place.get_or_insert_with(|| {
+                let outgoing = outgoing.clone();
+                Box::pin(async move {
+                    outgoing.reserve_owned().await.map_err(|_| io::ErrorKind::BrokenPipe.into())
+                })
+            });
+            let place = ready!(place.as_mut().poll(cx));
+            self.place = None;
+            place?.send(message.to_vec());
+            outbox.pop();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Farewell> {
+        self.outgoing = None;
+        self.incoming.close();
+        Poll::Ready(Farewell::default())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let router =
+        Router::new().method("multiply", async |(a, b): (i64, i64)| Ok::<_, Failure>(a * b));
+    let (here, there) = Channels::pair();
+    let plugin = Peer::spawn(there, &Profile::agent(), router);
+    let program = Peer::spawn(here, &Profile::agent(), Router::new());
+
+    let product: i64 = program.call("multiply", (6, 7)).await?;
+    let _ = writeln!(io::stdout(), "6 × 7 = {product}");
+
+    program.close().await;
+    plugin.closed().await;
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! The test bed: a real server whose methods misbehave on purpose. Tests of the life cycle drive
+//! it as a process.
+//!
+//! ```console
+//! testbed [--profile editor|desktop|agent]
+//! ```
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use duet_rpc::proto::message::{Code, ErrorObject};
+use duet_rpc::{Context, Error, Failure, Profile, Router, Server};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+struct Time {
+    ms: u64,
+}
+
+impl Time {
+    fn as_duration(&self) -> Duration {
+        Duration::from_millis(self.ms)
+    }
+}
+
+#[derive(Deserialize)]
+struct Size {
+    bytes: usize,
+}
+
+#[derive(Deserialize)]
+struct Count {
+    count: u64,
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    code: i64,
+    message: String,
+    data: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct Farewell {
+    message: &'static str,
+}
+
+/// Says something on stderr, if that is wanted.
+fn tell(what: &str) {
+    if std::env::var_os("TESTBED_TELLS").is_some() {
+        let _ = writeln!(std::io::stderr(), "{what}");
+    }
+}
+
+/// Waits as a good handler does: others run meanwhile.
+async fn sleep(time: Time) -> Result<u64, Failure> {
+    tell("test.sleep begins");
+    tokio::time::sleep(time.as_duration()).await;
+    Ok(time.ms)
+}
+
+/// Blocks its thread, and with it everything that the thread has to do.
+async fn block(time: Time) -> Result<u64, Failure> {
+    tell("test.block begins");
+    std::thread::sleep(time.as_duration());
+    Ok(time.ms)
+}
+
+/// The same, with the processor busy.
+async fn spin(time: Time) -> Result<u64, Failure> {
+    tell("test.spin begins");
+    let begun = Instant::now();
+    while begun.elapsed() < time.as_duration() {
+        std::hint::spin_loop();
+    }
+    Ok(time.ms)
+}
+
+/// Blocks the very thread that reads and writes, before it is even a future.
+fn jam(time: Time) -> impl Future<Output = Result<u64, Failure>> {
+    tell("test.jam begins");
+    std::thread::sleep(time.as_duration());
+    async move { Ok(time.ms) }
+}
+
+async fn panic() -> Result<(), Failure> {
+    panic!("this message must not show anywhere")
+}
+
+async fn fail(wanted: Wanted) -> Result<(), ErrorObject> {
+    Err(ErrorObject::application(Code(wanted.code), wanted.message, wanted.data))
+}
+
+async fn big(size: Size) -> Result<String, Failure> {
+    Ok("x".repeat(size.bytes))
+}
+
+/// As many notifications as are asked for, and then the answer.
+async fn emit(wanted: Count, cx: Context) -> Result<u64, Error> {
+    for number in 1..=wanted.count {
+        cx.peer().notify("test.event", [number]).await?;
+    }
+    Ok(wanted.count)
+}
+
+/// Prints where it should not.
+#[expect(clippy::print_stdout, reason = "that is the test")]
+async fn print() -> Result<(), Failure> {
+    print!("Content-Length: 5\r\n\r\nstray\n");
+    std::io::stdout().flush()?;
+    Ok(())
+}
+
+async fn echo(params: Box<RawValue>) -> Result<Box<RawValue>, Failure> {
+    Ok(params)
+}
+
+async fn shutdown() -> Result<Farewell, Failure> {
+    Ok(Farewell { message: "Shutting down gracefully" })
+}
+
+fn router() -> Router {
+    Router::new()
+        .method("test.sleep", sleep)
+        .method("test.block", block)
+        .method("test.spin", spin)
+        .method("test.jam", jam)
+        .method("test.panic", panic)
+        .method("test.fail", fail)
+        .method("test.big", big)
+        .method("test.emit", emit)
+        .method("test.print", print)
+        .method("system.echo", echo)
+        .shutdown("shutdown", shutdown)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let profile = match *arguments {
+        [] | ["--profile", "editor"] => Profile::editor(),
+        ["--profile", "desktop"] => Profile::desktop(),
+        ["--profile", "agent"] => Profile::agent(),
+        _ => {
+            let _ = writeln!(std::io::stderr(), "usage: testbed [--profile editor|desktop|agent]");
+            return ExitCode::from(2);
+        }
+    };
+    // A last act that never ends must not keep the process.
+    let never_done = std::env::var_os("TESTBED_IS_NEVER_DONE").is_some();
+    let server = Server::new(&profile, router()).before_exit(move || {
+        tell("the last act begins");
+        if never_done {
+            loop {
+                std::thread::park();
+            }
+        }
+    });
+    match server.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "testbed: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The life of a server as a real process, over real pipes, with real signals (L1, L3–L9, T4).
+#![cfg(unix)]
+
+mod support;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::testbed::{End, Testbed, Trigger, command, pipe};
+
+/// What may run when the end comes.
+const BUSY: [Option<&str>; 5] =
+    [None, Some("test.sleep"), Some("test.block"), Some("test.spin"), Some("test.jam")];
+
+/// Starts a testbed, makes it busy for longer than it has, and ends it.
+fn live_and_end(profile: &str, busy: Option<&str>, trigger: Trigger) -> End {
+    let mut testbed = Testbed::start(profile);
+    testbed.request(1, "system.echo", "[1]");
+    assert_eq!(testbed.answer(), json!({"jsonrpc": "2.0", "id": 1, "result": [1]}));
+    if let Some(method) = busy {
+        testbed.request(2, method, r#"{"ms": 25000}"#);
+        testbed.wait_for(&format!("{method} begins"));
+    }
+    testbed.end(trigger)
+}
+
+/// A message cannot be read while the thread that reads is jammed, so that is no trigger then.
+fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)> + Clone {
+    let cases = ["editor", "desktop", "agent"].into_iter().flat_map(|profile| {
+        BUSY.into_iter().flat_map(move |busy| Trigger::ALL.map(|trigger| (profile, busy, trigger)))
+    });
+    cases.filter(|&(_, busy, trigger)| busy != Some("test.jam") || trigger != Trigger::Shutdown)
+}
+
+#[test]
+fn l5_every_end_comes_whatever_runs_and_with_stdin_open() {
+    let lives = cases().map(|(profile, busy, trigger)| {
+        let life = thread::spawn(move || live_and_end(profile, busy, trigger));
+        (life, (profile, busy, trigger))
+    });
+    for (life, case) in lives.collect::<Vec<_>>() {
+        let end = life.join().expect("no panic");
+        assert_eq!(end.status.code(), Some(0), "{case:?}: {end:?}");
+        let (_, busy, trigger) = case;
+        if busy.is_none() && trigger == Trigger::Shutdown {
+            assert_eq!(end.answers[0]["result"]["message"], "Shutting down gracefully");
+        }
+    }
+}
+
+/// How long the ends really take. `LIVES=500 cargo test --release -p duet-rpc --test lifecycle --
+/// --ignored --nocapture` measures as many as you like.
+#[test]
+#[ignore = "it measures"]
+fn l5_every_end_comes_within_two_seconds() {
+    let lives = std::env::var("LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(100);
+    let (mut idle, mut busy_ends) = (Vec::new(), Vec::new());
+    for (profile, busy, trigger) in cases().cycle().take(lives) {
+        let end = live_and_end(profile, busy, trigger);
+        assert_eq!(end.status.code(), Some(0), "{profile} {busy:?} {trigger:?}: {end:?}");
+        assert!(end.took < Duration::from_secs(2), "{profile} {busy:?} {trigger:?}: {end:?}");
+        if busy.is_none() { idle.push(end.took) } else { busy_ends.push(end.took) }
+    }
+    for (name, mut times) in [("idle", idle), ("busy", busy_ends)] {
+        times.sort_unstable();
+        let at = |share: usize| times[(times.len() - 1) * share / 100];
+        let (median, high, most) = (at(50), at(99), at(100));
+        eprintln!("{name}: {} lives, median {median:?}, p99 {high:?}, most {most:?}", times.len());
+    }
+}
+
+#[test]
+fn l3_everything_that_came_before_the_end_is_answered() {
+    for profile in ["editor", "desktop", "agent"] {
+        let mut testbed = Testbed::start(profile);
+        for id in 0..500 {
+            let method = if id % 50 == 0 { "test.sleep" } else { "system.echo" };
+            testbed.request(id, method, r#"{"ms": 5}"#);
+        }
+        let end = testbed.end(Trigger::Eof);
+        assert_eq!(end.status.code(), Some(0));
+        let mut ids: Vec<_> =
+            end.answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
+        if profile == "agent" {
+            ids.sort_unstable();
+        }
+        assert_eq!(ids, (0..500).collect::<Vec<_>>(), "{profile}");
+    }
+}
+
+#[test]
+fn l4_a_running_request_is_given_the_time_to_be_answered() {
+    for trigger in [Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp, Trigger::Shutdown] {
+        let mut testbed = Testbed::start("agent");
+        testbed.request(1, "test.sleep", r#"{"ms": 100}"#);
+        testbed.wait_for("test.sleep begins");
+        let end = testbed.end(trigger);
+        assert_eq!(end.status.code(), Some(0));
+        let answered =
+            end.answers.iter().any(|answer| answer["id"] == 1 && answer["result"] == 100);
+        assert!(answered, "{trigger:?}: {end:?}");
+    }
+}
+
+#[test]
+fn l4_after_shutdown_nothing_more_is_begun() {
+    for profile in ["editor", "desktop", "agent"] {
+        let mut testbed = Testbed::start(profile);
+        testbed.request(1, "shutdown", "null");
+        testbed.request(2, "system.echo", "[2]");
+        let end = testbed.wait(Instant::now());
+        let ids: Vec<_> = end.answers.iter().map(|answer| answer["id"].clone()).collect();
+        assert_eq!((end.status.code(), ids), (Some(0), vec![json!(1)]), "{profile}");
+    }
+}
+
+#[test]
+fn l4_shutdown_as_a_notification_ends_it_too() {
+    let mut testbed = Testbed::start("agent");
+    testbed.send(r#"{"jsonrpc":"2.0","method":"shutdown"}"#);
+    let end = testbed.wait(Instant::now());
+    assert_eq!((end.status.code(), end.answers), (Some(0), vec![]));
+}
+
+#[test]
+fn l5_a_stdout_that_nobody_reads_does_not_keep_it() {
+    for trigger in [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown] {
+        let (out, into) = pipe();
+        let mut command = command("agent");
+        command.stdin(Stdio::piped()).stdout(Stdio::from(into)).stderr(Stdio::piped());
+        let mut testbed = Testbed::of(command, "agent");
+        testbed.request(1, "test.big", r#"{"bytes": 4000000}"#);
+        testbed.request(2, "test.sleep", r#"{"ms": 0}"#);
+        testbed.wait_for("test.sleep begins");
+        let end = testbed.end(trigger);
+        assert_eq!(end.status.code(), Some(0), "{trigger:?}");
+        drop(out);
+    }
+}
+
+#[test]
+fn l5_a_stderr_that_nobody_reads_does_not_keep_it() {
+    for trigger in Trigger::ALL {
+        let (err, into) = pipe();
+        // Not a byte more fits in.
+        let mut filler = File::from(into.try_clone().expect("descriptors are to be had"));
+        rustix::io::ioctl_fionbio(&filler, true).expect("a pipe can be made so");
+        while filler.write(&[b'x'; 1024]).is_ok() {}
+        rustix::io::ioctl_fionbio(&filler, false).expect("and back");
+        let mut command = command("agent");
+        command.env_remove("TESTBED_TELLS");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
+        let mut testbed = Testbed::of(command, "agent");
+        testbed.request(1, "test.panic", "null");
+        assert_eq!(testbed.answer()["error"]["code"], -32603);
+        let end = testbed.end(trigger);
+        assert_eq!(end.status.code(), Some(0), "{trigger:?}");
+        drop(err);
+    }
+}
+
+#[test]
+fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
+    let mut command = command("agent");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut process = command.spawn().expect("the example is built");
+    let mut stdin = process.stdin.take().expect("a pipe");
+    for id in 0..5 {
+        let params = r#"{"bytes": 1000000}"#;
+        writeln!(stdin, r#"{{"jsonrpc":"2.0","id":{id},"method":"test.big","params":{params}}}"#)
+            .expect("it reads");
+    }
+    drop(stdin);
+    // Slower than two seconds in all, and never idle for so long. The time is the test here.
+    let mut stdout = process.stdout.take().expect("a pipe");
+    let (mut count, mut chunk) = (0, vec![0; 100_000]);
+    loop {
+        match stdout.read(&mut chunk).expect("it is a pipe") {
+            0 => break,
+            bytes => count += bytes,
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(process.wait().expect("our child").code(), Some(0));
+    assert!(count > 5_000_000, "{count} bytes came");
+}
+
+#[test]
+fn l6_the_last_act_is_done_and_one_that_never_ends_is_cut_off() {
+    for (is_never_done, busy) in [(false, None), (true, None), (true, Some("test.jam"))] {
+        for trigger in [Trigger::Eof, Trigger::Terminate] {
+            let mut command = command("agent");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            if is_never_done {
+                command.env("TESTBED_IS_NEVER_DONE", "1");
+            }
+            let mut testbed = Testbed::of(command, "agent");
+            if let Some(method) = busy {
+                testbed.request(1, method, r#"{"ms": 25000}"#);
+                testbed.wait_for(&format!("{method} begins"));
+            } else {
+                testbed.request(1, "system.echo", "[1]");
+                testbed.answer();
+            }
+            let end = testbed.end(trigger);
+            let case = (is_never_done, busy, trigger);
+            assert_eq!(end.status.code(), Some(0), "{case:?}");
+            assert!(end.lines.iter().any(|line| line == "the last act begins"), "{case:?}");
+        }
+    }
+}
+
+#[test]
+fn l7_what_cannot_be_survived_is_exit_code_1_and_no_panic() {
+    // A stdin that cannot be read.
+    let mut directory = command("agent");
+    directory.stdin(File::open("/").expect("a directory")).stdout(Stdio::piped());
+    let output = directory.stderr(Stdio::piped()).output().expect("the example is built");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("directory") && !message.contains("panicked"), "{message}");
+    // A stdout that is gone, and one that is full.
+    for sink in ["closed", "full"] {
+        let mut command = command("agent");
+        command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        match sink {
+            "closed" => command.stdout(Stdio::from(pipe().1)),
+            _ => command.stdout(File::options().write(true).open("/dev/full").expect("a device")),
+        };
+        let mut testbed = Testbed::of(command, "agent");
+        testbed.request(1, "system.echo", "[1]");
+        let end = testbed.wait(Instant::now());
+        assert_eq!(end.status.code(), Some(1), "{sink}");
+    }
+}
+
+#[test]
+fn l8_the_closing_of_stdin_is_noticed_while_reading_is_paused() {
+    let (out, into) = pipe();
+    let mut command = command("agent");
+    command.stdin(Stdio::piped()).stdout(Stdio::from(into)).stderr(Stdio::piped());
+    let mut testbed = Testbed::of(command, "agent");
+    let mut stdin = testbed.stdin.take().expect("a pipe");
+    // It stops reading when too much waits, and so this stops being written.
+    let writer = thread::spawn(move || {
+        rustix::io::ioctl_fionbio(&stdin, true).expect("a pipe can be made so");
+        let line = |id: u32| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"test.big","params":{{"bytes":100000}}}}"#
+            )
+        };
+        let text: String = (0..300_000).map(|id| line(id) + "\n").collect();
+        let mut text = text.as_bytes();
+        let mut written = 0;
+        let mut refused_since = Instant::now();
+        while refused_since.elapsed() < Duration::from_millis(300) {
+            match stdin.write(text) {
+                Ok(count) => {
+                    text = &text[count..];
+                    written += count;
+                    refused_since = Instant::now();
+                }
+                Err(_) => thread::yield_now(),
+            }
+        }
+        written
+    });
+    let written = writer.join().expect("it only writes");
+    assert!(written < 10_000_000, "{written} bytes were read though nobody reads the answers");
+    let end = testbed.wait(Instant::now());
+    assert_eq!(end.status.code(), Some(0));
+    drop(out);
+}
+
+#[test]
+fn l1_l9_a_stray_print_goes_to_stderr() {
+    for profile in ["editor", "agent"] {
+        let mut testbed = Testbed::start(profile);
+        testbed.request(1, "test.print", "null");
+        assert_eq!(testbed.answer()["result"], Value::Null);
+        testbed.request(2, "system.echo", "[2]");
+        assert_eq!(testbed.answer()["result"], json!([2]));
+        testbed.wait_for("stray");
+        assert_eq!(testbed.end(Trigger::Eof).status.code(), Some(0));
+    }
+}
+
+#[test]
+fn t4_files_as_stdin_and_stdout_work() {
+    let folder = std::env::temp_dir().join(format!("duet-rpc-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a place for files");
+    let (input, output) = (folder.join("in"), folder.join("out"));
+    let line = r#"{"jsonrpc":"2.0","id":1,"method":"test.sleep","params":{"ms":1}}"#;
+    std::fs::write(&input, format!("{line}\n").repeat(10_000)).expect("it can be written");
+    let mut command = command("agent");
+    command.env_remove("TESTBED_TELLS").args::<[&str; 0], _>([]);
+    command.stdin(File::open(&input).expect("it is there"));
+    command.stdout(File::create(&output).expect("it can be made"));
+    assert_eq!(command.status().expect("the example is built").code(), Some(0));
+    let text = std::fs::read_to_string(&output).expect("it is there");
+    assert_eq!(text.lines().count(), 10_000);
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}
+
+#[test]
+fn t4_a_socket_as_node_gives_it_works_both_ways() {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("sockets are to be had");
+    let mut command = command("agent");
+    command.stdin(std::os::fd::OwnedFd::from(theirs.try_clone().expect("a second one")));
+    command.stdout(std::os::fd::OwnedFd::from(theirs)).stderr(Stdio::null());
+    let mut process = command.spawn().expect("the example is built");
+    drop(command);
+    let (mut writer, mut reader) = (ours.try_clone().expect("a second one"), ours);
+    writer
+        .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"system.echo\",\"params\":[1]}\n")
+        .expect("it reads");
+    let mut answer = String::new();
+    BufReader::new(&mut reader).read_line(&mut answer).expect("it answers");
+    assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[1]}\n");
+    writer.shutdown(std::net::Shutdown::Write).expect("it is open");
+    assert_eq!(process.wait().expect("our child").code(), Some(0));
+}

@@ -1,0 +1,72 @@
+//! What waits for its turn, with its text: the frame that it came in is long gone.
+
+use std::fmt;
+
+use crate::message::{Params, Reply};
+
+/// A message that had to wait, with its text.
+pub struct Message {
+    method: Box<str>,
+    params: OwnedParams,
+}
+
+enum OwnedParams {
+    Absent,
+    Null,
+    Array(Box<str>),
+    Object(Box<str>),
+}
+
+impl Message {
+    pub(super) fn new(method: &str, params: &Params<'_>) -> Self {
+        let params = match *params {
+            Params::Absent => OwnedParams::Absent,
+            Params::Null => OwnedParams::Null,
+            Params::Array(raw) => OwnedParams::Array(raw.into()),
+            Params::Object(raw) => OwnedParams::Object(raw.into()),
+        };
+        Message { method: method.into(), params }
+    }
+
+    /// The method's name.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> Params<'_> {
+        match &self.params {
+            OwnedParams::Absent => Params::Absent,
+            OwnedParams::Null => Params::Null,
+            OwnedParams::Array(raw) => Params::Array(raw),
+            OwnedParams::Object(raw) => Params::Object(raw),
+        }
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message").field("params", &self.params()).finish_non_exhaustive()
+    }
+}
+
+/// What waits in a lane.
+pub(super) enum Waiting {
+    /// A message.
+    Message(Message),
+    /// The answer to what is none: it keeps its place in the row of answers.
+    Refusal(Reply),
+}
+
+impl Waiting {
+    /// What it costs to keep, with what the tables add to it.
+    pub(super) fn cost(&self) -> usize {
+        let text = match self {
+            Waiting::Message(message) => {
+                message.method.len() + message.params().as_raw().map_or(0, str::len)
+            }
+            Waiting::Refusal(reply) => reply.id.as_raw().len(),
+        };
+        256 + text
+    }
+}

@@ -1,0 +1,439 @@
+//! One session with what it needs to live: a clock, an outlet, handlers and callers.
+//!
+//! Handlers do what their method's name says: `park…` waits until it is told to `end` or `fail`,
+//! `fail…` fails at once, `shut…` closes the session and then answers, `big…` answers with a
+//! hundred bytes, every other answers `ok` at once. `…/7` belongs to lane 7.
+//!
+//! Besides the messages of [`words`](super::words), a step can be a command:
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `call NAME [timeout=MS] [token=T total=MS]` | begins a call; ids count from 1 |
+//! | `send WORD` | sends a message, whatever it is |
+//! | `drop 1` | gives the call up |
+//! | `end NAME`, `fail NAME` | ends a handler that is parked |
+//! | `hold`, `free` | too much waits to be sent; no longer |
+//! | `close`, `close NAME` | closes, as that handler asks |
+//! | `eof`, `gone` | the input has ended; the connection is gone |
+//! | `took` | the remote took some bytes |
+//! | `wait MS`, `tick`, `+MS` | time passes; it is looked at; both |
+//! | `fault` | bytes came that hold no message |
+//! | `left` | how many milliseconds are left to drain |
+//! | `wants` | whether more should be read |
+//!
+//! What a step does is shown in words too: `>name#1` starts, `stop name` is to be stopped, `1:ok`
+//! is how call 1 settled, `?…` is a notice; all else is sent.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::Profile;
+use duet_rpc_proto::fault::{Fault, FaultKind};
+use duet_rpc_proto::message::{
+    Code, ErrorObject, Id, Incoming, Params, Settled, write_raw_result, write_request,
+};
+use duet_rpc_proto::notice::Notice;
+use duet_rpc_proto::session::{BatchKey, Handled, Ids, Job, Key, Phase, Progress, Session, Terms};
+use duet_rpc_proto::text::Text;
+
+use super::ledger::{Entry, Ledger};
+use super::words;
+
+pub struct Side {
+    pub session: Session<u64>,
+    /// What is on its way to the other side.
+    pub link: VecDeque<Vec<u8>>,
+    pub ledger: Ledger,
+    pub now: Instant,
+    ids: Ids,
+    out: Vec<Vec<u8>>,
+    shown: Vec<String>,
+    /// How the calls settled, by their number less one.
+    calls: Vec<Option<&'static str>>,
+}
+
+impl Side {
+    pub fn new(profile: &Profile) -> Self {
+        let mut session = Session::new(profile);
+        session.set_lanes(Arc::new(|method: &str, _: &Params<'_>| lane(method)));
+        Side {
+            session,
+            link: VecDeque::new(),
+            ledger: Ledger::new(profile),
+            now: Instant::now(),
+            ids: Ids::new(profile.ids, 0),
+            out: Vec::new(),
+            shown: Vec::new(),
+            calls: Vec::new(),
+        }
+    }
+
+    /// Takes a step, and shows what came of it.
+    pub fn step(&mut self, step: &str) -> String {
+        let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
+        match verb {
+            "call" => self.call(rest),
+            "send" => {
+                let text = words::text(rest, self.session.profile().dialect);
+                self.link.push_back(text.into_bytes());
+            }
+            "drop" => {
+                let id = Id::from(rest.parse::<u64>().expect("a number"));
+                if let Some(caller) = self.session.cancel(&id, &mut self.out) {
+                    self.settle(caller, "dropped");
+                }
+            }
+            "end" | "fail" if !rest.is_empty() => self.end(rest, verb == "end"),
+            "hold" | "free" => {
+                self.ledger.held = verb == "hold";
+                self.session.hold(self.ledger.held);
+            }
+            "close" => {
+                let asked_by = (!rest.is_empty()).then(|| self.key_of(rest));
+                self.close(asked_by);
+            }
+            "eof" => {
+                self.session.handle_end(self.now);
+                self.abandon();
+            }
+            "gone" => {
+                self.session.handle_gone();
+                self.ledger.give_up_all();
+                self.abandon();
+            }
+            "took" => self.session.handle_progress(self.now),
+            "wait" => self.now += millis(rest),
+            "tick" => self.tick(),
+            "fault" => {
+                let fault = Fault { kind: FaultKind::CutShort, body: None };
+                let waited = self.session.waiting();
+                let handled = self.session.handle_fault(&fault, self.now, &mut self.out);
+                self.show_handled(&handled);
+                self.delay_refusal(waited);
+            }
+            "left" => {
+                let left = self.session.drain_deadline();
+                let left = left.map(|until| (until - self.now).as_millis().to_string());
+                self.shown.push(left.unwrap_or_else(|| "none".to_owned()));
+            }
+            "wants" => self.shown.push(self.session.wants_input().to_string()),
+            _ => match verb.strip_prefix('+') {
+                Some(time) => {
+                    self.now += millis(time);
+                    self.tick();
+                }
+                None => {
+                    let text = words::text(step, self.session.profile().dialect);
+                    self.hear(text.as_bytes());
+                }
+            },
+        }
+        self.begin_ready();
+        self.check();
+        std::mem::take(&mut self.shown).join(" ")
+    }
+
+    /// A message arrives.
+    pub fn hear(&mut self, text: &[u8]) {
+        let profile = *self.session.profile();
+        let text = Text::check(text, profile.limits.depth).expect("tests send JSON");
+        match Incoming::classify(&text, profile.batch, &profile.limits) {
+            Incoming::Batch(entries) => {
+                let batch = self.session.begin_batch();
+                for entry in entries {
+                    self.handle(entry, Some(batch));
+                }
+                self.session.end_batch(batch, &mut self.out);
+            }
+            message => self.handle(message, None),
+        }
+        self.begin_ready();
+        self.check();
+    }
+
+    /// What was shown since it was last asked.
+    pub fn take_shown(&mut self) -> String {
+        std::mem::take(&mut self.shown).join(" ")
+    }
+
+    /// The names of the handlers that are parked.
+    pub fn parked(&self) -> Vec<String> {
+        let parked = self.ledger.entries.iter().filter(|entry| entry.key.is_some());
+        parked.map(|entry| entry.name.clone()).collect()
+    }
+
+    /// How a call settled; `None` if it is still pending.
+    pub fn settled(&self, call: u64) -> Option<&'static str> {
+        self.calls[call as usize - 1]
+    }
+
+    /// How many calls there were.
+    pub fn calls(&self) -> u64 {
+        self.calls.len() as u64
+    }
+
+    /// All has ended: nothing is left behind, every call has settled and every request is answered.
+    pub fn finish(&self) {
+        assert!(self.session.is_clean(), "{:?}", self.session);
+        assert_eq!(self.session.pending_calls(), 0);
+        assert!(self.calls.iter().all(Option::is_some), "{:?}", self.calls);
+        self.ledger.check_settled();
+    }
+
+    // ---- what comes in
+
+    fn handle(&mut self, message: Incoming<'_>, batch: Option<BatchKey>) {
+        let entry = match &message {
+            Incoming::Request(request) => {
+                self.ledger.asked(&meaning(&request.id));
+                Some(entry(&request.method, Some(&request.id)))
+            }
+            Incoming::Notification(notification) => Some(entry(&notification.method, None)),
+            Incoming::Invalid(reply) => {
+                self.ledger.asked(&meaning(&reply.id));
+                None
+            }
+            _ => None,
+        };
+        let cancelled = match &message {
+            Incoming::Notification(notification) => cancelled(&notification.params),
+            _ => None,
+        };
+        let (wanted, waited) = (self.session.wants_input(), self.session.waiting());
+        let handled = self.session.handle(message, batch, self.now, &mut self.out);
+        self.show_handled(&handled);
+        match handled {
+            Handled::Start { job, method, .. } => self.start(job, &method),
+            Handled::Waits { .. } => {
+                let entry = entry.expect("only these wait");
+                let (is_request, is_in_batch) = (entry.id.is_some(), batch.is_some());
+                let may_be_refused = is_request && is_in_batch;
+                self.ledger.wait(Entry { may_be_refused, ..entry });
+                let most = self.session.profile().limits.waiting;
+                // What was read with others, or in a batch, cannot be put back.
+                let is_bound = is_request && !is_in_batch && wanted;
+                let waiting = self.ledger.waiting_requests();
+                assert!(!is_bound || waiting <= most, "more waits than the limit allows");
+            }
+            Handled::Refused(reply) if reply.error.code() == Code::SERVER_BUSY => {
+                self.ledger.check_busy(self.session.pending_calls() > 0, batch.is_some());
+            }
+            Handled::Refused(reply) if entry.is_some() => {
+                self.ledger.check_duplicate(&meaning(&reply.id));
+            }
+            Handled::Refused(_) => self.delay_refusal(waited),
+            Handled::Settled { caller, settled, .. } => {
+                let how = if matches!(settled, Settled::Result(_)) { "ok" } else { "error" };
+                self.settle(caller, how);
+            }
+            Handled::Stop(key) => {
+                let name = self.ledger.stop(key);
+                self.shown.push(format!("stop {name}"));
+            }
+            Handled::Done => match (entry.and_then(|entry| entry.id), cancelled) {
+                (Some(id), _) => self.ledger.excused(&id),
+                (None, Some(id)) if self.session.waiting() < waited => {
+                    self.ledger.call_off(&id);
+                }
+                _ => {}
+            },
+            Handled::Notice(Notice::NotificationDropped) => {
+                self.ledger.check_dropped(self.session.pending_calls() > 0);
+            }
+            Handled::Notice(_) => {}
+        }
+    }
+
+    /// What is no message may have to wait for its answer.
+    fn delay_refusal(&mut self, waited: usize) {
+        if self.session.waiting() > waited {
+            self.ledger.wait(Entry { may_be_refused: true, ..entry("", None) });
+        }
+    }
+
+    fn show_handled(&mut self, handled: &Handled<'_, u64>) {
+        self.show_sent();
+        if let Handled::Notice(notice) = handled {
+            self.shown.push(format!("?{notice:?}"));
+        }
+    }
+
+    fn start(&mut self, job: Job, method: &str) {
+        let key = job.key();
+        let id = job.id().map_or(String::new(), |id| format!("#{id}"));
+        self.shown.push(format!(">{method}{id}").replace('"', ""));
+        self.ledger.start(&Entry { key: Some(key), ..entry(method, job.id()) });
+        if method.starts_with("park") {
+            assert_eq!(self.session.park(job), key);
+            return;
+        }
+        if method.starts_with("shut") {
+            self.close(Some(key));
+        }
+        self.ledger.end(key);
+        let has_failed = method.starts_with("fail");
+        let result = if method.starts_with("big") { "x".repeat(100) } else { "ok".to_owned() };
+        self.answer(job, (!has_failed).then_some(result));
+    }
+
+    fn begin_ready(&mut self) {
+        loop {
+            let ready = self.session.next_ready(&mut self.out);
+            // Entries of a batch whose answer has got too large are answered busy instead, and
+            // what is no message is answered in its turn.
+            let waiting = self.session.waiting() + usize::from(ready.is_some());
+            self.ledger.refuse_ready(self.ledger.waiting() - waiting);
+            self.show_sent();
+            let Some((job, message)) = ready else { break };
+            self.start(job, message.method());
+        }
+    }
+
+    fn end(&mut self, name: &str, is_well: bool) {
+        let key = self.key_of(name);
+        self.ledger.end(key);
+        if let Some(job) = self.session.finish(key) {
+            self.answer(job, is_well.then(|| "ok".to_owned()));
+        }
+    }
+
+    fn answer(&mut self, job: Job, result: Option<String>) {
+        match result {
+            Some(result) => {
+                let Ok(()) = self.session.answer(job, &mut self.out, |out, id| {
+                    write_raw_result(out, id, &format!("{result:?}"));
+                    Ok::<_, Infallible>(())
+                });
+            }
+            None => {
+                self.session.answer_error(job, &ErrorObject::internal_error(), &mut self.out);
+            }
+        }
+        self.show_sent();
+    }
+
+    fn key_of(&self, name: &str) -> Key {
+        let is_it = |entry: &&Entry| entry.name == name && entry.key.is_some();
+        let found = self.ledger.entries.iter().find(is_it);
+        found.and_then(|entry| entry.key).unwrap_or_else(|| panic!("{name} is not parked"))
+    }
+
+    // ---- our calls, and the end
+
+    fn call(&mut self, what: &str) {
+        let mut words = what.split_whitespace();
+        let method = words.next().expect("a method");
+        let (mut terms, mut token, mut total) = (Terms::default(), None, None);
+        terms.timeout = self.session.profile().call_timeout;
+        for word in words {
+            match word.split_once('=') {
+                Some(("timeout", "none")) => terms.timeout = None,
+                Some(("timeout", time)) => terms.timeout = Some(millis(time)),
+                Some(("total", time)) => total = Some(millis(time)),
+                Some(("token", text)) => token = Id::from_raw(text),
+                _ => panic!("{word}"),
+            }
+        }
+        terms.progress = token.zip(total).map(|(token, total)| Progress { token, total });
+        let (id, caller) = (self.ids.next(), self.calls.len() as u64 + 1);
+        self.calls.push(None);
+        match self.session.call(id.clone(), caller, terms, self.now) {
+            Ok(()) => {
+                let mut text = Vec::new();
+                write_request(&mut text, &id, method, None::<&()>).expect("it can be written");
+                self.out.push(text);
+            }
+            Err(caller) => self.settle(caller, "refused"),
+        }
+    }
+
+    fn settle(&mut self, caller: u64, how: &'static str) {
+        self.show_sent();
+        let was = self.calls[caller as usize - 1].replace(how);
+        assert_eq!(was, None, "call {caller} settles a second time: {how}");
+        self.shown.push(format!("{caller}:{how}"));
+    }
+
+    fn tick(&mut self) {
+        let is_due = self.session.poll_timeout().is_some_and(|due| due <= self.now);
+        if let Some(notice) = self.session.handle_timeout(self.now) {
+            assert!(is_due, "{notice:?} was not foretold");
+            self.shown.push(format!("?{notice:?}"));
+        }
+        while let Some((_, caller)) = self.session.expire(self.now, &mut self.out) {
+            assert!(is_due, "the timeout of {caller} was not foretold");
+            self.settle(caller, "timeout");
+        }
+        let next = self.session.poll_timeout();
+        let may_be_past = matches!(self.session.phase(), Phase::Draining(_));
+        assert!(may_be_past || next.is_none_or(|next| next > self.now), "it would ring for ever");
+    }
+
+    fn close(&mut self, asked_by: Option<Key>) {
+        self.session.close(asked_by, self.now, &mut self.out);
+        if let Some(key) = asked_by {
+            self.ledger.give_up(key);
+        }
+        self.show_sent();
+    }
+
+    fn abandon(&mut self) {
+        let mut ended = Vec::new();
+        while let Some((_, caller)) = self.session.abandon() {
+            ended.push(caller);
+        }
+        ended.sort_unstable();
+        for caller in ended {
+            self.settle(caller, "closed");
+        }
+    }
+
+    // ---- what goes out
+
+    fn show_sent(&mut self) {
+        for text in self.out.drain(..) {
+            self.shown.push(words::short(&text, self.session.profile().dialect));
+            for id in words::answered(&text) {
+                self.ledger.answered(&id);
+            }
+            self.link.push_back(text);
+        }
+    }
+
+    fn check(&mut self) {
+        self.show_sent();
+        self.ledger.check_nothing_waits_in_vain();
+        assert_eq!(self.session.running(), self.ledger.running(), "{:?}", self.ledger.entries);
+        assert_eq!(self.session.waiting(), self.ledger.waiting(), "{:?}", self.ledger.entries);
+        let pending = self.calls.iter().filter(|call| call.is_none()).count();
+        assert_eq!(self.session.pending_calls(), pending);
+    }
+}
+
+fn entry(name: &str, id: Option<&Id>) -> Entry {
+    let (name, id) = (name.to_owned(), id.map(meaning));
+    Entry { lane: lane(&name), name, id, key: None, is_answered: false, may_be_refused: false }
+}
+
+/// The id as JSON, without needless escapes.
+fn meaning(id: &Id) -> String {
+    let value: serde_json::Value = serde_json::from_str(id.as_raw()).expect("an id is JSON");
+    value.to_string()
+}
+
+fn lane(method: &str) -> Option<u64> {
+    method.split_once('/').and_then(|(_, lane)| lane.parse().ok())
+}
+
+/// What a cancellation names, in either dialect.
+fn cancelled(params: &Params<'_>) -> Option<String> {
+    let params: serde_json::Value = serde_json::from_str(params.as_raw()?).ok()?;
+    let id = params.get("id").or(params.get("requestId"))?;
+    Some(id.to_string())
+}
+
+fn millis(text: &str) -> Duration {
+    Duration::from_millis(text.parse().expect("milliseconds"))
+}
