@@ -26,7 +26,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinSet;
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 200;
 /// Longer than any dialogue takes on its own clock.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 
