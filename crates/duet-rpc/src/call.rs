@@ -85,7 +85,10 @@ impl<T> Call<T> {
             Posted::Full(Post::Call { message, .. }) => {
                 let (peer, left) = (self.peer.clone(), self.terms.timeout);
                 let left = left.map(|timeout| timeout.saturating_sub(waited));
-                let room = async move { peer.room_within(left).await };
+                let room = async move {
+                    let _waiting = peer.shared().wait_to_call();
+                    peer.room_within(left).await
+                };
                 let since = since.unwrap_or_else(Instant::now);
                 Ok(Step::Crowded { message, since, room: Box::pin(room) })
             }

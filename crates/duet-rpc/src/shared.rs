@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     /// How many wait for room. It is changed and read with the mail locked.
     crowd: AtomicUsize,
     pub(crate) counts: Counts,
+    /// How many calls are among them.
+    callers: AtomicUsize,
     /// Told at once, on whatever thread, that the connection is to be closed.
     pub(crate) on_close: OnceLock<OnClose>,
 }
@@ -75,13 +77,15 @@ pub(crate) enum Post {
     Close(Option<Key>),
     /// An event waits in one of the streams.
     Event,
+    /// A call waits for room.
+    Caller,
 }
 
 impl Post {
     fn size(&self) -> usize {
         match self {
             Post::Call { message, .. } | Post::Notify(message) => message.len(),
-            Post::Cancel(_) | Post::Ended(..) | Post::Close(_) | Post::Event => 0,
+            Post::Cancel(_) | Post::Ended(..) | Post::Close(_) | Post::Event | Post::Caller => 0,
         }
     }
 }
@@ -111,6 +115,7 @@ impl Shared {
             room: Notify::new(),
             crowd: AtomicUsize::new(0),
             counts: Counts::default(),
+            callers: AtomicUsize::new(0),
             on_close: OnceLock::new(),
         }
     }
@@ -171,6 +176,18 @@ impl Shared {
             Place(self)
         };
         room.await;
+    }
+
+    /// Counts a call that waits for room, as long as it does.
+    pub(crate) fn wait_to_call(self: &Arc<Self>) -> WaitingCaller {
+        if self.callers.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.post(Post::Caller);
+        }
+        WaitingCaller(Arc::clone(self))
+    }
+
+    pub(crate) fn has_callers_waiting(&self) -> bool {
+        self.callers.load(Ordering::Acquire) > 0
     }
 
     pub(crate) fn add_stream(&self, stream: Arc<Stream>) {
@@ -251,5 +268,14 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let _mail = self.0.mail();
         self.0.crowd.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A call that waits for room.
+pub(crate) struct WaitingCaller(Arc<Shared>);
+
+impl Drop for WaitingCaller {
+    fn drop(&mut self) {
+        self.0.callers.fetch_sub(1, Ordering::AcqRel);
     }
 }

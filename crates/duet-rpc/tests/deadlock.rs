@@ -571,6 +571,48 @@ fn an_answer_that_has_come_is_not_lost_because_writing_fails() {
 }
 
 /// Who waits for room is let through, however busy the connection is with what comes in.
+/// Two peers, each with an outbox full of answers that nobody awaits any more and a queue full of
+/// requests that were given up: neither needs anything of the other, so neither reads.
+#[test]
+fn two_peers_that_gave_up_on_each_other_can_start_again() {
+    everywhere(|link| async move {
+        let limits = Limits {
+            outgoing_bytes: 1024,
+            waiting: 4,
+            in_flight: 4,
+            message_bytes: 4 * MEGABYTE,
+            ..Limits::default()
+        };
+        let profile = Profile { limits, order: Order::Concurrent, ..Profile::agent() };
+        let (one, two) = link.join(&profile, methods(), methods());
+        for _ in 0..3 {
+            let mut given_up = JoinSet::new();
+            for peer in [&one, &two] {
+                for _ in 0..20 {
+                    given_up.spawn(peer.call::<String>("big", (100_000,)));
+                }
+            }
+            // All of them are on their way, or wait for room.
+            for _ in 0..200 {
+                tokio::task::yield_now().await;
+            }
+            given_up.shutdown().await;
+            let (a, b) = tokio::join!(
+                one.call::<i64>("add", (1, 2)).no_timeout(),
+                two.call::<i64>("add", (3, 4)).no_timeout()
+            );
+            for (end, sum) in [(a, 3), (b, 7)] {
+                match end {
+                    Ok(result) => assert_eq!(result, sum),
+                    Err(error) => {
+                        assert_eq!(error.remote().map(|remote| remote.code), Some(-32000));
+                    }
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn a_connection_that_is_never_idle_lets_others_run_and_send() {
     on_both_runtimes(

@@ -4,10 +4,13 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::message::{Id, WhyStray};
+use duet_rpc_proto::message::{Id, Incoming, WhyStray};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::{Dialect, IdStyle, Order};
-use duet_rpc_proto::session::{EventQueue, Ids, Priority, Session, Storm, Terms, Treatment};
+use duet_rpc_proto::session::{
+    EventQueue, Handled, Ids, Priority, Session, Storm, Terms, Treatment,
+};
+use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 use support::pair::{check, play};
 
@@ -954,4 +957,32 @@ fn p9_past_its_bound_a_stream_drops_the_oldest_of_low_priority_and_counts_them()
     for (most_events, most_bytes, script, expect) in rows {
         assert_eq!(events(most_events, most_bytes, script), expect, "{script}");
     }
+}
+
+#[test]
+fn l8_who_waits_to_call_needs_the_remote_as_much_as_who_has_called() {
+    let limits = Limits { waiting: 1, ..Limits::default() };
+    let profile = Profile { limits, ..Profile::editor() };
+    let (mut session, mut out) = (Session::<()>::new(&profile), Vec::new());
+    let mut handle = |session: &mut Session<()>, id: u64| {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"park"}}"#);
+        let text = Text::check(text.as_bytes(), 128).expect("JSON");
+        let message = Incoming::classify(&text, profile.batch, &profile.limits);
+        match session.handle(message, None, Instant::now(), &mut out) {
+            Handled::Start { job, .. } => {
+                session.park(job);
+            }
+            Handled::Waits { .. } => {}
+            Handled::Refused(reply) => return Some(reply.error.code().0),
+            other => panic!("{other:?}"),
+        }
+        None
+    };
+    assert_eq!((handle(&mut session, 1), handle(&mut session, 2)), (None, None));
+    assert!(!session.wants_input(), "the queue is full");
+    session.set_callers_waiting(true);
+    assert!(session.wants_input());
+    assert_eq!(handle(&mut session, 3), Some(-32000));
+    session.set_callers_waiting(false);
+    assert!(!session.wants_input());
 }

@@ -266,6 +266,7 @@ impl Core {
     // ---- what the handles want
 
     pub(super) fn take_mail(&mut self, now: Instant) {
+        self.session.set_callers_waiting(self.shared.has_callers_waiting());
         while self.shared.has_mail() {
             let mut posts = std::mem::take(&mut self.posts);
             self.shared.take_mail(&mut posts);
@@ -301,6 +302,7 @@ impl Core {
                 self.publish_phase();
             }
             Post::Event => self.has_events = true,
+            Post::Caller => {}
         }
     }
 

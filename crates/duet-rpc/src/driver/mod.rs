@@ -193,8 +193,10 @@ impl Driver {
         match self.core.transport.poll_receive(cx, &mut self.inbox) {
             Poll::Pending => {
                 self.timer.observe(self.inbox.partial(), now);
-                // No byte waits, so a frame that is late is really late.
+                // No byte waits, so a frame that is late is really late; unless the runtime only
+                // wants others to run, and says that nothing waits although something may.
                 if self.timer.deadline().is_some_and(|deadline| deadline <= now)
+                    && tokio::task::coop::has_budget_remaining()
                     && let Some(dropped) = self.inbox.handle_timeout()
                 {
                     tracing::warn!(

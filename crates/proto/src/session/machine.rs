@@ -52,6 +52,8 @@ pub struct Session<C> {
     lane_of: Option<LaneOf>,
     last_key: u64,
     unmatched: u64,
+    /// Whether somebody waits to make a call.
+    has_callers_waiting: bool,
 }
 
 /// What to do about a message.
@@ -106,6 +108,7 @@ impl<C> Session<C> {
             lane_of: None,
             last_key: 0,
             unmatched: 0,
+            has_callers_waiting: false,
         }
     }
 
@@ -294,7 +297,7 @@ impl<C> Session<C> {
 
     /// An answer to a call of ours may stand behind what comes now.
     fn must_read_on(&self) -> bool {
-        !self.calls.is_empty()
+        !self.calls.is_empty() || self.has_callers_waiting
     }
 
     fn refuse_bad(
@@ -460,6 +463,12 @@ impl<C> Session<C> {
     /// Ends any one call, because no answer can come any more; ask until there is none.
     pub fn abandon(&mut self) -> Option<(Id, C)> {
         if self.phase.hears() { None } else { self.calls.end_any() }
+    }
+
+    /// Says whether somebody waits for room to make a call. To such a one the remote's answer matters
+    /// as much as to one whose call is pending, and two peers that both wait for room must read.
+    pub fn set_callers_waiting(&mut self, are_waiting: bool) {
+        self.has_callers_waiting = are_waiting;
     }
 
     /// How many calls wait for an answer.
