@@ -139,6 +139,11 @@ impl Router {
         self.routes.by_name.get(method)
     }
 
+    /// Whether a method's arrival closes the connection.
+    pub(crate) fn closes(&self, method: &str) -> bool {
+        self.find(method).is_some_and(|entry| entry.closes)
+    }
+
     pub(crate) fn lane_of(&self) -> Option<LaneOf> {
         self.routes.lane_of.clone()
     }

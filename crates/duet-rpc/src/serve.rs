@@ -322,9 +322,9 @@ impl Transport for Watched {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
-        let taken = outbox.taken();
+        let signs = outbox.signs();
         let sent = self.stdio.poll_send(cx, outbox);
-        if outbox.taken() != taken {
+        if outbox.signs() != signs {
             self.alarm.progress();
         }
         sent

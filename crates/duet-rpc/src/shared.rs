@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
 use duet_rpc_proto::Profile;
-use duet_rpc_proto::message::Id;
+use duet_rpc_proto::message::{ErrorObject, Id};
 use duet_rpc_proto::session::{Ids, Key, Terms};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     /// How many wait for room. It is changed and read with the mail locked.
     crowd: AtomicUsize,
     pub(crate) counts: Counts,
+    /// The answers to batches hold so much that no more of their requests should begin.
+    pub(crate) is_full_of_batches: AtomicBool,
     /// How many calls are among them.
     callers: AtomicUsize,
     /// Told at once, on whatever thread, that the connection is to be closed.
@@ -85,6 +87,7 @@ impl Post {
     fn size(&self) -> usize {
         match self {
             Post::Call { message, .. } | Post::Notify(message) => message.len(),
+            Post::Ended(_, Some(Ok(result))) => result.len(),
             Post::Cancel(_) | Post::Ended(..) | Post::Close(_) | Post::Event | Post::Caller => 0,
         }
     }
@@ -115,6 +118,7 @@ impl Shared {
             room: Notify::new(),
             crowd: AtomicUsize::new(0),
             counts: Counts::default(),
+            is_full_of_batches: AtomicBool::new(false),
             callers: AtomicUsize::new(0),
             on_close: OnceLock::new(),
         }
@@ -176,6 +180,25 @@ impl Shared {
             Place(self)
         };
         room.await;
+    }
+
+    /// Tells the next of those who wait for room, if there is some.
+    pub(crate) fn pass_room_on(&self) {
+        let mail = self.mail();
+        let has_room = mail.outgoing < self.profile.limits.outgoing_bytes;
+        let is_awaited = has_room && self.crowd.load(Ordering::Relaxed) > 0;
+        drop(mail);
+        if is_awaited {
+            self.room.notify_one();
+        }
+    }
+
+    /// What a request of a batch is answered with that has not begun, if the answers to batches
+    /// hold too much already.
+    pub(crate) fn refusal_of_batch(&self) -> Option<ErrorObject> {
+        let most = self.profile.limits.batch_bytes as u64;
+        let is_full = self.is_full_of_batches.load(Ordering::Relaxed);
+        is_full.then(|| ErrorObject::server_busy(most))
     }
 
     /// Counts a call that waits for room, as long as it does.

@@ -37,7 +37,8 @@ pub struct Limits {
     /// How many bytes may wait to be sent before no further request is begun, and who wants to
     /// send has to wait.
     pub outgoing_bytes: usize,
-    /// How large the answer to a batch may get before the rest of its requests is answered busy.
+    /// How large the answers to the batches that are under way may get, in all, before the rest of
+    /// their requests is answered busy.
     pub batch_bytes: usize,
 }
 

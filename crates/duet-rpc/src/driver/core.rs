@@ -14,7 +14,7 @@ use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::session::{BatchKey, Handled, Job, Key, Phase, Session};
 use tokio::runtime::RuntimeFlavor;
 
-use super::tasks::{QUICK, Tasks, Threads};
+use super::tasks::{Elsewhere, QUICK, Tasks, Threads};
 use crate::context::{Context, Flag};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::failure::Failure;
@@ -70,6 +70,8 @@ impl Core {
         if let Some(lane_of) = router.lane_of() {
             session.set_lanes(lane_of);
         }
+        let routes = router.clone();
+        session.set_closing(Arc::new(move |method| routes.closes(method)));
         let most_refusals = shared.profile.limits.pending_calls.saturating_mul(REFUSAL);
         let framing_is_open = framing.is_some() && shared.profile.framing == FramingChoice::Auto;
         Core {
@@ -167,7 +169,7 @@ impl Core {
         match handled {
             Handled::Start { job, method, params } => self.start(job, &method, &params, cx),
             Handled::Waits { key, method } => {
-                if self.router.find(&method).is_some_and(|entry| entry.closes) {
+                if self.router.closes(&method) {
                     self.close(key);
                 }
             }
@@ -226,8 +228,9 @@ impl Core {
             entry.set_quick(begun.elapsed() < QUICK);
         }
         if let (Some(waiting), Some(job)) = (waiting, job) {
+            let is_in_batch = job.is_in_batch();
             let key = self.session.park(job);
-            let elsewhere = elsewhere.map(|threads| (threads, entry));
+            let elsewhere = elsewhere.map(|threads| Elsewhere { threads, entry, is_in_batch });
             self.tasks.spawn(key, waiting, flag, &self.shared, elsewhere);
         }
     }
@@ -349,11 +352,11 @@ impl Core {
 
     /// Sends what waits.
     pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>, now: Instant) -> std::io::Result<()> {
-        let taken = self.outbox.taken();
+        let signs = self.outbox.signs();
         if let Poll::Ready(sent) = self.transport.poll_send(cx, &mut self.outbox) {
             sent?;
         }
-        if self.outbox.taken() != taken {
+        if self.outbox.signs() != signs {
             self.session.handle_progress(now);
         }
         let is_crowded = self.is_crowded();
@@ -428,6 +431,8 @@ impl Core {
 
     /// Tells the handles what is under way.
     pub(super) fn publish(&self) {
+        let is_full = self.session.is_full_of_batches();
+        self.shared.is_full_of_batches.store(is_full, Ordering::Relaxed);
         self.shared.set_outgoing(self.outbox.len());
         let counts = &self.shared.counts;
         counts.pending_calls.store(self.session.pending_calls(), Ordering::Relaxed);

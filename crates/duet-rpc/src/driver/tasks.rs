@@ -34,7 +34,7 @@ impl Tasks {
         handler: Waiting,
         flag: Option<Arc<Flag>>,
         shared: &Arc<Shared>,
-        elsewhere: Option<(Handle, Arc<Entry>)>,
+        elsewhere: Option<Elsewhere>,
     ) {
         let mut end = End { key, outcome: None, shared: Arc::clone(shared) };
         let task = match elsewhere {
@@ -42,8 +42,15 @@ impl Tasks {
                 let outcome = handler.await;
                 end.outcome.replace(outcome);
             }),
-            Some((threads, entry)) => threads.spawn(async move {
-                let outcome = Learning { handler, entry: Some(entry) }.await;
+            Some(Elsewhere { threads, entry, is_in_batch }) => threads.spawn(async move {
+                // Many may have been sent here before the first has made an answer, and while a
+                // remote takes no answers, no more of them are made (L8).
+                end.shared.wait_for_room().await;
+                let shared = Arc::clone(&end.shared);
+                let outcome = match shared.refusal_of_batch().filter(|_| is_in_batch) {
+                    None => Learning { handler, entry: Some(entry), shared }.await,
+                    Some(busy) => Err(busy.into()),
+                };
                 end.outcome.replace(outcome);
             }),
         };
@@ -78,11 +85,19 @@ impl Task {
     }
 }
 
+/// Where a handler goes on that may be slow.
+pub(super) struct Elsewhere {
+    pub(super) threads: Handle,
+    pub(super) entry: Arc<Entry>,
+    pub(super) is_in_batch: bool,
+}
+
 /// A handler that has never been polled: how long that takes the first time tells whether it may
 /// run in place from here on.
 struct Learning {
     handler: Waiting,
     entry: Option<Arc<Entry>>,
+    shared: Arc<Shared>,
 }
 
 /// A handler that holds its thread for longer than this is not run in place the next time.
@@ -96,6 +111,8 @@ impl Future for Learning {
         let polled = self.handler.as_mut().poll(cx);
         if let Some((entry, begun)) = begun {
             entry.set_quick(begun.elapsed() < QUICK);
+            // It has taken what room it takes for now, so the next one may look.
+            self.shared.pass_room_on();
         }
         polled
     }

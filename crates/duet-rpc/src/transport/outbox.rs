@@ -19,7 +19,7 @@ pub struct Outbox {
     framing: Option<Framing>,
     /// The lengths of the messages that wait, if they are not framed.
     lengths: VecDeque<usize>,
-    taken: u64,
+    signs: u64,
 }
 
 impl Outbox {
@@ -38,7 +38,7 @@ impl Outbox {
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.len());
         self.start += count;
-        self.taken += count as u64;
+        self.signs += u64::from(count > 0);
         if self.start == self.bytes.len() {
             self.start = 0;
             self.bytes.clear();
@@ -69,9 +69,15 @@ impl Outbox {
         self.len() == 0
     }
 
-    /// How many bytes have left since the beginning.
-    pub(crate) fn taken(&self) -> u64 {
-        self.taken
+    /// The remote took bytes that had left before: nothing more may leave yet, but it reads.
+    pub(crate) fn note_reading(&mut self) {
+        self.signs += 1;
+    }
+
+    /// Grows whenever there is a sign that the remote reads: bytes leave, or bytes that have left
+    /// are taken.
+    pub(crate) fn signs(&self) -> u64 {
+        self.signs
     }
 
     /// Frames what comes from here on so.

@@ -13,6 +13,8 @@ pub struct BatchKey(u64);
 pub(super) struct Batches {
     open: HashMap<BatchKey, Batch>,
     last_key: u64,
+    /// How many bytes of answers all of them hold.
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -40,9 +42,10 @@ impl Batches {
         }
     }
 
-    /// How many bytes of answers there are.
-    pub(super) fn size(&self, key: BatchKey) -> usize {
-        self.open.get(&key).map_or(0, |batch| batch.text.len())
+    /// How many bytes of answers wait for the rest of their batches, in all: one batch may be
+    /// large, and there may be many.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Adds an answer; one that fails or panics adds nothing.
@@ -55,6 +58,7 @@ impl Batches {
         // The answer is written elsewhere first, as what is half written must not stay.
         let mut text = Vec::new();
         answer(&mut text)?;
+        self.bytes += text.len() + 1;
         batch.text.push(if batch.text.is_empty() { b'[' } else { b',' });
         batch.text.append(&mut text);
         Ok(())
@@ -81,10 +85,10 @@ impl Batches {
         if !self.open.get(&key).is_some_and(is_whole) {
             return;
         }
+        let Some(mut batch) = self.open.remove(&key) else { return };
+        self.bytes -= batch.text.len();
         // One that holds only notifications and responses is not answered at all.
-        if let Some(mut batch) = self.open.remove(&key)
-            && !batch.text.is_empty()
-        {
+        if !batch.text.is_empty() {
             batch.text.push(b']');
             let Ok(()) = out.send(|out| {
                 out.extend_from_slice(&batch.text);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::batch::Batches;
@@ -50,11 +51,15 @@ pub struct Session<C> {
     schedule: Schedule,
     batches: Batches,
     lane_of: Option<LaneOf>,
+    closes: Option<Closes>,
     last_key: u64,
     unmatched: u64,
     /// Whether somebody waits to make a call.
     has_callers_waiting: bool,
 }
+
+/// Whether a method closes the connection.
+pub type Closes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// What to do about a message.
 #[derive(Debug)]
@@ -106,6 +111,7 @@ impl<C> Session<C> {
             schedule: Schedule::new(profile.order, profile.limits),
             batches: Batches::default(),
             lane_of: None,
+            closes: None,
             last_key: 0,
             unmatched: 0,
             has_callers_waiting: false,
@@ -115,6 +121,12 @@ impl<C> Session<C> {
     /// Finds the lanes of messages with this, where the order is by key.
     pub fn set_lanes(&mut self, lane_of: LaneOf) {
         self.lane_of = Some(lane_of);
+    }
+
+    /// Never refuses a request of these methods because there are too many: nobody could close a
+    /// connection that is busy.
+    pub fn set_closing(&mut self, closes: Closes) {
+        self.closes = Some(closes);
     }
 
     /// The settings.
@@ -202,7 +214,13 @@ impl<C> Session<C> {
             return self.refuse(Reply { id, error }, batch, out);
         }
         let job = self.new_job(Some(id), batch, &method, &params);
-        match (self.schedule.admit(&job, self.must_read_on()), job) {
+        let mut admission = self.schedule.admit(&job, self.must_read_on());
+        if let Admission::Busy(_) = admission
+            && self.closes.as_ref().is_some_and(|closes| closes(&method))
+        {
+            admission = self.schedule.admit_over_limit(&job);
+        }
+        match (admission, job) {
             (Admission::Busy(limit), Job { id: Some(id), .. }) => {
                 self.refuse(Reply { id, error: ErrorObject::server_busy(limit as u64) }, batch, out)
             }
@@ -288,10 +306,15 @@ impl<C> Session<C> {
         Job { key: Key(self.last_key), id, lane: self.schedule.lane(lane), batch }
     }
 
-    /// Why no further request of a batch is begun, if the answer to it has got too large.
+    /// Whether the answers to batches hold so much that no more of their requests should begin.
+    pub fn is_full_of_batches(&self) -> bool {
+        self.batches.bytes() >= self.profile.limits.batch_bytes
+    }
+
+    /// Why no further request of a batch is begun, if the answers to batches have got too large.
     fn refusal_of(&self, batch: Option<BatchKey>) -> Option<ErrorObject> {
         let most = self.profile.limits.batch_bytes;
-        let is_full = self.batches.size(batch?) >= most;
+        let is_full = batch.is_some() && self.is_full_of_batches();
         is_full.then(|| ErrorObject::server_busy(most as u64))
     }
 

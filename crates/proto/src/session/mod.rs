@@ -25,7 +25,7 @@ pub use batch::BatchKey;
 pub use calls::{Progress, Terms};
 pub use events::{Event, EventQueue, Priority};
 pub use ids::Ids;
-pub use machine::{Handled, Session};
+pub use machine::{Closes, Handled, Session};
 pub use outlet::Outlet;
 pub use phase::{Ending, Phase};
 pub use schedule::{Job, Key, LaneOf};

@@ -52,6 +52,11 @@ impl Job {
     pub fn id(&self) -> Option<&Id> {
         self.id.as_ref()
     }
+
+    /// Whether its answer is a part of the answer to a batch.
+    pub fn is_in_batch(&self) -> bool {
+        self.batch.is_some()
+    }
 }
 
 /// What is to be done with a message that came.
@@ -161,6 +166,14 @@ impl Schedule {
             Some(limit) if must_read_on && is_request => Admission::Busy(limit),
             Some(_) if must_read_on && self.is_stretched() => Admission::Drop,
             _ => Admission::Wait,
+        }
+    }
+
+    /// Decides about a message that is one too many, and that is taken all the same.
+    pub(super) fn admit_over_limit(&self, job: &Job) -> Admission {
+        match self.order != Order::Sequential && !self.held && self.is_free(job.lane) {
+            true => Admission::Start,
+            false => Admission::Wait,
         }
     }
 

@@ -12,6 +12,12 @@ use rustix::net::{RecvFlags, SendFlags, SocketType};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PIPE_BYTES: usize = 1024 * 1024;
 
+/// How much is written at once to a socket, and to a terminal or the like. What one write gave to
+/// a socket makes room only when all of it has been read, and a terminal's write returns only when
+/// all of it has been taken: with more, a slow reader's progress would not show (L5).
+const SOCKET_BYTES: usize = 16 * 1024;
+const TERMINAL_BYTES: usize = 1024;
+
 /// Bytes that were sent to one who is gone are an error of that call, and not a signal that ends
 /// the process.
 #[cfg(not(target_vendor = "apple"))]
@@ -28,6 +34,8 @@ pub(super) struct Descriptor {
     has_packets: bool,
     /// Whether it must be made blocking again for those who share it.
     was_blocking: bool,
+    /// How many bytes are worth giving to one write.
+    most_at_once: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +54,15 @@ impl Descriptor {
             FileType::Fifo => Self::pipe(fd),
             FileType::Socket => {
                 let has_packets = rustix::net::sockopt::socket_type(&fd)? != SocketType::STREAM;
+                let most_at_once = SOCKET_BYTES;
                 // Each call says for itself that it must not wait.
-                Ok(Descriptor { fd, kind: Kind::Socket, has_packets, was_blocking: false })
+                Ok(Descriptor {
+                    fd,
+                    kind: Kind::Socket,
+                    has_packets,
+                    was_blocking: false,
+                    most_at_once,
+                })
             }
             _ => Ok(Self::of_unknown_kind(fd)),
         }
@@ -55,21 +70,31 @@ impl Descriptor {
 
     /// One that only a thread can drive.
     pub(super) fn of_unknown_kind(fd: OwnedFd) -> Self {
-        Descriptor { fd, kind: Kind::Other, has_packets: true, was_blocking: false }
+        let is_file = rustix::fs::fstat(&fd)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        let most_at_once = if is_file { usize::MAX } else { TERMINAL_BYTES };
+        Descriptor { fd, kind: Kind::Other, has_packets: true, was_blocking: false, most_at_once }
     }
 
     fn pipe(fd: OwnedFd) -> rustix::io::Result<Self> {
         enlarge(&fd);
+        let most_at_once = usize::MAX;
         let flags = rustix::fs::fcntl_getfl(&fd)?;
         let has_packets = is_of_packets(flags);
         if let Some(fd) = reopen(&fd, flags) {
-            return Ok(Descriptor { fd, kind: Kind::Pipe, has_packets, was_blocking: false });
+            return Ok(Descriptor {
+                fd,
+                kind: Kind::Pipe,
+                has_packets,
+                was_blocking: false,
+                most_at_once,
+            });
         }
         let was_blocking = !flags.contains(OFlags::NONBLOCK);
         if was_blocking {
             rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
         }
-        Ok(Descriptor { fd, kind: Kind::Pipe, has_packets, was_blocking })
+        Ok(Descriptor { fd, kind: Kind::Pipe, has_packets, was_blocking, most_at_once })
     }
 
     /// Whether the runtime can wait for it, and no call waits by itself.
@@ -102,6 +127,20 @@ impl Descriptor {
             Kind::Socket => rustix::net::send(&self.fd, bytes, SEND),
             Kind::Pipe | Kind::Other => rustix::io::write(&self.fd, bytes),
         })
+    }
+
+    /// The beginning of these bytes that is worth giving to one write.
+    pub(super) fn piece<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        bytes.get(..self.most_at_once).unwrap_or(bytes)
+    }
+
+    /// How many bytes have been written that nobody has read yet, where that can be known.
+    pub(super) fn unread(&self) -> Option<u64> {
+        match self.kind {
+            Kind::Pipe => rustix::io::ioctl_fionread(&self.fd).ok(),
+            // There it would be what we have not read ourselves.
+            Kind::Socket | Kind::Other => None,
+        }
     }
 
     /// Reads, and waits if there is nothing, on a thread that may wait.

@@ -7,12 +7,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::Descriptor;
 use crate::transport::{Inbox, Outbox, Received};
@@ -95,16 +98,22 @@ impl Input {
     }
 }
 
+/// How often one looks whether a slow reader has taken something. The system tells of room in a
+/// socket only when most of it is free, and in a pipe when a page is; a reader may take longer for
+/// that than the patience with one who reads nothing (L5).
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 pub(super) struct Output {
     fd: AsyncFd<Arc<Descriptor>>,
     /// There may be room of which the runtime has not told yet: in the beginning there is.
     untold: bool,
+    looks: Looks,
 }
 
 impl Output {
     pub(super) fn new(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let fd = register(descriptor, Interest::WRITABLE)?;
-        Ok(Output { fd, untold: true })
+        Ok(Output { fd, untold: true, looks: Looks::default() })
     }
 
     pub(super) fn poll_send(
@@ -116,14 +125,18 @@ impl Output {
             let mut ready: Ready<'_> = match self.fd.poll_write_ready(cx) {
                 Poll::Ready(ready) => Some(ready?),
                 Poll::Pending if self.untold => None,
+                Poll::Pending if self.looks.is_due(cx, self.fd.get_ref(), outbox) => None,
                 Poll::Pending => return Poll::Pending,
             };
             let descriptor = self.fd.get_ref();
-            match descriptor.write(outbox.bytes()) {
+            let piece = descriptor.piece(outbox.bytes());
+            let given = piece.len();
+            match descriptor.write(piece) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Ok(count) => {
                     outbox.consume(count);
-                    if !outbox.is_empty() && descriptor.short_means_done() {
+                    self.looks.unread = None;
+                    if count < given && descriptor.short_means_done() {
                         clear(&mut ready);
                         self.untold = false;
                     }
@@ -136,13 +149,45 @@ impl Output {
                             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
                         }
                         Some(ready) => ready.clear_ready(),
-                        None => return Poll::Pending,
+                        None => {}
                     }
                 }
                 Err(errno) => return Poll::Ready(Err(errno.into())),
             }
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+/// Looks from time to time whether the reader has taken something.
+#[derive(Default)]
+struct Looks {
+    /// When to look next; made when it is first needed.
+    next: Option<Pin<Box<Sleep>>>,
+    /// How many bytes the reader had not taken at the last look.
+    unread: Option<u64>,
+}
+
+impl Looks {
+    /// There is no room, as far as the runtime knows. If this says `true`, it is to be tried all
+    /// the same; else it leaves a waker for then.
+    fn is_due(
+        &mut self,
+        cx: &mut Context<'_>,
+        descriptor: &Descriptor,
+        outbox: &mut Outbox,
+    ) -> bool {
+        let next = self.next.get_or_insert_with(|| Box::pin(sleep(LOOK_EVERY)));
+        if next.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        next.as_mut().reset(Instant::now() + LOOK_EVERY);
+        let unread = descriptor.unread();
+        if self.unread.zip(unread).is_some_and(|(before, now)| now < before) {
+            outbox.note_reading();
+        }
+        self.unread = unread;
+        true
     }
 }
 

@@ -270,7 +270,7 @@ fn write_on(desk: &Desk<Writing>, descriptor: &Descriptor) {
     };
     while let Some(bytes) = desk.wait_for(given) {
         // One call at a time, though it may write only a part: each part is progress.
-        match descriptor.wait_and_write(&bytes) {
+        match descriptor.wait_and_write(descriptor.piece(&bytes)) {
             Ok(0) => return desk.hand_back(Writing::Failed(Errno::IO)),
             Ok(count) => desk.hand_back(Writing::Written(bytes, count)),
             Err(errno) => return desk.hand_back(Writing::Failed(errno)),

@@ -19,7 +19,7 @@ async fn files_are_read_and_written() {
     let mut stdio = Stdio::from_fds(File::open(&input.0).unwrap().into(), output.1.into()).unwrap();
     let mut outbox = outbox(&vec![b'x'; LARGE]);
     send(&mut stdio, &mut outbox).await.unwrap();
-    assert_eq!(outbox.taken(), LARGE as u64 + 1);
+    assert!(outbox.is_empty());
     assert_eq!(std::fs::metadata(&output.0).unwrap().len(), LARGE as u64 + 1);
     let frames = receive_all(&mut stdio).await.unwrap();
     assert_eq!(frames.len(), 500);

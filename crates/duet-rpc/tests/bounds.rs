@@ -1,0 +1,131 @@
+//! What a remote can make a peer hold, and that it can always be closed (L4, L8, M6, P9).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use duet_rpc::proto::Limits;
+use duet_rpc::proto::policy::Order;
+use duet_rpc::transport::{Stream, memory};
+use duet_rpc::{Failure, Peer, Profile, Router};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+const ANSWER: usize = 10_000;
+
+fn agent(limits: Limits) -> Profile {
+    Profile { limits, ..Profile::agent() }
+}
+
+fn big(id: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"big"}}"#)
+}
+
+async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
+    let (here, there) = tokio::io::duplex(1000);
+    let _server = Peer::spawn(Stream::of(there), profile, router);
+    let (reader, mut writer) = tokio::io::split(here);
+    let batch: Vec<_> = (0..100).map(big).collect();
+    let batch = format!("[{}]\n", batch.join(","));
+    writer.write_all(batch.as_bytes()).await.expect("it reads");
+    let line = BufReader::new(reader).lines().next_line().await;
+    let line = line.expect("it is open").expect("there is an answer");
+    serde_json::from_str(&line).expect("it is an array")
+}
+
+#[tokio::test]
+async fn p9_a_batch_whose_requests_wait_for_their_turn_is_answered_within_its_bound() {
+    let limits = Limits { batch_bytes: 3 * ANSWER, ..Limits::default() };
+    let profile = Profile { order: Order::Sequential, ..agent(limits) };
+    let router = Router::new().method("big", async || {
+        // Those behind it wait.
+        tokio::task::yield_now().await;
+        Ok::<_, Failure>("x".repeat(ANSWER))
+    });
+    let answers = answers_to_batch(&profile, router).await;
+    assert_eq!(answers.len(), 100);
+    let (busy, done): (Vec<_>, Vec<_>) =
+        answers.iter().partition(|answer| answer["error"]["code"] == -32000);
+    assert_eq!((done.len(), busy.len()), (3, 97));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p9_a_batch_whose_requests_are_sent_to_threads_is_answered_within_its_bound() {
+    let limits = Limits { batch_bytes: 3 * ANSWER, outgoing_bytes: 1, ..Limits::default() };
+    let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER)));
+    let answers = answers_to_batch(&agent(limits), router).await;
+    assert_eq!(answers.len(), 100);
+    let done = answers.iter().filter(|answer| answer["result"].is_string()).count();
+    // Those that had begun when it became too much.
+    assert!((3..10).contains(&done), "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l8_while_nobody_reads_no_more_answers_are_made() {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&begun);
+    let router = Router::new().method("big", move || {
+        let begun = Arc::clone(&counter);
+        async move {
+            begun.fetch_add(1, Ordering::SeqCst);
+            Ok::<_, Failure>("x".repeat(ANSWER))
+        }
+    });
+    let limits = Limits { outgoing_bytes: ANSWER, ..Limits::default() };
+    let (here, there) = tokio::io::duplex(1000);
+    let _server = Peer::spawn(Stream::of(there), &agent(limits), router);
+    let (reader, mut writer) = tokio::io::split(here);
+    for id in 0..100 {
+        writer.write_all((big(id) + "\n").as_bytes()).await.expect("it reads");
+    }
+    // All have been received; who would begin too many has had the time for it.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    let mut lines = BufReader::new(reader).lines();
+    for read in 0..100 {
+        let ahead = begun.load(Ordering::SeqCst) - read;
+        assert!(ahead < 10, "{ahead} answers were made that nobody has read");
+        lines.next_line().await.expect("it is open").expect("there is an answer");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l8_requests_that_were_held_back_begin_when_all_has_left_at_once() {
+    let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER)));
+    let limits = Limits { outgoing_bytes: ANSWER, ..Limits::default() };
+    // There is always room for all that is to be sent.
+    let (here, there) = tokio::io::duplex(100 * 2 * ANSWER);
+    let _server = Peer::spawn(Stream::of(there), &agent(limits), router);
+    let (reader, mut writer) = tokio::io::split(here);
+    let requests: String = (0..100).map(|id| big(id) + "\n").collect();
+    writer.write_all(requests.as_bytes()).await.expect("it reads");
+    let mut lines = BufReader::new(reader).lines();
+    for id in 0..100 {
+        // The clock stands still as long as anything moves.
+        let line = tokio::time::timeout(Duration::from_secs(1), lines.next_line()).await;
+        let line = line.unwrap_or_else(|_| panic!("request {id} is not answered"));
+        line.expect("it is open").expect("there is an answer");
+    }
+}
+
+#[tokio::test]
+async fn l4_one_who_is_busy_can_be_shut_down() {
+    let router = Router::new()
+        .method("wait", async || {
+            std::future::pending::<()>().await;
+            Ok::<_, Failure>(())
+        })
+        .shutdown("shutdown", async || Ok::<_, Failure>("goodbye"));
+    let (here, there) = memory::pair();
+    let profile = agent(Limits { in_flight: 1, ..Limits::default() });
+    let server = Peer::spawn(there, &profile, router);
+    let client = Peer::spawn(here, &profile, Router::new());
+    let waiting = tokio::spawn(client.call::<()>("wait", ()));
+    while server.stats().running == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(client.call::<String>("shutdown", ()).await.expect("an answer"), "goodbye");
+    assert!(!server.state().is_open());
+    waiting.abort();
+}
