@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use duet_rpc_proto::message::Params;
 use duet_rpc_proto::session::LaneOf;
@@ -50,20 +51,47 @@ pub(crate) struct Entry {
     pub(crate) route: Box<dyn Route>,
     /// Whether its arrival closes the connection.
     pub(crate) closes: bool,
-    is_quick: AtomicBool,
+    pace: Mutex<()>,
+    /// Rung when the pace becomes known.
+    known: Condvar,
+    /// The pace, to be read without the lock.
+    pace_now: AtomicU8,
 }
 
+/// A handler's pace: whether it was quick the last time, and so may run in place.
+const UNKNOWN: u8 = 0;
+const QUICK: u8 = 1;
+const SLOW: u8 = 2;
+
 impl Entry {
-    /// Whether its handler was quick the last time, and so may run in place. What is not known is
-    /// not quick.
+    fn new(route: Box<dyn Route>, closes: bool) -> Self {
+        let (pace, known) = (Mutex::new(()), Condvar::new());
+        Entry { route, closes, pace, known, pace_now: AtomicU8::new(UNKNOWN) }
+    }
+
+    /// Whether its handler was quick the last time. What is not known is not quick.
     pub(crate) fn is_quick(&self) -> bool {
-        self.is_quick.load(Ordering::Relaxed)
+        self.pace_now.load(Ordering::Relaxed) == QUICK
     }
 
     pub(crate) fn set_quick(&self, is_quick: bool) {
-        if self.is_quick() != is_quick {
-            self.is_quick.store(is_quick, Ordering::Relaxed);
+        let pace = if is_quick { QUICK } else { SLOW };
+        if self.pace_now.load(Ordering::Relaxed) == pace {
+            return;
         }
+        let _lock = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        self.pace_now.store(pace, Ordering::Relaxed);
+        self.known.notify_all();
+    }
+
+    /// Waits, but not for longer than this, until the pace of a handler that runs elsewhere for the
+    /// first time is known. Without that, all calls of a first burst would be sent there, and more
+    /// than may be in flight would be refused although each is done in no time.
+    pub(crate) fn learn(&self, at_most: Duration) {
+        let lock = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_unknown = |_: &mut ()| self.pace_now.load(Ordering::Relaxed) == UNKNOWN;
+        // What became of it shows in the pace.
+        let _ = self.known.wait_timeout_while(lock, at_most, is_unknown);
     }
 }
 
@@ -94,7 +122,7 @@ impl Router {
     }
 
     fn insert(mut self, name: &str, route: Box<dyn Route>, closes: bool) -> Self {
-        let entry = Entry { route, closes, is_quick: AtomicBool::new(false) };
+        let entry = Entry::new(route, closes);
         Arc::make_mut(&mut self.routes).by_name.insert(name.into(), Arc::new(entry));
         self
     }

@@ -182,6 +182,20 @@ impl Shared {
         room.await;
     }
 
+    /// Waits with the beginning of a handler until there is room for its answer. Whoever has waited
+    /// so must [`pass_room_on`](Shared::pass_room_on), as it may take none of it.
+    pub(crate) async fn wait_to_begin(&self) {
+        while !self.has_room() {
+            self.wait_for_room().await;
+        }
+    }
+
+    /// Whether there is room to send, or it makes no difference any more.
+    fn has_room(&self) -> bool {
+        let mail = self.mail();
+        mail.is_closed || mail.outgoing < self.profile.limits.outgoing_bytes
+    }
+
     /// Tells the next of those who wait for room, if there is some.
     pub(crate) fn pass_room_on(&self) {
         let mail = self.mail();

@@ -230,8 +230,13 @@ impl Core {
         if let (Some(waiting), Some(job)) = (waiting, job) {
             let is_in_batch = job.is_in_batch();
             let key = self.session.park(job);
+            let learns = elsewhere.is_some().then(|| Arc::clone(&entry));
             let elsewhere = elsewhere.map(|threads| Elsewhere { threads, entry, is_in_batch });
             self.tasks.spawn(key, waiting, flag, &self.shared, elsewhere);
+            if let Some(entry) = learns {
+                entry.learn(QUICK);
+                self.take_mail(super::now());
+            }
         }
     }
 

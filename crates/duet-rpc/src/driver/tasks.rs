@@ -45,11 +45,14 @@ impl Tasks {
             Some(Elsewhere { threads, entry, is_in_batch }) => threads.spawn(async move {
                 // Many may have been sent here before the first has made an answer, and while a
                 // remote takes no answers, no more of them are made (L8).
-                end.shared.wait_for_room().await;
                 let shared = Arc::clone(&end.shared);
+                shared.wait_to_begin().await;
                 let outcome = match shared.refusal_of_batch().filter(|_| is_in_batch) {
                     None => Learning { handler, entry: Some(entry), shared }.await,
-                    Some(busy) => Err(busy.into()),
+                    Some(busy) => {
+                        shared.pass_room_on();
+                        Err(busy.into())
+                    }
                 };
                 end.outcome.replace(outcome);
             }),

@@ -20,7 +20,10 @@ pub(super) async fn close(open: Open, grace: Duration) -> Farewell {
     let stdout = stream.close_writer();
     // A program that still has something to say must be able to say it: it would freeze, or die
     // of it, instead of ending as it should.
-    let exit = beside(discard(stdout), descend(&mut process, grace)).await;
+    let exit = match process.get() {
+        Some(process) => beside(discard(stdout), descend(process, grace)).await,
+        None => None,
+    };
     Farewell { exit, last_words: stderr.last_words().await }
 }
 

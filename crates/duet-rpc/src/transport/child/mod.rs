@@ -1,6 +1,7 @@
 //! A program that this one starts and talks to over its standard input and output (T1).
 
 mod farewell;
+mod process;
 mod stderr;
 #[cfg(all(test, unix))]
 mod tests;
@@ -17,6 +18,7 @@ use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::{Sleep, sleep};
 
 use super::{Farewell, Inbox, Outbox, Received, Stream, Transport};
+use process::Process;
 use stderr::Stderr;
 
 /// How long each step of closing waits for the program to end, if nothing else is said.
@@ -60,7 +62,7 @@ enum State {
 
 struct Open {
     stream: Stream<ChildStdout, ChildStdin>,
-    process: tokio::process::Child,
+    process: Process,
     stderr: Stderr,
     /// Runs from when the program was seen to have ended.
     patience: Option<Pin<Box<Sleep>>>,
@@ -81,6 +83,7 @@ impl Child {
         let stdin = process.stdin.take().ok_or_else(missing)?;
         let stdout = process.stdout.take().ok_or_else(missing)?;
         let stderr = Stderr::drain(process.stderr.take().ok_or_else(missing)?);
+        let process = Process::new(process);
         let open = Open { stream: Stream::new(stdout, stdin), process, stderr, patience: None };
         Ok(Child { state: State::Open(Box::new(open)), grace: GRACE })
     }
@@ -115,7 +118,10 @@ impl Child {
 impl Open {
     /// Ready when the program has ended. It leaves a waker, and may be asked again.
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        pin!(self.process.wait()).poll(cx).map(|_| ())
+        match self.process.get() {
+            Some(process) => pin!(process.wait()).poll(cx).map(|_| ()),
+            None => Poll::Ready(()),
+        }
     }
 }
 

@@ -180,6 +180,32 @@ async fn t1_a_program_that_is_dropped_is_killed() {
     }
 }
 
+#[test]
+fn t1_a_runtime_that_ends_leaves_nothing_of_a_program_behind() {
+    for is_closing in [false, true] {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (child, id) = runtime.block_on(async {
+            let mut child = shell("trap '' TERM; echo '[1]'; exec sleep 600").grace(LONG);
+            assert!(receive(&mut child, &mut inbox()).await.is_some());
+            let id = child.id().unwrap();
+            if is_closing {
+                let mut cx = Context::from_waker(std::task::Waker::noop());
+                assert!(child.poll_close(&mut cx).is_pending());
+            }
+            (child, id)
+        });
+        runtime.spawn(async move {
+            let _child = child;
+            std::future::pending::<()>().await;
+        });
+        drop(runtime);
+        // No runtime is there to clear it away.
+        while exists(id) {
+            std::thread::yield_now();
+        }
+    }
+}
+
 #[tokio::test]
 async fn t1_a_program_that_is_not_there_is_an_error() {
     let error = Child::spawn(Command::new("/nonexistent/program")).unwrap_err();

@@ -12,10 +12,8 @@ use rustix::net::{RecvFlags, SendFlags, SocketType};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PIPE_BYTES: usize = 1024 * 1024;
 
-/// How much is written at once to a socket, and to a terminal or the like. What one write gave to
-/// a socket makes room only when all of it has been read, and a terminal's write returns only when
-/// all of it has been taken: with more, a slow reader's progress would not show (L5).
-const SOCKET_BYTES: usize = 16 * 1024;
+/// How much is written at once to a terminal or the like, whose write returns only when all of it
+/// has been taken: with more, a slow reader's progress would not show (L5).
 const TERMINAL_BYTES: usize = 1024;
 
 /// Bytes that were sent to one who is gone are an error of that call, and not a signal that ends
@@ -54,7 +52,7 @@ impl Descriptor {
             FileType::Fifo => Self::pipe(fd),
             FileType::Socket => {
                 let has_packets = rustix::net::sockopt::socket_type(&fd)? != SocketType::STREAM;
-                let most_at_once = SOCKET_BYTES;
+                let most_at_once = usize::MAX;
                 // Each call says for itself that it must not wait.
                 Ok(Descriptor {
                     fd,

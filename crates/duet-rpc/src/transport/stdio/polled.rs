@@ -103,6 +103,10 @@ impl Input {
 /// that than the patience with one who reads nothing (L5).
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// How much is written at once to a reader that is slow. What one write gave to a socket makes room
+/// only when all of it has been read, so with more its progress would not show.
+const SLOW_BYTES: usize = 4 * 1024;
+
 pub(super) struct Output {
     fd: AsyncFd<Arc<Descriptor>>,
     /// There may be room of which the runtime has not told yet: in the beginning there is.
@@ -129,13 +133,13 @@ impl Output {
                 Poll::Pending => return Poll::Pending,
             };
             let descriptor = self.fd.get_ref();
-            let piece = descriptor.piece(outbox.bytes());
+            let piece = self.looks.piece(descriptor.piece(outbox.bytes()));
             let given = piece.len();
             match descriptor.write(piece) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Ok(count) => {
                     outbox.consume(count);
-                    self.looks.unread = None;
+                    self.looks.note_written();
                     if count < given && descriptor.short_means_done() {
                         clear(&mut ready);
                         self.untold = false;
@@ -155,6 +159,7 @@ impl Output {
                 Err(errno) => return Poll::Ready(Err(errno.into())),
             }
         }
+        self.looks.is_slow = false;
         Poll::Ready(Ok(()))
     }
 }
@@ -166,9 +171,24 @@ struct Looks {
     next: Option<Pin<Box<Sleep>>>,
     /// How many bytes the reader had not taken at the last look.
     unread: Option<u64>,
+    /// Whether anything was written since the last look.
+    has_moved: bool,
+    /// Whether nothing was, from one look to the next, and not all has left since.
+    is_slow: bool,
 }
 
 impl Looks {
+    /// The beginning of these bytes that is to be written at once.
+    fn piece<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        bytes.get(..SLOW_BYTES).filter(|_| self.is_slow).unwrap_or(bytes)
+    }
+
+    fn note_written(&mut self) {
+        self.has_moved = true;
+        // It is more now, so it can no longer be compared.
+        self.unread = None;
+    }
+
     /// There is no room, as far as the runtime knows. If this says `true`, it is to be tried all
     /// the same; else it leaves a waker for then.
     fn is_due(
@@ -187,6 +207,7 @@ impl Looks {
             outbox.note_reading();
         }
         self.unread = unread;
+        self.is_slow |= !std::mem::take(&mut self.has_moved);
         true
     }
 }
