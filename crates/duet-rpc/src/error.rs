@@ -2,9 +2,12 @@
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
+use std::io;
 
 use duet_rpc_proto::message::{ErrorObject, Id, ReceivedError};
 use serde_json::value::RawValue;
+
+use crate::fence;
 
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -183,6 +186,46 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
     }
+}
+
+/// An error for the log: what went wrong, and why, cause by cause, with nothing of what a remote has
+/// sent (G6). The message of its error, and the parser's that quotes it, stay out.
+pub(crate) struct Logged<'a>(pub(crate) &'a Error);
+
+impl fmt::Display for Logged<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Errors of the application may panic where they are shown.
+        let causes = fence::call(|| {
+            let mut text = String::new();
+            let mut cause = std::error::Error::source(self.0);
+            while let Some(deeper) = cause {
+                text.push_str(": ");
+                push_cause(&mut text, deeper);
+                cause = deeper.source();
+            }
+            text
+        });
+        let causes = causes.unwrap_or_else(|_| ": its cause panics when it is shown".to_owned());
+        write!(f, "{}{causes}", self.0)
+    }
+}
+
+fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
+    use std::fmt::Write;
+
+    let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    // Writing to a string does not fail.
+    let _ = if let Some(inner) = wrapped {
+        push_cause(text, inner);
+        Ok(())
+    } else if let Some(remote) = cause.downcast_ref::<RemoteError>() {
+        write!(text, "its code is {}", remote.code)
+    } else if let Some(json) = cause.downcast_ref::<serde_json::Error>() {
+        let (line, column) = (json.line(), json.column());
+        write!(text, "JSON, {:?} error in line {line}, column {column}", json.classify())
+    } else {
+        write!(text, "{cause}")
+    };
 }
 
 /// The error that a remote answered with.

@@ -95,7 +95,10 @@ impl From<Error> for Failure {
 /// Passes on what a remote of ours answered, as it was.
 impl From<RemoteError> for Failure {
     fn from(error: RemoteError) -> Self {
-        ErrorObject::application(Code(error.code), error.message, error.data).into()
+        let RemoteError { code, message, data } = error.clone();
+        let object = ErrorObject::application(Code(code), message, data);
+        // The log shows the cause, and so nothing of what the remote wrote.
+        Failure::from(object).caused_by(error)
     }
 }
 

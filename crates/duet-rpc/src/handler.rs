@@ -220,15 +220,36 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
         match fence::call(|| place.set(None)) {
             Ok(()) => *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(place),
             Err(panic) => {
+                drop_fenced(output);
                 sink.failed(panic.into());
                 return None;
             }
         }
         match fence::call(|| output.into_result()).unwrap_or_else(|panic| Err(panic.into())) {
-            Ok(result) => sink.result(&mut |out| serde_json::to_writer(&mut *out, &result)),
+            Ok(result) => {
+                sink.result(&mut |out| serde_json::to_writer(&mut *out, &result));
+                drop_fenced(result);
+            }
             Err(failure) => sink.failed(failure),
         }
         None
+    }
+}
+
+/// Drops what is the handler's. A destructor that panics has nobody to tell: the answer has been
+/// given.
+fn drop_fenced<T>(value: T) {
+    if std::mem::needs_drop::<T>() {
+        let _ = fence::call(move || drop(value));
+    }
+}
+
+/// A future that is dropped inside the fence, also where it waits.
+struct Kept<F>(Option<Place<F>>);
+
+impl<F> Drop for Kept<F> {
+    fn drop(&mut self) {
+        drop_fenced(self.0.take());
     }
 }
 
@@ -240,18 +261,22 @@ fn poll<F: Future>(place: &mut Place<F>, cx: &mut TaskContext<'_>) -> Poll<F::Ou
     }
 }
 
-fn wait<F>(mut place: Place<F>) -> Waiting
+fn wait<F>(place: Place<F>) -> Waiting
 where
     F: Future<Output: Output> + Send + 'static,
 {
+    let mut kept = Kept(Some(place));
     Box::pin(async move {
-        let polled = std::future::poll_fn(|cx| match fence::call(|| poll(&mut place, cx)) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Err(panic) => Poll::Ready(Err(panic)),
+        let polled = std::future::poll_fn(|cx| {
+            let Some(place) = &mut kept.0 else { return Poll::Pending };
+            match fence::call(|| poll(place, cx)) {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+                Err(panic) => Poll::Ready(Err(panic)),
+            }
         });
         let output = polled.await;
-        let cleared = fence::call(|| place.set(None));
+        let cleared = fence::call(|| drop(kept.0.take()));
         let outcome = fence::call(|| {
             let result = output.and_then(|output| cleared.map(|()| output))?.into_result()?;
             let mut json = Vec::new();

@@ -144,9 +144,20 @@ impl Peer {
     /// Waits for room to send, but not for longer than this.
     pub(crate) async fn room_within(&self, time: Option<Duration>) -> bool {
         let room = self.shared().wait_for_room();
-        match time {
-            Some(time) => tokio::time::timeout(time, room).await.is_ok(),
-            None => {
+        let timeout = {
+            // Who calls may be outside of a runtime, but the clock is one's: the driver's then. As
+            // long as there is none, no time passes.
+            let here = tokio::runtime::Handle::try_current();
+            let runtime = here.ok().or_else(|| self.shared().runtime.get().cloned());
+            let _entered = runtime.as_ref().map(tokio::runtime::Handle::enter);
+            match time.filter(|_| runtime.is_some()) {
+                Some(time) => Ok(tokio::time::timeout(time, room)),
+                None => Err(room),
+            }
+        };
+        match timeout {
+            Ok(room) => room.await.is_ok(),
+            Err(room) => {
                 room.await;
                 true
             }

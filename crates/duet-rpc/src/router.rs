@@ -149,10 +149,12 @@ impl Router {
         // Two keys of the same hash share a lane: they are kept in order without need, and
         // nothing worse.
         let lane_of = move |method: &str, params: &Params<'_>| {
-            let key = crate::fence::call(|| key(method, params)).ok().flatten()?;
-            let mut hasher = DefaultHasher::new();
-            key.hash(&mut hasher);
-            Some(hasher.finish())
+            let lane = crate::fence::call(|| {
+                let mut hasher = DefaultHasher::new();
+                key(method, params)?.hash(&mut hasher);
+                Some(hasher.finish())
+            });
+            lane.ok().flatten()
         };
         Arc::make_mut(&mut self.routes).lane_of = Some(Arc::new(lane_of));
         self

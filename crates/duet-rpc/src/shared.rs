@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) is_full_of_batches: AtomicBool,
     /// How many calls are among them.
     callers: AtomicUsize,
+    /// Where the driver runs, once it does.
+    pub(crate) runtime: OnceLock<tokio::runtime::Handle>,
     /// Told at once, on whatever thread, that the connection is to be closed.
     pub(crate) on_close: OnceLock<OnClose>,
 }
@@ -62,6 +64,13 @@ struct Mail {
     streams: Vec<Arc<Stream>>,
     is_closed: bool,
     driver: Option<Waker>,
+}
+
+impl Mail {
+    /// Forgets the streams that nobody will send on, and that hold nothing.
+    fn forget_streams(&mut self) {
+        self.streams.retain(|stream| Arc::strong_count(stream) > 1 || !stream.is_empty());
+    }
 }
 
 /// A message to the driver.
@@ -110,7 +119,7 @@ impl Shared {
         // The standard library seeds its hashers from the system's randomness.
         let random = || u128::from(RandomState::new().build_hasher().finish());
         Shared {
-            profile: *profile,
+            profile: Profile { limits: profile.limits.usable(), ..*profile },
             ids: Ids::new(profile.ids, random() << 64 | random()),
             state: watch::Sender::new(State::Connecting),
             mail: Mutex::default(),
@@ -120,6 +129,7 @@ impl Shared {
             counts: Counts::default(),
             is_full_of_batches: AtomicBool::new(false),
             callers: AtomicUsize::new(0),
+            runtime: OnceLock::new(),
             on_close: OnceLock::new(),
         }
     }
@@ -228,7 +238,16 @@ impl Shared {
     }
 
     pub(crate) fn add_stream(&self, stream: Arc<Stream>) {
-        self.mail().streams.push(stream);
+        let mut mail = self.mail();
+        if mail.is_closed {
+            return;
+        }
+        // Those that were dropped and never sent anything must not gather here. To look when the
+        // list would grow costs no more than the growing.
+        if mail.streams.len() == mail.streams.capacity() {
+            mail.forget_streams();
+        }
+        mail.streams.push(stream);
     }
 
     /// The error of an operation that came too late.
@@ -256,7 +275,7 @@ impl Shared {
     /// The streams of events that are still in use.
     pub(crate) fn streams(&self) -> Vec<Arc<Stream>> {
         let mut mail = self.mail();
-        mail.streams.retain(|stream| Arc::strong_count(stream) > 1 || !stream.is_empty());
+        mail.forget_streams();
         mail.streams.clone()
     }
 
@@ -314,5 +333,29 @@ pub(crate) struct WaitingCaller(Arc<Shared>);
 impl Drop for WaitingCaller {
     fn drop(&mut self) {
         self.0.callers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use duet_rpc_proto::Profile;
+
+    use super::Shared;
+    use crate::events::EventStream;
+
+    #[test]
+    fn p9_streams_that_were_dropped_do_not_gather() {
+        let shared = Arc::new(Shared::new(&Profile::agent()));
+        let kept = EventStream::new(Arc::clone(&shared), "event", "kept");
+        for _ in 0..10_000 {
+            drop(EventStream::new(Arc::clone(&shared), "event", "dropped"));
+        }
+        assert!(shared.mail().streams.len() < 16);
+        assert_eq!(shared.streams().len(), 1, "{kept:?}");
+        shared.close();
+        let late = EventStream::new(Arc::clone(&shared), "event", "late");
+        assert_eq!(shared.streams().len(), 0, "{late:?}");
     }
 }

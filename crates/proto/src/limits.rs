@@ -28,14 +28,15 @@ pub struct Limits {
     /// The most requests that run or wait to run at the same time; more are answered busy. Under
     /// sequential order one runs, whatever this says, and [`Limits::waiting`] bounds the rest.
     pub in_flight: usize,
-    /// How many requests may wait for their turn before nothing more is read.
+    /// How many requests may wait for their turn before nothing more is read; 0 counts as 1, here
+    /// and in the next.
     pub waiting: usize,
     /// How many bytes the messages that wait for their turn may take before nothing more is read.
     pub waiting_bytes: usize,
     /// The most calls of ours that wait for an answer; one more fails at once.
     pub pending_calls: usize,
     /// How many bytes may wait to be sent before no further request is begun, and who wants to
-    /// send has to wait.
+    /// send has to wait; 0 counts as 1.
     pub outgoing_bytes: usize,
     /// How large the answers to the batches that are under way may get, in all, before the rest of
     /// their requests is answered busy.
@@ -52,6 +53,15 @@ impl Limits {
 
     /// The greatest depth limit.
     pub const MAX_DEPTH: usize = MAX_DEPTH;
+
+    /// The same, with 1 in place of each 0 with which nothing at all could be read or sent.
+    #[must_use]
+    pub fn usable(mut self) -> Limits {
+        for limit in [&mut self.waiting, &mut self.waiting_bytes, &mut self.outgoing_bytes] {
+            *limit = (*limit).max(1);
+        }
+        self
+    }
 
     /// The message limit in force.
     pub(crate) fn longest_message(&self) -> usize {

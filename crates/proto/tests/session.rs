@@ -246,6 +246,21 @@ fn m6_entries_that_waited_are_answered_busy_too_when_the_array_has_got_too_large
     );
 }
 
+#[test]
+fn m6_the_bound_is_that_of_all_open_batches_together() {
+    let limits = Limits { batch_bytes: 200, ..Limits::default() };
+    check(
+        &profile(Order::Barrier, limits),
+        &[
+            ("[park.a#1 big#2]", ">park.a#1 >big#2"),
+            ("[park.b#3 big#4]", ">park.b#3 >big#4"),
+            ("[c#5]", "[5!-32000:200]"),
+            ("end park.a", "[2=xxxxxxxxxx 1=ok]"),
+            ("[c#6]", ">c#6 [6=ok]"),
+        ],
+    );
+}
+
 // ---- M7, M10, M11
 
 #[test]

@@ -16,7 +16,7 @@ use tokio::runtime::RuntimeFlavor;
 
 use super::tasks::{Elsewhere, QUICK, Tasks, Threads};
 use crate::context::{Context, Flag};
-use crate::error::{Error, ErrorKind, RemoteError};
+use crate::error::{Error, ErrorKind, Logged, RemoteError};
 use crate::failure::Failure;
 use crate::fence;
 use crate::handler::{Outcome, Sink, Write};
@@ -42,6 +42,8 @@ pub(super) struct Core {
     pub(super) shared: Arc<Shared>,
     /// The input has ended: there is nothing more to read.
     pub(super) input_ended: bool,
+    /// Whether all has left that was to be sent, also from a buffer that the transport may have.
+    pub(super) has_sent_all: bool,
     /// Whether the framing is still to be found out.
     pub(super) framing_is_open: bool,
     router: Router,
@@ -55,6 +57,8 @@ pub(super) struct Core {
     most_refusals: usize,
     /// Whether events wait in a stream.
     has_events: bool,
+    /// Which stream of events is next.
+    next_stream: usize,
     has_begun: bool,
 }
 
@@ -72,7 +76,8 @@ impl Core {
         }
         let routes = router.clone();
         session.set_closing(Arc::new(move |method| routes.closes(method)));
-        let most_refusals = shared.profile.limits.pending_calls.saturating_mul(REFUSAL);
+        // One that makes no calls must read all the same.
+        let most_refusals = shared.profile.limits.pending_calls.max(1).saturating_mul(REFUSAL);
         let framing_is_open = framing.is_some() && shared.profile.framing == FramingChoice::Auto;
         Core {
             transport,
@@ -80,6 +85,7 @@ impl Core {
             session,
             shared,
             input_ended: false,
+            has_sent_all: true,
             framing_is_open,
             router,
             handle,
@@ -89,6 +95,7 @@ impl Core {
             refusals: 0,
             most_refusals,
             has_events: false,
+            next_stream: 0,
             has_begun: false,
         }
     }
@@ -97,8 +104,9 @@ impl Core {
         if !std::mem::replace(&mut self.has_begun, true) {
             let runtime = tokio::runtime::Handle::current();
             if self.threads.is_none() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
-                self.threads = Threads::Of(runtime);
+                self.threads = Threads::Of(runtime.clone());
             }
+            self.shared.runtime.get_or_init(|| runtime);
             self.shared.state.send_replace(State::Connected);
         }
     }
@@ -266,8 +274,9 @@ impl Core {
             log(Notice::NotificationFailed);
         }
         let (object, id) = (failure.object().clone(), job.id().cloned());
-        let error = failure.into_error();
-        tracing::error!(id = id.map(tracing::field::display), error = %format_args!("{error:#}"), "a handler failed");
+        log_error(failure, |error| {
+            tracing::error!(id = id.map(tracing::field::display), %error, "a handler failed");
+        });
         self.session.answer_error(job, &object, &mut self.outbox);
     }
 
@@ -334,8 +343,9 @@ impl Core {
                 self.session.answer_error(job, &ErrorObject::internal_error(), &mut self.outbox);
             }
             (None, Some(Err(failure))) => {
-                let error = failure.into_error();
-                tracing::error!(error = %format_args!("{error:#}"), "a handler failed, and nobody is told");
+                log_error(failure, |error| {
+                    tracing::error!(%error, "a handler failed, and nobody is told");
+                });
             }
             (None, _) => {}
         }
@@ -347,10 +357,23 @@ impl Core {
             return;
         }
         let most = self.shared.profile.limits.outgoing_bytes;
-        for stream in self.shared.streams() {
-            while self.outbox.len() < most && stream.send_one(&mut self.outbox) {}
+        let mut streams = self.shared.streams();
+        // One event of each in turn, beginning behind the last: a stream that is never empty must
+        // not keep the others from theirs.
+        let first = self.next_stream.checked_rem(streams.len()).unwrap_or(0);
+        streams.rotate_left(first);
+        self.next_stream = first;
+        let mut moved = true;
+        while std::mem::take(&mut moved) {
+            for stream in &streams {
+                if self.outbox.len() >= most {
+                    return;
+                }
+                moved |= stream.send_one(&mut self.outbox);
+                self.next_stream = self.next_stream.wrapping_add(1);
+            }
         }
-        self.has_events = self.outbox.len() >= most;
+        self.has_events = false;
     }
 
     // ---- what goes out
@@ -358,7 +381,9 @@ impl Core {
     /// Sends what waits.
     pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>, now: Instant) -> std::io::Result<()> {
         let signs = self.outbox.signs();
-        if let Poll::Ready(sent) = self.transport.poll_send(cx, &mut self.outbox) {
+        let sent = self.transport.poll_send(cx, &mut self.outbox);
+        self.has_sent_all = sent.is_ready();
+        if let Poll::Ready(sent) = sent {
             sent?;
         }
         if self.outbox.signs() != signs {
@@ -414,9 +439,16 @@ impl Core {
         self.abandon_calls(reason);
         self.tasks.stop_all();
         for post in self.shared.close() {
-            if let Post::Call { caller, .. } = post {
-                let disconnect = Disconnect::new(reason, None, Farewell::default());
-                let _ = caller.send(Err(disconnect.to_error()));
+            match post {
+                Post::Call { caller, .. } => {
+                    let disconnect = Disconnect::new(reason, None, Farewell::default());
+                    let _ = caller.send(Err(disconnect.to_error()));
+                }
+                // Why a handler failed is the application's, and may panic when it is dropped.
+                Post::Ended(_, Some(Err(failure))) => {
+                    let _ = fence::call(move || drop(failure));
+                }
+                _ => {}
             }
         }
         self.publish();
@@ -475,7 +507,8 @@ impl Sink for InPlace<'_> {
             )
         });
         if let Err(error) = answer {
-            tracing::error!(method = self.method, error = %format_args!("{error:#}"), "a result cannot be written");
+            let error = Logged(&error);
+            tracing::error!(method = self.method, %error, "a result cannot be written");
         }
     }
 
@@ -505,6 +538,12 @@ fn settle(id: &Id, caller: Caller, settled: Settled<'_>) {
     };
     tracing::debug!(%id, ok = answer.is_ok(), "answered");
     let _ = caller.send(answer);
+}
+
+/// Logs why a handler failed. Its cause is the application's: how it is shown, and how it is
+/// dropped, may panic.
+fn log_error(failure: Failure, log: impl FnOnce(Logged<'_>)) {
+    let _ = fence::call(move || log(Logged(&failure.into_error())));
 }
 
 fn log(notice: Notice) {

@@ -166,10 +166,15 @@ impl Driver {
                 }
             }
         }
-        if moved && self.core.framing_is_open {
+        moved
+    }
+
+    /// Frames what is sent as what was received is framed. This is known before any of it is
+    /// handled, as the first message may be answered at once.
+    fn find_framing(&mut self) {
+        if self.core.framing_is_open {
             self.core.set_framing(self.inbox.framing(self.core.shared.profile.framing));
         }
-        moved
     }
 
     /// Reads what there is, if it can be used now; `true` if there was something.
@@ -212,6 +217,7 @@ impl Driver {
                 Ok(false)
             }
             Poll::Ready(Ok(Received::Some | Received::All)) => {
+                self.find_framing();
                 self.is_drained = false;
                 self.rest.is_restless = true;
                 self.rest.look_at.get_or_insert(now + QUIET);
@@ -219,6 +225,8 @@ impl Driver {
             }
             Poll::Ready(Ok(Received::End)) => {
                 self.inbox.finish();
+                // What was being received will never be late: it is over.
+                self.timer.observe(None, now);
                 self.is_drained = false;
                 self.core.input_ended = true;
                 self.core.handle_end(now);
@@ -238,6 +246,7 @@ impl Driver {
         let is_done = has_all
             && self.core.session.is_idle()
             && self.core.outbox.is_empty()
+            && self.core.has_sent_all
             && !self.core.shared.has_mail();
         let is_late = self.core.session.drain_deadline().is_some_and(|until| until <= now);
         (is_done || is_late).then_some(match draining.ending {

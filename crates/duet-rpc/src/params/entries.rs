@@ -92,7 +92,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Elements<'de, A> {
         let Some(raw) = raw.map_err(|_| Problem::unreadable())? else { return Ok(None) };
         let step = Step::Element(self.index);
         self.index += 1;
-        read(self.reader, raw.get(), seed, step).map(Some)
+        read(self.reader, raw.get(), seed, |_| step).map(Some)
     }
 }
 
@@ -144,9 +144,15 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<'de, A> {
             Current::Sent(step) => {
                 let raw = self.object.next_value::<&'de RawValue>();
                 let raw = raw.map_err(|_| Problem::unreadable())?;
-                read(self.reader, raw.get(), seed, step)
+                let names = self.names;
+                read(self.reader, raw.get(), seed, |problem| match names {
+                    // A type with a flattened part asks for every name in the same way, and puts
+                    // aside what it does not know.
+                    None if problem.is_in_buffer() => Step::Member(ANY_NAME.into()),
+                    _ => step,
+                })
             }
-            Current::Probe(step) => read(self.reader, "null", seed, step),
+            Current::Probe(step) => read(self.reader, "null", seed, |_| step),
             // A mistake in the application's `Deserialize`: it asks for a value before its name.
             Current::None => Err(Problem::custom("no name was read")),
         }
@@ -157,12 +163,15 @@ fn read<'de, S: DeserializeSeed<'de>>(
     outer: Reader<'de>,
     text: &'de str,
     seed: S,
-    step: Step,
+    step: impl FnOnce(&Problem) -> Step,
 ) -> Result<S::Value, Problem> {
     let read = outer
         .inner(text)
         .and_then(|reader| seed.deserialize(reader).map_err(|problem| problem.found_in(&reader)));
-    read.map_err(|problem| problem.under(step))
+    read.map_err(|problem| {
+        let step = step(&problem);
+        problem.under(step)
+    })
 }
 
 /// A name that is in the list, which makes it ours, or else a sign for any name.

@@ -53,6 +53,8 @@ enum Wrong {
     DuplicateMember(&'static str),
     /// The application says so, in words that may quote the value, so that they are not kept.
     Application,
+    /// It cannot be read at all, and would have been put aside whole.
+    Buffered,
     /// It goes on deeper than we read, or for longer.
     TooDeep,
 }
@@ -87,6 +89,16 @@ impl Problem {
     /// A number beyond all numbers, or half of a character.
     pub(super) fn unreadable() -> Self {
         Self::new(Wrong::Application)
+    }
+
+    /// The same, in a value that is put aside whole, perhaps as its name is none that the type knows.
+    pub(super) fn in_buffer() -> Self {
+        Self::new(Wrong::Buffered)
+    }
+
+    /// Whether it is about a value that is put aside whole, and this is that value.
+    pub(super) fn is_in_buffer(&self) -> bool {
+        matches!(self.0.wrong, Wrong::Buffered) && self.0.path.is_empty()
     }
 
     /// A value where an enum with these variants was expected.
@@ -211,7 +223,7 @@ impl Problem {
                 let expected = format!("object with one member {name}");
                 ParamProblem::wrong_type(show(path, None), expected, "object")
             }
-            Wrong::Application | Wrong::Variant { .. } => {
+            Wrong::Application | Wrong::Buffered | Wrong::Variant { .. } => {
                 ParamProblem::wrong_type(show(path, None), "a valid value", here)
             }
             // A path as long as this one would help nobody.

@@ -191,7 +191,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         // through the text once for each level adds up where it is nested deeply.
         if matches!(&*expectation(&visitor), "any value" | "any valid JSON value") {
             let mut text = serde_json::Deserializer::from_str(self.text);
-            return text.deserialize_any(visitor).map_err(|_| Problem::unreadable());
+            return text.deserialize_any(visitor).map_err(|_| Problem::in_buffer());
         }
         match self.kind() {
             Kind::Object => self.visit_object(visitor, None),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::fmt;
 
 use duet_rpc_proto::frame::{Framing, write_frame};
 use duet_rpc_proto::session::Outlet;
@@ -10,7 +11,7 @@ use duet_rpc_proto::session::Outlet;
 const KEPT: usize = 64 * 1024;
 
 /// Where a transport takes what it sends: bytes, or whole messages.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
     /// How many of `bytes` have left.
@@ -116,5 +117,13 @@ impl Outlet for Outbox {
             return Ok(());
         };
         write_frame(framing, &mut self.bytes, message)
+    }
+}
+
+impl fmt::Debug for Outbox {
+    /// Shows how much waits, and nothing of what it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Outbox");
+        shown.field("framing", &self.framing).field("bytes", &self.len()).finish_non_exhaustive()
     }
 }

@@ -81,7 +81,13 @@ impl Decoder {
     /// The framing; `None` as long as `auto` has not seen a byte that decides.
     pub fn framing(&self) -> Option<Framing> {
         match self.state {
-            State::Detecting => None,
+            // The byte may be here and not looked at yet; the answer to it is framed as it is.
+            State::Detecting => self
+                .buffer
+                .bytes()
+                .iter()
+                .find(|&&byte| !is_white(byte))
+                .map(|&first| detect(first)),
             State::Lsp(_) => Some(Framing::Lsp),
             State::Ndjson(_) => Some(Framing::Ndjson),
             State::Length(_) => Some(Framing::Length),

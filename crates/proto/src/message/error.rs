@@ -220,7 +220,8 @@ impl ErrorObject {
 
 impl fmt::Display for ErrorObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code.0)
+        // The name of an unknown method is the remote's text.
+        write!(f, "{} ({})", self.message.escape_debug(), self.code.0)
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Id(Repr);
 /// Short ids stand in place. The size is chosen so that an `Id` has 32 bytes.
 const INLINE: usize = 30;
 
+/// How much of an id is shown (G6).
+const LONGEST_SHOWN: usize = 64;
+
 #[derive(Clone)]
 enum Repr {
     Inline { length: u8, text: [u8; INLINE] },
@@ -151,10 +154,10 @@ impl From<&str> for Id {
 }
 
 impl fmt::Display for Id {
-    /// Shows it as JSON. Control characters are escaped, so that it is safe in a terminal or a
-    /// log; [`Id::as_raw`] is the text itself.
+    /// Shows it as JSON, for a terminal or a log: control characters are escaped, and a long one is
+    /// cut after 64 characters. [`Id::as_raw`] is the text itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for character in self.as_raw().chars() {
+        for character in self.as_raw().chars().take(LONGEST_SHOWN) {
             if character.is_control() {
                 write!(f, "\\u{:04x}", u32::from(character))?;
             } else {
@@ -240,6 +243,7 @@ mod tests {
         let id = Id::from_raw("\"a\u{9b}\u{7f}é\"").expect("a string");
         assert_eq!(id.to_string(), r#""a\u009b\u007fé""#);
         assert_eq!(id.as_raw(), "\"a\u{9b}\u{7f}é\"");
+        assert_eq!(Id::from(&*"é".repeat(1000)).to_string().chars().count(), 64);
     }
 
     #[test]

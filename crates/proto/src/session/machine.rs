@@ -103,8 +103,9 @@ pub enum Handled<'m, C> {
 impl<C> Session<C> {
     /// A session that is open.
     pub fn new(profile: &Profile) -> Self {
+        let profile = Profile { limits: profile.limits.usable(), ..*profile };
         Session {
-            profile: *profile,
+            profile,
             phase: Phase::Open,
             storm: Storm::new(&profile.limits),
             calls: Calls::default(),
@@ -379,8 +380,8 @@ impl<C> Session<C> {
         self.schedule.has_ready()
     }
 
-    /// The next message whose turn has come. What waited in a batch whose answer has got too large
-    /// meanwhile is answered busy, and passed over.
+    /// The next message whose turn has come. What waited in a batch when the answers to batches had
+    /// got too large meanwhile is answered busy, and passed over.
     pub fn next_ready(&mut self, out: &mut impl Outlet) -> Option<(Job, Message)> {
         loop {
             let (job, waiting) = self.schedule.next_ready()?;

@@ -1,0 +1,426 @@
+//! What a hostile remote, a careless application or an odd setting must not break.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use duet_rpc::proto::Limits;
+use duet_rpc::proto::frame::FramingChoice;
+use duet_rpc::proto::policy::Order;
+use duet_rpc::transport::{Carries, Inbox, Outbox, Stream};
+use duet_rpc::{Context, ErrorKind, Failure, Peer, Priority, Profile, Reason, RemoteError, Router};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+
+/// The raw other end of a connection, a message a line.
+struct Remote(BufReader<DuplexStream>);
+
+impl Remote {
+    async fn send(&mut self, text: &str) {
+        let line = format!("{text}\n");
+        self.0.get_mut().write_all(line.as_bytes()).await.expect("it is open");
+    }
+
+    async fn next(&mut self) -> Value {
+        let mut line = String::new();
+        let read = tokio::time::timeout(Duration::from_secs(20), self.0.read_line(&mut line));
+        read.await.expect("something comes").expect("it is open");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("a message: {line:?}"))
+    }
+
+    async fn ask(&mut self, text: &str) -> Value {
+        self.send(text).await;
+        self.next().await
+    }
+}
+
+fn serve(profile: &Profile, router: Router) -> (Peer, Remote) {
+    let (here, there) = tokio::io::duplex(1024 * 1024);
+    (Peer::spawn(Stream::of(here), profile, router), Remote(BufReader::new(there)))
+}
+
+fn request(method: &str) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method}).to_string()
+}
+
+fn ping() -> Router {
+    Router::new().method("ping", async || Ok::<_, Failure>("pong"))
+}
+
+#[tokio::test]
+async fn p4_a_limit_of_zero_does_not_stop_a_connection() {
+    let base = Limits::default();
+    for limits in [
+        Limits { pending_calls: 0, ..base },
+        Limits { waiting: 0, ..base },
+        Limits { waiting_bytes: 0, ..base },
+        Limits { outgoing_bytes: 0, ..base },
+    ] {
+        for order in [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey] {
+            let profile = Profile { limits, order, ..Profile::agent() };
+            let (_peer, mut remote) = serve(&profile, ping());
+            assert_eq!(remote.ask(&request("ping")).await["result"], "pong", "{limits:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn f5_with_auto_the_first_answer_has_the_framing_of_the_first_message() {
+    let profile = Profile { framing: FramingChoice::Auto, ..Profile::agent() };
+    let (_peer, mut remote) = serve(&profile, ping());
+    assert_eq!(remote.ask(&request("ping")).await["result"], "pong");
+    let (_peer, mut remote) = serve(&profile, ping());
+    assert_eq!(remote.ask("{oops").await["error"]["code"], -32700);
+}
+
+struct BombResult;
+impl Serialize for BombResult {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str("fine")
+    }
+}
+impl Drop for BombResult {
+    fn drop(&mut self) {
+        panic!("CANARY in the drop of a result");
+    }
+}
+
+struct BadShow;
+impl fmt::Debug for BadShow {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("CANARY in Debug")
+    }
+}
+impl fmt::Display for BadShow {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("CANARY in Display")
+    }
+}
+impl std::error::Error for BadShow {}
+
+#[derive(Debug)]
+struct BadDrop;
+impl fmt::Display for BadDrop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fine")
+    }
+}
+impl std::error::Error for BadDrop {}
+impl Drop for BadDrop {
+    fn drop(&mut self) {
+        panic!("CANARY in the drop of an error");
+    }
+}
+
+struct BadSerialize;
+impl Serialize for BadSerialize {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("CANARY in Serialize")
+    }
+}
+
+#[derive(Serialize)]
+struct HalfWay(u32, BadSerialize);
+
+#[derive(Deserialize)]
+struct Reads(#[allow(dead_code)] PanicRead);
+struct PanicRead;
+impl<'de> Deserialize<'de> for PanicRead {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("CANARY in Deserialize")
+    }
+}
+struct DropFuture;
+impl Drop for DropFuture {
+    fn drop(&mut self) {
+        panic!("CANARY in the drop of a future");
+    }
+}
+
+fn bombs() -> Router {
+    use tokio::task::yield_now;
+    ping()
+        .method("drop_result", async || Ok::<_, Failure>(BombResult))
+        .method("late_drop_result", async || {
+            yield_now().await;
+            Ok::<_, Failure>(BombResult)
+        })
+        .method("show", async || Err::<(), _>(Failure::internal(BadShow)))
+        .method("late_show", async || {
+            yield_now().await;
+            Err::<(), _>(Failure::internal(BadShow))
+        })
+        .method("drop_error", async || Err::<(), _>(Failure::internal(BadDrop)))
+        .method("late_drop_error", async || {
+            yield_now().await;
+            Err::<(), _>(Failure::internal(BadDrop))
+        })
+        .method("serialize", async || Ok::<_, Failure>(HalfWay(7, BadSerialize)))
+        .method("late_serialize", async || {
+            yield_now().await;
+            Ok::<_, Failure>(HalfWay(7, BadSerialize))
+        })
+        .method("read", async |_: Reads| Ok::<_, Failure>(()))
+        .method("drop_future", async || {
+            let _held = DropFuture;
+            Ok::<_, Failure>(())
+        })
+        .method("late_drop_future", async || {
+            let _held = DropFuture;
+            yield_now().await;
+            Ok::<_, Failure>(())
+        })
+        .method("keys", async || Ok::<_, Failure>(std::collections::HashMap::from([((1, 2), 3)])))
+        .method("late_keys", async || {
+            yield_now().await;
+            Ok::<_, Failure>(std::collections::HashMap::from([((1, 2), 3)]))
+        })
+}
+
+const BOMBS: [&str; 13] = [
+    "drop_result",
+    "late_drop_result",
+    "show",
+    "late_show",
+    "drop_error",
+    "late_drop_error",
+    "serialize",
+    "late_serialize",
+    "read",
+    "drop_future",
+    "late_drop_future",
+    "keys",
+    "late_keys",
+];
+
+/// Everything that is logged, as text.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Fields(String);
+        impl tracing::field::Visit for Fields {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
+                use fmt::Write;
+                let _ = write!(self.0, " {field}={value:?}");
+            }
+        }
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        let mut log = self.0.lock().unwrap_or_else(|log| log.into_inner());
+        log.push_str(&format!("{}{}\u{1e}", event.metadata().level(), fields.0));
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn e2_whatever_panics_the_next_request_works() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    for order in [Order::Sequential, Order::Barrier] {
+        for bomb in BOMBS {
+            let profile = Profile { order, ..Profile::agent() };
+            let (_peer, mut remote) = serve(&profile, bombs());
+            let answer = remote.ask(&request(bomb)).await;
+            assert_eq!(answer["id"], 1, "{bomb}");
+            remote.send(&json!({"jsonrpc": "2.0", "method": bomb}).to_string()).await;
+            assert_eq!(remote.ask(&request("ping")).await["result"], "pong", "{bomb}");
+        }
+    }
+    let log = log.0.lock().expect("nothing panics").clone();
+    assert!(!log.contains("CANARY"), "{log}");
+}
+
+#[tokio::test]
+async fn g6_nothing_that_was_sent_is_logged() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    #[derive(Deserialize)]
+    struct Inner {
+        #[allow(dead_code)]
+        number: u32,
+    }
+    let router = ping()
+        .method("parse", async |value: Value| {
+            let _: Inner = serde_json::from_value(value)?;
+            Ok::<_, Failure>(())
+        })
+        .method("ask", async |cx: Context| cx.peer().call::<Value>("x", ()).await.map(|_| ()))
+        .method("pass", async |cx: Context| {
+            let error = cx.peer().call::<Value>("x", ()).await.expect_err("an error");
+            Err::<(), RemoteError>(error.remote().cloned().expect("remote"))
+        });
+    let (_peer, mut remote) = serve(&Profile::agent(), router);
+    let id = "I".repeat(5000);
+    let answer = remote
+        .ask(
+            &json!({"jsonrpc": "2.0", "id": id, "method": "parse", "params": {"number": "CANARY"}})
+                .to_string(),
+        )
+        .await;
+    assert_eq!(answer["error"]["code"], -32603);
+    for method in ["ask", "pass"] {
+        let call = remote.ask(&request(method)).await;
+        let error = json!({"jsonrpc": "2.0", "id": call["id"], "error": {"code": 1, "message": "CANARY\nforged", "data": "CANARY"}});
+        let answer = remote.ask(&error.to_string()).await;
+        assert_eq!(answer["id"], 1);
+    }
+    let log = log.0.lock().expect("nothing panics").clone();
+    assert!(log.contains("its code is 1"), "{log}");
+    assert!(!log.contains(&"I".repeat(65)), "ids are cut");
+    assert!(!log.contains("CANARY"), "{log}");
+}
+
+#[tokio::test]
+async fn e1_names_of_members_stay_out() {
+    #[derive(Deserialize)]
+    struct Flat {
+        #[allow(dead_code)]
+        known: Option<u32>,
+        #[serde(flatten)]
+        #[allow(dead_code)]
+        rest: std::collections::HashMap<String, Value>,
+    }
+    let router = ping().method("flat", async |_: Flat| Ok::<_, Failure>(()));
+    let (_peer, mut remote) = serve(&Profile::agent(), router);
+    for value in ["1e999", r#""\ud800""#, r#"{"CANARY":1e999}"#, r#"[1e999]"#] {
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"flat","params":{{"CANARY":{value}}}}}"#);
+        let answer = remote.ask(&text).await;
+        assert!(!answer.to_string().contains("CANARY"), "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn f6_a_frame_that_the_end_has_cut_short_is_never_late() {
+    let profile = Profile {
+        read_timeout: Some(Duration::from_millis(100)),
+        drain_timeout: Duration::from_secs(60),
+        ..Profile::agent()
+    };
+    let router = Router::new().method("slow", async || {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        Ok::<_, Failure>("done")
+    });
+    let (_peer, mut remote) = serve(&profile, router);
+    remote.send(&request("slow")).await;
+    remote.0.get_mut().write_all(b"{\"half\":").await.expect("open");
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    remote.0.get_mut().shutdown().await.expect("open");
+    assert_eq!(remote.next().await["error"]["code"], -32700);
+    let answer = tokio::time::timeout(Duration::from_secs(30), remote.next()).await;
+    assert_eq!(answer.expect("answered")["result"], "done");
+}
+
+#[test]
+fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
+    use std::task::{Context as TaskContext, Poll, Waker};
+
+    let (here, _there) = tokio::io::duplex(1);
+    let limits = Limits { outgoing_bytes: 1, ..Limits::default() };
+    let (peer, driver) =
+        Peer::new(Stream::of(here), &Profile { limits, ..Profile::agent() }, Router::new());
+    let mut cx = TaskContext::from_waker(Waker::noop());
+    let mut calls: Vec<_> = (0..3)
+        .map(|_| Box::pin(peer.call::<()>("x", ()).timeout(Duration::from_secs(1))))
+        .collect();
+    // The first is posted, the second waits, and there is not even a clock yet.
+    for call in &mut calls[..2] {
+        assert!(call.as_mut().poll(&mut cx).is_pending());
+    }
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().start_paused(true).build().expect("a runtime");
+    runtime.spawn(driver);
+    runtime.block_on(async { tokio::task::yield_now().await });
+    // Now there is one, and the third waits by it.
+    assert!(calls[2].as_mut().poll(&mut cx).is_pending());
+    runtime.block_on(async { tokio::time::sleep(Duration::from_secs(2)).await });
+    let Poll::Ready(Err(error)) = calls[2].as_mut().poll(&mut cx) else {
+        panic!("its time is over");
+    };
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
+    // A writer with a buffer of its own, and a remote that reads late.
+    let (here, there) = tokio::io::duplex(1024);
+    let (reader, writer) = tokio::io::split(here);
+    let writer = tokio::io::BufWriter::with_capacity(1 << 20, writer);
+    let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(100_000)));
+    let peer = Peer::spawn(Stream::new(reader, writer), &Profile::agent(), router);
+    let mut remote = Remote(BufReader::new(there));
+    remote.send(&request("big")).await;
+    remote.0.fill_buf().await.expect("it is open");
+    let closing = peer.close();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(remote.next().await["result"].as_str().map(str::len), Some(100_000));
+    assert_eq!(closing.await.reason(), Reason::Closed);
+}
+
+#[tokio::test]
+async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
+    let (here, there) = tokio::io::duplex(64);
+    let limits = Limits { outgoing_bytes: 64, ..Limits::default() };
+    let profile = Profile { limits, ..Profile::agent() };
+    let peer = Peer::spawn(Stream::of(here), &profile, Router::new());
+    let mut remote = Remote(BufReader::with_capacity(64, there));
+    let (loud, quiet) = (peer.events("event", "loud"), peer.events("event", "quiet"));
+    for _ in 0..100 {
+        loud.send(Priority::Low, &0).expect("it is JSON");
+    }
+    quiet.send(Priority::Low, &0).expect("it is JSON");
+    for _ in 0..200 {
+        if remote.next().await["params"]["topic"] == "quiet" {
+            return;
+        }
+        loud.send(Priority::Low, &0).expect("it is JSON");
+    }
+    panic!("one is never heard");
+}
+
+#[test]
+fn g6_what_waits_is_not_shown() {
+    let mut inbox = Inbox::new(Carries::Messages, &Profile::agent());
+    inbox.push(vec![234; 3]).expect("it takes messages");
+    assert!(!format!("{inbox:?} {:?}", Outbox::new(None)).contains("234"), "{inbox:?}");
+}
+
+#[tokio::test]
+async fn g6_a_cancelled_handler_that_panics_when_it_is_dropped_says_nothing() {
+    let said = Arc::new(Mutex::new(String::new()));
+    let hears = Arc::clone(&said);
+    std::panic::set_hook(Box::new(move |panic| {
+        hears.lock().unwrap_or_else(|said| said.into_inner()).push_str(&panic.to_string());
+        eprintln!("{panic}");
+    }));
+    duet_rpc::fence::hush();
+    let router = ping().method("never", async || -> Result<(), Failure> {
+        let _held = DropFuture;
+        std::future::pending().await
+    });
+    let (peer, mut remote) = serve(&Profile::agent(), router);
+    remote.send(&request("never")).await;
+    while peer.stats().running == 0 {
+        tokio::task::yield_now().await;
+    }
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}});
+    assert_eq!(remote.ask(&cancel.to_string()).await["error"]["code"], -32800);
+    while peer.stats().running > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(remote.ask(&request("ping")).await["result"], "pong");
+    let said = said.lock().unwrap_or_else(|said| said.into_inner()).clone();
+    assert!(!said.contains("CANARY in the drop of a future"), "{said}");
+}
