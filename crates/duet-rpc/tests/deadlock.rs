@@ -442,7 +442,9 @@ fn handlers_may_drop_the_last_handle_of_any_connection() {
         let (one, two) = link.join(&profile, methods(), there);
         assert!(one.call::<bool>("drop", ()).await.expect("an answer"));
         assert_eq!(far_end.closed().await.reason(), Reason::RemoteClosed);
-        // Of its own: the handler holds the last one, and is answered all the same.
+        // Of its own: the handler holds the last one, and is answered all the same. What is told to
+        // be running must be that one, and not the one before.
+        until(|| two.stats().running == 0).await;
         let call = tokio::spawn(one.call::<i64>("late_drop", ()));
         until(|| two.stats().running == 1 || call.is_finished()).await;
         drop(two);
