@@ -257,6 +257,7 @@ fn m6_the_bound_is_that_of_all_open_batches_together() {
             ("[c#5]", "[5!-32000:200]"),
             ("end park.a", "[2=xxxxxxxxxx 1=ok]"),
             ("[c#6]", ">c#6 [6=ok]"),
+            ("end park.b", "[4=xxxxxxxxxx 3=ok]"),
         ],
     );
 }
