@@ -35,9 +35,10 @@ impl State {
 #[derive(Clone)]
 pub struct Disconnect(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     reason: Reason,
-    failure: Option<Error>,
+    failure: Option<Arc<Error>>,
     farewell: Farewell,
 }
 
@@ -55,13 +56,19 @@ pub enum Reason {
 }
 
 impl Disconnect {
-    pub(crate) fn new(reason: Reason, failure: Option<Error>, farewell: Farewell) -> Self {
-        Disconnect(Arc::new(Inner { reason, failure, farewell }))
+    pub(crate) fn new(reason: Reason, failure: Option<Error>) -> Self {
+        let failure = failure.map(Arc::new);
+        Disconnect(Arc::new(Inner { reason, failure, farewell: Farewell::default() }))
+    }
+
+    /// The same, once it is known what became of the other end.
+    pub(crate) fn with_farewell(&self, farewell: Farewell) -> Self {
+        Disconnect(Arc::new(Inner { farewell, ..Inner::clone(&self.0) }))
     }
 
     /// For a connection whose driver was dropped.
     pub(crate) fn dropped() -> Self {
-        Disconnect::new(Reason::Closed, None, Farewell::default())
+        Disconnect::new(Reason::Closed, None)
     }
 
     /// Who ended it.
@@ -71,7 +78,7 @@ impl Disconnect {
 
     /// What failed, if something did.
     pub fn failure(&self) -> Option<&Error> {
-        self.0.failure.as_ref()
+        self.0.failure.as_deref()
     }
 
     /// What became of the other end: the exit status of a child process, and its last words.
@@ -110,6 +117,6 @@ impl fmt::Debug for Disconnect {
 
 impl std::error::Error for Disconnect {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.failure.as_ref().map(|failure| failure as &(dyn std::error::Error + 'static))
+        self.0.failure.as_deref().map(|failure| failure as &(dyn std::error::Error + 'static))
     }
 }

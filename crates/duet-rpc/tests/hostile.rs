@@ -1,7 +1,10 @@
 //! What a hostile remote, a careless application or an odd setting must not break.
 
 use std::fmt;
+use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context as TaskContext, Poll, Waker, ready};
 use std::time::Duration;
 
 use duet_rpc::proto::Limits;
@@ -11,7 +14,7 @@ use duet_rpc::transport::{Carries, Inbox, Outbox, Stream};
 use duet_rpc::{Context, ErrorKind, Failure, Peer, Priority, Profile, Reason, RemoteError, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader, DuplexStream, ReadBuf};
 
 /// The raw other end of a connection, a message a line.
 struct Remote(BufReader<DuplexStream>);
@@ -325,8 +328,6 @@ async fn f6_a_frame_that_the_end_has_cut_short_is_never_late() {
 
 #[test]
 fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
-    use std::task::{Context as TaskContext, Poll, Waker};
-
     let (here, _there) = tokio::io::duplex(1);
     let limits = Limits { outgoing_bytes: 1, ..Limits::default() };
     let (peer, driver) =
@@ -423,4 +424,37 @@ async fn g6_a_cancelled_handler_that_panics_when_it_is_dropped_says_nothing() {
     assert_eq!(remote.ask(&request("ping")).await["result"], "pong");
     let said = said.lock().unwrap_or_else(|said| said.into_inner()).clone();
     assert!(!said.contains("CANARY in the drop of a future"), "{said}");
+}
+
+/// Its end is a failure.
+struct Breaks(DuplexStream);
+
+impl AsyncRead for Breaks {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut TaskContext<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.0).poll_read(cx, buffer))?;
+        match buffer.filled().len() == before {
+            true => Poll::Ready(Err(io::Error::other("the cable is cut"))),
+            false => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+#[tokio::test]
+async fn e3_a_pending_call_is_told_what_failed() {
+    let ((input, remote_output), (output, remote_input)) =
+        (tokio::io::duplex(1024), tokio::io::duplex(1024));
+    let stream = Stream::new(Breaks(input), output);
+    let peer = Peer::spawn(stream, &Profile::agent(), Router::new());
+    let mut remote = Remote(BufReader::new(remote_input));
+    let call = tokio::spawn(peer.call::<()>("x", ()));
+    assert_eq!(remote.next().await["method"], "x");
+    drop(remote_output);
+    let error = call.await.expect("nothing panics").expect_err("there is no answer");
+    assert_eq!(error.kind(), ErrorKind::Disconnected);
+    assert!(format!("{error:#}").ends_with("the cable is cut"), "{error:#}");
 }

@@ -24,7 +24,7 @@ use crate::peer::{Handle, Peer};
 use crate::router::Router;
 use crate::shared::{Caller, Post, Shared};
 use crate::state::{Disconnect, Reason, State};
-use crate::transport::{Farewell, Outbox, Transport};
+use crate::transport::{Outbox, Transport};
 
 /// What the refusal of a request takes, at most. As long as an answer that we need may stand behind
 /// what comes, requests are refused and not left unread, however much waits to be sent; so what
@@ -416,7 +416,7 @@ impl Core {
     pub(super) fn handle_end(&mut self, now: Instant) {
         self.session.handle_end(now);
         self.publish_phase();
-        self.abandon_calls(Reason::RemoteClosed);
+        self.abandon_calls(&Disconnect::new(Reason::RemoteClosed, None));
     }
 
     /// Nothing can be answered any more, so nothing is begun; answers to our calls are still taken.
@@ -426,22 +426,20 @@ impl Core {
         self.refusals = 0;
     }
 
-    fn abandon_calls(&mut self, reason: Reason) {
-        let disconnect = Disconnect::new(reason, None, Farewell::default());
+    fn abandon_calls(&mut self, disconnect: &Disconnect) {
         while let Some((_, caller)) = self.session.abandon() {
             let _ = caller.send(Err(disconnect.to_error()));
         }
     }
 
     /// Nothing more comes or goes: everyone who waits is told, and every handler is stopped.
-    pub(super) fn abandon_all(&mut self, reason: Reason) {
+    pub(super) fn abandon_all(&mut self, disconnect: &Disconnect) {
         self.session.handle_gone();
-        self.abandon_calls(reason);
+        self.abandon_calls(disconnect);
         self.tasks.stop_all();
         for post in self.shared.close() {
             match post {
                 Post::Call { caller, .. } => {
-                    let disconnect = Disconnect::new(reason, None, Farewell::default());
                     let _ = caller.send(Err(disconnect.to_error()));
                 }
                 // Why a handler failed is the application's, and may panic when it is dropped.

@@ -31,7 +31,7 @@ use crate::peer::Handle;
 use crate::router::Router;
 use crate::shared::Shared;
 use crate::state::{Disconnect, Reason, State};
-use crate::transport::{Farewell, Inbox, Received, Transport};
+use crate::transport::{Inbox, Received, Transport};
 
 /// Does the work of a [`Peer`](crate::Peer): a future that ends when the connection does, and says
 /// why it did.
@@ -65,7 +65,7 @@ struct Rest {
 /// How far the connection is.
 enum Progress {
     Running,
-    Closing { reason: Reason, failure: Option<Error> },
+    Closing(Disconnect),
     Closed(Disconnect),
 }
 
@@ -302,14 +302,15 @@ impl Future for Driver {
                             (reason, Some(Error::new(ErrorKind::Transport).caused_by(error)))
                         }
                     };
-                    this.core.abandon_all(reason);
-                    this.progress = Progress::Closing { reason, failure };
+                    let disconnect = Disconnect::new(reason, failure);
+                    this.core.abandon_all(&disconnect);
+                    this.progress = Progress::Closing(disconnect);
                 }
-                Progress::Closing { reason, failure } => {
+                Progress::Closing(disconnect) => {
                     let Poll::Ready(farewell) = this.core.transport.poll_close(cx) else {
                         return Poll::Pending;
                     };
-                    let disconnect = Disconnect::new(*reason, failure.take(), farewell);
+                    let disconnect = disconnect.with_farewell(farewell);
                     this.core.shared.state.send_replace(State::Disconnected(disconnect.clone()));
                     this.progress = Progress::Closed(disconnect);
                 }
@@ -323,8 +324,8 @@ impl Drop for Driver {
     /// A driver that is dropped half-way leaves nobody waiting.
     fn drop(&mut self) {
         if !matches!(self.progress, Progress::Closed(_)) {
-            self.core.abandon_all(Reason::Closed);
-            let disconnect = Disconnect::new(Reason::Closed, None, Farewell::default());
+            let disconnect = Disconnect::dropped();
+            self.core.abandon_all(&disconnect);
             self.core.shared.state.send_replace(State::Disconnected(disconnect));
         }
     }
