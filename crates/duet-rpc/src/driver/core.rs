@@ -7,19 +7,17 @@ use std::time::Instant;
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Framing, FramingChoice};
-use duet_rpc_proto::message::{
-    Batch, ErrorObject, Id, Incoming, Params, Settled, write_raw_result,
-};
-use duet_rpc_proto::notice::{Notice, Severity};
+use duet_rpc_proto::message::{Batch, ErrorObject, Incoming, Params};
+use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::session::{BatchKey, Handled, Job, Key, Phase, Session};
 use tokio::runtime::RuntimeFlavor;
 
+use super::in_place::{InPlace, log, log_error, settle};
 use super::tasks::{Elsewhere, QUICK, Tasks, Threads};
 use crate::context::{Context, Flag};
-use crate::error::{Error, ErrorKind, Logged, RemoteError};
+use crate::error::{Error, ErrorKind};
 use crate::failure::Failure;
 use crate::fence;
-use crate::handler::{Outcome, Sink, Write};
 use crate::peer::{Handle, Peer};
 use crate::router::Router;
 use crate::shared::{Caller, Post, Shared};
@@ -46,20 +44,20 @@ pub(super) struct Core {
     pub(super) has_sent_all: bool,
     /// Whether the framing is still to be found out.
     pub(super) framing_is_open: bool,
-    router: Router,
-    handle: Weak<Handle>,
-    tasks: Tasks,
+    pub(super) router: Router,
+    pub(super) handle: Weak<Handle>,
+    pub(super) tasks: Tasks,
     pub(super) threads: Threads,
-    posts: Vec<Post>,
+    pub(super) posts: Vec<Post>,
     /// How many bytes of refusals were added since there was room the last time.
-    refusals: usize,
+    pub(super) refusals: usize,
     /// Past so many bytes of refusals nothing is read.
-    most_refusals: usize,
+    pub(super) most_refusals: usize,
     /// Whether events wait in a stream.
-    has_events: bool,
+    pub(super) has_events: bool,
     /// Which stream of events is next.
-    next_stream: usize,
-    has_begun: bool,
+    pub(super) next_stream: usize,
+    pub(super) has_begun: bool,
 }
 
 impl Core {
@@ -269,7 +267,7 @@ impl Core {
         self.session.answer_error(job, &error, &mut self.outbox);
     }
 
-    fn fail(&mut self, job: Job, failure: Failure) {
+    pub(super) fn fail(&mut self, job: Job, failure: Failure) {
         if job.id().is_none() {
             log(Notice::NotificationFailed);
         }
@@ -278,102 +276,6 @@ impl Core {
             tracing::error!(id = id.map(tracing::field::display), %error, "a handler failed");
         });
         self.session.answer_error(job, &object, &mut self.outbox);
-    }
-
-    // ---- what the handles want
-
-    pub(super) fn take_mail(&mut self, now: Instant) {
-        self.session.set_callers_waiting(self.shared.has_callers_waiting());
-        while self.shared.has_mail() {
-            let mut posts = std::mem::take(&mut self.posts);
-            self.shared.take_mail(&mut posts);
-            for post in posts.drain(..) {
-                self.handle_post(post, now);
-            }
-            self.posts = posts;
-        }
-    }
-
-    fn handle_post(&mut self, post: Post, now: Instant) {
-        match post {
-            Post::Call { id, message, caller, terms } => {
-                match self.session.call(id, caller, terms, now) {
-                    Ok(()) => self.outbox.push(&message),
-                    Err(caller) => {
-                        let error = match self.session.phase() {
-                            Phase::Open => Error::new(ErrorKind::Capacity),
-                            _ => self.shared.closed_error(),
-                        };
-                        // Who has gone does not need to know.
-                        let _ = caller.send(Err(error));
-                    }
-                }
-            }
-            Post::Cancel(id) => {
-                self.session.cancel(&id, &mut self.outbox);
-            }
-            Post::Notify(message) => self.outbox.push(&message),
-            Post::Ended(key, outcome) => self.finish(key, outcome),
-            Post::Close(asked_by) => {
-                self.session.close(asked_by, now, &mut self.outbox);
-                self.publish_phase();
-            }
-            Post::Event => self.has_events = true,
-            Post::Caller => {}
-        }
-    }
-
-    fn finish(&mut self, key: Key, outcome: Option<Outcome>) {
-        self.tasks.remove(key);
-        let job = self.session.finish(key);
-        match (job, outcome) {
-            (Some(job), Some(Ok(result))) => {
-                let answer = self.session.answer(job, &mut self.outbox, |out, id| {
-                    let result = std::str::from_utf8(&result)?;
-                    write_raw_result(out, id, result);
-                    Ok::<_, std::str::Utf8Error>(())
-                });
-                if let Err(error) = answer {
-                    tracing::error!(%error, "a result is not text");
-                }
-            }
-            (Some(job), Some(Err(failure))) => self.fail(job, failure),
-            // Its runtime is going down, and it with it.
-            (Some(job), None) => {
-                self.session.answer_error(job, &ErrorObject::internal_error(), &mut self.outbox);
-            }
-            (None, Some(Err(failure))) => {
-                log_error(failure, |error| {
-                    tracing::error!(%error, "a handler failed, and nobody is told");
-                });
-            }
-            (None, _) => {}
-        }
-    }
-
-    /// Moves events out, as long as there is room.
-    pub(super) fn send_events(&mut self) {
-        if !self.has_events {
-            return;
-        }
-        let most = self.shared.profile.limits.outgoing_bytes;
-        let mut streams = self.shared.streams();
-        // One event of each in turn, beginning behind the last: a stream that is never empty must
-        // not keep the others from theirs.
-        let first = self.next_stream.checked_rem(streams.len()).unwrap_or(0);
-        streams.rotate_left(first);
-        self.next_stream = first;
-        let mut moved = true;
-        while std::mem::take(&mut moved) {
-            for stream in &streams {
-                if self.outbox.len() >= most {
-                    return;
-                }
-                moved |= stream.send_one(&mut self.outbox);
-                self.next_stream = self.next_stream.wrapping_add(1);
-            }
-        }
-        self.has_events = false;
     }
 
     // ---- what goes out
@@ -454,7 +356,7 @@ impl Core {
         self.shared.counts.running.store(0, Ordering::Relaxed);
     }
 
-    fn publish_phase(&self) {
+    pub(super) fn publish_phase(&self) {
         self.shared.state.send_if_modified(|state| {
             let begins = matches!(state, State::Connecting | State::Connected);
             if begins {
@@ -474,79 +376,5 @@ impl Core {
         counts.running.store(self.session.running(), Ordering::Relaxed);
         counts.waiting.store(self.session.waiting(), Ordering::Relaxed);
         counts.unmatched.store(self.session.unmatched_responses() as usize, Ordering::Relaxed);
-    }
-}
-
-/// Takes the outcome of a handler that was ready at once, and writes the answer straight to where
-/// it is sent from.
-struct InPlace<'a> {
-    core: &'a mut Core,
-    job: Option<Job>,
-    method: &'a str,
-}
-
-impl InPlace<'_> {
-    /// What the handler has sent goes before its answer.
-    fn take_job(&mut self) -> Option<Job> {
-        if self.core.shared.has_mail() {
-            self.core.take_mail(super::now());
-        }
-        self.job.take()
-    }
-}
-
-impl Sink for InPlace<'_> {
-    fn result(&mut self, write: Write<'_>) {
-        let Some(job) = self.take_job() else { return };
-        let answer = self.core.session.answer(job, &mut self.core.outbox, |out, id| {
-            // A panic while writing is the handler's too.
-            fence::call(|| duet_rpc_proto::message::write_result_with(out, id, write)).and_then(
-                |written| written.map_err(|error| Error::new(ErrorKind::Handler).caused_by(error)),
-            )
-        });
-        if let Err(error) = answer {
-            let error = Logged(&error);
-            tracing::error!(method = self.method, %error, "a result cannot be written");
-        }
-    }
-
-    fn failed(&mut self, failure: Failure) {
-        if let Some(job) = self.take_job() {
-            self.core.fail(job, failure);
-        }
-    }
-
-    fn refused(&mut self, object: ErrorObject) {
-        let Some(job) = self.take_job() else { return };
-        match job.id() {
-            None => log(Notice::NotificationParams),
-            Some(id) => tracing::warn!(method = self.method, %id, "wrong parameters"),
-        }
-        self.core.session.answer_error(job, &object, &mut self.core.outbox);
-    }
-}
-
-fn settle(id: &Id, caller: Caller, settled: Settled<'_>) {
-    let answer = match settled {
-        Settled::Result(result) => Ok(result.to_owned()),
-        Settled::Error(_) => Err(match settled.error() {
-            Some(error) => Error::new(ErrorKind::Remote).caused_by(RemoteError::new(error)),
-            None => Error::new(ErrorKind::Protocol).caused_by("the error is no object"),
-        }),
-    };
-    tracing::debug!(%id, ok = answer.is_ok(), "answered");
-    let _ = caller.send(answer);
-}
-
-/// Logs why a handler failed. Its cause is the application's: how it is shown, and how it is
-/// dropped, may panic.
-fn log_error(failure: Failure, log: impl FnOnce(Logged<'_>)) {
-    let _ = fence::call(move || log(Logged(&failure.into_error())));
-}
-
-fn log(notice: Notice) {
-    match notice.severity() {
-        Severity::Warn => tracing::warn!("{notice}"),
-        Severity::Error => tracing::error!("{notice}"),
     }
 }

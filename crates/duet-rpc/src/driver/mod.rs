@@ -9,6 +9,8 @@
 //! too, and no answer that we need can stand behind what is not read.
 
 mod core;
+mod in_place;
+mod posts;
 mod tasks;
 
 use std::fmt;

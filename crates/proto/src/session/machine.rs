@@ -1,4 +1,5 @@
-//! The session: all rules of one connection joined.
+//! The session: all rules of one connection joined; here what comes in, and in `ends` how all that
+//! is under way ends.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -10,7 +11,7 @@ use super::calls::Calls;
 use super::cancel::Word;
 use super::schedule::{Admission, Found, Schedule};
 use super::waiting::Waiting;
-use super::{BatchKey, Ending, Job, Key, LaneOf, Message, Outlet, Phase, Storm, Terms, Treatment};
+use super::{BatchKey, Job, Key, LaneOf, Message, Outlet, Phase, Storm, Treatment};
 use crate::Profile;
 use crate::fault::Fault;
 use crate::message::{
@@ -44,18 +45,18 @@ use crate::notice::Notice;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 pub struct Session<C> {
-    profile: Profile,
-    phase: Phase,
-    storm: Storm,
-    calls: Calls<C>,
-    schedule: Schedule,
-    batches: Batches,
-    lane_of: Option<LaneOf>,
-    closes: Option<Closes>,
-    last_key: u64,
-    unmatched: u64,
+    pub(super) profile: Profile,
+    pub(super) phase: Phase,
+    pub(super) storm: Storm,
+    pub(super) calls: Calls<C>,
+    pub(super) schedule: Schedule,
+    pub(super) batches: Batches,
+    pub(super) lane_of: Option<LaneOf>,
+    pub(super) closes: Option<Closes>,
+    pub(super) last_key: u64,
+    pub(super) unmatched: u64,
     /// Whether somebody waits to make a call.
-    has_callers_waiting: bool,
+    pub(super) has_callers_waiting: bool,
 }
 
 /// Whether a method closes the connection.
@@ -134,8 +135,6 @@ impl<C> Session<C> {
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
-
-    // ---- what comes in
 
     /// Bytes came that hold no message.
     pub fn handle_fault(
@@ -313,14 +312,14 @@ impl<C> Session<C> {
     }
 
     /// Why no further request of a batch is begun, if the answers to batches have got too large.
-    fn refusal_of(&self, batch: Option<BatchKey>) -> Option<ErrorObject> {
+    pub(super) fn refusal_of(&self, batch: Option<BatchKey>) -> Option<ErrorObject> {
         let most = self.profile.limits.batch_bytes;
         let is_full = batch.is_some() && self.is_full_of_batches();
         is_full.then(|| ErrorObject::server_busy(most as u64))
     }
 
     /// An answer to a call of ours may stand behind what comes now.
-    fn must_read_on(&self) -> bool {
+    pub(super) fn must_read_on(&self) -> bool {
         !self.calls.is_empty() || self.has_callers_waiting
     }
 
@@ -347,7 +346,7 @@ impl<C> Session<C> {
         }
     }
 
-    fn refuse(
+    pub(super) fn refuse(
         &mut self,
         reply: Reply,
         batch: Option<BatchKey>,
@@ -360,7 +359,7 @@ impl<C> Session<C> {
         Handled::Refused(reply)
     }
 
-    fn send<E>(
+    pub(super) fn send<E>(
         &mut self,
         batch: Option<BatchKey>,
         out: &mut impl Outlet,
@@ -370,216 +369,6 @@ impl<C> Session<C> {
             None => out.send(message),
             Some(batch) => self.batches.add(batch, message),
         }
-    }
-
-    // ---- what handlers made
-
-    /// Whether [`next_ready`](Session::next_ready) has something: [`hold`](Session::hold) may have
-    /// let messages go.
-    pub fn has_ready(&self) -> bool {
-        self.schedule.has_ready()
-    }
-
-    /// The next message whose turn has come. What waited in a batch when the answers to batches had
-    /// got too large meanwhile is answered busy, and passed over.
-    pub fn next_ready(&mut self, out: &mut impl Outlet) -> Option<(Job, Message)> {
-        loop {
-            let (job, waiting) = self.schedule.next_ready()?;
-            match (waiting, self.refusal_of(job.batch)) {
-                (Waiting::Message(message), None) => return Some((job, message)),
-                (Waiting::Message(_), Some(error)) => self.answer_error(job, &error, out),
-                (Waiting::Refusal(reply), _) => {
-                    self.refuse(reply, None, out);
-                }
-            }
-        }
-    }
-
-    /// Answers a job. If the answer cannot be written, the job is answered with an internal error
-    /// instead, and what went wrong is returned. A notification gets no answer.
-    #[inline]
-    pub fn answer<E>(
-        &mut self,
-        job: Job,
-        out: &mut impl Outlet,
-        answer: impl FnOnce(&mut Vec<u8>, &Id) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let Job { id: Some(id), batch, .. } = job else { return Ok(()) };
-        let mut sent = self.send(batch, out, |out| answer(out, &id));
-        if sent.is_err() {
-            let error = ErrorObject::internal_error();
-            let instead = self.send(batch, out, |out| {
-                Reply { id, error }.write(out);
-                Ok(())
-            });
-            sent = sent.and(instead);
-        }
-        if let Some(batch) = batch {
-            self.batches.settle(batch, out);
-        }
-        sent
-    }
-
-    /// Answers a job with an error.
-    pub fn answer_error(&mut self, job: Job, error: &ErrorObject, out: &mut impl Outlet) {
-        let Ok(()) = self.answer(job, out, |out, id| {
-            crate::message::write_error(out, id, error);
-            Ok::<_, Infallible>(())
-        });
-    }
-
-    /// The handler of a job waits: others may start beside it, if the order allows it.
-    pub fn park(&mut self, job: Job) -> Key {
-        self.schedule.park(job)
-    }
-
-    /// The handler of a parked job has ended. The job comes back if it is still to be answered:
-    /// not if it was cancelled, not if it is a notification, and not if the connection is gone.
-    pub fn finish(&mut self, key: Key) -> Option<Job> {
-        let is_gone = self.phase == Phase::Closed;
-        self.schedule.finish(key).filter(|job| job.id.is_some() && !is_gone)
-    }
-
-    /// Holds requests back, because too much waits to be sent, or lets them go again.
-    pub fn hold(&mut self, held: bool) {
-        self.schedule.hold(held);
-    }
-
-    /// Whether more should be read now. If not, so much waits already that the remote has to wait
-    /// too; or we are closing, and need nothing more.
-    pub fn wants_input(&self) -> bool {
-        match self.phase {
-            Phase::Open => !self.schedule.is_full() || self.must_read_on(),
-            Phase::Draining(draining) if draining.ending == Ending::Input => {
-                !self.schedule.is_full()
-            }
-            Phase::Draining(_) => self.must_read_on(),
-            Phase::Closed => false,
-        }
-    }
-
-    // ---- our calls
-
-    /// Begins a call, unless there are too many, the id is that of a pending one, or the session
-    /// is not open: then the caller comes back. The request itself is sent by who calls.
-    pub fn call(&mut self, id: Id, caller: C, terms: Terms, now: Instant) -> Result<(), C> {
-        let is_open = self.phase == Phase::Open;
-        if !is_open || self.calls.len() >= self.profile.limits.pending_calls {
-            return Err(caller);
-        }
-        self.calls.begin(id, caller, terms, now)
-    }
-
-    /// Gives a call up, because its caller did: the remote is told. `None` if it had ended.
-    pub fn cancel(&mut self, id: &Id, out: &mut impl Outlet) -> Option<C> {
-        let caller = self.calls.end(id)?;
-        self.profile.dialect.say_cancelled(id, out);
-        Some(caller)
-    }
-
-    /// Ends a call whose time is over: the remote is told, and the caller is to be.
-    pub fn expire(&mut self, now: Instant, out: &mut impl Outlet) -> Option<(Id, C)> {
-        let (id, caller) = self.calls.expire(now)?;
-        self.profile.dialect.say_cancelled(&id, out);
-        Some((id, caller))
-    }
-
-    /// Ends any one call, because no answer can come any more; ask until there is none.
-    pub fn abandon(&mut self) -> Option<(Id, C)> {
-        if self.phase.hears() { None } else { self.calls.end_any() }
-    }
-
-    /// Says whether somebody waits for room to make a call. To such a one the remote's answer matters
-    /// as much as to one whose call is pending, and two peers that both wait for room must read.
-    pub fn set_callers_waiting(&mut self, are_waiting: bool) {
-        self.has_callers_waiting = are_waiting;
-    }
-
-    /// How many calls wait for an answer.
-    pub fn pending_calls(&self) -> usize {
-        self.calls.len()
-    }
-
-    // ---- time, and the end
-
-    /// When [`handle_timeout`](Session::handle_timeout) and [`expire`](Session::expire) have
-    /// something to do, or the time for draining is over.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let times = [self.calls.next_deadline(), self.storm.poll_timeout(), self.phase.deadline()];
-        times.into_iter().flatten().min()
-    }
-
-    /// Time has passed: there may be something to log.
-    pub fn handle_timeout(&mut self, now: Instant) -> Option<Notice> {
-        self.storm.handle_timeout(now)
-    }
-
-    /// The input has ended. No answer can come any more: [`abandon`](Session::abandon) the calls.
-    pub fn handle_end(&mut self, now: Instant) {
-        self.phase.drain(Ending::Input, self.profile.drain_timeout, now);
-    }
-
-    /// Closes: what is under way is finished, but nothing new is begun. If a message asked for
-    /// it, what came after that one is not begun either.
-    pub fn close(&mut self, asked_by: Option<Key>, now: Instant, out: &mut impl Outlet) {
-        self.phase.drain(Ending::Closing, self.profile.drain_timeout, now);
-        if let Some(key) = asked_by {
-            for job in self.schedule.drop_after(key) {
-                // An answer that never comes must not keep the rest of its batch.
-                if let Some(batch) = job.batch {
-                    self.batches.settle(batch, out);
-                }
-            }
-        }
-    }
-
-    /// The remote took some bytes: it is still there.
-    pub fn handle_progress(&mut self, now: Instant) {
-        self.phase.handle_progress(now);
-    }
-
-    /// The connection is gone: what waits is dropped, and what runs has nobody to answer.
-    /// [`abandon`](Session::abandon) the calls.
-    pub fn handle_gone(&mut self) {
-        self.phase = Phase::Closed;
-        self.schedule.drop_all();
-        self.batches = Batches::default();
-    }
-
-    /// Where it stands.
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// Whether nothing that came is still to be answered.
-    pub fn is_idle(&self) -> bool {
-        self.schedule.running() == 0 && self.schedule.waiting() == 0 && self.batches.is_empty()
-    }
-
-    /// When a session that drains has no time left.
-    pub fn drain_deadline(&self) -> Option<Instant> {
-        self.phase.deadline()
-    }
-
-    /// How many handlers are parked.
-    pub fn running(&self) -> usize {
-        self.schedule.running()
-    }
-
-    /// How many messages wait for their turn.
-    pub fn waiting(&self) -> usize {
-        self.schedule.waiting()
-    }
-
-    /// How many responses answered no call: late ones, second ones, strangers.
-    pub fn unmatched_responses(&self) -> u64 {
-        self.unmatched
-    }
-
-    /// Whether nothing is left of what has ended: no entry, no deadline, no token, no lane.
-    pub fn is_clean(&self) -> bool {
-        let calls = self.calls.len() + self.calls.left_behind();
-        self.is_idle() && calls + self.schedule.left_behind() == 0
     }
 }
 

@@ -12,6 +12,7 @@
 mod batch;
 mod calls;
 mod cancel;
+mod ends;
 mod events;
 mod ids;
 mod machine;

@@ -1,0 +1,108 @@
+//! What the handles want, and what handlers elsewhere have made.
+
+use std::time::Instant;
+
+use duet_rpc_proto::message::{ErrorObject, write_raw_result};
+use duet_rpc_proto::session::{Key, Phase};
+
+use super::core::Core;
+use super::in_place::log_error;
+use crate::error::{Error, ErrorKind};
+use crate::handler::Outcome;
+use crate::shared::Post;
+
+impl Core {
+    pub(super) fn take_mail(&mut self, now: Instant) {
+        self.session.set_callers_waiting(self.shared.has_callers_waiting());
+        while self.shared.has_mail() {
+            let mut posts = std::mem::take(&mut self.posts);
+            self.shared.take_mail(&mut posts);
+            for post in posts.drain(..) {
+                self.handle_post(post, now);
+            }
+            self.posts = posts;
+        }
+    }
+
+    fn handle_post(&mut self, post: Post, now: Instant) {
+        match post {
+            Post::Call { id, message, caller, terms } => {
+                match self.session.call(id, caller, terms, now) {
+                    Ok(()) => self.outbox.push(&message),
+                    Err(caller) => {
+                        let error = match self.session.phase() {
+                            Phase::Open => Error::new(ErrorKind::Capacity),
+                            _ => self.shared.closed_error(),
+                        };
+                        // Who has gone does not need to know.
+                        let _ = caller.send(Err(error));
+                    }
+                }
+            }
+            Post::Cancel(id) => {
+                self.session.cancel(&id, &mut self.outbox);
+            }
+            Post::Notify(message) => self.outbox.push(&message),
+            Post::Ended(key, outcome) => self.finish(key, outcome),
+            Post::Close(asked_by) => {
+                self.session.close(asked_by, now, &mut self.outbox);
+                self.publish_phase();
+            }
+            Post::Event => self.has_events = true,
+            Post::Caller => {}
+        }
+    }
+
+    fn finish(&mut self, key: Key, outcome: Option<Outcome>) {
+        self.tasks.remove(key);
+        let job = self.session.finish(key);
+        match (job, outcome) {
+            (Some(job), Some(Ok(result))) => {
+                let answer = self.session.answer(job, &mut self.outbox, |out, id| {
+                    let result = std::str::from_utf8(&result)?;
+                    write_raw_result(out, id, result);
+                    Ok::<_, std::str::Utf8Error>(())
+                });
+                if let Err(error) = answer {
+                    tracing::error!(%error, "a result is not text");
+                }
+            }
+            (Some(job), Some(Err(failure))) => self.fail(job, failure),
+            // Its runtime is going down, and it with it.
+            (Some(job), None) => {
+                self.session.answer_error(job, &ErrorObject::internal_error(), &mut self.outbox);
+            }
+            (None, Some(Err(failure))) => {
+                log_error(failure, |error| {
+                    tracing::error!(%error, "a handler failed, and nobody is told");
+                });
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// Moves events out, as long as there is room.
+    pub(super) fn send_events(&mut self) {
+        if !self.has_events {
+            return;
+        }
+        let most = self.shared.profile.limits.outgoing_bytes;
+        let mut streams = self.shared.streams();
+        // One event of each in turn, beginning behind the last: a stream that is never empty must
+        // not keep the others from theirs.
+        let first = self.next_stream.checked_rem(streams.len()).unwrap_or(0);
+        streams.rotate_left(first);
+        self.next_stream = first;
+        let mut moved = true;
+        while std::mem::take(&mut moved) {
+            for stream in &streams {
+                if self.outbox.len() >= most {
+                    return;
+                }
+                moved |= stream.send_one(&mut self.outbox);
+                self.next_stream = self.next_stream.wrapping_add(1);
+            }
+        }
+        self.has_events = false;
+    }
+}
