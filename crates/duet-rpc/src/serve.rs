@@ -26,12 +26,13 @@ use crate::watchdog::{Alarm, CountsFrom, Signal, Watchdog};
 
 /// How many threads there are for handlers that are not known to be quick.
 const THREADS: usize = 2;
-/// How long after the trigger the process ends, whatever still runs. Clients kill after 2 s.
-const PATIENCE: Duration = Duration::from_millis(1900);
+/// How long after the trigger the process ends, whatever still runs. Clients kill after 2 s, and on
+/// a busy machine it takes a while to get to that.
+const PATIENCE: Duration = Duration::from_millis(1870);
 /// How long what is to be done before the exit may take (L6).
 const LAST_ACTS: Duration = Duration::from_millis(500);
 /// The same, when the patience is over.
-const LAST_MOMENT: Duration = Duration::from_millis(50);
+const LAST_MOMENT: Duration = Duration::from_millis(30);
 /// How long a server that was shut down waits for its client to close stdin. A client that sees
 /// the exit before it has read the answer takes it for a crash.
 const LINGER: Duration = Duration::from_millis(25);
@@ -112,10 +113,10 @@ impl Server {
     }
 
     /// Serves until the process is to end. An error is what could not be survived: exit with a
-    /// code other than 0. The process has at most the rest of 1.9 s to exit by itself.
+    /// code other than 0. The process has at most the rest of 1.87 s to exit by itself.
     pub fn run(self) -> Result<(), Error> {
         fence::hush();
-        let last_act = self.before_exit.clone();
+        let last_act = self.before_exit.clone().map(once);
         let watch = Watch::start(last_act.clone()).map_err(cannot_start)?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
         let slow = Arc::new(SlowThreads { count: self.threads, runtime: Mutex::default() });
@@ -274,6 +275,16 @@ impl Watch {
             signals.log();
         });
     }
+}
+
+/// The same act, which does nothing the second time: the watchdog may come while it is being done.
+fn once(act: LastAct) -> LastAct {
+    let is_done = AtomicBool::new(false);
+    Arc::new(move || {
+        if !is_done.swap(true, Ordering::AcqRel) {
+            act();
+        }
+    })
 }
 
 /// Does something on a thread of its own, and goes on when it is done or the time is over.

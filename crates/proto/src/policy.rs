@@ -95,7 +95,7 @@ impl Profile {
             read_timeout: Some(Duration::from_secs(30)),
             call_timeout: Some(Duration::from_secs(30)),
             // Clients kill after two seconds, so there must be some time left to leave.
-            drain_timeout: Duration::from_millis(1800),
+            drain_timeout: Duration::from_millis(1750),
             limits: Limits { message_bytes: 10 * 1024 * 1024, in_flight: 1, ..Limits::default() },
         }
     }
