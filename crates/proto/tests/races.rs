@@ -520,7 +520,7 @@ fn l5_after_the_end_of_the_input_the_time_counts_from_the_last_byte_taken() {
             // Nor does a second end give more time, nor a byte before the first one.
             ("+300", ""),
             ("eof", ""),
-            ("left", "1500"),
+            ("left", "1450"),
             ("end park", "1=ok"),
         ],
     );
@@ -569,7 +569,7 @@ fn l5_a_signal_after_the_end_of_the_input_only_tightens() {
             ("took", ""),
             ("+100", ""),
             ("close", ""),
-            ("left", "1700"),
+            ("left", "1650"),
             ("end park", "1=ok"),
         ],
     );
