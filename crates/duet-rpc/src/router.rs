@@ -74,6 +74,11 @@ impl Entry {
         self.pace_now.load(Ordering::Relaxed) == QUICK
     }
 
+    /// Whether its handler was slow the last time.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.pace_now.load(Ordering::Relaxed) == SLOW
+    }
+
     pub(crate) fn set_quick(&self, is_quick: bool) {
         let pace = if is_quick { QUICK } else { SLOW };
         if self.pace_now.load(Ordering::Relaxed) == pace {

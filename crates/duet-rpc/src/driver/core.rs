@@ -207,11 +207,11 @@ impl Core {
         if entry.closes {
             self.close(job.key());
         }
-        // A handler that is not known to be quick runs elsewhere, if there is an elsewhere; if
-        // not, it must at least not keep finished answers from leaving.
+        // A handler that is not known to be quick runs elsewhere, if there is an elsewhere for it;
+        // if not, it must at least not keep finished answers from leaving.
         let elsewhere = match entry.is_quick() {
             true => None,
-            false => self.threads.get(),
+            false => self.threads.for_handler(entry.is_slow()),
         };
         if !entry.is_quick() && elsewhere.is_none() && !self.outbox.is_empty() {
             // An error shows again when the turn ends.

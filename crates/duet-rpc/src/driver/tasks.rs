@@ -136,10 +136,13 @@ pub(crate) enum Threads {
 }
 
 impl Threads {
-    pub(super) fn get(&self) -> Option<Handle> {
+    /// Where a handler runs that is known to be slow, or whose pace is not known. A runtime that
+    /// drives the connection too gets only the former: to learn a pace there would hold up its own
+    /// thread.
+    pub(super) fn for_handler(&self, is_slow: bool) -> Option<Handle> {
         match self {
             Threads::None => None,
-            Threads::Of(handle) => Some(handle.clone()),
+            Threads::Of(handle) => is_slow.then(|| handle.clone()),
             #[cfg(unix)]
             Threads::Lazy(start) => start(),
         }
