@@ -1,0 +1,254 @@
+//! The command line as it is typed (C1–C3). Help, completions and the manual are made of this.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::logging::Level;
+
+/// JSON-RPC 2.0 for two programs that talk over pipes and streams
+///
+/// An editor starts its language backend, a desktop app its core, an agent its tools: one program
+/// starts another, and they speak JSON-RPC over stdin and stdout. This command is such a program, a
+/// client to try such programs with, and the tools to find out what is wrong between two of them.
+#[derive(Debug, Parser)]
+#[command(name = "duet-rpc", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+const EXAMPLES: &str = "\
+Try it:
+  duet-rpc call version                   start the daemon, ask it, print the answer
+  duet-rpc call system.echo '[1, 2, 3]'   a call with params
+  duet-rpc rpc                            be the daemon of an editor, on stdin and stdout
+  duet-rpc doctor                         check that all of it works on this machine";
+
+/// The daemon alone, with the options of `rpc` right behind its name.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub(crate) struct DaemonArgs {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(flatten)]
+    pub(crate) rpc: RpcArgs,
+}
+
+/// What all commands have.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Log this and what is worse [default: info for rpc, warn for the others]
+    #[arg(long, global = true, value_name = "LEVEL", ignore_case = true, value_parser = level())]
+    pub(crate) log_level: Option<Level>,
+    /// How log records are written
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+    /// No colours, also on a terminal
+    ///
+    /// The environment variable NO_COLOR, if it is not empty, does the same.
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line for people
+    Text,
+    /// A JSON object a line, for programs
+    Json,
+}
+
+fn level() -> impl TypedValueParser<Value = Level> {
+    PossibleValuesParser::new(Level::NAMES).try_map(|name| name.parse::<Level>())
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print the version
+    Version,
+    Rpc(RpcArgs),
+    Call(CallArgs),
+    Doctor(DoctorArgs),
+    Explain(ExplainArgs),
+    /// Print a shell completion script
+    Completions {
+        /// The shell that it is for
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man {
+        /// The command whose page it is; without it, the page of duet-rpc itself
+        #[arg(value_parser = PossibleValuesParser::new(PAGES))]
+        command: Option<String>,
+    },
+    /// Reserved
+    Prompt {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
+}
+
+/// The commands that have a page of their own in the manual.
+pub(crate) const PAGES: [&str; 7] =
+    ["version", "rpc", "call", "doctor", "explain", "completions", "man"];
+
+/// Run the daemon on stdin and stdout
+///
+/// It serves until stdin ends, SIGINT, SIGTERM or SIGHUP comes, or the client calls `shutdown`; what
+/// runs is finished and answered first. stdout carries messages and nothing else; the log goes to
+/// stderr, or to the file that the environment variable DUET_RPC_LOG names.
+///
+/// A profile is a set of defaults for one kind of client; every other option overrides one piece of
+/// it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = PROFILES)]
+pub(crate) struct RpcArgs {
+    /// Who the client is
+    #[arg(long, value_name = "PROFILE", default_value = "editor")]
+    pub(crate) profile: ProfileName,
+    /// How messages are cut out of the stream
+    #[arg(long, value_name = "FRAMING")]
+    pub(crate) framing: Option<FramingName>,
+    /// The longest message that is accepted, in bytes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub(crate) max_message_bytes: Option<u32>,
+    /// How long a message may take from its first byte to its last; 0 for ever
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) read_timeout: Option<Duration>,
+    /// Whether batches are served
+    #[arg(long, value_name = "RULE")]
+    pub(crate) batch: Option<BatchName>,
+    /// How many requests may be under way; more than 1 lets requests run side by side
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_in_flight: Option<u32>,
+    /// End gracefully when the process that started this one dies, even if stdin stays open
+    #[arg(long)]
+    pub(crate) exit_with_parent: bool,
+    /// Where to serve; this version knows stdio: alone
+    #[arg(long, value_name = "URL", value_parser = PossibleValuesParser::new(["stdio:"]))]
+    pub(crate) listen: Option<String>,
+}
+
+const PROFILES: &str = "\
+Profiles:
+                     editor      desktop     agent
+  framing            lsp         length      ndjson
+  order              one by one  one by one  side by side, notifications as barriers
+  batch              reject      allow       allow
+  max-message-bytes  10485760    1048576     1048576
+  read-timeout       30          30          30
+  max-in-flight      1           1           1024";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileName {
+    /// An editor: Content-Length headers, one message after the other, strict
+    Editor,
+    /// A desktop shell: a length prefix, events
+    Desktop,
+    /// An agent: a message a line, many at a time, in both directions
+    Agent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FramingName {
+    /// Content-Length headers
+    Lsp,
+    /// A message a line
+    Ndjson,
+    /// 4 bytes of length before each message
+    Length,
+    /// What the first byte of the client tells
+    Auto,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BatchName {
+    /// A batch is answered with an error
+    Reject,
+    /// A batch is served
+    Allow,
+}
+
+/// Start a server, send it one request, print the answer
+///
+/// The server is this program's own daemon, or any command after `--`. The result is printed as
+/// JSON, and nothing else is; an error goes to stderr, as does what the server writes there.
+#[derive(Debug, clap::Args)]
+#[command(after_help = CALLS)]
+pub(crate) struct CallArgs {
+    /// The method to call
+    pub(crate) method: String,
+    /// Its params, as JSON: an array or an object; `-` reads them from stdin, `@FILE` from a file
+    pub(crate) params: Option<String>,
+    /// Send a notification, which has no answer
+    #[arg(long)]
+    pub(crate) notify: bool,
+    /// How long to wait for the answer; 0 for ever
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+    /// Which profile of the daemon to start, and how to speak to it
+    #[arg(long, value_name = "PROFILE", default_value = "agent")]
+    pub(crate) profile: ProfileName,
+    /// How messages are framed [default: as the profile has it]
+    #[arg(long, value_name = "FRAMING", value_parser = fixed_framing())]
+    pub(crate) framing: Option<FramingName>,
+    /// The server to start, and its arguments [default: this program's own daemon]
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+const CALLS: &str = "\
+Examples:
+  duet-rpc call version
+  duet-rpc call system.echo '{\"a\": 1}'
+  duet-rpc call --framing lsp initialize @params.json -- some-language-server --stdio
+
+Exit codes: 0 a result, 3 an error as the answer, 4 no answer in time, 5 the server could not be
+started, 6 it ended without an answer or broke the protocol.";
+
+/// Who speaks first has to know how.
+fn fixed_framing() -> impl TypedValueParser<Value = FramingName> {
+    PossibleValuesParser::new(["lsp", "ndjson", "length"])
+        .try_map(|name| FramingName::from_str(&name, false))
+}
+
+/// Check this installation: start the daemon, speak each framing, report
+///
+/// It starts the daemon as a child in each profile and framing, speaks to it as clients do, well and
+/// badly, and ends it in each way. It prints a table that can be pasted into a bug report, and ends
+/// with 0 only if all is well.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// The duet-rpc to check [default: this one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+}
+
+/// Say what a stream of bytes holds, message by message
+///
+/// It reads the stream from stdin, and shows the method, the id and the shape of each message, each
+/// fault, and what the answer to it would be. It shows nothing of what the messages carry, so the
+/// output can be pasted into a bug report.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
+    /// How messages are cut out of the stream
+    #[arg(value_name = "FRAMING", default_value = "auto")]
+    pub(crate) framing: FramingName,
+}
+
+/// A time in seconds that may have a fraction. Zero stands for no limit.
+fn seconds(text: &str) -> Result<Duration, String> {
+    const MOST: f64 = 365.0 * 24.0 * 3600.0;
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("expected seconds from 0 to {MOST}, such as 30 or 0.5")),
+    }
+}

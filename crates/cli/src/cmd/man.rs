@@ -1,0 +1,60 @@
+//! `man`: the manual, made of the same definitions as the help.
+
+use std::io::{self, Write};
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::args::Args;
+use crate::console;
+use crate::exit::Exit;
+
+/// Prints the page of a command, or of the whole.
+pub(crate) fn run(command: Option<&str>) -> Exit {
+    let mut page = Vec::new();
+    match write(command, &mut page) {
+        Ok(()) => console::print(&String::from_utf8_lossy(&page)),
+        Err(error) => console::finish(Err(error)),
+    }
+}
+
+fn write(command: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
+    let mut whole = Args::command().disable_help_subcommand(true);
+    // So that each command knows its full name, and the options that all have.
+    whole.build();
+    let described = match command {
+        None => whole,
+        Some(name) => {
+            let found = whole.find_subcommand(name).cloned();
+            found.ok_or_else(|| io::Error::other("there is no such command"))?
+        }
+    };
+    let man = Man::new(described);
+    man.render_title(page)?;
+    man.render_name_section(page)?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    man.render_options_section(page)?;
+    if command.is_none() {
+        man.render_subcommands_section(page)?;
+    }
+    man.render_extra_section(page)?;
+    writeln!(page, "{ENVIRONMENT}.SH \"EXIT STATUS\"")?;
+    for exit in Exit::ALL {
+        writeln!(page, ".TP\n{}\n{}", exit as u8, exit.meaning())?;
+    }
+    match command {
+        None => man.render_version_section(page),
+        Some(_) => Ok(()),
+    }
+}
+
+const ENVIRONMENT: &str = "\
+.SH ENVIRONMENT
+.TP
+DUET_RPC_LOG
+The file that log records are appended to, instead of stderr.
+.TP
+NO_COLOR
+If it is not empty, nothing is coloured.
+";

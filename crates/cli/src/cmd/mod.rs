@@ -1,0 +1,42 @@
+//! The commands: one verb, one file.
+
+mod call;
+mod completions;
+mod doctor;
+mod explain;
+mod man;
+pub(crate) mod rpc;
+
+use std::io;
+
+use clap::CommandFactory;
+
+use crate::args::{Args, Command};
+use crate::console;
+use crate::exit::Exit;
+
+/// Does what the command line says.
+pub(crate) fn run(args: Args) -> Exit {
+    let global = &args.global;
+    match args.command {
+        None => {
+            let in_color = console::may_color(&io::stdout(), global.no_color);
+            console::print(&console::render(&Args::command().render_help(), in_color))
+        }
+        Some(Command::Version) => console::print(concat!(env!("CARGO_PKG_VERSION"), "\n")),
+        Some(Command::Rpc(args)) => rpc::run(&args, global, |router| router),
+        Some(Command::Call(args)) => call::run(&args, global),
+        Some(Command::Doctor(args)) => doctor::run(&args),
+        Some(Command::Explain(args)) => {
+            let written =
+                explain::run(args.framing.choice(), io::stdin().lock(), io::stdout().lock());
+            console::finish(written)
+        }
+        Some(Command::Completions { shell }) => completions::run(shell),
+        Some(Command::Man { command }) => man::run(command.as_deref()),
+        Some(Command::Prompt { .. }) => {
+            console::say(format_args!("`prompt` is reserved and not in this version"));
+            Exit::Failed
+        }
+    }
+}

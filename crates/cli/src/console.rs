@@ -1,0 +1,65 @@
+//! What is said to people: on stdout what was asked for, on stderr what went wrong.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+
+use clap::error::ErrorKind;
+
+use crate::exit::Exit;
+
+/// Prints what was asked for.
+pub(crate) fn print(text: &str) -> Exit {
+    finish(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
+}
+
+/// How a command ends that does nothing but write.
+pub(crate) fn finish(written: io::Result<()>) -> Exit {
+    match written {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            // Who closes the pipe has seen enough.
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                say(format_args!("{error}"));
+            }
+            Exit::Failed
+        }
+    }
+}
+
+/// Says something on stderr. If that fails there is nobody left to tell.
+pub(crate) fn say(what: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "duet-rpc: {what}");
+}
+
+/// Tells of a command line that was not understood, or shows the help that it asks for (C1).
+pub(crate) fn report(error: &clap::Error, words: &[OsString]) -> Exit {
+    let no_color = words.iter().take_while(|word| *word != "--").any(|word| word == "--no-color");
+    match error.kind() {
+        ErrorKind::DisplayVersion => print(concat!(env!("CARGO_PKG_VERSION"), "\n")),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            print(&render(&error.render(), may_color(&io::stdout(), no_color)))
+        }
+        _ => {
+            let text = render(&error.render(), may_color(&io::stderr(), no_color));
+            let _ = io::stderr().write_all(text.as_bytes());
+            Exit::Usage
+        }
+    }
+}
+
+/// A styled text, with or without its colours.
+pub(crate) fn render(text: &clap::builder::StyledStr, in_color: bool) -> String {
+    match in_color {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    }
+}
+
+/// Whether what is written there may have colours: on a terminal that knows them, and only there,
+/// unless somebody does not want them (C2).
+pub(crate) fn may_color(stream: &impl IsTerminal, no_color: bool) -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    stream.is_terminal() && !no_color && !is_set("NO_COLOR") && !is_dumb
+}

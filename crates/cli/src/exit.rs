@@ -1,0 +1,53 @@
+//! Every exit code, and what it means.
+
+use std::process::ExitCode;
+
+/// How a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It did what it was asked to.
+    Success = 0,
+    /// It did not.
+    Failed = 1,
+    /// The command line was not understood.
+    Usage = 2,
+    /// A call was answered with an error.
+    ErrorAnswer = 3,
+    /// A call was not answered in time.
+    Timeout = 4,
+    /// The server of a call could not be started.
+    NotStarted = 5,
+    /// The server of a call ended without an answer, or answered with what is none.
+    BrokenProtocol = 6,
+}
+
+impl Exit {
+    pub(crate) const ALL: [Exit; 7] = [
+        Exit::Success,
+        Exit::Failed,
+        Exit::Usage,
+        Exit::ErrorAnswer,
+        Exit::Timeout,
+        Exit::NotStarted,
+        Exit::BrokenProtocol,
+    ];
+
+    /// What it means, for the manual.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Exit::Success => "all went well; a daemon ended as it was asked to",
+            Exit::Failed => "something failed that cannot be survived, or a check found a fault",
+            Exit::Usage => "the command line was not understood",
+            Exit::ErrorAnswer => "call: the server answered with an error",
+            Exit::Timeout => "call: there was no answer in time",
+            Exit::NotStarted => "call: the server could not be started",
+            Exit::BrokenProtocol => "call: the server ended without an answer, or broke the protocol",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}

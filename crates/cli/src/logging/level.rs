@@ -1,0 +1,49 @@
+//! How much a record matters (G2).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How much a record matters, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Level {
+    pub(crate) const ALL: [Level; 4] = [Level::Debug, Level::Info, Level::Warn, Level::Error];
+    pub(crate) const NAMES: [&'static str; 4] = ["debug", "info", "warn", "error"];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Warn => "warn",
+            Level::Error => "error",
+        }
+    }
+}
+
+/// A word that is no level.
+#[derive(Debug)]
+pub(crate) struct NoLevel;
+
+impl FromStr for Level {
+    type Err = NoLevel;
+
+    /// In any case.
+    fn from_str(name: &str) -> Result<Level, NoLevel> {
+        let level = Level::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name));
+        level.ok_or(NoLevel)
+    }
+}
+
+impl fmt::Display for NoLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected one of {}", Level::NAMES.join(", "))
+    }
+}
+
+impl std::error::Error for NoLevel {}
