@@ -163,18 +163,19 @@ impl Server {
         driver.use_threads(Threads::Lazy(Arc::new(move || slow.start())));
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
-            // A message that asked for it has a client that reads the answer.
-            farewell_is_due.fetch_or(asked_by.is_some(), Ordering::Relaxed);
+            if asked_by.is_some() {
+                // A message that asked for it has a client that reads the answer.
+                farewell_is_due.store(true, Ordering::Relaxed);
+                tracing::info!("asked to shut down, shutting down gracefully");
+            }
             alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
         }));
         watch.close_on_call(&peer);
         if self.ends_with_parent {
             match Parent::find() {
                 Some(parent) => watch.alarm.watch_parent(parent),
-                None => {
-                    tracing::warn!("the parent process is not to be seen, and so neither its end")
-                }
-            };
+                None => tracing::warn!("there is no parent process to be watched"),
+            }
         }
         if let Some(on_start) = self.on_start {
             fence::call(|| on_start(&peer))?;

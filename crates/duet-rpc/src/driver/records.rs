@@ -111,8 +111,8 @@ pub(super) fn failed(failure: Failure, method: &str, id: Option<&Id>) {
         let (error, id) = (failure.into_error(), id.map(display));
         let error = Logged(&error);
         match is_internal || id.is_none() {
-            true => tracing::error!(%error, method, id, "a handler failed"),
-            false => tracing::warn!(%error, method, id, "a handler answered with an error"),
+            true => tracing::error!(%error, method, id, "no result"),
+            false => tracing::warn!(%error, method, id, "no result"),
         }
     });
 }
@@ -122,7 +122,7 @@ pub(super) fn failed_in_vain(failure: Failure, method: Option<&str>) {
     let _ = fence::call(move || {
         let error = failure.into_error();
         let error = Logged(&error);
-        tracing::error!(%error, method, "a handler failed, and nobody is told");
+        tracing::error!(%error, method, "no result, and nobody to be told");
     });
 }
 
