@@ -103,9 +103,9 @@ impl LoggedId {
     pub(crate) fn shown(shown: &str) -> Self {
         let json = shown.strip_suffix('…').unwrap_or(shown);
         let is_id = match json.as_bytes().first() {
-            Some(b'"' | b'-' | b'0'..=b'9') => {
-                serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok()
-            }
+            // Half of a character can be written in JSON, but many a reader of the log refuses it.
+            Some(b'"') => serde_json::from_str::<String>(json).is_ok(),
+            Some(b'-' | b'0'..=b'9') => serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok(),
             _ => json == "null",
         };
         match is_id && !json.chars().any(is_obeyed) {

@@ -93,7 +93,9 @@ fn g3_g6_long_methods_and_ids_are_cut() {
 
 #[test]
 fn g3_an_id_that_is_none_is_text() {
-    for shown in ["two words", "{}", "[1]", "true", "1,\"x\":2", "", "\"a\nb\"", "\"a\" id=7"] {
+    let half = r#""\ud800""#;
+    for shown in ["two words", "{}", "[1]", "true", "1,\"x\":2", "", "\"a\nb\"", "\"a\" id=7", half]
+    {
         let record = Record { id: Some(LoggedId::shown(shown)), ..record(None, None) };
         assert_eq!(json(&record)["id"], json!(shown));
     }
