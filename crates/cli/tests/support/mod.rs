@@ -2,3 +2,5 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod daemon;
+pub(crate) mod folder;
+pub(crate) mod log;

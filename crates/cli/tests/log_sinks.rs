@@ -1,0 +1,227 @@
+//! Where the log goes, and that nobody has to wait for it (G1, L6, L8).
+#![cfg(unix)]
+
+mod support;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use duet_rpc::proto::frame::Framing;
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+use support::daemon::{Daemon, Trigger, frame, framing_of, pipe, request, rpc};
+use support::folder::Folder;
+use support::log::{FORMATS, Life, PROFILES, live, parse};
+
+/// So many requests give far more records than anything between the daemon and its log holds.
+const MANY: u64 = 3_000;
+
+/// A daemon that logs there.
+fn logging_to(path: &Path, options: &[&str]) -> Command {
+    let mut command = rpc(options);
+    command.env("DUET_RPC_LOG", path);
+    command
+}
+
+fn requests(framing: Framing, count: u64) -> Vec<u8> {
+    (1..=count).flat_map(|id| frame(framing, &request(id, "version", "[]"))).collect()
+}
+
+#[test]
+fn g1_the_log_goes_to_stderr_if_no_file_is_named() {
+    for empty in [false, true] {
+        let mut command = rpc(&[]);
+        if empty {
+            command.env("DUET_RPC_LOG", "");
+        }
+        let life = live(command, Framing::Lsp, b"");
+        assert_eq!(life.records("text").len(), 2);
+    }
+}
+
+#[test]
+fn g1_a_file_is_appended_to() {
+    let folder = Folder::new();
+    let path = folder.path("log");
+    std::fs::write(&path, "what was there before\n").expect("a file can be made");
+    for lives in 1..=3 {
+        let life = live(logging_to(&path, &[]), Framing::Lsp, b"");
+        assert_eq!(life.stderr, b"");
+        let log = std::fs::read_to_string(&path).expect("it is there");
+        let (before, log) = log.split_once('\n').expect("it has lines");
+        assert_eq!(before, "what was there before");
+        assert_eq!(parse(log.as_bytes(), "text").len(), 2 * lives);
+    }
+}
+
+/// The only record that warns, and that it is the only one.
+fn check_one_warning(life: &Life, format: &str, path: &Path) {
+    let records = life.records(format);
+    let warnings: Vec<_> = records.iter().filter(|record| record.severity == "warn").collect();
+    let [warning] = warnings[..] else { panic!("{records:?}") };
+    let is_known = warning.message.contains(path.to_str().expect("text"));
+    assert!(is_known || warning.message.contains("log file"), "{warning:?}");
+}
+
+#[test]
+fn g1_a_file_that_cannot_be_opened_is_told_of_once_and_stderr_takes_its_place() {
+    let folder = Folder::new();
+    let fifo = folder.path("fifo");
+    let mode = Mode::from_raw_mode(0o600);
+    mknodat(CWD, &fifo, FileType::Fifo, mode, 0).expect("a pipe can be made");
+    let mut paths = vec![folder.path("missing/log"), folder.path("."), fifo];
+    if !rustix::process::geteuid().is_root() {
+        let locked = folder.path("locked");
+        std::fs::write(&locked, "").expect("a file can be made");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o400);
+        std::fs::set_permissions(&locked, mode).expect("it is ours");
+        paths.push(locked);
+    }
+    for path in &paths {
+        for (profile, format) in PROFILES.into_iter().zip(FORMATS.into_iter().cycle()) {
+            let framing = framing_of(profile);
+            let options = ["--profile", profile, "--log-format", format];
+            let life = live(logging_to(path, &options), framing, &requests(framing, 3));
+            assert_eq!(life.end.answers.len(), 3, "{path:?}");
+            check_one_warning(&life, format, path);
+            let records = life.records(format);
+            let start = records.iter().find(|record| record.field("pid").is_some());
+            assert_eq!(start.and_then(|start| start.field("sink")), Some("stderr"));
+            let last = records.last().expect("there are some");
+            assert_eq!(last.message, "stdin closed, shutting down gracefully");
+        }
+    }
+    // Whatever the level: who looks for the file must learn why it is not there.
+    let life = live(logging_to(&paths[0], &["--log-level", "error"]), Framing::Lsp, b"");
+    check_one_warning(&life, "text", &paths[0]);
+}
+
+#[test]
+fn g1_a_full_disk_does_not_stop_it() {
+    for (profile, format) in PROFILES.into_iter().zip(FORMATS.into_iter().cycle()) {
+        let framing = framing_of(profile);
+        let options = ["--profile", profile, "--log-format", format, "--log-level", "debug"];
+        let full = Path::new("/dev/full");
+        let life = live(logging_to(full, &options), framing, &requests(framing, MANY));
+        assert_eq!(life.end.answers.len() as u64, MANY);
+        assert_eq!(life.records(format).len(), 1);
+        check_one_warning(&life, format, full);
+    }
+}
+
+/// A limit on the size of files makes writes fail that did not fail in the beginning.
+#[test]
+fn g1_a_file_that_can_be_written_no_more_does_not_stop_it() {
+    let folder = Folder::new();
+    for profile in PROFILES {
+        let (framing, path) = (framing_of(profile), folder.path(profile));
+        let mut limited = Command::new("sh");
+        // It counts blocks of 512 bytes or of 1024.
+        limited.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""]);
+        limited.arg(env!("CARGO_BIN_EXE_duet-rpc"));
+        limited.args(["rpc", "--profile", profile, "--log-level", "debug"]);
+        limited.env("DUET_RPC_LOG", &path).env_remove("NO_COLOR");
+        let life = live(limited, framing, &requests(framing, MANY));
+        assert_eq!(life.end.answers.len() as u64, MANY, "{profile}");
+        assert_eq!(life.records("text").len(), 1);
+        check_one_warning(&life, "text", &path);
+        let log = std::fs::read(&path).expect("it is there");
+        let whole = log.iter().rposition(|&byte| byte == b'\n').expect("lines") + 1;
+        assert!(parse(&log[..whole], "text").len() > 10);
+    }
+}
+
+/// The same of a pipe whose reader goes.
+#[test]
+fn g1_a_reader_of_the_log_that_goes_does_not_stop_it() {
+    let folder = Folder::new();
+    let path = folder.path("fifo");
+    let mode = Mode::from_raw_mode(0o600);
+    mknodat(CWD, &path, FileType::Fifo, mode, 0).expect("a pipe can be made");
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let reader = open(&path, flags, Mode::empty()).expect("it opens");
+    rustix::io::ioctl_fionbio(&reader, false).expect("a pipe can be made so");
+    let mut reader = File::from(reader);
+    let mut command = logging_to(&path, &["--log-level", "debug"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut daemon = Daemon::with_pipes(command, Framing::Lsp);
+    daemon.ask(1, "version", "[]");
+    reader.read_exact(&mut [0; 24]).expect("it logs");
+    drop(reader);
+    daemon.send_raw(&requests(Framing::Lsp, MANY));
+    let end = daemon.end(Trigger::Eof);
+    assert_eq!((end.status.code(), end.answers.len() as u64), (Some(0), MANY));
+    let life = Life { stderr: (end.lines.join("\n") + "\n").into_bytes(), end };
+    assert_eq!(life.records("text").len(), 1);
+    check_one_warning(&life, "text", &path);
+}
+
+/// The number of KiB in a line of what the system knows of a process.
+fn memory(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
+    let number = line.trim_start_matches(':').trim().split(' ').next().expect("a number");
+    number.parse().expect("digits")
+}
+
+/// Nobody ever reads stderr, and it holds a small part of what is logged.
+#[test]
+#[cfg(target_os = "linux")]
+fn l5_l6_l8_a_stderr_that_nobody_reads_costs_records_and_nothing_else() {
+    // Without optimisation so many take longer than anybody likes to wait for tests.
+    const COUNT: u64 = if cfg!(debug_assertions) { 10_000 } else { 50_000 };
+    let triggers = [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown];
+    for (profile, trigger) in PROFILES.into_iter().zip(triggers) {
+        let (unread, into) = pipe();
+        let mut command = rpc(&["--profile", profile, "--log-level", "debug"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
+        let framing = framing_of(profile);
+        let mut daemon = Daemon::with_pipes(command, framing);
+        daemon.send_raw(&requests(framing, COUNT));
+        let mut sum = 0;
+        for _ in 0..COUNT {
+            let answer = daemon.answer();
+            assert_eq!(answer["result"]["version"], "0.1.0");
+            sum += answer["id"].as_u64().expect("a number");
+        }
+        assert_eq!(sum, COUNT * (COUNT + 1) / 2, "{profile}");
+        let most = memory(daemon.process.id(), "VmHWM");
+        assert!(most < 64 * 1024, "{profile} took {most} KiB");
+        let end = daemon.end(trigger);
+        assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
+        drop(unread);
+    }
+}
+
+/// What was dropped is counted, and the count is there when somebody reads again.
+#[test]
+fn l8_records_that_were_dropped_are_counted() {
+    for format in FORMATS {
+        let (unread, into) = pipe();
+        let mut command = rpc(&["--log-level", "debug", "--log-format", format]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
+        let mut daemon = Daemon::with_pipes(command, Framing::Lsp);
+        daemon.send_raw(&requests(Framing::Lsp, MANY));
+        for _ in 0..MANY {
+            daemon.answer();
+        }
+        let reader = std::thread::spawn(move || {
+            let mut log = Vec::new();
+            File::from(unread).read_to_end(&mut log).expect("it is a pipe");
+            log
+        });
+        let end = daemon.end(Trigger::Eof);
+        assert_eq!(end.status.code(), Some(0));
+        let records = parse(&reader.join().expect("it only reads"), format);
+        let warnings: Vec<_> = records.iter().filter(|record| record.severity == "warn").collect();
+        let counts = warnings.iter().map(|warning| {
+            let number = warning.message.split(' ').find_map(|word| word.parse::<u64>().ok());
+            number.unwrap_or_else(|| panic!("it counts nothing: {warning:?}"))
+        });
+        let dropped: u64 = counts.sum();
+        // The beginning and the end, and for each request a frame, the request and the response.
+        let written = (records.len() - warnings.len()) as u64;
+        assert_eq!(dropped + written, 2 + 3 * MANY, "{format}");
+    }
+}
