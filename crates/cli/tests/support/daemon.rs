@@ -119,7 +119,7 @@ pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
 }
 
 /// Reads frames to the end, and checks that there is not a byte besides them (L1).
-fn read_frames(mut stdout: impl Read, framing: Framing, tell: impl Fn(Value)) {
+pub(crate) fn read_frames(mut stdout: impl Read, framing: Framing, mut tell: impl FnMut(Value)) {
     let limits = Limits { message_bytes: 1 << 30, ..Limits::default() };
     let mut decoder = Decoder::new(framing, &limits);
     let mut chunk = vec![0; 64 * 1024];
@@ -235,12 +235,17 @@ impl Daemon {
     /// Makes it end, and waits until it has. Unless that is the trigger, stdin stays open.
     pub(crate) fn end(mut self, trigger: Trigger) -> End {
         let begun = Instant::now();
+        self.pull(trigger);
+        self.wait(begun)
+    }
+
+    /// Makes it end, and does not wait.
+    pub(crate) fn pull(&mut self, trigger: Trigger) {
         match trigger {
             Trigger::Eof => drop(self.stdin.take()),
             Trigger::Shutdown => self.request(99, "shutdown", "null"),
             _ => self.kill(trigger.signal().expect("the others are signals")),
         }
-        self.wait(begun)
     }
 
     pub(crate) fn kill(&self, signal: Signal) {

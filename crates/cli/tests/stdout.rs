@@ -1,0 +1,279 @@
+//! stdout carries framed messages and nothing else, whatever comes in, whatever handlers do, and
+//! however the daemon ends (L1). What reads it checks every byte.
+#![cfg(unix)]
+
+mod support;
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Write};
+use std::process::Stdio;
+use std::thread;
+
+use duet_rpc::proto::frame::Framing;
+use rustix::process::Signal;
+use serde_json::Value;
+use support::daemon::{
+    Daemon, End, Trigger, command, frame, framing_of, pipe, read_frames, request, rpc,
+};
+use support::log::{FORMATS, LEVELS, PROFILES, parse_line};
+
+/// The message limit of these tests: what is over it need not be long.
+const LIMIT: usize = 20_000;
+
+/// Bodies that are no message, or not one that can be served.
+fn bad_texts() -> Vec<Vec<u8>> {
+    let mut texts: Vec<Vec<u8>> = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"version""#,
+        r#"{"jsonrpc":"2.0","id":{},"method":"version"}"#,
+        r#"{"jsonrpc":"2.0","id":true,"method":"version"}"#,
+        r#"{"jsonrpc":"1.0","id":1,"method":"version"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"version"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"version","params":"x"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"no\u000asuch\u2028method"}"#,
+        r#"{"jsonrpc":"2.0","id":"\n\u2028","method":"setLogLevel","params":["\n"]}"#,
+        r#"{"jsonrpc":"2.0","method":"setLogLevel","params":["\n"]}"#,
+        r#"{"jsonrpc":"2.0","id":9,"result":1}"#,
+        "[]",
+        "[1,2,3]",
+        r#"[{"jsonrpc":"2.0","id":1,"method":"version"},{"jsonrpc":"2.0","method":"x"},[]]"#,
+        "null",
+        "garbage",
+        "\u{feff}{}",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .to_vec();
+    texts.push(b"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\xfe\",\"method\":\"\xc0\x80\"}".to_vec());
+    texts.push("[".repeat(LIMIT - 10).into_bytes());
+    texts.push(format!("{}{}", "[".repeat(5000), "]".repeat(5000)).into_bytes());
+    texts
+}
+
+/// Every kind of fault that the framing knows (F11–F15, F21, F30, F31), one behind the other.
+fn faults(framing: Framing) -> Vec<u8> {
+    let over = vec![b'x'; LIMIT + 1000];
+    let mut bytes = Vec::new();
+    match framing {
+        Framing::Ndjson => {
+            for text in bad_texts() {
+                bytes.extend([&text[..], b"\r\n", b"\n"].concat());
+            }
+            bytes.extend(
+                [&over[..], b"\n", b"\0\x01\x1b[31m\n", b"Content-Length: 2\r\n\r\n{}\n"].concat(),
+            );
+        }
+        Framing::Length => {
+            let prefix = |length: usize| (length as u32).to_be_bytes();
+            for text in bad_texts() {
+                bytes.extend([&prefix(text.len())[..], &text, b"\n"].concat());
+            }
+            bytes.extend([&prefix(2)[..], b"{}x"].concat());
+            bytes.extend([&prefix(over.len())[..], &over, b"\n"].concat());
+            bytes.extend([&prefix(0)[..], b"\n"].concat());
+            bytes.extend(b"Content-Length: 2\r\n\r\n{}");
+            bytes.extend([&prefix(100)[..], b"{}\n"].concat());
+        }
+        Framing::Lsp => {
+            let headers = |lines: &str, body: &[u8]| [lines.as_bytes(), b"\r\n", body].concat();
+            for text in bad_texts() {
+                bytes.extend(headers(&format!("Content-Length: {}\r\n", text.len()), &text));
+            }
+            let body = r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
+            let length = body.len();
+            for lines in [
+                "\r\nno header at all\r\n".to_owned(),
+                "X-Other: 1\r\n".to_owned(),
+                "Content-Length:\r\n".to_owned(),
+                "Content-Length: -5\r\n".to_owned(),
+                "Content-Length: five\r\n".to_owned(),
+                format!("Content-Length: {length}\n"),
+                format!("Content-Length: {length}\r\nContent-Length: 1\r\n"),
+                format!("Content-Length: {length}\r\nContent-Type: text/plain\r\n"),
+                format!(
+                    "Content-Length: {length}\r\n\
+                     Content-Type: application/vscode-jsonrpc; charset=latin1\r\n"
+                ),
+                format!("X-Long: {}\r\nContent-Length: {length}\r\n", "x".repeat(9000)),
+                "Content-Length: 99999999999999999999999999\r\n".to_owned(),
+                format!("Content-Length: {}\r\n", length - 5),
+                format!("Content-Length: {}\r\n", length + 5),
+            ] {
+                bytes.extend(headers(&lines, body.as_bytes()));
+            }
+            bytes.extend(headers(&format!("Content-Length: {}\r\n", over.len()), &over));
+            bytes.extend(b"\x1b[31mgarbage\xff\0\n\n");
+        }
+    }
+    bytes
+}
+
+/// A request behind it all is served, and then it ends.
+fn live_through_faults(profile: &str, level: &str, format: &str, trigger: Trigger) -> End {
+    let framing = framing_of(profile);
+    let limit = LIMIT.to_string();
+    let options = ["--log-level", level, "--log-format", format, "--max-message-bytes", &limit];
+    let mut daemon = Daemon::rpc(profile, &options);
+    daemon.send_raw(&faults(framing));
+    daemon.request(77, "version", "[]");
+    let mut errors = 0;
+    loop {
+        let answer = daemon.answer();
+        assert!(answer.is_array() || answer["jsonrpc"] == "2.0", "{answer}");
+        if answer["id"] == 77 {
+            break;
+        }
+        errors += u32::from(answer.get("error").is_some());
+    }
+    assert!(errors > 15, "{profile}: {errors} errors");
+    if trigger == Trigger::Eof {
+        // A frame that the end cuts short is a fault too (F15).
+        let whole = frame(framing, &request(1, "version", "[]"));
+        daemon.send_raw(&whole[..whole.len() - 5]);
+    }
+    daemon.end(trigger)
+}
+
+#[test]
+fn l1_faults_of_every_kind_give_frames_and_nothing_else() {
+    for profile in PROFILES {
+        let cases = LEVELS.into_iter().zip(FORMATS.into_iter().cycle());
+        for (level, format) in cases {
+            let lives = Trigger::ALL.map(|trigger| {
+                thread::spawn(move || live_through_faults(profile, level, format, trigger))
+            });
+            for (life, trigger) in lives.into_iter().zip(Trigger::ALL) {
+                let end = life.join().unwrap_or_else(|_| panic!("{profile} {level} {trigger:?}"));
+                assert_eq!(end.status.code(), Some(0), "{profile} {level} {trigger:?}: {end:?}");
+                for line in &end.lines {
+                    parse_line(line, format);
+                }
+                let is_cut = end.answers.iter().any(|answer| answer["error"]["code"] == -32700);
+                assert_eq!(is_cut, trigger == Trigger::Eof, "{profile} {trigger:?}: {end:?}");
+            }
+        }
+    }
+}
+
+/// Handlers that print, panic and talk without end.
+#[test]
+fn l1_l9_e2_handlers_that_misbehave_do_not_show_on_stdout() {
+    const COUNT: u64 = 3_000;
+    for (profile, trigger) in
+        PROFILES.into_iter().flat_map(|profile| Trigger::ALL.map(|trigger| (profile, trigger)))
+    {
+        let mut testbed = Daemon::start(profile);
+        for id in 0..5 {
+            testbed.request(10 * id + 1, "test.print", "[]");
+            testbed.request(10 * id + 2, "test.panic", "[]");
+            testbed.request(10 * id + 3, "test.big", r#"{"bytes":100000}"#);
+            testbed.send(r#"{"jsonrpc":"2.0","method":"test.print"}"#);
+            testbed.send(r#"{"jsonrpc":"2.0","method":"test.panic"}"#);
+        }
+        testbed.request(98, "test.emit", &format!(r#"{{"count":{COUNT}}}"#));
+        let (mut answers, mut events) = (0, 0);
+        while answers < 16 || events < COUNT {
+            let message = testbed.answer();
+            let is_event = message["method"] == "test.event";
+            if is_event {
+                events += 1;
+                assert_eq!(message["params"], serde_json::json!([events]), "{profile}");
+            } else {
+                answers += 1;
+            }
+        }
+        let end = testbed.end(trigger);
+        assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
+        let strays = end.lines.iter().filter(|line| *line == "stray").count();
+        assert_eq!(strays, 10, "{profile} {trigger:?}: what was printed shows on stderr");
+    }
+}
+
+/// Reads a little at a time.
+struct Sips(File);
+
+impl Read for Sips {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        thread::yield_now();
+        let most = into.len().min(4096);
+        self.0.read(&mut into[..most])
+    }
+}
+
+/// The end comes when a part of an answer was read, and the rest only after that.
+#[test]
+fn l1_l4_an_answer_that_is_being_read_comes_whole() {
+    const BYTES: usize = 2_000_000;
+    for profile in PROFILES {
+        for trigger in Trigger::ALL {
+            let (out, into) = pipe();
+            let mut command = command(profile);
+            command.stdin(Stdio::piped()).stdout(Stdio::from(into)).stderr(Stdio::piped());
+            let framing = framing_of(profile);
+            let mut testbed = Daemon::with_pipes(command, framing);
+            testbed.request(1, "test.big", &format!(r#"{{"bytes":{BYTES}}}"#));
+            let mut out = File::from(out);
+            let mut first = vec![0; 1000];
+            out.read_exact(&mut first).expect("it answers");
+            let reader = |daemon: &Daemon| match trigger {
+                Trigger::Eof => daemon.wait_for_line(|line| line.contains("stdin closed")),
+                Trigger::Shutdown => daemon.wait_for_line(|line| line.contains("shut down")),
+                _ => daemon.wait_for_line(|line| line.contains("received SIG")),
+            };
+            testbed.pull(trigger);
+            reader(&testbed);
+            let rest = thread::spawn(move || {
+                let mut answers = Vec::new();
+                let bytes = Cursor::new(first).chain(Sips(out));
+                read_frames(bytes, framing, |answer| answers.push(answer));
+                answers
+            });
+            let end = testbed.wait(std::time::Instant::now());
+            assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
+            let answers = rest.join().expect("stdout holds frames and nothing else");
+            assert_eq!(answers[0]["result"].as_str().map(str::len), Some(BYTES));
+            assert_eq!(answers.len(), 1 + usize::from(trigger == Trigger::Shutdown));
+        }
+    }
+}
+
+/// The end comes in the middle of a stream of requests that never ends by itself.
+#[test]
+fn l1_l4_the_last_frame_is_whole() {
+    for profile in PROFILES {
+        for (signal, level) in
+            [(Signal::TERM, "error"), (Signal::INT, "debug"), (Signal::HUP, "info")]
+        {
+            let framing = framing_of(profile);
+            let command = rpc(&["--profile", profile, "--log-level", level]);
+            let mut daemon = Daemon::of(command, profile);
+            let mut stdin = daemon.stdin.take().expect("a pipe");
+            let writer = thread::spawn(move || {
+                // Until it reads no more.
+                let mut id = 0;
+                loop {
+                    id += 1;
+                    if stdin.write_all(&frame(framing, &request(id, "listMethods", "[]"))).is_err()
+                    {
+                        return id;
+                    }
+                }
+            });
+            for _ in 0..100 {
+                daemon.answer();
+            }
+            daemon.kill(signal);
+            let end = daemon.wait(std::time::Instant::now());
+            assert_eq!(end.status.code(), Some(0), "{profile} {signal:?}");
+            let sent = writer.join().expect("it only writes");
+            let is_answer = |answer: &Value| answer["result"].is_array();
+            assert!(end.answers.iter().all(is_answer));
+            let ids: Vec<_> =
+                end.answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
+            assert!(ids.iter().all(|&id| id <= sent));
+            if profile != "agent" {
+                let expect: Vec<_> = (101..).take(ids.len()).collect();
+                assert_eq!(ids, expect, "{profile}: in order, and none left out");
+            }
+        }
+    }
+}
