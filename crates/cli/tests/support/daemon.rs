@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -228,6 +228,18 @@ impl Daemon {
             let line = self.lines.recv_timeout(HANG).expect("it says it");
             if is_it(&line) {
                 return line;
+            }
+        }
+    }
+
+    /// All that it says from here on, until nobody is left who could say anything on stderr.
+    pub(crate) fn hear_out(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        loop {
+            match self.lines.recv_timeout(HANG) {
+                Ok(line) => said.push(line),
+                Err(RecvTimeoutError::Disconnected) => return said,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end: {said:?}"),
             }
         }
     }

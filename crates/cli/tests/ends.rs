@@ -1,0 +1,234 @@
+//! What the daemon says when it ends, that it ends with its parent if that is wanted, and what it
+//! cannot survive (L3, L4, L7, L10).
+#![cfg(unix)]
+
+mod support;
+
+use std::fs::File;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use support::daemon::{Daemon, Trigger, command, framing_of, pipe, rpc};
+use support::log::{FORMATS, PROFILES, Record, parse_line};
+
+/// Longer than any test waits.
+const FOR_EVER: &str = r#"{"ms": 3600000}"#;
+
+fn records(lines: &[String], format: &str) -> Vec<Record> {
+    lines.iter().map(|line| parse_line(line, format)).collect()
+}
+
+/// The records that say this.
+fn count(records: &[Record], severity: &str, said: &str) -> usize {
+    let says = |record: &&Record| record.severity == severity && record.message.contains(said);
+    records.iter().filter(says).count()
+}
+
+#[test]
+fn l3_l4_the_log_says_why_it_ends_and_says_it_once() {
+    let rows = [
+        (Trigger::Eof, "stdin closed, shutting down gracefully"),
+        (Trigger::Interrupt, "SIGINT"),
+        (Trigger::Terminate, "SIGTERM"),
+        (Trigger::HangUp, "SIGHUP"),
+    ];
+    for profile in PROFILES {
+        for (format, (trigger, said)) in FORMATS.into_iter().cycle().zip(rows) {
+            let mut daemon = Daemon::rpc(profile, &["--log-format", format]);
+            daemon.ask(1, "version", "[]");
+            let end = daemon.end(trigger);
+            assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
+            let records = records(&end.lines, format);
+            for (other, text) in rows {
+                let expect = usize::from(other == trigger);
+                assert_eq!(count(&records, "info", text), expect, "{trigger:?}: {records:?}");
+            }
+            assert_eq!(count(&records, "info", said), 1);
+            // Nothing of this is a fault.
+            assert!(records.iter().all(|record| record.severity == "info"), "{records:?}");
+        }
+    }
+}
+
+/// Also when a handler keeps its thread busy for longer than it has.
+#[test]
+fn l3_l4_the_log_says_why_it_ends_while_a_handler_blocks() {
+    let rows = [(Trigger::Eof, "stdin closed"), (Trigger::Terminate, "SIGTERM")];
+    let lives = PROFILES.into_iter().flat_map(|profile| rows.map(|row| (profile, row)));
+    let lives = lives.map(|(profile, (trigger, said))| {
+        thread::spawn(move || {
+            let mut testbed = Daemon::start(profile);
+            testbed.request(1, "test.block", FOR_EVER);
+            testbed.wait_for("test.block begins");
+            let end = testbed.end(trigger);
+            assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
+            let said = end.lines.iter().filter(|line| line.contains(said)).count();
+            assert_eq!(said, 1, "{profile} {trigger:?}: {:?}", end.lines);
+        })
+    });
+    for life in lives.collect::<Vec<_>>() {
+        life.join().expect("it ends as it should");
+    }
+}
+
+/// A shell starts this command with its own stdin, stdout and stderr, and then does this.
+fn in_shell(started: &Command, then: &str) -> Command {
+    let mut shell = Command::new("sh");
+    // What runs in the background of a shell has no stdin of its own accord.
+    shell.args(["-c", &format!("exec 3<&0; \"$0\" \"$@\" <&3 3<&- & {then}")]);
+    shell.arg(started.get_program()).args(started.get_args());
+    shell.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR").env("TESTBED_TELLS", "1");
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell
+}
+
+#[test]
+fn l10_it_ends_with_the_parent_though_stdin_stays_open() {
+    for profile in PROFILES {
+        let started = rpc(&["--profile", profile, "--exit-with-parent"]);
+        let mut daemon = Daemon::with_pipes(in_shell(&started, "wait"), framing_of(profile));
+        daemon.ask(1, "version", "[]");
+        daemon.kill(Signal::KILL);
+        // The shell is gone, so this is the end of the daemon.
+        let records = records(&daemon.hear_out(), "text");
+        assert_eq!(count(&records, "info", "parent"), 1, "{profile}: {records:?}");
+        assert!(daemon.stdin.is_some());
+        assert_eq!(daemon.wait(Instant::now()).answers, [] as [serde_json::Value; 0]);
+    }
+}
+
+#[test]
+fn l10_it_ends_with_the_parent_also_while_it_is_busy() {
+    let busy = ["test.sleep", "test.block", "test.spin", "test.jam"];
+    let lives = PROFILES.into_iter().flat_map(|profile| busy.map(|method| (profile, method)));
+    let lives = lives.map(|(profile, method)| {
+        thread::spawn(move || {
+            let mut started = command(profile);
+            started.arg("--exit-with-parent");
+            let mut testbed = Daemon::with_pipes(in_shell(&started, "wait"), framing_of(profile));
+            testbed.request(1, method, FOR_EVER);
+            testbed.wait_for(&format!("{method} begins"));
+            testbed.kill(Signal::KILL);
+            let said = testbed.hear_out();
+            let is_told = said.iter().any(|line| line.contains("parent"));
+            // The thread that would say it is jammed in the last case.
+            assert!(is_told || method == "test.jam", "{profile} {method}: {said:?}");
+            testbed.wait(Instant::now());
+        })
+    });
+    for life in lives.collect::<Vec<_>>() {
+        life.join().expect("it ends with its parent");
+    }
+}
+
+#[test]
+fn l10_without_the_flag_it_outlives_its_parent() {
+    for profile in PROFILES {
+        let started = rpc(&["--profile", profile]);
+        let mut daemon = Daemon::with_pipes(in_shell(&started, "wait"), framing_of(profile));
+        daemon.ask(1, "version", "[]");
+        daemon.kill(Signal::KILL);
+        daemon.process.wait().expect("it is our child");
+        for id in 2..100 {
+            assert_eq!(daemon.ask(id, "version", "[]")["id"], id, "{profile}");
+        }
+        drop(daemon.stdin.take());
+        let records = records(&daemon.hear_out(), "text");
+        assert_eq!(count(&records, "info", "stdin closed"), 1, "{profile}: {records:?}");
+        assert_eq!(count(&records, "info", "parent"), 0, "{profile}: {records:?}");
+    }
+}
+
+/// The parent is a process, and not the thread of it that happened to start the daemon.
+#[test]
+fn l10_the_end_of_the_thread_that_started_it_is_not_the_end_of_the_parent() {
+    for profile in PROFILES {
+        let start = move || Daemon::rpc(profile, &["--exit-with-parent"]);
+        let mut daemon = thread::spawn(start).join().expect("it starts");
+        for id in 1..100 {
+            assert_eq!(daemon.ask(id, "version", "[]")["id"], id, "{profile}");
+        }
+        let end = daemon.end(Trigger::Eof);
+        assert_eq!(end.status.code(), Some(0));
+        assert_eq!(count(&records(&end.lines, "text"), "info", "parent"), 0);
+    }
+}
+
+/// It may have another parent then, which cannot be told from the first. That it goes when stdin does
+/// holds all the same.
+#[test]
+fn l10_a_parent_that_is_gone_before_it_is_up_leaves_no_process_behind() {
+    for profile in PROFILES {
+        let started = rpc(&["--profile", profile, "--exit-with-parent"]);
+        let shell = in_shell(&started, "kill -KILL $$");
+        let mut daemon = Daemon::with_pipes(shell, framing_of(profile));
+        daemon.process.wait().expect("it is our child");
+        drop(daemon.stdin.take());
+        daemon.hear_out();
+    }
+}
+
+/// Ends with 1, and says on stderr why, in records and nothing else.
+fn check_failure(mut command: Command, profile: &str, case: &str) {
+    command.stderr(Stdio::piped());
+    let is_asked = case != "directory";
+    if is_asked {
+        command.stdin(Stdio::piped());
+    }
+    let mut daemon = Daemon::with_pipes(command, framing_of(profile));
+    if is_asked {
+        let stdin = daemon.stdin.as_mut().expect("a pipe");
+        let text = support::daemon::request(1, "version", "[]");
+        // It may be gone already.
+        let _ = stdin.write_all(&support::daemon::frame(framing_of(profile), &text));
+    }
+    let end = daemon.wait(Instant::now());
+    assert_eq!(end.status.code(), Some(1), "{profile} {case}: {end:?}");
+    let records = records(&end.lines, "text");
+    assert_eq!(count(&records, "error", ""), 1, "{profile} {case}: {records:?}");
+    assert!(!end.lines.iter().any(|line| line.contains("panicked")), "{records:?}");
+}
+
+/// A connection over the network that its other end has broken off.
+fn reset_connection() -> TcpStream {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is to be had");
+    let ours = TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
+    let (theirs, _) = listener.accept().expect("it was called");
+    // Not to linger is to break off.
+    rustix::net::sockopt::set_socket_linger(&theirs, Some(Duration::ZERO)).expect("it is a socket");
+    drop(theirs);
+    ours
+}
+
+#[test]
+fn l7_what_cannot_be_survived_is_exit_code_1_and_a_record() {
+    for profile in PROFILES {
+        let daemon = || rpc(&["--profile", profile]);
+
+        let mut directory = daemon();
+        directory.stdin(File::open("/").expect("a directory")).stdout(Stdio::piped());
+        check_failure(directory, profile, "directory");
+
+        let mut closed = daemon();
+        closed.stdout(Stdio::from(pipe().1));
+        check_failure(closed, profile, "closed");
+
+        let mut full = daemon();
+        full.stdout(File::options().write(true).open("/dev/full").expect("a device"));
+        check_failure(full, profile, "full");
+
+        let mut gone = daemon();
+        gone.stdout(OwnedFd::from(UnixStream::pair().expect("sockets are to be had").0));
+        check_failure(gone, profile, "gone");
+
+        let mut reset = daemon();
+        reset.stdout(OwnedFd::from(reset_connection()));
+        check_failure(reset, profile, "reset");
+    }
+}
