@@ -11,6 +11,8 @@
 //! logging   records, and where they go
 //! exit      every exit code
 //! console   what is said to people
+//! relay     the same, said by others, and holding up nobody
+//! json      text of JSON, laid out anew
 //! ```
 
 // Nothing that comes from outside may end the process; tests may.
@@ -20,8 +22,10 @@ mod args;
 mod cmd;
 mod console;
 mod exit;
+mod json;
 mod logging;
 mod methods;
+mod relay;
 mod settings;
 
 use std::ffi::OsString;
