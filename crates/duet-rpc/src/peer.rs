@@ -66,8 +66,6 @@ pub struct Stats {
     pub waiting: usize,
     /// Answers that came too late, or to nothing that was asked.
     pub unmatched_answers: usize,
-    /// What came and was no message: faults in the stream, and messages that are none.
-    pub faults: u64,
 }
 
 impl Peer {
@@ -210,7 +208,6 @@ impl Peer {
             running: counts.running.load(Ordering::Relaxed),
             waiting: counts.waiting.load(Ordering::Relaxed),
             unmatched_answers: counts.unmatched.load(Ordering::Relaxed),
-            faults: counts.faults.load(Ordering::Relaxed),
         }
     }
 }

@@ -137,7 +137,6 @@ impl Core {
 
     pub(super) fn handle_fault(&mut self, fault: &Fault<'_>, now: Instant) {
         tracing::warn!(fault = %fault, "a fault in what the remote sends");
-        self.shared.counts.faults.fetch_add(1, Ordering::Relaxed);
         let before = self.outbox.len();
         let handled = self.session.handle_fault(fault, now, &mut self.outbox);
         self.note_refusal(before);
@@ -169,9 +168,6 @@ impl Core {
         cx: &mut TaskContext<'_>,
         now: Instant,
     ) {
-        if matches!(message, Incoming::Invalid(_) | Incoming::Stray(_)) {
-            self.shared.counts.faults.fetch_add(1, Ordering::Relaxed);
-        }
         self.session.hold(self.is_crowded());
         let before = self.outbox.len();
         let handled = self.session.handle(message, batch, now, &mut self.outbox);
