@@ -232,6 +232,8 @@ impl Driver {
                 self.timer.observe(None, now);
                 self.is_drained = false;
                 self.core.input_ended = true;
+                // The end may have completed a last message, and with it an answer.
+                self.handle_arrived(cx, now);
                 self.core.handle_end(now);
                 Ok(true)
             }
