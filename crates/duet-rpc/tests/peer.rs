@@ -391,6 +391,23 @@ async fn f20_an_answer_on_a_last_line_without_its_end_is_taken() {
 }
 
 #[tokio::test]
+async fn m5_a_complaint_about_something_that_could_not_be_read_is_heard() {
+    let complaint = concat!(
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long"}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"another"}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":1,"result":3}"#,
+    );
+    let client = client_of_one_that_says(complaint).await;
+    // Which of all that was sent it is about nobody knows: calls go on.
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it was answered"), 3);
+    let error = client.complaint().await;
+    assert_eq!((error.code, &*error.message), (-32600, "too long"));
+    assert_eq!(client.stats().unmatched_answers, 2);
+}
+
+#[tokio::test]
 async fn params_that_are_neither_array_nor_object_are_not_sent() {
     let (client, _server) = client_of(methods());
     let error = client.call::<Value>("echo", "text").await.expect_err("not sendable");
