@@ -11,7 +11,6 @@
 //! logging   records, and where they go
 //! exit      every exit code
 //! console   what is said to people
-//! relay     the same, said by others, and holding up nobody
 //! json      text of JSON, laid out anew
 //! ```
 
@@ -25,7 +24,6 @@ mod exit;
 mod json;
 mod logging;
 mod methods;
-mod relay;
 mod settings;
 
 use std::ffi::OsString;

@@ -119,6 +119,16 @@ fn t1_what_the_server_writes_to_stderr_is_passed_on() {
 }
 
 #[test]
+fn g2_beside_a_foreign_server_this_side_keeps_the_log_if_it_is_asked_to() {
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":1}"#;
+    let script = answers_and_stays(&format!("stray output\n{answer}"));
+    assert_eq!(call_script(&[], &script).err, "");
+    let ended = call_script(&["--log-level", "warn"], &script);
+    ended.has_result("1");
+    assert!(ended.err.contains(" WARN "), "{ended:?}");
+}
+
+#[test]
 fn t1_a_call_ends_also_if_nobody_reads_its_stderr() {
     let talk = "dd if=/dev/zero bs=65536 count=64 2>/dev/null | tr '\\0' x >&2; echo >&2";
     for (answer, code, printed) in [

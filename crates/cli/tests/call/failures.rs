@@ -30,19 +30,36 @@ fn e1_an_error_answer_is_told_with_its_data() {
 }
 
 #[test]
+fn m5_an_error_without_an_id_answers_the_one_request_there_is() {
+    let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+    let told = "duet-rpc: the server answered with an error: Parse error (-32700)\n";
+    for script in [answers(error), answers_and_stays(error)] {
+        call_script(&[], &script).has_failed(3, &[told]);
+    }
+    // Here it may as well answer what we sent about the line that is no message.
+    let script = answers_and_stays(&format!(
+        "stray output\n{error}\n{}",
+        r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#
+    ));
+    call_script(&[], &script).has_result(r#""ok""#);
+}
+
+#[test]
 fn p2_no_answer_in_time_is_told_with_what_came_instead() {
     let silent = "cat >/dev/null; :";
     let other_id = answers_and_stays(r#"{"jsonrpc":"2.0","id":"1","result":1}"#);
     let no_version = answers_and_stays(r#"{"id":1,"result":1}"#);
     let half = "read -r request; printf '{\"jsonrpc\":'; cat >/dev/null; :";
     let print = answers_and_stays("Listening on stdin");
+    let log = answers_and_stays(r#"{"jsonrpc":"2.0","method":"log","params":["hello"]}"#);
     #[rustfmt::skip]
     let rows = [
         (silent, "it wrote nothing to stdout"),
         (&*other_id, "it answered something that was not asked"),
         (&*no_version, "it wrote something to stdout that is no message"),
-        (half, "no answer, or not all of one"),
+        (half, "it began a message and did not end it"),
         (&*print, "it wrote something to stdout that is no message"),
+        (&*log, "it sent messages, but no answer to this one"),
     ];
     for (script, told) in rows {
         let ended = call_script(&["--timeout", "0.5"], script);

@@ -3,25 +3,30 @@
 mod params;
 mod pipes;
 mod report;
+mod stderr;
 
 use std::ffi::{OsStr, OsString};
+use std::future::poll_fn;
 use std::io::{self, IsTerminal};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::BatchRule;
-use duet_rpc::{Error, ErrorKind, Peer, Profile, Router, transport::Child};
+use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router, transport::Child};
 use serde_json::value::RawValue;
 use tokio::process::Command;
+use tokio::runtime::{Builder, Runtime};
 
 use self::pipes::{Pipes, Traffic};
 use self::report::Clue;
+use self::stderr::Stderr;
 use crate::args::{CallArgs, Global, LogFormat};
 use crate::exit::Exit;
-use crate::logging::Level;
-use crate::relay::Relay;
+use crate::logging::{Level, Log};
 use crate::{console, json, settings};
 
 /// How long each step of ending the server waits.
@@ -30,9 +35,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long a server that we are done with may take to read what is left, such as that a call was
 /// given up.
 const DRAIN: Duration = Duration::from_millis(500);
-
-/// How long the last lines may take to get to stderr.
-const FLUSH: Duration = Duration::from_millis(500);
 
 /// The longest answer. In the framing with a length prefix, text that is printed by mistake could
 /// not be told from a length beyond its limit.
@@ -47,14 +49,27 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
             return problem.exit;
         }
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let (runtime, relay) = match runtime.and_then(|runtime| Ok((runtime, Relay::to_stderr()?))) {
-        Ok(both) => both,
-        Err(error) => return console::finish(Err(error)),
-    };
-    let exit = runtime.block_on(talk(args, global, params, &relay));
-    relay.flush(FLUSH);
-    exit
+    match start(args, global) {
+        Ok((runtime, stderr, log)) => {
+            let exit = runtime.block_on(talk(args, global, params, &stderr));
+            stderr.flush();
+            log.inspect(|log| log.flush());
+            exit
+        }
+        Err(error) => {
+            console::say(format_args!("a call cannot be made: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+/// What a call needs of this process.
+fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Option<&'static Log>)> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    // Our own daemon keeps a log itself. Beside another server this side does, if it is asked to.
+    let is_wanted = global.log_level.is_some() && !args.command.is_empty();
+    let log = is_wanted.then(|| Log::start(global, Level::Warn, Level::Debug)).transpose()?;
+    Ok((runtime, Stderr::start()?, log))
 }
 
 /// Starts the server, speaks to it, and ends it.
@@ -62,13 +77,13 @@ async fn talk(
     args: &CallArgs,
     global: &Global,
     params: Option<Box<RawValue>>,
-    relay: &Relay,
+    stderr: &Stderr,
 ) -> Exit {
     let begun = Instant::now();
     let (program, words) = match server(args, global) {
         Ok(server) => server,
         Err(error) => {
-            relay.say(&report::not_started(OsStr::new("duet-rpc"), &error));
+            stderr.say(&report::not_started(OsStr::new("duet-rpc"), &error));
             return Exit::NotStarted;
         }
     };
@@ -77,18 +92,18 @@ async fn talk(
     let child = match Child::spawn(command) {
         Ok(child) => child,
         Err(error) => {
-            relay.say(&report::not_started(&program, &error));
+            stderr.say(&report::not_started(&program, &error));
             return Exit::NotStarted;
         }
     };
-    let lines = relay.clone();
+    let lines = stderr.clone();
     let child = child.grace(GRACE).on_stderr(move |line| lines.pass_on(line));
     let (pipes, traffic) = Pipes::new(child);
     let (profile, framing) = profile(args);
     let peer = Peer::spawn(pipes, &profile, Router::new());
     let time_left =
         || settings::limited(args.timeout).map(|timeout| timeout.saturating_sub(begun.elapsed()));
-    let talk = Talk { args, relay, peer: &peer, traffic, framing };
+    let talk = Talk { args, stderr, peer: &peer, traffic, framing };
     let exit = match args.notify {
         true => talk.notify(params, time_left()).await,
         false => talk.call(params, time_left()).await,
@@ -100,7 +115,7 @@ async fn talk(
 /// One conversation with a server.
 struct Talk<'a> {
     args: &'a CallArgs,
-    relay: &'a Relay,
+    stderr: &'a Stderr,
     peer: &'a Peer,
     traffic: Arc<Traffic>,
     framing: Framing,
@@ -113,9 +128,30 @@ impl Talk<'_> {
             Some(time) => call.timeout(time),
             None => call.no_timeout(),
         };
-        match call.await {
-            Ok(result) => print(&result),
-            Err(error) => self.explain(&error).await,
+        // A server that cannot read the request answers without its id.
+        let (mut call, mut complaint) = (pin!(call), pin!(self.complaint()));
+        let answer = poll_fn(|cx| match complaint.as_mut().poll(cx) {
+            Poll::Ready(complaint) => Poll::Ready(Err(complaint)),
+            Poll::Pending => call.as_mut().poll(cx).map(Ok),
+        });
+        match answer.await {
+            Ok(Ok(result)) => print(&result),
+            Ok(Err(error)) => self.explain(&error).await,
+            Err(complaint) => {
+                self.stderr.say(&report::error_answer(&complaint));
+                Exit::ErrorAnswer
+            }
+        }
+    }
+
+    /// Waits for an error that does not say what it answers, but can only answer our request: nothing
+    /// else came, so nothing else was sent in answer to it.
+    async fn complaint(&self) -> RemoteError {
+        let complaint = self.peer.complaint().await;
+        let stats = self.peer.stats();
+        match stats.messages > 1 || stats.faults > 0 {
+            true => std::future::pending().await,
+            false => complaint,
         }
     }
 
@@ -134,7 +170,7 @@ impl Talk<'_> {
             }
             _ => (Exit::BrokenProtocol, report::broken_answer(error)),
         };
-        self.relay.say(&message);
+        self.stderr.say(&message);
         exit
     }
 
@@ -151,11 +187,11 @@ impl Talk<'_> {
             Some(true) => Exit::Success,
             Some(false) => {
                 let end = self.peer.closed().await;
-                self.relay.say(&report::gone_before_sent(&end));
+                self.stderr.say(&report::gone_before_sent(&end));
                 Exit::BrokenProtocol
             }
             None => {
-                self.relay.say(&report::not_read_within(self.args.timeout));
+                self.stderr.say(&report::not_read_within(self.args.timeout));
                 Exit::Timeout
             }
         }
@@ -167,8 +203,10 @@ impl Talk<'_> {
             Clue::Garbage(self.framing)
         } else if stats.unmatched_answers > 0 {
             Clue::OtherAnswer
-        } else if self.traffic.has_received() {
-            Clue::Something
+        } else if stats.messages > 0 {
+            Clue::OtherMessages
+        } else if stats.bytes_received > 0 {
+            Clue::Part(self.framing)
         } else {
             Clue::Silence(self.framing)
         }

@@ -1,4 +1,4 @@
-//! The pipes to a server, and what is known of what went through them.
+//! The pipes to a server, and whether what was to be sent is in them.
 
 use std::io;
 use std::sync::Arc;
@@ -8,17 +8,16 @@ use std::task::{Context, Poll};
 use duet_rpc::transport::{Child, Farewell, Inbox, Outbox, Received, Transport};
 use tokio::sync::Notify;
 
-/// The transport of a child that keeps an eye on the traffic.
+/// The transport of a child that keeps an eye on what is sent.
 pub(super) struct Pipes {
     child: Child,
     traffic: Arc<Traffic>,
 }
 
-/// What went through the pipes.
+/// What became of what was to be sent.
 #[derive(Default)]
 pub(super) struct Traffic {
     has_sent: AtomicBool,
-    has_received: AtomicBool,
     news: Notify,
 }
 
@@ -36,11 +35,6 @@ impl Traffic {
         self.news.notified().await;
         self.has_sent.load(Ordering::Acquire)
     }
-
-    /// Whether the server has written anything to its stdout.
-    pub(super) fn has_received(&self) -> bool {
-        self.has_received.load(Ordering::Acquire)
-    }
 }
 
 impl Transport for Pipes {
@@ -49,11 +43,7 @@ impl Transport for Pipes {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        let received = self.child.poll_receive(cx, inbox);
-        if let Poll::Ready(Ok(Received::Some | Received::All)) = received {
-            self.traffic.has_received.store(true, Ordering::Release);
-        }
-        received
+        self.child.poll_receive(cx, inbox)
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {

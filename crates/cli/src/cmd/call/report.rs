@@ -20,7 +20,7 @@ pub(super) fn not_started(program: &OsStr, error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "; is it a program, and may you execute it?",
         _ => "",
     };
-    format!("duet-rpc: cannot start `{}`: {error}{advice}", plain(&program.to_string_lossy()))
+    format!("cannot start `{}`: {error}{advice}", plain(&program.to_string_lossy()))
 }
 
 /// The error that a server answered with.
@@ -28,7 +28,7 @@ pub(super) fn error_answer(error: &RemoteError) -> String {
     let RemoteError { code, message, data } = error;
     let colon = if message.is_empty() { "" } else { ": " };
     let message = plain(message);
-    let mut text = format!("duet-rpc: the server answered with an error{colon}{message} ({code})");
+    let mut text = format!("the server answered with an error{colon}{message} ({code})");
     if let Some(data) = data {
         text.push_str("\ndata: ");
         text.push_str(&json::tame(&json::compact(data.get())));
@@ -44,17 +44,17 @@ pub(super) fn no_answer_within(timeout: Duration, clue: Clue) -> String {
         }
         _ => String::new(),
     };
-    format!("duet-rpc: no answer within {timeout} s; {clue}{advice}")
+    format!("no answer within {timeout} s; {clue}{advice}")
 }
 
 pub(super) fn not_read_within(timeout: Duration) -> String {
     let timeout = timeout.as_secs_f64();
-    format!("duet-rpc: the server did not read the notification within {timeout} s")
+    format!("the server did not read the notification within {timeout} s")
 }
 
 pub(super) fn broken_answer(why: &dyn std::error::Error) -> String {
     let why = why.source().map(|why| format!(": {}", plain(&why.to_string()))).unwrap_or_default();
-    format!("duet-rpc: the server broke the protocol in its answer{why}")
+    format!("the server broke the protocol in its answer{why}")
 }
 
 /// The server is gone. `had_to_be_stopped` says that it went because we made it.
@@ -69,13 +69,13 @@ pub(super) fn gone(end: &Disconnect, had_to_be_stopped: bool, clue: Clue) -> Str
             None => "is gone without an answer".to_owned(),
         },
     };
-    format!("duet-rpc: the server {what}; {clue}")
+    format!("the server {what}; {clue}")
 }
 
 /// The server was gone before a notification was on its way.
 pub(super) fn gone_before_sent(end: &Disconnect) -> String {
     let how = end.farewell().exit.map(|exit| format!(", with {exit}")).unwrap_or_default();
-    format!("duet-rpc: the server ended before it had read the notification{how}")
+    format!("the server ended before it had read the notification{how}")
 }
 
 /// What the server's stdout tells about why there is no answer.
@@ -85,8 +85,10 @@ pub(super) enum Clue {
     Garbage(Framing),
     /// There was an answer to something else.
     OtherAnswer,
-    /// There was something, and at least no fault in it.
-    Something,
+    /// There were messages, and no answer among them.
+    OtherMessages,
+    /// There was a part of a message in this framing.
+    Part(Framing),
     /// There was nothing, although we spoke in this framing.
     Silence(Framing),
 }
@@ -103,9 +105,15 @@ impl fmt::Display for Clue {
                 "it answered something that was not asked: \
                  does its answer have the `id` of the request?",
             ),
-            Clue::Something => {
-                f.write_str("what it wrote to stdout was no answer, or not all of one")
-            }
+            Clue::OtherMessages => f.write_str("it sent messages, but no answer to this one"),
+            Clue::Part(framing) => write!(
+                f,
+                "it began a message and did not end it: {}",
+                match framing {
+                    Framing::Ndjson => "is there a newline behind it?",
+                    Framing::Lsp | Framing::Length => "is the length right that it begins with?",
+                }
+            ),
             Clue::Silence(_) => f.write_str("it wrote nothing to stdout"),
         }
     }
