@@ -25,6 +25,7 @@ use std::time::Duration;
 use duet_rpc::{EventStream, Priority};
 use rustix::fs::OFlags;
 use serde_json::value::RawValue;
+use signal_hook::consts::SIGXFSZ;
 
 pub(crate) use level::Level;
 pub(crate) use sink::{Sink, Words};
@@ -169,6 +170,9 @@ fn open_file() -> Option<(PathBuf, io::Result<File>)> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let opened = OpenOptions::new().append(true).create(true).custom_flags(flags).open(&path);
     let opened = opened.and_then(|file| {
+        // Beyond a limit on the size of files, a write first brings a signal that ends the process,
+        // and fails only if somebody receives that.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let flags = rustix::fs::fcntl_getfl(&file)?;
         rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
         Ok(file)
