@@ -4,8 +4,6 @@
 
 mod support;
 
-use std::process::Command;
-
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
 use support::daemon::{Daemon, command, frame, framing_of, request, rpc};
@@ -43,7 +41,6 @@ fn forgeries() -> Vec<String> {
         ]
         .map(str::to_owned),
     );
-    texts.push("m".repeat(1_000_000));
     texts.push("\n".repeat(10_000));
     texts
 }
@@ -52,39 +49,44 @@ fn cut(text: &str, length: usize) -> String {
     text.chars().take(length).collect()
 }
 
-/// Every text as a method and as an id: each is one line, and means what was sent, cut.
 #[test]
 fn g6_no_line_can_be_forged() {
-    let forgeries = forgeries();
     for (profile, format) in PROFILES.into_iter().flat_map(|it| FORMATS.map(|format| (it, format)))
     {
-        let framing = framing_of(profile);
-        // Escaped as JSON requires it, and raw where JSON allows it.
-        let requests = forgeries.iter().flat_map(|text| {
-            let escaped = |text: &str| -> String {
-                text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()
-            };
-            let (raw, escaped) =
-                (json!(text).to_string(), format!("\"{}\"", escaped(&cut(text, 999))));
-            [raw, escaped].map(|text| format!(r#"{{"jsonrpc":"2.0","id":{text},"method":{text}}}"#))
-        });
-        let options = ["--profile", profile, "--log-format", format, "--log-level", "warn"];
-        let command = rpc(&[&options[..], &["--max-message-bytes", "10000000"]].concat());
-        let life = live_with(command, framing, |daemon| {
-            for text in requests {
-                daemon.send(&text);
-                check_unknown(&daemon.answer());
-            }
-        });
-        let records = life.records(format);
-        assert_eq!(records.len(), 2 * forgeries.len(), "{profile} {format}");
-        for (record, text) in records.iter().zip(forgeries.iter().flat_map(|text| [text; 2])) {
-            assert_eq!((record.severity.as_str(), &*record.message), ("warn", "an unknown method"));
-            assert_eq!(record.method, Some(cut(text, 128)), "{format}");
-            let id: String =
-                serde_json::from_str(record.id.as_ref().expect("an id")).expect("text");
-            assert_eq!(id, cut(text, 64), "{format}");
+        check_lines(profile, format, &forgeries());
+    }
+}
+
+#[test]
+fn g6_a_megabyte_is_a_short_line() {
+    for format in FORMATS {
+        check_lines("editor", format, &["m".repeat(1_000_000)]);
+    }
+}
+
+/// Every text as a method and as an id: each is one line, and means what was sent, cut.
+fn check_lines(profile: &str, format: &str, texts: &[String]) {
+    // Raw where JSON allows it, and all escaped.
+    let requests = texts.iter().flat_map(|text| {
+        let escapes = cut(text, 999).encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+        let (raw, escaped): (_, String) = (json!(text).to_string(), escapes);
+        [raw, format!("\"{escaped}\"")]
+            .map(|text| format!(r#"{{"jsonrpc":"2.0","id":{text},"method":{text}}}"#))
+    });
+    let options = ["--profile", profile, "--log-format", format, "--log-level", "warn"];
+    let life = live_with(rpc(&options), framing_of(profile), |daemon| {
+        for text in requests {
+            daemon.send(&text);
+            check_unknown(&daemon.answer());
         }
+    });
+    let records = life.records(format);
+    assert_eq!(records.len(), 2 * texts.len(), "{profile} {format}");
+    for (record, text) in records.iter().zip(texts.iter().flat_map(|text| [text; 2])) {
+        assert_eq!((record.severity.as_str(), &*record.message), ("warn", "an unknown method"));
+        assert_eq!(record.method, Some(cut(text, 128)), "{format}");
+        let id: String = serde_json::from_str(record.id.as_ref().expect("an id")).expect("text");
+        assert_eq!(id, cut(text, 64), "{format}");
     }
 }
 
@@ -172,7 +174,7 @@ fn messages(profile: &str) -> Vec<String> {
         format!(r#"["{CANARY}",{{"{CANARY}":1}},{{"jsonrpc":"2.0","id":"a","method":"x","params":["{CANARY}"]}}]"#),
         format!(r#"["{CANARY}"]"#),
         format!("\"{CANARY}\""),
-        format!("{CANARY}"),
+        CANARY.to_owned(),
         format!(r#"{{"{CANARY}": {CANARY}"#),
         format!(r#"{{"jsonrpc":"2.0","id":"a","method":"version","params":["{CANARY}\x"]}}"#),
         deep,
@@ -210,8 +212,8 @@ fn faults(framing: Framing) -> Vec<u8> {
                 length(&not_utf8),
                 b"\n".to_vec(),
                 length(body.as_bytes()),
-                format!("{CANARY}").into_bytes(),
-                format!("{CANARY}").into_bytes(),
+                CANARY.as_bytes().to_vec(),
+                CANARY.as_bytes().to_vec(),
                 [&[0x00, 0xff, 0xff, 0xff], CANARY.as_bytes()].concat(),
                 [&[0x00, 0x00, 0x00, 0x00], CANARY.as_bytes()].concat(),
             ]
@@ -306,29 +308,24 @@ fn e1_g6_nothing_that_a_message_carries_shows_anywhere() {
     for profile in PROFILES {
         for (level, format) in LEVELS.into_iter().flat_map(|it| FORMATS.map(|format| (it, format)))
         {
-            let testbed = || -> Command {
-                let mut command = command(profile);
-                command.args(["--log-level", level, "--log-format", format]);
-                command.env_remove("TESTBED_TELLS").env("SOME_TOKEN", CANARY);
-                command
-            };
+            // Each level to each sink, in one of the formats.
+            let is_to_file = (level == "debug" || level == "warn") == (format == "json");
             let folder = Folder::new();
             let path = folder.path("log");
-            let mut to_file = testbed();
-            to_file.env("DUET_RPC_LOG", &path);
-            for command in [testbed(), to_file] {
-                let is_to_file = command
-                    .get_envs()
-                    .any(|(name, value)| name == "DUET_RPC_LOG" && value.is_some());
-                let life = live_with(command, framing_of(profile), |daemon| plant(daemon, profile));
-                life.end.answers.iter().for_each(check_message);
-                let is_alive = |answer: &Value| answer["result"]["version"] == "0.1.0";
-                assert!(life.end.answers.iter().any(is_alive) || profile == "agent");
-                check_log(&life.stderr, format);
-                if is_to_file {
-                    assert_eq!(life.stderr, b"");
-                    check_log(&std::fs::read(&path).expect("it is there"), format);
-                }
+            let mut testbed = command(profile);
+            testbed.args(["--log-level", level, "--log-format", format]);
+            testbed.env_remove("TESTBED_TELLS").env("SOME_TOKEN", CANARY);
+            if is_to_file {
+                testbed.env("DUET_RPC_LOG", &path);
+            }
+            let life = live_with(testbed, framing_of(profile), |daemon| plant(daemon, profile));
+            life.end.answers.iter().for_each(check_message);
+            let is_alive = |answer: &Value| answer["result"]["version"] == "0.1.0";
+            assert!(life.end.answers.iter().any(is_alive) || profile == "agent");
+            check_log(&life.stderr, format);
+            if is_to_file {
+                assert_eq!(life.stderr, b"");
+                check_log(&std::fs::read(&path).expect("it is there"), format);
             }
         }
     }

@@ -69,12 +69,12 @@ fn g2_an_unknown_level_is_a_usage_error() {
 /// All is sent with one write: a level holds from the very next message on.
 #[test]
 fn g2_a_new_level_is_in_force_for_the_next_message() {
-    let by_request = |id, level: &str| request(id, "setLogLevel", &format!("[\"{level}\"]"));
-    let by_notification =
-        |_, level: &str| notification("setLogLevel", &format!(r#"{{"level":"{level}"}}"#));
-    let ways: [&dyn Fn(u64, &str) -> String; 2] = [&by_request, &by_notification];
     for profile in PROFILES {
-        for set in ways {
+        for by_notification in [false, true] {
+            let set = |id, level: &str| match by_notification {
+                false => request(id, "setLogLevel", &format!("[\"{level}\"]")),
+                true => notification("setLogLevel", &format!(r#"{{"level":"{level}"}}"#)),
+            };
             let texts = [
                 request(1, "unknown", "[]"),
                 set(11, "error"),
