@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use duet_rpc::proto::frame::Framing;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
@@ -169,29 +170,35 @@ fn memory(pid: u32, name: &str) -> u64 {
 #[test]
 #[cfg(target_os = "linux")]
 fn l5_l6_l8_a_stderr_that_nobody_reads_costs_records_and_nothing_else() {
-    // Without optimisation so many take longer than anybody likes to wait for tests.
-    const COUNT: u64 = if cfg!(debug_assertions) { 10_000 } else { 50_000 };
     let triggers = [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown];
-    for (profile, trigger) in PROFILES.into_iter().zip(triggers) {
-        let (unread, into) = pipe();
-        let mut command = rpc(&["--profile", profile, "--log-level", "debug"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
-        let framing = framing_of(profile);
-        let mut daemon = Daemon::with_pipes(command, framing);
-        daemon.send_raw(&requests(framing, COUNT));
-        let mut sum = 0;
-        for _ in 0..COUNT {
-            let answer = daemon.answer();
-            assert_eq!(answer["result"]["version"], "0.1.0");
-            sum += answer["id"].as_u64().expect("a number");
-        }
-        assert_eq!(sum, COUNT * (COUNT + 1) / 2, "{profile}");
-        let most = memory(daemon.process.id(), "VmHWM");
-        assert!(most < 64 * 1024, "{profile} took {most} KiB");
-        let end = daemon.end(trigger);
-        assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
-        drop(unread);
+    let lives = PROFILES.into_iter().zip(triggers);
+    let lives =
+        lives.map(|(profile, trigger)| thread::spawn(move || live_unread(profile, trigger)));
+    for life in lives.collect::<Vec<_>>() {
+        life.join().expect("it serves, and ends");
     }
+}
+
+fn live_unread(profile: &str, trigger: Trigger) {
+    const COUNT: u64 = 50_000;
+    let (unread, into) = pipe();
+    let mut command = rpc(&["--profile", profile, "--log-level", "debug"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
+    let framing = framing_of(profile);
+    let mut daemon = Daemon::with_pipes(command, framing);
+    daemon.send_raw(&requests(framing, COUNT));
+    let mut sum = 0;
+    for _ in 0..COUNT {
+        let answer = daemon.answer();
+        assert_eq!(answer["result"]["version"], "0.1.0");
+        sum += answer["id"].as_u64().expect("a number");
+    }
+    assert_eq!(sum, COUNT * (COUNT + 1) / 2, "{profile}");
+    let most = memory(daemon.process.id(), "VmHWM");
+    assert!(most < 64 * 1024, "{profile} took {most} KiB");
+    let end = daemon.end(trigger);
+    assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
+    drop(unread);
 }
 
 /// What was dropped is counted, and the count is there when somebody reads again.
@@ -206,7 +213,7 @@ fn l8_records_that_were_dropped_are_counted() {
         for _ in 0..MANY {
             daemon.answer();
         }
-        let reader = std::thread::spawn(move || {
+        let reader = thread::spawn(move || {
             let mut log = Vec::new();
             File::from(unread).read_to_end(&mut log).expect("it is a pipe");
             log
