@@ -13,7 +13,7 @@ use duet_rpc::proto::frame::Framing;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use support::daemon::{Daemon, Trigger, frame, framing_of, pipe, request, rpc};
 use support::folder::Folder;
-use support::log::{FORMATS, Life, PROFILES, live, parse};
+use support::log::{FORMATS, Life, PROFILES, live, live_answered, live_with, parse};
 
 /// So many requests give far more records than anything between the daemon and its log holds.
 const MANY: u64 = 3_000;
@@ -83,8 +83,7 @@ fn g1_a_file_that_cannot_be_opened_is_told_of_once_and_stderr_takes_its_place() 
         for (profile, format) in PROFILES.into_iter().zip(FORMATS.into_iter().cycle()) {
             let framing = framing_of(profile);
             let options = ["--profile", profile, "--log-format", format];
-            let life = live(logging_to(path, &options), framing, &requests(framing, 3));
-            assert_eq!(life.end.answers.len(), 3, "{path:?}");
+            let life = live_answered(logging_to(path, &options), framing, &requests(framing, 3), 3);
             check_one_warning(&life, format, path);
             let records = life.records(format);
             let start = records.iter().find(|record| record.field("pid").is_some());
@@ -104,8 +103,8 @@ fn g1_a_full_disk_does_not_stop_it() {
         let framing = framing_of(profile);
         let options = ["--profile", profile, "--log-format", format, "--log-level", "debug"];
         let full = Path::new("/dev/full");
-        let life = live(logging_to(full, &options), framing, &requests(framing, MANY));
-        assert_eq!(life.end.answers.len() as u64, MANY);
+        let command = logging_to(full, &options);
+        let life = live_answered(command, framing, &requests(framing, MANY), MANY);
         assert_eq!(life.records(format).len(), 1);
         check_one_warning(&life, format, full);
     }
@@ -123,8 +122,7 @@ fn g1_a_file_that_can_be_written_no_more_does_not_stop_it() {
         limited.arg(env!("CARGO_BIN_EXE_duet-rpc"));
         limited.args(["rpc", "--profile", profile, "--log-level", "debug"]);
         limited.env("DUET_RPC_LOG", &path).env_remove("NO_COLOR");
-        let life = live(limited, framing, &requests(framing, MANY));
-        assert_eq!(life.end.answers.len() as u64, MANY, "{profile}");
+        let life = live_answered(limited, framing, &requests(framing, MANY), MANY);
         assert_eq!(life.records("text").len(), 1);
         check_one_warning(&life, "text", &path);
         let log = std::fs::read(&path).expect("it is there");
@@ -144,16 +142,14 @@ fn g1_a_reader_of_the_log_that_goes_does_not_stop_it() {
     let reader = open(&path, flags, Mode::empty()).expect("it opens");
     rustix::io::ioctl_fionbio(&reader, false).expect("a pipe can be made so");
     let mut reader = File::from(reader);
-    let mut command = logging_to(&path, &["--log-level", "debug"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut daemon = Daemon::with_pipes(command, Framing::Lsp);
-    daemon.ask(1, "version", "[]");
-    reader.read_exact(&mut [0; 24]).expect("it logs");
-    drop(reader);
-    daemon.send_raw(&requests(Framing::Lsp, MANY));
-    let end = daemon.end(Trigger::Eof);
-    assert_eq!((end.status.code(), end.answers.len() as u64), (Some(0), MANY));
-    let life = Life { stderr: (end.lines.join("\n") + "\n").into_bytes(), end };
+    let command = logging_to(&path, &["--log-level", "debug"]);
+    let life = live_with(command, Framing::Lsp, |daemon| {
+        daemon.ask(1, "version", "[]");
+        reader.read_exact(&mut [0; 24]).expect("it logs");
+        drop(reader);
+        daemon.send_raw(&requests(Framing::Lsp, MANY));
+        (0..MANY).for_each(|_| drop(daemon.answer()));
+    });
     assert_eq!(life.records("text").len(), 1);
     check_one_warning(&life, "text", &path);
 }

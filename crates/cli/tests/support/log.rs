@@ -229,6 +229,22 @@ pub(crate) fn live(command: Command, framing: Framing, input: &[u8]) -> Life {
     live_with(command, framing, |daemon| daemon.send_raw(input))
 }
 
+/// The same with so many answers, each of which is waited for: how long they take does not matter
+/// then, though it ends in time when its stdin does (L5).
+pub(crate) fn live_answered(
+    command: Command,
+    framing: Framing,
+    input: &[u8],
+    answers: u64,
+) -> Life {
+    let life = live_with(command, framing, |daemon| {
+        daemon.send_raw(input);
+        (0..answers).for_each(|_| drop(daemon.answer()));
+    });
+    assert_eq!(life.end.answers, [] as [serde_json::Value; 0]);
+    life
+}
+
 /// The same, with more than one step between the beginning and the end.
 pub(crate) fn live_with(
     mut command: Command,
