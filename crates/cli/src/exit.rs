@@ -41,7 +41,9 @@ impl Exit {
             Exit::ErrorAnswer => "call: the server answered with an error",
             Exit::Timeout => "call: there was no answer in time",
             Exit::NotStarted => "call: the server could not be started",
-            Exit::BrokenProtocol => "call: the server ended without an answer, or broke the protocol",
+            Exit::BrokenProtocol => {
+                "call: the server ended without an answer, or broke the protocol"
+            }
         }
     }
 }
