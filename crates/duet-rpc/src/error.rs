@@ -220,6 +220,9 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
         Ok(())
     } else if let Some(remote) = cause.downcast_ref::<RemoteError>() {
         write!(text, "its code is {}", remote.code)
+    } else if let Some(object) = cause.downcast_ref::<ErrorObject>() {
+        // The message may be made of what a remote has sent.
+        write!(text, "its code is {}", object.code().0)
     } else if let Some(json) = cause.downcast_ref::<serde_json::Error>() {
         let (line, column) = (json.line(), json.column());
         write!(text, "JSON, {:?} error in line {line}, column {column}", json.classify())

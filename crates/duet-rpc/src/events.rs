@@ -73,6 +73,12 @@ impl EventStream {
         Ok(())
     }
 
+    /// Ends the stream: what waits in it is dropped, and so is what is sent from here on. A stream
+    /// that is merely dropped still delivers what waits.
+    pub fn close(&self) {
+        *self.stream.queue() = EventQueue::new(0, 0);
+    }
+
     /// How many events were dropped since the beginning.
     pub fn dropped(&self) -> u64 {
         self.stream.queue().dropped_in_all()

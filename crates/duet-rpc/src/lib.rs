@@ -125,7 +125,7 @@ mod watchdog;
 
 pub use call::Call;
 pub use context::Context;
-pub use driver::Driver;
+pub use driver::{Driver, TRAFFIC};
 pub use duet_rpc_proto as proto;
 pub use duet_rpc_proto::Profile;
 pub use duet_rpc_proto::session::Priority;

@@ -66,6 +66,14 @@ pub struct Stats {
     pub waiting: usize,
     /// Answers that came too late, or to nothing that was asked.
     pub unmatched_answers: usize,
+    /// Messages that were received, those of a batch one by one.
+    pub messages: u64,
+    /// Runs of bytes that held no message, and messages that were none.
+    pub faults: u64,
+    /// Bytes that were received.
+    pub bytes_received: u64,
+    /// Bytes that were sent.
+    pub bytes_sent: u64,
 }
 
 impl Peer {
@@ -170,6 +178,26 @@ impl Peer {
         EventStream::new(Arc::clone(self.shared()), method, topic)
     }
 
+    /// A value that belongs to the connection, one of each type: made when it is first asked for,
+    /// and let go when the connection ends. Handlers of one router that serves many connections keep
+    /// here what they know of each.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use duet_rpc::{Context, Failure, Router};
+    ///
+    /// #[derive(Default)]
+    /// struct Visits(AtomicU64);
+    ///
+    /// let router = Router::new().method("visit", async |cx: Context| {
+    ///     let visits = cx.peer().local::<Visits>();
+    ///     Ok::<_, Failure>(visits.0.fetch_add(1, Ordering::Relaxed) + 1)
+    /// });
+    /// ```
+    pub fn local<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        self.shared().local()
+    }
+
     /// Closes the connection gracefully: what runs is finished, within the profile's
     /// [`drain_timeout`](Profile::drain_timeout), and what is written is sent. It begins at once,
     /// also if the future is dropped, which waits for the end.
@@ -208,6 +236,10 @@ impl Peer {
             running: counts.running.load(Ordering::Relaxed),
             waiting: counts.waiting.load(Ordering::Relaxed),
             unmatched_answers: counts.unmatched.load(Ordering::Relaxed),
+            messages: counts.messages.load(Ordering::Relaxed),
+            faults: counts.faults.load(Ordering::Relaxed),
+            bytes_received: counts.bytes_received.load(Ordering::Relaxed),
+            bytes_sent: counts.bytes_sent.load(Ordering::Relaxed),
         }
     }
 }

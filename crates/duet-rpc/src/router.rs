@@ -48,6 +48,7 @@ struct Routes {
 
 /// A method, and what is known of it.
 pub(crate) struct Entry {
+    pub(crate) name: Box<str>,
     pub(crate) route: Box<dyn Route>,
     /// Whether its arrival closes the connection.
     pub(crate) closes: bool,
@@ -62,16 +63,19 @@ pub(crate) struct Entry {
 const UNKNOWN: u8 = 0;
 const QUICK: u8 = 1;
 const SLOW: u8 = 2;
+/// It is always quick: whoever registered it says so.
+const ALWAYS_QUICK: u8 = 3;
 
 impl Entry {
-    fn new(route: Box<dyn Route>, closes: bool) -> Self {
+    fn new(name: &str, route: Box<dyn Route>, closes: bool) -> Self {
         let (pace, known) = (Mutex::new(()), Condvar::new());
-        Entry { route, closes, pace, known, pace_now: AtomicU8::new(UNKNOWN) }
+        let pace_now = AtomicU8::new(UNKNOWN);
+        Entry { name: name.into(), route, closes, pace, known, pace_now }
     }
 
     /// Whether its handler was quick the last time. What is not known is not quick.
     pub(crate) fn is_quick(&self) -> bool {
-        self.pace_now.load(Ordering::Relaxed) == QUICK
+        matches!(self.pace_now.load(Ordering::Relaxed), QUICK | ALWAYS_QUICK)
     }
 
     /// Whether its handler was slow the last time.
@@ -81,7 +85,8 @@ impl Entry {
 
     pub(crate) fn set_quick(&self, is_quick: bool) {
         let pace = if is_quick { QUICK } else { SLOW };
-        if self.pace_now.load(Ordering::Relaxed) == pace {
+        let before = self.pace_now.load(Ordering::Relaxed);
+        if before == pace || before == ALWAYS_QUICK {
             return;
         }
         let _lock = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,8 +132,27 @@ impl Router {
     }
 
     fn insert(mut self, name: &str, route: Box<dyn Route>, closes: bool) -> Self {
-        let entry = Entry::new(route, closes);
+        let entry = Entry::new(name, route, closes);
         Arc::make_mut(&mut self.routes).by_name.insert(name.into(), Arc::new(entry));
+        self
+    }
+
+    /// Says that the handler of this method never holds its thread for long. Without that, time has
+    /// to show it, and the first call of a method on a server's stdio may run on another thread. What
+    /// such a handler does before it waits is done before the next message is looked at.
+    ///
+    /// ```
+    /// use duet_rpc::{Failure, Router};
+    ///
+    /// let router = Router::new()
+    ///     .method("version", async || Ok::<_, Failure>("1.0"))
+    ///     .quick("version");
+    /// ```
+    #[must_use]
+    pub fn quick(self, name: &str) -> Self {
+        if let Some(entry) = self.find(name) {
+            entry.pace_now.store(ALWAYS_QUICK, Ordering::Relaxed);
+        }
         self
     }
 

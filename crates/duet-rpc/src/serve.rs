@@ -22,7 +22,7 @@ use crate::peer::Peer;
 use crate::router::Router;
 use crate::state::{Disconnect, Reason};
 use crate::transport::{Farewell, Inbox, Outbox, Received, Restore, Stdio, Transport};
-use crate::watchdog::{Alarm, CountsFrom, Signal, Watchdog};
+use crate::watchdog::{Alarm, Call, CountsFrom, Parent, Watchdog};
 
 /// How many threads there are for handlers that are not known to be quick.
 const THREADS: usize = 2;
@@ -73,6 +73,7 @@ pub struct Server {
     profile: Profile,
     router: Router,
     threads: usize,
+    ends_with_parent: bool,
     on_start: Option<OnStart>,
     before_exit: Option<LastAct>,
 }
@@ -84,7 +85,8 @@ impl Server {
     /// Serves this router with these settings.
     pub fn new(profile: &Profile, router: Router) -> Self {
         let profile = *profile;
-        Server { profile, router, threads: THREADS, on_start: None, before_exit: None }
+        let (on_start, before_exit) = (None, None);
+        Server { profile, router, threads: THREADS, ends_with_parent: false, on_start, before_exit }
     }
 
     /// How many threads there are for handlers that are not known to be quick, besides the one
@@ -93,6 +95,14 @@ impl Server {
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
+        self
+    }
+
+    /// Ends gracefully when the process that started this one dies, even if some other process
+    /// still holds stdin open.
+    #[must_use]
+    pub fn exit_with_parent(mut self) -> Self {
+        self.ends_with_parent = true;
         self
     }
 
@@ -153,17 +163,26 @@ impl Server {
         driver.use_threads(Threads::Lazy(Arc::new(move || slow.start())));
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
-            // A message that asked for it has a client that reads the answer.
-            farewell_is_due.fetch_or(asked_by.is_some(), Ordering::Relaxed);
+            if asked_by.is_some() {
+                // A message that asked for it has a client that reads the answer.
+                farewell_is_due.store(true, Ordering::Relaxed);
+                tracing::info!("asked to shut down, shutting down gracefully");
+            }
             alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
         }));
-        watch.close_on_signal(&peer);
+        watch.close_on_call(&peer);
+        if self.ends_with_parent {
+            match Parent::find() {
+                Some(parent) => watch.alarm.watch_parent(parent),
+                None => tracing::warn!("there is no parent process to be watched"),
+            }
+        }
         if let Some(on_start) = self.on_start {
             fence::call(|| on_start(&peer))?;
         }
         let disconnect = driver.await;
         // With nothing to wait for, the connection may have closed before anybody saw it close.
-        watch.signals.log();
+        watch.calls.log();
         Ok(disconnect)
     }
 }
@@ -214,40 +233,47 @@ impl SlowThreads {
 /// The watchdog, and what it has to do with the connection.
 struct Watch {
     alarm: Alarm,
-    signals: Arc<Signals>,
+    calls: Arc<Calls>,
     restore: Arc<OnceLock<Restore>>,
     /// Ends with this.
     _watchdog: Watchdog,
 }
 
-/// What signals do: they may come before there is a connection to close.
+/// What asks the process to end: it may come before there is a connection to close.
 #[derive(Default)]
-struct Signals {
+struct Calls {
     peer: OnceLock<Peer>,
-    came: OnceLock<Signal>,
+    first: OnceLock<Call>,
     is_logged: AtomicBool,
 }
 
-impl Signals {
-    /// Logs the signal that came first, once.
+impl Calls {
+    /// Logs what came first, once.
     fn log(&self) {
-        if let Some(signal) = self.came.get()
-            && !self.is_logged.swap(true, Ordering::Relaxed)
-        {
-            tracing::info!("received {}, shutting down gracefully", signal.name());
+        let Some(call) = self.first.get() else { return };
+        if self.is_logged.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        match call {
+            Call::Signal(signal) => {
+                tracing::info!("received {}, shutting down gracefully", signal.name());
+            }
+            Call::ParentEnded => {
+                tracing::info!("the parent process has ended, shutting down gracefully");
+            }
         }
     }
 }
 
 impl Watch {
     fn start(last_act: Option<LastAct>) -> io::Result<Self> {
-        let (signals, restore) = (Arc::<Signals>::default(), Arc::<OnceLock<Restore>>::default());
-        let (to_signal, to_restore) = (Arc::clone(&signals), Arc::clone(&restore));
-        let on_signal = move |signal, alarm: &Alarm| {
+        let (calls, restore) = (Arc::<Calls>::default(), Arc::<OnceLock<Restore>>::default());
+        let (heard, to_restore) = (Arc::clone(&calls), Arc::clone(&restore));
+        let on_call = move |call, alarm: &Alarm| {
             alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
             // It is logged elsewhere: who writes a log may block, and this thread must not.
-            let _ = to_signal.came.set(signal);
-            if let Some(peer) = to_signal.peer.get() {
+            let _ = heard.first.set(call);
+            if let Some(peer) = heard.peer.get() {
                 peer.begin_close(None);
             }
         };
@@ -259,20 +285,20 @@ impl Watch {
                 run_within(LAST_MOMENT, Arc::clone(last_act));
             }
         };
-        let watchdog = Watchdog::start(Box::new(on_signal), Box::new(last_rites))?;
-        Ok(Watch { alarm: watchdog.alarm(), signals, restore, _watchdog: watchdog })
+        let watchdog = Watchdog::start(Box::new(on_call), Box::new(last_rites))?;
+        Ok(Watch { alarm: watchdog.alarm(), calls, restore, _watchdog: watchdog })
     }
 
-    fn close_on_signal(&self, peer: &Peer) {
-        let _ = self.signals.peer.set(peer.clone());
-        if self.signals.came.get().is_some() {
+    fn close_on_call(&self, peer: &Peer) {
+        let _ = self.calls.peer.set(peer.clone());
+        if self.calls.first.get().is_some() {
             peer.begin_close(None);
         }
-        let (signals, mut state) = (Arc::clone(&self.signals), peer.watch());
+        let (calls, mut state) = (Arc::clone(&self.calls), peer.watch());
         tokio::spawn(async move {
             // Whatever closes the connection shows in its state.
             let _ = state.wait_for(|state| !state.is_open()).await;
-            signals.log();
+            calls.log();
         });
     }
 }

@@ -5,9 +5,11 @@
 //! So no code of the application ever runs under a lock of ours, and a message that is handled at
 //! once takes no lock.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
@@ -42,7 +44,11 @@ pub(crate) struct Shared {
     pub(crate) runtime: OnceLock<tokio::runtime::Handle>,
     /// Told at once, on whatever thread, that the connection is to be closed.
     pub(crate) on_close: OnceLock<OnClose>,
+    /// What the application keeps with the connection; `None` when that is over.
+    locals: Mutex<Option<Locals>>,
 }
+
+type Locals = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 /// Hears that the connection is to be closed, and by which message, if it was one.
 pub(crate) type OnClose = Box<dyn Fn(Option<Key>) + Send + Sync>;
@@ -54,6 +60,10 @@ pub(crate) struct Counts {
     pub(crate) running: AtomicUsize,
     pub(crate) waiting: AtomicUsize,
     pub(crate) unmatched: AtomicUsize,
+    pub(crate) messages: AtomicU64,
+    pub(crate) faults: AtomicU64,
+    pub(crate) bytes_received: AtomicU64,
+    pub(crate) bytes_sent: AtomicU64,
 }
 
 #[derive(Default)]
@@ -131,6 +141,7 @@ impl Shared {
             callers: AtomicUsize::new(0),
             runtime: OnceLock::new(),
             on_close: OnceLock::new(),
+            locals: Mutex::new(Some(Locals::new())),
         }
     }
 
@@ -225,6 +236,29 @@ impl Shared {
         is_full.then(|| ErrorObject::server_busy(most))
     }
 
+    /// A value of the application's that belongs to the connection.
+    pub(crate) fn local<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let kept = |locals: &Option<Locals>| {
+            let local = locals.as_ref()?.get(&TypeId::of::<T>())?;
+            Arc::clone(local).downcast::<T>().ok()
+        };
+        let locals = || self.locals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(local) = kept(&locals()) {
+            return local;
+        }
+        // It is made without the lock, as its code is the application's.
+        let made = Arc::new(T::default());
+        let mut locals = locals();
+        // Another may have been quicker.
+        if let Some(local) = kept(&locals) {
+            return local;
+        }
+        if let Some(locals) = &mut *locals {
+            locals.insert(TypeId::of::<T>(), Arc::clone(&made) as _);
+        }
+        made
+    }
+
     /// Counts a call that waits for room, as long as it does.
     pub(crate) fn wait_to_call(self: &Arc<Self>) -> WaitingCaller {
         if self.callers.fetch_add(1, Ordering::AcqRel) == 0 {
@@ -313,6 +347,9 @@ impl Shared {
         let posts = std::mem::take(&mut mail.posts);
         drop(mail);
         self.room.notify_waiters();
+        // What is kept here may hold handles of this very connection.
+        let locals = self.locals.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = crate::fence::call(move || drop(locals));
         posts
     }
 }

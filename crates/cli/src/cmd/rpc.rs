@@ -1,14 +1,46 @@
 //! `rpc`: the daemon.
 
-use duet_rpc::Router;
+use duet_rpc::{Router, Server};
 
-use crate::args::{Global, RpcArgs};
+use crate::args::{Global, ProfileName, RpcArgs};
 use crate::exit::Exit;
+use crate::logging::{Level, Log};
+use crate::{console, methods, settings};
 
-pub(crate) fn run(
-    _args: &RpcArgs,
-    _global: &Global,
-    _extend: impl FnOnce(Router) -> Router,
-) -> Exit {
-    Exit::Failed
+/// Serves until the daemon is to end. A test bed has more methods.
+pub(crate) fn run(args: &RpcArgs, global: &Global, extend: impl FnOnce(Router) -> Router) -> Exit {
+    let profile = settings::profile(args);
+    let traffic = match args.profile {
+        ProfileName::Desktop => Level::Info,
+        ProfileName::Editor | ProfileName::Agent => Level::Debug,
+    };
+    let log = match Log::start(global, Level::Info, traffic) {
+        Ok(log) => log,
+        Err(error) => {
+            console::say(format_args!("the log cannot be started: {error}"));
+            return Exit::Failed;
+        }
+    };
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        pid = std::process::id(),
+        level = log.level().name(),
+        sink = log.place(),
+        profile = args.profile.name(),
+        framing = %profile.framing,
+        "duet-rpc started"
+    );
+    let router = extend(methods::router(args.profile, log));
+    let mut server = Server::new(&profile, router).before_exit(|| log.flush());
+    if args.exit_with_parent {
+        server = server.exit_with_parent();
+    }
+    match server.run() {
+        Ok(()) => Exit::Success,
+        // It stands in the log already.
+        Err(_) => {
+            log.flush();
+            Exit::Failed
+        }
+    }
 }

@@ -1,1 +1,29 @@
-//! What the daemon serves.
+//! What the daemon serves (section 4 of the contract): each method is registered once, with what it
+//! does and what it is about, and all that is told of the methods is made of that.
+
+mod basics;
+mod catalog;
+mod events;
+mod shape;
+mod system;
+
+use duet_rpc::Router;
+
+use crate::args::ProfileName;
+use crate::logging::Log;
+use catalog::Catalog;
+
+/// The methods of a profile.
+pub(crate) fn router(profile: ProfileName, log: &'static Log) -> Router {
+    let mut catalog = Catalog::default();
+    basics::add(&mut catalog, log);
+    if profile != ProfileName::Editor {
+        system::add(&mut catalog);
+        events::add(&mut catalog, log);
+        basics::add_discovery(&mut catalog);
+    }
+    if profile == ProfileName::Agent {
+        system::add_callback(&mut catalog);
+    }
+    catalog.into_router()
+}

@@ -7,13 +7,15 @@ use std::time::Instant;
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Framing, FramingChoice};
-use duet_rpc_proto::message::{Batch, ErrorObject, Incoming, Params};
+use duet_rpc_proto::message::{Batch, Code, ErrorObject, Incoming, Params, Subject};
 use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::session::{BatchKey, Handled, Job, Key, Phase, Session};
+use duet_rpc_proto::text::Text;
 use tokio::runtime::RuntimeFlavor;
 
-use super::in_place::{InPlace, log, log_error, settle};
-use super::tasks::{Elsewhere, QUICK, Tasks, Threads};
+use super::in_place::{InPlace, settle};
+use super::records;
+use super::tasks::{Elsewhere, Origin, QUICK, Tasks, Threads};
 use crate::context::{Context, Flag};
 use crate::error::{Error, ErrorKind};
 use crate::failure::Failure;
@@ -58,6 +60,16 @@ pub(super) struct Core {
     /// Which stream of events is next.
     pub(super) next_stream: usize,
     pub(super) has_begun: bool,
+    pub(super) tally: Tally,
+}
+
+/// What has passed so far.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) messages: u64,
+    /// Faults, and messages that are none.
+    pub(super) faults: u64,
+    pub(super) bytes_received: u64,
 }
 
 impl Core {
@@ -95,6 +107,7 @@ impl Core {
             has_events: false,
             next_stream: 0,
             has_begun: false,
+            tally: Tally::default(),
         }
     }
 
@@ -136,24 +149,26 @@ impl Core {
     }
 
     pub(super) fn handle_fault(&mut self, fault: &Fault<'_>, now: Instant) {
-        tracing::warn!(fault = %fault, "a fault in what the remote sends");
+        self.tally.faults += 1;
         let before = self.outbox.len();
         let handled = self.session.handle_fault(fault, now, &mut self.outbox);
         self.note_refusal(before);
-        if let Handled::Notice(notice) = handled {
-            log(notice);
+        match handled {
+            Handled::Refused(_) => records::fault(fault),
+            Handled::Notice(notice) => records::notice(notice, &Subject::default()),
+            _ => {}
         }
     }
 
     pub(super) fn handle_batch(
         &mut self,
-        entries: Batch<'_>,
+        mut entries: Batch<'_>,
         cx: &mut TaskContext<'_>,
         now: Instant,
     ) {
         let batch = self.session.begin_batch();
-        for entry in entries {
-            self.handle(entry, Some(batch), cx, now);
+        while let Some((text, message)) = entries.next_entry() {
+            self.handle(message, &text, Some(batch), cx, now);
         }
         let before = self.outbox.len();
         self.session.end_batch(batch, &mut self.outbox);
@@ -164,10 +179,15 @@ impl Core {
     pub(super) fn handle(
         &mut self,
         message: Incoming<'_>,
+        text: &Text<'_>,
         batch: Option<BatchKey>,
         cx: &mut TaskContext<'_>,
         now: Instant,
     ) {
+        self.tally.messages += 1;
+        if matches!(message, Incoming::Invalid(_) | Incoming::Stray(_)) {
+            self.tally.faults += 1;
+        }
         self.session.hold(self.is_crowded());
         let before = self.outbox.len();
         let handled = self.session.handle(message, batch, now, &mut self.outbox);
@@ -180,12 +200,16 @@ impl Core {
                 }
             }
             Handled::Done => {}
-            Handled::Refused(reply) => {
-                tracing::warn!(id = %reply.id, error = %reply.error, "refused");
-            }
+            Handled::Refused(reply) => records::refused(&reply.error, &Subject::of(text)),
             Handled::Settled { id, caller, settled } => settle(&id, caller, settled),
-            Handled::Stop(key) => self.tasks.stop(key),
-            Handled::Notice(notice) => log(notice),
+            Handled::Stop(key) => {
+                records::cancelled(&Subject::of(text));
+                self.tasks.stop(key);
+            }
+            Handled::Notice(notice @ Notice::Muted(_)) => {
+                records::notice(notice, &Subject::default());
+            }
+            Handled::Notice(notice) => records::notice(notice, &Subject::of(text)),
         }
         // A cancellation may have let others through.
         self.begin_ready(cx);
@@ -203,7 +227,7 @@ impl Core {
         let Some(entry) = self.router.find(method).map(Arc::clone) else {
             return self.refuse_unknown(job, method);
         };
-        tracing::debug!(method, id = job.id().map(tracing::field::display), "begins");
+        let logged_at = records::begin(method, job.id());
         if entry.closes {
             self.close(job.key());
         }
@@ -227,22 +251,25 @@ impl Core {
             let flag = flag.get_or_insert_with(Arc::<Flag>::default);
             Context::new(Peer::of(handle), id.clone(), key, Arc::clone(flag))
         };
-        let mut sink = InPlace { core: self, job: Some(job), method };
+        let mut sink = InPlace { core: self, job: Some(job), method, error: None };
         let waiting = entry.route.start(elsewhere.is_none(), params, &mut context, &mut sink);
-        let job = sink.job.take();
+        let (job, error) = (sink.job.take(), sink.error);
         if let Some(begun) = begun {
             entry.set_quick(begun.elapsed() < QUICK);
         }
         if let (Some(waiting), Some(job)) = (waiting, job) {
             let is_in_batch = job.is_in_batch();
             let key = self.session.park(job);
-            let learns = elsewhere.is_some().then(|| Arc::clone(&entry));
-            let elsewhere = elsewhere.map(|threads| Elsewhere { threads, entry, is_in_batch });
-            self.tasks.spawn(key, waiting, flag, &self.shared, elsewhere);
-            if let Some(entry) = learns {
+            let learns = elsewhere.is_some();
+            let elsewhere = elsewhere.map(|threads| Elsewhere { threads, is_in_batch });
+            let origin = Origin { entry: Arc::clone(&entry), logged_at };
+            self.tasks.spawn(key, waiting, flag, &self.shared, origin, elsewhere);
+            if learns {
                 entry.learn(QUICK);
                 self.take_mail(super::now());
             }
+        } else {
+            records::end(method, id.as_ref(), logged_at, error);
         }
     }
 
@@ -259,23 +286,21 @@ impl Core {
 
     #[cold]
     fn refuse_unknown(&mut self, job: Job, method: &str) {
-        if job.id().is_none() {
-            return log(Notice::UnknownNotification);
-        }
-        tracing::warn!(id = job.id().map(tracing::field::display), "an unknown method");
+        let Some(id) = job.id() else {
+            let subject = Subject { method: Some(method.into()), id: None };
+            return records::notice(Notice::UnknownNotification, &subject);
+        };
+        records::unknown_method(method, id);
         let error = ErrorObject::method_not_found(method);
         self.session.answer_error(job, &error, &mut self.outbox);
     }
 
-    pub(super) fn fail(&mut self, job: Job, failure: Failure) {
-        if job.id().is_none() {
-            log(Notice::NotificationFailed);
-        }
-        let (object, id) = (failure.object().clone(), job.id().cloned());
-        log_error(failure, |error| {
-            tracing::error!(id = id.map(tracing::field::display), %error, "a handler failed");
-        });
+    /// Answers what a handler failed with, and returns its code.
+    pub(super) fn fail(&mut self, job: Job, failure: Failure, method: &str) -> Code {
+        let object = failure.object().clone();
+        records::failed(failure, method, job.id());
         self.session.answer_error(job, &object, &mut self.outbox);
+        object.code()
     }
 
     // ---- what goes out
@@ -306,10 +331,10 @@ impl Core {
             return;
         }
         if let Some(notice) = self.session.handle_timeout(now) {
-            log(notice);
+            records::notice(notice, &Subject::default());
         }
         while let Some((id, caller)) = self.session.expire(now, &mut self.outbox) {
-            tracing::warn!(%id, "a call was not answered in time");
+            records::call_timed_out(&id);
             let _ = caller.send(Err(Error::new(ErrorKind::Timeout)));
         }
     }
@@ -376,5 +401,9 @@ impl Core {
         counts.running.store(self.session.running(), Ordering::Relaxed);
         counts.waiting.store(self.session.waiting(), Ordering::Relaxed);
         counts.unmatched.store(self.session.unmatched_responses() as usize, Ordering::Relaxed);
+        counts.messages.store(self.tally.messages, Ordering::Relaxed);
+        counts.faults.store(self.tally.faults, Ordering::Relaxed);
+        counts.bytes_received.store(self.tally.bytes_received, Ordering::Relaxed);
+        counts.bytes_sent.store(self.outbox.sent(), Ordering::Relaxed);
     }
 }

@@ -1,10 +1,11 @@
-//! Outcomes of handlers that were ready at once, and what is said in the log.
+//! Outcomes of handlers that were ready at once.
 
-use duet_rpc_proto::message::{ErrorObject, Id, Settled, write_result_with};
-use duet_rpc_proto::notice::{Notice, Severity};
+use duet_rpc_proto::message::{Code, ErrorObject, Id, Settled, Subject, write_result_with};
+use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::session::Job;
 
 use super::core::Core;
+use super::records;
 use crate::error::{Error, ErrorKind, Logged, RemoteError};
 use crate::failure::Failure;
 use crate::fence;
@@ -17,6 +18,8 @@ pub(super) struct InPlace<'a> {
     pub(super) core: &'a mut Core,
     pub(super) job: Option<Job>,
     pub(super) method: &'a str,
+    /// The code that it was answered with, if it was one.
+    pub(super) error: Option<i64>,
 }
 
 impl InPlace<'_> {
@@ -39,23 +42,27 @@ impl Sink for InPlace<'_> {
             })
         });
         if let Err(error) = answer {
-            let error = Logged(&error);
-            tracing::error!(method = self.method, %error, "a result cannot be written");
+            records::cannot_write(&Logged(&error), Some(self.method), None);
+            self.error = Some(Code::INTERNAL_ERROR.0);
         }
     }
 
     fn failed(&mut self, failure: Failure) {
         if let Some(job) = self.take_job() {
-            self.core.fail(job, failure);
+            self.error = Some(self.core.fail(job, failure, self.method).0);
         }
     }
 
     fn refused(&mut self, object: ErrorObject) {
         let Some(job) = self.take_job() else { return };
         match job.id() {
-            None => log(Notice::NotificationParams),
-            Some(id) => tracing::warn!(method = self.method, %id, "wrong parameters"),
+            None => {
+                let subject = Subject { method: Some(self.method.into()), id: None };
+                records::notice(Notice::NotificationParams, &subject);
+            }
+            Some(id) => records::wrong_params(self.method, id),
         }
+        self.error = Some(object.code().0);
         self.core.session.answer_error(job, &object, &mut self.core.outbox);
     }
 }
@@ -68,19 +75,6 @@ pub(super) fn settle(id: &Id, caller: Caller, settled: Settled<'_>) {
             None => Error::new(ErrorKind::Protocol).caused_by("the error is no object"),
         }),
     };
-    tracing::debug!(%id, ok = answer.is_ok(), "answered");
+    records::settled(id, answer.is_ok());
     let _ = caller.send(answer);
-}
-
-/// Logs why a handler failed. Its cause is the application's: how it is shown, and how it is
-/// dropped, may panic.
-pub(super) fn log_error(failure: Failure, log: impl FnOnce(Logged<'_>)) {
-    let _ = fence::call(move || log(Logged(&failure.into_error())));
-}
-
-pub(super) fn log(notice: Notice) {
-    match notice.severity() {
-        Severity::Warn => tracing::warn!("{notice}"),
-        Severity::Error => tracing::error!("{notice}"),
-    }
 }

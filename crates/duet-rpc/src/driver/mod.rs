@@ -11,6 +11,7 @@
 mod core;
 mod in_place;
 mod posts;
+mod records;
 mod tasks;
 
 use std::fmt;
@@ -26,6 +27,7 @@ use duet_rpc_proto::session::{Ending, Phase};
 use tokio::time::Sleep;
 
 use self::core::Core;
+pub use self::records::TRAFFIC;
 #[cfg(unix)]
 pub(crate) use self::tasks::Threads;
 use crate::error::{Error, ErrorKind};
@@ -160,10 +162,11 @@ impl Driver {
             match event {
                 Event::Fault(fault) => self.core.handle_fault(&fault, now),
                 Event::Frame(text) => {
+                    records::frame(text.as_str().len());
                     let profile = &self.core.shared.profile;
                     match Incoming::classify(&text, profile.batch, &profile.limits) {
                         Incoming::Batch(entries) => self.core.handle_batch(entries, cx, now),
-                        message => self.core.handle(message, None, cx, now),
+                        message => self.core.handle(message, &text, None, cx, now),
                     }
                 }
             }
@@ -197,7 +200,10 @@ impl Driver {
             return Ok(false);
         }
         self.timer.resume(now);
-        match self.core.transport.poll_receive(cx, &mut self.inbox) {
+        let before = self.inbox.size();
+        let received = self.core.transport.poll_receive(cx, &mut self.inbox);
+        self.core.tally.bytes_received += self.inbox.size().saturating_sub(before) as u64;
+        match received {
             Poll::Pending => {
                 self.timer.observe(self.inbox.partial(), now);
                 // No byte waits, so a frame that is late is really late; unless the runtime only
@@ -206,12 +212,7 @@ impl Driver {
                     && tokio::task::coop::has_budget_remaining()
                     && let Some(dropped) = self.inbox.handle_timeout()
                 {
-                    tracing::warn!(
-                        received = dropped.received,
-                        expected = dropped.expected,
-                        timeout = ?self.core.shared.profile.read_timeout,
-                        "a message took too long to arrive, and was dropped"
-                    );
+                    records::late_frame(&dropped, self.core.shared.profile.read_timeout);
                     self.timer.observe(self.inbox.partial(), now);
                     self.is_drained = false;
                     return Ok(true);

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use duet_rpc_proto::message::{ErrorObject, write_raw_result};
+use duet_rpc_proto::message::{Code, ErrorObject, write_raw_result};
 use duet_rpc_proto::session::{Key, Phase};
 
 use super::core::Core;
-use super::in_place::log_error;
+use super::records;
 use crate::error::{Error, ErrorKind};
 use crate::handler::Outcome;
 use crate::shared::Post;
@@ -54,31 +54,40 @@ impl Core {
     }
 
     fn finish(&mut self, key: Key, outcome: Option<Outcome>) {
-        self.tasks.remove(key);
+        let origin = self.tasks.remove(key);
+        let method = origin.as_ref().map(|origin| &*origin.entry.name);
+        let logged_at = origin.as_ref().and_then(|origin| origin.logged_at);
         let job = self.session.finish(key);
-        match (job, outcome) {
+        let id = job.as_ref().and_then(|job| job.id().filter(|_| logged_at.is_some()).cloned());
+        let error = match (job, outcome) {
             (Some(job), Some(Ok(result))) => {
                 let answer = self.session.answer(job, &mut self.outbox, |out, id| {
                     let result = std::str::from_utf8(&result)?;
                     write_raw_result(out, id, result);
                     Ok::<_, std::str::Utf8Error>(())
                 });
-                if let Err(error) = answer {
-                    tracing::error!(%error, "a result is not text");
-                }
+                answer.err().map(|error| {
+                    records::cannot_write(&error, method, id.as_ref());
+                    Code::INTERNAL_ERROR.0
+                })
             }
-            (Some(job), Some(Err(failure))) => self.fail(job, failure),
+            (Some(job), Some(Err(failure))) => {
+                Some(self.fail(job, failure, method.unwrap_or_default()).0)
+            }
             // Its runtime is going down, and it with it.
             (Some(job), None) => {
                 self.session.answer_error(job, &ErrorObject::internal_error(), &mut self.outbox);
+                Some(Code::INTERNAL_ERROR.0)
             }
-            (None, Some(Err(failure))) => {
-                log_error(failure, |error| {
-                    tracing::error!(%error, "a handler failed, and nobody is told");
-                });
+            // It was answered when it was cancelled.
+            (None, outcome) => {
+                if let Some(Err(failure)) = outcome {
+                    records::failed_in_vain(failure, method);
+                }
+                return;
             }
-            (None, _) => {}
-        }
+        };
+        records::end(method.unwrap_or_default(), id.as_ref(), logged_at, error);
     }
 
     /// Moves events out, as long as there is room.

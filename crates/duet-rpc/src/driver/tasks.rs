@@ -24,6 +24,14 @@ pub(super) struct Tasks {
 struct Task {
     abort: AbortHandle,
     flag: Option<Arc<Flag>>,
+    origin: Origin,
+}
+
+/// Where a task comes from.
+pub(super) struct Origin {
+    pub(super) entry: Arc<Entry>,
+    /// When it began, if that was logged.
+    pub(super) logged_at: Option<Instant>,
 }
 
 impl Tasks {
@@ -34,6 +42,7 @@ impl Tasks {
         handler: Waiting,
         flag: Option<Arc<Flag>>,
         shared: &Arc<Shared>,
+        origin: Origin,
         elsewhere: Option<Elsewhere>,
     ) {
         let mut end = End { key, outcome: None, shared: Arc::clone(shared) };
@@ -42,22 +51,25 @@ impl Tasks {
                 let outcome = handler.await;
                 end.outcome.replace(outcome);
             }),
-            Some(Elsewhere { threads, entry, is_in_batch }) => threads.spawn(async move {
-                // Many may have been sent here before the first has made an answer, and while a
-                // remote takes no answers, no more of them are made (L8).
-                let shared = Arc::clone(&end.shared);
-                shared.wait_to_begin().await;
-                let outcome = match shared.refusal_of_batch().filter(|_| is_in_batch) {
-                    None => Learning { handler, entry: Some(entry), shared }.await,
-                    Some(busy) => {
-                        shared.pass_room_on();
-                        Err(busy.into())
-                    }
-                };
-                end.outcome.replace(outcome);
-            }),
+            Some(Elsewhere { threads, is_in_batch }) => {
+                let entry = Arc::clone(&origin.entry);
+                threads.spawn(async move {
+                    // Many may have been sent here before the first has made an answer, and while a
+                    // remote takes no answers, no more of them are made (L8).
+                    let shared = Arc::clone(&end.shared);
+                    shared.wait_to_begin().await;
+                    let outcome = match shared.refusal_of_batch().filter(|_| is_in_batch) {
+                        None => Learning { handler, entry: Some(entry), shared }.await,
+                        Some(busy) => {
+                            shared.pass_room_on();
+                            Err(busy.into())
+                        }
+                    };
+                    end.outcome.replace(outcome);
+                })
+            }
         };
-        self.running.insert(key, Task { abort: task.abort_handle(), flag });
+        self.running.insert(key, Task { abort: task.abort_handle(), flag, origin });
     }
 
     /// Stops a handler: it is dropped where it waits. When it has ended, that is posted.
@@ -73,9 +85,9 @@ impl Tasks {
         }
     }
 
-    /// A handler has ended.
-    pub(super) fn remove(&mut self, key: Key) {
-        self.running.remove(&key);
+    /// A handler has ended; where it came from comes back.
+    pub(super) fn remove(&mut self, key: Key) -> Option<Origin> {
+        self.running.remove(&key).map(|task| task.origin)
     }
 }
 
@@ -91,7 +103,6 @@ impl Task {
 /// Where a handler goes on that may be slow.
 pub(super) struct Elsewhere {
     pub(super) threads: Handle,
-    pub(super) entry: Arc<Entry>,
     pub(super) is_in_batch: bool,
 }
 

@@ -68,6 +68,14 @@ impl Inbox {
         }
     }
 
+    /// How many bytes there are that were not handled yet.
+    pub(crate) fn size(&self) -> usize {
+        match &self.0 {
+            Kind::Bytes(decoder) => decoder.at_hand(),
+            Kind::Messages(messages) => messages.waiting.iter().flatten().map(Vec::len).sum(),
+        }
+    }
+
     /// No more will be received.
     pub(crate) fn finish(&mut self) {
         if let Kind::Bytes(decoder) = &mut self.0 {

@@ -21,6 +21,8 @@ pub struct Outbox {
     /// The lengths of the messages that wait, if they are not framed.
     lengths: VecDeque<usize>,
     signs: u64,
+    /// How many bytes have left since the beginning.
+    sent: u64,
 }
 
 impl Outbox {
@@ -39,6 +41,7 @@ impl Outbox {
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.len());
         self.start += count;
+        self.sent += count as u64;
         self.signs += u64::from(count > 0);
         if self.start == self.bytes.len() {
             self.start = 0;
@@ -79,6 +82,11 @@ impl Outbox {
     /// are taken.
     pub(crate) fn signs(&self) -> u64 {
         self.signs
+    }
+
+    /// How many bytes have left since the beginning.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Frames what comes from here on so.

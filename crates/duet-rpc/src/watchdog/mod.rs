@@ -2,11 +2,12 @@
 //!
 //! A handler may block its thread or spin, and on a runtime of one thread nothing else moves then:
 //! no timer, no signal, no task. So the last word belongs to a thread outside of the runtime. It
-//! receives the signals, watches for the end of the input and waits for the deadline, in one
-//! call: it polls, with a timeout, the input and a socket, into which a signal, or whoever else
-//! has news for it, writes a byte.
+//! receives the signals, watches for the end of the input, and of the parent, and waits for the
+//! deadline, in one call: it polls, with a timeout, the input, the parent and a socket, into which
+//! a signal, or whoever else has news for it, writes a byte.
 
 mod deadline;
+mod parent;
 mod signals;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use deadline::{Deadlines, Progress};
 use signals::Signals;
 
 pub(crate) use deadline::CountsFrom;
+pub(crate) use parent::Parent;
 pub(crate) use signals::Signal;
 
 /// How long the thread rests after a read that failed for no reason known.
@@ -39,9 +41,16 @@ const END: PollFlags = PollFlags::RDHUP;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const END: PollFlags = PollFlags::empty();
 
-/// Called on the watchdog's thread for each signal. It must not block. It can arm the alarm, and
+/// What asks the process to end from outside of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Signal(Signal),
+    ParentEnded,
+}
+
+/// Called on the watchdog's thread for each call. It must not block. It can arm the alarm, and
 /// should: the runtime may be stuck.
-pub(crate) type OnSignal = Box<dyn Fn(Signal, &Alarm) + Send>;
+pub(crate) type OnCall = Box<dyn Fn(Call, &Alarm) + Send>;
 
 /// Owns the watchdog's thread. When it is dropped, the thread ends and signals are no longer
 /// received, unless the alarm is armed: then it stays to the end. A signal that nobody receives
@@ -59,6 +68,8 @@ struct Shared {
     progress: Progress,
     /// An input to be watched, until the thread takes it.
     input: Mutex<Option<Input>>,
+    /// The parent to be watched, until the thread takes it.
+    parent: Mutex<Option<Parent>>,
     /// The watchdog was dropped.
     is_left: AtomicBool,
     /// Never blocks.
@@ -78,16 +89,13 @@ impl Watchdog {
     /// When a deadline has passed it calls `last_rites`, which must not block, and then ends the
     /// process at once. No destructor and no exit handler runs, since a stuck thread may hold the
     /// locks that they need.
-    pub(crate) fn start(
-        on_signal: OnSignal,
-        last_rites: Box<dyn Fn() + Send>,
-    ) -> io::Result<Watchdog> {
+    pub(crate) fn start(on_call: OnCall, last_rites: Box<dyn Fn() + Send>) -> io::Result<Watchdog> {
         let end = Box::new(|code| signal_hook::low_level::exit(code));
-        Self::start_with_end(on_signal, last_rites, end)
+        Self::start_with_end(on_call, last_rites, end)
     }
 
     fn start_with_end(
-        on_signal: OnSignal,
+        on_call: OnCall,
         last_rites: Box<dyn Fn() + Send>,
         end: Box<dyn Fn(i32) + Send>,
     ) -> io::Result<Watchdog> {
@@ -98,11 +106,13 @@ impl Watchdog {
             deadlines: Mutex::new(Deadlines::default()),
             progress: Progress::new(),
             input: Mutex::new(None),
+            parent: Mutex::new(None),
             is_left: AtomicBool::new(false),
             bell,
         }));
+        let (input, parent) = (None, None);
         let guard =
-            Guard { alarm: alarm.clone(), signals, on_signal, last_rites, end, ear, input: None };
+            Guard { alarm: alarm.clone(), signals, on_call, last_rites, end, ear, input, parent };
         thread::Builder::new().name("duet-rpc watchdog".to_owned()).spawn(move || guard.watch())?;
         Ok(Watchdog(alarm))
     }
@@ -141,6 +151,12 @@ impl Alarm {
         self.ring();
     }
 
+    /// Watches for the end of the parent, which is a call to end.
+    pub(crate) fn watch_parent(&self, parent: Parent) {
+        *self.0.parent.lock().unwrap_or_else(PoisonError::into_inner) = Some(parent);
+        self.ring();
+    }
+
     fn input(&self) -> std::sync::MutexGuard<'_, Option<Input>> {
         self.0.input.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -159,12 +175,14 @@ impl Alarm {
 struct Guard {
     alarm: Alarm,
     signals: Signals,
-    on_signal: OnSignal,
+    on_call: OnCall,
     last_rites: Box<dyn Fn() + Send>,
     end: Box<dyn Fn(i32) + Send>,
     ear: UnixStream,
     /// The input, until its end is seen.
     input: Option<Input>,
+    /// The same of the parent.
+    parent: Option<Parent>,
 }
 
 impl Guard {
@@ -190,10 +208,14 @@ impl Guard {
         let mut any = false;
         for signal in self.signals.take() {
             any = true;
-            // If it panics, the deadline must still be kept.
-            let _ = fence::call(|| (self.on_signal)(signal, &self.alarm));
+            self.tell(Call::Signal(signal));
         }
         any
+    }
+
+    fn tell(&self, call: Call) {
+        // If it panics, the deadline must still be kept.
+        let _ = fence::call(|| (self.on_call)(call, &self.alarm));
     }
 
     fn wait(&mut self, until: Option<Instant>) {
@@ -209,21 +231,37 @@ impl Guard {
         }
     }
 
-    /// Waits for the bell, the end of the input, or the time; `true` for the bell.
+    /// Waits for the bell, the end of the input or of the parent, or the time; `true` for the bell.
     fn poll(&mut self, time: Option<Duration>) -> rustix::io::Result<bool> {
-        // A time that is rounded down would make this spin; one that does not fit is no time.
-        let time = time.map(|time| time + Duration::from_millis(1));
-        let time = time.and_then(|time| rustix::event::Timespec::try_from(time).ok());
         if let Some(input) = self.alarm.input().take() {
             self.input = Some(input);
         }
-        let mut fds = vec![PollFd::new(&self.ear, PollFlags::IN)];
-        fds.extend(self.input.as_ref().map(|input| PollFd::new(&input.fd, END)));
+        let parent = self.alarm.0.parent.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if parent.is_some() {
+            self.parent = parent;
+        }
+        let glance = self.parent.as_ref().and_then(Parent::glance);
+        let time = [time, glance].into_iter().flatten().min();
+        // A time that is rounded down would make this spin; one that does not fit is no time.
+        let time = time.map(|time| time + Duration::from_millis(1));
+        let time = time.and_then(|time| rustix::event::Timespec::try_from(time).ok());
+        // What is not there is never ready: its place is taken by an ear that listens for nothing.
+        let nothing = || PollFd::new(&self.ear, PollFlags::empty());
+        let input = self.input.as_ref().map(|input| PollFd::new(&input.fd, END));
+        let parent = self.parent.as_ref().and_then(Parent::fd);
+        let parent = parent.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let mut fds = [
+            PollFd::new(&self.ear, PollFlags::IN),
+            input.unwrap_or_else(nothing),
+            parent.unwrap_or_else(nothing),
+        ];
         retry_on_intr(|| rustix::event::poll(&mut fds, time.as_ref()))?;
-        let has_ended = fds.get(1).is_some_and(|input| !input.revents().is_empty());
-        let has_rung = fds.first().is_some_and(|ear| !ear.revents().is_empty());
+        let [has_rung, has_ended, is_told] = fds.map(|fd| !fd.revents().is_empty());
         if let Some(ended) = self.input.take_if(|_| has_ended) {
             self.alarm.arm(ended.patience, CountsFrom::LastByte, 0);
+        }
+        if self.parent.take_if(|parent| is_told || parent.is_gone()).is_some() {
+            self.tell(Call::ParentEnded);
         }
         Ok(has_rung)
     }

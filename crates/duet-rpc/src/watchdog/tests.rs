@@ -19,7 +19,8 @@ fn tame(on_signal: impl Fn(Signal, &Alarm) + Send + 'static) -> (Watchdog, Recei
     let (tell, told) = channel();
     let (of_signal, of_rites) = (tell.clone(), tell.clone());
     let watchdog = Watchdog::start_with_end(
-        Box::new(move |signal, alarm| {
+        Box::new(move |call, alarm| {
+            let Call::Signal(signal) = call else { return };
             on_signal(signal, alarm);
             let _ = of_signal.send(Did::Hear(signal));
         }),
@@ -181,7 +182,7 @@ fn helper() {
             }
         }
         "stuck" => {
-            let on_signal = |_: Signal, alarm: &Alarm| alarm.arm(SHORT, CountsFrom::Trigger, 7);
+            let on_signal = |_: Call, alarm: &Alarm| alarm.arm(SHORT, CountsFrom::Trigger, 7);
             let _watchdog = Watchdog::start(Box::new(on_signal), Box::new(|| {})).unwrap();
             raise(Signal::Terminate);
             loop {

@@ -94,6 +94,11 @@ impl Decoder {
         }
     }
 
+    /// How many bytes have arrived and are not done with.
+    pub fn at_hand(&self) -> usize {
+        self.buffer.bytes().len()
+    }
+
     /// Room to read into: append to it up to its capacity, and do nothing else to it.
     ///
     /// Take all events first: what they are about leaves the buffer, which keeps it small.

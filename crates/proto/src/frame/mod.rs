@@ -70,6 +70,15 @@ impl From<Framing> for FramingChoice {
     }
 }
 
+impl fmt::Display for FramingChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FramingChoice::Fixed(framing) => framing.fmt(f),
+            FramingChoice::Auto => f.write_str("auto"),
+        }
+    }
+}
+
 impl FromStr for FramingChoice {
     type Err = UnknownFraming;
 

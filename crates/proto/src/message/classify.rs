@@ -142,15 +142,24 @@ impl<'a> Incoming<'a> {
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(Elements<'a>);
 
+impl<'a> Batch<'a> {
+    /// The next entry, as it was written and as what it is.
+    pub fn next_entry(&mut self) -> Option<(Text<'a>, Incoming<'a>)> {
+        let entry = self.0.next()?;
+        let incoming = match entry.kind() {
+            Kind::Object => object(&entry),
+            // A batch in a batch is no message either.
+            Kind::Array | Kind::Scalar => invalid(None, ErrorObject::invalid_request()),
+        };
+        Some((entry, incoming))
+    }
+}
+
 impl<'a> Iterator for Batch<'a> {
     type Item = Incoming<'a>;
 
     fn next(&mut self) -> Option<Incoming<'a>> {
-        self.0.next().map(|entry| match entry.kind() {
-            Kind::Object => object(&entry),
-            // A batch in a batch is no message either.
-            Kind::Array | Kind::Scalar => invalid(None, ErrorObject::invalid_request()),
-        })
+        self.next_entry().map(|(_, incoming)| incoming)
     }
 }
 

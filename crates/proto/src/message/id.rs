@@ -154,18 +154,48 @@ impl From<&str> for Id {
 }
 
 impl fmt::Display for Id {
-    /// Shows it as JSON, for a terminal or a log: control characters are escaped, and a long one is
-    /// cut after 64 characters. [`Id::as_raw`] is the text itself.
+    /// Shows it as JSON, for a terminal or a log: what could play with either is escaped, and one of
+    /// more than 64 characters is cut, which a `…` behind it shows. [`Id::as_raw`] is the text
+    /// itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for character in self.as_raw().chars().take(LONGEST_SHOWN) {
-            if character.is_control() {
-                write!(f, "\\u{:04x}", u32::from(character))?;
-            } else {
-                f.write_char(character)?;
-            }
+        let raw = self.as_raw();
+        if raw.len() <= LONGEST_SHOWN {
+            return write_harmless(f, raw);
         }
-        Ok(())
+        let Some(quoted) = self.quoted() else {
+            // A number is plain ASCII.
+            return write!(f, "{}…", raw.get(..LONGEST_SHOWN).unwrap_or_default());
+        };
+        let meaning = unescape(quoted);
+        let Some((end, _)) = meaning.char_indices().nth(LONGEST_SHOWN) else {
+            return write_harmless(f, raw);
+        };
+        let cut = serde_json::Value::from(meaning.get(..end).unwrap_or_default());
+        write_harmless(f, &cut.to_string())?;
+        f.write_char('…')
     }
+}
+
+/// Writes JSON with nothing in it that a terminal or a log obeys: control characters, separators of
+/// lines, and marks that turn the direction of what follows. All of these are in strings, where an
+/// escape means the same.
+fn write_harmless(f: &mut fmt::Formatter<'_>, json: &str) -> fmt::Result {
+    for character in json.chars() {
+        if is_obeyed(character) {
+            write!(f, "\\u{:04x}", u32::from(character))?;
+        } else {
+            f.write_char(character)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a terminal or a log does something else with a character than to show it.
+pub fn is_obeyed(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 impl fmt::Debug for Id {
@@ -239,11 +269,26 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_shown_without_control_characters() {
-        let id = Id::from_raw("\"a\u{9b}\u{7f}é\"").expect("a string");
-        assert_eq!(id.to_string(), r#""a\u009b\u007fé""#);
-        assert_eq!(id.as_raw(), "\"a\u{9b}\u{7f}é\"");
-        assert_eq!(Id::from(&*"é".repeat(1000)).to_string().chars().count(), 64);
+    fn g6_an_id_is_shown_without_what_a_terminal_obeys() {
+        let id = Id::from_raw("\"a\u{9b}\u{7f}é\u{202e}\"").expect("a string");
+        assert_eq!(id.to_string(), r#""a\u009b\u007fé\u202e""#);
+        assert_eq!(id.as_raw(), "\"a\u{9b}\u{7f}é\u{202e}\"");
+    }
+
+    #[test]
+    fn g6_a_long_id_is_cut_after_64_characters_and_shows_that() {
+        let rows = [
+            (format!("\"{}\"", "é".repeat(64)), format!("\"{}\"", "é".repeat(64))),
+            (format!("\"{}\"", "é".repeat(65)), format!("\"{}\"…", "é".repeat(64))),
+            // An escape is one character, and is not cut in two.
+            (format!("\"{}\"", "\\n".repeat(64)), format!("\"{}\"", "\\n".repeat(64))),
+            (format!("\"{}\"", "\\n".repeat(65)), format!("\"{}\"…", "\\n".repeat(64))),
+            ("1".repeat(64), "1".repeat(64)),
+            ("1".repeat(65), format!("{}…", "1".repeat(64))),
+        ];
+        for (raw, shown) in rows {
+            assert_eq!(Id::from_raw(&raw).expect("an id").to_string(), shown);
+        }
     }
 
     #[test]

@@ -8,13 +8,15 @@ mod error;
 mod id;
 mod params;
 mod reply;
+mod subject;
 mod write;
 
 pub use classify::{Batch, Incoming, Notification, Request, Response, Settled, Stray, WhyStray};
 pub use error::{Code, ErrorObject, ParamProblem, Reason, ReceivedError};
-pub use id::Id;
+pub use id::{Id, is_obeyed};
 pub use params::Params;
 pub use reply::Reply;
+pub use subject::Subject;
 pub use write::{
     write_error, write_notification, write_raw_result, write_request, write_result,
     write_result_with,

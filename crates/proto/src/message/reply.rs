@@ -36,8 +36,8 @@ impl Reply {
     }
 }
 
-/// The id of a text that is not acted on.
-fn valid_id(text: &Text<'_>) -> Option<Id> {
+/// The id of a text, whatever else it is.
+pub(super) fn valid_id(text: &Text<'_>) -> Option<Id> {
     let raw = text.member(Member::Id).filter(|_| !text.given_twice(Member::Id));
     raw.and_then(Id::from_checked)
 }

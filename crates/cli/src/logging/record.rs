@@ -1,0 +1,191 @@
+//! A record, and how it is written (G3, G6).
+//!
+//! A method and an id are the client's text. Whatever stands in them, a record is one line, and what
+//! looks like a part of it is a part of it.
+
+use std::fmt::{self, Write};
+
+use duet_rpc::proto::message::is_obeyed;
+
+use super::Level;
+use super::clock::Timestamp;
+use crate::args::LogFormat;
+
+/// How much of a method's name is shown.
+const LONGEST_METHOD: usize = 128;
+/// How much of an id is shown.
+const LONGEST_ID: usize = 64;
+
+/// One thing that happened.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) timestamp: Timestamp,
+    pub(crate) severity: Level,
+    pub(crate) message: String,
+    pub(crate) method: Option<String>,
+    pub(crate) id: Option<LoggedId>,
+}
+
+/// An id, as JSON.
+#[derive(Debug)]
+pub(crate) struct LoggedId {
+    json: String,
+    /// Whether it was longer.
+    is_cut: bool,
+}
+
+/// How records are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    pub(crate) format: LogFormat,
+    pub(crate) in_color: bool,
+}
+
+impl Record {
+    /// A record of now that is about no message.
+    pub(crate) fn plain(severity: Level, message: String) -> Self {
+        Record { timestamp: Timestamp::now(), severity, message, method: None, id: None }
+    }
+
+    /// The record as a line.
+    pub(crate) fn to_line(&self, style: Style) -> String {
+        let mut line = match style.format {
+            LogFormat::Json => self.to_json(),
+            LogFormat::Text => self.to_text(style.in_color),
+        };
+        line.push('\n');
+        line
+    }
+
+    fn to_text(&self, in_color: bool) -> String {
+        let mut line = format!("{} ", self.timestamp);
+        let name = self.severity.name().to_ascii_uppercase();
+        // Padded, so that messages stand below each other.
+        let _ = match in_color {
+            true => write!(line, "{}{name:5}\x1b[0m ", color(self.severity)),
+            false => write!(line, "{name:5} "),
+        };
+        push_harmless(&mut line, &self.message);
+        if let Some(method) = &self.method {
+            line.push_str(" method=");
+            push_value(&mut line, method.chars().take(LONGEST_METHOD));
+        }
+        if let Some(id) = &self.id {
+            line.push_str(" id=");
+            line.push_str(&id.json);
+        }
+        line
+    }
+
+    /// The record as a JSON object, with exactly the names that records have.
+    pub(crate) fn to_json(&self) -> String {
+        let (timestamp, severity) = (self.timestamp, self.severity.name());
+        let mut json = format!(r#"{{"timestamp":"{timestamp}","severity":"{severity}","message":"#);
+        push_json(&mut json, self.message.chars());
+        if let Some(method) = &self.method {
+            json.push_str(",\"method\":");
+            push_json(&mut json, method.chars().take(LONGEST_METHOD));
+        }
+        if let Some(id) = &self.id {
+            json.push_str(",\"id\":");
+            // What is left of a long number is not that number.
+            let is_string = id.json.starts_with('"');
+            let quote = if id.is_cut && !is_string { "\"" } else { "" };
+            let _ = write!(json, "{quote}{}{quote}", id.json);
+        }
+        json.push('}');
+        json
+    }
+}
+
+impl LoggedId {
+    /// An id as the library shows it: harmless JSON, with a `…` behind it if it was cut.
+    pub(crate) fn shown(shown: &str) -> Self {
+        let json = shown.strip_suffix('…').unwrap_or(shown);
+        let is_id = match json.as_bytes().first() {
+            Some(b'"' | b'-' | b'0'..=b'9') => {
+                serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok()
+            }
+            _ => json == "null",
+        };
+        match is_id && !json.chars().any(is_obeyed) {
+            true => LoggedId { json: json.to_owned(), is_cut: json.len() < shown.len() },
+            false => LoggedId::of_text(shown),
+        }
+    }
+
+    /// An id that is a string.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let mut json = String::new();
+        push_json(&mut json, text.chars().take(LONGEST_ID));
+        LoggedId { json, is_cut: text.chars().nth(LONGEST_ID).is_some() }
+    }
+}
+
+fn color(severity: Level) -> &'static str {
+    match severity {
+        Level::Debug => "\x1b[2m",
+        Level::Info => "\x1b[32m",
+        Level::Warn => "\x1b[33m",
+        Level::Error => "\x1b[31m",
+    }
+}
+
+/// Appends ` name=value`.
+pub(crate) fn push_field(text: &mut String, name: &str, value: &dyn fmt::Display) {
+    let _ = write!(text, " {name}=");
+    push_value(text, value.to_string().chars());
+}
+
+/// Appends a value, quoted if it could be taken for something else.
+fn push_value(text: &mut String, value: impl Iterator<Item = char> + Clone) {
+    let is_odd = |character: char| {
+        character.is_whitespace() || matches!(character, '"' | '\\' | '=') || is_obeyed(character)
+    };
+    if value.clone().next().is_some() && !value.clone().any(is_odd) {
+        return text.extend(value);
+    }
+    text.push('"');
+    for character in value {
+        if matches!(character, '"' | '\\') {
+            text.push('\\');
+        }
+        push_escaped(text, character);
+    }
+    text.push('"');
+}
+
+/// Appends a text that stays on its line.
+fn push_harmless(text: &mut String, message: &str) {
+    message.chars().for_each(|character| push_escaped(text, character));
+}
+
+fn push_escaped(text: &mut String, character: char) {
+    if is_obeyed(character) {
+        text.extend(character.escape_default());
+    } else {
+        text.push(character);
+    }
+}
+
+/// Appends a JSON string, with nothing in it that a terminal obeys.
+fn push_json(json: &mut String, text: impl Iterator<Item = char>) {
+    json.push('"');
+    for character in text {
+        match character {
+            '"' | '\\' => json.extend(['\\', character]),
+            '\n' => json.push_str("\\n"),
+            '\r' => json.push_str("\\r"),
+            '\t' => json.push_str("\\t"),
+            _ if is_obeyed(character) => {
+                let _ = write!(json, "\\u{:04x}", u32::from(character));
+            }
+            _ => json.push(character),
+        }
+    }
+    json.push('"');
+}
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

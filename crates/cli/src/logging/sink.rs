@@ -1,0 +1,194 @@
+//! Where lines go: a file or stderr, through a thread of its own (G1, L8).
+//!
+//! Whoever logs must never wait for whoever reads the log. So lines are put into a buffer of bounded
+//! size, and a thread writes them. If it cannot keep up, lines are dropped and counted, and the count
+//! is the first thing that it writes when it can again.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+
+/// How many bytes wait to be written.
+const MOST: usize = 256 * 1024;
+/// Memory that is kept for the next lines.
+const KEPT: usize = 16 * 1024;
+
+/// Takes lines, and never waits.
+#[derive(Clone)]
+pub(crate) struct Sink(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    /// Wakes the writer.
+    more: Condvar,
+    /// Tells that all is written.
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<u8>,
+    /// Lines that were dropped since the last that was taken.
+    dropped: u64,
+    is_writing: bool,
+}
+
+/// Says in a line what became of others.
+pub(crate) struct Words {
+    /// So many were dropped.
+    pub(crate) dropped: Box<dyn Fn(u64) -> String + Send>,
+    /// The file cannot be written to, for this reason.
+    pub(crate) broken: Box<dyn Fn(&io::Error) -> String + Send>,
+}
+
+impl Sink {
+    /// Starts the thread that writes. What it has to say of a file that it cannot write to goes to
+    /// `emergency`, once.
+    pub(crate) fn start(file: File, emergency: Option<File>, words: Words) -> io::Result<Sink> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State::default()),
+            more: Condvar::new(),
+            done: Condvar::new(),
+        });
+        let writer =
+            Writer { shared: Arc::clone(&shared), file, emergency, words, lost: 0, is_torn: false };
+        thread::Builder::new().name("duet-rpc log".to_owned()).spawn(move || writer.run())?;
+        Ok(Sink(shared))
+    }
+
+    /// Takes a line, or drops it if too much waits already.
+    pub(crate) fn push(&self, line: &str) {
+        let mut state = self.0.state();
+        if state.waiting.len() + line.len() > MOST {
+            state.dropped += 1;
+            return;
+        }
+        state.waiting.extend_from_slice(line.as_bytes());
+        drop(state);
+        self.0.more.notify_one();
+    }
+
+    /// Waits until all is written, but not for longer than this.
+    pub(crate) fn flush(&self, at_most: Duration) {
+        let is_busy = |state: &mut State| !state.is_done();
+        let state = self.0.state();
+        drop(self.0.done.wait_timeout_while(state, at_most, is_busy));
+    }
+}
+
+impl State {
+    fn is_done(&self) -> bool {
+        self.waiting.is_empty() && self.dropped == 0 && !self.is_writing
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread that writes.
+struct Writer {
+    shared: Arc<Shared>,
+    file: File,
+    emergency: Option<File>,
+    words: Words,
+    /// Lines that were taken and could not be written.
+    lost: u64,
+    /// Whether the last line that is in the file is not whole.
+    is_torn: bool,
+}
+
+impl Writer {
+    fn run(mut self) {
+        let mut lines = Vec::new();
+        loop {
+            let dropped = self.take(&mut lines);
+            self.write(&lines);
+            if dropped > 0 {
+                // They came after those that were just written.
+                self.write((self.words.dropped)(dropped).as_bytes());
+            }
+            lines.clear();
+            lines.shrink_to(KEPT);
+        }
+    }
+
+    /// Waits for lines, and takes all that there are.
+    fn take(&self, lines: &mut Vec<u8>) -> u64 {
+        let mut state = self.shared.state();
+        state.is_writing = false;
+        if state.is_done() {
+            self.shared.done.notify_all();
+        }
+        let is_idle = |state: &mut State| state.is_done();
+        let woken = self.shared.more.wait_while(state, is_idle);
+        let mut state = woken.unwrap_or_else(PoisonError::into_inner);
+        state.is_writing = true;
+        std::mem::swap(&mut state.waiting, lines);
+        std::mem::take(&mut state.dropped)
+    }
+
+    fn write(&mut self, lines: &[u8]) {
+        if lines.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.is_torn) && self.write_all(b"\n").is_err() {
+            self.is_torn = true;
+        }
+        match self.write_all(lines) {
+            Ok(()) => {
+                let lost = std::mem::take(&mut self.lost);
+                if lost > 0 {
+                    self.write((self.words.dropped)(lost).as_bytes());
+                }
+            }
+            Err((written, error)) => self.handle_failure(lines, written, &error),
+        }
+    }
+
+    /// What cannot be written is lost, and counted; the next may be written again.
+    fn handle_failure(&mut self, lines: &[u8], written: usize, error: &io::Error) {
+        let (before, after) = lines.split_at(written.min(lines.len()));
+        self.lost += after.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.is_torn = before.last().map_or(self.is_torn, |&byte| byte != b'\n');
+        if let Some(mut emergency) = self.emergency.take() {
+            let _ = emergency.write_all((self.words.broken)(error).as_bytes());
+        }
+    }
+
+    /// Writes all of this, or says how much of it was written.
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
+        let mut written = 0;
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            match self.file.write(rest) {
+                Ok(0) => return Err((written, ErrorKind::WriteZero.into())),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Whoever shares stderr with us may have made it so that writes do not wait.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    wait_for_room(&self.file).map_err(|error| (written, error))?;
+                }
+                Err(error) => return Err((written, error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wait_for_room(file: &File) -> io::Result<()> {
+    let fd = file.as_fd();
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
+    rustix::io::retry_on_intr(|| rustix::event::poll(&mut fds, None))?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "sink_tests.rs"]
+mod tests;

@@ -1,0 +1,146 @@
+//! Takes the events of `tracing`, and makes records of those that matter.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use duet_rpc::TRAFFIC;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record as SpanRecord};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+
+use super::Level;
+use super::clock::Timestamp;
+use super::record::{LoggedId, Record, push_field};
+
+/// From which level on records are made; it can be changed at any time.
+pub(super) struct Filter {
+    least: AtomicU8,
+    /// At which level requests and responses are logged.
+    traffic: Level,
+}
+
+impl Filter {
+    pub(super) fn new(least: Level, traffic: Level) -> Self {
+        Filter { least: AtomicU8::new(least as u8), traffic }
+    }
+
+    /// In force from the next event on.
+    pub(super) fn set(&self, least: Level) {
+        self.least.store(least as u8, Ordering::SeqCst);
+        tracing::callsite::rebuild_interest_cache();
+    }
+
+    pub(super) fn least(&self) -> Level {
+        let least = self.least.load(Ordering::SeqCst);
+        Level::ALL.into_iter().find(|level| *level as u8 == least).unwrap_or(Level::Debug)
+    }
+
+    fn severity(&self, metadata: &Metadata<'_>) -> Option<Level> {
+        if metadata.is_span() {
+            return None;
+        }
+        if metadata.target() == TRAFFIC {
+            return Some(self.traffic);
+        }
+        match *metadata.level() {
+            tracing::Level::ERROR => Some(Level::Error),
+            tracing::Level::WARN => Some(Level::Warn),
+            tracing::Level::INFO => Some(Level::Info),
+            tracing::Level::DEBUG => Some(Level::Debug),
+            tracing::Level::TRACE => None,
+        }
+    }
+
+    fn passes(&self, metadata: &Metadata<'_>) -> bool {
+        self.severity(metadata).is_some_and(|severity| severity >= self.least())
+    }
+}
+
+/// Hands records on.
+pub(super) struct Recorder<F> {
+    pub(super) filter: &'static Filter,
+    pub(super) take: F,
+}
+
+impl<F: Fn(Record) + Send + Sync + 'static> Subscriber for Recorder<F> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.filter.passes(metadata)
+    }
+
+    /// Asked once for each place in the code, and again when the level changes: an event that does
+    /// not matter costs nearly nothing.
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        match self.filter.passes(metadata) {
+            true => Interest::always(),
+            false => Interest::never(),
+        }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        let least = self.filter.least();
+        // Traffic is always `debug` to `tracing`.
+        let least = if self.filter.traffic >= least { Level::Debug } else { least };
+        Some(match least {
+            Level::Debug => LevelFilter::DEBUG,
+            Level::Info => LevelFilter::INFO,
+            Level::Warn => LevelFilter::WARN,
+            Level::Error => LevelFilter::ERROR,
+        })
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let Some(severity) = self.filter.severity(event.metadata()) else { return };
+        let mut reader = Reader::default();
+        event.record(&mut reader);
+        let Reader { mut message, fields, method, id } = reader;
+        message.push_str(&fields);
+        (self.take)(Record { timestamp: Timestamp::now(), severity, message, method, id });
+    }
+
+    // There are no spans: the library makes none, and those of others are not logged.
+
+    fn new_span(&self, _: &Attributes<'_>) -> tracing::span::Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &SpanRecord<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// What an event says. A record has a message, a method and an id; all else becomes a part of the
+/// message.
+#[derive(Default)]
+struct Reader {
+    message: String,
+    fields: String,
+    method: Option<String>,
+    id: Option<LoggedId>,
+}
+
+impl Visit for Reader {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = text,
+            "method" => self.method = Some(text),
+            "id" => self.id = Some(LoggedId::shown(&text)),
+            name => push_field(&mut self.fields, name, &text),
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => self.message = value.to_owned(),
+            "method" => self.method = Some(value.to_owned()),
+            "id" => self.id = Some(LoggedId::of_text(value)),
+            name => push_field(&mut self.fields, name, &value),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The six methods of every profile, and the document of them all.
+
+use duet_rpc::Failure;
+use serde::{Deserialize, Serialize};
+
+use super::catalog::{About, Catalog, Page, Param};
+use super::shape::Shape;
+use crate::logging::{Level, Log};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Of JSON-RPC, which has no other.
+const PROTOCOL: &str = "2.0";
+
+pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
+    catalog.add(
+        About {
+            name: "initialize",
+            description: "Says who serves here, and which protocol. No other method waits for it.",
+            params: &[],
+            result: Shape::Object(&[
+                (
+                    "serverInfo",
+                    Shape::Object(&[("name", Shape::String), ("version", Shape::String)]),
+                ),
+                ("protocolVersion", Shape::String),
+            ]),
+        },
+        initialize,
+    );
+    catalog.add_page(
+        About {
+            name: "listMethods",
+            description: "Lists the methods that are served here.",
+            params: &[],
+            result: Shape::Array(&Shape::Object(&[
+                ("name", Shape::String),
+                ("description", Shape::String),
+            ])),
+        },
+        Page::List,
+    );
+    catalog.add_page(
+        About {
+            name: "describeMethods",
+            description: "Says what each method takes and returns.",
+            params: &[],
+            result: Shape::Array(&Shape::Object(&[
+                ("name", Shape::String),
+                ("params", Shape::Array(&Shape::String)),
+                ("returns", Shape::String),
+            ])),
+        },
+        Page::Description,
+    );
+    catalog.add(
+        About {
+            name: "version",
+            description: "Says which version this is.",
+            params: &[],
+            result: Shape::Object(&[("version", Shape::String)]),
+        },
+        version,
+    );
+    catalog.add(
+        About {
+            name: "setLogLevel",
+            description: "Logs records of this level and worse from here on.",
+            params: &[Param {
+                name: "level",
+                description: "The least level that is logged, in any case.",
+                shape: Shape::OneOf(&Level::NAMES),
+                is_required: true,
+            }],
+            result: Shape::Object(&[
+                ("level", Shape::OneOf(&Level::NAMES)),
+                ("success", Shape::Boolean),
+            ]),
+        },
+        async move |wanted: Wanted| {
+            log.set_level(wanted.level);
+            Ok::<_, Failure>(Done { level: wanted.level, success: true })
+        },
+    );
+    catalog.add_shutdown(
+        About {
+            name: "shutdown",
+            description: "Ends the daemon: what runs is finished and answered first.",
+            params: &[],
+            result: Shape::Object(&[("message", Shape::String)]),
+        },
+        shutdown,
+    );
+}
+
+/// Adds the method that describes all methods to programs.
+pub(super) fn add_discovery(catalog: &mut Catalog) {
+    catalog.add_page(
+        About {
+            name: "rpc.discover",
+            description: "Describes all methods in an OpenRPC document.",
+            params: &[],
+            result: Shape::Object(&[
+                ("openrpc", Shape::String),
+                ("info", Shape::Any),
+                ("methods", Shape::Array(&Shape::Any)),
+            ]),
+        },
+        Page::Discovery,
+    );
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Introduction {
+    server_info: ServerInfo,
+    protocol_version: &'static str,
+}
+
+#[derive(Serialize)]
+struct ServerInfo {
+    name: &'static str,
+    version: &'static str,
+}
+
+async fn initialize() -> Result<Introduction, Failure> {
+    let server_info = ServerInfo { name: "duet-rpc", version: VERSION };
+    Ok(Introduction { server_info, protocol_version: PROTOCOL })
+}
+
+#[derive(Serialize)]
+struct Version {
+    version: &'static str,
+}
+
+async fn version() -> Result<Version, Failure> {
+    Ok(Version { version: VERSION })
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    level: Level,
+}
+
+#[derive(Serialize)]
+struct Done {
+    level: Level,
+    success: bool,
+}
+
+#[derive(Serialize)]
+struct Farewell {
+    message: &'static str,
+}
+
+async fn shutdown() -> Result<Farewell, Failure> {
+    Ok(Farewell { message: "Shutting down gracefully" })
+}

@@ -1,0 +1,167 @@
+//! The methods with what is known of them, and what is told of that.
+
+use std::sync::{Arc, OnceLock};
+
+use duet_rpc::{Failure, Handler, Router};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::shape::Shape;
+
+/// The version of the OpenRPC specification that the document is written to.
+const OPENRPC: &str = "1.3.2";
+
+/// What a method is about.
+#[derive(Debug)]
+pub(super) struct About {
+    pub(super) name: &'static str,
+    /// For people.
+    pub(super) description: &'static str,
+    pub(super) params: &'static [Param],
+    pub(super) result: Shape,
+}
+
+/// A parameter of a method.
+#[derive(Debug)]
+pub(super) struct Param {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    pub(super) shape: Shape,
+    pub(super) is_required: bool,
+}
+
+/// Methods, each registered with what it is about.
+#[derive(Default)]
+pub(super) struct Catalog {
+    router: Router,
+    entries: Vec<About>,
+    pages: Arc<OnceLock<Pages>>,
+}
+
+/// What is told of the methods, as JSON.
+struct Pages {
+    list: Box<RawValue>,
+    description: Box<RawValue>,
+    discovery: Box<RawValue>,
+}
+
+/// One of the pages.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Page {
+    /// `listMethods`
+    List,
+    /// `describeMethods`
+    Description,
+    /// `rpc.discover`
+    Discovery,
+}
+
+impl Catalog {
+    /// Adds a method. None of ours ever holds its thread.
+    pub(super) fn add<M: 'static>(&mut self, about: About, handler: impl Handler<M>) {
+        let name = about.name;
+        self.register(about, |router| router.method(name, handler));
+    }
+
+    /// Adds a method that closes the connection.
+    pub(super) fn add_shutdown<M: 'static>(&mut self, about: About, handler: impl Handler<M>) {
+        let name = about.name;
+        self.register(about, |router| router.shutdown(name, handler));
+    }
+
+    /// Adds a method that tells of the methods.
+    pub(super) fn add_page(&mut self, about: About, page: Page) {
+        let pages = Arc::clone(&self.pages);
+        self.add(about, move || {
+            let page = pages.get().map(|pages| pages.get(page).to_owned());
+            async move { page.ok_or_else(|| Failure::internal("the pages are not written")) }
+        });
+    }
+
+    fn register(&mut self, about: About, add: impl FnOnce(Router) -> Router) {
+        self.router = add(std::mem::take(&mut self.router)).quick(about.name);
+        self.entries.push(about);
+    }
+
+    /// The methods, ready to be served.
+    pub(super) fn into_router(self) -> Router {
+        // They are made of text that is known here, and so are JSON.
+        if let Ok(pages) = Pages::write(&self.entries) {
+            let _ = self.pages.set(pages);
+        }
+        self.router
+    }
+}
+
+impl Pages {
+    fn write(entries: &[About]) -> serde_json::Result<Pages> {
+        #[derive(Serialize)]
+        struct Listed {
+            name: &'static str,
+            description: &'static str,
+        }
+
+        #[derive(Serialize)]
+        struct Described {
+            name: &'static str,
+            params: Vec<String>,
+            returns: String,
+        }
+
+        let list = entries.iter().map(|it| Listed { name: it.name, description: it.description });
+        let described = entries.iter().map(|it| Described {
+            name: it.name,
+            params: it.params.iter().map(Param::to_text).collect(),
+            returns: it.result.to_string(),
+        });
+        Ok(Pages {
+            list: to_raw_value(&list.collect::<Vec<_>>())?,
+            description: to_raw_value(&described.collect::<Vec<_>>())?,
+            discovery: to_raw_value(&json!({
+                "openrpc": OPENRPC,
+                "info": {
+                    "title": "duet-rpc",
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "license": {"name": env!("CARGO_PKG_LICENSE")},
+                },
+                "methods": entries.iter().map(About::to_openrpc).collect::<Vec<_>>(),
+            }))?,
+        })
+    }
+
+    fn get(&self, page: Page) -> &RawValue {
+        match page {
+            Page::List => &self.list,
+            Page::Description => &self.description,
+            Page::Discovery => &self.discovery,
+        }
+    }
+}
+
+impl About {
+    fn to_openrpc(&self) -> Value {
+        json!({
+            "name": self.name,
+            "summary": self.description,
+            "params": self.params.iter().map(Param::to_openrpc).collect::<Vec<_>>(),
+            "result": {"name": "result", "schema": self.result.schema()},
+        })
+    }
+}
+
+impl Param {
+    fn to_text(&self) -> String {
+        let mark = if self.is_required { "" } else { "?" };
+        format!("{}{mark}: {}", self.name, self.shape.type_name())
+    }
+
+    fn to_openrpc(&self) -> Value {
+        json!({
+            "name": self.name,
+            "summary": self.description,
+            "required": self.is_required,
+            "schema": self.shape.schema(),
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Events for clients that want to see what goes on: log records, and figures once a second.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use duet_rpc::{Context, EventStream, Failure, Peer, Priority};
+use serde::{Deserialize, Serialize};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::catalog::{About, Catalog, Param};
+use super::shape::Shape;
+use crate::logging::Log;
+
+/// The notification that an event comes in.
+const METHOD: &str = "event";
+/// How often there are figures.
+const PERIOD: Duration = Duration::from_secs(1);
+
+const TOPICS: Shape = Shape::Array(&Shape::OneOf(&["log", "stats"]));
+
+pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
+    const PARAMS: &[Param] = &[Param {
+        name: "topics",
+        description: "Log records, and figures of the connection once a second.",
+        shape: TOPICS,
+        is_required: true,
+    }];
+    const RESULT: Shape = Shape::Object(&[("topics", TOPICS)]);
+    catalog.add(
+        About {
+            name: "events.subscribe",
+            description: "Sends events of these topics from here on, as notifications.",
+            params: PARAMS,
+            result: RESULT,
+        },
+        async move |wanted: Topics, cx: Context| {
+            let subscriptions = cx.peer().local::<Subscriptions>();
+            for topic in wanted.topics {
+                subscriptions.begin(topic, cx.peer(), log);
+            }
+            Ok::<_, Failure>(subscriptions.topics())
+        },
+    );
+    catalog.add(
+        About {
+            name: "events.unsubscribe",
+            description: "Sends no more events of these topics.",
+            params: PARAMS,
+            result: RESULT,
+        },
+        async |unwanted: Topics, cx: Context| {
+            let subscriptions = cx.peer().local::<Subscriptions>();
+            for topic in unwanted.topics {
+                subscriptions.end(topic);
+            }
+            Ok::<_, Failure>(subscriptions.topics())
+        },
+    );
+}
+
+#[derive(Deserialize, Serialize)]
+struct Topics {
+    topics: Vec<Topic>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Topic {
+    Log,
+    Stats,
+}
+
+impl Topic {
+    fn name(self) -> &'static str {
+        match self {
+            Topic::Log => "log",
+            Topic::Stats => "stats",
+        }
+    }
+}
+
+/// What the client of a connection has subscribed to.
+#[derive(Default)]
+struct Subscriptions(Mutex<Vec<Subscription>>);
+
+/// Ends when it is dropped.
+struct Subscription {
+    topic: Topic,
+    stream: Arc<EventStream>,
+    ticker: Option<AbortHandle>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // What waits would come after the answer that says that nothing comes any more.
+        self.stream.close();
+        if let Some(ticker) = &self.ticker {
+            ticker.abort();
+        }
+    }
+}
+
+impl Subscriptions {
+    fn begin(&self, topic: Topic, peer: &Peer, log: &Log) {
+        let mut all = self.all();
+        if all.iter().any(|subscription| subscription.topic == topic) {
+            return;
+        }
+        let stream = Arc::new(peer.events(METHOD, topic.name()));
+        let ticker = match topic {
+            Topic::Log => {
+                log.tell(&stream);
+                None
+            }
+            Topic::Stats => Some(tick(peer.clone(), Arc::clone(&stream))),
+        };
+        all.push(Subscription { topic, stream, ticker });
+    }
+
+    fn end(&self, topic: Topic) {
+        self.all().retain(|subscription| subscription.topic != topic);
+    }
+
+    fn topics(&self) -> Topics {
+        let all = self.all();
+        let is_subscribed =
+            |topic: &Topic| all.iter().any(|subscription| subscription.topic == *topic);
+        Topics { topics: [Topic::Log, Topic::Stats].into_iter().filter(is_subscribed).collect() }
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Subscription>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The figures of a connection.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Figures {
+    messages: u64,
+    faults: u64,
+    in_flight: usize,
+    bytes_received: u64,
+    bytes_sent: u64,
+}
+
+/// Sends the figures once a second.
+fn tick(peer: Peer, stream: Arc<EventStream>) -> AbortHandle {
+    let ticker = tokio::spawn(async move {
+        let mut ticks = interval_at(Instant::now() + PERIOD, PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            let stats = peer.stats();
+            let figures = Figures {
+                messages: stats.messages,
+                faults: stats.faults,
+                in_flight: stats.running + stats.waiting,
+                bytes_received: stats.bytes_received,
+                bytes_sent: stats.bytes_sent,
+            };
+            // Figures are JSON.
+            let _ = stream.send(Priority::Low, &figures);
+        }
+    });
+    ticker.abort_handle()
+}

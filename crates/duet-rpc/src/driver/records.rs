@@ -1,0 +1,136 @@
+//! What is said in the log, as events of the `tracing` crate.
+//!
+//! A record that is about a message has its `method` and its `id`, each if it is known. None holds
+//! anything of what a message carries (G6): faults, notices and error objects of ours have fixed
+//! texts, and of the errors of handlers only what [`Logged`] shows.
+
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::fault::Fault;
+use duet_rpc_proto::frame::Partial;
+use duet_rpc_proto::message::{Code, ErrorObject, Id, Subject};
+use duet_rpc_proto::notice::{Notice, Severity};
+use tracing::field::display;
+
+use crate::error::Logged;
+use crate::failure::Failure;
+use crate::fence;
+
+/// The target of the records of requests and responses, which are events at the level `debug`: a
+/// subscriber can treat them apart from others.
+pub const TRAFFIC: &str = "duet_rpc::traffic";
+
+/// A frame has arrived.
+#[inline]
+pub(super) fn frame(bytes: usize) {
+    tracing::debug!(bytes, "a frame");
+}
+
+/// A handler begins. The time comes back if anybody wants to know how long it takes.
+#[inline]
+pub(super) fn begin(method: &str, id: Option<&Id>) -> Option<Instant> {
+    if !tracing::enabled!(target: TRAFFIC, tracing::Level::DEBUG) {
+        return None;
+    }
+    match id {
+        Some(id) => tracing::debug!(target: TRAFFIC, method, %id, "request"),
+        None => tracing::debug!(target: TRAFFIC, method, "notification"),
+    }
+    Some(Instant::now())
+}
+
+/// A handler has ended, and what it made is on its way.
+#[inline]
+pub(super) fn end(method: &str, id: Option<&Id>, begun: Option<Instant>, code: Option<i64>) {
+    if let Some(begun) = begun {
+        write_end(method, id, begun.elapsed(), code);
+    }
+}
+
+#[cold]
+fn write_end(method: &str, id: Option<&Id>, took: Duration, error: Option<i64>) {
+    let took_us = took.as_micros() as u64;
+    match id {
+        Some(id) => tracing::debug!(target: TRAFFIC, error, took_us, method, %id, "response"),
+        None => tracing::debug!(target: TRAFFIC, error, took_us, method, "notification handled"),
+    }
+}
+
+/// The remote has cancelled something of its own.
+pub(super) fn cancelled(subject: &Subject<'_>) {
+    let method = subject.method.as_deref();
+    tracing::debug!(target: TRAFFIC, method, "a running request was cancelled");
+}
+
+/// A call of ours was answered.
+pub(super) fn settled(id: &Id, is_ok: bool) {
+    tracing::debug!(target: TRAFFIC, ok = is_ok, %id, "a call was answered");
+}
+
+/// Bytes came that hold no message.
+pub(super) fn fault(fault: &Fault<'_>) {
+    let subject = fault.body.as_ref().map(Subject::of).unwrap_or_default();
+    let (method, id) = (subject.method.as_deref(), subject.id.map(display));
+    tracing::warn!(%fault, method, id, "a fault in what the remote sends");
+}
+
+/// A frame took longer to arrive than it may (F6).
+pub(super) fn late_frame(dropped: &Partial, timeout: Option<Duration>) {
+    let (received, expected) = (dropped.received, dropped.expected);
+    let after_ms = timeout.map(|timeout| timeout.as_millis() as u64);
+    tracing::warn!(received, expected, after_ms, "a message took too long, and was dropped");
+}
+
+/// A message was answered with an error before any handler saw it.
+pub(super) fn refused(error: &ErrorObject, subject: &Subject<'_>) {
+    let (method, id) = (subject.method.as_deref(), subject.id.as_ref().map(display));
+    tracing::warn!(%error, method, id, "refused");
+}
+
+pub(super) fn unknown_method(method: &str, id: &Id) {
+    tracing::warn!(method, %id, "an unknown method");
+}
+
+pub(super) fn wrong_params(method: &str, id: &Id) {
+    tracing::warn!(method, %id, "wrong parameters");
+}
+
+pub(super) fn notice(notice: Notice, subject: &Subject<'_>) {
+    let (method, id) = (subject.method.as_deref(), subject.id.as_ref().map(display));
+    match notice.severity() {
+        Severity::Warn => tracing::warn!(method, id, "{notice}"),
+        Severity::Error => tracing::error!(method, id, "{notice}"),
+    }
+}
+
+/// A handler failed. What the application meant to answer is the client's affair; what it did not
+/// is ours. The cause is the application's: how it is shown, and how it is dropped, may panic.
+pub(super) fn failed(failure: Failure, method: &str, id: Option<&Id>) {
+    let is_internal = failure.object().code() == Code::INTERNAL_ERROR;
+    let _ = fence::call(move || {
+        let (error, id) = (failure.into_error(), id.map(display));
+        let error = Logged(&error);
+        match is_internal || id.is_none() {
+            true => tracing::error!(%error, method, id, "no result"),
+            false => tracing::warn!(%error, method, id, "no result"),
+        }
+    });
+}
+
+/// The same, of a request that was answered already.
+pub(super) fn failed_in_vain(failure: Failure, method: Option<&str>) {
+    let _ = fence::call(move || {
+        let error = failure.into_error();
+        let error = Logged(&error);
+        tracing::error!(%error, method, "no result, and nobody to be told");
+    });
+}
+
+/// What a handler made cannot be sent.
+pub(super) fn cannot_write(error: &dyn std::fmt::Display, method: Option<&str>, id: Option<&Id>) {
+    tracing::error!(%error, method, id = id.map(display), "a result cannot be written");
+}
+
+pub(super) fn call_timed_out(id: &Id) {
+    tracing::warn!(%id, "a call was not answered in time");
+}

@@ -1,0 +1,38 @@
+//! What a record in the log is about.
+
+use std::borrow::Cow;
+
+use super::Id;
+use super::reply::valid_id;
+use crate::text::{Member, Text};
+
+/// The method and the id of a text, each if it can be told, also where the text is no message at
+/// all.
+///
+/// ```
+/// use duet_rpc_proto::{message::Subject, text::Text};
+///
+/// let text = Text::check(br#"{"jsonrpc":"1.0","id":7,"method":"add"}"#, 128)?;
+/// let subject = Subject::of(&text);
+/// assert_eq!(subject.method.as_deref(), Some("add"));
+/// assert_eq!(subject.id.map(|id| id.to_string()).as_deref(), Some("7"));
+/// # Ok::<_, duet_rpc_proto::text::NotJson>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Subject<'a> {
+    /// The method's name, without escapes.
+    pub method: Option<Cow<'a, str>>,
+    /// The id.
+    pub id: Option<Id>,
+}
+
+impl<'a> Subject<'a> {
+    /// What can be told of this text.
+    #[cold]
+    pub fn of(text: &Text<'a>) -> Self {
+        // A member that is given twice could be either.
+        let method =
+            text.string_member(Member::Method).filter(|_| !text.given_twice(Member::Method));
+        Subject { method, id: valid_id(text) }
+    }
+}
