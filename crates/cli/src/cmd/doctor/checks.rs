@@ -57,7 +57,7 @@ enum Trigger {
 
 const ENDS: [(&str, Trigger); 5] = [
     ("shutdown", Trigger::Shutdown),
-    ("stdin closed", Trigger::Eof),
+    ("end of stdin", Trigger::Eof),
     ("SIGTERM", Trigger::Signal(Signal::TERM)),
     ("SIGINT", Trigger::Signal(Signal::INT)),
     ("SIGHUP", Trigger::Signal(Signal::HUP)),
@@ -106,7 +106,7 @@ fn converse(subject: &Subject, it: Combination, outcomes: &mut Vec<Outcome>) -> 
         daemon.close();
         flaw = match daemon.wait(Instant::now()) {
             Ok(ended) => ended.flaw,
-            Err(finding) => Some(finding.sent("the end of stdin").expected("the end of stdout")),
+            Err(finding) => Some(finding.sent("end of stdin").expected("the end of stdout")),
         };
     }
     Conversation { has_answer, flaw }
@@ -126,7 +126,7 @@ fn ask(
         }
         Sends::Callback => {
             let id = daemon.request("system.callback", CALLBACK);
-            answer_callback(daemon, id).map_err(|it| it.sent("system.callback"))?;
+            answer_callback(daemon, id).map_err(|finding| finding.sent("system.callback"))?;
             (format!("system.callback {CALLBACK}"), Wanted::Answer(id))
         }
         Sends::Text(text) => {
@@ -146,7 +146,8 @@ fn ask(
     // Garbage ends only where a frame begins.
     let is_garbage = matches!(probe.sends, Sends::Garbage);
     let next = is_garbage.then(|| daemon.request("version", "null"));
-    let answer = daemon.receive(&wanted).map_err(|finding| finding.sent(&sent))?;
+    let nothing = |finding: Finding| finding.sent(&sent).expected(&probe.expected(version));
+    let answer = daemon.receive(&wanted).map_err(nothing)?;
     probe.compare(&answer, it.profile, version).map_err(|finding| finding.sent(&sent))?;
     if probe.check != Check::Survives {
         return Ok(());
@@ -155,8 +156,9 @@ fn ask(
         daemon.write(b"\n".into());
     }
     let next = next.unwrap_or_else(|| daemon.request("version", "null"));
-    let behind = |finding: Finding| finding.sent(&format!("version {{}} behind {sent}"));
-    let answer = daemon.receive(&Wanted::Answer(next)).map_err(behind)?;
+    let behind = |finding: Finding| finding.sent(&format!("version behind {sent}"));
+    let nothing = |finding| behind(finding).expected("an answer");
+    let answer = daemon.receive(&Wanted::Answer(next)).map_err(nothing)?;
     compare(&answer, r#"{"result":{"version":"VERSION"}}"#, version).map_err(behind)
 }
 
@@ -165,7 +167,8 @@ const GARBAGE: &str = "stray words\r\n";
 
 /// Answers the request that the daemon has been asked for in a request of ours.
 fn answer_callback(daemon: &mut Daemon, ours: u64) -> Result<(), Finding> {
-    let request = daemon.receive(&Wanted::Request { or_answer: ours })?;
+    let nothing = |finding: Finding| finding.expected("a request");
+    let request = daemon.receive(&Wanted::Request { or_answer: ours }).map_err(nothing)?;
     let expected: Value = serde_json::from_str(CALLBACK).unwrap_or_default();
     let is_asked = |name| request.get(name) == expected.get(name);
     let id = request.get("id").filter(|_| is_asked("method") && is_asked("params"));

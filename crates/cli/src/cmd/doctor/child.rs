@@ -107,6 +107,9 @@ pub(super) struct Daemon {
     last_id: u64,
 }
 
+/// How long its end is waited for, which should come within 2 s (L5).
+const END_PATIENCE: Duration = Duration::from_secs(3);
+
 /// How a daemon ended.
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
@@ -183,7 +186,8 @@ impl Daemon {
     /// Calls a method, and waits for the answer.
     pub(super) fn call(&mut self, method: &str, params: &str) -> Result<Value, Finding> {
         let id = self.request(method, params);
-        self.receive(&Wanted::Answer(id)).map_err(|finding| finding.sent(method))
+        let nothing = |finding: Finding| finding.sent(method).expected("an answer");
+        self.receive(&Wanted::Answer(id)).map_err(nothing)
     }
 
     /// Waits for a message; others that come before it are kept.
@@ -224,7 +228,7 @@ impl Daemon {
 
     /// Waits until it has ended, which began at this time.
     pub(super) fn wait(mut self, begun: Instant) -> Result<Ended, Finding> {
-        let (status, ended) = self.process.wait(PATIENCE).map_err(|_| {
+        let (status, ended) = self.process.wait(END_PATIENCE).map_err(|_| {
             Finding::new(format!("it still runs after {}", in_words(begun.elapsed())))
         })?;
         let deadline = Instant::now() + PATIENCE;

@@ -2,11 +2,11 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fs::{Access, OFlags, access};
+use rustix::fs::{Access, access};
 use serde_json::Value;
 
 use super::child::{Combination, Daemon, Ended, LOG_VARIABLE, Subject};
@@ -88,20 +88,22 @@ fn to_nowhere(subject: &Subject, it: Combination, place: &Path) -> Result<(), Fi
     let daemon = Daemon::start(subject, it, &[], Some(&place.join("in-no-folder")))?;
     let ended = question_and_end(daemon)?;
     let is_warning = |line: &&str| is_record(line) && line.split(' ').nth(1) == Some("WARN");
-    match ended.stderr.lines().filter(is_warning).count() {
-        1 => Ok(()),
-        count => Err(Finding::new("there is not one warning")
-            .sent("DUET_RPC_LOG set to a file in no folder")
-            .expected("one warning on stderr")
-            .saw(&count.to_string())),
-    }
+    let saw = match ended.stderr.lines().filter(is_warning).count() {
+        1 => return Ok(()),
+        0 => "no warning".to_owned(),
+        count => format!("{count} warnings"),
+    };
+    Err(Finding::new("it is not told as it should be")
+        .sent("DUET_RPC_LOG set to a file in no folder")
+        .expected("one warning on stderr")
+        .saw(&saw))
 }
 
 /// Has it answer, so that it is known to be up, and ends it.
 fn question_and_end(mut daemon: Daemon) -> Result<Ended, Finding> {
     daemon.call("initialize", "{}")?;
     daemon.close();
-    daemon.wait(Instant::now()).map_err(|finding| finding.sent("the end of stdin"))
+    daemon.wait(Instant::now()).map_err(|finding| finding.sent("end of stdin").expected("its end"))
 }
 
 /// Whether a line begins as records do.
@@ -132,29 +134,31 @@ pub(super) fn own_log() -> Result<String, Finding> {
         return Ok(format!("{LOG_VARIABLE} is not set"));
     };
     let path = Path::new(&value);
-    // A pipe that nobody reads must not hold us.
-    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let opened = OpenOptions::new().append(true).custom_flags(nonblocking).open(path);
-    match opened {
-        Ok(_) => Ok(format!("{LOG_VARIABLE} is set, and its file can be appended to")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && may_make(path) => {
-            Ok(format!("{LOG_VARIABLE} is set, and its file can be made"))
+    let opened = match fs::metadata(path) {
+        // To open a pipe and close it again would end whoever reads it.
+        Ok(it) if !it.is_file() && !it.is_dir() => {
+            access(path, Access::WRITE_OK).map_err(io::Error::from)
         }
+        Ok(_) => OpenOptions::new().append(true).open(path).map(drop),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => may_make(path),
+        Err(error) => Err(error),
+    };
+    match opened {
+        Ok(()) => Ok(format!("{LOG_VARIABLE} is set, and can be appended to")),
         Err(error) => {
-            let finding = Finding::new(format!("the file in {LOG_VARIABLE} cannot be opened"));
+            let finding = Finding::new(format!("what {LOG_VARIABLE} names cannot be opened"));
             Err(finding.expected("a file to append to").saw(&error.to_string()))
         }
     }
 }
 
-fn may_make(path: &Path) -> bool {
-    // A link to nowhere is not followed to where it leads.
+/// Whether a file that is not there could be made.
+fn may_make(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => return false,
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     };
-    path.file_name().is_some() && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 /// A folder for log files that is gone at the end.

@@ -125,8 +125,7 @@ const fn probe(
 }
 
 impl Probe {
-    /// Compares an answer with what is expected. The version is the one that the program tells on
-    /// the command line; if it tells none, any will do here, as another check says so.
+    /// Compares an answer with what is expected.
     pub(super) fn compare(
         &self,
         answer: &Value,
@@ -138,9 +137,20 @@ impl Probe {
             Expects::Methods => compare_methods(answer, profile),
         }
     }
+
+    /// What is expected, in words.
+    pub(super) fn expected(&self, version: Option<&str>) -> String {
+        match self.expects {
+            Expects::Like(pattern) => told(pattern, version),
+            Expects::Methods => METHODS.to_owned(),
+        }
+    }
 }
 
-/// Compares an answer with a text that has all that must be in it.
+const METHODS: &str = "the methods of the profile";
+
+/// Compares an answer with a text that has all that must be in it. The version in it is the one that
+/// the program tells on the command line; if it tells none, any will do, as another check says so.
 pub(super) fn compare(answer: &Value, pattern: &str, version: Option<&str>) -> Result<(), Finding> {
     let expected = serde_json::from_str(pattern).unwrap_or_default();
     let mut answer = answer.clone();
@@ -148,11 +158,23 @@ pub(super) fn compare(answer: &Value, pattern: &str, version: Option<&str>) -> R
         // The answers to a batch may come in any order.
         entries.sort_by_key(|entry| entry.get("id").map(Value::to_string));
     }
-    if is_response(&answer) && is_like(&answer, &expected, version) {
-        return Ok(());
+    if !is_response(&answer) {
+        let finding = Finding::new("what came is no answer as JSON-RPC 2.0 has it");
+        return Err(finding.expected(&told(pattern, version)).saw(&answer.to_string()));
     }
-    let told = pattern.replace("VERSION", version.unwrap_or("a version"));
-    Err(Finding::new("another answer").expected(&told).saw(&answer.to_string()))
+    match difference(&answer, &expected, version) {
+        None => Ok(()),
+        Some(Difference { path, expected, seen }) => {
+            let path: Vec<_> = path.into_iter().rev().collect();
+            let place = if path.is_empty() { "" } else { " in " };
+            let finding = Finding::new(format!("another answer{place}{}", path.join(".")));
+            Err(finding.expected(&told(&expected.to_string(), version)).saw(&seen.to_string()))
+        }
+    }
+}
+
+fn told(pattern: &str, version: Option<&str>) -> String {
+    pattern.replace("VERSION", version.unwrap_or("any version"))
 }
 
 /// Whether it is made as the contract says (M8), apart from what it carries.
@@ -168,19 +190,43 @@ fn is_response(answer: &Value) -> bool {
     }
 }
 
-fn is_like(seen: &Value, expected: &Value, version: Option<&str>) -> bool {
+/// Where an answer is not what is expected. Only that part is shown, as the whole may be long.
+struct Difference<'a> {
+    /// Names and places of members, the innermost first.
+    path: Vec<String>,
+    expected: &'a Value,
+    seen: &'a Value,
+}
+
+fn difference<'a>(
+    seen: &'a Value,
+    expected: &'a Value,
+    version: Option<&str>,
+) -> Option<Difference<'a>> {
+    let inside = |step: String, seen, expected| {
+        let mut found = difference(seen, expected, version)?;
+        found.path.push(step);
+        Some(found)
+    };
+    let here = Difference { path: Vec::new(), expected, seen };
     match (seen, expected) {
-        (Value::Object(seen), Value::Object(expected)) => expected.iter().all(|(name, value)| {
-            seen.get(name).is_some_and(|member| is_like(member, value, version))
-        }),
-        (Value::Array(seen), Value::Array(expected)) => {
-            let mut pairs = seen.iter().zip(expected);
-            seen.len() == expected.len() && pairs.all(|(one, other)| is_like(one, other, version))
+        (Value::Object(members), Value::Object(pattern)) => {
+            let mut pairs = pattern.iter().map(|(name, value)| (name, members.get(name), value));
+            match pairs.clone().all(|(_, member, _)| member.is_some()) {
+                true => {
+                    pairs.find_map(|(name, member, value)| inside(name.clone(), member?, value))
+                }
+                false => Some(here),
+            }
         }
-        (Value::String(seen), Value::String(expected)) if expected == "VERSION" => {
-            version.is_none_or(|version| seen == version)
+        (Value::Array(entries), Value::Array(pattern)) if entries.len() == pattern.len() => {
+            let mut pairs = entries.iter().zip(pattern).enumerate();
+            pairs.find_map(|(place, (entry, value))| inside(place.to_string(), entry, value))
         }
-        _ => seen == expected,
+        (Value::String(text), Value::String(pattern)) if pattern == "VERSION" => {
+            version.is_some_and(|version| text != version).then_some(here)
+        }
+        _ => (seen != expected).then_some(here),
     }
 }
 
@@ -200,9 +246,9 @@ fn methods(profile: ProfileName) -> impl Iterator<Item = &'static str> {
 }
 
 fn compare_methods(answer: &Value, profile: ProfileName) -> Result<(), Finding> {
-    let expected = format!("the methods of the {} profile", profile.name());
+    let finding = |why: &str, saw: &str| Err(Finding::new(why).expected(METHODS).saw(saw));
     let Some(Value::Array(entries)) = answer.get("result") else {
-        return Err(Finding::new("another answer").expected(&expected).saw(&answer.to_string()));
+        return finding("another answer", &answer.to_string());
     };
     let text = |entry: &Value, name: &str| {
         entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -211,8 +257,7 @@ fn compare_methods(answer: &Value, profile: ProfileName) -> Result<(), Finding> 
     let missing: Vec<_> =
         methods(profile).filter(|name| !seen.iter().any(|it| it == name)).collect();
     if !missing.is_empty() {
-        let saw = format!("none named {}", missing.join(", "));
-        return Err(Finding::new("a method is missing").expected(&expected).saw(&saw));
+        return finding("methods are missing", &format!("none named {}", missing.join(", ")));
     }
     for name in methods(profile) {
         if let Some(place) = seen.iter().position(|it| it == name) {
@@ -220,14 +265,10 @@ fn compare_methods(answer: &Value, profile: ProfileName) -> Result<(), Finding> 
         }
     }
     if !seen.is_empty() {
-        let saw = format!("also {}", seen.join(", "));
-        return Err(Finding::new("there are too many methods").expected(&expected).saw(&saw));
+        return finding("there are too many methods", &format!("also {}", seen.join(", ")));
     }
     match entries.iter().find(|entry| text(entry, "description").is_empty()) {
-        Some(entry) => {
-            let finding = Finding::new("a method has no description");
-            Err(finding.expected("name and description").saw(&entry.to_string()))
-        }
+        Some(entry) => finding("a method has no description", &entry.to_string()),
         None => Ok(()),
     }
 }

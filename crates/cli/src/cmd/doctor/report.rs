@@ -89,6 +89,7 @@ impl Finding {
     }
 
     pub(super) fn saw(self, what: &str) -> Finding {
+        let what = if what.is_empty() { "nothing" } else { what };
         Finding { saw: shown(what), ..self }
     }
 
