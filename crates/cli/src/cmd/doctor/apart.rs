@@ -72,7 +72,7 @@ fn expect(watched: &Watched, code: i32) -> Result<(), Finding> {
 }
 
 /// Whether it is a version as SemVer has it: three numbers, and what may follow them.
-fn is_version(text: &str) -> bool {
+pub(super) fn is_version(text: &str) -> bool {
     let (numbers, more) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let is_number = |part: &str| {
         part.bytes().all(|byte| byte.is_ascii_digit())

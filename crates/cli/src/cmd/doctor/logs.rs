@@ -111,7 +111,7 @@ fn is_record(line: &str) -> bool {
     line.split(' ').next().is_some_and(is_timestamp)
 }
 
-fn is_json_record(line: &str) -> bool {
+pub(super) fn is_json_record(line: &str) -> bool {
     let Ok(Value::Object(record)) = serde_json::from_str(line) else { return false };
     let text = |name| record.get(name).and_then(Value::as_str);
     text("timestamp").is_some_and(is_timestamp)
@@ -120,7 +120,7 @@ fn is_json_record(line: &str) -> bool {
 }
 
 /// Whether it is a time in UTC, such as `2026-01-02T03:04:05.678Z`.
-fn is_timestamp(text: &str) -> bool {
+pub(super) fn is_timestamp(text: &str) -> bool {
     let shape = text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
     let shape: Vec<_> = shape.collect();
     let fraction = shape.strip_prefix(b"0000-00-00T00:00:00").and_then(|it| it.strip_suffix(b"Z"));

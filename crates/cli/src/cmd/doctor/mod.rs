@@ -23,6 +23,8 @@ mod logs;
 mod probes;
 mod process;
 mod report;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io::{self, IsTerminal};

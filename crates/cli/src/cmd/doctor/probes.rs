@@ -60,8 +60,8 @@ pub(super) const PROBES: &[Probe] = &[
     ),
     probe(
         (Check::Methods, "echo", NOT_EDITOR),
-        Sends::Call("system.echo", r#"{"text":"ä\n","list":[1,[],null]}"#),
-        Expects::Like(r#"{"result":{"text":"ä\n","list":[1,[],null]}}"#),
+        Sends::Call("system.echo", r#"["ä\n",[1,[],null]]"#),
+        Expects::Like(r#"{"result":["ä\n",[1,[],null]]}"#),
     ),
     probe(
         (Check::Methods, "callback", |it| it.profile == ProfileName::Agent),
