@@ -29,7 +29,8 @@ pub(crate) fn finish(written: io::Result<()>) -> Exit {
 
 /// Says something on stderr. If that fails there is nobody left to tell.
 pub(crate) fn say(what: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "duet-rpc: {what}");
+    // With one write, so that nothing else comes in between.
+    let _ = io::stderr().write_all(format!("duet-rpc: {what}\n").as_bytes());
 }
 
 /// Tells of a command line that was not understood, or shows the help that it asks for (C1).

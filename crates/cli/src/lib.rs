@@ -39,15 +39,28 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Runs the daemon with more methods than it has, for a test bed: the words are a program's name and
-/// the options of `duet-rpc rpc`.
-pub fn run_daemon(
-    words: impl IntoIterator<Item = OsString>,
-    extend: impl FnOnce(Router) -> Router,
-) -> ExitCode {
+/// What a test bed adds to the daemon.
+#[derive(Debug)]
+pub struct Additions {
+    /// Adds methods.
+    pub methods: fn(Router) -> Router,
+    /// Called when all is done, before the process ends.
+    pub before_exit: fn(),
+}
+
+impl Default for Additions {
+    /// Nothing.
+    fn default() -> Self {
+        Additions { methods: |router| router, before_exit: || {} }
+    }
+}
+
+/// Runs the daemon with these additions. The words are a program's name and the options of
+/// `duet-rpc rpc`.
+pub fn run_daemon(words: impl IntoIterator<Item = OsString>, additions: &Additions) -> ExitCode {
     let words: Vec<_> = words.into_iter().collect();
     match args::DaemonArgs::try_parse_from(&words) {
-        Ok(args) => cmd::rpc::run(&args.rpc, &args.global, extend).into(),
+        Ok(args) => cmd::rpc::run(&args.rpc, &args.global, additions).into(),
         Err(error) => console::report(&error, &words).into(),
     }
 }

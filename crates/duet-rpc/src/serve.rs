@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 
 use crate::driver::Threads;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Logged};
 use crate::fence;
 use crate::peer::Peer;
 use crate::router::Router;
@@ -191,8 +191,9 @@ fn judge(disconnect: &Disconnect) -> Result<(), Error> {
     match disconnect.reason() {
         Reason::Closed | Reason::RemoteClosed => Ok(()),
         Reason::ReadFailed | Reason::WriteFailed => {
-            tracing::error!(reason = %disconnect, "the connection broke");
-            Err(disconnect.to_error())
+            let error = disconnect.to_error();
+            tracing::error!(error = %Logged(&error), "the connection broke");
+            Err(error)
         }
     }
 }

@@ -12,8 +12,8 @@ use std::io;
 use clap::CommandFactory;
 
 use crate::args::{Args, Command};
-use crate::console;
 use crate::exit::Exit;
+use crate::{Additions, console};
 
 /// Does what the command line says.
 pub(crate) fn run(args: Args) -> Exit {
@@ -24,7 +24,7 @@ pub(crate) fn run(args: Args) -> Exit {
             console::print(&console::render(&Args::command().render_help(), in_color))
         }
         Some(Command::Version) => console::print(concat!(env!("CARGO_PKG_VERSION"), "\n")),
-        Some(Command::Rpc(args)) => rpc::run(&args, global, |router| router),
+        Some(Command::Rpc(args)) => rpc::run(&args, global, &Additions::default()),
         Some(Command::Call(args)) => call::run(&args, global),
         Some(Command::Doctor(args)) => doctor::run(&args, global),
         Some(Command::Explain(args)) => {

@@ -1,14 +1,14 @@
 //! `rpc`: the daemon.
 
-use duet_rpc::{Router, Server};
+use duet_rpc::Server;
 
 use crate::args::{Global, ProfileName, RpcArgs};
 use crate::exit::Exit;
 use crate::logging::{Level, Log};
-use crate::{console, methods, settings};
+use crate::{Additions, console, methods, settings};
 
-/// Serves until the daemon is to end. A test bed has more methods.
-pub(crate) fn run(args: &RpcArgs, global: &Global, extend: impl FnOnce(Router) -> Router) -> Exit {
+/// Serves until the daemon is to end.
+pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exit {
     let profile = settings::profile(args);
     let traffic = match args.profile {
         ProfileName::Desktop => Level::Info,
@@ -30,8 +30,12 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, extend: impl FnOnce(Router) -
         framing = %profile.framing,
         "duet-rpc started"
     );
-    let router = extend(methods::router(args.profile, log));
-    let mut server = Server::new(&profile, router).before_exit(|| log.flush());
+    let router = (additions.methods)(methods::router(args.profile, log));
+    let last_act = additions.before_exit;
+    let mut server = Server::new(&profile, router).before_exit(move || {
+        log.flush();
+        last_act();
+    });
     if args.exit_with_parent {
         server = server.exit_with_parent();
     }

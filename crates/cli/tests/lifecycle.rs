@@ -9,8 +9,9 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
-use support::testbed::{End, Testbed, Trigger, command, pipe};
+use support::daemon::{Daemon, End, Trigger, command, pipe};
 
 /// What may run when the end comes.
 const BUSY: [Option<&str>; 5] =
@@ -18,9 +19,9 @@ const BUSY: [Option<&str>; 5] =
 
 /// Starts a testbed, makes it busy for longer than it has, and ends it.
 fn live_and_end(profile: &str, busy: Option<&str>, trigger: Trigger) -> End {
-    let mut testbed = Testbed::start(profile);
-    testbed.request(1, "system.echo", "[1]");
-    assert_eq!(testbed.answer(), json!({"jsonrpc": "2.0", "id": 1, "result": [1]}));
+    let mut testbed = Daemon::start(profile);
+    let version = json!({"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}});
+    assert_eq!(testbed.ask(1, "version", "null"), version);
     if let Some(method) = busy {
         testbed.request(2, method, r#"{"ms": 25000}"#);
         testbed.wait_for(&format!("{method} begins"));
@@ -52,7 +53,7 @@ fn l5_every_end_comes_whatever_runs_and_with_stdin_open() {
     }
 }
 
-/// How long the ends really take. `LIVES=500 cargo test --release -p duet-rpc --test lifecycle --
+/// How long the ends really take. `LIVES=500 cargo test --release -p duet-rpc-cli --test lifecycle --
 /// --ignored --nocapture` measures as many as you like.
 #[test]
 #[ignore = "it measures"]
@@ -76,9 +77,9 @@ fn l5_every_end_comes_within_two_seconds() {
 #[test]
 fn l3_everything_that_came_before_the_end_is_answered() {
     for profile in ["editor", "desktop", "agent"] {
-        let mut testbed = Testbed::start(profile);
+        let mut testbed = Daemon::start(profile);
         for id in 0..500 {
-            let method = if id % 50 == 0 { "test.sleep" } else { "system.echo" };
+            let method = if id % 50 == 0 { "test.sleep" } else { "version" };
             testbed.request(id, method, r#"{"ms": 5}"#);
         }
         let end = testbed.end(Trigger::Eof);
@@ -95,7 +96,7 @@ fn l3_everything_that_came_before_the_end_is_answered() {
 #[test]
 fn l4_a_running_request_is_given_the_time_to_be_answered() {
     for trigger in [Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp, Trigger::Shutdown] {
-        let mut testbed = Testbed::start("agent");
+        let mut testbed = Daemon::start("agent");
         testbed.request(1, "test.sleep", r#"{"ms": 100}"#);
         testbed.wait_for("test.sleep begins");
         let end = testbed.end(trigger);
@@ -109,9 +110,9 @@ fn l4_a_running_request_is_given_the_time_to_be_answered() {
 #[test]
 fn l4_after_shutdown_nothing_more_is_begun() {
     for profile in ["editor", "desktop", "agent"] {
-        let mut testbed = Testbed::start(profile);
+        let mut testbed = Daemon::start(profile);
         testbed.request(1, "shutdown", "null");
-        testbed.request(2, "system.echo", "[2]");
+        testbed.request(2, "version", "[2]");
         let end = testbed.wait(Instant::now());
         let ids: Vec<_> = end.answers.iter().map(|answer| answer["id"].clone()).collect();
         assert_eq!((end.status.code(), ids), (Some(0), vec![json!(1)]), "{profile}");
@@ -120,7 +121,7 @@ fn l4_after_shutdown_nothing_more_is_begun() {
 
 #[test]
 fn l4_shutdown_as_a_notification_ends_it_too() {
-    let mut testbed = Testbed::start("agent");
+    let mut testbed = Daemon::start("agent");
     testbed.send(r#"{"jsonrpc":"2.0","method":"shutdown"}"#);
     let end = testbed.wait(Instant::now());
     assert_eq!((end.status.code(), end.answers), (Some(0), vec![]));
@@ -132,7 +133,7 @@ fn l5_a_stdout_that_nobody_reads_does_not_keep_it() {
         let (out, into) = pipe();
         let mut command = command("agent");
         command.stdin(Stdio::piped()).stdout(Stdio::from(into)).stderr(Stdio::piped());
-        let mut testbed = Testbed::of(command, "agent");
+        let mut testbed = Daemon::with_pipes(command, Framing::Ndjson);
         testbed.request(1, "test.big", r#"{"bytes": 4000000}"#);
         testbed.request(2, "test.sleep", r#"{"ms": 0}"#);
         testbed.wait_for("test.sleep begins");
@@ -154,7 +155,7 @@ fn l5_a_stderr_that_nobody_reads_does_not_keep_it() {
         let mut command = command("agent");
         command.env_remove("TESTBED_TELLS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
-        let mut testbed = Testbed::of(command, "agent");
+        let mut testbed = Daemon::with_pipes(command, Framing::Ndjson);
         testbed.request(1, "test.panic", "null");
         assert_eq!(testbed.answer()["error"]["code"], -32603);
         let end = testbed.end(trigger);
@@ -198,7 +199,7 @@ fn l6_the_last_act_is_done_and_one_that_never_ends_is_cut_off() {
             if is_never_done {
                 command.env("TESTBED_IS_NEVER_DONE", "1");
             }
-            let mut testbed = Testbed::of(command, "agent");
+            let mut testbed = Daemon::with_pipes(command, Framing::Ndjson);
             if let Some(method) = busy {
                 testbed.request(1, method, r#"{"ms": 25000}"#);
                 testbed.wait_for(&format!("{method} begins"));
@@ -232,7 +233,7 @@ fn l7_what_cannot_be_survived_is_exit_code_1_and_no_panic() {
             "closed" => command.stdout(Stdio::from(pipe().1)),
             _ => command.stdout(File::options().write(true).open("/dev/full").expect("a device")),
         };
-        let mut testbed = Testbed::of(command, "agent");
+        let mut testbed = Daemon::with_pipes(command, Framing::Ndjson);
         testbed.request(1, "system.echo", "[1]");
         let end = testbed.wait(Instant::now());
         assert_eq!(end.status.code(), Some(1), "{sink}");
@@ -244,7 +245,7 @@ fn l8_the_closing_of_stdin_is_noticed_while_reading_is_paused() {
     let (out, into) = pipe();
     let mut command = command("agent");
     command.stdin(Stdio::piped()).stdout(Stdio::from(into)).stderr(Stdio::piped());
-    let mut testbed = Testbed::of(command, "agent");
+    let mut testbed = Daemon::with_pipes(command, Framing::Ndjson);
     let mut stdin = testbed.stdin.take().expect("a pipe");
     // It stops reading when too much waits, and so this stops being written.
     let writer = thread::spawn(move || {
@@ -280,11 +281,10 @@ fn l8_the_closing_of_stdin_is_noticed_while_reading_is_paused() {
 #[test]
 fn l1_l9_a_stray_print_goes_to_stderr() {
     for profile in ["editor", "agent"] {
-        let mut testbed = Testbed::start(profile);
+        let mut testbed = Daemon::start(profile);
         testbed.request(1, "test.print", "null");
         assert_eq!(testbed.answer()["result"], Value::Null);
-        testbed.request(2, "system.echo", "[2]");
-        assert_eq!(testbed.answer()["result"], json!([2]));
+        assert_eq!(testbed.ask(2, "version", "[]")["result"]["version"], "0.1.0");
         testbed.wait_for("stray");
         assert_eq!(testbed.end(Trigger::Eof).status.code(), Some(0));
     }
@@ -298,7 +298,7 @@ fn t4_files_as_stdin_and_stdout_work() {
     let line = r#"{"jsonrpc":"2.0","id":1,"method":"test.sleep","params":{"ms":1}}"#;
     std::fs::write(&input, format!("{line}\n").repeat(10_000)).expect("it can be written");
     let mut command = command("agent");
-    command.env_remove("TESTBED_TELLS").args::<[&str; 0], _>([]);
+    command.env_remove("TESTBED_TELLS").stderr(Stdio::null());
     command.stdin(File::open(&input).expect("it is there"));
     command.stdout(File::create(&output).expect("it can be made"));
     assert_eq!(command.status().expect("the example is built").code(), Some(0));

@@ -1,8 +1,8 @@
-//! The test bed: a real server whose methods misbehave on purpose. Tests of the life cycle drive
-//! it as a process.
+//! The test bed: the daemon with methods that misbehave on purpose. Tests of the life cycle drive it
+//! as a process. Its options are those of `duet-rpc rpc`.
 //!
 //! ```console
-//! testbed [--profile editor|desktop|agent]
+//! testbed [--profile editor|desktop|agent] …
 //! ```
 
 use std::io::Write;
@@ -10,8 +10,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use duet_rpc::proto::message::{Code, ErrorObject};
-use duet_rpc::{Context, Error, Failure, Profile, Router, Server};
-use serde::{Deserialize, Serialize};
+use duet_rpc::{Context, Error, Failure, Router};
+use duet_rpc_cli::Additions;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 #[derive(Deserialize)]
@@ -42,15 +43,11 @@ struct Wanted {
     data: Option<Box<RawValue>>,
 }
 
-#[derive(Serialize)]
-struct Farewell {
-    message: &'static str,
-}
-
 /// Says something on stderr, if that is wanted.
 fn tell(what: &str) {
     if std::env::var_os("TESTBED_TELLS").is_some() {
-        let _ = writeln!(std::io::stderr(), "{what}");
+        // With one write, so that a record of the log cannot come in between.
+        let _ = std::io::stderr().write_all(format!("{what}\n").as_bytes());
     }
 }
 
@@ -113,16 +110,8 @@ async fn print() -> Result<(), Failure> {
     Ok(())
 }
 
-async fn echo(params: Box<RawValue>) -> Result<Box<RawValue>, Failure> {
-    Ok(params)
-}
-
-async fn shutdown() -> Result<Farewell, Failure> {
-    Ok(Farewell { message: "Shutting down gracefully" })
-}
-
-fn router() -> Router {
-    Router::new()
+fn add_methods(router: Router) -> Router {
+    router
         .method("test.sleep", sleep)
         .method("test.block", block)
         .method("test.spin", spin)
@@ -132,37 +121,19 @@ fn router() -> Router {
         .method("test.big", big)
         .method("test.emit", emit)
         .method("test.print", print)
-        .method("system.echo", echo)
-        .shutdown("shutdown", shutdown)
+}
+
+/// A last act that never ends must not keep the process.
+fn last_act() {
+    tell("the last act begins");
+    if std::env::var_os("TESTBED_IS_NEVER_DONE").is_some() {
+        loop {
+            std::thread::park();
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let profile = match *arguments {
-        [] | ["--profile", "editor"] => Profile::editor(),
-        ["--profile", "desktop"] => Profile::desktop(),
-        ["--profile", "agent"] => Profile::agent(),
-        _ => {
-            let _ = writeln!(std::io::stderr(), "usage: testbed [--profile editor|desktop|agent]");
-            return ExitCode::from(2);
-        }
-    };
-    // A last act that never ends must not keep the process.
-    let never_done = std::env::var_os("TESTBED_IS_NEVER_DONE").is_some();
-    let server = Server::new(&profile, router()).before_exit(move || {
-        tell("the last act begins");
-        if never_done {
-            loop {
-                std::thread::park();
-            }
-        }
-    });
-    match server.run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "testbed: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let additions = Additions { methods: add_methods, before_exit: last_act };
+    duet_rpc_cli::run_daemon(std::env::args_os(), &additions)
 }

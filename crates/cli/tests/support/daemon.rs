@@ -1,15 +1,16 @@
-//! The testbed as a process: its pipes, its end.
+//! The daemon, or its test bed, as a process: its pipes, its end.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use duet_rpc::Profile;
+use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Decoder, Event, Framing, write_frame};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -52,17 +53,18 @@ pub(crate) struct End {
     pub(crate) lines: Vec<String>,
 }
 
-pub(crate) struct Testbed {
+pub(crate) struct Daemon {
     pub(crate) process: Child,
     /// Closed by taking it.
     pub(crate) stdin: Option<ChildStdin>,
     framing: Framing,
     answers: Receiver<Value>,
     lines: Receiver<String>,
+    reader: JoinHandle<()>,
 }
 
-/// Where cargo put the example. `cargo test` builds it, but not for a single test file.
-pub(crate) fn program() -> &'static PathBuf {
+/// Where cargo put the test bed. `cargo test` builds it, but not for a single test file.
+fn testbed() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let test = std::env::current_exe().expect("this test is a file");
@@ -70,7 +72,7 @@ pub(crate) fn program() -> &'static PathBuf {
         let program = folder.join("examples").join("testbed");
         if !program.exists() {
             let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--quiet", "--package", "duet-rpc", "--example", "testbed"]);
+            cargo.args(["build", "--quiet", "--package", "duet-rpc-cli", "--example", "testbed"]);
             cargo.args(folder.ends_with("release").then_some("--release"));
             assert!(cargo.status().expect("cargo runs").success());
         }
@@ -78,53 +80,105 @@ pub(crate) fn program() -> &'static PathBuf {
     })
 }
 
+/// The test bed, whose handlers say on stderr that they have begun.
 pub(crate) fn command(profile: &str) -> Command {
-    let mut command = Command::new(program());
-    // Each handler says on stderr that it has begun.
-    command.args(["--profile", profile]).env("TESTBED_TELLS", "1");
+    let mut command = Command::new(testbed());
+    command.args(["--profile", profile]).env("TESTBED_TELLS", "1").env_remove("DUET_RPC_LOG");
     command
 }
 
-impl Testbed {
-    /// Starts it with pipes that are all read.
+/// The daemon itself.
+pub(crate) fn rpc(options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duet-rpc"));
+    command.arg("rpc").args(options).env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
+    command
+}
+
+/// The framing of a profile.
+pub(crate) fn framing_of(profile: &str) -> Framing {
+    match profile {
+        "editor" => Framing::Lsp,
+        "desktop" => Framing::Length,
+        _ => Framing::Ndjson,
+    }
+}
+
+/// A text in a frame.
+pub(crate) fn frame(framing: Framing, text: &str) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let Ok(()) = write_frame(framing, &mut frame, |out| {
+        out.extend_from_slice(text.as_bytes());
+        Ok::<_, std::convert::Infallible>(())
+    });
+    frame
+}
+
+/// A request as text.
+pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// Reads frames to the end, and checks that there is not a byte besides them (L1).
+fn read_frames(mut stdout: impl Read, framing: Framing, tell: impl Fn(Value)) {
+    let limits = Limits { message_bytes: 1 << 30, ..Limits::default() };
+    let mut decoder = Decoder::new(framing, &limits);
+    let mut chunk = vec![0; 64 * 1024];
+    // What came and is not accounted for by a frame yet.
+    let mut raw = VecDeque::new();
+    loop {
+        let count = stdout.read(&mut chunk).unwrap_or(0);
+        raw.extend(&chunk[..count]);
+        let mut rest = &chunk[..count];
+        if count == 0 {
+            decoder.finish();
+        }
+        loop {
+            let taken = decoder.feed(rest);
+            rest = &rest[taken..];
+            while let Some(event) = decoder.next_event() {
+                let Event::Frame(text) = event else { panic!("stdout holds no frame: {event:?}") };
+                let came: Vec<u8> =
+                    raw.drain(..frame(framing, text.as_str()).len().min(raw.len())).collect();
+                assert_eq!(came, frame(framing, text.as_str()), "more than a frame came out");
+                tell(serde_json::from_str(text.as_str()).expect("frames are JSON"));
+            }
+            if rest.is_empty() {
+                break;
+            }
+        }
+        if count == 0 {
+            assert!(raw.is_empty(), "stdout ends with {} bytes that are no frame", raw.len());
+            return;
+        }
+    }
+}
+
+impl Daemon {
+    /// Starts a test bed with pipes that are all read.
     pub(crate) fn start(profile: &str) -> Self {
-        let mut command = command(profile);
+        Self::of(command(profile), profile)
+    }
+
+    /// Starts the daemon itself so.
+    pub(crate) fn rpc(profile: &str, options: &[&str]) -> Self {
+        Self::of(rpc(&[&["--profile", profile], options].concat()), profile)
+    }
+
+    /// Starts this command, which speaks as this profile does.
+    pub(crate) fn of(mut command: Command, profile: &str) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self::of(command, profile)
+        Self::with_pipes(command, framing_of(profile))
     }
 
     /// Starts this command; the pipes that it has are read.
-    pub(crate) fn of(mut command: Command, profile: &str) -> Self {
-        let mut process = command.spawn().expect("the example is built");
-        let framing = match profile {
-            "editor" => Framing::Lsp,
-            "desktop" => Framing::Length,
-            _ => Framing::Ndjson,
-        };
-        let stdout = process.stdout.take();
-        let stderr = process.stderr.take();
+    pub(crate) fn with_pipes(mut command: Command, framing: Framing) -> Self {
+        let mut process = command.spawn().expect("it is built");
+        let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
         let (answer, answers) = channel();
         let (line, lines) = channel();
-        thread::spawn(move || {
-            let Some(mut stdout) = stdout else { return };
-            let mut decoder = Decoder::new(framing, &Profile::editor().limits);
-            loop {
-                let space = decoder.space();
-                let room = (space.capacity() - space.len()) as u64;
-                let count = (&mut stdout).take(room).read_to_end_once(space);
-                if count == 0 {
-                    decoder.finish();
-                }
-                while let Some(event) = decoder.next_event() {
-                    let Event::Frame(text) = event else {
-                        panic!("stdout holds no frame: {event:?}")
-                    };
-                    let value = serde_json::from_str(text.as_str()).expect("frames are JSON");
-                    let _ = answer.send(value);
-                }
-                if count == 0 {
-                    return;
-                }
+        let reader = thread::spawn(move || {
+            if let Some(stdout) = stdout {
+                read_frames(stdout, framing, |value| drop(answer.send(value)));
             }
         });
         thread::spawn(move || {
@@ -133,25 +187,29 @@ impl Testbed {
                 let _ = line.send(text);
             }
         });
-        Testbed { stdin: process.stdin.take(), process, framing, answers, lines }
+        Daemon { stdin: process.stdin.take(), process, framing, answers, lines, reader }
     }
 
     /// Sends a request.
     pub(crate) fn request(&mut self, id: u64, method: &str, params: &str) {
-        let text =
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
-        self.send(&text);
+        self.send(&request(id, method, params));
     }
 
     /// Sends a text in a frame.
     pub(crate) fn send(&mut self, text: &str) {
-        let mut frame = Vec::new();
-        let Ok(()) = write_frame(self.framing, &mut frame, |out| {
-            out.extend_from_slice(text.as_bytes());
-            Ok::<_, std::convert::Infallible>(())
-        });
+        self.send_raw(&frame(self.framing, text));
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin.write_all(&frame).expect("it reads");
+        stdin.write_all(bytes).expect("it reads");
+    }
+
+    /// Sends a request, and returns the next message.
+    pub(crate) fn ask(&mut self, id: u64, method: &str, params: &str) -> Value {
+        self.request(id, method, params);
+        self.answer()
     }
 
     /// The next message that it sends.
@@ -161,7 +219,17 @@ impl Testbed {
 
     /// Waits until it says this on stderr.
     pub(crate) fn wait_for(&self, line: &str) {
-        while self.lines.recv_timeout(HANG).expect("it says it") != line {}
+        self.wait_for_line(|said| said == line);
+    }
+
+    /// Waits until it says something on stderr that is what is looked for.
+    pub(crate) fn wait_for_line(&self, is_it: impl Fn(&str) -> bool) -> String {
+        loop {
+            let line = self.lines.recv_timeout(HANG).expect("it says it");
+            if is_it(&line) {
+                return line;
+            }
+        }
     }
 
     /// Makes it end, and waits until it has. Unless that is the trigger, stdin stays open.
@@ -196,25 +264,11 @@ impl Testbed {
         let _ = done.send(());
         guard.join().expect("it only waits");
         let stdin = self.stdin.take();
+        self.reader.join().expect("stdout holds frames and nothing else");
         let answers = self.answers.iter().collect();
         let lines = self.lines.iter().collect();
         drop(stdin);
         End { status, took, answers, lines }
-    }
-}
-
-/// One read that appends.
-trait ReadOnce {
-    fn read_to_end_once(&mut self, space: &mut Vec<u8>) -> usize;
-}
-
-impl<R: Read> ReadOnce for std::io::Take<R> {
-    fn read_to_end_once(&mut self, space: &mut Vec<u8>) -> usize {
-        let start = space.len();
-        space.resize(start + self.limit() as usize, 0);
-        let count = self.read(&mut space[start..]).unwrap_or(0);
-        space.truncate(start + count);
-        count
     }
 }
 
