@@ -127,6 +127,15 @@ fn all_is_well_with_the_daemon() {
 }
 
 #[test]
+fn all_is_well_where_signals_are_ignored() {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"trap '' CHLD HUP INT TERM; exec "$1" doctor"#, "sh", DAEMON]);
+    command.env_remove("DUET_RPC_LOG").stdin(Stdio::null());
+    let report = Report::of(command);
+    assert_eq!(report.code(), Some(0), "{}", report.text);
+}
+
+#[test]
 fn the_manual_tells_of_each_check() {
     let manual = include_str!("../../../docs/doctor.md");
     let report = Report::of(doctor(Some(Path::new("/bin/false"))));
@@ -137,7 +146,7 @@ fn the_manual_tells_of_each_check() {
 }
 
 #[test]
-fn a_banner_on_stdout_is_found_and_nothing_else() {
+fn a_banner_on_stdout_is_found() {
     let folder = folder("doctor-banner");
     let banner = r#"test "$1" = rpc && echo "Welcome, $PWD""#;
     let program = script(&folder, &format!("{banner}\nexec DAEMON \"$@\""));

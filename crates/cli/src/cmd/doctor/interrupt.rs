@@ -6,11 +6,13 @@
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 /// The groups that were started and not killed.
@@ -29,6 +31,9 @@ pub(super) fn watch() -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         pipe::register(signal, teller.try_clone()?)?;
     }
+    // If whoever started the doctor ignores this one, the system forgets how processes ended, unless
+    // somebody here wants to know.
+    flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)))?;
     let end = move || {
         let _ = told.read(&mut [0]);
         let mut live = live();
