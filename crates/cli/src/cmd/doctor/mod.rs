@@ -32,6 +32,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 
@@ -77,7 +78,12 @@ const PROFILES: [ProfileName; 3] = [ProfileName::Editor, ProfileName::Desktop, P
 /// answers in none of them costs the patience for one.
 const AT_A_TIME: usize = PROFILES.len();
 
+/// How long new combinations are begun. A daemon that is well is done long before; one that hangs in
+/// each of them has shown what is wrong.
+const BUDGET: Duration = Duration::from_secs(30);
+
 fn check(subject: &mut Subject) -> Vec<Outcome> {
+    let begun = Instant::now();
     let version = apart::version(subject);
     subject.version = version.as_ref().ok().cloned();
     let told = version.map(|version| Note::Words(format!("--version tells {version}")));
@@ -88,7 +94,7 @@ fn check(subject: &mut Subject) -> Vec<Outcome> {
     outcomes.extend(side_by_side(&own, |it| checks::check(subject, it)));
     let is_daemon = checks::has_answered(&outcomes);
     let others: Vec<_> = combinations().filter(|it| !own.contains(it)).collect();
-    outcomes.extend(side_by_side(&others, |it| match is_daemon {
+    outcomes.extend(side_by_side(&others, |it| match is_daemon && begun.elapsed() < BUDGET {
         true => checks::check(subject, it),
         false => checks::leave_out(it),
     }));

@@ -154,6 +154,7 @@ pub(super) fn render(outcomes: &[Outcome], in_color: bool) -> String {
     text
 }
 
+const NOT_MADE: &str = "something above failed first, or took too long";
 const RESULT: usize = 3;
 const DETAIL: usize = 4;
 const GREEN: &str = "\x1b[32m";
@@ -211,7 +212,7 @@ fn row(group: &[&Outcome]) -> Row {
         Verdict::Failed(finding) => {
             (format!("FAILED: {}: {}", first.step, finding.why), finding.detail(), Some(RED))
         }
-        Verdict::NotMade => ("not made".to_owned(), "something above failed first".into(), None),
+        Verdict::NotMade => ("not made".to_owned(), NOT_MADE.to_owned(), None),
     };
     let mut framings: Vec<&str> = Vec::new();
     for outcome in group {

@@ -185,7 +185,7 @@ fn the_table_groups_what_passed_and_shows_what_failed() {
 | ----- | ------- | --------------------- | -------- | ------ |
 | ends  | editor  | lsp, ndjson           | ok       | SIGTERM 30 ms |
 | ends  | editor  | length, auto (length) | FAILED: SIGTERM: it still runs | sent a\\|b; saw c |
-| ends  | editor  | lsp                   | not made | something above failed first |
+| ends  | editor  | lsp                   | not made | something above failed first, or took too long |
 
 2 of 5 checks FAILED, 1 could not be made
 ";
