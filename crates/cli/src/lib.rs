@@ -11,6 +11,7 @@
 //! logging   records, and where they go
 //! exit      every exit code
 //! console   what is said to people
+//! json      text of JSON, laid out anew
 //! ```
 
 // Nothing that comes from outside may end the process; tests may.
@@ -20,6 +21,7 @@ mod args;
 mod cmd;
 mod console;
 mod exit;
+mod json;
 mod logging;
 mod methods;
 mod settings;

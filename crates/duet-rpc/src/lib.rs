@@ -97,7 +97,8 @@
 //!   handler whose request is cancelled is dropped where it waits.
 //! - **Limits**: everything that waits is bounded, by [`Limits`](proto::Limits). Who sends more than
 //!   a peer can take is answered busy, or has to wait; nobody waits for ever.
-//! - **Logs** are events of the `tracing` crate. They never hold params or results.
+//! - **Logs** are events of the `tracing` crate, with the method and the id that they are about. They
+//!   never hold params or results.
 //! - **Framings**: a line each, `Content-Length` headers, or a length prefix: a setting of the
 //!   profile. [`proto`] has them and everything else that is pure.
 
@@ -154,4 +155,6 @@ mod pages {
     struct LifeCycle;
     #[doc = include_str!("../../../docs/transports.md")]
     struct Transports;
+    #[doc = include_str!("../../../docs/logging.md")]
+    struct Logging;
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::call::Call;
 use crate::driver::Driver;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::EventStream;
 use crate::router::Router;
 use crate::shared::{Post, Posted, Shared};
@@ -216,6 +216,13 @@ impl Peer {
     /// Waits until the connection is closed, by whomever, and says why.
     pub fn closed(&self) -> impl Future<Output = Disconnect> + Send + 'static {
         closed(self.shared().state.subscribe())
+    }
+
+    /// Waits for an error that the remote answers with `id: null`, and returns the first: it could not
+    /// read something that was sent from here, and so cannot say what. Perhaps it was too long. A call
+    /// of which that is true is never answered.
+    pub async fn complaint(&self) -> RemoteError {
+        self.shared().complaint.wait().await.clone()
     }
 
     /// Where the connection stands.

@@ -16,9 +16,9 @@ use std::task::Waker;
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::message::{ErrorObject, Id};
 use duet_rpc_proto::session::{Ids, Key, Terms};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, SetOnce, oneshot, watch};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::Stream;
 use crate::handler::Outcome;
 use crate::state::State;
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     callers: AtomicUsize,
     /// Where the driver runs, once it does.
     pub(crate) runtime: OnceLock<tokio::runtime::Handle>,
+    /// The first error that the remote answered to it does not know what.
+    pub(crate) complaint: SetOnce<RemoteError>,
     /// Told at once, on whatever thread, that the connection is to be closed.
     pub(crate) on_close: OnceLock<OnClose>,
     /// What the application keeps with the connection; `None` when that is over.
@@ -140,6 +142,7 @@ impl Shared {
             is_full_of_batches: AtomicBool::new(false),
             callers: AtomicUsize::new(0),
             runtime: OnceLock::new(),
+            complaint: SetOnce::new(),
             on_close: OnceLock::new(),
             locals: Mutex::new(Some(Locals::new())),
         }

@@ -12,6 +12,7 @@ use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 fn pair(profile: &Profile, one: Router, two: Router) -> (Peer, Peer) {
     let (here, there) = memory::pair();
@@ -370,6 +371,40 @@ async fn f5_all_framings_carry_the_same_dialogue() {
         assert_eq!(client.call::<i64>("slow_add", (1, 2)).await.expect("it works"), 3);
         client.close().await;
     }
+}
+
+/// A client whose server reads one line, writes this, and goes.
+async fn client_of_one_that_says(words: &'static str) -> Peer {
+    let (here, there) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(async move {
+        let mut there = tokio::io::BufReader::new(there);
+        there.read_line(&mut String::new()).await.expect("it can be read");
+        there.write_all(words.as_bytes()).await.expect("it can be written");
+    });
+    Peer::spawn(Stream::of(here), &Profile::agent(), Router::new())
+}
+
+#[tokio::test]
+async fn f20_an_answer_on_a_last_line_without_its_end_is_taken() {
+    let client = client_of_one_that_says(r#"{"jsonrpc":"2.0","id":1,"result":3}"#).await;
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it was answered"), 3);
+}
+
+#[tokio::test]
+async fn m5_a_complaint_about_something_that_could_not_be_read_is_heard() {
+    let complaint = concat!(
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long"}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"another"}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":1,"result":3}"#,
+    );
+    let client = client_of_one_that_says(complaint).await;
+    // Which of all that was sent it is about nobody knows: calls go on.
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it was answered"), 3);
+    let error = client.complaint().await;
+    assert_eq!((error.code, &*error.message), (-32600, "too long"));
+    assert_eq!(client.stats().unmatched_answers, 2);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use super::in_place::{InPlace, settle};
 use super::records;
 use super::tasks::{Elsewhere, Origin, QUICK, Tasks, Threads};
 use crate::context::{Context, Flag};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, RemoteError};
 use crate::failure::Failure;
 use crate::fence;
 use crate::peer::{Handle, Peer};
@@ -187,6 +187,14 @@ impl Core {
         self.tally.messages += 1;
         if matches!(message, Incoming::Invalid(_) | Incoming::Stray(_)) {
             self.tally.faults += 1;
+        }
+        if let Incoming::Response(response) = &message
+            && response.id.is_null()
+            && !self.shared.complaint.initialized()
+            && let Some(error) = response.settled.error()
+        {
+            // It cannot be there already: this is the only place that sets it.
+            let _ = self.shared.complaint.set(RemoteError::new(error));
         }
         self.session.hold(self.is_crowded());
         let before = self.outbox.len();

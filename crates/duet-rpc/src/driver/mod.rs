@@ -48,6 +48,7 @@ pub struct Driver {
     timer: ReadTimer,
     sleep: Option<Pin<Box<Sleep>>>,
     rest: Rest,
+    deaf: Option<Deaf>,
     progress: Progress,
 }
 
@@ -56,6 +57,16 @@ const QUIET: Duration = Duration::from_secs(5);
 
 /// After so many turns other tasks have theirs, however much there is still to do.
 const TURNS: usize = 64;
+
+/// How long a remote that does not take what is sent may go on to answer.
+const HEARING_OUT: Duration = Duration::from_millis(100);
+
+/// A remote that cannot be written to. One that answers and goes is often found gone by who writes
+/// to it before what it has sent is read.
+struct Deaf {
+    error: io::Error,
+    until: Instant,
+}
 
 /// Whether the connection has gone quiet.
 #[derive(Default)]
@@ -89,6 +100,7 @@ impl Driver {
             timer: ReadTimer::new(profile.read_timeout),
             sleep: None,
             rest: Rest::default(),
+            deaf: None,
             progress: Progress::Running,
         }
     }
@@ -109,11 +121,16 @@ impl Driver {
             self.core.begin_ready(cx);
             let mut moved = self.handle_arrived(cx, now);
             self.core.send_events();
-            if let Err(error) = self.core.flush(cx, now) {
-                self.hear_out(cx, now);
-                return Err((Reason::WriteFailed, error));
+            if self.deaf.is_none()
+                && let Err(error) = self.core.flush(cx, now)
+            {
+                self.core.begin_no_more(now);
+                self.deaf = Some(Deaf { error, until: now + HEARING_OUT });
             }
             moved |= self.receive(cx, now).map_err(|error| (Reason::ReadFailed, error))?;
+            if let Some(error) = self.heard_out(now) {
+                return Err((Reason::WriteFailed, error));
+            }
             if let Some(reason) = self.is_over(now) {
                 return Ok(Some(reason));
             }
@@ -130,17 +147,11 @@ impl Driver {
         Ok(None)
     }
 
-    /// Takes the answers that have come already. A remote that answers and goes is often found gone
-    /// by who writes to it before what it has sent is read.
-    fn hear_out(&mut self, cx: &mut Context<'_>, now: Instant) {
-        self.core.begin_no_more(now);
-        for _ in 0..TURNS {
-            self.handle_arrived(cx, now);
-            let is_awaited = self.core.session.pending_calls() > 0;
-            if !is_awaited || !self.receive(cx, now).unwrap_or(false) {
-                break;
-            }
-        }
+    /// Why the connection is over, if the remote is deaf and has said all that is awaited from it.
+    fn heard_out(&mut self, now: Instant) -> Option<io::Error> {
+        let is_awaited = self.core.session.pending_calls() > 0 && !self.core.input_ended;
+        let is_over = |deaf: &mut Deaf| !is_awaited || deaf.until <= now;
+        self.deaf.take_if(is_over).map(|deaf| deaf.error)
     }
 
     /// Whether what had to wait because too much was to be sent can go on, now that this has left:
@@ -232,6 +243,8 @@ impl Driver {
                 self.timer.observe(None, now);
                 self.is_drained = false;
                 self.core.input_ended = true;
+                // The end may have completed a last message, and with it an answer.
+                self.handle_arrived(cx, now);
                 self.core.handle_end(now);
                 Ok(true)
             }
@@ -268,7 +281,13 @@ impl Driver {
                 self.inbox.shrink();
             }
         }
-        let times = [self.core.session.poll_timeout(), self.timer.deadline(), self.rest.look_at];
+        let deaf_until = self.deaf.as_ref().map(|deaf| deaf.until);
+        let times = [
+            self.core.session.poll_timeout(),
+            self.timer.deadline(),
+            self.rest.look_at,
+            deaf_until,
+        ];
         if let Some(next) = times.into_iter().flatten().min() {
             if next <= now {
                 return false;

@@ -1,0 +1,126 @@
+//! How long the daemon takes from its start to its first answer, and what it holds when it is idle
+//! (S5). A loop that parses nothing takes turns with it, as machines are noisy.
+//!
+//! ```console
+//! cargo bench -p duet-rpc-cli --bench startup
+//! ```
+
+#![expect(clippy::print_stdout, reason = "that is what it is for")]
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 200;
+const BARE_LOOP: &str = "--bare-loop";
+
+/// A contender: how to start it, and what to send.
+struct Contender {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    message: &'static [u8],
+    times: Vec<Duration>,
+    memory: Vec<u64>,
+}
+
+fn contenders() -> [Contender; 4] {
+    let contender = |name, arguments, message| Contender {
+        name,
+        arguments,
+        message,
+        times: Vec::new(),
+        memory: Vec::new(),
+    };
+    [
+        contender("bare loop", &[], b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}\n"),
+        contender(
+            "editor",
+            &["rpc", "--profile", "editor"],
+            b"Content-Length: 42\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}",
+        ),
+        contender(
+            "desktop",
+            &["rpc", "--profile", "desktop"],
+            b"\0\0\0\x2a{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}\n",
+        ),
+        contender(
+            "agent",
+            &["rpc", "--profile", "agent"],
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}\n",
+        ),
+    ]
+}
+
+fn main() {
+    if std::env::args().nth(1).as_deref() == Some(BARE_LOOP) {
+        return bare_loop();
+    }
+    let mut contenders = contenders();
+    for _ in 0..ROUNDS {
+        for contender in &mut contenders {
+            contender.live();
+        }
+    }
+    let [limit, ..] = &contenders;
+    let limit = median(&limit.times);
+    println!("| | start to first answer, median | as a multiple | idle memory |");
+    println!("|---|---|---|---|");
+    for contender in &contenders {
+        let (time, memory) = (median(&contender.times), median(&contender.memory));
+        let ratio = time.as_secs_f64() / limit.as_secs_f64();
+        println!("| {} | {time:.2?} | {ratio:.2} | {memory} KiB |", contender.name);
+    }
+}
+
+impl Contender {
+    /// One life, from its start to its end.
+    fn live(&mut self) {
+        let mut command = match self.arguments {
+            [] => {
+                let mut command = Command::new(std::env::current_exe().expect("this is a file"));
+                command.arg(BARE_LOOP);
+                command
+            }
+            arguments => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_duet-rpc"));
+                command.args(arguments);
+                command
+            }
+        };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let begun = Instant::now();
+        let mut child = command.spawn().expect("it is built");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(self.message).expect("it reads");
+        let mut answer = [0; 4096];
+        let count = child.stdout.as_mut().expect("a pipe").read(&mut answer).expect("it answers");
+        self.times.push(begun.elapsed());
+        assert!(count > 0, "{} answers", self.name);
+        self.memory.extend(resident_kib(&child));
+        drop(stdin);
+        assert!(child.wait().expect("our child").success());
+    }
+}
+
+fn bare_loop() {
+    let mut chunk = vec![0; 64 * 1024];
+    let (mut stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
+    while let Ok(count @ 1..) = stdin.read(&mut chunk) {
+        if stdout.write_all(&chunk[..count]).and_then(|()| stdout.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// What of a process is in memory, where the system tells.
+fn resident_kib(child: &Child) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+fn median<T: Copy + Ord + Default>(values: &[T]) -> T {
+    let mut values = values.to_vec();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}

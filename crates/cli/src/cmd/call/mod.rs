@@ -1,0 +1,267 @@
+//! `call`: starts a server, sends it one request, prints the answer.
+
+mod params;
+mod pipes;
+mod report;
+mod stderr;
+
+use std::ffi::{OsStr, OsString};
+use std::future::poll_fn;
+use std::io::{self, IsTerminal};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use duet_rpc::proto::Limits;
+use duet_rpc::proto::frame::{Framing, FramingChoice};
+use duet_rpc::proto::policy::BatchRule;
+use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router, transport::Child};
+use serde_json::value::RawValue;
+use tokio::process::Command;
+use tokio::runtime::{Builder, Runtime};
+
+use self::pipes::{Pipes, Traffic};
+use self::report::Clue;
+use self::stderr::Stderr;
+use crate::args::{CallArgs, Global, LogFormat};
+use crate::exit::Exit;
+use crate::logging::{Level, Log};
+use crate::{console, json, settings};
+
+/// How long each step of ending the server waits.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a server that we are done with may take to read what is left, such as that a call was
+/// given up.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// The longest answer. In the framing with a length prefix, text that is printed by mistake could
+/// not be told from a length beyond its limit.
+const LONGEST: usize = 256 * 1024 * 1024;
+const LONGEST_WITH_PREFIX: usize = 16 * 1024 * 1024 - 1;
+
+pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
+    let params = match params::read(args.params.as_deref()) {
+        Ok(params) => params,
+        Err(problem) => {
+            console::say(format_args!("{}", problem.message));
+            return problem.exit;
+        }
+    };
+    match start(args, global) {
+        Ok((runtime, stderr, log)) => {
+            let exit = runtime.block_on(talk(args, global, params, &stderr));
+            stderr.flush();
+            log.inspect(|log| log.flush());
+            exit
+        }
+        Err(error) => {
+            console::say(format_args!("a call cannot be made: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+/// What a call needs of this process.
+fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Option<&'static Log>)> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    // Our own daemon keeps a log itself. Beside another server this side does, if it is asked to.
+    let is_wanted = global.log_level.is_some() && !args.command.is_empty();
+    let log = is_wanted.then(|| Log::start(global, Level::Warn, Level::Debug)).transpose()?;
+    Ok((runtime, Stderr::start()?, log))
+}
+
+/// Starts the server, speaks to it, and ends it.
+async fn talk(
+    args: &CallArgs,
+    global: &Global,
+    params: Option<Box<RawValue>>,
+    stderr: &Stderr,
+) -> Exit {
+    let begun = Instant::now();
+    let (program, words) = match server(args, global) {
+        Ok(server) => server,
+        Err(error) => {
+            stderr.say(&report::not_started(OsStr::new("duet-rpc"), &error));
+            return Exit::NotStarted;
+        }
+    };
+    let mut command = Command::new(&program);
+    command.args(words);
+    let child = match Child::spawn(command) {
+        Ok(child) => child,
+        Err(error) => {
+            stderr.say(&report::not_started(&program, &error));
+            return Exit::NotStarted;
+        }
+    };
+    let lines = stderr.clone();
+    let child = child.grace(GRACE).on_stderr(move |line| lines.pass_on(line));
+    let (pipes, traffic) = Pipes::new(child);
+    let (profile, framing) = profile(args);
+    let peer = Peer::spawn(pipes, &profile, Router::new());
+    let time_left =
+        || settings::limited(args.timeout).map(|timeout| timeout.saturating_sub(begun.elapsed()));
+    let talk = Talk { args, stderr, peer: &peer, traffic, framing };
+    let exit = match args.notify {
+        true => talk.notify(params, time_left()).await,
+        false => talk.call(params, time_left()).await,
+    };
+    peer.close().await;
+    exit
+}
+
+/// One conversation with a server.
+struct Talk<'a> {
+    args: &'a CallArgs,
+    stderr: &'a Stderr,
+    peer: &'a Peer,
+    traffic: Arc<Traffic>,
+    framing: Framing,
+}
+
+impl Talk<'_> {
+    async fn call(&self, params: Option<Box<RawValue>>, time_left: Option<Duration>) -> Exit {
+        let call = self.peer.call::<Box<RawValue>>(&self.args.method, params);
+        let call = match time_left {
+            Some(time) => call.timeout(time),
+            None => call.no_timeout(),
+        };
+        // A server that cannot read the request answers without its id.
+        let (mut call, mut complaint) = (pin!(call), pin!(self.complaint()));
+        let answer = poll_fn(|cx| match complaint.as_mut().poll(cx) {
+            Poll::Ready(complaint) => Poll::Ready(Err(complaint)),
+            Poll::Pending => call.as_mut().poll(cx).map(Ok),
+        });
+        match answer.await {
+            Ok(Ok(result)) => print(&result),
+            Ok(Err(error)) => self.explain(&error).await,
+            Err(complaint) => {
+                self.stderr.say(&report::error_answer(&complaint));
+                Exit::ErrorAnswer
+            }
+        }
+    }
+
+    /// Waits for an error that does not say what it answers, but can only answer our request: nothing
+    /// else came, so nothing else was sent in answer to it.
+    async fn complaint(&self) -> RemoteError {
+        let complaint = self.peer.complaint().await;
+        let stats = self.peer.stats();
+        match stats.messages > 1 || stats.faults > 0 {
+            true => std::future::pending().await,
+            false => complaint,
+        }
+    }
+
+    async fn explain(&self, error: &Error) -> Exit {
+        let (exit, message) = match (error.kind(), error.remote()) {
+            (_, Some(answer)) => (Exit::ErrorAnswer, report::error_answer(answer)),
+            (ErrorKind::Timeout, _) => {
+                (Exit::Timeout, report::no_answer_within(self.args.timeout, self.clue()))
+            }
+            (ErrorKind::Disconnected | ErrorKind::Transport, _) => {
+                // What it has to say on stderr comes first.
+                let since = Instant::now();
+                let end = self.peer.closed().await;
+                let had_to_be_stopped = since.elapsed() >= GRACE;
+                (Exit::BrokenProtocol, report::gone(&end, had_to_be_stopped, self.clue()))
+            }
+            _ => (Exit::BrokenProtocol, report::broken_answer(error)),
+        };
+        self.stderr.say(&message);
+        exit
+    }
+
+    async fn notify(&self, params: Option<Box<RawValue>>, time_left: Option<Duration>) -> Exit {
+        let sent = async {
+            let notified = self.peer.notify(&self.args.method, params).await;
+            notified.is_ok() && self.traffic.sent().await
+        };
+        let sent = match time_left {
+            Some(time) => tokio::time::timeout(time, sent).await.ok(),
+            None => Some(sent.await),
+        };
+        match sent {
+            Some(true) => Exit::Success,
+            Some(false) => {
+                let end = self.peer.closed().await;
+                self.stderr.say(&report::gone_before_sent(&end));
+                Exit::BrokenProtocol
+            }
+            None => {
+                self.stderr.say(&report::not_read_within(self.args.timeout));
+                Exit::Timeout
+            }
+        }
+    }
+
+    fn clue(&self) -> Clue {
+        let stats = self.peer.stats();
+        if stats.faults > 0 {
+            Clue::Garbage(self.framing)
+        } else if stats.unmatched_answers > 0 {
+            Clue::OtherAnswer
+        } else if stats.messages > 0 {
+            Clue::OtherMessages
+        } else if stats.bytes_received > 0 {
+            Clue::Part(self.framing)
+        } else {
+            Clue::Silence(self.framing)
+        }
+    }
+}
+
+/// Prints a result: for people on a terminal, else for programs.
+fn print(result: &RawValue) -> Exit {
+    let mut text = match io::stdout().is_terminal() {
+        true => json::tame(&json::pretty(result.get())),
+        false => json::compact(result.get()),
+    };
+    text.push('\n');
+    console::print(&text)
+}
+
+/// The program to start, and its arguments.
+fn server(args: &CallArgs, global: &Global) -> io::Result<(OsString, Vec<OsString>)> {
+    if let Some((program, words)) = args.command.split_first() {
+        return Ok((program.clone(), words.to_vec()));
+    }
+    let mut words = vec!["rpc", "--profile", args.profile.name()];
+    if let Some(FramingChoice::Fixed(framing)) = args.framing.map(|framing| framing.choice()) {
+        words.extend(["--framing", framing.name()]);
+    }
+    words.extend(["--log-level", global.log_level.unwrap_or(Level::Warn).name()]);
+    words.extend(match global.log_format {
+        LogFormat::Text => ["--log-format", "text"],
+        LogFormat::Json => ["--log-format", "json"],
+    });
+    if global.no_color {
+        words.push("--no-color");
+    }
+    Ok((std::env::current_exe()?.into(), words.into_iter().map(OsString::from).collect()))
+}
+
+/// How to speak to the server: as its profile has it, and patiently.
+fn profile(args: &CallArgs) -> (Profile, Framing) {
+    let mut profile = args.profile.profile();
+    let choice = args.framing.map_or(profile.framing, |framing| framing.choice());
+    let framing = match choice {
+        FramingChoice::Fixed(framing) => framing,
+        // Who speaks first has to know how; the command line does not let this through.
+        FramingChoice::Auto => Framing::Ndjson,
+    };
+    profile.framing = framing.into();
+    profile.batch = BatchRule::Allow;
+    // Only the time of the whole call counts, however slowly its answer comes.
+    profile.read_timeout = None;
+    profile.call_timeout = settings::limited(args.timeout);
+    profile.drain_timeout = DRAIN;
+    profile.limits.depth = Limits::MAX_DEPTH;
+    profile.limits.message_bytes = match framing {
+        Framing::Length => LONGEST_WITH_PREFIX,
+        Framing::Lsp | Framing::Ndjson => LONGEST,
+    };
+    (profile, framing)
+}

@@ -1,0 +1,143 @@
+//! The params of a call: from the command line, stdin or a file.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use serde_json::value::RawValue;
+
+use crate::exit::Exit;
+
+/// Why there are no params to send.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) exit: Exit,
+    pub(super) message: String,
+}
+
+/// Where params come from.
+enum Source<'a> {
+    Word,
+    Stdin,
+    File(&'a str),
+}
+
+/// Reads the params that a word of the command line stands for. `None` if the call has none.
+pub(super) fn read(word: Option<&str>) -> Result<Option<Box<RawValue>>, Problem> {
+    let Some(word) = word else { return Ok(None) };
+    let source = match word.strip_prefix('@') {
+        Some(path) => Source::File(path),
+        None if word == "-" => Source::Stdin,
+        None => Source::Word,
+    };
+    let bytes = source.bytes(word).map_err(|error| Problem {
+        exit: Exit::Failed,
+        message: format!("cannot read the params from {source}: {error}"),
+    })?;
+    check(&source, &bytes).map_err(|message| Problem { exit: Exit::Usage, message })
+}
+
+fn check(source: &Source<'_>, bytes: &[u8]) -> Result<Option<Box<RawValue>>, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let place = error.valid_up_to();
+        format!("the params from {source} are not UTF-8: byte {place} is no part of a character")
+    })?;
+    // Some editors put this in front of what they save.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let json: Box<RawValue> = serde_json::from_str(text).map_err(|error| {
+        let hint = match source {
+            Source::Word => "; quote them for the shell, as in '[1, \"two\"]'",
+            Source::Stdin | Source::File(_) => "",
+        };
+        format!("the params from {source} are not JSON: {error}{hint}")
+    })?;
+    let kind = match json.get().as_bytes().first() {
+        Some(b'[' | b'{') => return Ok(Some(json)),
+        Some(b'n') => return Ok(None),
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        _ => "a number",
+    };
+    Err(format!(
+        "the params from {source} are {kind}: JSON-RPC takes an array, an object, or null for none"
+    ))
+}
+
+impl Source<'_> {
+    fn bytes(&self, word: &str) -> io::Result<Vec<u8>> {
+        match self {
+            Source::Word => Ok(word.as_bytes().to_vec()),
+            Source::Stdin => {
+                let mut bytes = Vec::new();
+                io::stdin().lock().read_to_end(&mut bytes)?;
+                Ok(bytes)
+            }
+            Source::File(path) => std::fs::read(path),
+        }
+    }
+}
+
+impl fmt::Display for Source<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Word => f.write_str("the command line"),
+            Source::Stdin => f.write_str("stdin"),
+            Source::File(path) => write!(f, "the file `{path}`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Source, check, read};
+    use crate::exit::Exit;
+
+    #[test]
+    fn params_are_sent_as_they_are_written() {
+        #[rustfmt::skip]
+        let rows = [
+            ("[1.0, 1e400]", Some("[1.0, 1e400]")),
+            (" {\"a\": 1, \"a\": 2}\n", Some("{\"a\": 1, \"a\": 2}")),
+            ("\u{feff}[]", Some("[]")),
+            ("null", None),
+        ];
+        for (text, params) in rows {
+            let read = read(Some(text)).unwrap();
+            assert_eq!(read.as_deref().map(|params| params.get()), params);
+        }
+        assert!(read(None).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_are_no_params_is_told_with_what_they_should_be() {
+        #[rustfmt::skip]
+        let rows = [
+            ("", "not JSON: EOF while parsing a value at line 1 column 0"),
+            ("[1,\n oops]", "not JSON: expected value at line 2 column 2"),
+            ("[] []", "not JSON: trailing characters at line 1 column 4"),
+            ("'[1]'", "quote them for the shell"),
+            ("\"text\"", "a string: JSON-RPC takes an array, an object, or null"),
+            ("true", "a boolean: "),
+            ("-1", "a number: "),
+        ];
+        for (text, told) in rows {
+            let problem = read(Some(text)).unwrap_err();
+            assert_eq!(problem.exit, Exit::Usage);
+            assert!(problem.message.contains(told), "{}", problem.message);
+        }
+        let told = check(&Source::Stdin, b"[\"\xff\"]").unwrap_err();
+        assert!(told.contains("stdin are not UTF-8: byte 2 "), "{told}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let problem = read(Some("@no/such/file.json")).unwrap_err();
+        assert_eq!(problem.exit, Exit::Failed);
+        assert!(problem.message.contains("`no/such/file.json`"), "{}", problem.message);
+    }
+
+    #[test]
+    fn depth_costs_no_stack() {
+        let text = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+        assert!(read(Some(&text)).unwrap().is_some());
+    }
+}

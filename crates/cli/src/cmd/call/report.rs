@@ -1,0 +1,133 @@
+//! What is said of a call that went wrong: what happened, why, and what to do.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use duet_rpc::proto::frame::Framing;
+use duet_rpc::{Disconnect, Reason, RemoteError};
+
+use crate::json;
+
+/// Why a server cannot be started.
+pub(super) fn not_started(program: &OsStr, error: &io::Error) -> String {
+    let is_path = Path::new(program).components().count() > 1;
+    let advice = match error.kind() {
+        io::ErrorKind::NotFound if is_path => "; is the path right, and its interpreter installed?",
+        io::ErrorKind::NotFound => "; is it installed and on PATH?",
+        io::ErrorKind::PermissionDenied => "; is it a program, and may you execute it?",
+        _ => "",
+    };
+    format!("cannot start `{}`: {error}{advice}", plain(&program.to_string_lossy()))
+}
+
+/// The error that a server answered with.
+pub(super) fn error_answer(error: &RemoteError) -> String {
+    let RemoteError { code, message, data } = error;
+    let colon = if message.is_empty() { "" } else { ": " };
+    let message = plain(message);
+    let mut text = format!("the server answered with an error{colon}{message} ({code})");
+    if let Some(data) = data {
+        text.push_str("\ndata: ");
+        text.push_str(&json::tame(&json::compact(data.get())));
+    }
+    text
+}
+
+pub(super) fn no_answer_within(timeout: Duration, clue: Clue) -> String {
+    let timeout = timeout.as_secs_f64();
+    let advice = match clue {
+        Clue::Silence(framing) => {
+            format!(": is `--framing {framing}` right for it? `--timeout` waits longer")
+        }
+        _ => String::new(),
+    };
+    format!("no answer within {timeout} s; {clue}{advice}")
+}
+
+pub(super) fn not_read_within(timeout: Duration) -> String {
+    let timeout = timeout.as_secs_f64();
+    format!("the server did not read the notification within {timeout} s")
+}
+
+pub(super) fn broken_answer(why: &dyn std::error::Error) -> String {
+    let why = why.source().map(|why| format!(": {}", plain(&why.to_string()))).unwrap_or_default();
+    format!("the server broke the protocol in its answer{why}")
+}
+
+/// The server is gone. `had_to_be_stopped` says that it went because we made it.
+pub(super) fn gone(end: &Disconnect, had_to_be_stopped: bool, clue: Clue) -> String {
+    let what = match (had_to_be_stopped, end.reason()) {
+        (true, Reason::WriteFailed) => {
+            "closed its stdin without an answer, and had to be stopped".to_owned()
+        }
+        (true, _) => "closed its stdout without an answer, and had to be stopped".to_owned(),
+        (false, _) => match end.farewell().exit {
+            Some(exit) => format!("ended without an answer, with {exit}"),
+            None => "is gone without an answer".to_owned(),
+        },
+    };
+    format!("the server {what}; {clue}")
+}
+
+/// The server was gone before a notification was on its way.
+pub(super) fn gone_before_sent(end: &Disconnect) -> String {
+    let how = end.farewell().exit.map(|exit| format!(", with {exit}")).unwrap_or_default();
+    format!("the server ended before it had read the notification{how}")
+}
+
+/// What the server's stdout tells about why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clue {
+    /// There was something that is no message in this framing.
+    Garbage(Framing),
+    /// There was an answer to something else.
+    OtherAnswer,
+    /// There were messages, and no answer among them.
+    OtherMessages,
+    /// There was a part of a message in this framing.
+    Part(Framing),
+    /// There was nothing, although we spoke in this framing.
+    Silence(Framing),
+}
+
+impl fmt::Display for Clue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Clue::Garbage(framing) => write!(
+                f,
+                "it wrote something to stdout that is no message: \
+                 does it print there, or is `--framing {framing}` not right for it?"
+            ),
+            Clue::OtherAnswer => f.write_str(
+                "it answered something that was not asked: \
+                 does its answer have the `id` of the request?",
+            ),
+            Clue::OtherMessages => f.write_str("it sent messages, but no answer to this one"),
+            Clue::Part(framing) => write!(
+                f,
+                "it began a message and did not end it: {}",
+                match framing {
+                    Framing::Ndjson => "is there a newline behind it?",
+                    Framing::Lsp | Framing::Length => "is the length right that it begins with?",
+                }
+            ),
+            Clue::Silence(_) => f.write_str("it wrote nothing to stdout"),
+        }
+    }
+}
+
+/// Somebody else's text on a line of ours, which it cannot end, and so that it cannot play with the
+/// terminal.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match json::is_unruly(char) {
+            true => out.extend(char.escape_default()),
+            false => out.push(char),
+        }
+    }
+    out
+}

@@ -1,0 +1,167 @@
+//! JSON text written anew, token by token: what stands between the tokens changes, and nothing else.
+//!
+//! No value is made of it, so numbers of any size, the order of members and members that are there
+//! twice come out as they came. The text is known to be valid.
+
+use std::fmt::Write;
+
+/// Without white space, so on one line.
+pub(crate) fn compact(text: &str) -> String {
+    Tokens(text).collect()
+}
+
+/// A member or an element a line, indented by two spaces.
+pub(crate) fn pretty(text: &str) -> String {
+    let (mut out, mut depth) = (String::new(), 0);
+    let mut tokens = Tokens(text).peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            "{" | "[" => {
+                out.push_str(token);
+                match tokens.next_if(|next| is_end(next)) {
+                    Some(end) => out.push_str(end),
+                    None => {
+                        depth += 1;
+                        begin_line(&mut out, depth);
+                    }
+                }
+            }
+            "}" | "]" => {
+                depth = depth.saturating_sub(1);
+                begin_line(&mut out, depth);
+                out.push_str(token);
+            }
+            "," => {
+                out.push_str(token);
+                begin_line(&mut out, depth);
+            }
+            ":" => out.push_str(": "),
+            _ => out.push_str(token),
+        }
+    }
+    out
+}
+
+/// The same text for a terminal: characters that could play with it become escapes, which JSON reads
+/// as the same. They can only stand inside strings.
+pub(crate) fn tame(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char != '\n' && is_unruly(char) {
+            // Writing to a string does not fail.
+            let _ = write!(out, "\\u{:04x}", u32::from(char));
+        } else {
+            out.push(char);
+        }
+    }
+    out
+}
+
+/// Whether a terminal may do something else with it than show it: control characters, among them
+/// those above ASCII, and those that turn the direction of the text or end a line.
+pub(crate) fn is_unruly(char: char) -> bool {
+    char.is_control()
+        || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(char, '\u{2066}'..='\u{2069}')
+}
+
+fn is_end(token: &str) -> bool {
+    matches!(token, "}" | "]")
+}
+
+fn begin_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
+/// The tokens of what is left of a text.
+struct Tokens<'a>(&'a str);
+
+const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.0.trim_start_matches(WHITE_SPACE);
+        let length = match text.as_bytes().first()? {
+            b'"' => string_length(text.as_bytes()),
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => 1,
+            // A number, `true`, `false` or `null` goes on until something else begins.
+            _ => text.find([' ', '\t', '\n', '\r', ',', '}', ']']).unwrap_or(text.len()),
+        };
+        let (token, rest) = text.split_at(length);
+        self.0 = rest;
+        Some(token)
+    }
+}
+
+/// How long the string is that a text begins with, with its quotes.
+fn string_length(text: &[u8]) -> usize {
+    let mut is_escaped = false;
+    for (at, byte) in text.iter().enumerate().skip(1) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{compact, pretty, tame};
+
+    #[test]
+    fn white_space_changes_and_nothing_else() {
+        #[rustfmt::skip]
+        let rows = [
+            // what came, compact, pretty
+            ("null", "null", "null"),
+            (" \t\r\n true \n", "true", "true"),
+            ("1.0", "1.0", "1.0"),
+            ("-0", "-0", "-0"),
+            ("1e400", "1e400", "1e400"),
+            ("1234567890123456789012345678901234567890", "1234567890123456789012345678901234567890",
+             "1234567890123456789012345678901234567890"),
+            (r#""""#, r#""""#, r#""""#),
+            (r#""a b""#, r#""a b""#, r#""a b""#),
+            (r#""\" , \\""#, r#""\" , \\""#, r#""\" , \\""#),
+            (r#""\\\\""#, r#""\\\\""#, r#""\\\\""#),
+            (r#""\u00e9\/é 語""#, r#""\u00e9\/é 語""#, r#""\u00e9\/é 語""#),
+            ("{}", "{}", "{}"),
+            ("[ ]", "[]", "[]"),
+            ("[[],{ }]", "[[],{}]", "[\n  [],\n  {}\n]"),
+            ("[1,2 , 3]", "[1,2,3]", "[\n  1,\n  2,\n  3\n]"),
+            ("[\n  1\n]", "[1]", "[\n  1\n]"),
+            (r#"{"b": 1, "a": {"c": [true, null]}}"#, r#"{"b":1,"a":{"c":[true,null]}}"#,
+             "{\n  \"b\": 1,\n  \"a\": {\n    \"c\": [\n      true,\n      null\n    ]\n  }\n}"),
+            // The order of members, and members that are there twice.
+            (r#"{"a":1,"a":2}"#, r#"{"a":1,"a":2}"#, "{\n  \"a\": 1,\n  \"a\": 2\n}"),
+            // What looks like a token inside a string is none.
+            (r#"{"{\"[,:": "],} : "}"#, r#"{"{\"[,:":"],} : "}"#, "{\n  \"{\\\"[,:\": \"],} : \"\n}"),
+        ];
+        for (text, on_one_line, on_many) in rows {
+            assert_eq!(compact(text), on_one_line);
+            assert_eq!(pretty(text), on_many);
+            assert_eq!(compact(&pretty(text)), on_one_line, "and back");
+        }
+    }
+
+    #[test]
+    fn depth_costs_no_stack() {
+        let text = format!("{}{}", "[".repeat(1024), "]".repeat(1024));
+        assert_eq!(compact(&pretty(&text)), text);
+    }
+
+    #[test]
+    fn what_could_play_with_a_terminal_is_escaped_and_means_the_same() {
+        let text = "[\n  \"a\u{9b}31m\u{7f}\u{202e}é\"\n]";
+        let tamed = tame(text);
+        assert_eq!(tamed, "[\n  \"a\\u009b31m\\u007f\\u202eé\"\n]");
+        let read = |text| serde_json::from_str::<Vec<String>>(text).unwrap();
+        assert_eq!(read(&tamed), read(text));
+    }
+}

@@ -1,0 +1,167 @@
+//! Calls that go wrong: each says what happened, and ends with its own code.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+
+use crate::{answers, answers_and_stays, big_params, call, call_script, command, wait, write};
+
+#[test]
+fn e1_an_error_answer_is_told_with_its_data() {
+    #[rustfmt::skip]
+    let rows = [
+        (r#"{"code":-32000,"message":"no such file"}"#,
+         "duet-rpc: the server answered with an error: no such file (-32000)\n"),
+        (r#"{"code":7,"message":"it broke","data":{ "a": [1.0, 2] }}"#,
+         "duet-rpc: the server answered with an error: it broke (7)\ndata: {\"a\":[1.0,2]}\n"),
+        (r#"{}"#, "duet-rpc: the server answered with an error (0)\n"),
+        // It can neither forge a line nor play with the terminal.
+        (r#"{"code":1,"message":"a\nb\u001b[2J\u202ec","data":"\u001b[2J"}"#,
+         "duet-rpc: the server answered with an error: a\\nb\\u{1b}[2J\\u{202e}c (1)\n\
+          data: \"\\u001b[2J\"\n"),
+        ("{\"code\":1,\"message\":\"m\",\"data\":\"\u{9b}2J\"}",
+         "duet-rpc: the server answered with an error: m (1)\ndata: \"\\u009b2J\"\n"),
+    ];
+    for (error, told) in rows {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
+        let ended = call_script(&[], &answers_and_stays(&answer));
+        ended.has_failed(3, &[]);
+        assert_eq!(ended.err, told);
+    }
+}
+
+#[test]
+fn m5_an_error_without_an_id_answers_the_one_request_there_is() {
+    let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+    let told = "duet-rpc: the server answered with an error: Parse error (-32700)\n";
+    for script in [answers(error), answers_and_stays(error)] {
+        call_script(&[], &script).has_failed(3, &[told]);
+    }
+    // Here it may as well answer what we sent about the line that is no message.
+    let script = answers_and_stays(&format!(
+        "stray output\n{error}\n{}",
+        r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#
+    ));
+    call_script(&[], &script).has_result(r#""ok""#);
+}
+
+#[test]
+fn p2_no_answer_in_time_is_told_with_what_came_instead() {
+    let silent = "cat >/dev/null; :";
+    let other_id = answers_and_stays(r#"{"jsonrpc":"2.0","id":"1","result":1}"#);
+    let no_version = answers_and_stays(r#"{"id":1,"result":1}"#);
+    let half = "read -r request; printf '{\"jsonrpc\":'; cat >/dev/null; :";
+    let print = answers_and_stays("Listening on stdin");
+    let log = answers_and_stays(r#"{"jsonrpc":"2.0","method":"log","params":["hello"]}"#);
+    #[rustfmt::skip]
+    let rows = [
+        (silent, "it wrote nothing to stdout"),
+        (&*other_id, "it answered something that was not asked"),
+        (&*no_version, "it wrote something to stdout that is no message"),
+        (half, "it began a message and did not end it"),
+        (&*print, "it wrote something to stdout that is no message"),
+        (&*log, "it sent messages, but no answer to this one"),
+    ];
+    for (script, told) in rows {
+        let ended = call_script(&["--timeout", "0.5"], script);
+        ended.has_failed(4, &["duet-rpc: no answer within 0.5 s", told]);
+    }
+}
+
+#[test]
+fn p2_the_wrong_framing_is_suspected() {
+    let line = answers_and_stays(r#"{"jsonrpc":"2.0","id":1,"result":1}"#);
+    let headers = "read -r request; printf 'Content-Length: 2\\r\\n\\r\\n{}'; cat >/dev/null; :";
+    for (framing, script) in
+        [("lsp", &*line), ("length", &*line), ("ndjson", headers), ("length", headers)]
+    {
+        let ended = call_script(&["--timeout", "0.5", "--framing", framing], script);
+        ended
+            .has_failed(4, &["no message", &format!("is `--framing {framing}` not right for it?")]);
+    }
+}
+
+#[test]
+fn p2_one_that_never_reads_is_given_up() {
+    let params = write("big-and-unread.json", big_params().as_bytes());
+    let params = format!("@{params}");
+    let server = ["--timeout", "0.5", "m", &params, "--", "sleep", "600"];
+    call(&server).has_failed(4, &["no answer within 0.5 s"]);
+    let ended = call(&[&["--notify"][..], &server].concat());
+    ended.has_failed(4, &["did not read the notification within 0.5 s"]);
+}
+
+#[test]
+fn t1_a_server_that_cannot_be_started_is_named_with_what_to_do() {
+    let no_program = write("no-program", b"hello\n");
+    #[rustfmt::skip]
+    let rows = [
+        ("no-such-program-anywhere", "is it installed and on PATH?"),
+        ("./no/such/program", "is the path right"),
+        (&*no_program, "may you execute it?"),
+    ];
+    for (program, told) in rows {
+        for options in [&[][..], &["--notify"]] {
+            let ended = call(&[options, &["m", "--", program]].concat());
+            ended.has_failed(5, &[&format!("duet-rpc: cannot start `{program}`: "), told]);
+        }
+    }
+}
+
+#[test]
+fn t1_a_server_that_ends_without_an_answer_is_told_with_its_exit_status() {
+    let print = answers("usage: server [--stdio]");
+    let other_id = answers(r#"{"jsonrpc":"2.0","id":2,"result":1}"#);
+    #[rustfmt::skip]
+    let rows = [
+        ("echo it broke >&2; exit 3", ["it broke\nduet-rpc: ", "exit status: 3; it wrote nothing"]),
+        ("read -r request; kill -KILL $$", ["ended without an answer", "signal: 9"]),
+        ("exit 0", ["ended without an answer", "exit status: 0"]),
+        (&*print, ["exit status: 0", "that is no message: does it print there"]),
+        ("read -r request; printf '{\"jsonrpc\":\"2.0\",'", ["exit status: 0", "no message"]),
+        (&*other_id, ["exit status: 0", "it answered something that was not asked"]),
+        ("exec >&-; exec sleep 600", ["closed its stdout without an answer", "had to be stopped"]),
+    ];
+    for (script, told) in rows {
+        call_script(&[], script).has_failed(6, &told);
+    }
+}
+
+#[test]
+fn m8_an_error_that_is_no_object_breaks_the_protocol() {
+    for error in ["5", "null", r#""text""#, "[]"] {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
+        let ended = call_script(&[], &answers_and_stays(&answer));
+        ended.has_failed(6, &["the server broke the protocol in its answer"]);
+    }
+}
+
+#[test]
+fn t1_a_notification_is_sent_and_nothing_is_printed() {
+    let ended = call(&["--notify", "n", "[1]", "--", "sh", "-c", "cat >&2"]);
+    let sent = "{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[1]}\n";
+    assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), "", sent));
+    // However large it is, the server gets all of it before its stdin ends.
+    let params = write("big-notification.json", big_params().as_bytes());
+    let ended = call(&["--notify", "n", &format!("@{params}"), "--", "sh", "-c", "wc -c >&2"]);
+    let length = "{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":}\n".len() + big_params().len();
+    assert_eq!((ended.code, ended.err.trim()), (Some(0), &*length.to_string()));
+}
+
+#[test]
+fn t1_a_notification_to_one_that_is_gone_is_a_failure() {
+    let params = write("big-and-refused.json", big_params().as_bytes());
+    let ended = call(&["--notify", "n", &format!("@{params}"), "--", "sh", "-c", "exit 3"]);
+    ended.has_failed(6, &["ended before it had read the notification, with exit status: 3"]);
+}
+
+#[test]
+fn t1_an_interrupt_ends_a_call_as_usual() {
+    let script = "echo ready >&2; cat >/dev/null; :";
+    let mut child = command(&["--timeout", "0", "m", "--", "sh", "-c", script]).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let id = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    assert_eq!(wait(child).signal(), Some(2));
+}

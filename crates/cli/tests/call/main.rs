@@ -1,0 +1,125 @@
+//! `duet-rpc call` as a process (T1), against small servers in `sh` and against our own daemon.
+//!
+//! The id of its one request is 1, which the servers here know.
+
+mod answers;
+mod daemon;
+mod failures;
+mod input;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+/// Longer than any call takes that does not hang.
+const LONG: Duration = Duration::from_secs(30);
+
+/// How a call ended.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// The command, with these words after `call`.
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duet-rpc"));
+    command.arg("call").args(words).env_remove("DUET_RPC_LOG");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Calls with these words and this on stdin.
+fn call_with(words: &[&str], input: &[u8]) -> Ended {
+    let mut child = command(words).spawn().expect("the binary starts");
+    // One that reads nothing may be gone already.
+    let _ = child.stdin.take().expect("stdin is piped").write_all(input);
+    let (out, err) = (read_all(child.stdout.take()), read_all(child.stderr.take()));
+    let status = wait(child);
+    Ended { code: status.code(), out: out.join().expect("UTF-8"), err: err.join().expect("UTF-8") }
+}
+
+fn call(words: &[&str]) -> Ended {
+    call_with(words, b"")
+}
+
+/// Calls the method `m` of a server that is a script.
+fn call_script(options: &[&str], script: &str) -> Ended {
+    call(&[options, &["m", "--", "sh", "-c", script]].concat())
+}
+
+fn read_all(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    let mut stream = stream.expect("it is piped");
+    thread::spawn(move || {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("UTF-8");
+        text
+    })
+}
+
+/// Waits for the end; one that hangs is killed.
+fn wait(mut child: Child) -> ExitStatus {
+    let id = i32::try_from(child.id()).expect("ids are small");
+    let (tell, told) = channel();
+    let waiting = thread::spawn(move || {
+        let status = child.wait().expect("it can be waited for");
+        let _ = tell.send(());
+        status
+    });
+    if told.recv_timeout(LONG).is_err() {
+        let id = rustix::process::Pid::from_raw(id).expect("it is no zero");
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+    }
+    let status = waiting.join().expect("it can be waited for");
+    assert_ne!(status.signal(), Some(9), "it hung");
+    status
+}
+
+/// A file of this test run.
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("call-{name}"))
+}
+
+fn write(name: &str, bytes: &[u8]) -> String {
+    let path = file(name);
+    fs::write(&path, bytes).expect("it can be written");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// A script that reads the request, answers, and ends.
+fn answers(answer: &str) -> String {
+    format!("read -r request; printf '%s\\n' '{answer}'")
+}
+
+/// A script that reads the request, answers so, and stays until its stdin ends.
+fn answers_and_stays(answer: &str) -> String {
+    format!("{}; cat >/dev/null; :", answers(answer))
+}
+
+/// More than a pipe holds.
+fn big_params() -> String {
+    format!("[\"{}\"]", "x".repeat(1024 * 1024))
+}
+
+impl Ended {
+    /// It ended with this result alone.
+    #[track_caller]
+    fn has_result(&self, result: &str) {
+        assert_eq!((self.code, &*self.out), (Some(0), &*format!("{result}\n")), "{self:?}");
+    }
+
+    /// It ended with this code, said all of this on stderr, and nothing on stdout.
+    #[track_caller]
+    fn has_failed(&self, code: i32, told: &[&str]) {
+        assert_eq!((self.code, &*self.out), (Some(code), ""), "{self:?}");
+        for told in told {
+            assert!(self.err.contains(told), "{told:?} is not in {}", self.err);
+        }
+    }
+}
