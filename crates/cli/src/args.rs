@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -16,13 +17,23 @@ use crate::logging::Level;
 /// starts another, and they speak JSON-RPC over stdin and stdout. This command is such a program, a
 /// client to try such programs with, and the tools to find out what is wrong between two of them.
 #[derive(Debug, Parser)]
-#[command(name = "duet-rpc", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "duet-rpc", version, max_term_width = 100, styles = STYLES, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
+
+/// How help looks on a terminal.
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Yellow.on_default().bold())
+    .usage(AnsiColor::Yellow.on_default().bold())
+    .literal(AnsiColor::Green.on_default())
+    .placeholder(AnsiColor::Cyan.on_default())
+    .error(AnsiColor::Red.on_default().bold())
+    .valid(AnsiColor::Green.on_default())
+    .invalid(AnsiColor::Red.on_default());
 
 const EXAMPLES: &str = "\
 Try it:
@@ -33,7 +44,7 @@ Try it:
 
 /// The daemon alone, with the options of `rpc` right behind its name.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version, max_term_width = 100, styles = STYLES)]
 pub(crate) struct DaemonArgs {
     #[command(flatten)]
     pub(crate) global: Global,

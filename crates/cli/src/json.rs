@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use duet_rpc::proto::message::is_obeyed;
+
 /// Without white space, so on one line.
 pub(crate) fn compact(text: &str) -> String {
     Tokens(text).collect()
@@ -47,7 +49,7 @@ pub(crate) fn pretty(text: &str) -> String {
 pub(crate) fn tame(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
-        if char != '\n' && is_unruly(char) {
+        if char != '\n' && is_obeyed(char) {
             // Writing to a string does not fail.
             let _ = write!(out, "\\u{:04x}", u32::from(char));
         } else {
@@ -55,14 +57,6 @@ pub(crate) fn tame(text: &str) -> String {
         }
     }
     out
-}
-
-/// Whether a terminal may do something else with it than show it: control characters, among them
-/// those above ASCII, and those that turn the direction of the text or end a line.
-pub(crate) fn is_unruly(char: char) -> bool {
-    char.is_control()
-        || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(char, '\u{2066}'..='\u{2069}')
 }
 
 fn is_end(token: &str) -> bool {

@@ -26,7 +26,7 @@ pub(crate) fn run(args: Args) -> Exit {
         Some(Command::Version) => console::print(concat!(env!("CARGO_PKG_VERSION"), "\n")),
         Some(Command::Rpc(args)) => rpc::run(&args, global, &Additions::default()),
         Some(Command::Call(args)) => call::run(&args, global),
-        Some(Command::Doctor(args)) => doctor::run(&args),
+        Some(Command::Doctor(args)) => doctor::run(&args, global),
         Some(Command::Explain(args)) => {
             let written =
                 explain::run(args.framing.choice(), io::stdin().lock(), io::stdout().lock());

@@ -44,14 +44,14 @@ fn l8_who_does_not_read_costs_lines_and_never_progress() {
         sink.push(&line);
     }
     let mut lines = BufReader::new(reader).lines().map(Result::unwrap);
-    let mut seen = 0;
-    let dropped = loop {
-        let next = lines.next().expect("the count comes");
-        match next.strip_prefix("dropped ") {
-            Some(dropped) => break dropped.parse::<usize>().expect("a number"),
+    let (mut seen, mut dropped) = (0, 0);
+    while seen + dropped < count {
+        let line = lines.next().expect("all come, or are counted");
+        match line.strip_prefix("dropped ") {
+            Some(count) => dropped += count.parse::<usize>().expect("a number"),
             None => seen += 1,
         }
-    };
+    }
     assert_eq!(seen + dropped, count);
     assert!(dropped > 0);
     // And it goes on.

@@ -131,7 +131,9 @@ impl Driver {
             if let Some(error) = self.heard_out(now) {
                 return Err((Reason::WriteFailed, error));
             }
-            if let Some(reason) = self.is_over(now) {
+            if self.deaf.is_none()
+                && let Some(reason) = self.is_over(now)
+            {
                 return Ok(Some(reason));
             }
             if moved || self.core.shared.has_mail() || self.can_go_on() {

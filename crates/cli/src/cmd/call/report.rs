@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
+use duet_rpc::proto::message::is_obeyed;
 use duet_rpc::{Disconnect, Reason, RemoteError};
 
 use crate::json;
@@ -124,7 +125,7 @@ impl fmt::Display for Clue {
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
-        match json::is_unruly(char) {
+        match is_obeyed(char) {
             true => out.extend(char.escape_default()),
             false => out.push(char),
         }

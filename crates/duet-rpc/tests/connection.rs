@@ -1,0 +1,91 @@
+//! What belongs to a connection: its own values, its figures, its records in the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use duet_rpc::transport::{Stream, memory};
+use duet_rpc::{Context, Failure, Peer, Priority, Profile, Router};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+#[derive(Default)]
+struct Visits(AtomicU64);
+
+/// Tells when it is dropped.
+#[derive(Default)]
+struct Kept(std::sync::Mutex<Option<tokio::sync::oneshot::Sender<()>>>, std::sync::OnceLock<Peer>);
+
+fn router() -> Router {
+    let visit = async |cx: Context| {
+        let visits = cx.peer().local::<Visits>();
+        Ok::<_, Failure>(visits.0.fetch_add(1, Ordering::Relaxed) + 1)
+    };
+    Router::new().method("visit", visit).quick("visit")
+}
+
+#[tokio::test]
+async fn p8_each_connection_of_a_router_has_values_of_its_own() {
+    let router = router();
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let (here, there) = memory::pair();
+        let server = Peer::spawn(there, &Profile::agent(), router.clone());
+        clients.push((Peer::spawn(here, &Profile::agent(), Router::new()), server));
+    }
+    for visit in 1..=3 {
+        for (client, _) in &clients {
+            assert_eq!(client.call::<u64>("visit", ()).await.expect("it is served"), visit);
+        }
+    }
+}
+
+#[tokio::test]
+async fn p5_what_a_connection_keeps_is_let_go_when_it_ends() {
+    let (here, there) = memory::pair();
+    let server = Peer::spawn(there, &Profile::agent(), Router::new());
+    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let kept = server.local::<Kept>();
+    *kept.0.lock().expect("nobody panics") = Some(tell);
+    // It holds a handle of its own connection, and must not keep that alive for ever.
+    assert!(kept.1.set(server.clone()).is_ok());
+    drop(kept);
+    client.close().await;
+    server.closed().await;
+    told.await.expect_err("it is dropped and says nothing");
+    // What is asked for now is new, and nobody's.
+    assert_eq!(Arc::strong_count(&server.local::<Visits>()), 1);
+}
+
+#[tokio::test]
+async fn p9_a_stream_that_is_closed_delivers_nothing_more() {
+    let (here, there) = tokio::io::duplex(1024);
+    let peer = Peer::spawn(Stream::of(here), &Profile::agent(), Router::new());
+    let events = peer.events("event", "log");
+    events.send(Priority::High, &1).expect("a number is JSON");
+    events.close();
+    events.send(Priority::High, &2).expect("a number is JSON");
+    peer.notify("last", ()).await.expect("it is open");
+    let mut line = String::new();
+    BufReader::new(there).read_line(&mut line).await.expect("it is open");
+    assert_eq!(line, "{\"jsonrpc\":\"2.0\",\"method\":\"last\"}\n");
+}
+
+#[tokio::test]
+async fn figures_count_messages_faults_and_bytes() {
+    let (here, there) = tokio::io::duplex(1024);
+    let peer = Peer::spawn(Stream::of(here), &Profile::agent(), router());
+    let mut remote = BufReader::new(there);
+    let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"visit\"}\nnot JSON\n{}\n\
+                [{\"jsonrpc\":\"2.0\",\"method\":\"visit\"},1]\n";
+    remote.write_all(text.as_bytes()).await.expect("it is open");
+    let mut sent = 0;
+    for _ in 0..4 {
+        let mut line = String::new();
+        sent += remote.read_line(&mut line).await.expect("it answers");
+    }
+    drop(remote);
+    peer.closed().await;
+    let stats = peer.stats();
+    assert_eq!((stats.messages, stats.faults), (4, 3), "{stats:?}");
+    assert_eq!((stats.bytes_received, stats.bytes_sent), (text.len() as u64, sent as u64));
+}
