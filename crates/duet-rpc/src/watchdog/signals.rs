@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::{SigId, flag, low_level};
 
 /// A signal that asks the process to end.
@@ -50,6 +50,9 @@ impl Signals {
     /// Notes each signal that comes, and then writes a byte to the bell.
     pub(super) fn receive(bell: &UnixStream) -> io::Result<Self> {
         let mut signals = Signals { came: Default::default(), registered: Vec::new() };
+        // If stdout is a file that may grow no larger, a write is to fail as all others do, and not
+        // to end the process with a signal.
+        signals.registered.push(flag::register(SIGXFSZ, Arc::default())?);
         for (signal, came) in Signal::ALL.into_iter().zip(&signals.came) {
             // The order is kept when the signal comes: whoever hears the bell finds the note.
             signals.registered.push(flag::register(signal.number(), Arc::clone(came))?);
