@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use support::daemon::{Daemon, Trigger, command, framing_of, pipe, rpc};
+use support::folder::Folder;
 use support::log::{FORMATS, PROFILES, Record, parse_line};
 
 /// Longer than any test waits.
@@ -222,6 +223,14 @@ fn l7_what_cannot_be_survived_is_exit_code_1_and_a_record() {
         let mut full = daemon();
         full.stdout(File::options().write(true).open("/dev/full").expect("a device"));
         check_failure(full, profile, "full");
+
+        // A file that may not grow: the system would end the process with a signal.
+        let folder = Folder::new();
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -f 0; exec \"$0\" rpc --profile \"$1\""]);
+        limited.args([env!("CARGO_BIN_EXE_duet-rpc"), profile]).env_remove("DUET_RPC_LOG");
+        limited.stdout(File::create(folder.path("out")).expect("it can be made"));
+        check_failure(limited, profile, "limited");
 
         let mut gone = daemon();
         gone.stdout(OwnedFd::from(UnixStream::pair().expect("sockets are to be had").0));
