@@ -1,19 +1,26 @@
 //! The life of a server on stdin and stdout (L3–L7, L9): one call that serves a router until the
 //! input ends, a signal comes or a handler shuts it down, and that always ends in time.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mod` | the server, from its start to its end |
+//! | `watch` | what asks it to end, and the watchdog that sees to it |
+//! | `stdio` | stdin and stdout, with the watchdog told of what happens on them |
+//! | `acts` | what is to be done before the exit, in a bounded time |
+
+mod acts;
+mod stdio;
+mod watch;
 
 use std::fmt;
 use std::io::{self, Write};
-use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
-use std::task::{Context, Poll};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::time::Sleep;
 
 use crate::driver::Threads;
 use crate::error::{Error, ErrorKind, Logged};
@@ -21,23 +28,19 @@ use crate::fence;
 use crate::peer::Peer;
 use crate::router::Router;
 use crate::state::{Disconnect, Reason};
-use crate::transport::{Farewell, Inbox, Outbox, Received, Restore, Stdio, Transport};
-use crate::watchdog::{Alarm, Call, CountsFrom, Parent, Watchdog};
+use crate::transport::Stdio;
+use crate::watchdog::{CountsFrom, Parent};
+use acts::{LastAct, once, run_within};
+use stdio::Watched;
+use watch::Watch;
 
 /// How many threads there are for handlers that are not known to be quick.
 const THREADS: usize = 2;
 /// How long after the trigger the process ends, whatever still runs. Clients kill after 2 s, and on
 /// a busy machine it takes a while to get to that.
 const PATIENCE: Duration = Duration::from_millis(1870);
-/// After so long without a sign of life the connection is stuck in a handler.
-const STUCK: Duration = Duration::from_secs(1);
 /// How long what is to be done before the exit may take (L6).
 const LAST_ACTS: Duration = Duration::from_millis(500);
-/// The same, when the patience is over.
-const LAST_MOMENT: Duration = Duration::from_millis(30);
-/// How long a server that was shut down waits for its client to close stdin. A client that sees
-/// the exit before it has read the answer takes it for a crash.
-const LINGER: Duration = Duration::from_millis(25);
 
 /// Serves a router on stdin and stdout until the process is to end; return what it returns from
 /// `main`.
@@ -81,7 +84,6 @@ pub struct Server {
 }
 
 type OnStart = Box<dyn FnOnce(&Peer) + Send>;
-type LastAct = Arc<dyn Fn() + Send + Sync>;
 
 impl Server {
     /// Serves this router with these settings.
@@ -153,14 +155,7 @@ impl Server {
             watch.alarm.watch(input);
         }
         let farewell_is_due = Arc::new(AtomicBool::new(false));
-        let transport = Watched {
-            stdio,
-            alarm: watch.alarm.clone(),
-            calls: Arc::clone(&watch.calls),
-            farewell_is_due: Arc::clone(&farewell_is_due),
-            linger: None,
-            has_ended: false,
-        };
+        let transport = Watched::new(stdio, watch, &farewell_is_due);
         let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);
         let slow = Arc::clone(slow);
         driver.use_threads(Threads::Lazy(Arc::new(move || slow.start())));
@@ -231,193 +226,6 @@ impl SlowThreads {
         if let Some(runtime) = runtime {
             runtime.shutdown_background();
         }
-    }
-}
-
-/// The watchdog, and what it has to do with the connection.
-struct Watch {
-    alarm: Alarm,
-    calls: Arc<Calls>,
-    restore: Arc<OnceLock<Restore>>,
-    /// Ends with this.
-    _watchdog: Watchdog,
-}
-
-/// What asks the process to end: it may come before there is a connection to close.
-#[derive(Default)]
-struct Calls {
-    peer: OnceLock<Peer>,
-    /// The first that is not the end of stdin.
-    first: OnceLock<Call>,
-    is_logged: AtomicBool,
-    input_has_ended: AtomicBool,
-    end_is_logged: AtomicBool,
-}
-
-impl Calls {
-    /// Logs what has come, each once.
-    fn log(&self) {
-        if self.input_has_ended.load(Ordering::Relaxed) {
-            log_once(Call::InputEnded, &self.end_is_logged);
-        }
-        if let Some(call) = self.first.get() {
-            log_once(*call, &self.is_logged);
-        }
-    }
-
-    fn handle_end(&self) {
-        self.input_has_ended.store(true, Ordering::Relaxed);
-        log_once(Call::InputEnded, &self.end_is_logged);
-    }
-}
-
-fn log_once(call: Call, is_logged: &AtomicBool) {
-    if !is_logged.swap(true, Ordering::Relaxed) {
-        tracing::info!("{call}, shutting down gracefully");
-    }
-}
-
-/// The connection logs what has come. If it is stuck, somebody else has to: not the watchdog, as who
-/// writes a log may block.
-fn log_if_stuck(calls: &Arc<Calls>) {
-    let calls = Arc::clone(calls);
-    let log = move || {
-        thread::sleep(STUCK);
-        let _ = fence::call(|| calls.log());
-    };
-    // Without a thread it is not told, and no worse.
-    let _ = thread::Builder::new().name("duet-rpc last words".to_owned()).spawn(log);
-}
-
-impl Watch {
-    fn start(last_act: Option<LastAct>) -> io::Result<Self> {
-        let (calls, restore) = (Arc::<Calls>::default(), Arc::<OnceLock<Restore>>::default());
-        let (heard, to_restore) = (Arc::clone(&calls), Arc::clone(&restore));
-        let on_call = move |call, alarm: &Alarm| {
-            match call {
-                // What came before it is worked on; the connection will see it for itself.
-                Call::InputEnded => {
-                    heard.input_has_ended.store(true, Ordering::Relaxed);
-                    alarm.arm(PATIENCE, CountsFrom::LastByte, 0);
-                }
-                Call::Signal(_) | Call::ParentEnded => {
-                    alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
-                    let _ = heard.first.set(call);
-                    if let Some(peer) = heard.peer.get() {
-                        peer.begin_close(None);
-                    }
-                }
-            }
-            log_if_stuck(&heard);
-        };
-        let last_rites = move || {
-            if let Some(restore) = to_restore.get() {
-                restore.put_back();
-            }
-            if let Some(last_act) = &last_act {
-                run_within(LAST_MOMENT, Arc::clone(last_act));
-            }
-        };
-        let watchdog = Watchdog::start(Box::new(on_call), Box::new(last_rites))?;
-        Ok(Watch { alarm: watchdog.alarm(), calls, restore, _watchdog: watchdog })
-    }
-
-    fn close_on_call(&self, peer: &Peer) {
-        let _ = self.calls.peer.set(peer.clone());
-        if self.calls.first.get().is_some() {
-            peer.begin_close(None);
-        }
-        let (calls, mut state) = (Arc::clone(&self.calls), peer.watch());
-        tokio::spawn(async move {
-            // Whatever closes the connection shows in its state.
-            let _ = state.wait_for(|state| !state.is_open()).await;
-            calls.log();
-        });
-    }
-}
-
-/// The same act, which does nothing the second time: the watchdog may come while it is being done.
-fn once(act: LastAct) -> LastAct {
-    let is_done = AtomicBool::new(false);
-    Arc::new(move || {
-        if !is_done.swap(true, Ordering::AcqRel) {
-            act();
-        }
-    })
-}
-
-/// Does something on a thread of its own, and goes on when it is done or the time is over.
-fn run_within(time: Duration, act: LastAct) {
-    let (done, is_done) = mpsc::channel();
-    let run = move || {
-        let _ = fence::call(|| act());
-        let _ = done.send(());
-    };
-    // Without a thread it cannot be done in a bounded time, and so not at all.
-    if thread::Builder::new().name("duet-rpc exit".to_owned()).spawn(run).is_ok() {
-        let _ = is_done.recv_timeout(time);
-    }
-}
-
-/// Stdin and stdout, with the watchdog told of what happens on them.
-struct Watched {
-    stdio: Stdio,
-    alarm: Alarm,
-    calls: Arc<Calls>,
-    /// Whether the client is to be given a moment to read the last answer.
-    farewell_is_due: Arc<AtomicBool>,
-    linger: Option<Pin<Box<Sleep>>>,
-    has_ended: bool,
-}
-
-impl Watched {
-    fn handle_end(&mut self) {
-        if !std::mem::replace(&mut self.has_ended, true) {
-            self.alarm.arm(PATIENCE, CountsFrom::LastByte, 0);
-            self.calls.handle_end();
-        }
-    }
-}
-
-impl Transport for Watched {
-    fn poll_receive(
-        &mut self,
-        cx: &mut Context<'_>,
-        inbox: &mut Inbox,
-    ) -> Poll<io::Result<Received>> {
-        let received = self.stdio.poll_receive(cx, inbox);
-        if let Poll::Ready(Ok(Received::End)) = received {
-            self.handle_end();
-        }
-        received
-    }
-
-    fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
-        let signs = outbox.signs();
-        let sent = self.stdio.poll_send(cx, outbox);
-        if outbox.signs() != signs {
-            self.alarm.progress();
-        }
-        sent
-    }
-
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let gone = self.stdio.poll_gone(cx);
-        if gone.is_ready() {
-            self.handle_end();
-        }
-        gone
-    }
-
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
-        if self.farewell_is_due.load(Ordering::Relaxed) && !self.has_ended {
-            let linger = self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
-            let is_over = linger.as_mut().poll(cx).is_ready();
-            if !is_over && self.stdio.poll_gone(cx).is_pending() {
-                return Poll::Pending;
-            }
-        }
-        self.stdio.poll_close(cx)
     }
 }
 

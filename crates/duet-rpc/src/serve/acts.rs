@@ -1,0 +1,33 @@
+//! What is to be done before the exit, in a bounded time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use crate::fence;
+
+pub(super) type LastAct = Arc<dyn Fn() + Send + Sync>;
+
+/// The same act, which does nothing the second time: the watchdog may come while it is being done.
+pub(super) fn once(act: LastAct) -> LastAct {
+    let is_done = AtomicBool::new(false);
+    Arc::new(move || {
+        if !is_done.swap(true, Ordering::AcqRel) {
+            act();
+        }
+    })
+}
+
+/// Does something on a thread of its own, and goes on when it is done or the time is over.
+pub(super) fn run_within(time: Duration, act: LastAct) {
+    let (done, is_done) = mpsc::channel();
+    let run = move || {
+        let _ = fence::call(|| act());
+        let _ = done.send(());
+    };
+    // Without a thread it cannot be done in a bounded time, and so not at all.
+    if thread::Builder::new().name("duet-rpc exit".to_owned()).spawn(run).is_ok() {
+        let _ = is_done.recv_timeout(time);
+    }
+}

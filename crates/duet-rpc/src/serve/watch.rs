@@ -1,0 +1,121 @@
+//! What asks the process to end, and the watchdog that sees to it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use super::PATIENCE;
+use super::acts::{LastAct, run_within};
+use crate::fence;
+use crate::peer::Peer;
+use crate::transport::Restore;
+use crate::watchdog::{Alarm, Call, CountsFrom, Watchdog};
+
+/// After so long without a sign of life the connection is stuck in a handler.
+const STUCK: Duration = Duration::from_secs(1);
+/// How long what is to be done before the exit may take when the patience is over.
+const LAST_MOMENT: Duration = Duration::from_millis(30);
+
+/// The watchdog, and what it has to do with the connection.
+pub(super) struct Watch {
+    pub(super) alarm: Alarm,
+    pub(super) calls: Arc<Calls>,
+    pub(super) restore: Arc<OnceLock<Restore>>,
+    /// Ends with this.
+    _watchdog: Watchdog,
+}
+
+/// What asks the process to end: it may come before there is a connection to close.
+#[derive(Default)]
+pub(super) struct Calls {
+    peer: OnceLock<Peer>,
+    /// The first that is not the end of stdin.
+    first: OnceLock<Call>,
+    is_logged: AtomicBool,
+    input_has_ended: AtomicBool,
+    end_is_logged: AtomicBool,
+}
+
+impl Calls {
+    /// Logs what has come, each once.
+    pub(super) fn log(&self) {
+        if self.input_has_ended.load(Ordering::Relaxed) {
+            log_once(Call::InputEnded, &self.end_is_logged);
+        }
+        if let Some(call) = self.first.get() {
+            log_once(*call, &self.is_logged);
+        }
+    }
+
+    pub(super) fn handle_end(&self) {
+        self.input_has_ended.store(true, Ordering::Relaxed);
+        log_once(Call::InputEnded, &self.end_is_logged);
+    }
+}
+
+fn log_once(call: Call, is_logged: &AtomicBool) {
+    if !is_logged.swap(true, Ordering::Relaxed) {
+        tracing::info!("{call}, shutting down gracefully");
+    }
+}
+
+/// The connection logs what has come. If it is stuck, somebody else has to: not the watchdog, as who
+/// writes a log may block.
+fn log_if_stuck(calls: &Arc<Calls>) {
+    let calls = Arc::clone(calls);
+    let log = move || {
+        thread::sleep(STUCK);
+        let _ = fence::call(|| calls.log());
+    };
+    // Without a thread it is not told, and no worse.
+    let _ = thread::Builder::new().name("duet-rpc last words".to_owned()).spawn(log);
+}
+
+impl Watch {
+    pub(super) fn start(last_act: Option<LastAct>) -> io::Result<Self> {
+        let (calls, restore) = (Arc::<Calls>::default(), Arc::<OnceLock<Restore>>::default());
+        let (heard, to_restore) = (Arc::clone(&calls), Arc::clone(&restore));
+        let on_call = move |call, alarm: &Alarm| {
+            match call {
+                // What came before it is worked on; the connection will see it for itself.
+                Call::InputEnded => {
+                    heard.input_has_ended.store(true, Ordering::Relaxed);
+                    alarm.arm(PATIENCE, CountsFrom::LastByte, 0);
+                }
+                Call::Signal(_) | Call::ParentEnded => {
+                    alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
+                    let _ = heard.first.set(call);
+                    if let Some(peer) = heard.peer.get() {
+                        peer.begin_close(None);
+                    }
+                }
+            }
+            log_if_stuck(&heard);
+        };
+        let last_rites = move || {
+            if let Some(restore) = to_restore.get() {
+                restore.put_back();
+            }
+            if let Some(last_act) = &last_act {
+                run_within(LAST_MOMENT, Arc::clone(last_act));
+            }
+        };
+        let watchdog = Watchdog::start(Box::new(on_call), Box::new(last_rites))?;
+        Ok(Watch { alarm: watchdog.alarm(), calls, restore, _watchdog: watchdog })
+    }
+
+    pub(super) fn close_on_call(&self, peer: &Peer) {
+        let _ = self.calls.peer.set(peer.clone());
+        if self.calls.first.get().is_some() {
+            peer.begin_close(None);
+        }
+        let (calls, mut state) = (Arc::clone(&self.calls), peer.watch());
+        tokio::spawn(async move {
+            // Whatever closes the connection shows in its state.
+            let _ = state.wait_for(|state| !state.is_open()).await;
+            calls.log();
+        });
+    }
+}
