@@ -29,6 +29,8 @@ const THREADS: usize = 2;
 /// How long after the trigger the process ends, whatever still runs. Clients kill after 2 s, and on
 /// a busy machine it takes a while to get to that.
 const PATIENCE: Duration = Duration::from_millis(1870);
+/// After so long without a sign of life the connection is stuck in a handler.
+const STUCK: Duration = Duration::from_secs(1);
 /// How long what is to be done before the exit may take (L6).
 const LAST_ACTS: Duration = Duration::from_millis(500);
 /// The same, when the patience is over.
@@ -148,12 +150,13 @@ impl Server {
         let alarm = watch.alarm.clone();
         let tell = move || alarm.arm(PATIENCE, CountsFrom::LastByte, 0);
         if let Some(input) = stdio.watch_end(tell).map_err(cannot_start)? {
-            watch.alarm.watch(input, PATIENCE);
+            watch.alarm.watch(input);
         }
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched {
             stdio,
             alarm: watch.alarm.clone(),
+            calls: Arc::clone(&watch.calls),
             farewell_is_due: Arc::clone(&farewell_is_due),
             linger: None,
             has_ended: false,
@@ -244,26 +247,46 @@ struct Watch {
 #[derive(Default)]
 struct Calls {
     peer: OnceLock<Peer>,
+    /// The first that is not the end of stdin.
     first: OnceLock<Call>,
     is_logged: AtomicBool,
+    input_has_ended: AtomicBool,
+    end_is_logged: AtomicBool,
 }
 
 impl Calls {
-    /// Logs what came first, once.
+    /// Logs what has come, each once.
     fn log(&self) {
-        let Some(call) = self.first.get() else { return };
-        if self.is_logged.swap(true, Ordering::Relaxed) {
-            return;
+        if self.input_has_ended.load(Ordering::Relaxed) {
+            log_once(Call::InputEnded, &self.end_is_logged);
         }
-        match call {
-            Call::Signal(signal) => {
-                tracing::info!("received {}, shutting down gracefully", signal.name());
-            }
-            Call::ParentEnded => {
-                tracing::info!("the parent process has ended, shutting down gracefully");
-            }
+        if let Some(call) = self.first.get() {
+            log_once(*call, &self.is_logged);
         }
     }
+
+    fn handle_end(&self) {
+        self.input_has_ended.store(true, Ordering::Relaxed);
+        log_once(Call::InputEnded, &self.end_is_logged);
+    }
+}
+
+fn log_once(call: Call, is_logged: &AtomicBool) {
+    if !is_logged.swap(true, Ordering::Relaxed) {
+        tracing::info!("{call}, shutting down gracefully");
+    }
+}
+
+/// The connection logs what has come. If it is stuck, somebody else has to: not the watchdog, as who
+/// writes a log may block.
+fn log_if_stuck(calls: &Arc<Calls>) {
+    let calls = Arc::clone(calls);
+    let log = move || {
+        thread::sleep(STUCK);
+        let _ = fence::call(|| calls.log());
+    };
+    // Without a thread it is not told, and no worse.
+    let _ = thread::Builder::new().name("duet-rpc last words".to_owned()).spawn(log);
 }
 
 impl Watch {
@@ -271,12 +294,21 @@ impl Watch {
         let (calls, restore) = (Arc::<Calls>::default(), Arc::<OnceLock<Restore>>::default());
         let (heard, to_restore) = (Arc::clone(&calls), Arc::clone(&restore));
         let on_call = move |call, alarm: &Alarm| {
-            alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
-            // It is logged elsewhere: who writes a log may block, and this thread must not.
-            let _ = heard.first.set(call);
-            if let Some(peer) = heard.peer.get() {
-                peer.begin_close(None);
+            match call {
+                // What came before it is worked on; the connection will see it for itself.
+                Call::InputEnded => {
+                    heard.input_has_ended.store(true, Ordering::Relaxed);
+                    alarm.arm(PATIENCE, CountsFrom::LastByte, 0);
+                }
+                Call::Signal(_) | Call::ParentEnded => {
+                    alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
+                    let _ = heard.first.set(call);
+                    if let Some(peer) = heard.peer.get() {
+                        peer.begin_close(None);
+                    }
+                }
             }
+            log_if_stuck(&heard);
         };
         let last_rites = move || {
             if let Some(restore) = to_restore.get() {
@@ -331,6 +363,7 @@ fn run_within(time: Duration, act: LastAct) {
 struct Watched {
     stdio: Stdio,
     alarm: Alarm,
+    calls: Arc<Calls>,
     /// Whether the client is to be given a moment to read the last answer.
     farewell_is_due: Arc<AtomicBool>,
     linger: Option<Pin<Box<Sleep>>>,
@@ -341,7 +374,7 @@ impl Watched {
     fn handle_end(&mut self) {
         if !std::mem::replace(&mut self.has_ended, true) {
             self.alarm.arm(PATIENCE, CountsFrom::LastByte, 0);
-            tracing::info!("stdin closed, shutting down gracefully");
+            self.calls.handle_end();
         }
     }
 }

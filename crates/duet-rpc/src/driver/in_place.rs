@@ -6,7 +6,7 @@ use duet_rpc_proto::session::Job;
 
 use super::core::Core;
 use super::records;
-use crate::error::{Error, ErrorKind, Logged, RemoteError};
+use crate::error::{Error, ErrorKind, RemoteError};
 use crate::failure::Failure;
 use crate::fence;
 use crate::handler::{Sink, Write};
@@ -37,12 +37,14 @@ impl Sink for InPlace<'_> {
         let Some(job) = self.take_job() else { return };
         let answer = self.core.session.answer(job, &mut self.core.outbox, |out, id| {
             // A panic while writing is the handler's too.
-            fence::call(|| write_result_with(out, id, write)).and_then(|written| {
+            let written = fence::call(|| write_result_with(out, id, write));
+            let written = written.and_then(|written| {
                 written.map_err(|error| Error::new(ErrorKind::Handler).caused_by(error))
-            })
+            });
+            written.map_err(|error| error.of_request(id.clone()))
         });
         if let Err(error) = answer {
-            records::cannot_write(&Logged(&error), Some(self.method), None);
+            records::cannot_write(&error, Some(self.method));
             self.error = Some(Code::INTERNAL_ERROR.0);
         }
     }

@@ -62,12 +62,14 @@ impl Core {
         let error = match (job, outcome) {
             (Some(job), Some(Ok(result))) => {
                 let answer = self.session.answer(job, &mut self.outbox, |out, id| {
-                    let result = std::str::from_utf8(&result)?;
+                    let result = std::str::from_utf8(&result).map_err(|error| {
+                        Error::new(ErrorKind::Handler).caused_by(error).of_request(id.clone())
+                    })?;
                     write_raw_result(out, id, result);
-                    Ok::<_, std::str::Utf8Error>(())
+                    Ok::<_, Error>(())
                 });
                 answer.err().map(|error| {
-                    records::cannot_write(&error, method, id.as_ref());
+                    records::cannot_write(&error, method);
                     Code::INTERNAL_ERROR.0
                 })
             }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::Partial;
-use duet_rpc_proto::message::{Code, ErrorObject, Id, Subject};
+use duet_rpc_proto::message::{Code, ErrorObject, Id, Reason, Subject};
 use duet_rpc_proto::notice::{Notice, Severity};
 use tracing::field::display;
 
-use crate::error::Logged;
+use crate::error::{Error, Logged};
 use crate::failure::Failure;
 use crate::fence;
 
@@ -84,7 +84,8 @@ pub(super) fn late_frame(dropped: &Partial, timeout: Option<Duration>) {
 /// A message was answered with an error before any handler saw it.
 pub(super) fn refused(error: &ErrorObject, subject: &Subject<'_>) {
     let (method, id) = (subject.method.as_deref(), subject.id.as_ref().map(display));
-    tracing::warn!(%error, method, id, "refused");
+    let reason = error.reason().map(Reason::name);
+    tracing::warn!(%error, reason, method, id, "refused");
 }
 
 pub(super) fn unknown_method(method: &str, id: &Id) {
@@ -127,8 +128,9 @@ pub(super) fn failed_in_vain(failure: Failure, method: Option<&str>) {
 }
 
 /// What a handler made cannot be sent.
-pub(super) fn cannot_write(error: &dyn std::fmt::Display, method: Option<&str>, id: Option<&Id>) {
-    tracing::error!(%error, method, id = id.map(display), "a result cannot be written");
+pub(super) fn cannot_write(error: &Error, method: Option<&str>) {
+    let (id, error) = (error.id().map(display), Logged(error));
+    tracing::error!(%error, method, id, "a result cannot be written");
 }
 
 pub(super) fn call_timed_out(id: &Id) {

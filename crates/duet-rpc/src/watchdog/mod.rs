@@ -12,6 +12,7 @@ mod signals;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -41,11 +42,22 @@ const END: PollFlags = PollFlags::RDHUP;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const END: PollFlags = PollFlags::empty();
 
-/// What asks the process to end from outside of its connection.
+/// What asks the process to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Signal(Signal),
     ParentEnded,
+    InputEnded,
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Call::Signal(signal) => write!(f, "received {}", signal.name()),
+            Call::ParentEnded => f.write_str("the parent process has ended"),
+            Call::InputEnded => f.write_str("stdin closed"),
+        }
+    }
 }
 
 /// Called on the watchdog's thread for each call. It must not block. It can arm the alarm, and
@@ -67,20 +79,13 @@ struct Shared {
     deadlines: Mutex<Deadlines>,
     progress: Progress,
     /// An input to be watched, until the thread takes it.
-    input: Mutex<Option<Input>>,
+    input: Mutex<Option<OwnedFd>>,
     /// The parent to be watched, until the thread takes it.
     parent: Mutex<Option<Parent>>,
     /// The watchdog was dropped.
     is_left: AtomicBool,
     /// Never blocks.
     bell: UnixStream,
-}
-
-/// An input to be watched, and what its end arms.
-#[derive(Debug)]
-struct Input {
-    fd: OwnedFd,
-    patience: Duration,
 }
 
 impl Watchdog {
@@ -144,10 +149,9 @@ impl Alarm {
         self.0.progress.now();
     }
 
-    /// Watches for the end of this input. It arms the alarm, counted from the last byte that left,
-    /// with exit code 0.
-    pub(crate) fn watch(&self, fd: OwnedFd, patience: Duration) {
-        *self.input() = Some(Input { fd, patience });
+    /// Watches for the end of this input, which is a call to end.
+    pub(crate) fn watch(&self, input: OwnedFd) {
+        *self.input() = Some(input);
         self.ring();
     }
 
@@ -157,7 +161,7 @@ impl Alarm {
         self.ring();
     }
 
-    fn input(&self) -> std::sync::MutexGuard<'_, Option<Input>> {
+    fn input(&self) -> std::sync::MutexGuard<'_, Option<OwnedFd>> {
         self.0.input.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -180,7 +184,7 @@ struct Guard {
     end: Box<dyn Fn(i32) + Send>,
     ear: UnixStream,
     /// The input, until its end is seen.
-    input: Option<Input>,
+    input: Option<OwnedFd>,
     /// The same of the parent.
     parent: Option<Parent>,
 }
@@ -247,7 +251,7 @@ impl Guard {
         let time = time.and_then(|time| rustix::event::Timespec::try_from(time).ok());
         // What is not there is never ready: its place is taken by an ear that listens for nothing.
         let nothing = || PollFd::new(&self.ear, PollFlags::empty());
-        let input = self.input.as_ref().map(|input| PollFd::new(&input.fd, END));
+        let input = self.input.as_ref().map(|input| PollFd::new(input, END));
         let parent = self.parent.as_ref().and_then(Parent::fd);
         let parent = parent.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let mut fds = [
@@ -257,8 +261,8 @@ impl Guard {
         ];
         retry_on_intr(|| rustix::event::poll(&mut fds, time.as_ref()))?;
         let [has_rung, has_ended, is_told] = fds.map(|fd| !fd.revents().is_empty());
-        if let Some(ended) = self.input.take_if(|_| has_ended) {
-            self.alarm.arm(ended.patience, CountsFrom::LastByte, 0);
+        if self.input.take_if(|_| has_ended).is_some() {
+            self.tell(Call::InputEnded);
         }
         if self.parent.take_if(|parent| is_told || parent.is_gone()).is_some() {
             self.tell(Call::ParentEnded);

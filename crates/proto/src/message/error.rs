@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::text::unescape;
@@ -52,8 +52,7 @@ enum Data {
 }
 
 /// Why a request is invalid, where one of these is the cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Another media type than `application/vscode-jsonrpc`.
     UnsupportedContentType,
@@ -69,6 +68,27 @@ pub enum Reason {
     BatchNotSupported,
     /// An id that is in use by a request that runs.
     DuplicateId,
+}
+
+impl Reason {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::UnsupportedContentType => "unsupported-content-type",
+            Reason::BadCharset => "bad-charset",
+            Reason::Oversize => "oversize",
+            Reason::HeaderTooLarge => "header-too-large",
+            Reason::InvalidIdType => "invalid-id-type",
+            Reason::BatchNotSupported => "batch-not-supported",
+            Reason::DuplicateId => "duplicate-id",
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 /// The one reason of [`Code::SERVER_BUSY`].
@@ -201,6 +221,14 @@ impl ErrorObject {
     /// The message, for people.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Why a request is invalid, if this says so.
+    pub fn reason(&self) -> Option<Reason> {
+        match self.data {
+            Some(Data::Reason { reason }) => Some(reason),
+            _ => None,
+        }
     }
 
     /// Appends it as JSON.
