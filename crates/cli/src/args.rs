@@ -129,16 +129,16 @@ pub(crate) struct RpcArgs {
     #[arg(long, value_name = "FRAMING")]
     pub(crate) framing: Option<FramingName>,
     /// The longest message that is accepted, in bytes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub(crate) max_message_bytes: Option<u32>,
     /// How long a message may take from its first byte to its last; 0 for ever
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) read_timeout: Option<Duration>,
     /// Whether batches are served
     #[arg(long, value_name = "RULE")]
     pub(crate) batch: Option<BatchName>,
     /// How many requests may be under way; more than 1 lets requests run side by side
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_in_flight: Option<u32>,
     /// End gracefully when the process that started this one dies, even if stdin stays open
     #[arg(long)]
@@ -203,7 +203,7 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     pub(crate) notify: bool,
     /// How long to wait for the answer; 0 for ever
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) timeout: Duration,
     /// Which profile of the daemon to start, and how to speak to it
     #[arg(long, value_name = "PROFILE", default_value = "agent")]

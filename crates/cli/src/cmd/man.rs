@@ -29,7 +29,7 @@ fn write(command: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
             found.ok_or_else(|| io::Error::other("there is no such command"))?
         }
     };
-    let man = Man::new(described);
+    let man = Man::new(described).source(concat!("duet-rpc ", env!("CARGO_PKG_VERSION")));
     man.render_title(page)?;
     man.render_name_section(page)?;
     man.render_synopsis_section(page)?;
@@ -38,7 +38,7 @@ fn write(command: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
     if command.is_none() {
         man.render_subcommands_section(page)?;
     }
-    man.render_extra_section(page)?;
+    write_tables(&man, page)?;
     writeln!(page, "{ENVIRONMENT}.SH \"EXIT STATUS\"")?;
     for exit in Exit::ALL {
         writeln!(page, ".TP\n{}\n{}", exit as u8, exit.meaning())?;
@@ -47,6 +47,14 @@ fn write(command: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
         None => man.render_version_section(page),
         Some(_) => Ok(()),
     }
+}
+
+/// The examples and tables of the help, line by line as they stand there.
+fn write_tables(man: &Man, page: &mut Vec<u8>) -> io::Result<()> {
+    let mut section = Vec::new();
+    man.render_extra_section(&mut section)?;
+    let section = String::from_utf8_lossy(&section);
+    writeln!(page, "{}.fi", section.replace(".SH EXTRA\n", ".SH EXTRA\n.nf\n"))
 }
 
 const ENVIRONMENT: &str = "\

@@ -119,7 +119,12 @@ pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
 }
 
 /// Reads frames to the end, and checks that there is not a byte besides them (L1).
-pub(crate) fn read_frames(mut stdout: impl Read, framing: Framing, mut tell: impl FnMut(Value)) {
+pub(crate) fn read_frames(stdout: impl Read, framing: Framing, mut tell: impl FnMut(Value)) {
+    read_texts(stdout, framing, |text| tell(serde_json::from_str(text).expect("frames are JSON")));
+}
+
+/// The same, for who wants to see every byte of them.
+pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl FnMut(&str)) {
     let limits = Limits { message_bytes: 1 << 30, ..Limits::default() };
     let mut decoder = Decoder::new(framing, &limits);
     let mut chunk = vec![0; 64 * 1024];
@@ -140,7 +145,7 @@ pub(crate) fn read_frames(mut stdout: impl Read, framing: Framing, mut tell: imp
                 let came: Vec<u8> =
                     raw.drain(..frame(framing, text.as_str()).len().min(raw.len())).collect();
                 assert_eq!(came, frame(framing, text.as_str()), "more than a frame came out");
-                tell(serde_json::from_str(text.as_str()).expect("frames are JSON"));
+                tell(text.as_str());
             }
             if rest.is_empty() {
                 break;

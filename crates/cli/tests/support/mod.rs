@@ -4,3 +4,4 @@
 pub(crate) mod daemon;
 pub(crate) mod folder;
 pub(crate) mod log;
+pub(crate) mod once;

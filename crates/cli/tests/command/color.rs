@@ -1,0 +1,158 @@
+//! Colour on a terminal, and only there (C2). The terminals are real ones, without a screen.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::Stdio;
+use std::thread;
+
+use rustix::fs::OFlags;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::{command, once};
+
+/// What begins every colour.
+const ESCAPE: &str = "\x1b[";
+
+/// A terminal: its screen, and the end that a program writes to.
+fn terminal() -> (OwnedFd, File) {
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+        .expect("terminals are to be had");
+    grantpt(&screen).expect("it is ours");
+    unlockpt(&screen).expect("it is ours");
+    let path = ptsname(&screen, Vec::new()).expect("it has a name");
+    let path = path.into_string().expect("a path in /dev");
+    let flags = (OFlags::NOCTTY | OFlags::CLOEXEC).bits() as i32;
+    let end = File::options().read(true).write(true).custom_flags(flags).open(path);
+    (screen, end.expect("it is there"))
+}
+
+/// Reads what is shown until no program has the terminal any more, which the system tells as an
+/// error.
+fn read_screen(screen: OwnedFd) -> String {
+    let (mut screen, mut shown, mut chunk) = (File::from(screen), Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = screen.read(&mut chunk) {
+        shown.extend_from_slice(&chunk[..count]);
+    }
+    String::from_utf8(shown).expect("UTF-8")
+}
+
+/// Which stream is a terminal; the other one is a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Terminal {
+    Stdout,
+    Stderr,
+}
+
+/// What came out.
+#[derive(Debug)]
+struct Shown {
+    on_terminal: String,
+    in_pipe: String,
+}
+
+fn show(words: &[&str], environment: &[(&str, &str)], which: Terminal) -> Shown {
+    let (screen, end) = terminal();
+    let mut command = command(words);
+    command.envs(environment.iter().copied());
+    match which {
+        Terminal::Stdout => command.stdout(end).stderr(Stdio::piped()),
+        Terminal::Stderr => command.stdout(Stdio::piped()).stderr(end),
+    };
+    let reader = thread::spawn(|| read_screen(screen));
+    let output = once::run_with(command, b"");
+    let on_terminal = reader.join().expect("it only reads");
+    let in_pipe = [output.stdout, output.stderr].concat();
+    Shown { on_terminal, in_pipe: String::from_utf8(in_pipe).expect("UTF-8") }
+}
+
+/// What writes something, and the stream that it writes to.
+const WRITERS: [(&[&str], Terminal); 6] = [
+    (&[], Terminal::Stdout),
+    (&["--help"], Terminal::Stdout),
+    (&["rpc", "--help"], Terminal::Stdout),
+    (&["nonsense"], Terminal::Stderr),
+    (&["rpc", "--batch", "maybe"], Terminal::Stderr),
+    (&["rpc"], Terminal::Stderr),
+];
+
+/// An environment, and whether there is colour on a terminal in it.
+const ENVIRONMENTS: [(&[(&str, &str)], bool); 6] = [
+    (&[], true),
+    (&[("NO_COLOR", "")], true),
+    (&[("NO_COLOR", "1")], false),
+    (&[("NO_COLOR", "0")], false),
+    (&[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")], false),
+    (&[("TERM", "dumb")], false),
+];
+
+#[test]
+fn c2_a_terminal_shows_colour_unless_it_is_not_wanted() {
+    for (words, which) in WRITERS {
+        for (environment, in_color) in ENVIRONMENTS {
+            for no_color in [false, true] {
+                let words = [&["--no-color"][..usize::from(no_color)], words].concat();
+                let shown = show(&words, environment, which);
+                let case = format!("{words:?} {environment:?} {shown:?}");
+                assert!(!shown.on_terminal.is_empty() && shown.in_pipe.is_empty(), "{case}");
+                let expected = in_color && !no_color;
+                assert_eq!(shown.on_terminal.contains(ESCAPE), expected, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn c2_no_color_is_obeyed_wherever_it_stands() {
+    let rows: [(&[&str], Terminal); 4] = [
+        (&["rpc", "--help", "--no-color"], Terminal::Stdout),
+        (&["rpc", "--no-color", "--help"], Terminal::Stdout),
+        (&["rpc", "--nonsense", "--no-color"], Terminal::Stderr),
+        (&["rpc", "--no-color"], Terminal::Stderr),
+    ];
+    for (words, which) in rows {
+        let shown = show(words, &[], which);
+        assert!(!shown.on_terminal.is_empty(), "{words:?}");
+        assert!(!shown.on_terminal.contains(ESCAPE), "{words:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn c2_a_pipe_shows_no_colour_whatever_is_asked_for() {
+    let environments: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("CLICOLOR_FORCE", "1")],
+        &[("FORCE_COLOR", "1"), ("CLICOLOR", "1")],
+        &[("COLORTERM", "truecolor")],
+    ];
+    for (words, which) in WRITERS {
+        for environment in environments {
+            // The stream that is written to is the pipe; a terminal beside it changes nothing.
+            let other = match which {
+                Terminal::Stdout => Terminal::Stderr,
+                Terminal::Stderr => Terminal::Stdout,
+            };
+            let shown = show(words, environment, other);
+            let case = format!("{words:?} {environment:?} {shown:?}");
+            assert!(!shown.in_pipe.is_empty() && shown.on_terminal.is_empty(), "{case}");
+            assert!(!shown.in_pipe.contains('\x1b'), "{case}");
+        }
+    }
+}
+
+#[test]
+fn c2_json_and_what_programs_read_are_never_coloured() {
+    let rows: [(&[&str], Terminal); 5] = [
+        (&["rpc", "--log-format", "json", "--log-level", "debug"], Terminal::Stderr),
+        (&["version"], Terminal::Stdout),
+        (&["man"], Terminal::Stdout),
+        (&["completions", "fish"], Terminal::Stdout),
+        (&["prompt"], Terminal::Stderr),
+    ];
+    for (words, which) in rows {
+        let shown = show(words, &[("CLICOLOR_FORCE", "1")], which);
+        assert!(!shown.on_terminal.is_empty(), "{words:?}");
+        assert!(!shown.on_terminal.contains('\x1b'), "{words:?}: {shown:?}");
+    }
+}

@@ -1,0 +1,129 @@
+//! Batches: rejected or served, as the profile has it and as `--batch` overrides it (M6).
+
+use duet_rpc::proto::frame::Framing;
+use serde_json::{Value, json};
+
+use super::support::daemon::rpc;
+use super::support::once::talk;
+use super::{FRAMINGS, message};
+
+const VERSION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
+const NOTIFICATION: &str = r#"{"jsonrpc":"2.0","method":"version"}"#;
+
+/// The options that come to each of the rules.
+const REJECTING: [&[&str]; 4] = [
+    &[],
+    &["--profile", "editor"],
+    &["--profile", "desktop", "--batch", "reject"],
+    &["--profile", "agent", "--batch", "reject"],
+];
+const ALLOWING: [&[&str]; 4] = [
+    &["--profile", "desktop"],
+    &["--profile", "agent"],
+    &["--profile", "editor", "--batch", "allow"],
+    &["--profile", "agent", "--batch", "allow"],
+];
+
+/// What is said to these texts. They are all sent before anything is read, and what is side by side
+/// may be answered in any order, so the answers are sorted.
+fn answers_to(options: &[&str], framing: (&str, Framing), texts: &[String]) -> Vec<Value> {
+    let options = [options, &["--framing", framing.0]].concat();
+    sorted(talk(rpc(&options), framing.1, texts).values())
+}
+
+/// Answers, and those within a batch, in a certain order.
+fn sorted(mut answers: Vec<Value>) -> Vec<Value> {
+    for entries in answers.iter_mut().filter_map(Value::as_array_mut) {
+        entries.sort_unstable_by_key(Value::to_string);
+    }
+    answers.sort_unstable_by_key(Value::to_string);
+    answers
+}
+
+#[test]
+fn m6_a_batch_is_rejected_where_batches_are() {
+    let error = json!({
+        "code": -32600,
+        "message": "Batch requests not supported",
+        "data": {"reason": "batch-not-supported"},
+    });
+    let rejected = json!({"jsonrpc": "2.0", "id": null, "error": error});
+    let version = json!({"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}});
+    let batches = ["[]", "[1]", &format!("[{VERSION}]"), &format!(" [{NOTIFICATION}]")];
+    // What is no batch is served.
+    let texts: Vec<_> = batches.into_iter().chain([VERSION]).map(str::to_owned).collect();
+    let expected = sorted([vec![rejected; batches.len()], vec![version]].concat());
+    for options in REJECTING {
+        for framing in FRAMINGS {
+            let answers = answers_to(options, framing, &texts);
+            assert_eq!(answers, expected, "{options:?} {framing:?}");
+        }
+    }
+}
+
+#[test]
+fn m6_a_batch_is_served_where_batches_are_allowed() {
+    let version = json!({"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}});
+    let invalid = json!({
+        "jsonrpc": "2.0",
+        "id": null,
+        "error": {"code": -32600, "message": "Invalid Request"},
+    });
+    let unknown = json!({
+        "jsonrpc": "2.0",
+        "id": "two",
+        "error": {"code": -32601, "message": "Method not found: foobar"},
+    });
+    let rows = [
+        ("[]".to_owned(), Some(invalid.clone())),
+        ("[1,2,3]".to_owned(), Some(json!([invalid, invalid, invalid]))),
+        (format!("[{VERSION}]"), Some(json!([version]))),
+        (format!("[{NOTIFICATION}]"), None),
+        (format!("[{NOTIFICATION},{NOTIFICATION}]"), None),
+        (
+            format!(
+                r#"[{VERSION},1,{{"jsonrpc":"2.0","id":"two","method":"foobar"}},{NOTIFICATION}]"#
+            ),
+            Some(json!([version, invalid, unknown])),
+        ),
+        (format!("[[{VERSION}]]"), Some(json!([invalid]))),
+        (format!(" [ {VERSION} , {NOTIFICATION} ] "), Some(json!([version]))),
+    ];
+    let (texts, expected): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let expected = sorted(expected.into_iter().flatten().collect());
+    for options in ALLOWING {
+        for framing in FRAMINGS {
+            let answers = answers_to(options, framing, &texts);
+            assert_eq!(answers, expected, "{options:?} {framing:?}");
+        }
+    }
+}
+
+#[test]
+fn m6_a_batch_has_at_most_1000_entries() {
+    for options in ALLOWING {
+        let framing = ("ndjson", Framing::Ndjson);
+        let batch = |count: u64| {
+            let entries: Vec<_> =
+                (100..100 + count).map(|id| message(Some(id), "version", "")).collect();
+            format!("[{}]", entries.join(","))
+        };
+        let answers = answers_to(options, framing, &[batch(1000)]);
+        assert_eq!(answers.len(), 1, "{options:?}");
+        let mut ids: Vec<_> = answers[0]
+            .as_array()
+            .expect("a batch")
+            .iter()
+            .filter_map(|answer| answer["result"]["version"].as_str().and(answer["id"].as_u64()))
+            .collect();
+        ids.sort_unstable();
+        assert_eq!(ids, (100..1100).collect::<Vec<_>>(), "{options:?}");
+        let answers = answers_to(options, framing, &[batch(1001)]);
+        assert_eq!(answers.len(), 1, "{options:?}");
+        assert_eq!(
+            (&answers[0]["id"], &answers[0]["error"]["code"]),
+            (&json!(null), &json!(-32600))
+        );
+        assert_eq!(answers[0]["error"]["data"], json!({"reason": "oversize"}), "{options:?}");
+    }
+}

@@ -1,0 +1,132 @@
+//! What is told of the methods: to people, and to programs as an OpenRPC document (section 4).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::support::daemon::{framing_of, rpc};
+use super::support::once::{Talk, talk};
+use super::{PROFILES, requests};
+
+const SIX: [&str; 6] =
+    ["initialize", "listMethods", "describeMethods", "version", "setLogLevel", "shutdown"];
+const DESKTOP: [&str; 5] =
+    ["system.ping", "system.echo", "events.subscribe", "events.unsubscribe", "rpc.discover"];
+const AGENT: [&str; 1] = ["system.callback"];
+
+/// All methods of a profile.
+fn methods_of(profile: &str) -> BTreeSet<&'static str> {
+    let desktop = DESKTOP.into_iter().filter(|_| profile != "editor");
+    let agent = AGENT.into_iter().filter(|_| profile == "agent");
+    SIX.into_iter().chain(desktop).chain(agent).collect()
+}
+
+fn ask(profile: &str, methods: &[&str]) -> Talk {
+    let calls: Vec<_> = methods.iter().map(|&method| (method, "")).collect();
+    talk(rpc(&["--profile", profile]), framing_of(profile), &requests(&calls))
+}
+
+/// The entries of an array of objects.
+fn entries(value: &Value) -> Vec<&Map<String, Value>> {
+    let entries = value.as_array().expect("an array").iter();
+    entries.map(|entry| entry.as_object().expect("an object")).collect()
+}
+
+fn names(value: &Value) -> Vec<&str> {
+    entries(value).iter().map(|entry| entry["name"].as_str().expect("a name")).collect()
+}
+
+/// The names of an object's members.
+fn members(object: &Map<String, Value>) -> BTreeSet<&str> {
+    object.keys().map(String::as_str).collect()
+}
+
+#[test]
+fn c3_each_profile_has_its_methods_and_tells_of_them_once() {
+    for profile in PROFILES {
+        let talk = ask(profile, &["listMethods", "describeMethods"]);
+        for id in [1, 2] {
+            let answer = talk.answer(id);
+            let names = names(&answer["result"]);
+            assert_eq!(names.len(), methods_of(profile).len(), "{profile}: {names:?}");
+            assert_eq!(names.into_iter().collect::<BTreeSet<_>>(), methods_of(profile));
+        }
+    }
+}
+
+#[test]
+fn c3_a_method_is_there_exactly_if_it_is_told_of() {
+    for profile in PROFILES {
+        let calls: Vec<_> =
+            methods_of("agent").into_iter().filter(|it| *it != "shutdown").collect();
+        let talk = ask(profile, &calls);
+        for (method, id) in calls.iter().zip(1..) {
+            let missing = json!({"code": -32601, "message": format!("Method not found: {method}")});
+            let is_missing = talk.answer(id)["error"] == missing;
+            assert_eq!(!is_missing, methods_of(profile).contains(method), "{profile} {method}");
+        }
+    }
+}
+
+#[test]
+fn c3_descriptions_have_the_shape_that_they_should_have() {
+    for profile in PROFILES {
+        let talk = ask(profile, &["listMethods", "describeMethods"]);
+        let (listed, described) = (talk.answer(1), talk.answer(2));
+        for entry in entries(&listed["result"]) {
+            assert_eq!(members(entry), BTreeSet::from(["name", "description"]));
+            let description = entry["description"].as_str().expect("a text");
+            assert!(description.len() > 10, "{entry:?} says nothing to people");
+        }
+        for entry in entries(&described["result"]) {
+            assert_eq!(members(entry), BTreeSet::from(["name", "params", "returns"]));
+            assert!(!entry["returns"].as_str().expect("a text").is_empty(), "{entry:?}");
+            for param in entry["params"].as_array().expect("an array") {
+                let (name, kind) =
+                    param.as_str().and_then(|it| it.split_once(": ")).expect("`name: type`");
+                assert!(!name.is_empty() && !kind.is_empty(), "{entry:?}");
+            }
+            if entry["name"] == "setLogLevel" {
+                assert_eq!(entry["params"], json!(["level: string"]));
+            }
+        }
+    }
+}
+
+#[test]
+fn c3_discovery_gives_an_openrpc_document_of_the_same_methods() {
+    for profile in ["desktop", "agent"] {
+        let talk = ask(profile, &["rpc.discover", "describeMethods"]);
+        let (document, described) = (talk.answer(1)["result"].clone(), talk.answer(2));
+        let version = document["openrpc"].as_str().expect("a version");
+        assert!(version.starts_with("1."), "{version}");
+        assert!(document["info"]["title"].is_string(), "{profile}");
+        assert_eq!(document["info"]["version"], "0.1.0");
+        assert_eq!(names(&document["methods"]), names(&described["result"]), "{profile}");
+        for (method, described) in
+            entries(&document["methods"]).into_iter().zip(entries(&described["result"]))
+        {
+            check_descriptor(method["result"].as_object().expect("a result"));
+            let params = entries(&method["params"]);
+            let mut was_optional = false;
+            for param in &params {
+                check_descriptor(param);
+                let is_required = param.get("required").is_some_and(|it| it == true);
+                assert!(!(is_required && was_optional), "{method:?}: optional ones come last");
+                was_optional = !is_required;
+            }
+            let names = names(&method["params"]);
+            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{method:?}");
+            let words = described["params"].as_array().expect("an array").iter();
+            let words = words.filter_map(|word| word.as_str()?.split([':', '?']).next());
+            assert_eq!(names, words.collect::<Vec<_>>(), "{method:?}");
+        }
+    }
+}
+
+/// What the OpenRPC specification calls a content descriptor: a name and a schema.
+fn check_descriptor(descriptor: &Map<String, Value>) {
+    assert!(descriptor["name"].as_str().is_some_and(|name| !name.is_empty()), "{descriptor:?}");
+    let schema = &descriptor["schema"];
+    assert!(schema.is_object() || schema.is_boolean(), "{descriptor:?}");
+}

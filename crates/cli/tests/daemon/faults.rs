@@ -1,0 +1,138 @@
+//! Bad bytes and bad messages over real pipes: what comes after them is served (F1, F2, F7, M3–M5).
+
+use duet_rpc::proto::frame::Framing;
+use serde_json::json;
+
+use super::support::daemon::{Trigger, frame, request, rpc};
+use super::support::once::{talk, talk_in_bytes};
+use super::{PROFILES, explicit_ways, message, start, ways};
+
+#[test]
+fn f1_frames_may_come_a_byte_at_a_time() {
+    for (options, framing) in ways(&PROFILES) {
+        let mut daemon = start(&options, framing);
+        for id in 1..=2 {
+            for byte in frame(framing, &request(id, "version", r#"{"é":"\u00e9"}"#)) {
+                daemon.send_raw(&[byte]);
+            }
+            assert_eq!(daemon.answer()["id"], id, "{options:?}");
+        }
+        assert_eq!(daemon.end(Trigger::Eof).status.code(), Some(0));
+    }
+}
+
+#[test]
+fn f2_what_comes_after_bad_bytes_is_served() {
+    // What is spoken, the bad bytes, and how many faults they are.
+    let rows: [(Framing, &[u8], usize); 9] = [
+        (Framing::Lsp, b"oops, a stray line\r\n", 1),
+        (Framing::Lsp, b"Content-Length: many\r\n\r\n", 1),
+        (Framing::Lsp, b"Content-Length: 2\r\n\r\n{]", 1),
+        (Framing::Lsp, b"Content-Length: 4\r\n\r\n[\"\xff\"", 1),
+        (Framing::Ndjson, b"oops\n{]\n", 2),
+        (Framing::Ndjson, b"[\"\xff\"]\n", 1),
+        (Framing::Length, b"\0\0\0\x02{]\n", 1),
+        (Framing::Length, b"\0\0\0\0\n", 1),
+        (Framing::Length, b"\0\0\0\x02{}!", 1),
+    ];
+    for profile in PROFILES {
+        for (framing, bytes, faults) in rows {
+            let name = framing.to_string();
+            let options = ["--profile", profile, "--framing", &name];
+            let case = format!("{profile} {framing} {:?}", String::from_utf8_lossy(bytes));
+            let input = [bytes, &frame(framing, &message(Some(7), "version", ""))].concat();
+            let talk = talk_in_bytes(rpc(&options), framing, &input);
+            let error = json!({"code": -32700, "message": "Parse error"});
+            let fault = json!({"jsonrpc": "2.0", "id": null, "error": error});
+            let (last, before) = talk
+                .values()
+                .split_last()
+                .map(|(last, rest)| (last.clone(), rest.to_vec()))
+                .expect("answers");
+            assert_eq!(before, vec![fault; faults], "{case}");
+            assert_eq!(
+                (&last["id"], &last["result"]["version"]),
+                (&json!(7), &json!("0.1.0")),
+                "{case}"
+            );
+        }
+    }
+}
+
+#[test]
+fn m2_m3_m4_m5_invalid_requests_are_told_so() {
+    // The message, and the id, the code and the reason of the answer.
+    let rows = [
+        ("7", json!(null), -32600, json!(null)),
+        ("\"text\"", json!(null), -32600, json!(null)),
+        ("{}", json!(null), -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0"}"#, json!(null), -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":1}"#, json!(1), -32600, json!(null)),
+        (r#"{"id":1,"method":"version"}"#, json!(1), -32600, json!(null)),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"version"}"#, json!(1), -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, json!(1), -32600, json!(null)),
+        (
+            r#"{"jsonrpc":"2.0","id":{},"method":"version"}"#,
+            json!(null),
+            -32600,
+            json!("invalid-id-type"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":true,"method":"version"}"#,
+            json!(null),
+            -32600,
+            json!("invalid-id-type"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"a","method":"version","params":"b"}"#,
+            json!("a"),
+            -32600,
+            json!(null),
+        ),
+        (r#"{"jsonrpc":"2.0","method":"version","params":7}"#, json!(null), -32600, json!(null)),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"version","method":"version"}"#,
+            json!(1),
+            -32600,
+            json!(null),
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"version"}"#, json!(null), -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"CANARY"}"#, json!(1), -32601, json!(null)),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"setLogLevel","params":[7]}"#,
+            json!(1),
+            -32602,
+            json!(null),
+        ),
+    ];
+    for profile in PROFILES {
+        for (text, id, code, reason) in &rows {
+            let options = ["--profile", profile, "--framing", "ndjson"];
+            let talk = talk(rpc(&options), Framing::Ndjson, &[(*text).to_owned()]);
+            let answers = talk.values();
+            assert_eq!(answers.len(), 1, "{profile} {text}");
+            let error = &answers[0]["error"];
+            assert_eq!((&answers[0]["id"], &error["code"]), (id, &json!(code)), "{profile} {text}");
+            assert_eq!(&error["data"]["reason"], reason, "{profile} {text}");
+        }
+    }
+}
+
+#[test]
+fn f7_only_a_thousand_faults_in_a_row_are_answered() {
+    for (options, framing) in explicit_ways(&PROFILES) {
+        let bad = frame(framing, "}").repeat(1500);
+        let good = frame(framing, &message(Some(1), "nonsense", ""));
+        let input = [&bad[..], &good, &bad, &good].concat();
+        let options = [&options[..], &["--log-format", "json"]].concat();
+        let talk = talk_in_bytes(rpc(&options), framing, &input);
+        let codes: Vec<_> =
+            talk.values().iter().filter_map(|answer| answer["error"]["code"].as_i64()).collect();
+        let storm = [vec![-32700; 1000], vec![-32601]].concat();
+        assert_eq!(codes.len(), 2 * storm.len(), "{options:?}");
+        assert!(codes == storm.repeat(2), "{options:?}: the answers come in order");
+        // Nor is the log flooded by what is not answered.
+        let warnings = talk.log.iter().filter(|line| line.contains(r#""severity":"warn""#)).count();
+        assert!(warnings < 2100, "{options:?}: {warnings}");
+    }
+}

@@ -1,0 +1,210 @@
+//! What the methods answer, in every profile and every framing (section 4).
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::support::daemon::{Daemon, framing_of, rpc};
+use super::support::once::talk;
+use super::{PROFILES, explicit_ways, message, requests, start, ways};
+
+/// What methods without parameters accept.
+const NO_PARAMS: [&str; 6] = ["", "null", "{}", "[]", r#"[1, "more"]"#, r#"{"more": {}}"#];
+
+/// The methods of a profile that have no parameters and answer at once.
+fn plain_methods(profile: &str) -> Vec<&'static str> {
+    let six = ["initialize", "listMethods", "describeMethods", "version"];
+    let more = ["system.ping", "rpc.discover"];
+    six.into_iter().chain(more.into_iter().filter(|_| profile != "editor")).collect()
+}
+
+/// The result of a method, where the contract says all of it.
+fn known_result(method: &str) -> Option<Value> {
+    let server = json!({"name": "duet-rpc", "version": "0.1.0"});
+    match method {
+        "initialize" => Some(json!({"serverInfo": server, "protocolVersion": "2.0"})),
+        "version" => Some(json!({"version": "0.1.0"})),
+        "system.ping" => Some(json!("pong")),
+        _ => None,
+    }
+}
+
+#[test]
+fn c3_methods_without_parameters_answer_the_same_whatever_they_are_sent() {
+    for (options, framing) in ways(&PROFILES) {
+        let methods = plain_methods(options[1]);
+        let calls: Vec<_> =
+            methods.iter().flat_map(|method| NO_PARAMS.map(|params| (method, params))).collect();
+        let talk = talk(rpc(&options), framing, &requests(&calls));
+        assert_eq!(talk.texts.len(), calls.len(), "{options:?}");
+        let mut ids = 1..;
+        for method in methods {
+            let answers = NO_PARAMS.map(|_| talk.answer(ids.next().expect("it never ends")));
+            let expected = known_result(method).unwrap_or(answers[0]["result"].clone());
+            assert!(!expected.is_null(), "{options:?} {method}: {answers:?}");
+            for (answer, params) in answers.iter().zip(NO_PARAMS) {
+                assert_eq!(answer["result"], expected, "{options:?} {method} {params}");
+                assert_eq!(answer["jsonrpc"], "2.0", "{options:?} {method} {params}");
+            }
+        }
+    }
+}
+
+#[test]
+fn m2_ids_come_back_as_they_were_written() {
+    let ids = ["0", "-0", "1.0", "1e3", "-7", "18446744073709551616", "0.1e-999", "null"];
+    let long = "1234567890".repeat(4);
+    let ids: Vec<_> = ids.into_iter().chain([&*long, r#""""#, r#""7""#, r#""é 💡""#]).collect();
+    for profile in PROFILES {
+        let text = |id| format!(r#"{{"method":"version","id":{id},"jsonrpc":"2.0"}}"#);
+        let texts: Vec<_> = ids.iter().map(text).collect();
+        let talk = talk(rpc(&["--profile", profile]), framing_of(profile), &texts);
+        let answer =
+            |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"version":"0.1.0"}}}}"#);
+        let mut expected: Vec<_> = ids.iter().map(answer).collect();
+        let mut texts = talk.texts;
+        expected.sort_unstable();
+        texts.sort_unstable();
+        assert_eq!(texts, expected, "{profile}");
+    }
+}
+
+#[test]
+fn c3_set_log_level_takes_a_level_in_any_case_by_name_and_by_position() {
+    let rows = [
+        (r#"{"level":"debug"}"#, "debug"),
+        (r#"{"level":"INFO"}"#, "info"),
+        (r#"{"level":"Warn"}"#, "warn"),
+        (r#"{"level":"eRRoR"}"#, "error"),
+        (r#"{"level":"\u0069nfo"}"#, "info"),
+        (r#"["debug"]"#, "debug"),
+        (r#"["WARN"]"#, "warn"),
+    ];
+    for (options, framing) in ways(&PROFILES) {
+        let calls = rows.map(|(params, _)| ("setLogLevel", params));
+        let talk = talk(rpc(&options), framing, &requests(&calls));
+        for ((params, level), id) in rows.iter().zip(1..) {
+            let expected = json!({"level": level, "success": true});
+            assert_eq!(talk.answer(id)["result"], expected, "{options:?} {params}");
+        }
+    }
+}
+
+#[test]
+fn e1_a_bad_level_is_told_with_those_that_are_accepted_and_at_most_64_characters_of_it() {
+    let long = format!(r#"{{"level":"{}"}}"#, "é".repeat(65));
+    let cut = "é".repeat(64);
+    let fits = format!(r#"["{cut}"]"#);
+    let rows = [
+        (r#"{"level":"loud"}"#, "loud"),
+        (r#"["loud"]"#, "loud"),
+        (r#"{"level":""}"#, ""),
+        (r#"{"level":" info"}"#, " info"),
+        (&*fits, &*cut),
+        (&*long, &*cut),
+        (r#"{"level":7}"#, "number"),
+        (r#"{"level":null}"#, "null"),
+        (r#"{"level":true}"#, "boolean"),
+        (r#"{"level":["info"]}"#, "array"),
+        (r#"[1.5]"#, "number"),
+        (r#"{"LEVEL":"info"}"#, "missing"),
+        ("{}", "missing"),
+        ("null", "missing"),
+        ("", "missing"),
+    ];
+    for profile in PROFILES {
+        let calls = rows.map(|(params, _)| ("setLogLevel", params));
+        let talk = talk(rpc(&["--profile", profile]), framing_of(profile), &requests(&calls));
+        for ((params, received), id) in rows.iter().zip(1..) {
+            let error = &talk.answer(id)["error"];
+            assert_eq!(error["code"], -32602, "{profile} {params}");
+            let message = error["message"].as_str().expect("a message");
+            assert!(message.starts_with("Invalid params"), "{profile} {params}: {message}");
+            let data = error["data"].as_object().expect("data");
+            assert_eq!(data["received"], *received, "{profile} {params}");
+            assert_eq!(data["accepted"], json!(["debug", "info", "warn", "error"]), "{params}");
+            assert!(data["param"].is_string() && data["expected"].is_string(), "{params}");
+            assert_eq!(data.len(), 4, "{profile} {params}: {data:?}");
+        }
+    }
+}
+
+#[test]
+fn c3_set_log_level_is_in_force_from_the_next_line_on() {
+    for profile in PROFILES {
+        let options = ["--profile", profile, "--log-level", "error", "--log-format", "json"];
+        let talk = talk(
+            rpc(&options),
+            framing_of(profile),
+            &[
+                message(Some(1), "before", ""),
+                message(Some(2), "setLogLevel", r#"["warn"]"#),
+                message(Some(3), "during", ""),
+                message(Some(4), "setLogLevel", r#"["error"]"#),
+                message(Some(5), "after", ""),
+            ],
+        );
+        let is_logged =
+            |method: &str| talk.log.iter().any(|line| line.contains(&format!("\"{method}\"")));
+        let logged = ["before", "during", "after"].map(is_logged);
+        assert_eq!(logged, [false, true, false], "{profile}: {:?}", talk.log);
+    }
+}
+
+#[test]
+fn m10_a_notification_is_never_answered() {
+    let methods = [
+        "initialize",
+        "listMethods",
+        "describeMethods",
+        "version",
+        "setLogLevel",
+        "system.ping",
+        "system.echo",
+        "events.subscribe",
+        "events.unsubscribe",
+        "rpc.discover",
+        "$/cancelRequest",
+        "nonsense",
+    ];
+    let params = ["", "null", "{}", "[]", r#"{"level":"info"}"#, r#"{"topics":["stats"]}"#];
+    for (options, framing) in ways(&PROFILES) {
+        let every = methods.iter().flat_map(|method| params.map(|it| message(None, method, it)));
+        let mut texts: Vec<_> = every.collect();
+        // Who calls the client back has nothing to call with these.
+        texts.push(message(None, "system.callback", r#"{"method":7}"#));
+        texts.push(message(Some(1), "version", ""));
+        let talk = talk(rpc(&options), framing, &texts);
+        assert_eq!(talk.answer(1)["result"]["version"], "0.1.0");
+        let is_event = |text: &&String| text.contains(r#""method":"event""#);
+        let answers: Vec<_> = talk.texts.iter().filter(|text| !is_event(text)).collect();
+        assert_eq!(answers.len(), 1, "{options:?}: {answers:?}");
+    }
+}
+
+#[test]
+fn l4_shutdown_answers_and_ends_the_daemon_whatever_it_is_sent() {
+    for profile in PROFILES {
+        for params in NO_PARAMS {
+            let mut daemon = Daemon::rpc(profile, &[]);
+            daemon.send(&message(Some(1), "shutdown", params));
+            let end = daemon.wait(Instant::now());
+            let result = json!({"message": "Shutting down gracefully"});
+            let expected = [json!({"jsonrpc": "2.0", "id": 1, "result": result})];
+            assert_eq!(end.answers, expected, "{profile} {params}");
+            assert_eq!(end.status.code(), Some(0), "{profile} {params}");
+        }
+    }
+}
+
+#[test]
+fn l4_shutdown_ends_the_daemon_in_every_framing_and_as_a_notification() {
+    for (options, framing) in explicit_ways(&PROFILES) {
+        for (id, answers) in [(Some(1), 1), (None, 0)] {
+            let mut daemon = start(&options, framing);
+            daemon.send(&message(id, "shutdown", ""));
+            let end = daemon.wait(Instant::now());
+            assert_eq!((end.status.code(), end.answers.len()), (Some(0), answers), "{options:?}");
+        }
+    }
+}
