@@ -40,6 +40,7 @@ struct Count {
 struct Wanted {
     code: i64,
     message: String,
+    #[serde(default)]
     data: Option<Box<RawValue>>,
 }
 
@@ -91,6 +92,10 @@ async fn fail(wanted: Wanted) -> Result<(), ErrorObject> {
 }
 
 async fn big(size: Size) -> Result<String, Failure> {
+    const MOST: usize = 1 << 30;
+    if size.bytes > MOST {
+        return Err(Failure::internal("there is not so much memory"));
+    }
     Ok("x".repeat(size.bytes))
 }
 
@@ -114,7 +119,9 @@ fn add_methods(router: Router) -> Router {
     router
         .method("test.sleep", sleep)
         .method("test.block", block)
+        .slow("test.block")
         .method("test.spin", spin)
+        .slow("test.spin")
         .method("test.jam", jam)
         .method("test.panic", panic)
         .method("test.fail", fail)

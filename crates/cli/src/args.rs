@@ -257,9 +257,12 @@ pub(crate) struct ExplainArgs {
 
 /// A time in seconds that may have a fraction. Zero stands for no limit.
 fn seconds(text: &str) -> Result<Duration, String> {
+    const LEAST: f64 = 0.001;
     const MOST: f64 = 365.0 * 24.0 * 3600.0;
     match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("expected seconds from 0 to {MOST}, such as 30 or 0.5")),
+        Ok(seconds) if seconds == 0.0 || (LEAST..=MOST).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds.abs()))
+        }
+        _ => Err(format!("expected 0, or seconds from {LEAST} to {MOST}, such as 30 or 0.5")),
     }
 }

@@ -10,6 +10,7 @@
 //! methods   what the daemon serves
 //! logging   records, and where they go
 //! exit      every exit code
+//! choice    params that are one of a closed list
 //! console   what is said to people
 //! json      text of JSON, laid out anew
 //! ```
@@ -18,6 +19,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod args;
+mod choice;
 mod cmd;
 mod console;
 mod exit;

@@ -59,12 +59,14 @@ pub(crate) struct Entry {
     pace_now: AtomicU8,
 }
 
-/// A handler's pace: whether it was quick the last time, and so may run in place.
+/// A handler's pace: whether it may run in place. A number from `SLOW` down to 1 says how many times in
+/// a row it still has to be quick elsewhere before it may.
 const UNKNOWN: u8 = 0;
-const QUICK: u8 = 1;
-const SLOW: u8 = 2;
-/// It is always quick: whoever registered it says so.
-const ALWAYS_QUICK: u8 = 3;
+const SLOW: u8 = 64;
+const QUICK: u8 = SLOW + 1;
+/// Whoever registered it says so.
+const ALWAYS_QUICK: u8 = QUICK + 1;
+const ALWAYS_SLOW: u8 = QUICK + 2;
 
 impl Entry {
     fn new(name: &str, route: Box<dyn Route>, closes: bool) -> Self {
@@ -73,22 +75,26 @@ impl Entry {
         Entry { name: name.into(), route, closes, pace, known, pace_now }
     }
 
-    /// Whether its handler was quick the last time. What is not known is not quick.
+    /// Whether its handler may run in place. What is not known is not quick.
     pub(crate) fn is_quick(&self) -> bool {
         matches!(self.pace_now.load(Ordering::Relaxed), QUICK | ALWAYS_QUICK)
     }
 
-    /// Whether its handler was slow the last time.
+    /// Whether its handler is known not to be quick.
     pub(crate) fn is_slow(&self) -> bool {
-        self.pace_now.load(Ordering::Relaxed) == SLOW
+        matches!(self.pace_now.load(Ordering::Relaxed), 1..=SLOW | ALWAYS_SLOW)
     }
 
+    /// How its handler did. One that was slow once is trusted again only after a while: it may well
+    /// be slow for some params and quick for others.
     pub(crate) fn set_quick(&self, is_quick: bool) {
-        let pace = if is_quick { QUICK } else { SLOW };
         let before = self.pace_now.load(Ordering::Relaxed);
-        if before == pace || before == ALWAYS_QUICK {
-            return;
-        }
+        let pace = match (before, is_quick) {
+            (ALWAYS_QUICK | ALWAYS_SLOW, _) | (QUICK, true) => return,
+            (_, false) => SLOW,
+            (UNKNOWN | 1, true) => QUICK,
+            (left, true) => left - 1,
+        };
         let _lock = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
         self.pace_now.store(pace, Ordering::Relaxed);
         self.known.notify_all();
@@ -150,8 +156,29 @@ impl Router {
     /// ```
     #[must_use]
     pub fn quick(self, name: &str) -> Self {
+        self.set_pace(name, ALWAYS_QUICK)
+    }
+
+    /// Says that the handler of this method may hold its thread: it blocks, or computes for long. It
+    /// never runs on the thread that reads and writes, where there is another. Without that, time has
+    /// to show it; and a handler that was quick so far and then blocks keeps all messages waiting, a
+    /// shutdown among them.
+    ///
+    /// ```
+    /// use duet_rpc::{Failure, Router};
+    ///
+    /// let router = Router::new()
+    ///     .method("index", async || { /* reads all files */ Ok::<_, Failure>(()) })
+    ///     .slow("index");
+    /// ```
+    #[must_use]
+    pub fn slow(self, name: &str) -> Self {
+        self.set_pace(name, ALWAYS_SLOW)
+    }
+
+    fn set_pace(self, name: &str, pace: u8) -> Self {
         if let Some(entry) = self.find(name) {
-            entry.pace_now.store(ALWAYS_QUICK, Ordering::Relaxed);
+            entry.pace_now.store(pace, Ordering::Relaxed);
         }
         self
     }

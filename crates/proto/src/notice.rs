@@ -18,10 +18,6 @@ pub enum Severity {
 pub enum Notice {
     /// A notification for a method that nobody serves.
     UnknownNotification,
-    /// A notification whose parameters were wrong.
-    NotificationParams,
-    /// A notification whose handler failed.
-    NotificationFailed,
     /// A notification that came when too many waited already, while an answer that we needed stood
     /// behind it.
     NotificationDropped,
@@ -39,9 +35,7 @@ impl Notice {
     /// How loud it is.
     pub fn severity(&self) -> Severity {
         match self {
-            Notice::NotificationParams
-            | Notice::NotificationFailed
-            | Notice::NotificationDropped => Severity::Error,
+            Notice::NotificationDropped => Severity::Error,
             Notice::UnknownNotification
             | Notice::BadCancellation
             | Notice::UnmatchedResponse
@@ -55,8 +49,6 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Notice::UnknownNotification => f.write_str("a notification for an unknown method"),
-            Notice::NotificationParams => f.write_str("a notification has wrong parameters"),
-            Notice::NotificationFailed => f.write_str("the handler of a notification failed"),
             Notice::NotificationDropped => f.write_str("a notification was dropped: too many wait"),
             Notice::BadCancellation => f.write_str("a cancellation does not say of what"),
             Notice::UnmatchedResponse => f.write_str("a response answers no pending call"),

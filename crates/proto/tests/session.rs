@@ -315,8 +315,7 @@ fn m10_a_notification_is_never_answered() {
 #[test]
 fn m10_a_notification_that_fails_is_loud_in_the_log_and_an_unknown_one_is_not() {
     assert_eq!(Notice::UnknownNotification.severity(), Severity::Warn);
-    assert_eq!(Notice::NotificationParams.severity(), Severity::Error);
-    assert_eq!(Notice::NotificationFailed.severity(), Severity::Error);
+    assert_eq!(Notice::NotificationDropped.severity(), Severity::Error);
 }
 
 #[test]

@@ -21,15 +21,6 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
             return Exit::Failed;
         }
     };
-    tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        pid = std::process::id(),
-        level = log.level().name(),
-        sink = log.place(),
-        profile = args.profile.name(),
-        framing = %profile.framing,
-        "duet-rpc started"
-    );
     let router = (additions.methods)(methods::router(args.profile, log));
     let last_act = additions.before_exit;
     let mut server = Server::new(&profile, router).before_exit(move || {
@@ -39,6 +30,19 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     if args.exit_with_parent {
         server = server.exit_with_parent();
     }
+    // Not before signals are received: who reads this may send one.
+    let profile_name = args.profile.name();
+    server = server.on_start(move |_| {
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            pid = std::process::id(),
+            level = log.level().name(),
+            sink = log.place(),
+            profile = profile_name,
+            framing = %profile.framing,
+            "duet-rpc started"
+        );
+    });
     match server.run() {
         Ok(()) => Exit::Success,
         // It stands in the log already.

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::{Deserialize, Deserializer, EnumAccess, Error, VariantAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::Serialize;
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::Serializer;
+
+use crate::choice;
 
 /// How much a record matters, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,24 +61,8 @@ impl Serialize for Level {
 }
 
 impl<'de> Deserialize<'de> for Level {
-    /// A closed list of names, so that whoever sends another is told of it; but in any case.
+    /// In any case.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Level, D::Error> {
-        struct Name;
-
-        impl<'de> Visitor<'de> for Name {
-            type Value = Level;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("string")
-            }
-
-            fn visit_enum<A: EnumAccess<'de>>(self, name: A) -> Result<Level, A::Error> {
-                let (name, variant) = name.variant::<String>()?;
-                variant.unit_variant()?;
-                name.parse().map_err(|_| A::Error::unknown_variant(&name, &Level::NAMES))
-            }
-        }
-
-        deserializer.deserialize_enum("Level", &Level::NAMES, Name)
+        choice::deserialize(deserializer, &Level::NAMES, |name| name.parse().ok())
     }
 }

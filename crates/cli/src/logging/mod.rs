@@ -15,7 +15,7 @@ mod subscriber;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +61,9 @@ impl Log {
         default: Level,
         traffic: Level,
     ) -> io::Result<&'static Log> {
+        // Beyond a limit on the size of files, a write first brings a signal that ends the process,
+        // and fails only if somebody receives that.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let stderr = || io::stderr().as_fd().try_clone_to_owned().map(File::from);
         let (file, place, failure) = match open_file() {
             Some((path, Ok(file))) => (file, Place::File(path), None),
@@ -122,7 +125,10 @@ impl Log {
 
     /// Sends records to this stream too, as long as there is one.
     pub(crate) fn tell(&self, stream: &Arc<EventStream>) {
-        self.listeners().push(Arc::downgrade(stream));
+        let mut listeners = self.listeners();
+        // Those that are gone are forgotten here too, as there may be no record for long.
+        listeners.retain(|listener| listener.strong_count() > 0);
+        listeners.push(Arc::downgrade(stream));
         self.has_listeners.store(true, Ordering::Release);
     }
 
@@ -170,12 +176,22 @@ fn open_file() -> Option<(PathBuf, io::Result<File>)> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let opened = OpenOptions::new().append(true).create(true).custom_flags(flags).open(&path);
     let opened = opened.and_then(|file| {
-        // Beyond a limit on the size of files, a write first brings a signal that ends the process,
-        // and fails only if somebody receives that.
-        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+        if is_ours(&file)? {
+            return Err(io::Error::other("it is where messages come or go"));
+        }
         let flags = rustix::fs::fcntl_getfl(&file)?;
         rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
         Ok(file)
     });
     Some((path, opened))
+}
+
+/// Whether a file is what this process has as stdin or stdout: no line of the log may get there, by
+/// whatever name (L1). The device that forgets everything may be anything.
+fn is_ours(file: &File) -> io::Result<bool> {
+    let what = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
+    let file = what(file.as_fd())?;
+    let is_null = File::open("/dev/null").is_ok_and(|null| what(null.as_fd()) == Ok(file));
+    let (stdin, stdout) = (what(io::stdin().as_fd()), what(io::stdout().as_fd()));
+    Ok(!is_null && (stdin == Ok(file) || stdout == Ok(file)))
 }

@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use duet_rpc::{Context, EventStream, Failure, Peer, Priority};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::catalog::{About, Catalog, Param};
 use super::shape::Shape;
+use crate::choice;
 use crate::logging::Log;
 
 /// The notification that an event comes in.
@@ -17,7 +18,7 @@ const METHOD: &str = "event";
 /// How often there are figures.
 const PERIOD: Duration = Duration::from_secs(1);
 
-const TOPICS: Shape = Shape::Array(&Shape::OneOf(&["log", "stats"]));
+const TOPICS: Shape = Shape::Array(&Shape::OneOf(&Topic::NAMES));
 
 pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
     const PARAMS: &[Param] = &[Param {
@@ -64,14 +65,24 @@ struct Topics {
     topics: Vec<Topic>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Topic {
     Log,
     Stats,
 }
 
+impl<'de> Deserialize<'de> for Topic {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Topic, D::Error> {
+        let find = |name: &str| Topic::ALL.into_iter().find(|topic| topic.name() == name);
+        choice::deserialize(deserializer, &Topic::NAMES, find)
+    }
+}
+
 impl Topic {
+    const ALL: [Topic; 2] = [Topic::Log, Topic::Stats];
+    const NAMES: [&'static str; 2] = ["log", "stats"];
+
     fn name(self) -> &'static str {
         match self {
             Topic::Log => "log",
@@ -126,7 +137,7 @@ impl Subscriptions {
         let all = self.all();
         let is_subscribed =
             |topic: &Topic| all.iter().any(|subscription| subscription.topic == *topic);
-        Topics { topics: [Topic::Log, Topic::Stats].into_iter().filter(is_subscribed).collect() }
+        Topics { topics: Topic::ALL.into_iter().filter(is_subscribed).collect() }
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Subscription>> {

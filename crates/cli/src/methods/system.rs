@@ -66,6 +66,7 @@ async fn echo(params: Box<RawValue>) -> Result<Box<RawValue>, Failure> {
 #[derive(Deserialize)]
 struct Callback {
     method: String,
+    #[serde(default)]
     params: Option<Box<RawValue>>,
 }
 

@@ -211,9 +211,10 @@ impl Core {
             Handled::Refused(reply) => records::refused(&reply.error, &Subject::of(text)),
             Handled::Settled { id, caller, settled } => settle(&id, caller, settled),
             Handled::Stop(key) => {
-                records::cancelled(&Subject::of(text));
-                self.tasks.stop(key);
+                let (origin, id) = (self.tasks.stop(key), self.session.id_of(key));
+                records::cancelled(origin.map(|origin| &*origin.entry.name), id);
             }
+            Handled::Cancelled(id) => records::cancelled(None, id.as_ref()),
             Handled::Notice(notice @ Notice::Muted(_)) => {
                 records::notice(notice, &Subject::default());
             }
@@ -369,7 +370,9 @@ impl Core {
 
     /// Nothing more comes or goes: everyone who waits is told, and every handler is stopped.
     pub(super) fn abandon_all(&mut self, disconnect: &Disconnect) {
-        self.session.handle_gone();
+        if let Some(notice) = self.session.handle_gone() {
+            records::notice(notice, &Subject::default());
+        }
         self.abandon_calls(disconnect);
         self.tasks.stop_all();
         for post in self.shared.close() {

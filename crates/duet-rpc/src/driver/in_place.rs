@@ -1,7 +1,6 @@
 //! Outcomes of handlers that were ready at once.
 
-use duet_rpc_proto::message::{Code, ErrorObject, Id, Settled, Subject, write_result_with};
-use duet_rpc_proto::notice::Notice;
+use duet_rpc_proto::message::{Code, ErrorObject, Id, Settled, write_result_with};
 use duet_rpc_proto::session::Job;
 
 use super::core::Core;
@@ -57,13 +56,7 @@ impl Sink for InPlace<'_> {
 
     fn refused(&mut self, object: ErrorObject) {
         let Some(job) = self.take_job() else { return };
-        match job.id() {
-            None => {
-                let subject = Subject { method: Some(self.method.into()), id: None };
-                records::notice(Notice::NotificationParams, &subject);
-            }
-            Some(id) => records::wrong_params(self.method, id),
-        }
+        records::wrong_params(&object, self.method, job.id());
         self.error = Some(object.code().0);
         self.core.session.answer_error(job, &object, &mut self.core.outbox);
     }

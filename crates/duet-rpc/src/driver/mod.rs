@@ -16,7 +16,7 @@ mod tasks;
 
 use std::fmt;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -46,6 +46,8 @@ pub struct Driver {
     /// Whether nothing of what was received is still to be handled.
     is_drained: bool,
     timer: ReadTimer,
+    /// When a frame that seems to be late is late.
+    last_look: Option<Instant>,
     sleep: Option<Pin<Box<Sleep>>>,
     rest: Rest,
     deaf: Option<Deaf>,
@@ -54,6 +56,9 @@ pub struct Driver {
 
 /// After so long without a message, memory that large ones needed is given back.
 const QUIET: Duration = Duration::from_secs(5);
+
+/// How long the runtime has to find out whether the rest of a late frame has come.
+const LAST_LOOK: Duration = Duration::from_millis(2);
 
 /// After so many turns other tasks have theirs, however much there is still to do.
 const TURNS: usize = 64;
@@ -98,6 +103,7 @@ impl Driver {
             inbox,
             is_drained: true,
             timer: ReadTimer::new(profile.read_timeout),
+            last_look: None,
             sleep: None,
             rest: Rest::default(),
             deaf: None,
@@ -137,7 +143,12 @@ impl Driver {
                 return Ok(Some(reason));
             }
             if moved || self.core.shared.has_mail() || self.can_go_on() {
-                continue;
+                if self.core.has_sent_all {
+                    continue;
+                }
+                // Only the runtime learns that there is room for the rest, and if input never ends,
+                // it would not get to it.
+                break;
             }
             if self.wait(cx, now) {
                 return Ok(None);
@@ -145,7 +156,7 @@ impl Driver {
         }
         // Who waits for room to send must hear of it, also on a connection that is never idle.
         self.core.publish();
-        cx.waker().wake_by_ref();
+        let_others_run(cx);
         Ok(None)
     }
 
@@ -219,9 +230,7 @@ impl Driver {
         match received {
             Poll::Pending => {
                 self.timer.observe(self.inbox.partial(), now);
-                // No byte waits, so a frame that is late is really late; unless the runtime only
-                // wants others to run, and says that nothing waits although something may.
-                if self.timer.deadline().is_some_and(|deadline| deadline <= now)
+                if self.is_late(now)
                     && tokio::task::coop::has_budget_remaining()
                     && let Some(dropped) = self.inbox.handle_timeout()
                 {
@@ -254,6 +263,17 @@ impl Driver {
         }
     }
 
+    /// Whether the frame that is being received is late. That nothing waits in the pipe is known only
+    /// when the runtime has had a look since the time was over: the process may have been stopped, or
+    /// a handler have held the thread.
+    fn is_late(&mut self, now: Instant) -> bool {
+        if self.timer.deadline().is_none_or(|deadline| deadline > now) {
+            self.last_look = None;
+            return false;
+        }
+        *self.last_look.get_or_insert(now + LAST_LOOK) <= now
+    }
+
     /// Whether a connection that is closing has nothing left to do, and why it closes.
     fn is_over(&mut self, now: Instant) -> Option<Reason> {
         let Phase::Draining(draining) = self.core.session.phase() else { return None };
@@ -284,12 +304,8 @@ impl Driver {
             }
         }
         let deaf_until = self.deaf.as_ref().map(|deaf| deaf.until);
-        let times = [
-            self.core.session.poll_timeout(),
-            self.timer.deadline(),
-            self.rest.look_at,
-            deaf_until,
-        ];
+        let late = self.timer.deadline().map(|late| late.max(self.last_look.unwrap_or(late)));
+        let times = [self.core.session.poll_timeout(), late, self.rest.look_at, deaf_until];
         if let Some(next) = times.into_iter().flatten().min() {
             if next <= now {
                 return false;
@@ -359,6 +375,13 @@ impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").field("session", &self.core.session).finish_non_exhaustive()
     }
+}
+
+/// Comes back when others have run, and when the runtime has looked what can be read and written. To
+/// wake oneself would not do: a runtime goes on with whoever is awake for quite a while before it
+/// looks.
+fn let_others_run(cx: &mut Context<'_>) {
+    let _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
 /// The time, as tokio has it: tests can stop it.

@@ -12,7 +12,7 @@ use duet_rpc_proto::message::{Code, ErrorObject, Id, Reason, Subject};
 use duet_rpc_proto::notice::{Notice, Severity};
 use tracing::field::display;
 
-use crate::error::{Error, Logged};
+use crate::error::{Error, ErrorKind, Logged};
 use crate::failure::Failure;
 use crate::fence;
 
@@ -56,10 +56,10 @@ fn write_end(method: &str, id: Option<&Id>, took: Duration, error: Option<i64>) 
     }
 }
 
-/// The remote has cancelled something of its own.
-pub(super) fn cancelled(subject: &Subject<'_>) {
-    let method = subject.method.as_deref();
-    tracing::debug!(target: TRAFFIC, method, "a running request was cancelled");
+/// A request was cancelled, and is answered with that.
+pub(super) fn cancelled(method: Option<&str>, id: Option<&Id>) {
+    let (error, id) = (Code::REQUEST_CANCELLED.0, id.map(display));
+    tracing::debug!(target: TRAFFIC, error, method, id, "response");
 }
 
 /// A call of ours was answered.
@@ -92,8 +92,14 @@ pub(super) fn unknown_method(method: &str, id: &Id) {
     tracing::warn!(method, %id, "an unknown method");
 }
 
-pub(super) fn wrong_params(method: &str, id: &Id) {
-    tracing::warn!(method, %id, "wrong parameters");
+/// The record names the parameter, which is a name of ours, and not what was sent for it.
+pub(super) fn wrong_params(error: &ErrorObject, method: &str, id: Option<&Id>) {
+    let (param, expected) = error.param().unzip();
+    match id {
+        Some(id) => tracing::warn!(param, expected, method, %id, "wrong parameters"),
+        // Nothing else will show it (M10).
+        None => tracing::error!(param, expected, method, "a notification has wrong parameters"),
+    }
 }
 
 pub(super) fn notice(notice: Notice, subject: &Subject<'_>) {
@@ -104,18 +110,27 @@ pub(super) fn notice(notice: Notice, subject: &Subject<'_>) {
     }
 }
 
-/// A handler failed. What the application meant to answer is the client's affair; what it did not
-/// is ours. The cause is the application's: how it is shown, and how it is dropped, may panic.
+/// A handler failed. What the application meant to answer is the client's affair, and so is what went
+/// wrong because of the client; all else is ours. The cause is the application's: how it is shown, and
+/// how it is dropped, may panic.
 pub(super) fn failed(failure: Failure, method: &str, id: Option<&Id>) {
     let is_internal = failure.object().code() == Code::INTERNAL_ERROR;
     let _ = fence::call(move || {
-        let (error, id) = (failure.into_error(), id.map(display));
-        let error = Logged(&error);
-        match is_internal || id.is_none() {
+        let error = failure.into_error();
+        let is_ours = is_internal && !is_theirs(&error);
+        let (error, id) = (Logged(&error), id.map(display));
+        match is_ours || id.is_none() {
             true => tracing::error!(%error, method, id, "no result"),
             false => tracing::warn!(%error, method, id, "no result"),
         }
     });
+}
+
+/// Whether the remote is the cause: it answered with an error, or not at all.
+fn is_theirs(error: &Error) -> bool {
+    let kinds =
+        [ErrorKind::Remote, ErrorKind::Protocol, ErrorKind::Timeout, ErrorKind::Disconnected];
+    error.remote().is_some() || kinds.contains(&error.kind())
 }
 
 /// The same, of a request that was answered already.

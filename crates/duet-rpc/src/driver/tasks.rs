@@ -73,10 +73,10 @@ impl Tasks {
     }
 
     /// Stops a handler: it is dropped where it waits. When it has ended, that is posted.
-    pub(super) fn stop(&mut self, key: Key) {
-        if let Some(task) = self.running.get(&key) {
-            task.stop();
-        }
+    pub(super) fn stop(&self, key: Key) -> Option<&Origin> {
+        let task = self.running.get(&key)?;
+        task.stop();
+        Some(&task.origin)
     }
 
     pub(super) fn stop_all(&mut self) {

@@ -107,11 +107,17 @@ impl Problem {
         expected: &dyn Expected,
         variants: Accepted,
     ) -> Self {
-        let mut problem = Self::invalid_type(unexpected, expected);
-        if let Wrong::Unexpected { accepted, .. } = &mut problem.0.wrong {
+        Self::invalid_type(unexpected, expected).among(variants)
+    }
+
+    /// What was expected at this very place is one of these.
+    pub(super) fn among(mut self, variants: Accepted) -> Self {
+        if let Wrong::Unexpected { accepted, .. } = &mut self.0.wrong
+            && self.0.path.is_empty()
+        {
             *accepted = variants;
         }
-        problem
+        self
     }
 
     /// It was found in this value, if not in one further in.

@@ -340,10 +340,12 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             Kind::String => visitor.visit_enum(Chosen::by_name(self.string()?)),
             Kind::Object => {
                 let only = serde_json::from_str::<OnlyMember<'de>>(self.text).map_err(|_| {
-                    Problem::invalid_value(Unexpected::Map, &"map with a single key")
+                    let expected = &"map with a single key";
+                    Problem::invalid_value(Unexpected::Map, expected).among(variants)
                 })?;
                 let data = self.inner(only.value.get())?;
-                visitor.visit_enum(Chosen::with_data(only.name, data, variants))
+                let chosen = Chosen::with_data(only.name, data, variants);
+                visitor.visit_enum(chosen).map_err(|problem| problem.among(variants))
             }
             _ => Err(Problem::not_a_variant(self.unexpected(), &visitor, variants)),
         }

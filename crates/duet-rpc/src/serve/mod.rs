@@ -78,7 +78,8 @@ pub struct Server {
     profile: Profile,
     router: Router,
     threads: usize,
-    ends_with_parent: bool,
+    /// The process to end with, or that there is none to be seen.
+    parent: Option<Option<Parent>>,
     on_start: Option<OnStart>,
     before_exit: Option<LastAct>,
 }
@@ -90,7 +91,7 @@ impl Server {
     pub fn new(profile: &Profile, router: Router) -> Self {
         let profile = *profile;
         let (on_start, before_exit) = (None, None);
-        Server { profile, router, threads: THREADS, ends_with_parent: false, on_start, before_exit }
+        Server { profile, router, threads: THREADS, parent: None, on_start, before_exit }
     }
 
     /// How many threads there are for handlers that are not known to be quick, besides the one
@@ -103,10 +104,11 @@ impl Server {
     }
 
     /// Ends gracefully when the process that started this one dies, even if some other process
-    /// still holds stdin open.
+    /// still holds stdin open. Call it early: a parent that has died before cannot be told from the
+    /// process that takes its place.
     #[must_use]
     pub fn exit_with_parent(mut self) -> Self {
-        self.ends_with_parent = true;
+        self.parent = Some(Parent::find());
         self
     }
 
@@ -132,12 +134,18 @@ impl Server {
         fence::hush();
         let last_act = self.before_exit.clone().map(once);
         let watch = Watch::start(last_act.clone()).map_err(cannot_start)?;
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
+        // It panics where it should fail, if there are too many open files for it.
+        let runtime = fence::call(|| Builder::new_current_thread().enable_all().build());
+        let runtime = runtime.map_err(|_| io::Error::other("the runtime cannot be built"));
+        let runtime = runtime.and_then(|runtime| runtime).map_err(cannot_start)?;
         let slow = Arc::new(SlowThreads { count: self.threads, runtime: Mutex::default() });
         let ended = fence::call(|| runtime.block_on(self.run_inside(&watch, &slow)));
         // A handler that blocks a thread is not waited for.
         runtime.shutdown_background();
         slow.shut_down();
+        let ended = ended.inspect_err(|panic| {
+            tracing::error!(error = %Logged(panic), "the connection broke");
+        });
         let ended = ended.and_then(|ended| ended).and_then(|disconnect| judge(&disconnect));
         watch.alarm.arm(PATIENCE, CountsFrom::Trigger, i32::from(ended.is_err()));
         if let Some(last_act) = last_act {
@@ -169,11 +177,10 @@ impl Server {
             alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
         }));
         watch.close_on_call(&peer);
-        if self.ends_with_parent {
-            match Parent::find() {
-                Some(parent) => watch.alarm.watch_parent(parent),
-                None => tracing::warn!("there is no parent process to be watched"),
-            }
+        match self.parent {
+            Some(Some(parent)) => watch.alarm.watch_parent(parent),
+            Some(None) => tracing::warn!("there is no parent process to be watched"),
+            None => {}
         }
         if let Some(on_start) = self.on_start {
             fence::call(|| on_start(&peer))?;
@@ -215,8 +222,8 @@ impl SlowThreads {
         if runtime.is_none() && self.count > 0 {
             let mut builder = Builder::new_multi_thread();
             builder.worker_threads(self.count).thread_name("duet-rpc handler").enable_all();
-            // Without them all handlers run in place.
-            *runtime = builder.build().ok();
+            // Without them all handlers run in place. It panics if it gets no thread.
+            *runtime = fence::call(|| builder.build().ok()).unwrap_or_default();
         }
         runtime.as_ref().map(|runtime| runtime.handle().clone())
     }

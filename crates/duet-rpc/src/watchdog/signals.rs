@@ -59,6 +59,8 @@ impl Signals {
             let bell = bell.try_clone()?;
             signals.registered.push(low_level::pipe::register(signal.number(), bell)?);
         }
+        // One that waits comes now.
+        unblock();
         Ok(signals)
     }
 
@@ -75,4 +77,13 @@ impl Drop for Signals {
             low_level::unregister(id);
         }
     }
+}
+
+/// A process inherits from its parent which signals wait at the door, and some parents forget that.
+fn unblock() {
+    use nix::sys::signal::{SigSet, Signal};
+
+    let signals = SigSet::from_iter([Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM]);
+    // It fails only for a set that makes no sense.
+    let _ = signals.thread_unblock();
 }

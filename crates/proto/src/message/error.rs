@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::text::unescape;
@@ -231,6 +231,14 @@ impl ErrorObject {
         }
     }
 
+    /// Which parameter is wrong and what was expected there, if this says so.
+    pub fn param(&self) -> Option<(&str, &str)> {
+        match &self.data {
+            Some(Data::Param(problem)) => Some((&problem.param, &problem.expected)),
+            _ => None,
+        }
+    }
+
     /// Appends it as JSON.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         out.extend_from_slice(b"{\"code\":");
@@ -276,9 +284,17 @@ impl<'a> ReceivedError<'a> {
             code: Option<&'a RawValue>,
             #[serde(borrow)]
             message: Option<&'a RawValue>,
-            #[serde(borrow)]
+            #[serde(borrow, default, deserialize_with = "present")]
             data: Option<&'a RawValue>,
         }
+
+        /// Null is something that was sent.
+        fn present<'de: 'a, 'a, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<&'a RawValue>, D::Error> {
+            <&RawValue>::deserialize(deserializer).map(Some)
+        }
+
         let members: Members<'a> = serde_json::from_str(raw).ok()?;
         // Some languages have only one kind of number, and write it with a fraction.
         let code = members.code.map(RawValue::get).and_then(|code| {

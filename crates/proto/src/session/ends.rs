@@ -72,6 +72,11 @@ impl<C> Session<C> {
         self.schedule.park(job)
     }
 
+    /// The id of a request whose handler waits.
+    pub fn id_of(&self, key: Key) -> Option<&Id> {
+        self.schedule.job(key).and_then(Job::id)
+    }
+
     /// The handler of a parked job has ended. The job comes back if it is still to be answered:
     /// not if it was cancelled, not if it is a notification, and not if the connection is gone.
     pub fn finish(&mut self, key: Key) -> Option<Job> {
@@ -179,10 +184,11 @@ impl<C> Session<C> {
 
     /// The connection is gone: what waits is dropped, and what runs has nobody to answer.
     /// [`abandon`](Session::abandon) the calls.
-    pub fn handle_gone(&mut self) {
+    pub fn handle_gone(&mut self) -> Option<Notice> {
         self.phase = Phase::Closed;
         self.schedule.drop_all();
         self.batches = Batches::default();
+        self.storm.take_muted()
     }
 
     /// Where it stands.

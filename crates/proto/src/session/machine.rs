@@ -95,6 +95,8 @@ pub enum Handled<'m, C> {
     /// Stop this handler; the request has been answered. When it has ended, call
     /// [`Session::finish`].
     Stop(Key),
+    /// Nothing: this request was cancelled before it began, and was answered with that.
+    Cancelled(Option<Id>),
     /// Log this.
     Notice(Notice),
     /// Nothing.
@@ -275,8 +277,9 @@ impl<C> Session<C> {
             // The request is unknown, or was answered just now.
             None => Handled::Done,
             Some(Found::Waiting(job)) => {
+                let id = job.id.clone();
                 self.answer_error(job, &ErrorObject::request_cancelled(), out);
-                Handled::Done
+                Handled::Cancelled(id)
             }
             Some(Found::Running(key)) => {
                 // The job stays until its handler has ended; only the answer goes out now.

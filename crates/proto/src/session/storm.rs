@@ -68,6 +68,12 @@ impl Storm {
         Some(Notice::Muted(std::mem::take(&mut self.muted)))
     }
 
+    /// It is over: reports what was muted and is not due yet.
+    pub fn take_muted(&mut self) -> Option<Notice> {
+        let muted = std::mem::take(&mut self.muted);
+        (muted > 0).then_some(Notice::Muted(muted))
+    }
+
     /// A well-formed request, notification or response came: the storm is over. What was muted
     /// and not yet reported is reported when that is due.
     pub fn handle_good(&mut self) {

@@ -232,13 +232,16 @@ impl Side {
                 let name = self.ledger.stop(key);
                 self.shown.push(format!("stop {name}"));
             }
-            Handled::Done => match (entry.and_then(|entry| entry.id), cancelled) {
-                (Some(id), _) => self.ledger.excused(&id),
-                (None, Some(id)) if self.session.waiting() < waited => {
-                    self.ledger.call_off(&id);
+            Handled::Cancelled(_) => {
+                let id = cancelled.expect("only a cancellation does that");
+                assert!(self.session.waiting() < waited, "it had waited");
+                self.ledger.call_off(&id);
+            }
+            Handled::Done => {
+                if let Some(id) = entry.and_then(|entry| entry.id) {
+                    self.ledger.excused(&id);
                 }
-                _ => {}
-            },
+            }
             Handled::Notice(Notice::NotificationDropped) => {
                 self.ledger.check_dropped(self.session.pending_calls() > 0);
             }

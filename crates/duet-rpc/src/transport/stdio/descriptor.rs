@@ -100,6 +100,12 @@ impl Descriptor {
         self.kind != Kind::Other
     }
 
+    /// Whether it is a terminal, or was one: one whose other side is gone does not say so any more.
+    pub(super) fn is_terminal(&self) -> bool {
+        rustix::fs::fstat(&self.fd)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice)
+    }
+
     /// Whether a read that did not fill its room has read all that there was, and a write that
     /// took less than it was given has filled all the room there was. It spares the call that
     /// would only say so.

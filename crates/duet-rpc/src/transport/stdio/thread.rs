@@ -194,6 +194,10 @@ fn read_on(desk: &Desk<Reading>, descriptor: &Descriptor) {
     while let Some(mut chunk) = desk.wait_for(wanted) {
         match descriptor.wait_and_read(&mut chunk) {
             Ok(0) => return desk.hand_back(Reading::Ended(Ok(()))),
+            // That is how the end of a terminal looks whose other side is gone.
+            Err(Errno::IO) if descriptor.is_terminal() => {
+                return desk.hand_back(Reading::Ended(Ok(())));
+            }
             Ok(_) => desk.hand_back(Reading::Come(chunk, 0)),
             Err(errno) => return desk.hand_back(Reading::Ended(Err(errno))),
         }
