@@ -6,21 +6,23 @@
 //! | `mod` | the server, from its start to its end |
 //! | `watch` | what asks it to end, and the watchdog that sees to it |
 //! | `stdio` | stdin and stdout, with the watchdog told of what happens on them |
+//! | `threads` | where handlers run that may be slow |
 //! | `acts` | what is to be done before the exit, in a bounded time |
 
 mod acts;
 mod stdio;
+mod threads;
 mod watch;
 
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use duet_rpc_proto::Profile;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::Builder;
 
 use crate::driver::Threads;
 use crate::error::{Error, ErrorKind, Logged};
@@ -32,10 +34,11 @@ use crate::transport::Stdio;
 use crate::watchdog::{CountsFrom, Parent};
 use acts::{LastAct, once, run_within};
 use stdio::Watched;
+use threads::SlowThreads;
 use watch::Watch;
 
-/// How many threads there are for handlers that are not known to be quick.
-const THREADS: usize = 2;
+/// How many threads there may be for handlers that are not known to be quick.
+const THREADS: usize = 8;
 /// How long after the trigger the process ends, whatever still runs. Clients kill after 2 s, and on
 /// a busy machine it takes a while to get to that.
 const PATIENCE: Duration = Duration::from_millis(1870);
@@ -94,9 +97,9 @@ impl Server {
         Server { profile, router, threads: THREADS, parent: None, on_start, before_exit }
     }
 
-    /// How many threads there are for handlers that are not known to be quick, besides the one
-    /// that reads and writes. They are started when they are first needed. With none, all handlers
-    /// run on that one thread, and one that blocks it keeps everything waiting.
+    /// How many threads there may be for handlers that are not known to be quick, besides the one
+    /// that reads and writes; 8 if nothing is said. One is started when all others are busy. With
+    /// none, all handlers run on that one thread, and one that blocks it keeps everything waiting.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -138,7 +141,7 @@ impl Server {
         let runtime = fence::call(|| Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(|_| io::Error::other("the runtime cannot be built"));
         let runtime = runtime.and_then(|runtime| runtime).map_err(cannot_start)?;
-        let slow = Arc::new(SlowThreads { count: self.threads, runtime: Mutex::default() });
+        let slow = Arc::new(SlowThreads::new(self.threads));
         let ended = fence::call(|| runtime.block_on(self.run_inside(&watch, &slow)));
         // A handler that blocks a thread is not waited for.
         runtime.shutdown_background();
@@ -166,7 +169,7 @@ impl Server {
         let transport = Watched::new(stdio, watch, &farewell_is_due);
         let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);
         let slow = Arc::clone(slow);
-        driver.use_threads(Threads::Lazy(Arc::new(move || slow.start())));
+        driver.use_threads(Threads::Lazy(Arc::new(move || slow.find())));
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
             if asked_by.is_some() {
@@ -206,34 +209,6 @@ fn judge(disconnect: &Disconnect) -> Result<(), Error> {
 fn cannot_start(cause: io::Error) -> Error {
     tracing::error!(%cause, "the server cannot start");
     Error::new(ErrorKind::Transport).caused_by(cause)
-}
-
-/// Threads for handlers that are not known to be quick, started when they are first needed. They
-/// are a runtime of their own, as one that has several threads hands its work from one to another,
-/// and the thread that reads and writes is to hand nothing to anybody.
-struct SlowThreads {
-    count: usize,
-    runtime: Mutex<Option<Runtime>>,
-}
-
-impl SlowThreads {
-    fn start(&self) -> Option<Handle> {
-        let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
-        if runtime.is_none() && self.count > 0 {
-            let mut builder = Builder::new_multi_thread();
-            builder.worker_threads(self.count).thread_name("duet-rpc handler").enable_all();
-            // Without them all handlers run in place. It panics if it gets no thread.
-            *runtime = fence::call(|| builder.build().ok()).unwrap_or_default();
-        }
-        runtime.as_ref().map(|runtime| runtime.handle().clone())
-    }
-
-    fn shut_down(&self) {
-        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(runtime) = runtime {
-            runtime.shutdown_background();
-        }
-    }
 }
 
 impl fmt::Debug for Server {

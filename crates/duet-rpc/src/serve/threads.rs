@@ -1,0 +1,133 @@
+//! Where handlers run that are not known to be quick.
+//!
+//! Each thread has a runtime of its own. One runtime for all would hand its work from one thread to
+//! another, and what it costs to be able to do that, every server would pay, also one that never has
+//! a slow handler.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use crate::fence;
+
+/// Threads that are started when they are needed, and end when this is shut down.
+pub(super) struct SlowThreads {
+    most: usize,
+    workers: Mutex<Vec<Worker>>,
+}
+
+/// A thread, and what it works on.
+struct Worker {
+    runtime: Handle,
+    /// It ends when this is dropped.
+    _life: oneshot::Sender<()>,
+}
+
+impl SlowThreads {
+    pub(super) fn new(most: usize) -> Self {
+        SlowThreads { most, workers: Mutex::default() }
+    }
+
+    /// A thread that has nothing to do, or if there is none and no more may be started, the one that
+    /// has the least.
+    pub(super) fn find(&self) -> Option<Handle> {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let least = workers.iter().min_by_key(|worker| worker.tasks());
+        if let Some(worker) = least
+            && (worker.tasks() == 0 || workers.len() >= self.most)
+        {
+            return Some(worker.runtime.clone());
+        }
+        let least = least.map(|worker| worker.runtime.clone());
+        if workers.len() >= self.most {
+            return least;
+        }
+        match Worker::start() {
+            Ok(worker) => {
+                let runtime = worker.runtime.clone();
+                workers.push(worker);
+                Some(runtime)
+            }
+            // Without any thread, all handlers run in place.
+            Err(_) => least,
+        }
+    }
+
+    /// Lets the threads go. One that a handler blocks is not waited for.
+    pub(super) fn shut_down(&self) {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Worker {
+    fn start() -> io::Result<Worker> {
+        // It panics where it should fail, if there are too many open files for it.
+        let runtime = fence::call(|| Builder::new_current_thread().enable_all().build());
+        let runtime = runtime.map_err(io::Error::other)??;
+        let (life, end) = oneshot::channel();
+        let handle = runtime.handle().clone();
+        let work = move || {
+            let _ = runtime.block_on(end);
+        };
+        thread::Builder::new().name("duet-rpc handler".to_owned()).spawn(work)?;
+        Ok(Worker { runtime: handle, _life: life })
+    }
+
+    /// How many handlers it has.
+    fn tasks(&self) -> usize {
+        self.runtime.metrics().num_alive_tasks()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use tokio::runtime::Builder;
+
+    use super::SlowThreads;
+
+    #[test]
+    fn a_thread_that_is_busy_is_left_alone_as_long_as_there_may_be_another() {
+        let threads = SlowThreads::new(3);
+        let (tell, told) = channel();
+        let mut releases = Vec::new();
+        for number in 0..5 {
+            let (release, released) = channel::<()>();
+            let tell = tell.clone();
+            releases.push(release);
+            threads.find().expect("a thread").spawn(async move {
+                tell.send((number, thread::current().id())).expect("somebody listens");
+                // Blocks its thread until the test is done.
+                let _ = released.recv();
+            });
+        }
+        let mut begun: Vec<_> = (0..3).map(|_| told.recv().expect("it begins")).collect();
+        begun.sort_by_key(|(number, _)| *number);
+        assert!(begun.iter().map(|(number, _)| *number).eq(0..3), "each has a thread of its own");
+        assert!(begun[0].1 != begun[1].1 && begun[1].1 != begun[2].1);
+        assert!(told.recv_timeout(Duration::from_millis(20)).is_err(), "the rest has to wait");
+        drop(releases);
+        assert_eq!(told.iter().take(2).count(), 2);
+        threads.shut_down();
+    }
+
+    #[test]
+    fn a_thread_that_is_idle_is_used_again() {
+        let threads = SlowThreads::new(100);
+        let here = Builder::new_current_thread().build().expect("a runtime");
+        let mut ids = HashSet::new();
+        for _ in 0..100 {
+            let done = threads.find().expect("a thread").spawn(async { thread::current().id() });
+            ids.insert(here.block_on(done).expect("it is done"));
+        }
+        // That a task is gone may show a moment after it was done.
+        assert!(ids.len() < 50, "{} threads", ids.len());
+    }
+}
