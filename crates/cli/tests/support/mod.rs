@@ -5,3 +5,4 @@ pub(crate) mod daemon;
 pub(crate) mod folder;
 pub(crate) mod log;
 pub(crate) mod once;
+pub(crate) mod terminal;

@@ -1,0 +1,227 @@
+//! What is rare: handlers that block all of a sudden, frames that come while nobody looks, logs that
+//! point at stdout, too few descriptors, terminals that hang up.
+#![cfg(unix)]
+
+mod support;
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use duet_rpc::proto::frame::Framing;
+use serde_json::{Value, json};
+use support::daemon::{Daemon, Trigger, command, frame, framing_of, request, rpc};
+use support::log::{PROFILES, Record, live, parse_line};
+use support::terminal::terminal;
+
+#[test]
+fn l5_a_handler_that_was_quick_before_does_not_keep_it() {
+    let methods = ["test.block", "test.spin"];
+    let lives = PROFILES.into_iter().flat_map(|profile| methods.map(|method| (profile, method)));
+    let lives = lives.map(|(profile, method)| {
+        thread::spawn(move || {
+            let mut testbed = Daemon::start(profile);
+            for id in 1..5 {
+                assert_eq!(testbed.ask(id, method, r#"{"ms":0}"#)["result"], 0);
+                testbed.wait_for(&format!("{method} begins"));
+            }
+            testbed.request(5, method, r#"{"ms": 25000}"#);
+            testbed.wait_for(&format!("{method} begins"));
+            let end = testbed.end(Trigger::Shutdown);
+            assert_eq!(end.status.code(), Some(0), "{profile} {method}: {end:?}");
+        })
+    });
+    for life in lives.collect::<Vec<_>>() {
+        life.join().expect("it ends as it should");
+    }
+}
+
+/// The clock of a frame stands still while the daemon does not read, whatever keeps it from that.
+#[test]
+fn f6_a_frame_that_came_while_the_reading_thread_was_held_up_is_not_late() {
+    let lives = PROFILES.map(|profile| {
+        thread::spawn(move || {
+            let framing = framing_of(profile);
+            let mut slow = command(profile);
+            slow.args(["--read-timeout", "0.5"]);
+            let mut testbed = Daemon::of(slow, profile);
+            let late = frame(framing, &request(2, "version", "[]"));
+            let (begin, rest) = late.split_at(late.len() / 2);
+            let jam = frame(framing, &request(1, "test.jam", r#"{"ms": 2000}"#));
+            testbed.send_raw(&[&jam, begin].concat());
+            testbed.wait_for("test.jam begins");
+            testbed.send_raw(rest);
+            let answers = [testbed.answer(), testbed.answer()];
+            let is_served = |answer: &Value| answer["result"]["version"] == "0.1.0";
+            assert!(answers.iter().any(is_served), "{profile}: {answers:?}");
+            assert_eq!(testbed.end(Trigger::Eof).status.code(), Some(0));
+        })
+    });
+    for life in lives {
+        life.join().expect("nothing is dropped");
+    }
+}
+
+/// By whatever name, the log does not go where messages come or go.
+#[test]
+fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
+    for name in ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "/dev/stdin", "/proc/self/fd/0"] {
+        for profile in PROFILES {
+            let framing = framing_of(profile);
+            let mut daemon = rpc(&["--profile", profile, "--log-level", "debug"]);
+            daemon.env("DUET_RPC_LOG", name);
+            let life = live(daemon, framing, &frame(framing, &request(1, "version", "[]")));
+            let records = life.records("text");
+            let warned =
+                records.iter().filter(|record| record.message.contains("cannot be opened"));
+            assert_eq!(warned.count(), 1, "{name}: {records:?}");
+        }
+    }
+    // The device that forgets everything may be both.
+    let mut daemon = rpc(&["--profile", "agent"]);
+    daemon.env("DUET_RPC_LOG", "/dev/null").stdin(Stdio::null()).stdout(Stdio::null());
+    let output = daemon.stderr(Stdio::piped()).output().expect("it is built");
+    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
+}
+
+#[test]
+fn l7_too_few_descriptors_are_an_error_and_no_panic() {
+    for most in 5..24 {
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &format!("ulimit -n {most}; exec \"$0\" rpc --profile agent")]);
+        limited.arg(env!("CARGO_BIN_EXE_duet-rpc")).env_remove("DUET_RPC_LOG");
+        let end = Daemon::with_pipes(piped(limited), Framing::Ndjson).end(Trigger::Eof);
+        let said = end.lines.join("\n");
+        assert!(!said.contains("panicked") && !said.contains(".rs:"), "{most}: {said}");
+        // Where there are enough, it serves.
+        let expect = if said.contains("duet-rpc started") { 0 } else { 1 };
+        assert_eq!(end.status.code(), Some(expect), "{most}: {said}");
+    }
+}
+
+fn piped(mut command: Command) -> Command {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn l4_g4_who_has_read_that_it_started_can_end_it_with_a_signal() {
+    for trigger in [Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp] {
+        for _ in 0..20 {
+            let daemon = Daemon::rpc("agent", &[]);
+            daemon.wait_for_line(|line| line.contains("duet-rpc started"));
+            let end = daemon.end(trigger);
+            assert_eq!(end.status.code(), Some(0), "{trigger:?}: {end:?}");
+            assert!(end.lines.iter().any(|line| line.contains("received SIG")), "{end:?}");
+        }
+    }
+}
+
+/// A terminal whose other side is gone tells it as an error, but it is the end of input.
+#[test]
+fn l3_a_terminal_that_hangs_up_is_the_end_of_input() {
+    let (screen, end) = terminal();
+    let mut daemon = command("agent");
+    daemon.stdin(end).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let daemon = Daemon::with_pipes(daemon, Framing::Ndjson);
+    let text = request(1, "test.sleep", r#"{"ms":300}"#) + "\n";
+    rustix::io::write(&screen, text.as_bytes()).expect("it is open");
+    daemon.wait_for("test.sleep begins");
+    drop(screen);
+    let end = daemon.wait(Instant::now());
+    assert_eq!(end.status.code(), Some(0), "{end:?}");
+    assert_eq!(end.answers, [json!({"jsonrpc": "2.0", "id": 1, "result": 300})]);
+}
+
+/// The severity and the message of the records about a method.
+fn told(lines: &[String], method: &str) -> Vec<(String, String)> {
+    let records = lines.iter().map(|line| parse_line(line, "text"));
+    let about = records.filter(|record| record.method.as_deref() == Some(method));
+    about.map(|record| (record.severity, record.message)).collect()
+}
+
+#[test]
+fn g5_what_goes_wrong_because_of_the_client_is_a_warning() {
+    let answers = [
+        r#""error":{"code":-32603,"message":"no"}"#,
+        r#""error":"no object""#,
+        r#""error":{"code":-5,"message":"no"}"#,
+    ];
+    for answer in answers {
+        let mut daemon = Daemon::rpc("agent", &[]);
+        let asked = daemon.ask(1, "system.callback", r#"{"method":"m"}"#);
+        assert_eq!(asked["method"], "m");
+        daemon.send(&format!(r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#, asked["id"]));
+        assert!(daemon.answer()["error"].is_object());
+        let end = daemon.end(Trigger::Eof);
+        let told = told(&end.lines, "system.callback");
+        assert!(told.iter().all(|(severity, _)| severity == "warn"), "{answer}: {told:?}");
+        assert_eq!(told.len(), 1, "{answer}");
+    }
+}
+
+/// A request that is cancelled, while it runs or while it waits, has a response in the log too.
+#[test]
+fn p3_g5_a_cancelled_request_is_logged_as_answered() {
+    let mut testbed = Daemon::start("desktop");
+    testbed.request(7, "test.sleep", r#"{"ms":25000}"#);
+    testbed.request(8, "version", "[]");
+    testbed.wait_for("test.sleep begins");
+    for id in [8, 7] {
+        testbed.send(&format!(
+            r#"{{"jsonrpc":"2.0","method":"$/cancelRequest","params":{{"id":{id}}}}}"#
+        ));
+    }
+    let answers = [testbed.answer(), testbed.answer()];
+    assert_eq!(answers.map(|answer| answer["error"]["code"].clone()), [-32800, -32800]);
+    let end = testbed.end(Trigger::Eof);
+    let records = end.lines.iter().filter(|line| line.starts_with("20"));
+    let records: Vec<_> = records.map(|line| parse_line(line, "text")).collect();
+    for id in ["7", "8"] {
+        let is_response = |record: &&Record| {
+            record.message == "response error=-32800" && record.id.as_deref() == Some(id)
+        };
+        assert_eq!(records.iter().filter(is_response).count(), 1, "{id}: {records:?}");
+    }
+}
+
+/// Bad messages beyond those that are answered are all counted, also if the end comes soon.
+#[test]
+fn f7_what_was_not_answered_is_counted_to_the_end() {
+    let framing = Framing::Ndjson;
+    let life = live(rpc(&["--profile", "agent"]), framing, "no\n".repeat(3000).as_bytes());
+    let records = life.records("text");
+    let told = records.iter().filter_map(|record| {
+        record.message.strip_suffix(" more bad messages in a row, not answered")
+    });
+    let counted: u64 = told.map(|count| count.parse::<u64>().expect("a number")).sum();
+    let faults = records.iter().filter(|record| record.message.contains("fault")).count() as u64;
+    assert_eq!((faults, counted), (1000, 2000));
+}
+
+#[test]
+fn p7_a_closed_list_takes_strings_and_nothing_else() {
+    let rows = [
+        ("setLogLevel", r#"{"level":{"debug":null}}"#, "level", "object"),
+        ("setLogLevel", r#"{"level":{"CANARY":null}}"#, "level", "object"),
+        ("setLogLevel", r#"{"level":["debug"]}"#, "level", "array"),
+        ("setLogLevel", r#"{"level":{}}"#, "level", "object"),
+        ("events.subscribe", r#"{"topics":[{"log":null}]}"#, "topics[0]", "object"),
+        ("events.subscribe", r#"{"topics":["log",1]}"#, "topics[1]", "number"),
+    ];
+    let mut daemon = Daemon::rpc("desktop", &[]);
+    for (id, (method, params, param, received)) in (1..).zip(rows) {
+        let error = daemon.ask(id, method, params)["error"].take();
+        assert_eq!(error["code"], -32602, "{params}");
+        assert_eq!(
+            (&error["data"]["param"], &error["data"]["received"]),
+            (&param.into(), &received.into())
+        );
+        assert!(error["data"]["accepted"].is_array(), "{params}: {error}");
+        assert!(!error.to_string().contains("CANARY"));
+    }
+    // By position, what may be left out may be left out too.
+    let mut agent = Daemon::rpc("agent", &[]);
+    let asked = agent.ask(1, "system.callback", r#"["m"]"#);
+    assert_eq!((&asked["method"], &asked["params"]), (&json!("m"), &Value::Null));
+}
