@@ -19,7 +19,9 @@ pub(crate) fn run(command: Option<&str>) -> Exit {
 }
 
 fn write(command: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
-    let mut whole = Args::command().disable_help_subcommand(true);
+    let whole = Args::command().disable_help_subcommand(true);
+    // What is reserved has no page.
+    let mut whole = whole.mut_subcommand("prompt", |prompt| prompt.hide(true));
     // So that each command knows its full name, and the options that all have.
     whole.build();
     let described = match command {
