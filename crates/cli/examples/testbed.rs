@@ -76,6 +76,21 @@ async fn spin(time: Time) -> Result<u64, Failure> {
     Ok(time.ms)
 }
 
+/// Blocks, and nobody has said that it does.
+async fn nap(time: Time) -> Result<u64, Failure> {
+    tell("test.nap begins");
+    std::thread::sleep(time.as_duration());
+    Ok(time.ms)
+}
+
+/// Waits for a moment, and blocks only then.
+async fn late(time: Time) -> Result<u64, Failure> {
+    tokio::task::yield_now().await;
+    tell("test.late begins");
+    std::thread::sleep(time.as_duration());
+    Ok(time.ms)
+}
+
 /// Blocks the very thread that reads and writes, before it is even a future.
 fn jam(time: Time) -> impl Future<Output = Result<u64, Failure>> {
     tell("test.jam begins");
@@ -122,6 +137,8 @@ fn add_methods(router: Router) -> Router {
         .slow("test.block")
         .method("test.spin", spin)
         .slow("test.spin")
+        .method("test.nap", nap)
+        .method("test.late", late)
         .method("test.jam", jam)
         .method("test.panic", panic)
         .method("test.fail", fail)

@@ -36,6 +36,37 @@ fn l5_a_handler_that_was_quick_before_does_not_keep_it() {
     }
 }
 
+/// Nobody has said of these that they block, and they do it where it is hard to see: behind another
+/// answer, or only after they have waited. Once it has happened, it holds up nobody any more.
+#[test]
+fn l5_a_handler_that_blocks_is_found_out() {
+    let long = r#"{"ms": 25000}"#;
+    let lives = ["test.nap", "test.late"].map(|method| {
+        thread::spawn(move || {
+            let mut testbed = Daemon::start("agent");
+            let both = |id, params: &str| {
+                let texts = [request(id, "version", "[]"), request(id + 1, method, params)];
+                texts.map(|text| frame(Framing::Ndjson, &text)).concat()
+            };
+            for id in [1, 3, 5, 7] {
+                let params = if id < 5 { r#"{"ms":0}"# } else { r#"{"ms":50}"# };
+                testbed.send_raw(&both(id, params));
+                let _ = (testbed.answer(), testbed.answer());
+                testbed.wait_for(&format!("{method} begins"));
+            }
+            testbed.send_raw(&both(11, long));
+            assert_eq!(testbed.answer()["id"], 11, "{method}");
+            testbed.wait_for(&format!("{method} begins"));
+            assert_eq!(testbed.ask(13, "version", "[]")["id"], 13, "{method}");
+            let end = testbed.end(Trigger::Shutdown);
+            assert_eq!(end.status.code(), Some(0), "{method}: {end:?}");
+        })
+    });
+    for life in lives {
+        life.join().expect("it ends as it should");
+    }
+}
+
 /// The clock of a frame stands still while the daemon does not read, whatever keeps it from that.
 #[test]
 fn f6_a_frame_that_came_while_the_reading_thread_was_held_up_is_not_late() {

@@ -49,7 +49,7 @@ struct Routes {
 /// A method, and what is known of it.
 pub(crate) struct Entry {
     pub(crate) name: Box<str>,
-    pub(crate) route: Box<dyn Route>,
+    pub(crate) route: Arc<dyn Route>,
     /// Whether its arrival closes the connection.
     pub(crate) closes: bool,
     pace: Mutex<()>,
@@ -69,9 +69,9 @@ const ALWAYS_QUICK: u8 = QUICK + 1;
 const ALWAYS_SLOW: u8 = QUICK + 2;
 
 impl Entry {
-    fn new(name: &str, route: Box<dyn Route>, closes: bool) -> Self {
+    fn new(name: &str, route: Arc<dyn Route>, closes: bool, pace: u8) -> Self {
+        let pace_now = AtomicU8::new(pace);
         let (pace, known) = (Mutex::new(()), Condvar::new());
-        let pace_now = AtomicU8::new(UNKNOWN);
         Entry { name: name.into(), route, closes, pace, known, pace_now }
     }
 
@@ -120,7 +120,7 @@ impl Router {
     /// Serves a method. A second handler of the same name takes the place of the first.
     #[must_use]
     pub fn method<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
-        self.insert(name, Box::new(Typed::new(handler)), false)
+        self.insert(name, Arc::new(Typed::new(handler)), false, UNKNOWN)
     }
 
     /// Serves a method that closes the connection gracefully, and so ends a server on stdio. The
@@ -134,16 +134,17 @@ impl Router {
     /// ```
     #[must_use]
     pub fn shutdown<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
-        self.insert(name, Box::new(Typed::new(handler)), true)
+        self.insert(name, Arc::new(Typed::new(handler)), true, UNKNOWN)
     }
 
-    fn insert(mut self, name: &str, route: Box<dyn Route>, closes: bool) -> Self {
-        let entry = Entry::new(name, route, closes);
+    fn insert(mut self, name: &str, route: Arc<dyn Route>, closes: bool, pace: u8) -> Self {
+        let entry = Entry::new(name, route, closes, pace);
         Arc::make_mut(&mut self.routes).by_name.insert(name.into(), Arc::new(entry));
         self
     }
 
-    /// Says that the handler of this method never holds its thread for long. Without that, time has
+    /// Says that the handler of this method, which is registered already, never holds its thread for
+    /// long. Without that, time has
     /// to show it, and the first call of a method on a server's stdio may run on another thread. What
     /// such a handler does before it waits is done before the next message is looked at.
     ///
@@ -159,8 +160,8 @@ impl Router {
         self.set_pace(name, ALWAYS_QUICK)
     }
 
-    /// Says that the handler of this method may hold its thread: it blocks, or computes for long. It
-    /// never runs on the thread that reads and writes, where there is another. Without that, time has
+    /// Says that the handler of this method, which is registered already, may hold its thread: it
+    /// blocks, or computes for long. It never runs on the thread that reads and writes, where there is another. Without that, time has
     /// to show it; and a handler that was quick so far and then blocks keeps all messages waiting, a
     /// shutdown among them.
     ///
@@ -177,10 +178,9 @@ impl Router {
     }
 
     fn set_pace(self, name: &str, pace: u8) -> Self {
-        if let Some(entry) = self.find(name) {
-            entry.pace_now.store(pace, Ordering::Relaxed);
-        }
-        self
+        let Some(entry) = self.find(name).map(Arc::clone) else { return self };
+        // The entry may be shared with other routers, of which nothing was said.
+        self.insert(name, Arc::clone(&entry.route), entry.closes, pace)
     }
 
     /// Keeps messages of the same key in order, where the profile's order is

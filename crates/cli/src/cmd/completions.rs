@@ -10,5 +10,11 @@ use crate::exit::Exit;
 pub(crate) fn run(shell: Shell) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "duet-rpc", &mut script);
-    console::print(&String::from_utf8_lossy(&script))
+    let script = String::from_utf8_lossy(&script);
+    console::print(&match shell {
+        // It takes the hyphen in our name for the beginning of a command in one half of the script,
+        // and not in the other.
+        Shell::Bash => script.replace("duet__subcmd__rpc", "duet__rpc"),
+        _ => script.into_owned(),
+    })
 }

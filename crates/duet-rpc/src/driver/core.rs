@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context as TaskContext, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Framing, FramingChoice};
@@ -35,6 +35,9 @@ use crate::transport::{Outbox, Transport};
 /// too, then two peers that have much to tell each other would both stop to read, and for ever.
 const REFUSAL: usize = 128;
 
+/// For so many turns after one that took long, every handler is watched.
+const WATCHFUL: u8 = 255;
+
 pub(super) struct Core {
     pub(super) transport: Box<dyn Transport>,
     pub(super) outbox: Outbox,
@@ -61,6 +64,8 @@ pub(super) struct Core {
     pub(super) next_stream: usize,
     pub(super) has_begun: bool,
     pub(super) tally: Tally,
+    /// For so many turns every handler that runs in place is watched, and not only the first.
+    pub(super) watchful: u8,
 }
 
 /// What has passed so far.
@@ -108,6 +113,7 @@ impl Core {
             next_stream: 0,
             has_begun: false,
             tally: Tally::default(),
+            watchful: 0,
         }
     }
 
@@ -124,6 +130,15 @@ impl Core {
 
     pub(super) fn set_framing(&mut self, framing: Option<Framing>) {
         self.outbox.set_framing(framing);
+    }
+
+    /// A turn took so long. If that was a handler, it is to be found out the next time, whatever
+    /// stands before it.
+    pub(super) fn note_turn(&mut self, took: Duration) {
+        self.watchful = match took >= QUICK {
+            true => WATCHFUL,
+            false => self.watchful.saturating_sub(1),
+        };
     }
 
     // ---- what comes in
@@ -250,7 +265,7 @@ impl Core {
             // An error shows again when the turn ends.
             let _ = self.transport.poll_send(cx, &mut self.outbox);
         }
-        let is_watched = elsewhere.is_none() && self.outbox.is_empty();
+        let is_watched = elsewhere.is_none() && (self.outbox.is_empty() || self.watchful > 0);
         let begun = is_watched.then(Instant::now);
         let (key, id, mut flag) = (job.key(), job.id().cloned(), None);
         let (handle, shared) = (Weak::clone(&self.handle), Arc::clone(&self.shared));

@@ -64,7 +64,7 @@ const LAST_LOOK: Duration = Duration::from_millis(2);
 const TURNS: usize = 64;
 
 /// How long a remote that does not take what is sent may go on to answer.
-const HEARING_OUT: Duration = Duration::from_millis(100);
+const HEARING_OUT: Duration = Duration::from_millis(500);
 
 /// A remote that cannot be written to. One that answers and goes is often found gone by who writes
 /// to it before what it has sent is read.
@@ -120,8 +120,12 @@ impl Driver {
     /// Goes on until there is nothing to do without waiting, or others should run too. An error is
     /// the connection's end.
     fn run(&mut self, cx: &mut Context<'_>) -> Result<Option<Reason>, (Reason, io::Error)> {
+        let mut before = None;
         for _ in 0..TURNS {
             let now = now();
+            if let Some(before) = before.replace(now) {
+                self.core.note_turn(now.saturating_duration_since(before));
+            }
             self.core.handle_time(now);
             self.core.take_mail(now);
             self.core.begin_ready(cx);

@@ -46,28 +46,29 @@ impl Tasks {
         elsewhere: Option<Elsewhere>,
     ) {
         let mut end = End { key, outcome: None, shared: Arc::clone(shared) };
+        let entry = Arc::clone(&origin.entry);
         let task = match elsewhere {
-            None => tokio::spawn(async move {
-                let outcome = handler.await;
-                end.outcome.replace(outcome);
-            }),
-            Some(Elsewhere { threads, is_in_batch }) => {
-                let entry = Arc::clone(&origin.entry);
-                threads.spawn(async move {
-                    // Many may have been sent here before the first has made an answer, and while a
-                    // remote takes no answers, no more of them are made (L8).
-                    let shared = Arc::clone(&end.shared);
-                    shared.wait_to_begin().await;
-                    let outcome = match shared.refusal_of_batch().filter(|_| is_in_batch) {
-                        None => Learning { handler, entry: Some(entry), shared }.await,
-                        Some(busy) => {
-                            shared.pass_room_on();
-                            Err(busy.into())
-                        }
-                    };
+            None => {
+                let paced = Paced { handler, entry, room: None };
+                tokio::spawn(async move {
+                    let outcome = paced.await;
                     end.outcome.replace(outcome);
                 })
             }
+            Some(Elsewhere { threads, is_in_batch }) => threads.spawn(async move {
+                // Many may have been sent here before the first has made an answer, and while a
+                // remote takes no answers, no more of them are made (L8).
+                let shared = Arc::clone(&end.shared);
+                shared.wait_to_begin().await;
+                let outcome = match shared.refusal_of_batch().filter(|_| is_in_batch) {
+                    None => Paced { handler, entry, room: Some(shared) }.await,
+                    Some(busy) => {
+                        shared.pass_room_on();
+                        Err(busy.into())
+                    }
+                };
+                end.outcome.replace(outcome);
+            }),
         };
         self.running.insert(key, Task { abort: task.abort_handle(), flag, origin });
     }
@@ -106,27 +107,32 @@ pub(super) struct Elsewhere {
     pub(super) is_in_batch: bool,
 }
 
-/// A handler that has never been polled: how long that takes the first time tells whether it may
-/// run in place from here on.
-struct Learning {
+/// A handler whose every poll is watched: one that takes long, be it the first or the last, tells that
+/// it must not run in place from here on. Elsewhere, a first poll that is quick tells that it may.
+struct Paced {
     handler: Waiting,
-    entry: Option<Arc<Entry>>,
-    shared: Arc<Shared>,
+    entry: Arc<Entry>,
+    /// There until the first poll, if it runs elsewhere.
+    room: Option<Arc<Shared>>,
 }
 
 /// A handler that holds its thread for longer than this is not run in place the next time.
 pub(super) const QUICK: Duration = Duration::from_millis(1);
 
-impl Future for Learning {
+impl Future for Paced {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let begun = self.entry.take().map(|entry| (entry, Instant::now()));
+        let begun = Instant::now();
         let polled = self.handler.as_mut().poll(cx);
-        if let Some((entry, begun)) = begun {
-            entry.set_quick(begun.elapsed() < QUICK);
+        let is_quick = begun.elapsed() < QUICK;
+        let room = self.room.take();
+        if room.is_some() || !is_quick {
+            self.entry.set_quick(is_quick);
+        }
+        if let Some(shared) = room {
             // It has taken what room it takes for now, so the next one may look.
-            self.shared.pass_room_on();
+            shared.pass_room_on();
         }
         polled
     }

@@ -38,7 +38,7 @@ use threads::SlowThreads;
 use watch::Watch;
 
 /// How many threads there may be for handlers that are not known to be quick.
-const THREADS: usize = 8;
+const THREADS: usize = 32;
 /// How long after the trigger the process ends, whatever still runs. Clients kill after 2 s, and on
 /// a busy machine it takes a while to get to that.
 const PATIENCE: Duration = Duration::from_millis(1870);
@@ -98,7 +98,7 @@ impl Server {
     }
 
     /// How many threads there may be for handlers that are not known to be quick, besides the one
-    /// that reads and writes; 8 if nothing is said. One is started when all others are busy. With
+    /// that reads and writes; 32 if nothing is said. One is started when all others are busy. With
     /// none, all handlers run on that one thread, and one that blocks it keeps everything waiting.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {

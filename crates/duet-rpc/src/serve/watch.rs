@@ -78,21 +78,24 @@ impl Watch {
         let (calls, restore) = (Arc::<Calls>::default(), Arc::<OnceLock<Restore>>::default());
         let (heard, to_restore) = (Arc::clone(&calls), Arc::clone(&restore));
         let on_call = move |call, alarm: &Alarm| {
-            match call {
+            let is_new = match call {
                 // What came before it is worked on; the connection will see it for itself.
                 Call::InputEnded => {
-                    heard.input_has_ended.store(true, Ordering::Relaxed);
                     alarm.arm(PATIENCE, CountsFrom::LastByte, 0);
+                    !heard.input_has_ended.swap(true, Ordering::Relaxed)
                 }
                 Call::Signal(_) | Call::ParentEnded => {
                     alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
-                    let _ = heard.first.set(call);
+                    let is_new = heard.first.set(call).is_ok();
                     if let Some(peer) = heard.peer.get() {
                         peer.begin_close(None);
                     }
+                    is_new
                 }
+            };
+            if is_new {
+                log_if_stuck(&heard);
             }
-            log_if_stuck(&heard);
         };
         let last_rites = move || {
             if let Some(restore) = to_restore.get() {

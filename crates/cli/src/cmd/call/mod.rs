@@ -1,5 +1,6 @@
 //! `call`: starts a server, sends it one request, prints the answer.
 
+mod interrupt;
 mod params;
 mod pipes;
 mod report;
@@ -20,7 +21,9 @@ use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router, transport::
 use serde_json::value::RawValue;
 use tokio::process::Command;
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::SignalKind;
 
+use self::interrupt::Interruptions;
 use self::pipes::{Pipes, Traffic};
 use self::report::Clue;
 use self::stderr::Stderr;
@@ -52,9 +55,14 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     match start(args, global) {
         Ok((runtime, stderr, log)) => {
             let exit = runtime.block_on(talk(args, global, params, &stderr));
+            // A server that is still there is killed with it.
+            drop(runtime);
             stderr.flush();
             log.inspect(|log| log.flush());
-            exit
+            exit.unwrap_or_else(|signal| {
+                interrupt::die_of(signal);
+                Exit::Failed
+            })
         }
         Err(error) => {
             console::say(format_args!("a call cannot be made: {error}"));
@@ -72,19 +80,27 @@ fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Optio
     Ok((runtime, Stderr::start()?, log))
 }
 
-/// Starts the server, speaks to it, and ends it.
+/// Starts the server, speaks to it, and ends it. A signal that comes meanwhile ends the server too, and
+/// a second one at once.
 async fn talk(
     args: &CallArgs,
     global: &Global,
     params: Option<Box<RawValue>>,
     stderr: &Stderr,
-) -> Exit {
+) -> Result<Exit, SignalKind> {
     let begun = Instant::now();
+    let mut interruptions = match Interruptions::receive() {
+        Ok(interruptions) => interruptions,
+        Err(error) => {
+            stderr.say(&format!("a call cannot be made: {error}"));
+            return Ok(Exit::Failed);
+        }
+    };
     let (program, words) = match server(args, global) {
         Ok(server) => server,
         Err(error) => {
             stderr.say(&report::not_started(OsStr::new("duet-rpc"), &error));
-            return Exit::NotStarted;
+            return Ok(Exit::NotStarted);
         }
     };
     let mut command = Command::new(&program);
@@ -93,7 +109,7 @@ async fn talk(
         Ok(child) => child,
         Err(error) => {
             stderr.say(&report::not_started(&program, &error));
-            return Exit::NotStarted;
+            return Ok(Exit::NotStarted);
         }
     };
     let lines = stderr.clone();
@@ -104,12 +120,14 @@ async fn talk(
     let time_left =
         || settings::limited(args.timeout).map(|timeout| timeout.saturating_sub(begun.elapsed()));
     let talk = Talk { args, stderr, peer: &peer, traffic, framing };
-    let exit = match args.notify {
-        true => talk.notify(params, time_left()).await,
-        false => talk.call(params, time_left()).await,
+    let conversation = async {
+        match args.notify {
+            true => talk.notify(params, time_left()).await,
+            false => talk.call(params, time_left()).await,
+        }
     };
-    peer.close().await;
-    exit
+    let exit = interruptions.or(conversation).await;
+    interruptions.or(peer.close()).await.and(exit)
 }
 
 /// One conversation with a server.

@@ -1,0 +1,40 @@
+//! Signals that end a call: the server must not outlive it.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals that end a call, from here on received.
+pub(super) struct Interruptions([(SignalKind, Signal); 3]);
+
+impl Interruptions {
+    pub(super) fn receive() -> io::Result<Self> {
+        let receive = |kind| signal(kind).map(|signal| (kind, signal));
+        let [first, second, third] =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(receive);
+        Ok(Interruptions([first?, second?, third?]))
+    }
+
+    /// What this comes to, or the signal that comes before.
+    pub(super) async fn or<T>(&mut self, work: impl Future<Output = T>) -> Result<T, SignalKind> {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            for (kind, signal) in &mut self.0 {
+                if let Poll::Ready(Some(())) = signal.poll_recv(cx) {
+                    return Poll::Ready(Err(*kind));
+                }
+            }
+            work.as_mut().poll(cx).map(Ok)
+        })
+        .await
+    }
+}
+
+/// Ends this process as the signal would have done.
+pub(super) fn die_of(kind: SignalKind) {
+    // It comes back only if it cannot be.
+    let _ = signal_hook::low_level::emulate_default_handler(kind.as_raw_value());
+}
