@@ -1,7 +1,11 @@
 //! Calls that go wrong: each says what happened, and ends with its own code.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{answers, answers_and_stays, big_params, call, call_script, command, wait, write};
 
@@ -164,4 +168,29 @@ fn t1_an_interrupt_ends_a_call_as_usual() {
     let id = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     assert_eq!(wait(child).signal(), Some(2));
+}
+
+/// The server must not outlive the call, also if it obeys nothing but SIGKILL.
+#[test]
+fn t1_a_call_that_is_interrupted_ends_its_server() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        // It says when it is there, and its stderr is open for as long as it lives.
+        let script = "trap '' INT TERM HUP; echo ready >&2; while :; do sleep 0.05; done";
+        let mut child = command(&["m", "--", "sh", "-c", script]);
+        child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = child.spawn().expect("the binary starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("it is there");
+        assert_eq!(line, "ready\n");
+        // Whoever is impatient sends it again and again.
+        while child.try_wait().expect("our child").is_none() {
+            kill_process(Pid::from_child(&child), signal).expect("it is not reaped");
+            thread::yield_now();
+        }
+        let status = wait(child);
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{status:?}");
+        let mut rest = String::new();
+        stderr.read_to_string(&mut rest).expect("it ends when nobody has it open any more");
+    }
 }

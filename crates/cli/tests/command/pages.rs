@@ -18,6 +18,20 @@ fn long_options(text: &str) -> BTreeSet<String> {
     words.filter(|word| word.len() > 2 && word.starts_with("--")).map(str::to_owned).collect()
 }
 
+/// What bash would offer for the last of these words.
+fn complete(words: &[&str]) -> Option<Vec<String>> {
+    let script = print(&["completions", "bash"]);
+    let ask = r#"
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        _duet-rpc "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", &format!("{script}{ask}"), "bash"]).args(words);
+    let output = bash.output().ok()?;
+    assert_eq!(stderr(&output), "");
+    Some(stdout(&output).lines().map(str::to_owned).collect())
+}
+
 /// A manual page as it reads: it writes hyphens as `\-`, and has marks for bold and slanted text.
 fn in_plain(page: &str) -> String {
     ["\\fB", "\\fI", "\\fR"]
@@ -36,6 +50,25 @@ fn c1_completions_know_every_command_and_option() {
     for words in [&["completions", "cmd"][..], &["completions", ""], &["completions", "bash", "x"]]
     {
         assert_eq!(run(words).status.code(), Some(2), "{words:?}");
+    }
+}
+
+#[test]
+fn c1_bash_completes_commands_options_and_values() {
+    let rows: [(&[&str], &[&str]); 6] = [
+        (&["duet-rpc", "ver"], &["version"]),
+        (&["duet-rpc", "rpc", "--prof"], &["--profile"]),
+        (&["duet-rpc", "rpc", "--profile", "d"], &["desktop"]),
+        (&["duet-rpc", "call", "--framing", ""], &["lsp", "ndjson", "length"]),
+        (&["duet-rpc", "completions", "z"], &["zsh"]),
+        (&["duet-rpc", "man", "do"], &["doctor"]),
+    ];
+    for (words, expect) in rows {
+        let Some(offered) = complete(words) else {
+            eprintln!("SKIPPED: completions in bash, as there is no bash");
+            return;
+        };
+        assert_eq!(offered, expect, "{words:?}");
     }
 }
 

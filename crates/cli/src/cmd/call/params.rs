@@ -1,11 +1,16 @@
 //! The params of a call: from the command line, stdin or a file.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
 
 use serde_json::value::RawValue;
 
+use super::report::plain;
 use crate::exit::Exit;
+
+/// The most bytes that are read: as many as an answer may have.
+const LONGEST: u64 = super::LONGEST as u64;
 
 /// Why there are no params to send.
 #[derive(Debug)]
@@ -66,13 +71,19 @@ impl Source<'_> {
     fn bytes(&self, word: &str) -> io::Result<Vec<u8>> {
         match self {
             Source::Word => Ok(word.as_bytes().to_vec()),
-            Source::Stdin => {
-                let mut bytes = Vec::new();
-                io::stdin().lock().read_to_end(&mut bytes)?;
-                Ok(bytes)
-            }
-            Source::File(path) => std::fs::read(path),
+            Source::Stdin => read_some(io::stdin().lock()),
+            Source::File(path) => read_some(File::open(path)?),
         }
+    }
+}
+
+/// Reads to the end, if that comes.
+fn read_some(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > LONGEST {
+        true => Err(io::Error::other(format!("there are more than {LONGEST} bytes"))),
+        false => Ok(bytes),
     }
 }
 
@@ -81,7 +92,7 @@ impl fmt::Display for Source<'_> {
         match self {
             Source::Word => f.write_str("the command line"),
             Source::Stdin => f.write_str("stdin"),
-            Source::File(path) => write!(f, "the file `{path}`"),
+            Source::File(path) => write!(f, "the file `{}`", plain(path)),
         }
     }
 }

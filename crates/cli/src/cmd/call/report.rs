@@ -122,7 +122,7 @@ impl fmt::Display for Clue {
 
 /// Somebody else's text on a line of ours, which it cannot end, and so that it cannot play with the
 /// terminal.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match is_obeyed(char) {
