@@ -23,7 +23,8 @@ fn complete(words: &[&str]) -> Option<Vec<String>> {
     let script = print(&["completions", "bash"]);
     let ask = r#"
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-        _duet-rpc "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+        registered=$(complete -p duet-rpc); function=${registered##*-F }
+        "${function%% *}" "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
         printf '%s\n' "${COMPREPLY[@]}""#;
     let mut bash = std::process::Command::new("bash");
     bash.args(["-c", &format!("{script}{ask}"), "bash"]).args(words);
