@@ -113,6 +113,7 @@ mod events;
 mod failure;
 pub mod fence;
 mod handler;
+mod locals;
 pub mod params;
 mod peer;
 mod router;

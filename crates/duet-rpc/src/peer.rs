@@ -195,7 +195,7 @@ impl Peer {
     /// });
     /// ```
     pub fn local<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        self.shared().local()
+        self.shared().locals.get()
     }
 
     /// Closes the connection gracefully: what runs is finished, within the profile's

@@ -5,8 +5,6 @@
 //! So no code of the application ever runs under a lock of ours, and a message that is handled at
 //! once takes no lock.
 
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,6 +19,7 @@ use tokio::sync::{Notify, SetOnce, oneshot, watch};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::Stream;
 use crate::handler::Outcome;
+use crate::locals::Locals;
 use crate::state::State;
 
 pub(crate) struct Shared {
@@ -46,11 +45,9 @@ pub(crate) struct Shared {
     pub(crate) complaint: SetOnce<RemoteError>,
     /// Told at once, on whatever thread, that the connection is to be closed.
     pub(crate) on_close: OnceLock<OnClose>,
-    /// What the application keeps with the connection; `None` when that is over.
-    locals: Mutex<Option<Locals>>,
+    /// What the application keeps with the connection.
+    pub(crate) locals: Locals,
 }
-
-type Locals = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 /// Hears that the connection is to be closed, and by which message, if it was one.
 pub(crate) type OnClose = Box<dyn Fn(Option<Key>) + Send + Sync>;
@@ -144,7 +141,7 @@ impl Shared {
             runtime: OnceLock::new(),
             complaint: SetOnce::new(),
             on_close: OnceLock::new(),
-            locals: Mutex::new(Some(Locals::new())),
+            locals: Locals::default(),
         }
     }
 
@@ -239,29 +236,6 @@ impl Shared {
         is_full.then(|| ErrorObject::server_busy(most))
     }
 
-    /// A value of the application's that belongs to the connection.
-    pub(crate) fn local<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        let kept = |locals: &Option<Locals>| {
-            let local = locals.as_ref()?.get(&TypeId::of::<T>())?;
-            Arc::clone(local).downcast::<T>().ok()
-        };
-        let locals = || self.locals.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(local) = kept(&locals()) {
-            return local;
-        }
-        // It is made without the lock, as its code is the application's.
-        let made = Arc::new(T::default());
-        let mut locals = locals();
-        // Another may have been quicker.
-        if let Some(local) = kept(&locals) {
-            return local;
-        }
-        if let Some(locals) = &mut *locals {
-            locals.insert(TypeId::of::<T>(), Arc::clone(&made) as _);
-        }
-        made
-    }
-
     /// Counts a call that waits for room, as long as it does.
     pub(crate) fn wait_to_call(self: &Arc<Self>) -> WaitingCaller {
         if self.callers.fetch_add(1, Ordering::AcqRel) == 0 {
@@ -350,9 +324,7 @@ impl Shared {
         let posts = std::mem::take(&mut mail.posts);
         drop(mail);
         self.room.notify_waiters();
-        // What is kept here may hold handles of this very connection.
-        let locals = self.locals.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let _ = crate::fence::call(move || drop(locals));
+        self.locals.close();
         posts
     }
 }

@@ -9,6 +9,7 @@
 //! too, and no answer that we need can stand behind what is not read.
 
 mod core;
+mod ends;
 mod in_place;
 mod posts;
 mod records;

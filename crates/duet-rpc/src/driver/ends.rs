@@ -1,0 +1,98 @@
+//! Time, and the end of a connection.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use duet_rpc_proto::message::Subject;
+
+use super::core::Core;
+use super::records;
+use crate::error::{Error, ErrorKind};
+use crate::fence;
+use crate::shared::Post;
+use crate::state::{Disconnect, Reason, State};
+
+impl Core {
+    pub(super) fn handle_time(&mut self, now: Instant) {
+        if self.session.poll_timeout().is_none_or(|due| due > now) {
+            return;
+        }
+        if let Some(notice) = self.session.handle_timeout(now) {
+            records::notice(notice, &Subject::default());
+        }
+        while let Some((id, caller)) = self.session.expire(now, &mut self.outbox) {
+            records::call_timed_out(&id);
+            let _ = caller.send(Err(Error::new(ErrorKind::Timeout)));
+        }
+    }
+
+    /// The remote will send no more.
+    pub(super) fn handle_end(&mut self, now: Instant) {
+        self.session.handle_end(now);
+        self.publish_phase();
+        self.abandon_calls(&Disconnect::new(Reason::RemoteClosed, None));
+    }
+
+    /// Nothing can be answered any more, so nothing is begun; answers to our calls are still taken.
+    pub(super) fn begin_no_more(&mut self, now: Instant) {
+        self.session.close(None, now, &mut self.outbox);
+        self.session.hold(true);
+        self.refusals = 0;
+    }
+
+    fn abandon_calls(&mut self, disconnect: &Disconnect) {
+        while let Some((_, caller)) = self.session.abandon() {
+            let _ = caller.send(Err(disconnect.to_error()));
+        }
+    }
+
+    /// Nothing more comes or goes: everyone who waits is told, and every handler is stopped.
+    pub(super) fn abandon_all(&mut self, disconnect: &Disconnect) {
+        if let Some(notice) = self.session.handle_gone() {
+            records::notice(notice, &Subject::default());
+        }
+        self.abandon_calls(disconnect);
+        self.tasks.stop_all();
+        for post in self.shared.close() {
+            match post {
+                Post::Call { caller, .. } => {
+                    let _ = caller.send(Err(disconnect.to_error()));
+                }
+                // Why a handler failed is the application's, and may panic when it is dropped.
+                Post::Ended(_, Some(Err(failure))) => {
+                    let _ = fence::call(move || drop(failure));
+                }
+                _ => {}
+            }
+        }
+        self.publish();
+        // Handlers that were stopped tell nobody when they have ended.
+        self.shared.counts.running.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn publish_phase(&self) {
+        self.shared.state.send_if_modified(|state| {
+            let begins = matches!(state, State::Connecting | State::Connected);
+            if begins {
+                *state = State::Draining;
+            }
+            begins
+        });
+    }
+
+    /// Tells the handles what is under way.
+    pub(super) fn publish(&self) {
+        let is_full = self.session.is_full_of_batches();
+        self.shared.is_full_of_batches.store(is_full, Ordering::Relaxed);
+        self.shared.set_outgoing(self.outbox.len());
+        let counts = &self.shared.counts;
+        counts.pending_calls.store(self.session.pending_calls(), Ordering::Relaxed);
+        counts.running.store(self.session.running(), Ordering::Relaxed);
+        counts.waiting.store(self.session.waiting(), Ordering::Relaxed);
+        counts.unmatched.store(self.session.unmatched_responses() as usize, Ordering::Relaxed);
+        counts.messages.store(self.tally.messages, Ordering::Relaxed);
+        counts.faults.store(self.tally.faults, Ordering::Relaxed);
+        counts.bytes_received.store(self.tally.bytes_received, Ordering::Relaxed);
+        counts.bytes_sent.store(self.outbox.sent(), Ordering::Relaxed);
+    }
+}

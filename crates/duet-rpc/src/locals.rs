@@ -1,0 +1,53 @@
+//! What the application keeps with a connection: one value of each type.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::fence;
+
+/// Values by their type; nothing is kept any more when the connection is over.
+pub(crate) struct Locals(Mutex<Option<Values>>);
+
+type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
+impl Default for Locals {
+    fn default() -> Self {
+        Locals(Mutex::new(Some(Values::new())))
+    }
+}
+
+impl Locals {
+    /// The value of this type, made now if there is none.
+    pub(crate) fn get<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        if let Some(value) = find(&self.lock()) {
+            return value;
+        }
+        // It is made without the lock, as its code is the application's.
+        let made = Arc::new(T::default());
+        let mut values = self.lock();
+        // Another may have been quicker.
+        if let Some(value) = find(&values) {
+            return value;
+        }
+        if let Some(values) = &mut *values {
+            values.insert(TypeId::of::<T>(), Arc::clone(&made) as _);
+        }
+        made
+    }
+
+    /// Lets all go. What is kept here may hold handles of this very connection.
+    pub(crate) fn close(&self) {
+        let values = self.lock().take();
+        let _ = fence::call(move || drop(values));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Values>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn find<T: Send + Sync + 'static>(values: &Option<Values>) -> Option<Arc<T>> {
+    let value = values.as_ref()?.get(&TypeId::of::<T>())?;
+    Arc::clone(value).downcast().ok()
+}
