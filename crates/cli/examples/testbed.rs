@@ -60,8 +60,8 @@ async fn sleep(time: Time) -> Result<u64, Failure> {
 }
 
 /// Blocks its thread, and with it everything that the thread has to do.
-async fn block(time: Time) -> Result<u64, Failure> {
-    tell("test.block begins");
+async fn block(name: &str, time: Time) -> Result<u64, Failure> {
+    tell(&format!("{name} begins"));
     std::thread::sleep(time.as_duration());
     Ok(time.ms)
 }
@@ -73,21 +73,6 @@ async fn spin(time: Time) -> Result<u64, Failure> {
     while begun.elapsed() < time.as_duration() {
         std::hint::spin_loop();
     }
-    Ok(time.ms)
-}
-
-/// Blocks, and nobody has said that it does.
-async fn nap(time: Time) -> Result<u64, Failure> {
-    tell("test.nap begins");
-    std::thread::sleep(time.as_duration());
-    Ok(time.ms)
-}
-
-/// Waits for a moment, and blocks only then.
-async fn late(time: Time) -> Result<u64, Failure> {
-    tokio::task::yield_now().await;
-    tell("test.late begins");
-    std::thread::sleep(time.as_duration());
     Ok(time.ms)
 }
 
@@ -133,12 +118,16 @@ async fn print() -> Result<(), Failure> {
 fn add_methods(router: Router) -> Router {
     router
         .method("test.sleep", sleep)
-        .method("test.block", block)
+        .method("test.block", |time| block("test.block", time))
         .slow("test.block")
         .method("test.spin", spin)
         .slow("test.spin")
-        .method("test.nap", nap)
-        .method("test.late", late)
+        // These block too, and nobody says so; the second only after it has waited.
+        .method("test.nap", |time| block("test.nap", time))
+        .method("test.late", async |time| {
+            tokio::task::yield_now().await;
+            block("test.late", time).await
+        })
         .method("test.jam", jam)
         .method("test.panic", panic)
         .method("test.fail", fail)

@@ -66,3 +66,39 @@ pub(crate) fn profile(args: &RpcArgs) -> Profile {
 pub(crate) fn limited(time: Duration) -> Option<Duration> {
     Some(time).filter(|time| !time.is_zero())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, ValueEnum};
+    use duet_rpc::proto::policy::BatchRule;
+
+    use crate::args::{Args, ProfileName};
+
+    /// The table in the help is written by hand, and must say what the profiles are.
+    #[test]
+    fn c3_the_help_of_rpc_has_the_profiles_as_they_are() {
+        let mut command = Args::command();
+        let rpc = command.find_subcommand_mut("rpc").expect("it is there");
+        let help = rpc.render_long_help().to_string();
+        let row = |name: &str| -> Vec<String> {
+            let mut rows = help.lines().map(str::split_whitespace);
+            let row =
+                rows.find_map(|mut row| row.next().filter(|first| *first == name).map(|_| row));
+            row.expect(name).map(str::to_owned).collect()
+        };
+        for (place, name) in ProfileName::value_variants().iter().enumerate() {
+            let profile = name.profile();
+            let batch = if profile.batch == BatchRule::Allow { "allow" } else { "reject" };
+            let timeout = profile.read_timeout.expect("each has one").as_secs();
+            for (option, value) in [
+                ("framing", profile.framing.to_string()),
+                ("batch", batch.to_owned()),
+                ("max-message-bytes", profile.limits.message_bytes.to_string()),
+                ("read-timeout", timeout.to_string()),
+                ("max-in-flight", profile.limits.in_flight.to_string()),
+            ] {
+                assert_eq!(row(option)[place], value, "{option} of {}", name.name());
+            }
+        }
+    }
+}

@@ -20,9 +20,10 @@ pub(crate) enum Level {
 
 impl Level {
     pub(crate) const ALL: [Level; 4] = [Level::Debug, Level::Info, Level::Warn, Level::Error];
-    pub(crate) const NAMES: [&'static str; 4] = ["debug", "info", "warn", "error"];
+    pub(crate) const NAMES: [&'static str; 4] =
+        [Level::Debug.name(), Level::Info.name(), Level::Warn.name(), Level::Error.name()];
 
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Level::Debug => "debug",
             Level::Info => "info",

@@ -81,9 +81,9 @@ impl<'de> Deserialize<'de> for Topic {
 
 impl Topic {
     const ALL: [Topic; 2] = [Topic::Log, Topic::Stats];
-    const NAMES: [&'static str; 2] = ["log", "stats"];
+    const NAMES: [&'static str; 2] = [Topic::Log.name(), Topic::Stats.name()];
 
-    fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Topic::Log => "log",
             Topic::Stats => "stats",

@@ -2,11 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::fd::OwnedFd;
-use std::process::Stdio;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
+use crate::support::terminal::terminal;
 use crate::{answers, answers_and_stays, call_script, command, file, read_all, wait};
 
 #[test]
@@ -157,18 +154,14 @@ fn t1_a_result_that_nobody_takes_is_a_failure_and_no_panic() {
 
 #[test]
 fn c2_on_a_terminal_a_result_is_laid_out_for_people() {
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let path = ptsname(&terminal, Vec::new()).unwrap();
-    let stdout = fs::File::options().write(true).open(path.to_str().unwrap()).unwrap();
+    let (screen, stdout) = terminal();
     let script = answers(r#"{"jsonrpc":"2.0","id":1,"result":{"a":[1.0,{}],"b":"\u009b"}}"#);
     let mut call = command(&["m", "--", "sh", "-c", &script]);
-    let status = wait(call.stdout(Stdio::from(OwnedFd::from(stdout))).spawn().unwrap());
+    let status = wait(call.stdout(stdout).spawn().unwrap());
     drop(call);
     let mut shown = Vec::new();
     // A terminal that nobody writes to any more ends with an error.
-    let _ = fs::File::from(terminal).read_to_end(&mut shown);
+    let _ = fs::File::from(screen).read_to_end(&mut shown);
     let expect = "{\r\n  \"a\": [\r\n    1.0,\r\n    {}\r\n  ],\r\n  \"b\": \"\\u009b\"\r\n}\r\n";
     assert_eq!((&*String::from_utf8_lossy(&shown), status.code()), (expect, Some(0)));
 }

@@ -6,6 +6,8 @@ mod answers;
 mod daemon;
 mod failures;
 mod input;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::fs;
 use std::io::{Read, Write};

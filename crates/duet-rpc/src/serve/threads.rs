@@ -36,24 +36,16 @@ impl SlowThreads {
     pub(super) fn find(&self) -> Option<Handle> {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         let least = workers.iter().min_by_key(|worker| worker.tasks());
-        if let Some(worker) = least
-            && (worker.tasks() == 0 || workers.len() >= self.most)
-        {
-            return Some(worker.runtime.clone());
-        }
+        let is_enough = workers.len() >= self.most || least.is_some_and(|it| it.tasks() == 0);
         let least = least.map(|worker| worker.runtime.clone());
-        if workers.len() >= self.most {
+        if is_enough {
             return least;
         }
-        match Worker::start() {
-            Ok(worker) => {
-                let runtime = worker.runtime.clone();
-                workers.push(worker);
-                Some(runtime)
-            }
-            // Without any thread, all handlers run in place.
-            Err(_) => least,
-        }
+        // Without a further thread the others have to do, and without any, all handlers run in place.
+        let Ok(worker) = Worker::start() else { return least };
+        let runtime = worker.runtime.clone();
+        workers.push(worker);
+        Some(runtime)
     }
 
     /// Lets the threads go. One that a handler blocks is not waited for.
