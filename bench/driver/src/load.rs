@@ -1,0 +1,92 @@
+//! What is asked of a server: which method, how large, and how many at once.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Load {
+    /// How many requests are under way at once; with 1 it is the round trip.
+    pub window: usize,
+    pub shape: Shape,
+    /// The size of the params, in bytes of JSON.
+    pub size: usize,
+    pub handler: Handler,
+}
+
+/// What the params look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// One long string.
+    Text,
+    /// A list of records with lists, records and numbers in them.
+    Nested,
+}
+
+/// What the server does with them before it sends them back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Handler {
+    /// Nothing: it is ready at once.
+    Echo,
+    /// It lets others run once.
+    Later,
+    /// It waits for a millisecond.
+    Nap,
+}
+
+impl Handler {
+    pub fn method(self) -> &'static str {
+        match self {
+            Handler::Echo => "echo",
+            Handler::Later => "later",
+            Handler::Nap => "nap",
+        }
+    }
+}
+
+const fn load(window: usize, size: usize, shape: Shape, handler: Handler) -> Load {
+    Load { window, shape, size, handler }
+}
+
+/// The rows of the table.
+pub const TABLE: [Load; 14] = [
+    load(1, 64, Shape::Text, Handler::Echo),
+    load(1, 1_000, Shape::Text, Handler::Echo),
+    load(1, 1_000, Shape::Nested, Handler::Echo),
+    load(64, 64, Shape::Text, Handler::Echo),
+    load(64, 64, Shape::Nested, Handler::Echo),
+    load(64, 1_000, Shape::Text, Handler::Echo),
+    load(64, 1_000, Shape::Nested, Handler::Echo),
+    load(8, 64_000, Shape::Text, Handler::Echo),
+    load(8, 64_000, Shape::Nested, Handler::Echo),
+    load(2, 1_000_000, Shape::Text, Handler::Echo),
+    load(2, 1_000_000, Shape::Nested, Handler::Echo),
+    load(1, 64, Shape::Text, Handler::Later),
+    load(64, 64, Shape::Text, Handler::Later),
+    load(64, 64, Shape::Text, Handler::Nap),
+];
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.window {
+            1 => write!(f, "round trip, ")?,
+            window => write!(f, "{window} at once, ")?,
+        }
+        match self.size {
+            size if size >= 1_000_000 => write!(f, "{} MB", size / 1_000_000)?,
+            size if size >= 1_000 => write!(f, "{} KB", size / 1_000)?,
+            size => write!(f, "{size} B")?,
+        }
+        if self.shape == Shape::Nested {
+            write!(f, " nested")?;
+        }
+        match self.handler {
+            Handler::Echo => Ok(()),
+            Handler::Later => write!(f, ", handler yields"),
+            Handler::Nap => write!(f, ", handler sleeps 1 ms"),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Measures our server, those on other stacks and the bare loop side by side, over stdio.
+//!
+//! `bench/run` builds all of them, runs this, and writes the tables and charts into `docs/`.
+
+mod curves;
+mod drive;
+mod figures;
+mod lives;
+mod load;
+mod payload;
+mod roster;
+mod server;
+mod system_calls;
+mod table;
+mod wire;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use figures::Figures;
+use server::Place;
+
+/// Measures servers of JSON-RPC over stdio side by side.
+#[derive(Parser)]
+struct Arguments {
+    /// What to measure; what is not measured keeps the figures of the last run.
+    #[arg(value_enum, default_values_t = [Part::Table, Part::Lives, Part::Calls, Part::Curves])]
+    parts: Vec<Part>,
+    /// How often the servers take turns.
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// How long a server is measured at a time, in milliseconds.
+    #[arg(long, default_value_t = 100)]
+    slice: u64,
+    /// Only servers with one of these in their name, besides the bare loop.
+    #[arg(long)]
+    only: Vec<String>,
+    /// Only loads with one of these in their name.
+    #[arg(long)]
+    load: Vec<String>,
+    /// Only on these cores.
+    #[arg(long, value_enum)]
+    place: Option<Place>,
+    /// How old the process gets for the curve of age, in millions of messages.
+    #[arg(long, default_value_t = 100)]
+    age: u64,
+    /// Where the figures are kept.
+    #[arg(long, default_value = "target/figures.json")]
+    figures: PathBuf,
+    /// The folder of this benchmark.
+    #[arg(long, default_value = ".")]
+    bench: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Round trips and pipelines of all sizes.
+    Table,
+    /// From start to first answer, and memory.
+    Lives,
+    /// System calls for each message (needs strace).
+    Calls,
+    /// Cost against size, pending calls and age.
+    Curves,
+}
+
+/// How long and how often is measured.
+#[derive(Clone, Copy)]
+struct Effort {
+    rounds: usize,
+    slice: Duration,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the benchmark failed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> io::Result<()> {
+    let mut figures = read(&arguments.figures)?;
+    let roster = roster::find(&arguments.bench, &arguments.only, &mut figures.skipped)?;
+    let effort = Effort { rounds: arguments.rounds, slice: Duration::from_millis(arguments.slice) };
+    server::pin_driver();
+    for part in &arguments.parts {
+        match part {
+            Part::Table => {
+                let loads = |load: &load::Load| {
+                    let name = load.to_string();
+                    arguments.load.is_empty() || arguments.load.iter().any(|l| name.contains(l))
+                };
+                let loads: Vec<_> = load::TABLE.into_iter().filter(loads).collect();
+                figures.rows.clear();
+                figures.peaks.clear();
+                for place in [Place::OneCore, Place::TwoCores] {
+                    if arguments.place.is_none_or(|only| only == place) {
+                        table::measure(&roster, &loads, place, effort, &mut figures)?;
+                    }
+                }
+            }
+            Part::Lives => figures.lives = lives::measure(&roster, effort)?,
+            Part::Calls => figures.system_calls = system_calls::measure(&roster)?,
+            Part::Curves => figures.curves = curves::measure(&roster, effort, arguments.age)?,
+        }
+        // What was measured is kept, also if a later part fails.
+        fs::write(&arguments.figures, serde_json::to_vec_pretty(&figures)?)?;
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> io::Result<Figures> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Figures::default()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,267 @@
+//! The servers: how they are started, what is said to them first, and what they cost.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::time::ClockId;
+use nix::unistd::Pid;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use crate::wire::Framing;
+
+/// A server that can be started.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Contender {
+    /// As the tables show it, with its version.
+    pub name: String,
+    pub framing: Framing,
+    #[serde(default)]
+    pub prelude: Prelude,
+    /// The program, relative to `folder`, and its arguments.
+    pub command: Vec<String>,
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+/// What a server wants to hear before it serves.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Prelude {
+    #[default]
+    None,
+    Lsp,
+    Mcp,
+}
+
+/// On which cores driver and server run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+pub enum Place {
+    /// Both on one: this shows the software.
+    OneCore,
+    /// The driver on one, the server on another: this shows the scheduler too.
+    TwoCores,
+}
+
+impl Contender {
+    pub fn is_installed(&self) -> bool {
+        self.command.first().is_some_and(|program| {
+            self.folder.join(program).exists() || !program.contains('/') && is_on_path(program)
+        })
+    }
+
+    fn command(&self, before: &[String]) -> Command {
+        let words: Vec<_> = before.iter().chain(&self.command).collect();
+        let in_folder = self.folder.join(words[0]);
+        let mut command = match in_folder.exists() {
+            true => Command::new(in_folder),
+            false => Command::new(words[0]),
+        };
+        command.args(&words[1..]).current_dir(&self.folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).exists())
+}
+
+/// A server that runs.
+pub struct Server {
+    pub framing: Framing,
+    child: Child,
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    cpu_clock: Option<ClockId>,
+}
+
+impl Server {
+    pub fn start(contender: &Contender) -> io::Result<Self> {
+        Self::start_under(&[], contender)
+    }
+
+    /// Starts it by means of another program, which has these arguments.
+    pub fn start_under(program: &[String], contender: &Contender) -> io::Result<Self> {
+        let mut child = contender.command(program).spawn()?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().ok_or_else(|| io::Error::other("it has no stdout"))?;
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let cpu_clock = ClockId::pid_cpu_clock_id(pid).ok();
+        let mut server = Server { framing: contender.framing, child, input, output, cpu_clock };
+        server.say_prelude(contender.prelude)?;
+        Ok(server)
+    }
+
+    fn say_prelude(&mut self, prelude: Prelude) -> io::Result<()> {
+        let (request, notification) = match prelude {
+            Prelude::None => return Ok(()),
+            Prelude::Lsp => (
+                r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}"#,
+                r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#,
+            ),
+            Prelude::Mcp => (
+                r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#,
+                r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            ),
+        };
+        self.send(request)?;
+        self.receive(1)?;
+        self.send(notification)
+    }
+
+    /// Has it make calls to us, none of which will be answered.
+    pub fn have_pending_calls(&mut self, method: &str, count: usize) -> io::Result<()> {
+        self.send(&format!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"{method}","params":[{count}]}}"#
+        ))?;
+        // Its own answer is one of what comes.
+        self.receive(count + 1)
+    }
+
+    /// Sends requests that it will never answer.
+    pub fn hold_requests(&mut self, method: &str, count: usize) -> io::Result<()> {
+        for id in 1..=count {
+            self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#))?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, message: &str) -> io::Result<()> {
+        let mut out = Vec::new();
+        self.framing.write(&mut out, message.as_bytes());
+        self.write_all(&out)
+    }
+
+    /// Takes so many messages, whatever they are.
+    fn receive(&mut self, count: usize) -> io::Result<()> {
+        let (mut input, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
+        let mut received = 0;
+        while received < count {
+            let mut done = 0;
+            while let Some((_, end)) =
+                self.framing.next(&input[done..]).map_err(io::Error::other)?
+            {
+                (done, received) = (done + end, received + 1);
+            }
+            input.drain(..done);
+            if received < count {
+                let read = self.output.read(&mut chunk)?;
+                if read == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                input.extend_from_slice(&chunk[..read]);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(bytes)
+    }
+
+    /// Where requests are written and answers read.
+    pub fn pipes(&self) -> io::Result<(BorrowedFd<'_>, BorrowedFd<'_>)> {
+        let input = self.input.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok((input.as_fd(), self.output.as_fd()))
+    }
+
+    /// Whether reading and writing wait, at our ends of the pipes.
+    pub fn set_blocking(&self, is_blocking: bool) -> io::Result<()> {
+        let (input, output) = self.pipes()?;
+        for fd in [input, output] {
+            let mut flags = rustix::fs::fcntl_getfl(fd)?;
+            flags.set(OFlags::NONBLOCK, !is_blocking);
+            rustix::fs::fcntl_setfl(fd, flags)?;
+        }
+        Ok(())
+    }
+
+    /// The time on a core that it has had, all threads together.
+    pub fn cpu_time(&self) -> Duration {
+        let time = self.cpu_clock.and_then(|clock| clock.now().ok());
+        time.map(Duration::from).unwrap_or_default()
+    }
+
+    /// How often its threads have been switched to or from.
+    pub fn switches(&self) -> u64 {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.child.id())) else { return 0 };
+        let of_thread = |path: &Path| {
+            let status = fs::read_to_string(path.join("status")).unwrap_or_default();
+            status
+                .lines()
+                .filter(|line| line.contains("ctxt_switches"))
+                .filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok())
+                .sum::<u64>()
+        };
+        threads.flatten().map(|thread| of_thread(&thread.path())).sum()
+    }
+
+    /// A line of what the system says of it: `VmRSS`, `VmHWM`, in KiB.
+    pub fn memory_kib(&self, name: &str) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().strip_suffix(" kB")?.parse().ok()
+    }
+
+    /// Lets all its threads run on these cores.
+    pub fn pin(&self, place: Place) {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.child.id())) else { return };
+        for thread in threads.flatten() {
+            if let Some(id) = thread.file_name().to_str().and_then(|name| name.parse().ok()) {
+                let _ = sched_setaffinity(Pid::from_raw(id), &cores_of_server(place));
+            }
+        }
+    }
+
+    /// Closes its input, and waits for its end; one that does not end is killed.
+    pub fn end(mut self) {
+        self.input = None;
+        let patience = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < patience {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn core(number: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    let _ = set.set(number);
+    set
+}
+
+fn cores_of_server(place: Place) -> CpuSet {
+    match place {
+        Place::OneCore => core(0),
+        // All others: a server with threads may use as many as there are.
+        Place::TwoCores => {
+            let count = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+            let mut set = CpuSet::new();
+            for number in 1..count {
+                let _ = set.set(number);
+            }
+            set
+        }
+    }
+}
+
+/// Puts the driver on its core.
+pub fn pin_driver() {
+    let _ = sched_setaffinity(Pid::from_raw(0), &core(0));
+}

@@ -1,0 +1,77 @@
+//! What servers ask of the system for each message, counted by strace.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::process::{Command, Stdio};
+
+use crate::drive::Drive;
+use crate::figures::SystemCalls;
+use crate::load::{Handler, Load, Shape};
+use crate::server::{Contender, Server};
+use crate::table::failed;
+
+/// What is counted: a round trip, and a pipeline of small messages.
+const LOADS: [Load; 2] = [
+    Load { window: 1, shape: Shape::Nested, size: 1_000, handler: Handler::Echo },
+    Load { window: 64, shape: Shape::Text, size: 64, handler: Handler::Echo },
+];
+
+/// Twice as many messages in the second life, so that the difference is that of messages alone.
+const MESSAGES: usize = 6_400;
+
+pub fn measure(roster: &[Contender]) -> io::Result<Vec<SystemCalls>> {
+    let strace = Command::new("strace").arg("-V").stdout(Stdio::null()).status();
+    if !strace.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: system calls are not counted, as there is no strace");
+        return Ok(Vec::new());
+    }
+    let mut counted = Vec::new();
+    for load in LOADS {
+        eprintln!("system calls: {load}");
+        for contender in roster {
+            counted.push(count(contender, load).map_err(|error| failed(contender, &error))?);
+        }
+    }
+    Ok(counted)
+}
+
+fn count(contender: &Contender, load: Load) -> io::Result<SystemCalls> {
+    let once = count_life(contender, load, MESSAGES)?;
+    let twice = count_life(contender, load, 2 * MESSAGES)?;
+    let of_messages = |(name, &count): (&String, &u64)| {
+        let more = count.saturating_sub(once.get(name).copied().unwrap_or_default());
+        (name.clone(), more as f64 / MESSAGES as f64)
+    };
+    let mut by_name: Vec<_> =
+        twice.iter().map(of_messages).filter(|(_, count)| *count > 0.0).collect();
+    by_name.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    Ok(SystemCalls {
+        server: contender.name.clone(),
+        framing: contender.framing,
+        load,
+        all: by_name.iter().map(|(_, count)| count).sum(),
+        by_name,
+    })
+}
+
+/// The system calls of a server that serves so many messages, by name.
+fn count_life(
+    contender: &Contender,
+    load: Load,
+    messages: usize,
+) -> io::Result<BTreeMap<String, u64>> {
+    let path = std::env::temp_dir().join(format!("bench-strace-{}", std::process::id()));
+    let summary = path.display().to_string();
+    let strace = ["strace", "-f", "-qq", "-c", "-U", "calls,name", "-o", &summary];
+    let server = Server::start_under(&strace.map(str::to_owned), contender)?;
+    Drive::new(load, &server)?.run(&server, messages)?;
+    server.end();
+    let text = fs::read_to_string(&path)?;
+    fs::remove_file(&path)?;
+    let count = |line: &str| {
+        let (count, name) = line.trim().split_once(' ')?;
+        Some((name.trim().to_owned(), count.parse().ok()?))
+    };
+    Ok(text.lines().filter_map(count).filter(|(name, _)| name != "total").collect())
+}

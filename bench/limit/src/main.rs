@@ -1,0 +1,131 @@
+//! The limit: a loop that reads, finds frames, copies the id and the params, and writes back.
+//!
+//! It parses nothing, checks nothing, and trusts that a request looks exactly as the driver writes
+//! it. No server that reads JSON can be faster on the same pipes.
+//!
+//! ```console
+//! bench-limit lsp|ndjson|length [wide]
+//! ```
+//!
+//! With `wide` it has the system enlarge both pipes, as far as that is allowed.
+
+use std::process::ExitCode;
+
+use rustix::buffer::spare_capacity;
+use rustix::stdio::{stdin, stdout};
+
+/// What stands before the id, and between it and the params, in a request of the driver.
+const BEFORE_ID: usize = br#"{"jsonrpc":"2.0","id":"#.len();
+const ID_DIGITS: usize = 8;
+const PARAMS: &[u8] = br#""params":"#;
+
+const ROOM: usize = 256 * 1024;
+const WIDE: usize = 1024 * 1024;
+
+#[derive(Clone, Copy)]
+enum Framing {
+    Lsp,
+    Ndjson,
+    Length,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let framing = match arguments.next().as_deref() {
+        Some("lsp") => Framing::Lsp,
+        Some("ndjson") => Framing::Ndjson,
+        Some("length") => Framing::Length,
+        _ => return ExitCode::from(2),
+    };
+    if arguments.next().as_deref() == Some("wide") {
+        let _ = rustix::pipe::fcntl_setpipe_size(stdin(), WIDE);
+        let _ = rustix::pipe::fcntl_setpipe_size(stdout(), WIDE);
+    }
+    match serve(framing) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve(framing: Framing) -> rustix::io::Result<()> {
+    let (mut input, mut output) = (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM));
+    while rustix::io::read(stdin(), spare_capacity(&mut input))? > 0 {
+        let mut done = 0;
+        while let Some((start, end)) = next_frame(framing, &input[done..]) {
+            answer(framing, &input[done + start..done + end], &mut output);
+            done += end;
+        }
+        input.drain(..done);
+        if input.capacity() == input.len() {
+            input.reserve(input.len());
+        }
+        let mut rest = &output[..];
+        while !rest.is_empty() {
+            rest = &rest[rustix::io::write(stdout(), rest)?..];
+        }
+        output.clear();
+    }
+    Ok(())
+}
+
+/// Where the body of the next frame begins and ends, if all of it is there.
+fn next_frame(framing: Framing, input: &[u8]) -> Option<(usize, usize)> {
+    let (start, end) = match framing {
+        Framing::Lsp => {
+            let name = b"Content-Length: ".len();
+            let digits = input.get(name..)?;
+            let mut length = 0;
+            let count = digits.iter().position(|&digit| {
+                let is_digit = digit.is_ascii_digit();
+                if is_digit {
+                    length = length * 10 + usize::from(digit - b'0');
+                }
+                !is_digit
+            })?;
+            let start = name + count + b"\r\n\r\n".len();
+            (start, start + length)
+        }
+        Framing::Ndjson => (0, memchr::memchr(b'\n', input)? + 1),
+        Framing::Length => {
+            let length = u32::from_be_bytes(*input.first_chunk()?);
+            // A line end follows, which the length does not count.
+            (4, 4 + length as usize + 1)
+        }
+    };
+    (end <= input.len()).then_some((start, end))
+}
+
+fn answer(framing: Framing, body: &[u8], output: &mut Vec<u8>) {
+    let id = &body[BEFORE_ID..BEFORE_ID + ID_DIGITS];
+    let method = BEFORE_ID + ID_DIGITS;
+    let Some(params) = memchr::memmem::find(&body[method..], PARAMS) else { return };
+    let last = match framing {
+        Framing::Lsp => body.len() - 1,
+        Framing::Ndjson | Framing::Length => body.len() - 2,
+    };
+    let params = &body[method + params + PARAMS.len()..last];
+    const PARTS: [&[u8]; 3] = [br#"{"jsonrpc":"2.0","id":"#, br#","result":"#, b"}"];
+    let length = PARTS.iter().map(|part| part.len()).sum::<usize>() + id.len() + params.len();
+    match framing {
+        Framing::Lsp => {
+            output.extend_from_slice(b"Content-Length: ");
+            push_number(output, length);
+            output.extend_from_slice(b"\r\n\r\n");
+        }
+        Framing::Ndjson => {}
+        Framing::Length => output.extend_from_slice(&(length as u32).to_be_bytes()),
+    }
+    for part in [PARTS[0], id, PARTS[1], params, PARTS[2]] {
+        output.extend_from_slice(part);
+    }
+    if !matches!(framing, Framing::Lsp) {
+        output.push(b'\n');
+    }
+}
+
+fn push_number(output: &mut Vec<u8>, number: usize) {
+    if number >= 10 {
+        push_number(output, number / 10);
+    }
+    output.push(b'0' + (number % 10) as u8);
+}
