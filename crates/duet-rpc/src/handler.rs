@@ -1,9 +1,9 @@
 //! Handlers: any `async fn` with serde types, with or without params, with or without a context
 //! (P7).
 
+use std::any::Any;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use duet_rpc_proto::message::{ErrorObject, Params};
@@ -134,8 +134,11 @@ where
 /// Writes a result as JSON.
 pub(crate) type Write<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), serde_json::Error>;
 
-/// Where the outcome of a handler goes that was ready at once.
-pub(crate) trait Sink {
+/// Where a handler begins: it gives what the handler asks for, and takes the outcome of one that
+/// was ready at once.
+pub(crate) trait Host {
+    /// The circumstances of the message.
+    fn context(&mut self) -> Context;
     /// It has a result.
     fn result(&mut self, write: Write<'_>);
     /// It failed.
@@ -143,6 +146,9 @@ pub(crate) trait Sink {
     /// It was never begun, as the params are wrong.
     fn refused(&mut self, object: ErrorObject);
 }
+
+/// Where one connection keeps the place in which the futures of one handler are polled.
+pub(crate) type Shelf = Option<Box<dyn Any + Send>>;
 
 /// What became of a handler that had to wait: its result as JSON, or why there is none.
 pub(crate) type Outcome = Result<Vec<u8>, Failure>;
@@ -153,37 +159,35 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 /// A handler with its types erased.
 pub(crate) trait Route: Send + Sync {
     /// Begins the handler, and if it may run in place, runs it as far as it goes without waiting.
-    /// If it is not done then, it comes back, and the sink has heard nothing.
+    /// If it is not done then, it comes back, and the host has heard nothing.
     fn start(
         &self,
         in_place: bool,
         params: &Params<'_>,
-        context: &mut dyn FnMut() -> Context,
-        sink: &mut dyn Sink,
+        shelf: &mut Shelf,
+        host: &mut dyn Host,
     ) -> Option<Waiting>;
 }
 
 /// A handler that knows its types.
-pub(crate) struct Typed<M, H: Handler<M>> {
+pub(crate) struct Typed<M, H> {
     handler: H,
-    /// Where futures are polled. A future must not move once it was polled, and most of them are
-    /// ready at once: this one place is used again and again, and only a future that waits takes
-    /// it along.
-    place: Mutex<Option<Place<H::Future>>>,
     shape: PhantomData<fn() -> M>,
 }
 
-type Place<F> = Pin<Box<Option<F>>>;
-
 impl<M, H: Handler<M>> Typed<M, H> {
     pub(crate) fn new(handler: H) -> Self {
-        Typed { handler, place: Mutex::new(None), shape: PhantomData }
+        Typed { handler, shape: PhantomData }
     }
+}
 
-    fn take_place(&self) -> Place<H::Future> {
-        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        place.unwrap_or_else(|| Box::pin(None))
-    }
+/// Where a future is polled. It must not move once it was polled, and most are ready at once: one
+/// place is used again and again, and only a future that waits takes it along.
+type Place<F> = Pin<Box<Option<F>>>;
+
+/// The place on a shelf; none if a future has taken it along.
+fn place_on<F: Send + 'static>(shelf: &mut Shelf) -> Option<&mut Option<Place<F>>> {
+    shelf.get_or_insert_with(|| Box::new(None::<Place<F>>)).downcast_mut()
 }
 
 impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
@@ -191,46 +195,38 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
         &self,
         in_place: bool,
         params: &Params<'_>,
-        context: &mut dyn FnMut() -> Context,
-        sink: &mut dyn Sink,
+        shelf: &mut Shelf,
+        host: &mut dyn Host,
     ) -> Option<Waiting> {
-        let mut place = self.take_place();
+        let mut spare = None;
+        // A shelf is used by one handler only, so the place is one for its futures.
+        let kept = place_on::<H::Future>(shelf).unwrap_or(&mut spare);
+        let place = kept.get_or_insert_with(|| Box::pin(None));
         // If it has to wait, the task that it becomes polls it again, with a waker of its own.
         let mut noop = TaskContext::from_waker(Waker::noop());
+        let mut outcome = None;
         let begun = fence::call(|| {
-            place.set(Some(self.handler.begin(params, context)?));
-            Ok::<_, ErrorObject>(match in_place {
-                true => poll(&mut place, &mut noop),
-                false => Poll::Pending,
-            })
+            place.set(Some(self.handler.begin(params, &mut || host.context())?));
+            if in_place && let Poll::Ready(output) = poll(place, &mut noop) {
+                // Kept outside, where nothing that panics now can drop it.
+                outcome = Some(output.into_result());
+                place.set(None);
+            }
+            Ok::<_, ErrorObject>(())
         });
-        let output = match begun {
-            Ok(Ok(Poll::Ready(output))) => output,
-            Ok(Ok(Poll::Pending)) => return Some(wait(place)),
-            Ok(Err(object)) => {
-                sink.refused(object);
-                return None;
-            }
-            Err(panic) => {
-                let _ = fence::call(|| place.set(None));
-                sink.failed(panic.into());
-                return None;
-            }
-        };
-        match fence::call(|| place.set(None)) {
-            Ok(()) => *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(place),
-            Err(panic) => {
-                drop_fenced(output);
-                sink.failed(panic.into());
-                return None;
-            }
-        }
-        match fence::call(|| output.into_result()).unwrap_or_else(|panic| Err(panic.into())) {
-            Ok(result) => {
-                sink.result(&mut |out| serde_json::to_writer(&mut *out, &result));
+        match (begun, outcome) {
+            (Ok(Ok(())), Some(Ok(result))) => {
+                host.result(&mut |out| serde_json::to_writer(&mut *out, &result));
                 drop_fenced(result);
             }
-            Err(failure) => sink.failed(failure),
+            (Ok(Ok(())), Some(Err(failure))) => host.failed(failure),
+            (Ok(Ok(())), None) => return kept.take().map(wait),
+            (Ok(Err(object)), _) => host.refused(object),
+            (Err(panic), outcome) => {
+                drop_fenced(outcome);
+                drop_fenced(kept.take());
+                host.failed(panic.into());
+            }
         }
         None
     }

@@ -114,6 +114,7 @@ mod failure;
 pub mod fence;
 mod handler;
 mod locals;
+mod names;
 pub mod params;
 mod peer;
 mod router;

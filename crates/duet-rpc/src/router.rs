@@ -1,6 +1,5 @@
 //! Which handler serves which method.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,6 +10,7 @@ use duet_rpc_proto::message::Params;
 use duet_rpc_proto::session::LaneOf;
 
 use crate::handler::{Handler, Route, Typed};
+use crate::names::ByName;
 
 /// The methods that a peer serves. It is cheap to clone, and many connections can share one.
 ///
@@ -42,13 +42,15 @@ pub struct Router {
 
 #[derive(Clone, Default)]
 struct Routes {
-    by_name: HashMap<Box<str>, Arc<Entry>>,
+    by_name: ByName<Arc<Entry>>,
     lane_of: Option<LaneOf>,
 }
 
 /// A method, and what is known of it.
 pub(crate) struct Entry {
     pub(crate) name: Box<str>,
+    /// Tells it from the others of its router: a number from 0 on.
+    pub(crate) index: usize,
     pub(crate) route: Arc<dyn Route>,
     /// Whether its arrival closes the connection.
     pub(crate) closes: bool,
@@ -69,10 +71,10 @@ const ALWAYS_QUICK: u8 = QUICK + 1;
 const ALWAYS_SLOW: u8 = QUICK + 2;
 
 impl Entry {
-    fn new(name: &str, route: Arc<dyn Route>, closes: bool, pace: u8) -> Self {
+    fn new(name: &str, index: usize, route: Arc<dyn Route>, closes: bool, pace: u8) -> Self {
         let pace_now = AtomicU8::new(pace);
         let (pace, known) = (Mutex::new(()), Condvar::new());
-        Entry { name: name.into(), route, closes, pace, known, pace_now }
+        Entry { name: name.into(), index, route, closes, pace, known, pace_now }
     }
 
     /// Whether its handler may run in place. What is not known is not quick.
@@ -138,8 +140,10 @@ impl Router {
     }
 
     fn insert(mut self, name: &str, route: Arc<dyn Route>, closes: bool, pace: u8) -> Self {
-        let entry = Entry::new(name, route, closes, pace);
-        Arc::make_mut(&mut self.routes).by_name.insert(name.into(), Arc::new(entry));
+        let by_name = &mut Arc::make_mut(&mut self.routes).by_name;
+        let index = by_name.get(name).map_or(by_name.len(), |before| before.index);
+        let entry = Entry::new(name, index, route, closes, pace);
+        by_name.insert(name.into(), Arc::new(entry));
         self
     }
 
@@ -221,6 +225,7 @@ impl Router {
         self.routes.by_name.keys().map(|name| &**name)
     }
 
+    #[inline]
     pub(crate) fn find(&self, method: &str) -> Option<&Arc<Entry>> {
         self.routes.by_name.get(method)
     }

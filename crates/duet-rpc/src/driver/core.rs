@@ -15,11 +15,11 @@ use tokio::runtime::RuntimeFlavor;
 use super::in_place::{InPlace, settle};
 use super::records;
 use super::tasks::{Elsewhere, Origin, QUICK, Tasks, Threads};
-use crate::context::{Context, Flag};
 use crate::error::RemoteError;
 use crate::failure::Failure;
-use crate::peer::{Handle, Peer};
-use crate::router::Router;
+use crate::handler::Shelf;
+use crate::peer::Handle;
+use crate::router::{Entry, Router};
 use crate::shared::{Caller, Post, Shared};
 use crate::state::State;
 use crate::transport::{Outbox, Transport};
@@ -48,6 +48,10 @@ pub(super) struct Core {
     /// Whether the framing is still to be found out.
     pub(super) framing_is_open: bool,
     pub(super) router: Router,
+    /// The method that was called last.
+    latest: Option<Arc<Entry>>,
+    /// What each handler keeps here, by its index.
+    shelves: Vec<Shelf>,
     pub(super) handle: Weak<Handle>,
     pub(super) tasks: Tasks,
     pub(super) threads: Threads,
@@ -101,6 +105,8 @@ impl Core {
             has_sent_all: true,
             framing_is_open,
             router,
+            latest: None,
+            shelves: Vec::new(),
             handle,
             tasks: Tasks::default(),
             threads: Threads::None,
@@ -246,10 +252,22 @@ impl Core {
     }
 
     fn start(&mut self, job: Job, method: &str, params: &Params<'_>, cx: &mut TaskContext<'_>) {
-        let Some(entry) = self.router.find(method).map(Arc::clone) else {
-            return self.refuse_unknown(job, method);
+        // Many messages in a row are of the same method.
+        let entry = match self.latest.take() {
+            Some(latest) if *latest.name == *method => latest,
+            _ => match self.router.find(method) {
+                Some(entry) => Arc::clone(entry),
+                None => return self.refuse_unknown(job, method),
+            },
         };
+        self.run(&entry, job, params, cx);
+        self.latest = Some(entry);
+    }
+
+    fn run(&mut self, entry: &Arc<Entry>, job: Job, params: &Params<'_>, cx: &mut TaskContext<'_>) {
+        let method = &*entry.name;
         let logged_at = records::begin(method, job.id());
+        let logged_id = logged_at.and_then(|_| job.id().cloned());
         if entry.closes {
             self.close(job.key());
         }
@@ -265,17 +283,12 @@ impl Core {
         }
         let is_watched = elsewhere.is_none() && (self.outbox.is_empty() || self.watchful > 0);
         let begun = is_watched.then(Instant::now);
-        let (key, id, mut flag) = (job.key(), job.id().cloned(), None);
-        let (handle, shared) = (Weak::clone(&self.handle), Arc::clone(&self.shared));
-        let mut context = || {
-            // The last handle may be gone while what had come before is still worked on.
-            let handle = handle.upgrade().unwrap_or_else(|| Arc::new(Handle(Arc::clone(&shared))));
-            let flag = flag.get_or_insert_with(Arc::<Flag>::default);
-            Context::new(Peer::of(handle), id.clone(), key, Arc::clone(flag))
-        };
-        let mut sink = InPlace { core: self, job: Some(job), method, error: None };
-        let waiting = entry.route.start(elsewhere.is_none(), params, &mut context, &mut sink);
-        let (job, error) = (sink.job.take(), sink.error);
+        let mut shelf = self.shelves.get_mut(entry.index).and_then(Option::take);
+        let key = job.key();
+        let mut host = InPlace { core: self, job: Some(job), key, method, flag: None, error: None };
+        let waiting = entry.route.start(elsewhere.is_none(), params, &mut shelf, &mut host);
+        let (job, flag, error) = (host.job.take(), host.flag, host.error);
+        self.put_back(entry.index, shelf);
         if let Some(begun) = begun {
             entry.set_quick(begun.elapsed() < QUICK);
         }
@@ -284,15 +297,24 @@ impl Core {
             let key = self.session.park(job);
             let learns = elsewhere.is_some();
             let elsewhere = elsewhere.map(|threads| Elsewhere { threads, is_in_batch });
-            let origin = Origin { entry: Arc::clone(&entry), logged_at };
+            let origin = Origin { entry: Arc::clone(entry), logged_at };
             self.tasks.spawn(key, waiting, flag, &self.shared, origin, elsewhere);
             if learns {
                 entry.learn(QUICK);
                 self.take_mail(super::now());
             }
         } else {
-            records::end(method, id.as_ref(), logged_at, error);
+            records::end(method, logged_id.as_ref(), logged_at, error);
         }
+    }
+
+    /// Keeps a shelf until its handler begins again.
+    #[inline]
+    fn put_back(&mut self, index: usize, shelf: Shelf) {
+        if index >= self.shelves.len() {
+            self.shelves.resize_with(index + 1, || None);
+        }
+        self.shelves[index] = shelf;
     }
 
     /// A message came that closes the connection.

@@ -1,28 +1,36 @@
-//! Outcomes of handlers that were ready at once.
+//! Handlers that run in place, and the outcomes of those that were ready at once.
+
+use std::sync::Arc;
 
 use duet_rpc_proto::message::{Code, ErrorObject, Id, Settled, write_result_with};
-use duet_rpc_proto::session::Job;
+use duet_rpc_proto::session::{Job, Key};
 
 use super::core::Core;
 use super::records;
+use crate::context::{Context, Flag};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::failure::Failure;
 use crate::fence;
-use crate::handler::{Sink, Write};
+use crate::handler::{Host, Write};
+use crate::peer::{Handle, Peer};
 use crate::shared::Caller;
 
-/// Takes the outcome of a handler that was ready at once, and writes the answer straight to where
-/// it is sent from.
+/// Where a handler begins. The answer of one that is ready at once is written straight to where it
+/// is sent from.
 pub(super) struct InPlace<'a> {
     pub(super) core: &'a mut Core,
     pub(super) job: Option<Job>,
+    pub(super) key: Key,
     pub(super) method: &'a str,
+    /// There once the handler has asked for its context.
+    pub(super) flag: Option<Arc<Flag>>,
     /// The code that it was answered with, if it was one.
     pub(super) error: Option<i64>,
 }
 
 impl InPlace<'_> {
     /// What the handler has sent goes before its answer.
+    #[inline]
     fn take_job(&mut self) -> Option<Job> {
         if self.core.shared.has_mail() {
             self.core.take_mail(super::now());
@@ -31,7 +39,16 @@ impl InPlace<'_> {
     }
 }
 
-impl Sink for InPlace<'_> {
+impl Host for InPlace<'_> {
+    fn context(&mut self) -> Context {
+        let Core { handle, shared, .. } = &*self.core;
+        // The last handle may be gone while what had come before is still worked on.
+        let handle = handle.upgrade().unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
+        let id = self.job.as_ref().and_then(|job| job.id().cloned());
+        let flag = self.flag.get_or_insert_default();
+        Context::new(Peer::of(handle), id, self.key, Arc::clone(flag))
+    }
+
     fn result(&mut self, write: Write<'_>) {
         let Some(job) = self.take_job() else { return };
         let answer = self.core.session.answer(job, &mut self.core.outbox, |out, id| {

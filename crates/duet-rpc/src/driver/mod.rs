@@ -306,6 +306,7 @@ impl Driver {
             self.rest.look_at = is_restless.then_some(now + QUIET);
             if !is_restless {
                 self.inbox.shrink();
+                self.core.outbox.shrink();
             }
         }
         let deaf_until = self.deaf.as_ref().map(|deaf| deaf.until);

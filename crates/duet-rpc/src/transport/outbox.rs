@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 
-use duet_rpc_proto::frame::{Framing, write_frame};
+use duet_rpc_proto::frame::{FrameWriter, Framing};
 use duet_rpc_proto::session::Outlet;
 
-/// Memory that is kept for the next answers when everything has left.
+/// Memory that is kept for the next answers when the connection goes quiet.
 const KEPT: usize = 64 * 1024;
 
 /// Where a transport takes what it sends: bytes, or whole messages.
@@ -16,8 +16,8 @@ pub struct Outbox {
     bytes: Vec<u8>,
     /// How many of `bytes` have left.
     start: usize,
-    /// How messages are framed; `None` if the transport keeps them apart.
-    framing: Option<Framing>,
+    /// Frames messages; `None` if the transport keeps them apart.
+    framing: Option<FrameWriter>,
     /// The lengths of the messages that wait, if they are not framed.
     lengths: VecDeque<usize>,
     signs: u64,
@@ -28,7 +28,7 @@ pub struct Outbox {
 impl Outbox {
     /// An empty one, for messages that are framed so, or not at all.
     pub fn new(framing: Option<Framing>) -> Self {
-        Outbox { framing, ..Outbox::default() }
+        Outbox { framing: framing.map(FrameWriter::new), ..Outbox::default() }
     }
 
     /// The bytes that wait, for a transport of bytes. Say with [`consume`](Outbox::consume) how
@@ -46,7 +46,6 @@ impl Outbox {
         if self.start == self.bytes.len() {
             self.start = 0;
             self.bytes.clear();
-            self.bytes.shrink_to(KEPT);
         }
     }
 
@@ -89,9 +88,15 @@ impl Outbox {
         self.sent
     }
 
+    /// Gives back memory that large answers needed.
+    pub(crate) fn shrink(&mut self) {
+        self.bytes.shrink_to(KEPT);
+        self.lengths.shrink_to(KEPT / 64);
+    }
+
     /// Frames what comes from here on so.
     pub(crate) fn set_framing(&mut self, framing: Option<Framing>) {
-        self.framing = framing;
+        self.framing = framing.map(FrameWriter::new);
     }
 
     /// Appends a message that is written already.
@@ -115,16 +120,16 @@ impl Outbox {
 impl Outlet for Outbox {
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.make_room();
-        let Some(framing) = self.framing else {
+        let Some(framing) = &mut self.framing else {
             let before = self.bytes.len();
             // A line of its own framing, less the line end: this takes back what a writer that
             // fails or panics has written.
-            write_frame(Framing::Ndjson, &mut self.bytes, message)?;
+            FrameWriter::new(Framing::Ndjson).write(&mut self.bytes, message)?;
             self.bytes.pop();
             self.lengths.push_back(self.bytes.len() - before);
             return Ok(());
         };
-        write_frame(framing, &mut self.bytes, message)
+        framing.write(&mut self.bytes, message)
     }
 }
 

@@ -55,8 +55,10 @@ impl Buffer {
             missing if at_hand < self.read_size => missing.min(self.read_size),
             _ => next_step(expected, at_hand) - at_hand,
         };
-        // Not before most of the room is used: each move must be paid for by bytes that arrived.
-        if self.bytes.capacity() - self.bytes.len() < wanted.div_ceil(4) {
+        // Not before most of the room is used, as each move must be paid for by bytes that arrived;
+        // but there is nothing to move in an empty one.
+        let least = if self.bytes.is_empty() { wanted } else { wanted.div_ceil(4) };
+        if self.bytes.capacity() - self.bytes.len() < least {
             self.make_room(wanted);
         }
         self.full_at = self.bytes.capacity();

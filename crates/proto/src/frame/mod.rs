@@ -21,7 +21,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::text::{Outline, Text};
 
 pub use decoder::{Decoder, Partial};
-pub use encode::write_frame;
+pub use encode::{FrameWriter, write_frame};
 pub use timer::ReadTimer;
 
 /// How messages are cut out of a stream.

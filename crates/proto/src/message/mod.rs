@@ -9,6 +9,7 @@ mod id;
 mod params;
 mod reply;
 mod subject;
+mod whole;
 mod write;
 
 pub use classify::{Batch, Incoming, Notification, Request, Response, Settled, Stray, WhyStray};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use super::whole::Whole;
+
 /// Parameters, borrowed from their frame.
 ///
 /// Absent and null are kept apart, as some methods want to know; [`Params::parse`] reads both as
@@ -45,7 +47,7 @@ impl<'a> Params<'a> {
     /// Reads them as a type of yours, which may borrow from the frame.
     ///
     /// A type that is nested without end, such as a tree, is read to a depth of 128, whatever
-    /// [`Limits::depth`](crate::Limits::depth) allows.
+    /// [`Limits::depth`](crate::Limits::depth) allows. A raw value is the text itself, unparsed.
     ///
     /// ```
     /// use duet_rpc_proto::message::Params;
@@ -55,7 +57,7 @@ impl<'a> Params<'a> {
     /// # Ok::<_, serde_json::Error>(())
     /// ```
     pub fn parse<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(self.as_raw().unwrap_or("null"))
+        T::deserialize(Whole(self.as_raw().unwrap_or("null")))
     }
 }
 

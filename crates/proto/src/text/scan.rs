@@ -8,7 +8,7 @@
 //! [`bulk`](super::bulk), which is faster once it runs but takes longer to start. Bytes past the
 //! end read as zero, which no rule of the grammar accepts.
 
-use super::lanes::BLOCK;
+use super::lanes::{LANE, Special};
 use super::nest::Nest;
 use super::{Kind, MAX_DEPTH, Member, NotJson, Outline, Span, Why};
 use super::{bulk, is_white, scalar, syntax, trusted};
@@ -241,24 +241,16 @@ impl Scan<'_> {
     /// From behind the opening quote to behind the closing one.
     #[inline(always)]
     fn string(&mut self, start: usize) -> Result<usize, NotJson> {
-        let mut i = start;
-        // Most strings are short: two words see the end of nearly all.
-        while i < start + 16
-            && let Some(word) = self.bytes.get(i..).and_then(|rest| rest.first_chunk::<8>())
-        {
-            let (special, high) = inspect(u64::from_le_bytes(*word));
-            self.high |= high;
-            if special == 0 {
-                i += 8;
-                continue;
+        // Most strings are short: one look sees the end of nearly all.
+        if let Some(lane) = self.bytes.get(start..).and_then(|rest| rest.first_chunk()) {
+            let Special { ends, high } = trusted::special(lane);
+            self.high |= high != 0;
+            let end = start + ends.trailing_zeros() as usize;
+            if ends != 0 && self.at(end) == b'"' {
+                return Ok(end + 1);
             }
-            i += special.trailing_zeros() as usize / 8;
-            if self.at(i) == b'"' {
-                return Ok(i + 1);
-            }
-            break;
         }
-        let (end, high, escaped) = rest_of_string(self.bytes, i)?;
+        let (end, high, escaped) = rest_of_string(self.bytes, start)?;
         self.high |= high;
         self.escaped |= escaped;
         Ok(end)
@@ -292,33 +284,24 @@ impl Scan<'_> {
     }
 }
 
-/// The special bytes of a word (quote, backslash, control character) by their top bits, of which
-/// only the lowest is exact, and whether any byte is not ASCII.
-#[inline(always)]
-fn inspect(word: u64) -> (u64, bool) {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOP_BITS: u64 = 0x8080_8080_8080_8080;
-    // A byte borrows from its neighbour above only where it was itself below, so the lowest
-    // finding is right; a byte that is not ASCII is masked out.
-    let below = |x: u64, limit: u8| x.wrapping_sub(ONES * u64::from(limit)) & !x & TOP_BITS;
-    let quote = below(word ^ (ONES * u64::from(b'"')), 1);
-    let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
-    (quote | backslash | below(word, 0x20), word & TOP_BITS != 0)
-}
-
 /// From somewhere inside a string to behind its closing quote; whether a byte on the way was not
 /// ASCII, and whether one was a backslash.
 #[inline(never)]
 fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, bool, bool), NotJson> {
     let (mut high, mut escaped) = (false, false);
     loop {
-        while let Some(block) = bytes.get(i..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
-            let (special, not_ascii) = trusted::string_bytes(block);
-            high |= not_ascii;
-            i += special.trailing_zeros() as usize;
-            if special != 0 {
+        while let Some(lane) = bytes.get(i..).and_then(|rest| rest.first_chunk()) {
+            let special = trusted::special(lane);
+            high |= special.high != 0;
+            i += special.ends.trailing_zeros().min(LANE as u32) as usize;
+            if special.ends != 0 {
                 break;
             }
+        }
+        if let Some(rest) = bytes.get(i..).filter(|rest| rest.len() < LANE) {
+            let special = at_end(bytes, rest);
+            high |= special.high != 0;
+            i += special.ends.trailing_zeros().min(rest.len() as u32) as usize;
         }
         match bytes.get(i) {
             Some(b'"') => return Ok((i + 1, high, escaped)),
@@ -326,11 +309,21 @@ fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, bool, bool), Not
                 escaped = true;
                 i = scalar::end_of_escape(bytes, i + 1).ok_or(syntax(i))?;
             }
-            Some(0x20..) => {
-                high |= !bytes[i].is_ascii();
-                i += 1;
-            }
             _ => return Err(syntax(i.min(bytes.len()))),
+        }
+    }
+}
+
+/// The special bytes of the last few of a text, which are looked at together with those before
+/// them.
+#[inline(always)]
+fn at_end(bytes: &[u8], rest: &[u8]) -> Special {
+    match bytes.last_chunk() {
+        Some(lane) => trusted::special(lane).without(LANE - rest.len()),
+        None => {
+            let mut lane = [0; LANE];
+            lane[..rest.len()].copy_from_slice(rest);
+            trusted::special(&lane)
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::NotJson;
 use super::bulk::container_with;
-use super::lanes::{self, BLOCK};
+use super::lanes::{self, BLOCK, LANE};
 
 /// Views bytes as the `&str` that the scanner has found them to be.
 ///
@@ -36,11 +36,17 @@ pub(super) fn container(
     container_with(bytes, start, depths, |blocks| blocks.read(classify, lanes::parities))
 }
 
-/// The bytes of a block at which a string ends or breaks, and whether any is not ASCII.
+/// The bytes of a lane at which a string ends or breaks, and those that are not ASCII.
 #[inline(always)]
-pub(super) fn string_bytes(block: &[u8; BLOCK]) -> (u64, bool) {
-    let classes = classify(block);
-    (classes.quote | classes.backslash | classes.control, classes.high != 0)
+pub(super) fn special(lane: &[u8; LANE]) -> lanes::Special {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 is part of x86-64 itself; 16 bytes are read from a reference to 16 bytes, at any
+    // alignment.
+    return unsafe {
+        lanes::sse2_special(std::arch::x86_64::_mm_loadu_si128(lane.as_ptr().cast()))
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    lanes::plain_special(lane)
 }
 
 /// Classes the bytes of a block in a way that every processor of this kind has.

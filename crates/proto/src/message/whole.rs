@@ -1,0 +1,89 @@
+//! A JSON text as a value of any type, with a way past the parser for those who want the text.
+
+use serde::Deserializer;
+use serde::de::Visitor;
+use serde::de::value::MapDeserializer;
+use serde_json::Error;
+
+/// A whole JSON text. A raw value gets it as it is: it has been checked, and to parse it a second
+/// time, only to find out where it ends, would cost more than the first.
+pub(super) struct Whole<'de>(pub(super) &'de str);
+
+/// The name by which a raw value asks for the text itself.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
+impl<'de> Whole<'de> {
+    #[inline(always)]
+    fn read<T>(
+        self,
+        read: impl FnOnce(
+            &mut serde_json::Deserializer<serde_json::de::StrRead<'de>>,
+        ) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut json = serde_json::Deserializer::from_str(self.0);
+        let value = read(&mut json)?;
+        json.end()?;
+        Ok(value)
+    }
+}
+
+/// What serde_json does, for each of these.
+macro_rules! as_json {
+    ($($method:ident($($name:ident: $type:ty),*);)*) => {
+        $(
+            #[inline]
+            fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, Error> {
+                self.read(|json| json.$method($($name,)* visitor))
+            }
+        )*
+    };
+}
+
+impl<'de> Deserializer<'de> for Whole<'de> {
+    type Error = Error;
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match name {
+            RAW_VALUE => visitor.visit_map(MapDeserializer::new([(RAW_VALUE, self.0)].into_iter())),
+            _ => self.read(|json| json.deserialize_newtype_struct(name, visitor)),
+        }
+    }
+
+    as_json! {
+        deserialize_any();
+        deserialize_bool();
+        deserialize_i8();
+        deserialize_i16();
+        deserialize_i32();
+        deserialize_i64();
+        deserialize_i128();
+        deserialize_u8();
+        deserialize_u16();
+        deserialize_u32();
+        deserialize_u64();
+        deserialize_u128();
+        deserialize_f32();
+        deserialize_f64();
+        deserialize_char();
+        deserialize_str();
+        deserialize_string();
+        deserialize_bytes();
+        deserialize_byte_buf();
+        deserialize_option();
+        deserialize_unit();
+        deserialize_unit_struct(name: &'static str);
+        deserialize_seq();
+        deserialize_tuple(length: usize);
+        deserialize_tuple_struct(name: &'static str, length: usize);
+        deserialize_map();
+        deserialize_struct(name: &'static str, fields: &'static [&'static str]);
+        deserialize_enum(name: &'static str, variants: &'static [&'static str]);
+        deserialize_identifier();
+        deserialize_ignored_any();
+    }
+}
