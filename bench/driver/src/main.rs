@@ -8,6 +8,7 @@ mod figures;
 mod lives;
 mod load;
 mod payload;
+mod report;
 mod roster;
 mod server;
 mod system_calls;
@@ -26,9 +27,10 @@ use server::Place;
 
 /// Measures servers of JSON-RPC over stdio side by side.
 #[derive(Parser)]
+#[command(args_override_self = true)] // bench/run has defaults of its own
 struct Arguments {
     /// What to measure; what is not measured keeps the figures of the last run.
-    #[arg(value_enum, default_values_t = [Part::Table, Part::Lives, Part::Calls, Part::Curves])]
+    #[arg(value_enum, default_values_t = ALL_PARTS)]
     parts: Vec<Part>,
     /// How often the servers take turns.
     #[arg(long, default_value_t = 9)]
@@ -51,6 +53,9 @@ struct Arguments {
     /// Where the figures are kept.
     #[arg(long, default_value = "target/figures.json")]
     figures: PathBuf,
+    /// The folder with PERFORMANCE.md, into which the report goes.
+    #[arg(long, default_value = "../docs")]
+    docs: PathBuf,
     /// The folder of this benchmark.
     #[arg(long, default_value = ".")]
     bench: PathBuf,
@@ -66,7 +71,11 @@ enum Part {
     Calls,
     /// Cost against size, pending calls and age.
     Curves,
+    /// Tables and charts of the figures, in the folder of documents.
+    Report,
 }
+
+const ALL_PARTS: [Part; 5] = [Part::Table, Part::Lives, Part::Calls, Part::Curves, Part::Report];
 
 /// How long and how often is measured.
 #[derive(Clone, Copy)]
@@ -87,6 +96,10 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> io::Result<()> {
     let mut figures = read(&arguments.figures)?;
+    // A report needs no servers, and says who was skipped when the figures were taken.
+    if arguments.parts.iter().all(|part| *part == Part::Report) {
+        return report::write(&figures, &arguments.docs);
+    }
     let roster = roster::find(&arguments.bench, &arguments.only, &mut figures.skipped)?;
     let effort = Effort { rounds: arguments.rounds, slice: Duration::from_millis(arguments.slice) };
     server::pin_driver();
@@ -109,6 +122,7 @@ fn run(arguments: &Arguments) -> io::Result<()> {
             Part::Lives => figures.lives = lives::measure(&roster, effort)?,
             Part::Calls => figures.system_calls = system_calls::measure(&roster)?,
             Part::Curves => figures.curves = curves::measure(&roster, effort, arguments.age)?,
+            Part::Report => report::write(&figures, &arguments.docs)?,
         }
         // What was measured is kept, also if a later part fails.
         fs::write(&arguments.figures, serde_json::to_vec_pretty(&figures)?)?;

@@ -1,0 +1,155 @@
+//! What the figures say about a goal, in each framing. Where a part of the figures is missing there
+//! is no check, so that nothing is called met that was not measured.
+
+use crate::figures::{Curve, CurveKind, Point, median};
+use crate::load::{Handler, Load, TABLE};
+use crate::report::number;
+use crate::report::view::{Calls, Entrant, FRAMINGS, Role, View, short_name};
+use crate::server::Place;
+use crate::wire::Framing;
+
+/// One for each framing, if it was measured.
+pub type Checks = [Option<Check>; FRAMINGS.len()];
+
+pub struct Check {
+    pub measured: String,
+    pub holds: bool,
+}
+
+const PLACES: [(Place, &str); 2] = [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")];
+
+pub fn is_round_trip(load: &Load) -> bool {
+    load.window == 1 && load.size <= 1_000 && load.handler == Handler::Echo
+}
+
+fn loads(is_meant: fn(&Load) -> bool) -> impl Iterator<Item = Load> {
+    TABLE.into_iter().filter(is_meant)
+}
+
+/// That 99 of 100 round trips take less than this, wherever they run.
+pub fn p99_below(view: View<'_>, bound: u32) -> Checks {
+    FRAMINGS.map(|framing| {
+        let p99 = |place, load| Some(view.row(Entrant::ours(framing), place, load)?.latency?.p99);
+        let on = |place| loads(is_round_trip).map(move |load| p99(place, load));
+        let all =
+            PLACES.into_iter().flat_map(|(place, _)| on(place)).collect::<Option<Vec<_>>>()?;
+        let slowest = all.into_iter().max()?;
+        let measured = format!("{} µs", number::multiple(f64::from(slowest) / 1e3));
+        Some(Check { measured, holds: slowest < bound })
+    })
+}
+
+/// That they take at most so many times as long as the bare loop, on one core, which shows the
+/// software. The worst is named.
+pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) -> Checks {
+    FRAMINGS.map(|framing| {
+        let ratio = |load| Some((view.ratio(Entrant::ours(framing), Place::OneCore, load)?, load));
+        let all = loads(is_meant).map(ratio).collect::<Option<Vec<_>>>()?;
+        let (worst, load) = all.into_iter().max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+        let measured = format!("{} ({})", number::multiple(worst), short_name(load));
+        Some(Check { measured, holds: worst <= bound })
+    })
+}
+
+/// That there are more round trips in a second, on one core.
+pub fn rate_above(view: View<'_>, bound: f64) -> Checks {
+    FRAMINGS.map(|framing| {
+        let nanos = |load| view.nanos(Entrant::ours(framing), Place::OneCore, load);
+        let all = loads(is_round_trip).map(nanos).collect::<Option<Vec<_>>>()?;
+        let slowest = all.into_iter().max_by(f64::total_cmp)?;
+        Some(Check { measured: number::rate(slowest), holds: 1e9 / slowest > bound })
+    })
+}
+
+/// That no other stack in the same framing is as fast, in any row. A row where one is gets named,
+/// however small the difference.
+pub fn ahead(view: View<'_>) -> Checks {
+    FRAMINGS.map(|framing| {
+        let mut rows = 0;
+        let mut lost = Vec::new();
+        for ((place, on), load) in PLACES.into_iter().flat_map(|p| TABLE.map(|load| (p, load))) {
+            let peers = view.entrants(place, load).into_iter();
+            let fastest = peers
+                .filter(|peer| peer.framing == framing && peer.role() == Role::Peer)
+                .filter_map(|peer| Some((view.nanos(peer, place, load)?, peer.server)))
+                .min_by(|(one, _), (other, _)| one.total_cmp(other));
+            let own = view.nanos(Entrant::ours(framing), place, load);
+            let Some(((nanos, leader), own)) = fastest.zip(own) else { continue };
+            rows += 1;
+            if nanos <= own {
+                let by = number::multiple(own / nanos);
+                lost.push(format!("{} ({on}): {leader} leads by {by} ×", short_name(load)));
+            }
+        }
+        let measured = match lost.is_empty() {
+            true => format!("ahead in all {rows}"),
+            false => format!("behind in {} of {rows}: {}", lost.len(), lost.join("; ")),
+        };
+        (rows > 0).then_some(Check { measured, holds: lost.is_empty() })
+    })
+}
+
+/// What is asked of the system under the loads that are meant: the first that does not hold, or
+/// else the last.
+pub fn system_calls(
+    view: View<'_>,
+    is_meant: fn(&Load) -> bool,
+    check: impl Fn(Calls) -> Check,
+) -> Checks {
+    FRAMINGS.map(|framing| {
+        let loads = view.loads_of_system_calls().into_iter().filter(is_meant);
+        loads
+            .filter_map(|load| view.system_calls(Entrant::ours(framing), load).map(&check))
+            .reduce(|one, other| if one.holds { other } else { one })
+    })
+}
+
+fn curve(view: View<'_>, kind: CurveKind, framing: Framing) -> Option<&Curve> {
+    let is_ours =
+        |curve: &&Curve| curve.framing == framing && Role::of(&curve.server) == Role::Ours;
+    view.curves(kind).find(is_ours)
+}
+
+/// That the most is at most so many times the least, over the whole curve.
+pub fn flat(view: View<'_>, kind: CurveKind, bound: f64) -> Checks {
+    FRAMINGS.map(|framing| {
+        let nanos: Vec<_> = curve(view, kind, framing)?.points.iter().map(|p| p.nanos).collect();
+        // A point of age is a single run, where the others are medians of rounds. So it is looked
+        // at in quarters.
+        let runs = match kind {
+            CurveKind::Age => nanos.len().div_ceil(4),
+            _ => 1,
+        };
+        let nanos: Vec<_> = nanos.chunks(runs).map(median).collect();
+        let most = nanos.iter().copied().max_by(f64::total_cmp)?;
+        let least = nanos.iter().copied().min_by(f64::total_cmp)?;
+        let ratio = most / least;
+        Some(Check { measured: format!("{} ×", number::multiple(ratio)), holds: ratio <= bound })
+    })
+}
+
+/// That no more memory is gained after the first point of age, when all that is made once has been.
+pub fn memory_gained(view: View<'_>, bound_kib: i64) -> Checks {
+    FRAMINGS.map(|framing| {
+        let points = &curve(view, CurveKind::Age, framing)?.points;
+        let kib = |point: Option<&Point>| i64::try_from(point?.resident_kib).ok();
+        let gained = kib(points.last())? - kib(points.first())?;
+        Some(Check { measured: format!("{gained} KiB"), holds: gained <= bound_kib })
+    })
+}
+
+/// That the first answer comes within so many times the bare loop's time.
+pub fn start_at_most(view: View<'_>, bound: f64) -> Checks {
+    FRAMINGS.map(|framing| {
+        let ratio = view.start_ratio(Entrant::ours(framing))?;
+        Some(Check { measured: format!("{} ×", number::multiple(ratio)), holds: ratio <= bound })
+    })
+}
+
+pub fn idle_memory_below(view: View<'_>, bound_kib: u64) -> Checks {
+    FRAMINGS.map(|framing| {
+        let idle = view.life(Entrant::ours(framing))?.idle_kib;
+        let measured = format!("{} MiB", number::mebibytes(idle as f64));
+        Some(Check { measured, holds: idle < bound_kib })
+    })
+}

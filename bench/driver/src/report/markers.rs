@@ -1,0 +1,93 @@
+//! Puts generated text into a document, between comments that say where it belongs.
+
+const BEGIN: (&str, &str) = ("<!-- figures: ", " -->");
+const END: &str = "<!-- end of figures -->";
+
+/// The document with each block in its place. All that stands outside of the comments stays.
+pub fn fill(document: &str, blocks: &[(&str, String)]) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut missing: Vec<_> = blocks.iter().map(|(name, _)| *name).collect();
+    let mut open = None;
+    for line in document.split_inclusive('\n') {
+        let begun = line.trim().strip_prefix(BEGIN.0).and_then(|rest| rest.strip_suffix(BEGIN.1));
+        match (begun, open) {
+            (Some(name), None) => {
+                let Some((_, text)) = blocks.iter().find(|(known, _)| *known == name) else {
+                    return Err(format!("there are no figures named {name}"));
+                };
+                missing.retain(|missing| *missing != name);
+                open = Some(name);
+                filled += &format!("{}\n\n{}\n\n", line.trim_end(), text.trim_end());
+            }
+            (Some(_), Some(name)) => return Err(without_end(name)),
+            (None, Some(_)) if line.trim() != END => {}
+            (None, None) if line.trim() == END => {
+                return Err(format!("\"{END}\" stands where no figures begin"));
+            }
+            (None, _) => {
+                open = open.filter(|_| line.trim() != END);
+                filled += line;
+            }
+        }
+    }
+    match (open, missing.as_slice()) {
+        (Some(name), _) => Err(without_end(name)),
+        (None, []) => Ok(filled),
+        (None, missing) => Err(format!(
+            "no place for the figures named {}; write \"{}NAME{}\" and \"{END}\" where they belong",
+            missing.join(", "),
+            BEGIN.0,
+            BEGIN.1
+        )),
+    }
+}
+
+fn without_end(name: &str) -> String {
+    format!("the figures named {name} have no \"{END}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "# Title\n<!-- figures: a -->\nold\n<!-- end of figures -->\nbetween\n\
+                            <!-- figures: b -->\n<!-- end of figures -->\nend";
+
+    fn blocks() -> [(&'static str, String); 2] {
+        [("a", "new a\n".to_owned()), ("b", "new b".to_owned())]
+    }
+
+    #[test]
+    fn blocks_are_replaced_and_the_rest_stays() {
+        let filled = fill(DOCUMENT, &blocks()).unwrap();
+        assert_eq!(
+            filled,
+            "# Title\n<!-- figures: a -->\n\nnew a\n\n<!-- end of figures -->\nbetween\n\
+             <!-- figures: b -->\n\nnew b\n\n<!-- end of figures -->\nend"
+        );
+        assert_eq!(fill(&filled, &blocks()).unwrap(), filled, "once more changes nothing");
+    }
+
+    #[test]
+    fn a_block_without_a_place_is_named() {
+        let error = fill("nothing here", &blocks()).unwrap_err();
+        assert!(error.contains("a, b"), "{error}");
+    }
+
+    #[test]
+    fn a_place_for_an_unknown_block_is_named() {
+        let error = fill("<!-- figures: c -->\n<!-- end of figures -->\n", &blocks()).unwrap_err();
+        assert!(error.contains("named c"), "{error}");
+    }
+
+    #[test]
+    fn comments_that_do_not_match_are_refused() {
+        for document in [
+            "<!-- figures: a -->\n",
+            "<!-- figures: a -->\n<!-- figures: b -->\n<!-- end of figures -->\n",
+            "<!-- end of figures -->\n",
+        ] {
+            assert!(fill(document, &blocks()).is_err(), "{document}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The figures, as tables and charts ask for them.
+
+use crate::figures::{Curve, CurveKind, Figures, Life, Row, SystemCalls, median};
+use crate::load::{Handler, Load, TABLE};
+use crate::roster::{LIMIT, OURS, OURS_AS_TREE, WIDE_LIMIT};
+use crate::server::Place;
+use crate::wire::Framing;
+
+/// In the order of all tables.
+pub const FRAMINGS: [Framing; 3] = [Framing::Lsp, Framing::Ndjson, Framing::Length];
+
+/// By this load the servers are ordered where no other is named.
+pub const FIRST: Load = TABLE[0];
+
+#[derive(Clone, Copy)]
+pub struct View<'a>(pub &'a Figures);
+
+/// A server in one of its framings: a line of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entrant<'a> {
+    pub server: &'a str,
+    pub framing: Framing,
+}
+
+/// In the order of all tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Limit,
+    WideLimit,
+    Ours,
+    OursAsTree,
+    Peer,
+}
+
+impl Role {
+    pub fn of(server: &str) -> Self {
+        match server {
+            LIMIT => Role::Limit,
+            WIDE_LIMIT => Role::WideLimit,
+            OURS => Role::Ours,
+            OURS_AS_TREE => Role::OursAsTree,
+            _ => Role::Peer,
+        }
+    }
+
+    pub fn is_limit(self) -> bool {
+        matches!(self, Role::Limit | Role::WideLimit)
+    }
+}
+
+impl Entrant<'_> {
+    pub fn role(self) -> Role {
+        Role::of(self.server)
+    }
+
+    pub fn ours(framing: Framing) -> Entrant<'static> {
+        Entrant { server: OURS, framing }
+    }
+
+    pub fn limit(framing: Framing) -> Entrant<'static> {
+        Entrant { server: LIMIT, framing }
+    }
+
+    fn is(self, server: &str, framing: Framing) -> bool {
+        self.server == server && self.framing == framing
+    }
+}
+
+impl<'a> View<'a> {
+    /// All that were measured there: by framing; the limit first, then ours, then the others, the
+    /// fastest under the first load first.
+    pub fn entrants(self, place: Place, first: Load) -> Vec<Entrant<'a>> {
+        let mut entrants = Vec::new();
+        for row in self.0.rows.iter().filter(|row| row.place == place) {
+            let entrant = Entrant { server: row.server.as_str(), framing: row.framing };
+            if !entrants.contains(&entrant) {
+                entrants.push(entrant);
+            }
+        }
+        let framing = |entrant: &Entrant<'_>| FRAMINGS.iter().position(|f| *f == entrant.framing);
+        let nanos = |entrant: &Entrant<'_>| self.nanos(*entrant, place, first).unwrap_or(f64::MAX);
+        entrants.sort_by(|one, other| nanos(one).total_cmp(&nanos(other)));
+        entrants.sort_by_key(|entrant| (framing(entrant), entrant.role()));
+        entrants
+    }
+
+    /// The loads that were measured there, of those whose handlers answer at once or wait.
+    pub fn loads(self, place: Place, waiting: bool) -> Vec<Load> {
+        let is_measured =
+            |load: &Load| self.0.rows.iter().any(|row| row.place == place && row.load == *load);
+        let is_wanted = |load: &Load| (load.handler != Handler::Echo) == waiting;
+        TABLE.into_iter().filter(is_wanted).filter(is_measured).collect()
+    }
+
+    pub fn row(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<&'a Row> {
+        self.0.rows.iter().find(|row| {
+            entrant.is(&row.server, row.framing) && row.place == place && row.load == load
+        })
+    }
+
+    /// Nanoseconds a message.
+    pub fn nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
+        self.row(entrant, place, load).map(|row| median(&row.nanos)).filter(|n| n.is_finite())
+    }
+
+    /// Nanoseconds on a core, a message.
+    pub fn cpu_nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
+        self.row(entrant, place, load).map(|row| median(&row.cpu_nanos)).filter(|n| n.is_finite())
+    }
+
+    /// How many times as long as the bare loop in the same framing it takes.
+    pub fn ratio(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
+        let limit = self.row(Entrant::limit(entrant.framing), place, load)?;
+        let row = self.row(entrant, place, load)?;
+        Some(row.ratio_to(limit)).filter(|ratio| ratio.is_finite())
+    }
+
+    pub fn life(self, entrant: Entrant<'_>) -> Option<&'a Life> {
+        self.0.lives.iter().find(|life| entrant.is(&life.server, life.framing))
+    }
+
+    /// From the start to the first answer, in nanoseconds.
+    pub fn start_nanos(self, entrant: Entrant<'_>) -> Option<f64> {
+        self.life(entrant).map(|life| median(&life.start_nanos)).filter(|n| n.is_finite())
+    }
+
+    /// As a multiple of the bare loop's.
+    pub fn start_ratio(self, entrant: Entrant<'_>) -> Option<f64> {
+        let limit = self.start_nanos(Entrant::limit(entrant.framing))?;
+        Some(self.start_nanos(entrant)? / limit)
+    }
+
+    /// The most memory it ever had, in KiB.
+    pub fn peak_kib(self, entrant: Entrant<'_>) -> Option<u64> {
+        let peaks = self.0.peaks.iter();
+        peaks.filter(|peak| entrant.is(&peak.server, peak.framing)).map(|peak| peak.kib).max()
+    }
+
+    pub fn system_calls(self, entrant: Entrant<'_>, load: Load) -> Option<Calls> {
+        let of_entrant =
+            |calls: &&SystemCalls| entrant.is(&calls.server, calls.framing) && calls.load == load;
+        self.0.system_calls.iter().find(of_entrant).map(Calls::of)
+    }
+
+    /// The loads under which system calls were counted.
+    pub fn loads_of_system_calls(self) -> Vec<Load> {
+        let mut loads: Vec<Load> = Vec::new();
+        for calls in &self.0.system_calls {
+            if !loads.contains(&calls.load) {
+                loads.push(calls.load);
+            }
+        }
+        loads
+    }
+
+    pub fn curves(self, kind: CurveKind) -> impl Iterator<Item = &'a Curve> {
+        self.0.curves.iter().filter(move |curve| curve.kind == kind && !curve.points.is_empty())
+    }
+}
+
+/// System calls a message, by what they are for.
+#[derive(Clone, Copy, Default)]
+pub struct Calls {
+    pub all: f64,
+    pub reads: f64,
+    pub writes: f64,
+    /// Until something is ready.
+    pub waits: f64,
+    pub futexes: f64,
+    pub others: f64,
+}
+
+impl Calls {
+    fn of(counted: &SystemCalls) -> Self {
+        let mut calls = Calls { all: counted.all, ..Calls::default() };
+        for (name, count) in &counted.by_name {
+            let kind =
+                match name.as_str() {
+                    "read" | "readv" | "pread64" | "preadv" | "preadv2" | "recvfrom"
+                    | "recvmsg" => &mut calls.reads,
+                    "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" | "sendto"
+                    | "sendmsg" => &mut calls.writes,
+                    "epoll_wait" | "epoll_pwait" | "epoll_pwait2" | "poll" | "ppoll" | "select"
+                    | "pselect6" => &mut calls.waits,
+                    "futex" => &mut calls.futexes,
+                    _ => &mut calls.others,
+                };
+            *kind += count;
+        }
+        calls
+    }
+}
+
+/// What a load is called where there is little room.
+pub fn short_name(load: Load) -> String {
+    load.to_string().replace("round trip, ", "round trip ").replace(" at once, ", " × ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn the_limit_comes_first_then_ours_then_the_fastest() {
+        let figures = sample::figures();
+        let entrants = View(&figures).entrants(Place::OneCore, FIRST);
+        let names: Vec<_> =
+            entrants.iter().map(|entrant| (entrant.framing.name(), entrant.server)).collect();
+        assert_eq!(
+            names,
+            [
+                ("lsp", LIMIT),
+                ("lsp", OURS),
+                ("lsp", "quick 1.0"),
+                ("lsp", "slow & <old> 2"),
+                ("ndjson", LIMIT),
+                ("ndjson", OURS),
+            ]
+        );
+    }
+
+    #[test]
+    fn system_calls_are_told_apart_by_what_they_are_for() {
+        let figures = sample::figures();
+        let load = View(&figures).loads_of_system_calls()[0];
+        let calls = View(&figures).system_calls(Entrant::ours(Framing::Lsp), load).unwrap();
+        assert_eq!((calls.reads, calls.writes, calls.waits), (1.0, 1.0, 1.0));
+        assert_eq!((calls.futexes, calls.others), (0.0, 0.0));
+    }
+
+    #[test]
+    fn short_names_are_short() {
+        assert_eq!(short_name(TABLE[2]), "round trip 1 KB nested");
+        assert_eq!(short_name(TABLE[6]), "64 × 1 KB nested");
+    }
+}
