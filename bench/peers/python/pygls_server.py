@@ -1,0 +1,37 @@
+"""Echo server on pygls."""
+
+import asyncio
+
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import JsonRPCRequestMessage, default_converter
+
+
+def converter():
+    """Leaves params as they are. The default makes a named tuple, of a class of its own, of the
+    params of each method that LSP does not know; they would go back as arrays."""
+    plain = default_converter()
+    plain.register_structure_hook(JsonRPCRequestMessage, lambda message, cls: cls(**message))
+    return plain
+
+
+server = LanguageServer("peer-pygls", "0", converter_factory=converter)
+
+
+@server.feature("echo")
+def echo(params):
+    return params
+
+
+@server.feature("later")
+async def later(params):
+    await asyncio.sleep(0)
+    return params
+
+
+@server.feature("nap")
+async def nap(params):
+    await asyncio.sleep(0.001)
+    return params
+
+
+server.start_io()
