@@ -126,10 +126,17 @@ impl Drive {
     /// Writes as much as goes and reads as much as there is, in turns.
     fn run_large(&mut self, server: &Server, count: usize) -> io::Result<()> {
         let (to, from) = server.pipes()?;
-        let (mut to_send, mut to_receive) = (count, count);
+        let (mut to_begin, mut to_receive) = (count, count);
         let mut room = self.load.window;
+        // Up to here the requests have their ids, and may be sent.
+        let mut begun = self.at;
         while to_receive > 0 {
-            let wants_to_send = to_send > 0 && room > 0;
+            while room > 0 && to_begin > 0 && begun < self.requests.len() {
+                self.begin_request(begun)?;
+                begun += self.request_length;
+                (room, to_begin) = (room - 1, to_begin - 1);
+            }
+            let wants_to_send = self.at < begun;
             let mut fds = [
                 PollFd::new(&from, PollFlags::IN),
                 PollFd::new(&to, if wants_to_send { PollFlags::OUT } else { PollFlags::empty() }),
@@ -137,21 +144,13 @@ impl Drive {
             rustix::io::retry_on_intr(|| poll(&mut fds, None))?;
             let [readable, writable] = fds.map(|fd| !fd.revents().is_empty());
             if writable && wants_to_send {
-                let start = self.at - self.at % self.request_length;
-                if self.at == start {
-                    self.begin_request(start)?;
-                }
-                let end = start + self.request_length;
-                match rustix::io::write(to, &self.requests[self.at..end]) {
+                match rustix::io::write(to, &self.requests[self.at..begun]) {
                     Ok(count) => self.at += count,
                     Err(Errno::AGAIN) => {}
                     Err(error) => return Err(error.into()),
                 }
-                if self.at == end {
-                    (room, to_send) = (room - 1, to_send - 1);
-                    if end == self.requests.len() {
-                        self.at = 0;
-                    }
+                if self.at == self.requests.len() {
+                    (self.at, begun) = (0, 0);
                 }
             }
             if readable {

@@ -145,6 +145,17 @@ impl Core {
         };
     }
 
+    #[cfg(unix)]
+    pub(super) fn is_calm(&self) -> bool {
+        self.session.phase() == Phase::Open
+            && self.session.running() + self.session.waiting() == 0
+            && self.tasks.is_empty()
+            && self.outbox.is_empty()
+            && self.has_sent_all
+            && !self.input_ended
+            && self.takes_messages()
+    }
+
     // ---- what comes in
 
     /// Whether another message can be handled now.

@@ -118,6 +118,21 @@ impl Driver {
         self.core.threads = threads;
     }
 
+    /// Whether nothing is under way that needs the runtime: nothing runs, waits or is to be sent.
+    #[cfg(unix)]
+    pub(crate) fn is_calm(&self) -> bool {
+        matches!(self.progress, Progress::Running)
+            && self.is_drained
+            && self.deaf.is_none()
+            && self.core.is_calm()
+    }
+
+    /// How many messages have come so far.
+    #[cfg(unix)]
+    pub(crate) fn messages(&self) -> u64 {
+        self.core.tally.messages
+    }
+
     /// Goes on until there is nothing to do without waiting, or others should run too. An error is
     /// the connection's end.
     fn run(&mut self, cx: &mut Context<'_>) -> Result<Option<Reason>, (Reason, io::Error)> {

@@ -86,6 +86,11 @@ impl Tasks {
         }
     }
 
+    #[cfg(unix)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
     /// A handler has ended; where it came from comes back.
     pub(super) fn remove(&mut self, key: Key) -> Option<Origin> {
         self.running.remove(&key).map(|task| task.origin)

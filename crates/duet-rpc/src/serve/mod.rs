@@ -6,10 +6,12 @@
 //! | `mod` | the server, from its start to its end |
 //! | `watch` | what asks it to end, and the watchdog that sees to it |
 //! | `stdio` | stdin and stdout, with the watchdog told of what happens on them |
+//! | `reader` | a thread that reads and serves, as long as nothing needs the runtime |
 //! | `threads` | where handlers run that may be slow |
 //! | `acts` | what is to be done before the exit, in a bounded time |
 
 mod acts;
+mod reader;
 mod stdio;
 mod threads;
 mod watch;
@@ -33,6 +35,7 @@ use crate::state::{Disconnect, Reason};
 use crate::transport::Stdio;
 use crate::watchdog::{CountsFrom, Parent};
 use acts::{LastAct, once, run_within};
+use reader::Served;
 use stdio::Watched;
 use threads::SlowThreads;
 use watch::Watch;
@@ -165,6 +168,7 @@ impl Server {
         if let Some(input) = stdio.watch_end(tell).map_err(cannot_start)? {
             watch.alarm.watch(input);
         }
+        let borrower = stdio.borrower();
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched::new(stdio, watch, &farewell_is_due);
         let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);
@@ -188,7 +192,7 @@ impl Server {
         if let Some(on_start) = self.on_start {
             fence::call(|| on_start(&peer))?;
         }
-        let disconnect = driver.await;
+        let disconnect = Served::new(driver, borrower).await?;
         // With nothing to wait for, the connection may have closed before anybody saw it close.
         watch.calls.log();
         Ok(disconnect)

@@ -22,6 +22,8 @@ pub use child::Child;
 pub use inbox::Inbox;
 pub use outbox::Outbox;
 #[cfg(unix)]
+pub(crate) use stdio::{Borrower, Lender};
+#[cfg(unix)]
 pub use stdio::{Restore, Stdio};
 pub use stream::Stream;
 

@@ -147,6 +147,26 @@ impl Descriptor {
         }
     }
 
+    /// A descriptor of the same input in which a thread can wait, if there is one that nobody else
+    /// sees a change of.
+    pub(super) fn to_wait_in(&self) -> Option<OwnedFd> {
+        if self.has_packets || self.was_blocking {
+            return None;
+        }
+        match self.kind {
+            Kind::Pipe => {
+                // Without the flag, to open it would wait for somebody who writes.
+                let flags = rustix::fs::fcntl_getfl(&self.fd).ok()?;
+                let fd = reopen(&self.fd, flags)?;
+                rustix::fs::fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)).ok()?;
+                Some(fd)
+            }
+            // One that somebody has made non-blocking is found out when it is read.
+            Kind::Socket => self.fd.try_clone().ok(),
+            Kind::Other => None,
+        }
+    }
+
     /// Reads, and waits if there is nothing, on a thread that may wait.
     pub(super) fn wait_and_read(&self, space: &mut Vec<u8>) -> rustix::io::Result<usize> {
         self.wait_while_blocked(PollFlags::IN, || self.read(space))

@@ -5,6 +5,7 @@
 //! direction ([`thread`]). Neither keeps the process alive (T4).
 
 mod descriptor;
+mod loan;
 mod polled;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use tokio::runtime::Handle;
 
 use super::{Farewell, Inbox, Outbox, Received, Transport};
 use descriptor::Descriptor;
+pub(crate) use loan::{Borrower, Lender};
 
 /// Whether the one standard input and output of this process have been taken.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -115,6 +117,14 @@ impl Stdio {
                 Ok(None)
             }
             None => Ok(None),
+        }
+    }
+
+    /// For a thread that waits for the input by itself, if that can be done.
+    pub(crate) fn borrower(&self) -> Option<Borrower> {
+        match &self.input {
+            Some(Input::Polled(input)) => input.borrower(),
+            Some(Input::Threaded(_)) | None => None,
         }
     }
 

@@ -18,12 +18,16 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Descriptor;
+use super::loan::{Borrower, Loan};
 use crate::transport::{Inbox, Outbox, Received};
 
 type Ready<'a> = Option<AsyncFdReadyGuard<'a, Arc<Descriptor>>>;
 
 pub(super) struct Input {
-    fd: AsyncFd<Arc<Descriptor>>,
+    descriptor: Arc<Descriptor>,
+    /// `None` while it is lent.
+    fd: Option<AsyncFd<Arc<Descriptor>>>,
+    loan: Arc<Loan>,
     /// There may be bytes of which the runtime will not tell (again), so a read is tried without
     /// its word: in the beginning, which spares a turn, and after `poll_gone` took its word away.
     untold: bool,
@@ -31,8 +35,24 @@ pub(super) struct Input {
 
 impl Input {
     pub(super) fn new(descriptor: Arc<Descriptor>) -> io::Result<Self> {
-        let fd = register(descriptor, Interest::READABLE)?;
-        Ok(Input { fd, untold: true })
+        let fd = register(Arc::clone(&descriptor), Interest::READABLE)?;
+        Ok(Input { descriptor, fd: Some(fd), loan: Arc::default(), untold: true })
+    }
+
+    /// For a thread that can wait for this input by itself.
+    pub(super) fn borrower(&self) -> Option<Borrower> {
+        Borrower::new(Arc::clone(&self.loan), &self.descriptor)
+    }
+
+    /// Has the runtime forget an input that was lent, or know one that has come back.
+    fn follow_loan(&mut self) -> io::Result<()> {
+        if self.loan.is_lent() {
+            self.fd = None;
+        } else if self.fd.is_none() {
+            self.fd = Some(register(Arc::clone(&self.descriptor), Interest::READABLE)?);
+            self.untold = true;
+        }
+        Ok(())
     }
 
     pub(super) fn poll_receive(
@@ -40,13 +60,18 @@ impl Input {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
+        if let Some(received) = self.loan.take(&self.descriptor, inbox) {
+            return Poll::Ready(received);
+        }
+        self.follow_loan()?;
+        let Some(fd) = &self.fd else { return Poll::Pending };
+        let descriptor = &self.descriptor;
         loop {
-            let mut ready: Ready<'_> = match self.fd.poll_read_ready(cx) {
+            let mut ready: Ready<'_> = match fd.poll_read_ready(cx) {
                 Poll::Ready(ready) => Some(ready?),
                 Poll::Pending if self.untold => None,
                 Poll::Pending => return Poll::Pending,
             };
-            let descriptor = self.fd.get_ref();
             let space = inbox.space()?;
             let room = space.capacity() - space.len();
             match descriptor.read(space) {
@@ -76,14 +101,18 @@ impl Input {
 
     /// A descriptor of the same input, for one who watches for its end.
     pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
-        self.fd.get_ref().as_fd().try_clone_to_owned()
+        self.descriptor.as_fd().try_clone_to_owned()
     }
 
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // Only the end of the runtime fails, and then nobody will be told.
+        if self.follow_loan().is_err() {
+            return Poll::Ready(());
+        }
+        let Some(fd) = &self.fd else { return Poll::Pending };
         loop {
-            let mut ready = match self.fd.poll_read_ready(cx) {
+            let mut ready = match fd.poll_read_ready(cx) {
                 Poll::Ready(Ok(ready)) => ready,
-                // Only the end of the runtime gets here, and then nobody will be told.
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
             };
