@@ -87,6 +87,11 @@ impl Entry {
         matches!(self.pace_now.load(Ordering::Relaxed), 1..=SLOW | ALWAYS_SLOW)
     }
 
+    /// Whether its pace is to be found out, as nobody has said what it is.
+    pub(crate) fn is_learning(&self) -> bool {
+        !matches!(self.pace_now.load(Ordering::Relaxed), ALWAYS_QUICK | ALWAYS_SLOW)
+    }
+
     /// How its handler did. One that was slow once is trusted again only after a while: it may well
     /// be slow for some params and quick for others.
     pub(crate) fn set_quick(&self, is_quick: bool) {

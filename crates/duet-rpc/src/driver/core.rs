@@ -292,7 +292,9 @@ impl Core {
             // An error shows again when the turn ends.
             let _ = self.transport.poll_send(cx, &mut self.outbox);
         }
-        let is_watched = elsewhere.is_none() && (self.outbox.is_empty() || self.watchful > 0);
+        let is_watched = elsewhere.is_none()
+            && (self.outbox.is_empty() || self.watchful > 0)
+            && entry.is_learning();
         let begun = is_watched.then(Instant::now);
         let mut shelf = self.shelves.get_mut(entry.index).and_then(Option::take);
         let key = job.key();
@@ -362,14 +364,16 @@ impl Core {
 
     /// Sends what waits.
     pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>, now: Instant) -> std::io::Result<()> {
-        let signs = self.outbox.signs();
-        let sent = self.transport.poll_send(cx, &mut self.outbox);
-        self.has_sent_all = sent.is_ready();
-        if let Poll::Ready(sent) = sent {
-            sent?;
-        }
-        if self.outbox.signs() != signs {
-            self.session.handle_progress(now);
+        if !self.outbox.is_empty() || !self.has_sent_all {
+            let signs = self.outbox.signs();
+            let sent = self.transport.poll_send(cx, &mut self.outbox);
+            self.has_sent_all = sent.is_ready();
+            if let Poll::Ready(sent) = sent {
+                sent?;
+            }
+            if self.outbox.signs() != signs {
+                self.session.handle_progress(now);
+            }
         }
         let is_crowded = self.is_crowded();
         self.session.hold(is_crowded);

@@ -145,7 +145,9 @@ impl Driver {
             self.core.handle_time(now);
             self.core.take_mail(now);
             self.core.begin_ready(cx);
-            let mut moved = self.handle_arrived(cx, now);
+            // What is at hand comes first: to read on would only make it more.
+            let mut moved = self.is_drained && self.try_receive(cx, now)?;
+            moved |= self.handle_arrived(cx, now);
             self.core.send_events();
             if self.deaf.is_none()
                 && let Err(error) = self.core.flush(cx, now)
@@ -153,7 +155,9 @@ impl Driver {
                 self.core.begin_no_more(now);
                 self.deaf = Some(Deaf { error, until: now + HEARING_OUT });
             }
-            moved |= self.receive(cx, now).map_err(|error| (Reason::ReadFailed, error))?;
+            if !self.is_drained && !self.core.takes_messages() {
+                moved |= self.try_receive(cx, now)?;
+            }
             if let Some(error) = self.heard_out(now) {
                 return Err((Reason::WriteFailed, error));
             }
@@ -197,7 +201,7 @@ impl Driver {
     /// any.
     fn handle_arrived(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let mut moved = false;
-        while self.core.takes_messages() {
+        while !self.is_drained && self.core.takes_messages() {
             let Some(event) = self.inbox.next_event() else {
                 self.is_drained = true;
                 break;
@@ -224,6 +228,14 @@ impl Driver {
         if self.core.framing_is_open {
             self.core.set_framing(self.inbox.framing(self.core.shared.profile.framing));
         }
+    }
+
+    fn try_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Result<bool, (Reason, io::Error)> {
+        self.receive(cx, now).map_err(|error| (Reason::ReadFailed, error))
     }
 
     /// Reads what there is, if it can be used now; `true` if there was something.

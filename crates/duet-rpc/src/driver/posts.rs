@@ -12,6 +12,7 @@ use crate::handler::Outcome;
 use crate::shared::Post;
 
 impl Core {
+    #[inline]
     pub(super) fn take_mail(&mut self, now: Instant) {
         self.session.set_callers_waiting(self.shared.has_callers_waiting());
         while self.shared.has_mail() {
