@@ -1,6 +1,7 @@
 //! One descriptor: what it is, and how it is read and written without waiting.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags};
@@ -8,9 +9,13 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType};
 
-/// How much a pipe should hold, so that a large message passes in few turns.
+/// How much a pipe should hold for large messages, so that one passes in few turns. For small ones
+/// the system's own choice is better: they stay in the processor's cache.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PIPE_BYTES: usize = 1024 * 1024;
+
+/// A message of which so much waits on one side of a pipe is a large one.
+const LARGE: usize = 32 * 1024;
 
 /// How much is written at once to a terminal or the like, whose write returns only when all of it
 /// has been taken: with more, a slow reader's progress would not show (L5).
@@ -34,6 +39,8 @@ pub(super) struct Descriptor {
     was_blocking: bool,
     /// How many bytes are worth giving to one write.
     most_at_once: usize,
+    /// Whether it was made to hold more, as far as that is allowed.
+    is_wide: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +67,7 @@ impl Descriptor {
                     has_packets,
                     was_blocking: false,
                     most_at_once,
+                    is_wide: AtomicBool::new(false),
                 })
             }
             _ => Ok(Self::of_unknown_kind(fd)),
@@ -71,11 +79,17 @@ impl Descriptor {
         let is_file = rustix::fs::fstat(&fd)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
         let most_at_once = if is_file { usize::MAX } else { TERMINAL_BYTES };
-        Descriptor { fd, kind: Kind::Other, has_packets: true, was_blocking: false, most_at_once }
+        Descriptor {
+            fd,
+            kind: Kind::Other,
+            has_packets: true,
+            was_blocking: false,
+            most_at_once,
+            is_wide: AtomicBool::new(false),
+        }
     }
 
     fn pipe(fd: OwnedFd) -> rustix::io::Result<Self> {
-        enlarge(&fd);
         let most_at_once = usize::MAX;
         let flags = rustix::fs::fcntl_getfl(&fd)?;
         let has_packets = is_of_packets(flags);
@@ -86,13 +100,26 @@ impl Descriptor {
                 has_packets,
                 was_blocking: false,
                 most_at_once,
+                is_wide: AtomicBool::new(false),
             });
         }
         let was_blocking = !flags.contains(OFlags::NONBLOCK);
         if was_blocking {
             rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
         }
-        Ok(Descriptor { fd, kind: Kind::Pipe, has_packets, was_blocking, most_at_once })
+        let is_wide = AtomicBool::new(false);
+        Ok(Descriptor { fd, kind: Kind::Pipe, has_packets, was_blocking, most_at_once, is_wide })
+    }
+
+    /// So many bytes of one message wait on one side of it. If that is much, it is made to hold more;
+    /// `true` if that was done now.
+    pub(super) fn note_waiting(&self, bytes: usize) -> bool {
+        let is_large = bytes >= LARGE && self.kind == Kind::Pipe;
+        let widens = is_large && !self.is_wide.swap(true, Ordering::Relaxed);
+        if widens {
+            enlarge(&self.fd);
+        }
+        widens
     }
 
     /// Whether the runtime can wait for it, and no call waits by itself.

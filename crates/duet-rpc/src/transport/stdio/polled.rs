@@ -60,6 +60,7 @@ impl Input {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
+        self.descriptor.note_waiting(inbox.size());
         if let Some(received) = self.loan.take(&self.descriptor, inbox) {
             return Poll::Ready(received);
         }
@@ -171,7 +172,7 @@ impl Output {
                     self.looks.note_written();
                     if count < given && descriptor.short_means_done() {
                         clear(&mut ready);
-                        self.untold = false;
+                        self.untold = descriptor.note_waiting(outbox.len());
                     }
                 }
                 Err(Errno::AGAIN) => {
