@@ -41,6 +41,8 @@ fn main() -> ExitCode {
             .method("nap", nap::<Value>),
         _ => return ExitCode::from(2),
     };
+    // As every server does that knows it: the first call is not watched on a thread of its own then.
+    let router = router.quick("echo");
     let router = router.method("hold", std::future::pending::<Answer<()>>).method("pend", pend);
     let mut profile = Profile { order: Order::Concurrent, ..Profile::agent() };
     profile.framing = FramingChoice::Fixed(framing);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Framing, FramingChoice};
-use duet_rpc_proto::message::{Batch, Code, ErrorObject, Incoming, Params, Subject};
+use duet_rpc_proto::message::{Batch, Code, ErrorObject, Id, Incoming, Params, Subject};
 use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::session::{BatchKey, Handled, Job, Key, Phase, Session};
 use duet_rpc_proto::text::Text;
@@ -15,10 +15,11 @@ use tokio::runtime::RuntimeFlavor;
 use super::in_place::{InPlace, settle};
 use super::records;
 use super::tasks::{Elsewhere, Origin, QUICK, Tasks, Threads};
+use crate::context::{Context, Flag};
 use crate::error::RemoteError;
 use crate::failure::Failure;
-use crate::handler::Shelf;
-use crate::peer::Handle;
+use crate::handler::{Shelf, Waiting};
+use crate::peer::{Handle, Peer};
 use crate::router::{Entry, Router};
 use crate::shared::{Caller, Post, Shared};
 use crate::state::State;
@@ -49,7 +50,7 @@ pub(super) struct Core {
     pub(super) framing_is_open: bool,
     pub(super) router: Router,
     /// The method that was called last.
-    latest: Option<Arc<Entry>>,
+    pub(super) latest: Option<Arc<Entry>>,
     /// What each handler keeps here, by its index.
     shelves: Vec<Shelf>,
     pub(super) handle: Weak<Handle>,
@@ -166,7 +167,7 @@ impl Core {
 
     /// Whether no more should be sent than must be.
     #[inline]
-    fn is_crowded(&self) -> bool {
+    pub(super) fn is_crowded(&self) -> bool {
         self.outbox.len() >= self.shared.profile.limits.outgoing_bytes
     }
 
@@ -296,7 +297,7 @@ impl Core {
             && (self.outbox.is_empty() || self.watchful > 0)
             && entry.is_learning();
         let begun = is_watched.then(Instant::now);
-        let mut shelf = self.shelves.get_mut(entry.index).and_then(Option::take);
+        let mut shelf = self.take_shelf(entry.index);
         let key = job.key();
         let mut host = InPlace { core: self, job: Some(job), key, method, flag: None, error: None };
         let waiting = entry.route.start(elsewhere.is_none(), params, &mut shelf, &mut host);
@@ -306,24 +307,62 @@ impl Core {
             entry.set_quick(begun.elapsed() < QUICK);
         }
         if let (Some(waiting), Some(job)) = (waiting, job) {
-            let is_in_batch = job.is_in_batch();
-            let key = self.session.park(job);
-            let learns = elsewhere.is_some();
-            let elsewhere = elsewhere.map(|threads| Elsewhere { threads, is_in_batch });
             let origin = Origin { entry: Arc::clone(entry), logged_at };
-            self.tasks.spawn(key, waiting, flag, &self.shared, origin, elsewhere);
-            if learns {
-                entry.learn(QUICK);
-                self.take_mail(super::now());
-            }
+            self.wait_for(job, waiting, flag, origin, elsewhere);
         } else {
             records::end(method, logged_id.as_ref(), logged_at, error);
         }
     }
 
+    /// Lets a handler go on as a task, here or elsewhere.
+    pub(super) fn wait_for(
+        &mut self,
+        job: Job,
+        waiting: Waiting,
+        flag: Option<Arc<Flag>>,
+        origin: Origin,
+        elsewhere: Option<tokio::runtime::Handle>,
+    ) {
+        let is_in_batch = job.is_in_batch();
+        let key = self.session.park(job);
+        let learns = elsewhere.is_some().then(|| Arc::clone(&origin.entry));
+        let elsewhere = elsewhere.map(|threads| Elsewhere { threads, is_in_batch });
+        self.tasks.spawn(key, waiting, flag, &self.shared, origin, elsewhere);
+        if let Some(entry) = learns {
+            entry.learn(QUICK);
+            self.take_mail(super::now());
+        }
+    }
+
+    /// The circumstances of a message.
+    pub(super) fn context(
+        &self,
+        id: Option<Id>,
+        key: Key,
+        flag: &mut Option<Arc<Flag>>,
+    ) -> Context {
+        let Core { handle, shared, .. } = self;
+        // The last handle may be gone while what had come before is still worked on.
+        let handle = handle.upgrade().unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
+        Context::new(Peer::of(handle), id, key, Arc::clone(flag.get_or_insert_default()))
+    }
+
+    /// Answers a request whose params are wrong, and returns the code.
+    pub(super) fn refuse_params(&mut self, job: Job, object: &ErrorObject, method: &str) -> Code {
+        records::wrong_params(object, method, job.id());
+        self.session.answer_error(job, object, &mut self.outbox);
+        object.code()
+    }
+
+    /// What a handler keeps here.
+    #[inline]
+    pub(super) fn take_shelf(&mut self, index: usize) -> Shelf {
+        self.shelves.get_mut(index).and_then(Option::take)
+    }
+
     /// Keeps a shelf until its handler begins again.
     #[inline]
-    fn put_back(&mut self, index: usize, shelf: Shelf) {
+    pub(super) fn put_back(&mut self, index: usize, shelf: Shelf) {
         if index >= self.shelves.len() {
             self.shelves.resize_with(index + 1, || None);
         }

@@ -12,7 +12,6 @@ use crate::error::{Error, ErrorKind, RemoteError};
 use crate::failure::Failure;
 use crate::fence;
 use crate::handler::{Host, Write};
-use crate::peer::{Handle, Peer};
 use crate::shared::Caller;
 
 /// Where a handler begins. The answer of one that is ready at once is written straight to where it
@@ -41,12 +40,8 @@ impl InPlace<'_> {
 
 impl Host for InPlace<'_> {
     fn context(&mut self) -> Context {
-        let Core { handle, shared, .. } = &*self.core;
-        // The last handle may be gone while what had come before is still worked on.
-        let handle = handle.upgrade().unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
         let id = self.job.as_ref().and_then(|job| job.id().cloned());
-        let flag = self.flag.get_or_insert_default();
-        Context::new(Peer::of(handle), id, self.key, Arc::clone(flag))
+        self.core.context(id, self.key, &mut self.flag)
     }
 
     fn result(&mut self, write: Write<'_>) {
@@ -72,10 +67,9 @@ impl Host for InPlace<'_> {
     }
 
     fn refused(&mut self, object: ErrorObject) {
-        let Some(job) = self.take_job() else { return };
-        records::wrong_params(&object, self.method, job.id());
-        self.error = Some(object.code().0);
-        self.core.session.answer_error(job, &object, &mut self.core.outbox);
+        if let Some(job) = self.take_job() {
+            self.error = Some(self.core.refuse_params(job, &object, self.method).0);
+        }
     }
 }
 

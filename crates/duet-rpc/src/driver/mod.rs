@@ -10,6 +10,7 @@
 
 mod core;
 mod ends;
+mod express;
 mod in_place;
 mod posts;
 mod records;
@@ -211,6 +212,9 @@ impl Driver {
                 Event::Fault(fault) => self.core.handle_fault(&fault, now),
                 Event::Frame(text) => {
                     records::frame(text.as_str().len());
+                    if self.core.express(&text) {
+                        continue;
+                    }
                     let profile = &self.core.shared.profile;
                     match Incoming::classify(&text, profile.batch, &profile.limits) {
                         Incoming::Batch(entries) => self.core.handle_batch(entries, cx, now),

@@ -26,10 +26,16 @@ pub(super) fn frame(bytes: usize) {
     tracing::debug!(bytes, "a frame");
 }
 
+/// Whether anybody wants to know of each request.
+#[inline]
+pub(super) fn are_on() -> bool {
+    tracing::enabled!(target: TRAFFIC, tracing::Level::DEBUG)
+}
+
 /// A handler begins. The time comes back if anybody wants to know how long it takes.
 #[inline]
 pub(super) fn begin(method: &str, id: Option<&Id>) -> Option<Instant> {
-    if !tracing::enabled!(target: TRAFFIC, tracing::Level::DEBUG) {
+    if !are_on() {
         return None;
     }
     match id {

@@ -138,6 +138,42 @@ impl<'a> Incoming<'a> {
     }
 }
 
+/// A request as nearly all are, still in its frame: nothing of it is copied.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainRequest<'a> {
+    id: &'a str,
+    /// The method's name.
+    pub method: &'a str,
+    /// The parameters.
+    pub params: Params<'a>,
+}
+
+impl<'a> PlainRequest<'a> {
+    /// Finds one in a text; `None` if there is the least that is not plain, and
+    /// [`Incoming::classify`] has to say what it is. What this finds, that finds too.
+    #[inline]
+    pub fn of(text: &Text<'a>) -> Option<Self> {
+        const MEMBERS: [Member; 4] = [Member::Jsonrpc, Member::Id, Member::Method, Member::Params];
+        if !text.is_plain_object_of(&MEMBERS) || text.member(Member::Jsonrpc)? != "\"2.0\"" {
+            return None;
+        }
+        let id = text.member(Member::Id).filter(|id| !id.starts_with(['n', 't', 'f', '{', '[']))?;
+        let method = text.member(Member::Method)?.strip_prefix('"')?.strip_suffix('"')?;
+        let params = Params::from_member(text.member(Member::Params))?;
+        Some(PlainRequest { id, method, params })
+    }
+
+    /// The id as it was written.
+    pub fn raw_id(&self) -> &'a str {
+        self.id
+    }
+
+    /// The id.
+    pub fn id(&self) -> Id {
+        Id::from_checked(self.id).unwrap_or(Id::NULL)
+    }
+}
+
 /// The entries of a batch, each a message or not; at least one (M6).
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(Elements<'a>);

@@ -19,7 +19,7 @@ use super::{ErrorObject, Id};
 pub fn write_raw_result(out: &mut Vec<u8>, id: &Id, result: &str) {
     // One reservation for all of it: a large result then moves nothing that is written already.
     out.reserve(48 + id.as_bytes().len() + result.len());
-    begin_response(out, id);
+    begin_response(out, id.as_bytes());
     out.extend_from_slice(b"\"result\":");
     out.extend_from_slice(result.as_bytes());
     out.push(b'}');
@@ -42,8 +42,18 @@ pub fn write_result_with<E>(
     id: &Id,
     result: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
+    write_result_to(out, id.as_bytes(), result)
+}
+
+/// The same, with the id as it stands in the frame of the request.
+#[inline]
+pub fn write_result_to<E>(
+    out: &mut Vec<u8>,
+    raw_id: &[u8],
+    result: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
     let start = out.len();
-    begin_response(out, id);
+    begin_response(out, raw_id);
     out.extend_from_slice(b"\"result\":");
     let written = result(out);
     match &written {
@@ -56,7 +66,7 @@ pub fn write_result_with<E>(
 /// Appends a response with an error. If its data cannot be written as JSON, it goes out as an
 /// internal error: every request gets an answer.
 pub fn write_error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) {
-    begin_response(out, id);
+    begin_response(out, id.as_bytes());
     out.extend_from_slice(b"\"error\":");
     let start = out.len();
     if error.write(out).is_err() {
@@ -116,8 +126,9 @@ fn write_call<T: Serialize + ?Sized>(
     written
 }
 
-fn begin_response(out: &mut Vec<u8>, id: &Id) {
+#[inline]
+fn begin_response(out: &mut Vec<u8>, raw_id: &[u8]) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(raw_id);
     out.push(b',');
 }

@@ -185,6 +185,25 @@ impl<C> Session<C> {
         }
     }
 
+    /// A request came that is begun at once, as nothing else is under way: here is its key. It is
+    /// answered with its id and no more; if that is not at once, it becomes a
+    /// [`job`](Session::job_of). `None` if it has to be [`handle`](Session::handle)d.
+    #[inline]
+    pub fn begin_at_once(&mut self) -> Option<Key> {
+        let is_free = self.phase == Phase::Open && self.lane_of.is_none();
+        if !is_free || !self.schedule.is_free_for_any() {
+            return None;
+        }
+        self.storm.handle_good();
+        self.last_key += 1;
+        Some(Key(self.last_key))
+    }
+
+    /// The job of a request that was [begun at once](Session::begin_at_once).
+    pub fn job_of(&mut self, key: Key, id: Id) -> Job {
+        Job { key, id: Some(id), lane: self.schedule.lane(None), batch: None }
+    }
+
     /// A batch came: [`handle`](Session::handle) its entries with this key, then
     /// [`end_batch`](Session::end_batch).
     pub fn begin_batch(&mut self) -> BatchKey {

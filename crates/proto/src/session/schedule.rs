@@ -169,6 +169,15 @@ impl Schedule {
         }
     }
 
+    /// Whether any request that comes now would start: nothing runs, nothing waits, nothing is held.
+    #[inline]
+    pub(super) fn is_free_for_any(&self) -> bool {
+        self.running.is_empty()
+            && self.waiting.is_empty()
+            && !self.held
+            && (self.limits.in_flight > 0 || self.order == Order::Sequential)
+    }
+
     /// Decides about a message that is one too many, and that is taken all the same.
     pub(super) fn admit_over_limit(&self, job: &Job) -> Admission {
         match self.order != Order::Sequential && !self.held && self.is_free(job.lane) {
