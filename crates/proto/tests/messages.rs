@@ -4,8 +4,8 @@ mod support;
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::{
-    ErrorObject, Id, Incoming, Params, Reason, Settled, WhyStray, write_error, write_notification,
-    write_raw_result, write_request, write_result,
+    ErrorObject, Id, Incoming, Params, PlainRequest, Reason, Settled, WhyStray, write_error,
+    write_notification, write_raw_result, write_request, write_result,
 };
 use duet_rpc_proto::policy::BatchRule;
 use duet_rpc_proto::text::Text;
@@ -31,7 +31,14 @@ fn describe(incoming: Incoming<'_>) -> String {
 fn classified(json: &str, batch: BatchRule) -> String {
     let limits = Limits { batch_entries: 3, ..Limits::default() };
     let text = Text::check(json.as_bytes(), limits.depth).expect(json);
-    describe(Incoming::classify(&text, batch, &limits))
+    let described = describe(Incoming::classify(&text, batch, &limits));
+    // The short way finds the same or nothing.
+    if let Some(plain) = PlainRequest::of(&text) {
+        let params = plain.params.as_raw().unwrap_or("absent");
+        assert_eq!(format!("request {} {} {params}", plain.id(), plain.method), described);
+        assert_eq!(plain.id().as_raw(), plain.raw_id());
+    }
+    described
 }
 
 fn rows(rows: &[(&str, &str)]) {
@@ -52,6 +59,41 @@ fn m1_requests_and_notifications() {
         (" { \"jsonrpc\" :\n\"2.0\" , \"id\" : 1 , \"method\" : \"a\" } ", "request 1 a absent"),
         (r#"{"jsonrpc":"2\u002e0","\u0069d":1,"m\u0065thod":"a"}"#, "request 1 a absent"),
     ]);
+}
+
+#[test]
+fn m1_what_nearly_everybody_sends_is_a_plain_request() {
+    let is_plain = |json: &str| {
+        let text = Text::check(json.as_bytes(), 128).expect(json);
+        classified(json, BatchRule::Allow);
+        PlainRequest::of(&text).is_some()
+    };
+    for plain in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[]}"#,
+        r#"{"method":"a","params":{"id":"\u0061"},"other":1,"id":"x","jsonrpc":"2.0"}"#,
+        r#"{"jsonrpc": "2.0", "id": -1.5e3, "method": "", "params": null}"#,
+    ] {
+        assert!(is_plain(plain), "{plain}");
+    }
+    for other in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"a","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":true,"method":"a","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":[],"method":"a","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":{},"method":"a","params":[]}"#,
+        r#"{"jsonrpc":"2.0","method":"a","params":[]}"#,
+        r#"{"jsonrpc":"1.0","id":1,"method":"a","params":[]}"#,
+        r#"{"jsonrpc":2.0,"id":1,"method":"a","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":1,"params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[],"params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"a","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"\u0061","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[],"result":1}"#,
+        r#"["2.0",1,"a",[]]"#,
+    ] {
+        assert!(!is_plain(other), "{other}");
+    }
 }
 
 #[test]

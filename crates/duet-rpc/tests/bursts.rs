@@ -1,0 +1,131 @@
+//! Requests of one method in a burst, which go a shorter way than one that comes alone: both must end
+//! the same (E1, E2, P7).
+
+use std::fmt;
+
+use duet_rpc::proto::message::ErrorObject;
+use duet_rpc::transport::Stream;
+use duet_rpc::{Context, Failure, Peer, Profile, Router};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+/// Cannot be written as JSON, or panics when it is.
+enum Unwritable {
+    Fails,
+    Panics,
+}
+
+impl Serialize for Unwritable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut parts = serializer.serialize_seq(None)?;
+        serde::ser::SerializeSeq::serialize_element(&mut parts, "half of it is written")?;
+        match self {
+            Unwritable::Fails => Err(serde::ser::Error::custom("no")),
+            Unwritable::Panics => panic!("while writing"),
+        }
+    }
+}
+
+/// Panics when it is dropped, once it is whole.
+struct Bomb(bool);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(!self.0, "while it is dropped");
+    }
+}
+
+impl Serialize for Bomb {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("a bomb")
+    }
+}
+
+impl fmt::Debug for Bomb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Bomb")
+    }
+}
+
+const METHODS: [&str; 10] =
+    ["echo", "fail", "panic", "typed", "late", "fails", "panics", "bomb", "who", "tell"];
+
+fn router() -> Router {
+    let router = Router::new()
+        .method("echo", async |params: Value| Ok::<_, Failure>(params))
+        .method("fail", async |_: Value| Err::<(), Failure>(ErrorObject::server_busy(7).into()))
+        .method("panic", async |_: Value| -> Result<(), Failure> { panic!("at once") })
+        .method("typed", async |(_, _): (i64, i64)| Ok::<_, Failure>(()))
+        .method("late", async |params: Value| {
+            tokio::task::yield_now().await;
+            Ok::<_, Failure>(params)
+        })
+        .method("fails", async |_: Value| Ok::<_, Failure>(Unwritable::Fails))
+        .method("panics", async |_: Value| Ok::<_, Failure>(Unwritable::Panics))
+        .method("bomb", async |_: Value| Ok::<_, Failure>(Bomb(true)))
+        .method("who", async |_: Value, cx: Context| {
+            Ok::<_, Failure>(cx.id().map(ToString::to_string))
+        })
+        .method("tell", async |_: Value, cx: Context| {
+            cx.peer().notify("told", [1]).await?;
+            Ok::<_, duet_rpc::Error>("told")
+        });
+    METHODS.into_iter().fold(router, |router, method| router.quick(method))
+}
+
+/// What comes back for these requests, up to the answer to the last.
+async fn answers(requests: &[String], at_once: bool) -> Vec<String> {
+    let (here, there) = tokio::io::duplex(1 << 20);
+    let _peer = Peer::spawn(Stream::of(here), &Profile::agent(), router());
+    let mut remote = BufReader::new(there);
+    let mut lines = Vec::new();
+    let bursts = match at_once {
+        true => vec![requests.concat()],
+        false => requests.to_vec(),
+    };
+    for burst in &bursts {
+        remote.write_all(burst.as_bytes()).await.expect("it is open");
+        let mut left = burst.lines().count();
+        while left > 0 {
+            let mut line = String::new();
+            remote.read_line(&mut line).await.expect("it is open");
+            left -= usize::from(line.contains("\"id\":"));
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+#[tokio::test]
+async fn e1_e2_p7_a_request_in_a_burst_is_answered_as_one_that_comes_alone() {
+    duet_rpc::fence::hush();
+    for method in METHODS {
+        let requests: Vec<_> = (1..=6)
+            .map(|id| {
+                let id = if id % 2 == 0 { format!("\"{id}\"") } else { id.to_string() };
+                format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":[{id}]}}\n"
+                )
+            })
+            .collect();
+        let alone = answers(&requests, false).await;
+        let in_burst = answers(&requests, true).await;
+        assert_eq!(in_burst, alone, "{method}");
+        let expect = if method == "tell" { 12 } else { 6 };
+        assert_eq!(alone.len(), expect, "{method}: {alone:?}");
+    }
+}
+
+#[tokio::test]
+async fn other_methods_between_them_change_nothing() {
+    let requests: Vec<_> = (1..=40)
+        .map(|id| {
+            let method = ["echo", "echo", "who", "nobody", "echo"][id % 5];
+            format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":[{id}]}}\n"
+            )
+        })
+        .collect();
+    assert_eq!(answers(&requests, true).await, answers(&requests, false).await);
+}
