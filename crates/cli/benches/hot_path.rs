@@ -1,0 +1,223 @@
+//! What a message costs, in instructions: the guard against getting slower unnoticed.
+//!
+//! Time differs from machine to machine and from minute to minute; instructions do not. An echo
+//! server is run twice under callgrind, with as many messages again the second time, and the
+//! difference is that of the messages alone. One that costs more than the table below allows fails
+//! the run; so does one that costs so little that the table should follow.
+//!
+//! ```console
+//! cargo bench -p duet-rpc-cli --bench hot_path
+//! ```
+//!
+//! It needs valgrind and a processor with AVX2, and says so where it has to be skipped. With
+//! `HOT_PATH=required` in the environment, as the gate has it, a skip is a failure.
+
+#![expect(clippy::print_stdout, reason = "that is what it is for")]
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::process::{Command, ExitCode, Stdio};
+
+use duet_rpc::proto::frame::{Framing, FramingChoice, write_frame};
+use duet_rpc::{Failure, Profile, Router};
+use serde_json::value::RawValue;
+
+const SERVE: &str = "--serve";
+
+/// How far a figure may be from the table. Compilers and libraries differ by a few in a hundred.
+const MARGIN: f64 = 0.12;
+
+/// A kind of work, and what one message of it may cost.
+struct Row {
+    name: &'static str,
+    framing: Framing,
+    method: &'static str,
+    params: fn() -> String,
+    /// How many are sent at once.
+    burst: usize,
+    bursts: usize,
+    instructions: f64,
+}
+
+const fn row(name: &'static str, framing: Framing, burst: usize, instructions: f64) -> Row {
+    Row { name, framing, method: "echo", params: small, burst, bursts: 2000 / burst, instructions }
+}
+
+fn rows() -> [Row; 7] {
+    [
+        row("round trip, 64 B", Framing::Lsp, 1, 4070.0),
+        row("64 at once, 64 B, lsp", Framing::Lsp, 64, 2147.0),
+        row("64 at once, 64 B, ndjson", Framing::Ndjson, 64, 2000.0),
+        row("64 at once, 64 B, length", Framing::Length, 64, 2000.0),
+        Row {
+            params: || nested(1_000),
+            ..row("64 at once, 1 KB nested", Framing::Lsp, 64, 5000.0)
+        },
+        Row {
+            params: || nested(64_000),
+            bursts: 20,
+            ..row("64 KB nested", Framing::Lsp, 1, 200_000.0)
+        },
+        Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 9000.0) },
+    ]
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if let [first, framing, ..] = &arguments[..]
+        && first == SERVE
+    {
+        return serve(framing);
+    }
+    let is_required = std::env::var("HOT_PATH").is_ok_and(|value| value == "required");
+    if let Some(why) = why_not() {
+        println!("SKIPPED: {why}");
+        return if is_required { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    }
+    match check() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("instructions cannot be counted: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why nothing can be counted here, if so.
+fn why_not() -> Option<&'static str> {
+    let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
+    if !valgrind.is_ok_and(|status| status.success()) {
+        return Some("there is no valgrind");
+    }
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return None;
+    }
+    Some("the table is for processors with AVX2")
+}
+
+fn check() -> io::Result<bool> {
+    let mut is_well = true;
+    println!("| instructions for each message | counted | in the table | |");
+    println!("|---|---|---|---|");
+    for row in rows() {
+        let count = row.count()?;
+        let change = count / row.instructions - 1.0;
+        let verdict = match change {
+            change if change > MARGIN => "TOO MANY",
+            change if change < -MARGIN => "fewer: put this into the table of benches/hot_path.rs",
+            _ => "",
+        };
+        is_well &= verdict.is_empty();
+        let allowed = row.instructions;
+        println!(
+            "| {} | {count:.0} | {allowed:.0} | {:+.1} % {verdict} |",
+            row.name,
+            change * 100.0
+        );
+    }
+    Ok(is_well)
+}
+
+impl Row {
+    /// The instructions of one message.
+    fn count(&self) -> io::Result<f64> {
+        let once = self.count_life(self.bursts)?;
+        let twice = self.count_life(2 * self.bursts)?;
+        Ok((twice - once) / (self.bursts * self.burst) as f64)
+    }
+
+    /// The instructions of a server from its start to its end.
+    fn count_life(&self, bursts: usize) -> io::Result<f64> {
+        let counts = std::env::temp_dir().join(format!("hot-path-{}", std::process::id()));
+        let mut server = Command::new("valgrind")
+            .args(["-q", "--tool=callgrind"])
+            .arg(format!("--callgrind-out-file={}", counts.display()))
+            .arg(std::env::current_exe()?)
+            .args([SERVE, self.framing.name()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (input, output) = (server.stdin.take(), server.stdout.take());
+        let (Some(mut input), Some(mut output)) = (input, output) else {
+            return Err(io::Error::other("a child without pipes"));
+        };
+        let burst: Vec<_> = (0..self.burst).flat_map(|number| self.request(number)).collect();
+        for _ in 0..bursts {
+            input.write_all(&burst)?;
+            read_results(&mut output, self.burst)?;
+        }
+        drop(input);
+        if !server.wait()?.success() {
+            return Err(io::Error::other("the server failed"));
+        }
+        let text = fs::read_to_string(&counts)?;
+        fs::remove_file(&counts)?;
+        let totals = text.lines().find_map(|line| line.strip_prefix("totals: "));
+        totals
+            .and_then(|totals| totals.trim().parse().ok())
+            .ok_or_else(|| io::Error::other("callgrind says nothing"))
+    }
+
+    fn request(&self, number: usize) -> Vec<u8> {
+        let (id, method, params) = (10_000_000 + number, self.method, (self.params)());
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        let mut request = Vec::new();
+        let Ok(()) = write_frame(self.framing, &mut request, |out| {
+            out.extend_from_slice(text.as_bytes());
+            Ok::<_, std::convert::Infallible>(())
+        });
+        request
+    }
+}
+
+/// Reads until so many results have come. The end of the last may be left for the next time, as
+/// all of it is on its way.
+fn read_results(output: &mut impl Read, count: usize) -> io::Result<()> {
+    const RESULT: &[u8] = b"\"result\":";
+    let (mut answers, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
+    while answers.windows(RESULT.len()).filter(|&bytes| bytes == RESULT).count() < count {
+        let read = output.read(&mut chunk)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        answers.extend_from_slice(&chunk[..read]);
+    }
+    Ok(())
+}
+
+fn small() -> String {
+    let text = "The quick brown fox jumps over the lazy dog, and back";
+    format!(r#"{{"text":"{text}"}}"#)
+}
+
+/// A list of records, of about so many bytes.
+fn nested(bytes: usize) -> String {
+    let mut params = String::from("[");
+    for number in 0.. {
+        if params.len() > bytes {
+            break;
+        }
+        params += &format!(
+            r#"{{"range":{{"start":{{"line":{number},"column":4}},"end":{{"line":{number},"column":17}}}},"severity":2,"tags":[1,-2.5,true,null],"message":"mismatched types"}},"#
+        );
+    }
+    params + "[]]"
+}
+
+fn serve(framing: &str) -> ExitCode {
+    let framing = Framing::ALL.into_iter().find(|known| known.name() == framing);
+    let Some(framing) = framing else { return ExitCode::FAILURE };
+    let router = Router::new()
+        .method("echo", async |params: Box<RawValue>| Ok::<_, Failure>(params))
+        .method("later", async |params: Box<RawValue>| {
+            tokio::task::yield_now().await;
+            Ok::<_, Failure>(params)
+        })
+        .quick("echo")
+        .quick("later");
+    let profile = Profile { framing: FramingChoice::Fixed(framing), ..Profile::agent() };
+    duet_rpc::serve(&profile.with_in_flight(64), router)
+}
