@@ -5,6 +5,8 @@
 //! shows (F15); the messages need the members. Both come out of one pass over the bytes, so a
 //! message is read once. What the members *mean* is not known here.
 
+#[cfg(test)]
+mod agreement;
 mod blocks;
 mod bulk;
 mod lanes;

@@ -51,6 +51,12 @@ pub(super) fn element(bytes: &[u8], from: usize) -> Option<Element> {
     Some(Element { outline, start, end, next })
 }
 
+/// An object or array, read byte by byte: what the other readers are tested against.
+#[cfg(test)]
+pub(super) fn container_by_bytes(bytes: &[u8], max_depth: usize) -> Result<(usize, bool), NotJson> {
+    Scan { bytes, max_depth, high: false, escaped: false }.refused_container(0, 0)
+}
+
 /// A walk over the bytes. Whoever loops works on a copy, which lives in registers.
 #[derive(Clone, Copy)]
 struct Scan<'a> {
@@ -155,11 +161,7 @@ impl Scan<'_> {
         match self.at(start) {
             b'"' => self.string(start + 1),
             b'{' | b'[' => {
-                let (end, high) = if self.bytes.len() - start >= BULK {
-                    bulk::container(self.bytes, start, (outer_depth, self.max_depth))?
-                } else {
-                    self.small_container(start, outer_depth)?
-                };
+                let (end, high) = self.container(start, outer_depth)?;
                 self.high |= high;
                 Ok(end)
             }
@@ -167,12 +169,35 @@ impl Scan<'_> {
         }
     }
 
+    /// An object or array: where it ends, and whether there are bytes that are not ASCII.
+    #[inline(always)]
+    fn container(self, start: usize, outer_depth: usize) -> Result<(usize, bool), NotJson> {
+        if self.bytes.len() - start < BULK {
+            // Fewer bytes than this has levels, and two more around them.
+            return self.container_by_bytes::<{ BULK / 64 + 1 }>(start, outer_depth);
+        }
+        match bulk::container(self.bytes, start, self.max_depth - outer_depth) {
+            Some(found) => Ok(found),
+            None => self.refused_container(start, outer_depth),
+        }
+    }
+
+    /// What the bulk reader did not accept: this says what is wrong, and where; or accepts it, if
+    /// it is only nested more deeply than that can see.
+    #[cold]
+    fn refused_container(self, start: usize, outer_depth: usize) -> Result<(usize, bool), NotJson> {
+        self.container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth)
+    }
+
     /// An object or array, without recursion: hostile nesting costs a bit a level and no stack.
     #[inline(never)]
-    fn small_container(self, start: usize, outer_depth: usize) -> Result<(usize, bool), NotJson> {
+    fn container_by_bytes<const WORDS: usize>(
+        self,
+        start: usize,
+        outer_depth: usize,
+    ) -> Result<(usize, bool), NotJson> {
         let mut scan = self;
-        // Fewer bytes than this has levels, and two more around them.
-        let mut nest = Nest::<{ BULK / 64 + 1 }>::new();
+        let mut nest = Nest::<WORDS>::new();
         let mut depth = outer_depth;
         let mut in_object = false;
         let mut i = start;
