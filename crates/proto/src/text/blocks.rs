@@ -14,7 +14,7 @@
 //! Which commas are an object's only the brackets tell: see [`nest`](super::nest).
 
 use super::lanes::{BLOCK, Classes, Rare, Signs};
-use super::nest::Brackets;
+use super::nest::{Brackets, Passed};
 use super::scalar;
 
 /// How to look at a block, which differs from processor to processor.
@@ -36,18 +36,18 @@ pub(super) struct Carry {
     in_string: u64,
     /// In the others only bit 0 counts. This: the last block ended inside a number or word.
     in_scalar: u64,
-    /// And that was read to its end, past the end of that block.
-    is_checked: bool,
     /// It ended with a backslash that escapes what comes next.
     escaped: u64,
-    /// The last thing in it, but for white space, was a string.
-    behind_string: u64,
-    /// It was another value.
-    behind_other: u64,
+    /// The last thing in it, but for white space, was the end of a value.
+    behind_value: u64,
+    /// It was a number or word.
+    behind_scalar: u64,
     /// It was an opening bracket.
     behind_opening: u64,
     /// The next structural character must be a colon, or close what was just opened.
     name_due: u64,
+    /// Up to here numbers and words were read byte by byte, if that is past the last block.
+    checked_to: usize,
 }
 
 /// A block, as far as it was checked.
@@ -73,28 +73,31 @@ impl Carry {
     #[inline(always)]
     pub(super) fn read(
         &mut self,
-        (bytes, start): (&[u8], usize),
+        bytes: &[u8],
+        start: usize,
         block: &[u8; BLOCK],
         classes: &Classes,
         look: &impl Look,
     ) -> Option<Block> {
         let mut quotes = classes.quote;
-        let mut rare = Rare::default();
-        if classes.any_rare || self.escaped != 0 {
-            rare = look.rare(block);
+        let mut control = 0;
+        if classes.any_rare != 0 || self.escaped != 0 {
+            let rare = look.rare(block);
             let escaped = self.escaped_bytes(rare.backslash);
             quotes &= !escaped;
+            control = rare.control;
             // Outside of strings a backslash is refused anyway.
             are_escapes(bytes, start, escaped).then_some(())?;
         }
         // From each opening quote up to, but without, its closing one.
         let strings = look.parities(quotes) ^ self.in_string;
         self.in_string = ((strings as i64) >> 63) as u64;
-        let closing_quotes = quotes & !strings;
         let structural = classes.structural & !strings;
         let white = classes.white & !strings;
-        let scalars = !(strings | quotes | structural | white);
+        let no_scalars = strings | quotes | structural | white;
+        let scalars = !no_scalars;
         let starts = scalars & !(scalars << 1 | self.in_scalar);
+        let was_in_scalar = std::mem::replace(&mut self.in_scalar, scalars >> 63);
 
         let openings = structural & classes.opening;
         let opens = openings & classes.bracket;
@@ -103,38 +106,33 @@ impl Carry {
         let closes = endings & classes.bracket;
         let commas = endings & !classes.bracket;
 
-        let others = scalars | closes;
-        let (behind_string, behind_other, behind_opening);
+        let value_ends = quotes & !strings | scalars | closes;
+        let (behind_value, behind_scalar, behind_opening);
         if white == 0 {
-            behind_string = closing_quotes << 1 | self.behind_string;
-            behind_other = others << 1 | self.behind_other;
+            behind_value = value_ends << 1 | self.behind_value;
+            behind_scalar = scalars << 1 | self.behind_scalar;
             behind_opening = opens << 1 | self.behind_opening;
-            self.behind_string = closing_quotes >> 63;
-            self.behind_other = others >> 63;
+            self.behind_value = value_ends >> 63;
+            self.behind_scalar = scalars >> 63;
             self.behind_opening = opens >> 63;
         } else {
-            behind_string = reach(closing_quotes, white, &mut self.behind_string);
-            behind_other = reach(others, white, &mut self.behind_other);
+            behind_value = reach(value_ends, white, &mut self.behind_value);
+            behind_scalar = reach(scalars, white, &mut self.behind_scalar);
             behind_opening = reach(opens, white, &mut self.behind_opening);
         }
-        let behind_value = behind_string | behind_other;
         let at_once = closes & behind_opening;
-        let mut broken = (quotes & strings | starts | opens) & behind_value
-            | endings & !(behind_value | at_once)
-            | colons & !behind_string;
-        if classes.any_rare {
-            broken |= rare.control & !white;
-        }
+        let broken = (quotes & strings | starts | opens) & behind_value
+            | (structural & !opens) & !(behind_value | at_once)
+            | colons & behind_scalar
+            | control & !white;
 
-        let leading_zeros = classes.zero & starts & (scalars >> 1 | 1 << 63);
+        let leading_zeros = classes.zero & starts & !(no_scalars >> 1);
         let odd = scalars & !classes.digit | leading_zeros;
-        let runs = Runs { scalars, starts, digits: classes.digit, zeros: classes.zero };
-        let before = (self.in_scalar, self.is_checked);
-        (self.in_scalar, self.is_checked) = (scalars >> 63, before.1 && scalars == u64::MAX);
         if odd != 0 {
-            let odd = runs.without_usual(odd, block, before, look);
+            let runs = Runs { scalars, starts, digits: classes.digit, zeros: classes.zero };
+            let odd = runs.without_usual(odd, was_in_scalar, block, look);
             if odd != 0 {
-                self.is_checked |= runs.look_at((bytes, start), odd, before)?;
+                self.look_at_scalars(bytes, start, odd, scalars, starts)?;
             }
         }
         Some(Block {
@@ -147,12 +145,11 @@ impl Carry {
         })
     }
 
-    /// The rest of the rules, given which places stand in an object, a bracket itself in what is
-    /// around it: all places where one is broken.
+    /// The rest of the rules, once the brackets were passed: all places where one is broken.
     #[inline(always)]
-    pub(super) fn broken(&mut self, block: &Block, in_object: u64) -> u64 {
-        let Brackets { opens, closes, curly } = block.brackets;
-        let names = opens & curly | block.commas & in_object;
+    pub(super) fn broken(&mut self, block: &Block, passed: &Passed) -> u64 {
+        let Brackets { opens, curly, .. } = block.brackets;
+        let names = opens & curly | block.commas & passed.in_object;
         // Where the character behind is not structural, adding its bit to the run of such bytes
         // carries through to the first that is.
         let (reached, past_the_end) =
@@ -160,7 +157,7 @@ impl Carry {
         self.name_due = names >> 63 | u64::from(past_the_end);
         block.broken
             | (reached & block.structural) ^ (block.colons | block.empty)
-            | closes & (in_object ^ curly)
+            | passed.mismatched
     }
 
     /// The bytes that stand behind a backslash which is not itself escaped.
@@ -175,6 +172,36 @@ impl Carry {
             escaping &= !(first | first << 1);
         }
         escaped
+    }
+    /// Looks at the numbers and words that have one of these odd bytes, one by one, each to its end,
+    /// even if that is past the end of the block. `None` if one is broken.
+    #[inline(never)]
+    fn look_at_scalars(
+        &mut self,
+        bytes: &[u8],
+        block: usize,
+        mut odd: u64,
+        scalars: u64,
+        starts: u64,
+    ) -> Option<()> {
+        if let Some(checked) = self.checked_to.checked_sub(block) {
+            odd &= u64::MAX.checked_shl(checked as u32).unwrap_or(0);
+        }
+        while odd != 0 {
+            let before = starts & (odd ^ (odd - 1));
+            let start = if before == 0 {
+                // It began in the block before, where all of it were digits.
+                let digits = bytes[..block].iter().rev().take_while(|byte| byte.is_ascii_digit());
+                block - digits.count()
+            } else {
+                block + before.ilog2() as usize
+            };
+            self.checked_to = scalar::end_of_whole(bytes, start)?;
+            // On to the next run: all bits of this one go.
+            let (others, is_cut) = scalars.overflowing_add(odd & odd.wrapping_neg());
+            odd &= if is_cut { 0 } else { others };
+        }
+        Some(())
     }
 }
 
@@ -208,8 +235,8 @@ impl Runs {
     fn without_usual(
         &self,
         odd: u64,
+        in_scalar: u64,
         block: &[u8; BLOCK],
-        (in_scalar, is_checked): (u64, bool),
         look: &impl Look,
     ) -> u64 {
         let Runs { scalars, starts, digits, zeros } = *self;
@@ -217,7 +244,7 @@ impl Runs {
         let minus = signs.minus & starts & digits >> 1;
         let leading_zeros = zeros & minus << 1 & digits >> 1;
         // Adding a number's first digit to the run of digits carries through to what ends it.
-        let firsts = digits & (starts | minus << 1 | in_scalar & u64::from(!is_checked));
+        let firsts = digits & (starts | minus << 1 | in_scalar);
         let whole_ends = digits.wrapping_add(firsts) & !digits;
         let points = signs.point & whole_ends & digits >> 1;
         let last_run = u64::MAX << (starts | 1).ilog2();
@@ -241,41 +268,6 @@ impl Runs {
             words &= words - 1;
         }
         rest | odd & cut
-    }
-
-    /// Looks at the numbers and words that have one of these bytes, one by one. `None` if one is
-    /// broken; else whether the last was read past the end of the block.
-    #[inline(never)]
-    fn look_at(
-        &self,
-        (bytes, block): (&[u8], usize),
-        mut odd: u64,
-        (in_scalar, is_checked): (u64, bool),
-    ) -> Option<bool> {
-        if is_checked {
-            // What was read to its end already is not looked at again.
-            odd &= self.scalars.wrapping_add(in_scalar);
-        }
-        while odd != 0 {
-            let before = self.starts & (odd ^ (odd - 1));
-            let start = if before == 0 {
-                // It began in the block before, where all of it were digits.
-                let digits = bytes[..block].iter().rev().take_while(|byte| byte.is_ascii_digit());
-                block - digits.count()
-            } else {
-                block + before.ilog2() as usize
-            };
-            if !scalar::is_whole(bytes, start) {
-                return None;
-            }
-            // On to the next run: all bits of this one go.
-            let (others, is_cut) = self.scalars.overflowing_add(odd & odd.wrapping_neg());
-            if is_cut {
-                return Some(true);
-            }
-            odd &= others;
-        }
-        Some(false)
     }
 }
 

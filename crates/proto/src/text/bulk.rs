@@ -21,7 +21,7 @@ pub(super) fn container_with(
     let most = max_depth.min(Levels::MOST as usize) as u32;
     let mut levels = Levels::NONE;
     let mut carry = Carry::default();
-    let mut is_high = false;
+    let mut high = 0;
     let mut place = start;
     let mut padded;
     while let Some(rest) = bytes.get(place..).filter(|rest| !rest.is_empty()) {
@@ -33,17 +33,17 @@ pub(super) fn container_with(
             }
         };
         let classes = look.classes(block);
-        is_high |= classes.any_high;
-        if classes.quote == 0 && !classes.any_rare && carry.is_in_string() {
+        high |= classes.any_high;
+        if classes.quote == 0 && classes.any_rare == 0 && carry.is_in_string() {
             place += BLOCK;
             continue;
         }
-        let block = carry.read((bytes, place), block, &classes, look)?;
-        let (in_object, end) = levels.over(block.brackets, most)?;
-        let broken = carry.broken(&block, in_object);
-        if let Some(end) = end {
+        let block = carry.read(bytes, place, block, &classes, look)?;
+        let passed = levels.over(block.brackets, most)?;
+        let broken = carry.broken(&block, &passed);
+        if let Some(end) = passed.end {
             let is_whole = broken & (u64::MAX >> (63 - end)) == 0;
-            return is_whole.then_some((place + end as usize + 1, is_high));
+            return is_whole.then_some((place + end as usize + 1, high != 0));
         }
         if broken != 0 {
             return None;

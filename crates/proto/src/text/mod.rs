@@ -219,6 +219,13 @@ impl Outline {
         Ok(outline)
     }
 
+    /// Forgets all, for a value that begins at `start`.
+    #[inline(always)]
+    fn begin(&mut self, start: usize) {
+        (self.kind, self.start) = (Kind::Scalar, start as u32);
+        (self.seen, self.twice, self.escaped) = (0, 0, false);
+    }
+
     #[inline(always)]
     fn note(&mut self, member: Member, span: Span) {
         self.twice |= self.seen & member.bit();
