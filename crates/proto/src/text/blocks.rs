@@ -1,181 +1,163 @@
-//! The structural characters of a text, one after the other, each with what stands before it.
+//! Sixty-four bytes of a text, checked at once: all but which brackets belong together.
 //!
-//! A structural character is one of `{ } [ ] : ,` outside of strings; an *atom* is a string, a
-//! number or a word. Atoms are never visited: they are checked here in bulk, block by block, and
-//! what the grammar needs to know of them is only whether one stands before a structural
-//! character. That halves the number of steps.
+//! An *atom* is a string, a number or a word. No character is visited, nearly: what may stand
+//! behind what is decided for all bytes of a block together, with a bit for each. The rules of
+//! RFC 8259 are put so that this can be done:
 //!
-//! A block is checked as a whole, also behind the end of the value that is being read: all of it
-//! belongs to the same text, which is refused for a fault anywhere.
+//! - No value begins right behind another.
+//! - `,` and closing brackets stand right behind a value, but for brackets that close at once.
+//! - `:` stands right behind a string.
+//! - Next to a `{` that does not close at once, and next to a `,` of an object, comes a `:`, and
+//!   nowhere else. (*Next* among the structural characters, that is among `{ } [ ] : ,` outside of
+//!   strings.)
+//!
+//! Which commas are an object's only the brackets tell: see [`nest`](super::nest).
 
-use super::lanes::{BLOCK, Classes};
+use super::lanes::{BLOCK, Classes, Rare, Signs};
+use super::nest::{Brackets, Passed};
 use super::scalar;
 
-/// A walk over the structural characters. Whoever loops owns it, so that it lives in registers;
-/// that is worth a third of the time.
-///
-/// A token is the bit of its place in the current block, so that what is known of it is one test
-/// away. The end of the text is no bit at all, of which nothing is true.
-pub(super) struct Tokens<'s, 'a, R> {
-    blocks: &'s mut Blocks<'a>,
-    current: Block,
-    read: R,
+/// How to look at a block, which differs from processor to processor.
+pub(super) trait Look {
+    /// Classes the bytes.
+    fn classes(&self, block: &[u8; BLOCK]) -> Classes;
+    /// Finds those that are rare.
+    fn rare(&self, block: &[u8; BLOCK]) -> Rare;
+    /// Finds what makes a number more than digits.
+    fn signs(&self, block: &[u8; BLOCK]) -> Signs;
+    /// Makes each bit the parity of itself and all lower ones.
+    fn parities(&self, bits: u64) -> u64;
 }
 
-/// The tokens of one block.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Block {
-    start: usize,
-    /// The structural characters that were not given out yet.
-    pending: u64,
-    /// Those with an atom before them.
-    behind_atom: u64,
-    /// The commas.
-    commas: u64,
-    /// The colons that have a string before them.
-    names: u64,
-}
-
-impl<'s, 'a, R: Fn(&mut Blocks<'a>) -> Option<Block>> Tokens<'s, 'a, R> {
-    /// A walk over all the tokens of these blocks, which are read in a way of the caller's.
-    pub(super) fn new(blocks: &'s mut Blocks<'a>, read: R) -> Self {
-        Tokens { blocks, current: Block::default(), read }
-    }
-
-    /// The next token; behind the last one, the end.
-    #[inline(always)]
-    pub(super) fn next(&mut self) -> u64 {
-        while self.current.pending == 0 {
-            match (self.read)(self.blocks) {
-                Some(block) => self.current = block,
-                None => return 0,
-            }
-        }
-        let token = self.current.pending & self.current.pending.wrapping_neg();
-        self.current.pending ^= token;
-        token
-    }
-
-    /// Whether an atom stands before the latest token.
-    #[inline(always)]
-    pub(super) fn has_atom(&self, latest: u64) -> bool {
-        latest & self.current.behind_atom != 0
-    }
-
-    /// Whether the latest token is a comma.
-    #[inline(always)]
-    pub(super) fn is_comma(&self, latest: u64) -> bool {
-        latest & self.current.commas != 0
-    }
-
-    /// Whether the latest token is a colon with a string before it.
-    #[inline(always)]
-    pub(super) fn is_name(&self, latest: u64) -> bool {
-        latest & self.current.names != 0
-    }
-
-    /// The latest token's character; zero at the end.
-    #[inline(always)]
-    pub(super) fn byte(&self, latest: u64) -> u8 {
-        self.blocks.bytes.get(self.place(latest)).copied().unwrap_or(0)
-    }
-
-    /// Where the latest token stands.
-    #[inline(always)]
-    pub(super) fn place(&self, latest: u64) -> usize {
-        match latest {
-            0 => self.blocks.bytes.len(),
-            _ => self.current.start + latest.trailing_zeros() as usize,
-        }
-    }
-}
-
-/// A text cut into blocks, with what one block must tell the next.
-pub(super) struct Blocks<'a> {
-    bytes: &'a [u8],
-    next: usize,
+/// What one block must tell the next.
+#[derive(Default)]
+pub(super) struct Carry {
     /// All ones if the last block ended inside a string.
     in_string: u64,
-    /// Bit 0: the last block ended inside a number or word.
+    /// In the others only bit 0 counts. This: the last block ended inside a number or word.
     in_scalar: u64,
-    /// Bit 0: the last block ended with a backslash that escapes what comes next.
+    /// It ended with a backslash that escapes what comes next.
     escaped: u64,
-    /// Bit 0: the last thing in the last block, but for white space, was a string.
-    behind_string: u64,
-    /// The same for a number or word.
+    /// The last thing in it, but for white space, was the end of a value.
+    behind_value: u64,
+    /// It was a number or word.
     behind_scalar: u64,
-    /// Not zero once a byte that is not ASCII was seen.
-    pub(super) high: u64,
-    /// Where an atom was found broken.
-    pub(super) broken_at: Option<usize>,
+    /// It was an opening bracket.
+    behind_opening: u64,
+    /// The next structural character must be a colon, or close what was just opened.
+    name_due: u64,
+    /// Up to here numbers and words were read byte by byte, if that is past the last block.
+    checked_to: usize,
 }
 
-impl<'a> Blocks<'a> {
-    /// Blocks from `start` on, which stands outside of strings.
-    pub(super) fn new(bytes: &'a [u8], start: usize) -> Self {
-        Blocks {
-            bytes,
-            next: start,
-            in_string: 0,
-            in_scalar: 0,
-            escaped: 0,
-            behind_string: 0,
-            behind_scalar: 0,
-            high: 0,
-            broken_at: None,
-        }
+/// A block, as far as it was checked.
+pub(super) struct Block {
+    pub(super) brackets: Brackets,
+    structural: u64,
+    colons: u64,
+    commas: u64,
+    /// Curly brackets that close at once.
+    empty: u64,
+    /// Where a rule is broken.
+    broken: u64,
+}
+
+impl Carry {
+    /// Whether the next block begins inside of a string, with a byte that is not escaped.
+    #[inline(always)]
+    pub(super) fn is_in_string(&self) -> bool {
+        self.in_string != 0 && self.escaped == 0
     }
 
-    /// Reads the next block, if there is one, with a function that classes its bytes and one that
-    /// makes each bit the parity of itself and all lower ones.
+    /// Looks at the block that begins at `start` of a text. `None` if it breaks a rule for certain.
     #[inline(always)]
     pub(super) fn read(
         &mut self,
-        classify: impl FnOnce(&[u8; BLOCK]) -> Classes,
-        parities: impl FnOnce(u64) -> u64,
+        bytes: &[u8],
+        start: usize,
+        block: &[u8; BLOCK],
+        classes: &Classes,
+        look: &impl Look,
     ) -> Option<Block> {
-        let start = self.next;
-        let rest = self.bytes.get(start..).filter(|rest| !rest.is_empty())?;
-        self.next += BLOCK;
-        let padded;
-        let classes = classify(match rest.first_chunk::<BLOCK>() {
-            Some(block) => block,
-            None => {
-                padded = padded_block(rest);
-                &padded
-            }
-        });
-        self.high |= classes.high;
-
-        let escaped = self.escaped_bytes(classes.backslash);
-        let quotes = classes.quote & !escaped;
+        let mut quotes = classes.quote;
+        let mut control = 0;
+        if classes.any_rare != 0 || self.escaped != 0 {
+            let rare = look.rare(block);
+            let escaped = self.escaped_bytes(rare.backslash);
+            quotes &= !escaped;
+            control = rare.control;
+            // Outside of strings a backslash is refused anyway.
+            are_escapes(bytes, start, escaped).then_some(())?;
+        }
         // From each opening quote up to, but without, its closing one.
-        let strings = parities(quotes) ^ self.in_string;
+        let strings = look.parities(quotes) ^ self.in_string;
         self.in_string = ((strings as i64) >> 63) as u64;
-        let outside = !(strings | quotes);
-        let scalars = outside & !(classes.structural | classes.white);
-        let scalar_starts = scalars & !(scalars << 1 | self.in_scalar);
+        let structural = classes.structural & !strings;
+        let white = classes.white & !strings;
+        let no_scalars = strings | quotes | structural | white;
+        let scalars = !no_scalars;
+        let starts = scalars & !(scalars << 1 | self.in_scalar);
+        let was_in_scalar = std::mem::replace(&mut self.in_scalar, scalars >> 63);
 
-        let white = classes.white & outside;
-        let closing = quotes & !strings;
-        let behind_string = reach(closing, white, &mut self.behind_string);
-        let behind_scalar = reach(scalars, white, &mut self.behind_scalar);
-        // No atom may stand behind another.
-        let openings = scalar_starts | (quotes & strings);
-        let broken = (behind_string | behind_scalar) & openings
-            | strings & (classes.control | self.bad_escapes(start, escaped))
-            | self.bad_scalars(start, &classes, scalars, scalar_starts);
-        self.in_scalar = scalars >> 63;
-        if broken != 0 {
-            return self.give_up(start + broken.trailing_zeros() as usize);
+        let openings = structural & classes.opening;
+        let opens = openings & classes.bracket;
+        let colons = openings & !classes.bracket;
+        let endings = structural & !classes.opening;
+        let closes = endings & classes.bracket;
+        let commas = endings & !classes.bracket;
+
+        let value_ends = quotes & !strings | scalars | closes;
+        let (behind_value, behind_scalar, behind_opening);
+        if white == 0 {
+            behind_value = value_ends << 1 | self.behind_value;
+            behind_scalar = scalars << 1 | self.behind_scalar;
+            behind_opening = opens << 1 | self.behind_opening;
+            self.behind_value = value_ends >> 63;
+            self.behind_scalar = scalars >> 63;
+            self.behind_opening = opens >> 63;
+        } else {
+            behind_value = reach(value_ends, white, &mut self.behind_value);
+            behind_scalar = reach(scalars, white, &mut self.behind_scalar);
+            behind_opening = reach(opens, white, &mut self.behind_opening);
+        }
+        let at_once = closes & behind_opening;
+        let broken = (quotes & strings | starts | opens) & behind_value
+            | (structural & !opens) & !(behind_value | at_once)
+            | colons & behind_scalar
+            | control & !white;
+
+        let leading_zeros = classes.zero & starts & !(no_scalars >> 1);
+        let odd = scalars & !classes.digit | leading_zeros;
+        if odd != 0 {
+            let runs = Runs { scalars, starts, digits: classes.digit, zeros: classes.zero };
+            let odd = runs.without_usual(odd, was_in_scalar, block, look);
+            if odd != 0 {
+                self.look_at_scalars(bytes, start, odd, scalars, starts)?;
+            }
         }
         Some(Block {
-            start,
-            pending: outside & classes.structural,
-            behind_atom: behind_string | behind_scalar,
-            commas: classes.comma,
-            names: classes.colon & behind_string,
+            brackets: Brackets { opens, closes, curly: classes.curly },
+            structural,
+            colons,
+            commas,
+            empty: at_once & classes.curly,
+            broken,
         })
+    }
+
+    /// The rest of the rules, once the brackets were passed: all places where one is broken.
+    #[inline(always)]
+    pub(super) fn broken(&mut self, block: &Block, passed: &Passed) -> u64 {
+        let Brackets { opens, curly, .. } = block.brackets;
+        let names = opens & curly | block.commas & passed.in_object;
+        // Where the character behind is not structural, adding its bit to the run of such bytes
+        // carries through to the first that is.
+        let (reached, past_the_end) =
+            (!block.structural).overflowing_add(names << 1 | self.name_due);
+        self.name_due = names >> 63 | u64::from(past_the_end);
+        block.broken
+            | (reached & block.structural) ^ (block.colons | block.empty)
+            | passed.mismatched
     }
 
     /// The bytes that stand behind a backslash which is not itself escaped.
@@ -191,92 +173,130 @@ impl<'a> Blocks<'a> {
         }
         escaped
     }
-
-    /// Those of the escaped bytes that may not stand behind a backslash.
-    #[inline(always)]
-    fn bad_escapes(&self, start: usize, escaped: u64) -> u64 {
-        if escaped == 0 { 0 } else { self.look_at_escapes(start, escaped) }
-    }
-
+    /// Looks at the numbers and words that have one of these odd bytes, one by one, each to its end,
+    /// even if that is past the end of the block. `None` if one is broken.
     #[inline(never)]
-    fn look_at_escapes(&self, start: usize, escaped: u64) -> u64 {
-        let is_bad = |&offset: &usize| scalar::end_of_escape(self.bytes, start + offset).is_none();
-        bits(escaped).filter(is_bad).fold(0, |bad, offset| bad | 1 << offset)
-    }
-
-    /// The starts of those numbers and words that are none.
-    ///
-    /// A run of digits that does not begin with a zero needs no second look. All others are read
-    /// byte by byte, once, from where they start, even if that is past the end of this block.
-    #[inline(always)]
-    fn bad_scalars(&self, start: usize, classes: &Classes, scalars: u64, starts: u64) -> u64 {
-        let carried_on = scalars & !(scalars.wrapping_add(self.in_scalar & 1));
-        let leading_zeros = classes.zero & starts & scalars >> 1;
-        let cut_off = scalars & 1 << 63;
-        let odd = (scalars & !classes.digit & !carried_on) | leading_zeros | cut_off;
-        if odd == 0 { 0 } else { self.look_at_scalars(start, odd, scalars, starts) }
-    }
-
-    #[inline(never)]
-    fn look_at_scalars(&self, start: usize, mut odd: u64, scalars: u64, starts: u64) -> u64 {
-        let mut bad = 0;
-        while odd != 0 {
-            let first = odd & odd.wrapping_neg();
-            let before = starts & (first | (first - 1));
-            // None, if the run that is cut off at the end of this block began before it.
-            if before == 0 {
-                break;
-            }
-            let offset = before.ilog2() as usize;
-            if !scalar::is_whole(self.bytes, start + offset) {
-                bad |= 1 << offset;
-            }
-            // On to the next run: all bits of this one go.
-            let run_start = 1u64 << offset;
-            odd &= !(scalars & !(scalars.wrapping_add(run_start))) & !(first | (first - 1));
+    fn look_at_scalars(
+        &mut self,
+        bytes: &[u8],
+        block: usize,
+        mut odd: u64,
+        scalars: u64,
+        starts: u64,
+    ) -> Option<()> {
+        if let Some(checked) = self.checked_to.checked_sub(block) {
+            odd &= u64::MAX.checked_shl(checked as u32).unwrap_or(0);
         }
-        bad
+        while odd != 0 {
+            let before = starts & (odd ^ (odd - 1));
+            let start = if before == 0 {
+                // It began in the block before, where all of it were digits.
+                let digits = bytes[..block].iter().rev().take_while(|byte| byte.is_ascii_digit());
+                block - digits.count()
+            } else {
+                block + before.ilog2() as usize
+            };
+            self.checked_to = scalar::end_of_whole(bytes, start)?;
+            // On to the next run: all bits of this one go.
+            let (others, is_cut) = scalars.overflowing_add(odd & odd.wrapping_neg());
+            odd &= if is_cut { 0 } else { others };
+        }
+        Some(())
     }
+}
 
-    /// Ends the tokens at a broken atom; the grammar then finds the text incomplete.
-    #[cold]
-    fn give_up(&mut self, place: usize) -> Option<Block> {
-        self.broken_at = Some(place);
-        self.next = self.bytes.len();
-        None
+/// Whether all of these bytes may stand behind a backslash.
+#[inline(never)]
+fn are_escapes(bytes: &[u8], start: usize, mut escaped: u64) -> bool {
+    while escaped != 0 {
+        let offset = escaped.trailing_zeros() as usize;
+        if scalar::end_of_escape(bytes, start + offset).is_none() {
+            return false;
+        }
+        escaped &= escaped - 1;
+    }
+    true
+}
+
+/// The numbers and words of a block: runs of bytes.
+struct Runs {
+    scalars: u64,
+    /// Where one begins, unless it goes on from the block before.
+    starts: u64,
+    digits: u64,
+    zeros: u64,
+}
+
+impl Runs {
+    /// Of the odd bytes, those that make a number or word something else than a plain integer,
+    /// leaves out what is a sign or point in its place, or a word. Of a run that is cut by the end
+    /// of the block all are left in.
+    #[inline(always)]
+    fn without_usual(
+        &self,
+        odd: u64,
+        in_scalar: u64,
+        block: &[u8; BLOCK],
+        look: &impl Look,
+    ) -> u64 {
+        let Runs { scalars, starts, digits, zeros } = *self;
+        let signs = look.signs(block);
+        let minus = signs.minus & starts & digits >> 1;
+        let leading_zeros = zeros & minus << 1 & digits >> 1;
+        // Adding a number's first digit to the run of digits carries through to what ends it.
+        let firsts = digits & (starts | minus << 1 | in_scalar);
+        let whole_ends = digits.wrapping_add(firsts) & !digits;
+        let points = signs.point & whole_ends & digits >> 1;
+        let last_run = u64::MAX << (starts | 1).ilog2();
+        let cut = last_run & ((scalars as i64) >> 63) as u64;
+        let mut rest = odd & !(minus | points) | leading_zeros;
+        let mut words = rest & starts;
+        while words != 0 {
+            let offset = words.trailing_zeros();
+            let run = scalars >> offset;
+            let word = block.get(offset as usize..).and_then(|rest| rest.first_chunk::<8>());
+            let word = u64::from_le_bytes(word.copied().unwrap_or_default());
+            const TRUE: u64 = u32::from_le_bytes(*b"true") as u64;
+            const NULL: u64 = u32::from_le_bytes(*b"null") as u64;
+            const FALSE: u64 = u64::from_le_bytes(*b"false\0\0\0");
+            let length = match word & 0xffff_ffff {
+                TRUE | NULL if run & 0x1f == 0xf => 4,
+                _ if word & 0xff_ffff_ffff == FALSE && run & 0x3f == 0x1f => 5,
+                _ => 0,
+            };
+            rest &= !(((1 << length) - 1) << offset);
+            words &= words - 1;
+        }
+        rest | odd & cut
     }
 }
 
 /// The last bytes of a text, filled up with spaces.
-#[inline(never)]
-fn padded_block(rest: &[u8]) -> [u8; BLOCK] {
-    let mut padded = [b' '; BLOCK];
-    padded[..rest.len()].copy_from_slice(rest);
-    padded
+#[inline(always)]
+pub(super) fn last_block(bytes: &[u8], start: usize) -> [u8; BLOCK] {
+    let rest = bytes.len().saturating_sub(start).min(BLOCK);
+    let mut padded = [b' '; 2 * BLOCK];
+    // Copies of one size are cheap, so more is copied than is wanted.
+    let wanted = match bytes.last_chunk::<BLOCK>() {
+        Some(last) => {
+            padded[..BLOCK].copy_from_slice(last);
+            &padded[BLOCK - rest..]
+        }
+        None => {
+            padded[..rest].copy_from_slice(&bytes[bytes.len() - rest..]);
+            &padded[..]
+        }
+    };
+    wanted.first_chunk().copied().unwrap_or([b' '; BLOCK])
 }
 
 /// The first bytes that are not white space behind those in `ends`. `carry` says, from block to
 /// block, whether the last one was still looking for it.
 #[inline(always)]
 fn reach(ends: u64, white: u64, carry: &mut u64) -> u64 {
-    let behind = ends << 1 | *carry;
-    if white == 0 {
-        *carry = ends >> 63;
-        return behind;
-    }
     // Where the byte behind is white, adding its bit to the run of white bytes carries through
     // to the first byte that is not.
-    let (through, past_the_end) = (behind & white).overflowing_add(white);
+    let (reached, past_the_end) = white.overflowing_add(ends << 1 | *carry);
     *carry = ends >> 63 | u64::from(past_the_end);
-    (behind | through) & !white
-}
-
-/// The numbers of the bits that are set, from the lowest.
-#[inline(always)]
-fn bits(mut set: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lowest = (set != 0).then(|| set.trailing_zeros() as usize);
-        set &= set.wrapping_sub(1);
-        lowest
-    })
+    reached & !white
 }

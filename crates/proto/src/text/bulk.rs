@@ -1,107 +1,54 @@
-//! Large objects and arrays: whole blocks are checked at once, and only the structural
-//! characters are visited.
+//! Large objects and arrays: whole blocks are checked at once, and only the brackets are visited.
 
-use super::blocks::{Block, Blocks, Tokens};
-use super::nest::Nest;
-use super::{MAX_DEPTH, NotJson, Why, syntax};
+use super::blocks::{Carry, Look, last_block};
+use super::lanes::BLOCK;
+use super::nest::Levels;
 
 pub(super) use super::trusted::container;
 
-/// Checks the object or array that begins at `start`, with blocks read by `read`: where it ends,
-/// and whether it holds bytes that are not ASCII.
+/// Checks the object or array that begins at `start`: where it ends, and whether there are bytes
+/// that are not ASCII up to there, or a little further.
+///
+/// `None` if it is not JSON, or is nested more deeply than `max_depth`, or than can be seen here:
+/// a slower reader must tell which, and where.
 #[inline(always)]
-pub(super) fn container_with<'a>(
-    bytes: &'a [u8],
+pub(super) fn container_with(
+    bytes: &[u8],
     start: usize,
-    (outer_depth, max_depth): (usize, usize),
-    read: impl Fn(&mut Blocks<'a>) -> Option<Block>,
-) -> Result<(usize, bool), NotJson> {
-    let mut blocks = Blocks::new(bytes, start);
-    let walked = walk(Tokens::new(&mut blocks, read), outer_depth, max_depth);
-    match blocks.broken_at {
-        Some(at) => Err(syntax(at)),
-        None => walked.map(|end| (end, blocks.high != 0)),
-    }
-}
-
-#[inline(always)]
-fn walk<'a>(
-    mut tokens: Tokens<'_, 'a, impl Fn(&mut Blocks<'a>) -> Option<Block>>,
-    outer_depth: usize,
     max_depth: usize,
-) -> Result<usize, NotJson> {
-    let mut nest = Nest::<{ MAX_DEPTH / 64 }>::new();
-    let mut depth = outer_depth;
-    let mut in_object = false;
-    let mut token = tokens.next();
-    // At the top of this loop a value is due, and the token is the first behind the place where
-    // it starts: it ends an atom, or opens a container.
-    loop {
-        if !tokens.has_atom(token) {
-            let opening = tokens.byte(token);
-            if !matches!(opening, b'{' | b'[') {
-                return Err(syntax(tokens.place(token)));
+    look: &impl Look,
+) -> Option<(usize, bool)> {
+    let most = max_depth.min(Levels::MOST as usize) as u32;
+    let mut levels = Levels::NONE;
+    let mut carry = Carry::default();
+    let mut high = 0;
+    let mut place = start;
+    let mut padded;
+    while let Some(rest) = bytes.get(place..).filter(|rest| !rest.is_empty()) {
+        let block = match rest.first_chunk::<BLOCK>() {
+            Some(block) => block,
+            None => {
+                padded = last_block(bytes, place);
+                &padded
             }
-            if depth >= max_depth {
-                return Err(NotJson { at: tokens.place(token), why: Why::TooDeep });
-            }
-            nest.remember(depth, in_object);
-            depth += 1;
-            in_object = opening == b'{';
-            token = tokens.next();
-            if in_object && tokens.is_name(token) {
-                token = tokens.next();
-                continue;
-            }
-            // In ASCII a closing bracket stands two behind its opening one.
-            let is_empty = !tokens.has_atom(token) && tokens.byte(token) == opening + 2;
-            match (is_empty, in_object) {
-                (true, _) => {}
-                (false, true) => return Err(syntax(tokens.place(token))),
-                (false, false) => continue,
-            }
+        };
+        let classes = look.classes(block);
+        high |= classes.any_high;
+        if classes.quote == 0 && classes.any_rare == 0 && carry.is_in_string() {
+            place += BLOCK;
+            continue;
         }
-        // Behind a value: brackets may close, up to the comma before the next value.
-        while !tokens.is_comma(token) {
-            if tokens.byte(token) != if in_object { b'}' } else { b']' } {
-                return Err(syntax(tokens.place(token)));
-            }
-            depth -= 1;
-            if depth == outer_depth {
-                return Ok(tokens.place(token) + 1);
-            }
-            in_object = nest.recall(depth);
-            token = tokens.next();
-            if tokens.has_atom(token) {
-                return Err(syntax(tokens.place(token)));
-            }
+        let block = carry.read(bytes, place, block, &classes, look)?;
+        let passed = levels.over(block.brackets, most)?;
+        let broken = carry.broken(&block, &passed);
+        if let Some(end) = passed.end {
+            let is_whole = broken & (u64::MAX >> (63 - end)) == 0;
+            return is_whole.then_some((place + end as usize + 1, high != 0));
         }
-        token = tokens.next();
-        if in_object {
-            if !tokens.is_name(token) {
-                return Err(syntax(tokens.place(token)));
-            }
-            token = tokens.next();
+        if broken != 0 {
+            return None;
         }
+        place += BLOCK;
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::trusted::container_the_slow_way;
-    use super::container;
-
-    #[test]
-    fn old_processors_and_new_ones_agree() {
-        let long = format!("[{}\"\\n\",{{\"a\":-0.5e1,\"b\":[true,null]}}]", "12,\"x\",".repeat(9));
-        for place in 0..long.len() {
-            for byte in 0..=255u8 {
-                let mut changed = long.as_bytes().to_vec();
-                changed[place] = byte;
-                let slow = container_the_slow_way(&changed, (0, 8));
-                let fast = container(&changed, 0, (0, 8)).ok().map(|(end, _)| end);
-                assert_eq!(fast, slow, "{}", changed.escape_ascii());
-            }
-        }
-    }
+    None
 }

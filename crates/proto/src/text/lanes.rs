@@ -13,26 +13,50 @@ pub(super) const BLOCK: usize = 64;
 pub(super) struct Classes {
     /// `"`
     pub(super) quote: u64,
-    /// `\`
-    pub(super) backslash: u64,
     /// One of `{ } [ ] : ,`, or one of two control characters that are the same but for
-    /// [`FOLD`]; the grammar refuses those, as it would anyway.
+    /// [`FOLD`]; whoever finds [`Rare`] bytes refuses those.
     pub(super) structural: u64,
-    /// `:`
-    pub(super) colon: u64,
-    /// `,`
-    pub(super) comma: u64,
+    /// What is structural and has this bit is one of `{ [ :`, and none of `} ] ,`.
+    pub(super) opening: u64,
+    /// What is structural and has this bit is one of `{ } [ ]`.
+    pub(super) bracket: u64,
+    /// Among the brackets, `{` and `}`.
+    pub(super) curly: u64,
     /// Space, tab, LF or CR.
     pub(super) white: u64,
-    /// Below 0x20: not allowed inside a string.
-    pub(super) control: u64,
     /// `0` to `9`
     pub(super) digit: u64,
     /// `0`
     pub(super) zero: u64,
-    /// Not ASCII.
-    pub(super) high: u64,
+    /// Not zero if some byte is not ASCII.
+    pub(super) any_high: u32,
+    /// Not zero if some byte is one of those that [`Rare`] tells apart.
+    pub(super) any_rare: u32,
 }
+
+/// Bytes that most blocks have none of, so that they are told apart only where there are some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rare {
+    /// `\`
+    pub(super) backslash: u64,
+    /// Below 0x20: not allowed inside a string, and outside only if it is white space.
+    pub(super) control: u64,
+}
+
+/// Bytes that are looked for only where there are numbers that are no plain integers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Signs {
+    /// `-`
+    pub(super) minus: u64,
+    /// `.`
+    pub(super) point: u64,
+}
+
+/// The bits of a byte that tell the structural characters from one another, counted from the
+/// lowest: see [`Classes`].
+const OPENING: u32 = 1;
+const BRACKET: u32 = 6;
+const CURLY: u32 = 5;
 
 /// Set in every byte before the structural ones are looked for: it makes `[` and `]` into `{`
 /// and `}`, so that four comparisons do for six.
@@ -91,7 +115,7 @@ pub(super) fn avx2(block: &[u8; BLOCK]) -> Classes {
     use std::arch::x86_64::{
         __m256i, _mm_setr_epi8, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_min_epu8,
         _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
-        _mm256_xor_si256,
+        _mm256_slli_epi16, _mm256_xor_si256,
     };
     // Looked up by a byte's low four bits, a table holds the one byte of the class that has
     // them, so a byte is of the class if it equals what it finds. Nothing that finds a zero can
@@ -106,23 +130,62 @@ pub(super) fn avx2(block: &[u8; BLOCK]) -> Classes {
     let equal = |bytes: __m256i, byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
     let half = |bytes: __m256i| {
         let folded = _mm256_or_si256(bytes, _mm256_set1_epi8(FOLD as i8));
-        let at_most = _mm256_min_epu8(bytes, _mm256_set1_epi8(FIRST_PRINTABLE as i8 - 1));
         let digit = _mm256_xor_si256(bytes, _mm256_set1_epi8(b'0' as i8));
         [
             bits(equal(bytes, b'"')),
-            bits(equal(bytes, b'\\')),
             bits(_mm256_cmpeq_epi8(folded, _mm256_shuffle_epi8(structural_table, bytes))),
-            bits(equal(bytes, b':')),
-            bits(equal(bytes, b',')),
+            bits(_mm256_slli_epi16::<{ 7 - OPENING as i32 }>(bytes)),
+            bits(_mm256_slli_epi16::<{ 7 - BRACKET as i32 }>(bytes)),
+            bits(_mm256_slli_epi16::<{ 7 - CURLY as i32 }>(bytes)),
             bits(_mm256_cmpeq_epi8(bytes, _mm256_shuffle_epi8(white_table, bytes))),
-            bits(_mm256_cmpeq_epi8(bytes, at_most)),
             bits(_mm256_cmpeq_epi8(digit, _mm256_min_epu8(digit, _mm256_set1_epi8(9)))),
             bits(equal(bytes, b'0')),
-            bits(bytes),
         ]
     };
+    let rare = |bytes: __m256i| {
+        let at_most = _mm256_min_epu8(bytes, _mm256_set1_epi8(FIRST_PRINTABLE as i8 - 1));
+        _mm256_or_si256(equal(bytes, b'\\'), _mm256_cmpeq_epi8(bytes, at_most))
+    };
+    let halves @ [a, b] = super::trusted::halves(block);
+    let [low, high] = halves.map(half);
+    joined(
+        |class| u64::from(low[class]) | u64::from(high[class]) << 32,
+        bits(_mm256_or_si256(a, b)),
+        bits(_mm256_or_si256(rare(a), rare(b))),
+    )
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn avx2_rare(block: &[u8; BLOCK]) -> Rare {
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_set1_epi8,
+    };
+    let bits = |found: __m256i| u64::from(_mm256_movemask_epi8(found) as u32);
+    let half = |bytes: __m256i| {
+        let at_most = _mm256_min_epu8(bytes, _mm256_set1_epi8(FIRST_PRINTABLE as i8 - 1));
+        let backslash = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'\\' as i8));
+        [bits(backslash), bits(_mm256_cmpeq_epi8(bytes, at_most))]
+    };
     let [low, high] = super::trusted::halves(block).map(half);
-    joined(|class| u64::from(low[class]) | u64::from(high[class]) << 32)
+    Rare { backslash: low[0] | high[0] << 32, control: low[1] | high[1] << 32 }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn avx2_signs(block: &[u8; BLOCK]) -> Signs {
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set1_epi8,
+    };
+    let equal = |bytes: __m256i, byte: u8| {
+        let found = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
+        u64::from(_mm256_movemask_epi8(found) as u32)
+    };
+    let [low, high] = super::trusted::halves(block);
+    let both = |byte| equal(low, byte) | equal(high, byte) << 32;
+    Signs { minus: both(b'-'), point: both(b'.') }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -131,7 +194,7 @@ pub(super) fn avx2(block: &[u8; BLOCK]) -> Classes {
 pub(super) fn sse2(block: &[u8; BLOCK]) -> Classes {
     use std::arch::x86_64::{
         __m128i, _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
-        _mm_xor_si128,
+        _mm_slli_epi16, _mm_xor_si128,
     };
     let bits = |found: __m128i| u64::from(_mm_movemask_epi8(found) as u16);
     let equal = |bytes: __m128i, byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
@@ -141,47 +204,101 @@ pub(super) fn sse2(block: &[u8; BLOCK]) -> Classes {
     };
     let quarter = |bytes: __m128i| {
         let folded = _mm_or_si128(bytes, _mm_set1_epi8(FOLD as i8));
-        let at_most = _mm_min_epu8(bytes, _mm_set1_epi8(FIRST_PRINTABLE as i8 - 1));
         let digit = _mm_xor_si128(bytes, _mm_set1_epi8(b'0' as i8));
         [
             bits(equal(bytes, b'"')),
-            bits(equal(bytes, b'\\')),
             bits(any(folded, *b":,{}")),
-            bits(equal(bytes, b':')),
-            bits(equal(bytes, b',')),
+            bits(_mm_slli_epi16::<{ 7 - OPENING as i32 }>(bytes)),
+            bits(_mm_slli_epi16::<{ 7 - BRACKET as i32 }>(bytes)),
+            bits(_mm_slli_epi16::<{ 7 - CURLY as i32 }>(bytes)),
             bits(any(bytes, *b" \t\n\r")),
-            bits(_mm_cmpeq_epi8(bytes, at_most)),
             bits(_mm_cmpeq_epi8(digit, _mm_min_epu8(digit, _mm_set1_epi8(9)))),
             bits(equal(bytes, b'0')),
             bits(bytes),
         ]
     };
     let quarters = super::trusted::quarters(block).map(quarter);
-    joined(|class| {
+    let class = |class: usize| {
         let [a, b, c, d] = quarters.map(|quarter| quarter[class]);
         a | b << 16 | c << 32 | d << 48
-    })
+    };
+    joined(class, u32::from(class(8) != 0), u32::from(sse2_rare(block) != Rare::default()))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+pub(super) fn sse2_rare(block: &[u8; BLOCK]) -> Rare {
+    use std::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_set1_epi8,
+    };
+    let bits = |found: __m128i| u64::from(_mm_movemask_epi8(found) as u16);
+    let quarter = |bytes: __m128i| {
+        let at_most = _mm_min_epu8(bytes, _mm_set1_epi8(FIRST_PRINTABLE as i8 - 1));
+        let backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8));
+        [bits(backslash), bits(_mm_cmpeq_epi8(bytes, at_most))]
+    };
+    let quarters = super::trusted::quarters(block).map(quarter);
+    let [backslash, control] = [0, 1].map(|class| {
+        let [a, b, c, d] = quarters.map(|quarter| quarter[class]);
+        a | b << 16 | c << 32 | d << 48
+    });
+    Rare { backslash, control }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+pub(super) fn sse2_signs(block: &[u8; BLOCK]) -> Signs {
+    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set1_epi8};
+    let quarters = super::trusted::quarters(block);
+    let all = |byte: u8| {
+        let [a, b, c, d] = quarters.map(|bytes| {
+            let found = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
+            u64::from(_mm_movemask_epi8(found) as u16)
+        });
+        a | b << 16 | c << 32 | d << 48
+    };
+    Signs { minus: all(b'-'), point: all(b'.') }
 }
 
 /// The same for any processor, and what the others are tested against.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 pub(super) fn plain(block: &[u8; BLOCK]) -> Classes {
-    let all = |is: fn(u8) -> bool| {
-        block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(is(byte)))
-    };
+    let all = |is: fn(u8) -> bool| bits_of(block, is);
     let classes = [
         all(|byte| byte == b'"'),
-        all(|byte| byte == b'\\'),
         all(|byte| matches!(byte | FOLD, b':' | b',' | b'{' | b'}')),
-        all(|byte| byte == b':'),
-        all(|byte| byte == b','),
+        all(|byte| byte >> OPENING & 1 == 1),
+        all(|byte| byte >> BRACKET & 1 == 1),
+        all(|byte| byte >> CURLY & 1 == 1),
         all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')),
-        all(|byte| byte < FIRST_PRINTABLE),
         all(|byte| byte.is_ascii_digit()),
         all(|byte| byte == b'0'),
-        all(|byte| !byte.is_ascii()),
     ];
-    joined(|class| classes[class])
+    let is_rare = plain_rare(block) != Rare::default();
+    joined(|class| classes[class], u32::from(!block.is_ascii()), u32::from(is_rare))
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub(super) fn plain_rare(block: &[u8; BLOCK]) -> Rare {
+    Rare {
+        backslash: bits_of(block, |byte| byte == b'\\'),
+        control: bits_of(block, |byte| byte < FIRST_PRINTABLE),
+    }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub(super) fn plain_signs(block: &[u8; BLOCK]) -> Signs {
+    Signs {
+        minus: bits_of(block, |byte| byte == b'-'),
+        point: bits_of(block, |byte| byte == b'.'),
+    }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn bits_of(block: &[u8; BLOCK], is: fn(u8) -> bool) -> u64 {
+    block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(is(byte)))
 }
 
 /// Makes each bit the parity of itself and all lower ones: multiplying by all ones, without
@@ -207,30 +324,32 @@ pub(super) fn parities(mut bits: u64) -> u64 {
 }
 
 #[inline(always)]
-fn joined(class: impl Fn(usize) -> u64) -> Classes {
+fn joined(class: impl Fn(usize) -> u64, any_high: u32, any_rare: u32) -> Classes {
     Classes {
         quote: class(0),
-        backslash: class(1),
-        structural: class(2),
-        colon: class(3),
-        comma: class(4),
+        structural: class(1),
+        opening: class(2),
+        bracket: class(3),
+        curly: class(4),
         white: class(5),
-        control: class(6),
-        digit: class(7),
-        zero: class(8),
-        high: class(9),
+        digit: class(6),
+        zero: class(7),
+        any_high,
+        any_rare,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCK, Classes, LANE, plain, plain_special};
+    use super::{BLOCK, LANE, plain, plain_rare, plain_special};
 
     fn check(block: &[u8; BLOCK]) {
-        let expect = plain(block);
-        for (name, found) in super::super::trusted::classified_every_way(block) {
-            assert_eq!(found, expect, "{name}: {block:?}");
+        let mut ways = super::super::trusted::seen_every_way(block);
+        for (classes, _, _) in &mut ways {
+            classes.any_high = classes.any_high.min(1);
+            classes.any_rare = classes.any_rare.min(1);
         }
+        assert!(ways.iter().all(|way| *way == ways[0]), "{block:?}: {ways:?}");
     }
 
     #[test]
@@ -277,19 +396,19 @@ mod tests {
         let mut block = [b'x'; BLOCK];
         block[..13].copy_from_slice(b"\"\\{}[]:, \t\n\r\x01");
         block[60..].copy_from_slice(b"\x0f09\xff");
-        let found = plain(&block);
-        let expect = Classes {
-            quote: 0b1,
-            backslash: 0b10,
-            structural: 0b1111_1100,
-            colon: 0b0100_0000,
-            comma: 0b1000_0000,
-            white: 0b1111_0000_0000,
-            control: 1 << 60 | 0b1_1110_0000_0000,
-            digit: 0b11 << 61,
-            zero: 1 << 61,
-            high: 1 << 63,
-        };
-        assert_eq!(found, expect);
+        let (found, rare) = (plain(&block), plain_rare(&block));
+        assert_eq!(found.quote, 0b1);
+        assert_eq!(found.structural, 0b1111_1100);
+        assert_eq!(found.structural & found.opening, 0b0101_0100);
+        assert_eq!(found.structural & found.bracket, 0b0011_1100);
+        assert_eq!(found.structural & found.bracket & found.curly, 0b0000_1100);
+        assert_eq!(found.white, 0b1111_0000_0000);
+        assert_eq!(found.digit, 0b11 << 61);
+        assert_eq!(found.zero, 1 << 61);
+        assert!(found.any_high != 0 && found.any_rare != 0);
+        assert_eq!(rare.backslash, 0b10);
+        assert_eq!(rare.control, 1 << 60 | 0b1_1110_0000_0000);
+        block = [b'x'; BLOCK];
+        assert!(plain(&block).any_high == 0 && plain(&block).any_rare == 0);
     }
 }

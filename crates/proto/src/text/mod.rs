@@ -5,6 +5,8 @@
 //! shows (F15); the messages need the members. Both come out of one pass over the bytes, so a
 //! message is read once. What the members *mean* is not known here.
 
+#[cfg(test)]
+mod agreement;
 mod blocks;
 mod bulk;
 mod lanes;
@@ -224,6 +226,13 @@ impl Outline {
         let mut outline = Outline::default();
         scan::text(bytes, max_depth, &mut outline)?;
         Ok(outline)
+    }
+
+    /// Forgets all, for a value that begins at `start`.
+    #[inline(always)]
+    fn begin(&mut self, start: usize) {
+        (self.kind, self.start) = (Kind::Scalar, start as u32);
+        (self.seen, self.twice, self.escaped) = (0, 0, false);
     }
 
     #[inline(always)]

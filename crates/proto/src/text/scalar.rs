@@ -15,9 +15,9 @@ pub(super) fn end_of(bytes: &[u8], start: usize) -> Option<usize> {
     Some(start + length)
 }
 
-/// Whether what begins at `start` is a whole number or word, with nothing wrong behind it.
-pub(super) fn is_whole(bytes: &[u8], start: usize) -> bool {
-    end_of(bytes, start).is_some_and(|end| match bytes.get(end) {
+/// Where the number or word that begins at `start` ends, with nothing wrong behind it.
+pub(super) fn end_of_whole(bytes: &[u8], start: usize) -> Option<usize> {
+    end_of(bytes, start).filter(|&end| match bytes.get(end) {
         None | Some(b',' | b'}' | b']') => true,
         Some(&byte) => is_white(byte),
     })

@@ -14,16 +14,18 @@ use super::{Kind, MAX_DEPTH, Member, NotJson, Outline, Span, Why};
 use super::{bulk, is_white, scalar, syntax, trusted};
 
 /// From here on, in bytes to the end of the text, a container is worth the bulk reader's start.
-const BULK: usize = 256;
+const BULK: usize = 64;
 
 /// Checks that `bytes` are one JSON text, with nothing but white space around it.
 #[inline]
 pub(super) fn text(bytes: &[u8], max_depth: usize, outline: &mut Outline) -> Result<(), NotJson> {
     let mut scan = Scan { bytes, max_depth: max_depth.min(MAX_DEPTH), high: false, escaped: false };
-    let end = scan.outlined(scan.white_space(0), outline)?;
-    let end = scan.white_space(end);
+    let mut end = scan.outlined(0, outline)?;
     if end != bytes.len() {
-        return Err(syntax(end));
+        (end, _) = scan.look(end);
+        if end != bytes.len() {
+            return Err(syntax(end));
+        }
     }
     if scan.high && simdutf8::basic::from_utf8(bytes).is_err() {
         return Err(NotJson { at: 0, why: Why::NotUtf8 });
@@ -43,12 +45,60 @@ pub(super) struct Element {
 /// The element that begins at or behind `from`, if there is one.
 pub(super) fn element(bytes: &[u8], from: usize) -> Option<Element> {
     let mut scan = Scan { bytes, max_depth: MAX_DEPTH, high: false, escaped: false };
-    let start = scan.white_space(from);
     let mut outline = Outline::default();
-    let end = scan.outlined(start, &mut outline).ok()?;
-    let behind = scan.white_space(end);
-    let next = (scan.at(behind) == b',').then_some(behind + 1);
-    Some(Element { outline, start, end, next })
+    let end = scan.outlined(from, &mut outline).ok()?;
+    let (behind, byte) = scan.look(end);
+    let next = (byte == b',').then_some(behind + 1);
+    Some(Element { outline, start: outline.start as usize, end, next })
+}
+
+/// An object or array, read byte by byte: what the other readers are tested against.
+#[cfg(test)]
+pub(super) fn container_by_bytes(bytes: &[u8], max_depth: usize) -> Result<(usize, bool), NotJson> {
+    refused_container(bytes, 0, 0, max_depth)
+}
+
+/// An object or array: where it ends, and whether there are bytes that are not ASCII.
+#[inline(always)]
+fn container(
+    bytes: &[u8],
+    start: usize,
+    outer_depth: usize,
+    max_depth: usize,
+) -> Result<(usize, bool), NotJson> {
+    if bytes.len() - start < BULK {
+        return small_container(bytes, start, outer_depth, max_depth);
+    }
+    match bulk::container(bytes, start, max_depth - outer_depth) {
+        Some(found) => Ok(found),
+        None => refused_container(bytes, start, outer_depth, max_depth),
+    }
+}
+
+#[inline(never)]
+fn small_container(
+    bytes: &[u8],
+    start: usize,
+    outer_depth: usize,
+    max_depth: usize,
+) -> Result<(usize, bool), NotJson> {
+    let mut scan = Scan { bytes, max_depth, high: false, escaped: false };
+    // Fewer bytes than this has levels, and two more around them.
+    scan.container_by_bytes::<{ BULK / 64 + 1 }>(start, outer_depth).map(|end| (end, scan.high))
+}
+
+/// What the bulk reader did not accept: this says what is wrong, and where; or accepts it, if it is
+/// only nested more deeply than that can see.
+#[cold]
+#[inline(never)]
+fn refused_container(
+    bytes: &[u8],
+    start: usize,
+    outer_depth: usize,
+    max_depth: usize,
+) -> Result<(usize, bool), NotJson> {
+    let mut scan = Scan { bytes, max_depth, high: false, escaped: false };
+    scan.container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth).map(|end| (end, scan.high))
 }
 
 /// A walk over the bytes. Whoever loops works on a copy, which lives in registers.
@@ -65,16 +115,19 @@ struct Scan<'a> {
 impl Scan<'_> {
     /// A value, of which the outline is noted: where it ends.
     #[inline(always)]
-    fn outlined(&mut self, start: usize, outline: &mut Outline) -> Result<usize, NotJson> {
-        outline.start = start as u32;
-        outline.kind = match self.at(start) {
-            b'{' => Kind::Object,
-            b'[' => Kind::Array,
-            _ => Kind::Scalar,
-        };
-        match outline.kind {
-            Kind::Object => self.envelope(start, outline),
-            Kind::Array | Kind::Scalar => self.value(start, 0),
+    fn outlined(&mut self, from: usize, outline: &mut Outline) -> Result<usize, NotJson> {
+        let (start, first) = self.look(from);
+        outline.begin(start);
+        match first {
+            b'{' => {
+                outline.kind = Kind::Object;
+                self.envelope(start, outline)
+            }
+            b'[' => {
+                outline.kind = Kind::Array;
+                self.value(first, start, 0)
+            }
+            _ => self.value(first, start, 0),
         }
     }
 
@@ -84,37 +137,44 @@ impl Scan<'_> {
         if self.max_depth == 0 {
             return Err(NotJson { at: start, why: Why::TooDeep });
         }
-        let mut i = self.white_space(start + 1);
-        if self.at(i) == b'}' {
+        let (mut i, first) = self.look(start + 1);
+        if first == b'}' {
             return Ok(i + 1);
         }
         // Only this object's own strings count.
         self.escaped = false;
+        if let Some(version) = self.usual_version(i) {
+            outline.note(Member::Jsonrpc, version);
+            (i, _) = self.look(version.end as usize + 1);
+        }
         loop {
             let (member, value) = match self.usual_name(i) {
-                Some((member, value)) => (Some(member), self.white_space(value)),
+                Some((member, value)) => (Some(member), value),
                 None => {
-                    let (after_name, value) = self.name(i)?;
-                    (self.bytes.get(i + 1..after_name - 1).and_then(Member::named), value)
+                    let (end, value) = self.name(self.at(i), i)?;
+                    (self.bytes.get(i + 1..end - 1).and_then(Member::named), value)
                 }
             };
-            let end = match member {
-                Some(Member::Jsonrpc) if self.is_usual_version(value) => value + 5,
-                _ => self.value(value, 1)?,
-            };
+            let (value, first) = self.look(value);
+            let end = self.value(first, value, 1)?;
             if let Some(member) = member {
                 outline.note(member, Span::new(value, end));
             }
-            i = self.white_space(end);
-            match self.at(i) {
-                b',' => i = self.white_space(i + 1),
-                b'}' => {
+            match self.look(end) {
+                (comma, b',') => (i, _) = self.look(comma + 1),
+                (end, b'}') => {
                     outline.escaped = self.escaped;
-                    return Ok(i + 1);
+                    return Ok(end + 1);
                 }
-                _ => return Err(syntax(i)),
+                (at, _) => return Err(syntax(at)),
             }
         }
+    }
+
+    /// The version as nearly everybody writes it, with a comma behind it: where its value stands.
+    #[inline(always)]
+    fn usual_version(&self, i: usize) -> Option<Span> {
+        (self.chunk(i)? == b"\"jsonrpc\":\"2.0\",").then(|| Span::new(i + 10, i + 15))
     }
 
     /// One of our names as nearly everybody writes it, with the colon right behind: found by
@@ -131,66 +191,66 @@ impl Scan<'_> {
         const JSONRPC: u64 = word(b"\"jsonrpc");
         const ID: u64 = word(b"\"id\":\0\0\0");
         const FIVE_BYTES: u64 = (1 << 40) - 1;
-        let found = word(self.bytes.get(i..)?.first_chunk()?);
+        let found = word(self.chunk(i)?);
+        if found & FIVE_BYTES == ID {
+            return Some((Member::Id, i + 5));
+        }
         let (member, colon) = match found {
             METHOD => (Member::Method, i + 8),
             PARAMS => (Member::Params, i + 8),
             RESULT => (Member::Result, i + 8),
-            ERROR => (Member::Error, i + 7),
+            ERROR => return Some((Member::Error, i + 8)),
             JSONRPC if self.at(i + 8) == b'"' => (Member::Jsonrpc, i + 9),
-            _ if found & FIVE_BYTES == ID => (Member::Id, i + 4),
             _ => return None,
         };
         (self.at(colon) == b':').then_some((member, colon + 1))
     }
 
-    /// Whether `"2.0"` stands here.
+    /// The value that begins with the byte `first` at `start`: where it ends.
     #[inline(always)]
-    fn is_usual_version(&self, i: usize) -> bool {
-        self.bytes.get(i..).and_then(|rest| rest.first_chunk()) == Some(b"\"2.0\"")
-    }
-
-    #[inline(always)]
-    fn value(&mut self, start: usize, outer_depth: usize) -> Result<usize, NotJson> {
-        match self.at(start) {
+    fn value(&mut self, first: u8, start: usize, outer_depth: usize) -> Result<usize, NotJson> {
+        match first {
             b'"' => self.string(start + 1),
             b'{' | b'[' => {
-                let (end, high) = if self.bytes.len() - start >= BULK {
-                    bulk::container(self.bytes, start, (outer_depth, self.max_depth))?
-                } else {
-                    self.small_container(start, outer_depth)?
-                };
+                let (end, high) = container(self.bytes, start, outer_depth, self.max_depth)?;
                 self.high |= high;
                 Ok(end)
             }
-            _ => self.scalar(start),
+            _ => self.scalar(first, start),
         }
     }
 
-    /// An object or array, without recursion: hostile nesting costs a bit a level and no stack.
-    #[inline(never)]
-    fn small_container(self, start: usize, outer_depth: usize) -> Result<(usize, bool), NotJson> {
-        let mut scan = self;
-        // Fewer bytes than this has levels, and two more around them.
-        let mut nest = Nest::<{ BULK / 64 + 1 }>::new();
+    /// An object or array: where it ends.
+    #[inline(always)]
+    fn container_by_bytes<const WORDS: usize>(
+        &mut self,
+        start: usize,
+        outer_depth: usize,
+    ) -> Result<usize, NotJson> {
+        let mut scan = *self;
+        let mut nest = Nest::<WORDS>::new();
         let mut depth = outer_depth;
         let mut in_object = false;
         let mut i = start;
+        let mut byte = scan.at(i);
+        // At the top of this loop a value is due, and this is its first byte.
         'value: loop {
-            match scan.at(i) {
+            match byte {
                 b'"' => i = scan.string(i + 1)?,
-                opening @ (b'{' | b'[') => {
+                b'{' | b'[' => {
                     if depth >= scan.max_depth {
                         return Err(NotJson { at: i, why: Why::TooDeep });
                     }
                     nest.remember(depth, in_object);
                     depth += 1;
-                    in_object = opening == b'{';
-                    i = scan.white_space(i + 1);
+                    in_object = byte == b'{';
+                    let opening = byte;
+                    (i, byte) = scan.look(i + 1);
                     // In ASCII a closing bracket stands two behind its opening one.
-                    if scan.at(i) != opening + 2 {
+                    if byte != opening + 2 {
                         if in_object {
-                            (_, i) = scan.name(i)?;
+                            (_, i) = scan.name(byte, i)?;
+                            (i, byte) = scan.look(i);
                         }
                         continue 'value;
                     }
@@ -198,59 +258,64 @@ impl Scan<'_> {
                     depth -= 1;
                     in_object = nest.recall(depth);
                 }
-                _ => i = scan.scalar(i)?,
+                _ => i = scan.scalar(byte, i)?,
             }
             loop {
                 if depth == outer_depth {
-                    return Ok((i, scan.high));
+                    *self = scan;
+                    return Ok(i);
                 }
-                i = scan.white_space(i);
-                match scan.at(i) {
-                    b',' => {
-                        i = scan.white_space(i + 1);
-                        if in_object {
-                            (_, i) = scan.name(i)?;
-                        }
-                        continue 'value;
+                (i, byte) = scan.look(i);
+                if byte == b',' {
+                    (i, byte) = scan.look(i + 1);
+                    if in_object {
+                        (_, i) = scan.name(byte, i)?;
+                        (i, byte) = scan.look(i);
                     }
-                    closing @ (b'}' | b']') if (closing == b'}') == in_object => {
-                        i += 1;
-                        depth -= 1;
-                        in_object = nest.recall(depth);
-                    }
-                    _ => return Err(syntax(i)),
+                    continue 'value;
                 }
+                if byte != if in_object { b'}' } else { b']' } {
+                    return Err(syntax(i));
+                }
+                i += 1;
+                depth -= 1;
+                in_object = nest.recall(depth);
             }
         }
     }
 
-    /// A member's name and its colon: where the name ends, and where the value starts.
+    /// A member's name, that should begin with the byte `first` at `i`, and its colon: where the
+    /// name ends, and the place behind the colon.
     #[inline(always)]
-    fn name(&mut self, i: usize) -> Result<(usize, usize), NotJson> {
-        if self.at(i) != b'"' {
+    fn name(&mut self, first: u8, i: usize) -> Result<(usize, usize), NotJson> {
+        if first != b'"' {
             return Err(syntax(i));
         }
         let end = self.string(i + 1)?;
-        let colon = self.white_space(end);
-        if self.at(colon) != b':' {
-            return Err(syntax(colon));
+        match self.look(end) {
+            (colon, b':') => Ok((end, colon + 1)),
+            (at, _) => Err(syntax(at)),
         }
-        Ok((end, self.white_space(colon + 1)))
     }
 
     /// From behind the opening quote to behind the closing one.
     #[inline(always)]
     fn string(&mut self, start: usize) -> Result<usize, NotJson> {
+        let mut i = start;
         // Most strings are short: one look sees the end of nearly all.
-        if let Some(lane) = self.bytes.get(start..).and_then(|rest| rest.first_chunk()) {
+        if let Some(lane) = self.chunk(start) {
             let Special { ends, high } = trusted::special(lane);
             self.high |= high != 0;
-            let end = start + ends.trailing_zeros() as usize;
-            if ends != 0 && self.at(end) == b'"' {
-                return Ok(end + 1);
+            if ends == 0 {
+                i += LANE;
+            } else {
+                i += ends.trailing_zeros() as usize;
+                if self.at(i) == b'"' {
+                    return Ok(i + 1);
+                }
             }
         }
-        let (end, high, escaped) = rest_of_string(self.bytes, start)?;
+        let (end, high, escaped) = rest_of_string(self.bytes, i)?;
         self.high |= high;
         self.escaped |= escaped;
         Ok(end)
@@ -258,30 +323,63 @@ impl Scan<'_> {
 
     /// A number or one of the three words.
     #[inline(always)]
-    fn scalar(&mut self, start: usize) -> Result<usize, NotJson> {
-        let mut i = start;
-        while self.at(i).is_ascii_digit() {
-            i += 1;
-        }
+    fn scalar(&mut self, first: u8, start: usize) -> Result<usize, NotJson> {
         // A plain integer is done here; what it may not be followed by, the caller sees.
-        let plain = i > start
-            && (self.at(start) != b'0' || i == start + 1)
-            && !matches!(self.at(i), b'.' | b'e' | b'E');
-        if plain { Ok(i) } else { scalar::end_of(self.bytes, start).ok_or(syntax(start)) }
+        if matches!(first, b'1'..=b'9') {
+            let mut i = start + 1;
+            while let Some(digits) = self.chunk(i).map(|word| leading_digits(*word)) {
+                i += digits;
+                if digits < 8 {
+                    break;
+                }
+            }
+            while self.at(i).is_ascii_digit() {
+                i += 1;
+            }
+            if !matches!(self.at(i), b'.' | b'e' | b'E') {
+                return Ok(i);
+            }
+        }
+        scalar::end_of(self.bytes, start).ok_or(syntax(start))
     }
 
+    /// The first place at or behind `i` without white space, and the byte that stands there.
     #[inline(always)]
-    fn white_space(&self, mut i: usize) -> usize {
+    fn look(&self, i: usize) -> (usize, u8) {
+        let byte = self.at(i);
+        if byte > b' ' { (i, byte) } else { self.look_behind_white(i) }
+    }
+
+    #[inline(never)]
+    fn look_behind_white(&self, mut i: usize) -> (usize, u8) {
         while is_white(self.at(i)) {
             i += 1;
         }
-        i
+        (i, self.at(i))
+    }
+
+    /// The bytes that begin at `i`, if there are so many.
+    #[inline(always)]
+    fn chunk<const LENGTH: usize>(&self, i: usize) -> Option<&[u8; LENGTH]> {
+        self.bytes.get(i..i.wrapping_add(LENGTH))?.first_chunk()
     }
 
     #[inline(always)]
     fn at(&self, i: usize) -> u8 {
         self.bytes.get(i).copied().unwrap_or(0)
     }
+}
+
+/// How many of these bytes are digits, up to the first that is none.
+#[inline(always)]
+fn leading_digits(word: [u8; 8]) -> usize {
+    const EACH: u64 = u64::MAX / 0xff;
+    // A digit becomes its value, all else something above nine.
+    let values = u64::from_le_bytes(word) ^ EACH * b'0' as u64;
+    // The highest bit of a byte is set by adding this, from ten on, unless it is set already. No
+    // byte before the first such one carries into the next.
+    let others = (values.wrapping_add(EACH * (0x80 - 10)) | values) & EACH * 0x80;
+    others.trailing_zeros() as usize / 8
 }
 
 /// From somewhere inside a string to behind its closing quote; whether a byte on the way was not

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use super::NotJson;
+use super::blocks::Look;
 use super::bulk::container_with;
 use super::lanes::{self, BLOCK, LANE};
 
@@ -23,17 +23,24 @@ pub(super) fn as_str(scanned: &[u8]) -> &str {
 }
 
 /// `bulk::container_with`, in the fastest way that this processor has.
-pub(super) fn container(
-    bytes: &[u8],
-    start: usize,
-    depths: (usize, usize),
-) -> Result<(usize, bool), NotJson> {
+#[inline]
+pub(super) fn container(bytes: &[u8], start: usize, max_depth: usize) -> Option<(usize, bool)> {
     #[cfg(target_arch = "x86_64")]
     if x86::is_recent() {
-        // SAFETY: what this asks for was just found to be there.
-        return unsafe { x86::container(bytes, start, depths) };
+        // SAFETY: what this asks for was found to be there.
+        return unsafe { x86::container(bytes, start, max_depth) };
     }
-    container_with(bytes, start, depths, |blocks| blocks.read(classify, lanes::parities))
+    usual_container(bytes, start, max_depth)
+}
+
+/// The same, in a way that every processor of this kind has.
+#[inline(never)]
+pub(super) fn usual_container(
+    bytes: &[u8],
+    start: usize,
+    max_depth: usize,
+) -> Option<(usize, bool)> {
+    container_with(bytes, start, max_depth, &Usual)
 }
 
 /// The bytes of a lane at which a string ends or breaks, and those that are not ASCII.
@@ -49,50 +56,135 @@ pub(super) fn special(lane: &[u8; LANE]) -> lanes::Special {
     lanes::plain_special(lane)
 }
 
-/// Classes the bytes of a block in a way that every processor of this kind has.
-#[inline(always)]
-fn classify(block: &[u8; BLOCK]) -> lanes::Classes {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE2 is part of x86-64 itself; there is no such processor without it.
-    return unsafe { lanes::sse2(block) };
-    #[cfg(not(target_arch = "x86_64"))]
-    lanes::plain(block)
+/// What every processor of this kind has.
+#[cfg(target_arch = "x86_64")]
+struct Usual;
+
+#[cfg(target_arch = "x86_64")]
+impl Look for Usual {
+    #[inline(always)]
+    fn classes(&self, block: &[u8; BLOCK]) -> lanes::Classes {
+        // SAFETY: SSE2 is part of x86-64 itself; there is no such processor without it.
+        unsafe { lanes::sse2(block) }
+    }
+
+    #[inline(always)]
+    fn rare(&self, block: &[u8; BLOCK]) -> lanes::Rare {
+        // SAFETY: as above.
+        unsafe { lanes::sse2_rare(block) }
+    }
+
+    #[inline(always)]
+    fn signs(&self, block: &[u8; BLOCK]) -> lanes::Signs {
+        // SAFETY: as above.
+        unsafe { lanes::sse2_signs(block) }
+    }
+
+    #[inline(always)]
+    fn parities(&self, bits: u64) -> u64 {
+        lanes::parities(bits)
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+use Plain as Usual;
+
+/// What every processor has.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+struct Plain;
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+impl Look for Plain {
+    fn classes(&self, block: &[u8; BLOCK]) -> lanes::Classes {
+        lanes::plain(block)
+    }
+
+    fn rare(&self, block: &[u8; BLOCK]) -> lanes::Rare {
+        lanes::plain_rare(block)
+    }
+
+    fn signs(&self, block: &[u8; BLOCK]) -> lanes::Signs {
+        lanes::plain_signs(block)
+    }
+
+    fn parities(&self, bits: u64) -> u64 {
+        lanes::parities(bits)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::is_x86_feature_detected;
     use std::arch::x86_64::{__m128i, __m256i, _mm_loadu_si128, _mm256_loadu_si256};
+    use std::sync::atomic::{AtomicU8, Ordering};
 
-    use super::super::NotJson;
-    use super::super::blocks::{Block, Blocks};
+    use super::super::blocks::Look;
     use super::super::bulk::container_with;
-    use super::super::lanes::{BLOCK, avx2, multiplied_parities};
+    use super::super::lanes::{
+        BLOCK, Classes, Rare, Signs, avx2, avx2_rare, avx2_signs, multiplied_parities,
+    };
 
     /// Whether the processor has all that [`container`] asks for: those since about 2013 do.
+    #[inline(always)]
     pub(super) fn is_recent() -> bool {
-        is_x86_feature_detected!("avx2")
+        match FOUND.load(Ordering::Relaxed) {
+            UNKNOWN => find_out(),
+            found => found == RECENT,
+        }
+    }
+
+    /// What was found out: one test instead of one for each feature.
+    static FOUND: AtomicU8 = AtomicU8::new(UNKNOWN);
+    const UNKNOWN: u8 = 0;
+    const OLD: u8 = 1;
+    const RECENT: u8 = 2;
+
+    #[cold]
+    fn find_out() -> bool {
+        let is_recent = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("pclmulqdq")
+            && is_x86_feature_detected!("popcnt")
+            && is_x86_feature_detected!("pclmulqdq");
+        FOUND.store(if is_recent { RECENT } else { OLD }, Ordering::Relaxed);
+        is_recent
     }
 
-    /// The whole walk is compiled with these instructions, so that nothing of it is a call but
-    /// the reading of a block.
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,pclmulqdq")]
-    pub(super) fn container(
-        bytes: &[u8],
-        start: usize,
-        depths: (usize, usize),
-    ) -> Result<(usize, bool), NotJson> {
-        container_with(bytes, start, depths, |blocks| read(blocks))
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,pclmulqdq")]
+    /// The whole loop is compiled with these instructions, so that nothing of it is a call.
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
     #[inline(never)]
-    fn read(blocks: &mut Blocks<'_>) -> Option<Block> {
-        blocks.read(|block| avx2(block), |bits| multiplied_parities(bits))
+    pub(super) fn container(bytes: &[u8], start: usize, max_depth: usize) -> Option<(usize, bool)> {
+        container_with(bytes, start, max_depth, &Recent)
+    }
+
+    /// Made only where [`is_recent`] holds: that is what all methods need.
+    pub(super) struct Recent;
+
+    impl Look for Recent {
+        #[inline(always)]
+        fn classes(&self, block: &[u8; BLOCK]) -> Classes {
+            // SAFETY: whoever has a `Recent` has AVX2.
+            unsafe { avx2(block) }
+        }
+
+        #[inline(always)]
+        fn rare(&self, block: &[u8; BLOCK]) -> Rare {
+            // SAFETY: whoever has a `Recent` has AVX2.
+            unsafe { avx2_rare(block) }
+        }
+
+        #[inline(always)]
+        fn signs(&self, block: &[u8; BLOCK]) -> Signs {
+            // SAFETY: whoever has a `Recent` has AVX2.
+            unsafe { avx2_signs(block) }
+        }
+
+        #[inline(always)]
+        fn parities(&self, bits: u64) -> u64 {
+            // SAFETY: whoever has a `Recent` has this multiplication.
+            unsafe { multiplied_parities(bits) }
+        }
     }
 
     /// A block as two registers.
@@ -117,14 +209,21 @@ mod x86 {
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::{halves, quarters};
 
-/// What each way that this processor can go makes of a block.
+/// What a block looks like in each way that this processor can go.
 #[cfg(test)]
-pub(super) fn classified_every_way(block: &[u8; BLOCK]) -> Vec<(&'static str, lanes::Classes)> {
-    let mut ways = vec![("plain", lanes::plain(block)), ("usual", classify(block))];
+pub(super) fn seen_every_way(
+    block: &[u8; BLOCK],
+) -> Vec<(lanes::Classes, lanes::Rare, lanes::Signs)> {
+    fn seen(
+        look: &impl Look,
+        block: &[u8; BLOCK],
+    ) -> (lanes::Classes, lanes::Rare, lanes::Signs) {
+        (look.classes(block), look.rare(block), look.signs(block))
+    }
+    let mut ways = vec![seen(&Plain, block), seen(&Usual, block)];
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: AVX2 was just found to be there.
-        ways.push(("avx2", unsafe { lanes::avx2(block) }));
+    if x86::is_recent() {
+        ways.push(seen(&x86::Recent, block));
     }
     ways
 }
@@ -141,9 +240,12 @@ pub(super) fn parities_every_way(bits: u64) -> Vec<u64> {
     ways
 }
 
-/// A container as a processor without the newer instructions checks it.
+/// A container as a processor checks it that is not of a kind we know.
 #[cfg(test)]
-pub(super) fn container_the_slow_way(bytes: &[u8], depths: (usize, usize)) -> Option<usize> {
-    let read = |blocks: &mut _| super::blocks::Blocks::read(blocks, lanes::plain, lanes::parities);
-    container_with(bytes, 0, depths, read).ok().map(|(end, _)| end)
+pub(super) fn plain_container(
+    bytes: &[u8],
+    start: usize,
+    max_depth: usize,
+) -> Option<(usize, bool)> {
+    container_with(bytes, start, max_depth, &Plain)
 }

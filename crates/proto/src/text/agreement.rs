@@ -1,0 +1,141 @@
+//! All the readers of containers agree: block by block, in each way that there is, and byte by
+//! byte.
+
+use super::{bulk, scan, trusted};
+
+/// Of a small depth, so that the limit is met too.
+const DEPTH: usize = 8;
+
+fn check(bytes: &[u8]) {
+    check_within(bytes, DEPTH);
+}
+
+fn check_within(bytes: &[u8], depth: usize) {
+    if !matches!(bytes.first(), Some(b'{' | b'[')) {
+        return;
+    }
+    let expect = scan::container_by_bytes(bytes, depth).ok().map(|(end, _)| end);
+    for read in [bulk::container, trusted::usual_container, trusted::plain_container] {
+        // For what stands behind its end, and is broken, a container may be refused in bulk.
+        let found = read(bytes, 0, depth).or_else(|| read(&bytes[..expect?], 0, depth));
+        assert_eq!(found.map(|(end, _)| end), expect, "{}", bytes.escape_ascii());
+        if let Some((end, is_high)) = found {
+            assert!(is_high || bytes[..end].is_ascii(), "{}", bytes.escape_ascii());
+        }
+    }
+}
+
+/// Texts with about all that the grammar has, dense.
+fn texts() -> Vec<String> {
+    let record = r#"{"code":10,"kind":"warning","range":{"end":{"column":12,"line":7},"start":{}},"related":[{"path":"src/part_1.rs","score":7.25},[],[true,null,-0,false,-12.5e+3,0.5,1E5]]}"#;
+    let strings = r#"["\\","\"","\u00e9é\ud83d\ude00","","a\\\"b,:{}[]",{"\n":"\t","é":[""]}]"#;
+    let spaced = "{ \"a\" : [ 1 , 2.5 ,\t{ } , [ ] ] ,\r\n \"b\" : { \"c\" : true , \"d\": \"e\" } }";
+    let numbers = "[0,-0,10,1234567890123456789012345678901234567890123456789012345678901234567890,\
+                   -1.0,0.0,1e1,1E+1,1.5e-10,100,9]";
+    let all = format!("[{record},{strings},{spaced},{numbers}]");
+    [record, strings, spaced, numbers, &all].map(String::from).to_vec()
+}
+
+#[test]
+fn on_every_byte_in_every_place() {
+    for text in texts() {
+        for place in 0..text.len() {
+            for byte in 0..=255u8 {
+                let mut changed = text.as_bytes().to_vec();
+                changed[place] = byte;
+                check(&changed);
+            }
+        }
+    }
+}
+
+#[test]
+fn on_texts_that_lack_a_byte_or_have_one_twice() {
+    let tokens = b"{}[]:,\"\\ 0-.et";
+    for text in texts() {
+        for place in 0..text.len() {
+            let (before, behind) = text.as_bytes().split_at(place);
+            check(before);
+            check(&[before, &behind[1..]].concat());
+            for &token in tokens {
+                check(&[before, &[token], behind].concat());
+                check(&[before, &[token, token], behind].concat());
+            }
+        }
+    }
+}
+
+#[test]
+fn on_texts_that_meet_the_blocks_in_every_place() {
+    for text in texts() {
+        for before in 0..140 {
+            let padding = "x".repeat(before);
+            let spaces = " ".repeat(before);
+            let digits = "1".repeat(before + 1);
+            for around in [
+                format!("[\"{padding}\",{text}]"),
+                format!("[{spaces}{text}{spaces}]"),
+                format!("[{digits},{text},{digits}]"),
+                format!("[-{digits}.5,{text},{digits}e1]"),
+                format!("{{\"{padding}\":{text},\"{padding}\":{digits}.{digits}}}"),
+            ] {
+                check(around.as_bytes());
+                check(&[around.as_bytes(), b",\"more\":[}"].concat());
+                // One wrong thing at the place where the blocks meet.
+                for wrong in [":", ",", "[", "}", "\"", "0", "x", "\\", "\n", "\0"] {
+                    for place in [62, 63, 64, 65, 127, 128] {
+                        if let Some((before, behind)) = around.as_bytes().split_at_checked(place) {
+                            check(&[before, wrong.as_bytes(), behind].concat());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn on_every_mix_of_a_few_tokens() {
+    // All texts of up to seven of these tokens inside of an array, right before a block's end.
+    let tokens = ["{", "}", "[", "]", ":", ",", "\"a\"", "1"];
+    for length in 0..=6u32 {
+        for mut number in 0..tokens.len().pow(length) {
+            let mut text = String::from("[");
+            for _ in 0..length {
+                text.push_str(tokens[number % tokens.len()]);
+                number /= tokens.len();
+            }
+            text.push(']');
+            check(text.as_bytes());
+            if length <= 4 {
+                check(text.replace(',', " , ").replace(':', "\t:\n").as_bytes());
+                for before in 52..63 {
+                    check(format!("[{}{text}]", " ".repeat(before)).as_bytes());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn on_depth() {
+    for depth in [0, 1, 2, 7, 62, 63] {
+        for levels in 1..70 {
+            let (opens, closes) = ("[".repeat(levels), "]".repeat(levels));
+            let objects = "{\"a\":".repeat(levels);
+            let braces = "}".repeat(levels);
+            for text in [
+                format!("{opens}{closes}"),
+                format!("{opens}[],[],[],[]{closes}"),
+                format!("{objects}1{braces}"),
+                format!("[{objects}[]{braces},{opens}{closes}]{opens}"),
+            ] {
+                check_within(text.as_bytes(), depth);
+            }
+        }
+    }
+    // Deeper than the blocks can see, which is then said.
+    let deep = ["[".repeat(64), "]".repeat(64)].concat();
+    assert_eq!(bulk::container(deep.as_bytes(), 0, 64), None);
+    assert_eq!(scan::container_by_bytes(deep.as_bytes(), 64), Ok((128, false)));
+}
