@@ -29,7 +29,8 @@ fn check_within(bytes: &[u8], depth: usize) {
 fn texts() -> Vec<String> {
     let record = r#"{"code":10,"kind":"warning","range":{"end":{"column":12,"line":7},"start":{}},"related":[{"path":"src/part_1.rs","score":7.25},[],[true,null,-0,false,-12.5e+3,0.5,1E5]]}"#;
     let strings = r#"["\\","\"","\u00e9é\ud83d\ude00","","a\\\"b,:{}[]",{"\n":"\t","é":[""]}]"#;
-    let spaced = "{ \"a\" : [ 1 , 2.5 ,\t{ } , [ ] ] ,\r\n \"b\" : { \"c\" : true , \"d\": \"e\" } }";
+    let spaced =
+        "{ \"a\" : [ 1 , 2.5 ,\t{ } , [ ] ] ,\r\n \"b\" : { \"c\" : true , \"d\": \"e\" } }";
     let numbers = "[0,-0,10,1234567890123456789012345678901234567890123456789012345678901234567890,\
                    -1.0,0.0,1e1,1E+1,1.5e-10,100,9]";
     let all = format!("[{record},{strings},{spaced},{numbers}]");

@@ -176,9 +176,7 @@ pub(super) fn avx2_rare(block: &[u8; BLOCK]) -> Rare {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn avx2_signs(block: &[u8; BLOCK]) -> Signs {
-    use std::arch::x86_64::{
-        __m256i, _mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set1_epi8,
-    };
+    use std::arch::x86_64::{__m256i, _mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set1_epi8};
     let equal = |bytes: __m256i, byte: u8| {
         let found = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
         u64::from(_mm256_movemask_epi8(found) as u32)
@@ -290,10 +288,7 @@ pub(super) fn plain_rare(block: &[u8; BLOCK]) -> Rare {
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 pub(super) fn plain_signs(block: &[u8; BLOCK]) -> Signs {
-    Signs {
-        minus: bits_of(block, |byte| byte == b'-'),
-        point: bits_of(block, |byte| byte == b'.'),
-    }
+    Signs { minus: bits_of(block, |byte| byte == b'-'), point: bits_of(block, |byte| byte == b'.') }
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]

@@ -98,7 +98,8 @@ fn refused_container(
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
     let mut scan = Scan { bytes, max_depth, high: false, escaped: false };
-    scan.container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth).map(|end| (end, scan.high))
+    scan.container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth)
+        .map(|end| (end, scan.high))
 }
 
 /// A walk over the bytes. Whoever loops works on a copy, which lives in registers.

@@ -214,10 +214,7 @@ pub(super) use x86::{halves, quarters};
 pub(super) fn seen_every_way(
     block: &[u8; BLOCK],
 ) -> Vec<(lanes::Classes, lanes::Rare, lanes::Signs)> {
-    fn seen(
-        look: &impl Look,
-        block: &[u8; BLOCK],
-    ) -> (lanes::Classes, lanes::Rare, lanes::Signs) {
+    fn seen(look: &impl Look, block: &[u8; BLOCK]) -> (lanes::Classes, lanes::Rare, lanes::Signs) {
         (look.classes(block), look.rare(block), look.signs(block))
     }
     let mut ways = vec![seen(&Plain, block), seen(&Usual, block)];
