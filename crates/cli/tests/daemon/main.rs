@@ -9,6 +9,7 @@ mod echo;
 mod events;
 mod faults;
 mod flood;
+mod hands;
 mod limits;
 mod methods;
 mod order;
