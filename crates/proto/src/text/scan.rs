@@ -16,10 +16,14 @@ use super::{bulk, is_white, scalar, syntax, trusted};
 /// From here on, in bytes to the end of the text, a container is worth the bulk reader's start.
 const BULK: usize = 64;
 
+/// Up to here, an object is tried as a flat one first, of at most so many members.
+const FLAT: usize = 256;
+const FLAT_MEMBERS: usize = 4;
+
 /// Checks that `bytes` are one JSON text, with nothing but white space around it.
 #[inline]
 pub(super) fn text(bytes: &[u8], max_depth: usize, outline: &mut Outline) -> Result<(), NotJson> {
-    let mut scan = Scan { bytes, max_depth: max_depth.min(MAX_DEPTH), high: false, escaped: false };
+    let mut scan = Scan { bytes, max_depth: max_depth.min(MAX_DEPTH), high: 0, escaped: false };
     let mut end = scan.outlined(0, outline)?;
     if end != bytes.len() {
         (end, _) = scan.look(end);
@@ -27,7 +31,7 @@ pub(super) fn text(bytes: &[u8], max_depth: usize, outline: &mut Outline) -> Res
             return Err(syntax(end));
         }
     }
-    if scan.high && simdutf8::basic::from_utf8(bytes).is_err() {
+    if scan.high != 0 && simdutf8::basic::from_utf8(bytes).is_err() {
         return Err(NotJson { at: 0, why: Why::NotUtf8 });
     }
     Ok(())
@@ -44,7 +48,7 @@ pub(super) struct Element {
 
 /// The element that begins at or behind `from`, if there is one.
 pub(super) fn element(bytes: &[u8], from: usize) -> Option<Element> {
-    let mut scan = Scan { bytes, max_depth: MAX_DEPTH, high: false, escaped: false };
+    let mut scan = Scan { bytes, max_depth: MAX_DEPTH, high: 0, escaped: false };
     let mut outline = Outline::default();
     let end = scan.outlined(from, &mut outline).ok()?;
     let (behind, byte) = scan.look(end);
@@ -66,13 +70,47 @@ fn container(
     outer_depth: usize,
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
-    if bytes.len() - start < BULK {
+    let rest = bytes.len() - start;
+    if rest < BULK {
         return small_container(bytes, start, outer_depth, max_depth);
+    }
+    if rest < FLAT
+        && max_depth > outer_depth
+        && let Some(found) = flat_object(bytes, start)
+    {
+        return Ok(found);
     }
     match bulk::container(bytes, start, max_depth - outer_depth) {
         Some(found) => Ok(found),
         None => refused_container(bytes, start, outer_depth, max_depth),
     }
+}
+
+/// An object with nothing nested in it and only a few members, as many params are: read byte by
+/// byte, that is faster. `None` if it is something else, or broken.
+#[inline(never)]
+fn flat_object(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
+    let mut scan = Scan { bytes, max_depth: 0, high: 0, escaped: false };
+    if scan.at(start) != b'{' {
+        return None;
+    }
+    let mut i = start + 1;
+    for _ in 0..FLAT_MEMBERS {
+        let (name, first) = scan.look(i);
+        let (_, value) = scan.name(first, name).ok()?;
+        let (value, first) = scan.look(value);
+        let end = match first {
+            b'"' => scan.string(value + 1).ok()?,
+            b'0'..=b'9' => scan.scalar(first, value).ok()?,
+            _ => return None,
+        };
+        match scan.look(end) {
+            (comma, b',') => i = comma + 1,
+            (end, b'}') => return Some((end + 1, scan.high != 0)),
+            _ => return None,
+        }
+    }
+    None
 }
 
 #[inline(never)]
@@ -82,9 +120,9 @@ fn small_container(
     outer_depth: usize,
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
-    let mut scan = Scan { bytes, max_depth, high: false, escaped: false };
+    let mut scan = Scan { bytes, max_depth, high: 0, escaped: false };
     // Fewer bytes than this has levels, and two more around them.
-    scan.container_by_bytes::<{ BULK / 64 + 1 }>(start, outer_depth).map(|end| (end, scan.high))
+    scan.container_by_bytes::<{ BULK / 64 + 1 }>(start, outer_depth).map(|end| (end, scan.high != 0))
 }
 
 /// What the bulk reader did not accept: this says what is wrong, and where; or accepts it, if it is
@@ -97,8 +135,8 @@ fn refused_container(
     outer_depth: usize,
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
-    let mut scan = Scan { bytes, max_depth, high: false, escaped: false };
-    scan.container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth).map(|end| (end, scan.high))
+    let mut scan = Scan { bytes, max_depth, high: 0, escaped: false };
+    scan.container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth).map(|end| (end, scan.high != 0))
 }
 
 /// A walk over the bytes. Whoever loops works on a copy, which lives in registers.
@@ -106,8 +144,8 @@ fn refused_container(
 struct Scan<'a> {
     bytes: &'a [u8],
     max_depth: usize,
-    /// A byte that is not ASCII was seen.
-    high: bool,
+    /// Not zero if a byte that is not ASCII was seen.
+    high: u32,
     /// A backslash was seen, outside of containers that went to another walk.
     escaped: bool,
 }
@@ -143,8 +181,10 @@ impl Scan<'_> {
         }
         // Only this object's own strings count.
         self.escaped = false;
+        let (mut seen, mut twice) = (0, 0);
         if let Some(version) = self.usual_version(i) {
-            outline.note(Member::Jsonrpc, version);
+            outline.members[Member::Jsonrpc as usize] = version;
+            seen = Member::Jsonrpc.bit();
             (i, _) = self.look(version.end as usize + 1);
         }
         loop {
@@ -158,11 +198,14 @@ impl Scan<'_> {
             let (value, first) = self.look(value);
             let end = self.value(first, value, 1)?;
             if let Some(member) = member {
-                outline.note(member, Span::new(value, end));
+                twice |= seen & member.bit();
+                seen |= member.bit();
+                outline.members[member as usize] = Span::new(value, end);
             }
             match self.look(end) {
                 (comma, b',') => (i, _) = self.look(comma + 1),
                 (end, b'}') => {
+                    (outline.seen, outline.twice) = (seen as u8, twice as u8);
                     outline.escaped = self.escaped;
                     return Ok(end + 1);
                 }
@@ -174,7 +217,7 @@ impl Scan<'_> {
     /// The version as nearly everybody writes it, with a comma behind it: where its value stands.
     #[inline(always)]
     fn usual_version(&self, i: usize) -> Option<Span> {
-        (self.chunk(i)? == b"\"jsonrpc\":\"2.0\",").then(|| Span::new(i + 10, i + 15))
+        (chunk(self.bytes, i)? == b"\"jsonrpc\":\"2.0\",").then(|| Span::new(i + 10, i + 15))
     }
 
     /// One of our names as nearly everybody writes it, with the colon right behind: found by
@@ -191,7 +234,7 @@ impl Scan<'_> {
         const JSONRPC: u64 = word(b"\"jsonrpc");
         const ID: u64 = word(b"\"id\":\0\0\0");
         const FIVE_BYTES: u64 = (1 << 40) - 1;
-        let found = word(self.chunk(i)?);
+        let found = word(chunk(self.bytes, i)?);
         if found & FIVE_BYTES == ID {
             return Some((Member::Id, i + 5));
         }
@@ -213,7 +256,7 @@ impl Scan<'_> {
             b'"' => self.string(start + 1),
             b'{' | b'[' => {
                 let (end, high) = container(self.bytes, start, outer_depth, self.max_depth)?;
-                self.high |= high;
+                self.high |= u32::from(high);
                 Ok(end)
             }
             _ => self.scalar(first, start),
@@ -303,9 +346,9 @@ impl Scan<'_> {
     fn string(&mut self, start: usize) -> Result<usize, NotJson> {
         let mut i = start;
         // Most strings are short: one look sees the end of nearly all.
-        if let Some(lane) = self.chunk(start) {
+        if let Some(lane) = chunk(self.bytes, start) {
             let Special { ends, high } = trusted::special(lane);
-            self.high |= high != 0;
+            self.high |= high;
             if ends == 0 {
                 i += LANE;
             } else {
@@ -327,7 +370,7 @@ impl Scan<'_> {
         // A plain integer is done here; what it may not be followed by, the caller sees.
         if matches!(first, b'1'..=b'9') {
             let mut i = start + 1;
-            while let Some(digits) = self.chunk(i).map(|word| leading_digits(*word)) {
+            while let Some(digits) = chunk(self.bytes, i).map(|word| leading_digits(*word)) {
                 i += digits;
                 if digits < 8 {
                     break;
@@ -358,16 +401,19 @@ impl Scan<'_> {
         (i, self.at(i))
     }
 
-    /// The bytes that begin at `i`, if there are so many.
-    #[inline(always)]
-    fn chunk<const LENGTH: usize>(&self, i: usize) -> Option<&[u8; LENGTH]> {
-        self.bytes.get(i..i.wrapping_add(LENGTH))?.first_chunk()
-    }
-
     #[inline(always)]
     fn at(&self, i: usize) -> u8 {
         self.bytes.get(i).copied().unwrap_or(0)
     }
+}
+
+/// The bytes that begin at `i`, if there are so many.
+#[inline(always)]
+fn chunk<const LENGTH: usize>(bytes: &[u8], i: usize) -> Option<&[u8; LENGTH]> {
+    // No text is so long that a place does not fit; to the compiler this says that no sum overflows,
+    // which spares it a test.
+    let i = i as u32 as usize;
+    bytes.get(i..i.wrapping_add(LENGTH))?.first_chunk()
 }
 
 /// How many of these bytes are digits, up to the first that is none.
@@ -382,25 +428,30 @@ fn leading_digits(word: [u8; 8]) -> usize {
     others.trailing_zeros() as usize / 8
 }
 
-/// From somewhere inside a string to behind its closing quote; whether a byte on the way was not
-/// ASCII, and whether one was a backslash.
+/// From somewhere inside a string to behind its closing quote; whether a byte on the way, or a
+/// little further, was not ASCII, and whether one was a backslash.
 #[inline(never)]
-fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, bool, bool), NotJson> {
-    let (mut high, mut escaped) = (false, false);
+fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJson> {
+    let (mut high, mut escaped) = (0, false);
     loop {
-        while let Some(lane) = bytes.get(i..).and_then(|rest| rest.first_chunk()) {
+        let mut ends = 0;
+        while let Some(lane) = chunk(bytes, i) {
             let special = trusted::special(lane);
-            high |= special.high != 0;
-            i += special.ends.trailing_zeros().min(LANE as u32) as usize;
-            if special.ends != 0 {
+            high |= special.high;
+            ends = special.ends;
+            if ends != 0 {
                 break;
             }
+            i += LANE;
         }
-        if let Some(rest) = bytes.get(i..).filter(|rest| rest.len() < LANE) {
+        if ends == 0 {
+            let rest = bytes.get(i..).unwrap_or_default();
             let special = at_end(bytes, rest);
-            high |= special.high != 0;
-            i += special.ends.trailing_zeros().min(rest.len() as u32) as usize;
+            high |= special.high;
+            // One more, so that the end of the text is one.
+            ends = special.ends | 1 << rest.len();
         }
+        i += ends.trailing_zeros() as usize;
         match bytes.get(i) {
             Some(b'"') => return Ok((i + 1, high, escaped)),
             Some(b'\\') => {
