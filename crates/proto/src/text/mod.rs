@@ -13,8 +13,10 @@ mod lanes;
 mod nest;
 mod scalar;
 mod scan;
+mod special;
 mod trusted;
 mod unescape;
+mod walk;
 
 use std::borrow::Cow;
 use std::fmt;
