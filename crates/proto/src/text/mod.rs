@@ -70,8 +70,13 @@ impl<'a> Text<'a> {
     /// The raw value of a member of the outermost object. Of a member that is given twice, it is
     /// the last one.
     pub fn member(&self, member: Member) -> Option<&'a str> {
-        let is_there = u32::from(self.outline.seen) & member.bit() != 0;
-        is_there.then(|| self.slice(self.outline.members[member as usize]))
+        self.has(member).then(|| self.slice(self.outline.members[member as usize]))
+    }
+
+    /// Whether the outermost object has this member.
+    #[inline(always)]
+    pub(crate) fn has(&self, member: Member) -> bool {
+        u32::from(self.outline.seen) & member.bit() != 0
     }
 
     /// Whether the outermost object has this member more than once.
