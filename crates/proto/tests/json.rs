@@ -108,3 +108,40 @@ fn the_reason_for_a_refusal_is_told() {
     assert_eq!(why(b"\"\xff\"", 8), Why::NotUtf8);
     assert_eq!(Text::check(b"[1,]", 8).expect_err("refused").at, 3);
 }
+
+/// Requests of a size, in the shapes that there are ways of their own for: flat params, nested
+/// ones, and none.
+fn requests(size: usize) -> Vec<String> {
+    let head = r#"{"jsonrpc":"2.0","id":17,"method":"echo","params":"#;
+    let text = |used: usize| "a sentence; ".chars().cycle().take(size.saturating_sub(used));
+    let flat = format!("{head}{{\"line\":7,\"text\":\"{}\"}}}}", text(80).collect::<String>());
+    let mut nested = format!("{head}{{\"items\":[");
+    for n in 0..size.saturating_sub(90) / 24 {
+        nested.push_str(&format!("[{n},{{}}],{{\"a\":-{n}.5,\"b\":[]}},"));
+    }
+    nested.push_str(&format!("null],\"text\":\"{}\"}}}}", text(nested.len()).collect::<String>()));
+    let short = format!("{{\"id\":\"{}\",\"result\":[true]}}", text(26).collect::<String>());
+    vec![flat, nested, short]
+}
+
+#[test]
+fn requests_of_every_size_are_read_as_others_read_them() {
+    for size in 1..400 {
+        for request in requests(size) {
+            let bytes = request.as_bytes();
+            let text = Text::check(bytes, DEPTH).unwrap_or_else(|not| panic!("{request}: {not}"));
+            assert_eq!(text.kind(), Kind::Object);
+            // Another third of the places with each size; all of them at each offset in a block.
+            for place in (size % 3..bytes.len()).step_by(3) {
+                for byte in *b"{],:\" 0\\x\xff" {
+                    let mut changed = bytes.to_vec();
+                    changed[place] = byte;
+                    let is_utf8 = std::str::from_utf8(&changed).is_ok();
+                    let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&changed).is_ok();
+                    let found = Text::check(&changed, DEPTH);
+                    assert_eq!(found.is_ok(), is_utf8 && is_json, "{}", changed.escape_ascii());
+                }
+            }
+        }
+    }
+}

@@ -10,7 +10,7 @@ use super::ndjson::Ndjson;
 use super::{Event, Expected, Framer, Framing, FramingChoice, Step};
 use crate::Limits;
 use crate::fault::Fault;
-use crate::text::{Text, is_white};
+use crate::text::{Outline, Text, is_white};
 
 /// Cuts frames out of a stream of bytes.
 ///
@@ -34,6 +34,8 @@ pub struct Decoder {
     state: State,
     limits: Limits,
     ended: bool,
+    /// Of the latest body that was JSON.
+    outline: Outline,
     /// Counts the frames, and all else that was done with.
     serial: u64,
     /// How many bytes were at hand when the framing had nothing to say without more; no such
@@ -73,6 +75,7 @@ impl Decoder {
             state,
             limits: *limits,
             ended: false,
+            outline: Outline::default(),
             serial: 0,
             waiting_with: 0,
         }
@@ -134,10 +137,11 @@ impl Decoder {
             return None;
         }
         loop {
+            let (bytes, outline) = (self.buffer.bytes(), &mut self.outline);
             let step = match &mut self.state {
-                State::Lsp(framer) => framer.step(self.buffer.bytes(), self.ended),
-                State::Ndjson(framer) => framer.step(self.buffer.bytes(), self.ended),
-                State::Length(framer) => framer.step(self.buffer.bytes(), self.ended),
+                State::Lsp(framer) => framer.step(bytes, self.ended, outline),
+                State::Ndjson(framer) => framer.step(bytes, self.ended, outline),
+                State::Length(framer) => framer.step(bytes, self.ended, outline),
                 State::Detecting => self.detect(),
             };
             self.waiting_with = usize::MAX;
@@ -153,18 +157,18 @@ impl Decoder {
                 Step::Enter(count) => {
                     self.buffer.drop_front(count);
                 }
-                Step::Frame { body, outline, consumed } => {
+                Step::Frame { body, consumed } => {
                     self.serial += 1;
                     let place = self.buffer.drop_front(consumed) + body.start;
                     let bytes = self.buffer.dropped(place, body.len());
-                    return Some(Event::Frame(Text::outlined(bytes, outline)));
+                    return Some(Event::Frame(Text::outlined(bytes, self.outline)));
                 }
                 Step::Fault { kind, body, consumed } => {
                     self.serial += 1;
                     let place = self.buffer.drop_front(consumed);
-                    let body = body.map(|(range, outline)| {
+                    let body = body.map(|range| {
                         let bytes = self.buffer.dropped(place + range.start, range.len());
-                        Text::outlined(bytes, outline)
+                        Text::outlined(bytes, self.outline)
                     });
                     return Some(Event::Fault(Fault { kind, body }));
                 }

@@ -115,7 +115,7 @@ impl Length {
                 continue;
             }
             let text = unit.filter(|_| is_length).and_then(|unit| unit.strip_suffix(b"\n"));
-            if text.is_some_and(|text| Outline::of(text, self.depth).is_ok()) {
+            if text.is_some_and(|text| Outline::default().take(text, self.depth).is_ok()) {
                 return Some(start);
             }
             // It is not looked at again, however long the frame at the front takes.
@@ -146,16 +146,16 @@ impl Length {
     }
 
     /// The frame at the front has arrived as a whole.
-    fn frame(&mut self, bytes: &[u8], length: usize) -> Step {
+    fn frame(&mut self, bytes: &[u8], length: usize, outline: &mut Outline) -> Step {
         let payload = PREFIX..PREFIX + length;
         let consumed = payload.end + TERMINATOR;
         if bytes[payload.end] != b'\n' {
             return self.lose(bytes, FaultKind::Malformed(Malformed::NoTerminator));
         }
-        match Outline::of(&bytes[payload.clone()], self.depth) {
-            Ok(outline) => {
+        match outline.take(&bytes[payload.clone()], self.depth) {
+            Ok(()) => {
                 (self.state, self.searched, self.no_frame_at) = (State::InStep, 0, 0);
-                Step::Frame { body: payload, outline, consumed }
+                Step::Frame { body: payload, consumed }
             }
             Err(_) if memchr(0, &bytes[payload.clone()]).is_some() => {
                 self.lose(bytes, FaultKind::Malformed(Malformed::ZeroByte))
@@ -170,7 +170,7 @@ impl Length {
 }
 
 impl Framer for Length {
-    fn step(&mut self, bytes: &[u8], ended: bool) -> Step {
+    fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step {
         if let State::Refused(left) = self.state {
             return self.skip_refused(bytes, left);
         }
@@ -197,7 +197,7 @@ impl Framer for Length {
             };
         }
         if bytes.len() >= PREFIX + length + TERMINATOR {
-            return self.frame(bytes, length);
+            return self.frame(bytes, length, outline);
         }
         let from = self.searched.max(PREFIX);
         let arrived = &bytes[from..bytes.len().min(PREFIX + length)];

@@ -121,10 +121,10 @@ enum Step {
     Drop(usize),
     /// These many bytes are done with, and the frame that they began goes on.
     Enter(usize),
-    /// A frame, whose unit ends after `consumed` bytes.
-    Frame { body: Range<usize>, outline: Outline, consumed: usize },
-    /// A fault, with the body that came with it.
-    Fault { kind: FaultKind, body: Option<(Range<usize>, Outline)>, consumed: usize },
+    /// A frame, whose unit ends after `consumed` bytes, and whose outline was taken.
+    Frame { body: Range<usize>, consumed: usize },
+    /// A fault, with the body that came with it, whose outline was taken.
+    Fault { kind: FaultKind, body: Option<Range<usize>>, consumed: usize },
 }
 
 impl Step {
@@ -141,8 +141,9 @@ impl Step {
 /// A framing as a state machine. It sees the bytes that are not done with, and remembers how far
 /// it has looked, so that no byte is searched twice.
 trait Framer {
-    /// Looks at the bytes at hand; `ended` says that no more will come.
-    fn step(&mut self, bytes: &[u8], ended: bool) -> Step;
+    /// Looks at the bytes at hand; `ended` says that no more will come. Of a body that is JSON the
+    /// outline is left in `outline`.
+    fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step;
 
     /// Drops the frame that is being received: how many of the bytes at hand go with it.
     fn abandon(&mut self, bytes: &[u8]) -> usize;

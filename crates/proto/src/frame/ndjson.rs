@@ -39,7 +39,7 @@ impl Ndjson {
     }
 
     /// A line is whole; its unit ends after `consumed` bytes.
-    fn line(&mut self, line: &[u8], consumed: usize) -> Step {
+    fn line(&mut self, line: &[u8], consumed: usize, outline: &mut Outline) -> Step {
         let state = self.restart(State::Line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let quiet = state == State::LateLine;
@@ -50,8 +50,8 @@ impl Ndjson {
         if line.len() > self.longest {
             return Step::fault_unless(quiet, FaultKind::Oversize, consumed);
         }
-        match Outline::of(line, self.depth) {
-            Ok(outline) => Step::Frame { body: 0..line.len(), outline, consumed },
+        match outline.take(line, self.depth) {
+            Ok(()) => Step::Frame { body: 0..line.len(), consumed },
             Err(not) => Step::fault_unless(quiet, FaultKind::NotJson(not), consumed),
         }
     }
@@ -63,7 +63,7 @@ impl Ndjson {
 }
 
 impl Framer for Ndjson {
-    fn step(&mut self, bytes: &[u8], ended: bool) -> Step {
+    fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step {
         // White space before a text, blank lines too, is dropped as it comes and counts for
         // nothing.
         if self.state == State::Line
@@ -75,13 +75,13 @@ impl Framer for Ndjson {
         let new = &bytes[self.searched..];
         if let Some(offset) = memchr(b'\n', new) {
             let end = self.searched + offset;
-            return self.line(&bytes[..end], end + 1);
+            return self.line(&bytes[..end], end + 1, outline);
         }
         if bytes.is_empty() {
             return Step::Wait;
         }
         if ended {
-            return self.line(bytes, bytes.len());
+            return self.line(bytes, bytes.len(), outline);
         }
         if self.state == State::Refused {
             return Step::Drop(bytes.len());

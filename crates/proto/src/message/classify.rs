@@ -216,7 +216,7 @@ fn array<'a>(text: &Text<'a>, batch: BatchRule, limits: &Limits) -> Incoming<'a>
 
 #[inline(always)]
 fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
-    if text.member(Member::Method).is_none() {
+    if !text.has(Member::Method) {
         let settled = (text.member(Member::Result), text.member(Member::Error));
         if settled != (None, None) {
             return response(text, settled);
@@ -274,7 +274,9 @@ fn response<'a>(text: &Text<'a>, settled: (Option<&'a str>, Option<&'a str>)) ->
 
 #[inline(always)]
 fn is_of_our_version(text: &Text<'_>) -> bool {
-    text.string_member(Member::Jsonrpc).is_some_and(|version| version == "2.0")
+    // As nearly everybody writes it, or with escapes.
+    text.member(Member::Jsonrpc) == Some("\"2.0\"")
+        || text.string_member(Member::Jsonrpc).is_some_and(|version| version == "2.0")
 }
 
 #[cold]

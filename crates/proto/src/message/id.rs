@@ -67,14 +67,21 @@ impl Id {
             return Id(Repr::Heap(raw.into()));
         }
         let mut text = [0; INLINE];
+        let bytes = raw.as_bytes();
         // Most ids have a few digits. To gather them in a register is faster than a call that
         // copies so few.
-        match raw.len() {
-            0..=8 => {
-                let word = raw.bytes().rev().fold(0, |word, byte| word << 8 | u64::from(byte));
+        match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            _ if bytes.len() > 8 => text[..bytes.len()].copy_from_slice(bytes),
+            (Some(&first), Some(&last)) => {
+                // They may overlap; the bytes that do are the same.
+                let last = u64::from(u32::from_le_bytes(last)) << (8 * (bytes.len() - 4));
+                let word = u64::from(u32::from_le_bytes(first)) | last;
                 text[..8].copy_from_slice(&word.to_le_bytes());
             }
-            length => text[..length].copy_from_slice(raw.as_bytes()),
+            _ => {
+                let word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
+                text[..4].copy_from_slice(&word.to_le_bytes());
+            }
         }
         Id(Repr::Inline { length: raw.len() as u8, text })
     }

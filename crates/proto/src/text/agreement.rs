@@ -1,7 +1,7 @@
 //! All the readers of containers agree: block by block, in each way that there is, and byte by
 //! byte.
 
-use super::{bulk, scan, trusted};
+use super::{bulk, trusted, walk};
 
 /// Of a small depth, so that the limit is met too.
 const DEPTH: usize = 8;
@@ -14,7 +14,7 @@ fn check_within(bytes: &[u8], depth: usize) {
     if !matches!(bytes.first(), Some(b'{' | b'[')) {
         return;
     }
-    let expect = scan::container_by_bytes(bytes, depth).ok().map(|(end, _)| end);
+    let expect = walk::container_by_bytes(bytes, depth).ok().map(|(end, _)| end);
     for read in [bulk::container, trusted::usual_container, trusted::plain_container] {
         // For what stands behind its end, and is broken, a container may be refused in bulk.
         let found = read(bytes, 0, depth).or_else(|| read(&bytes[..expect?], 0, depth));
@@ -69,7 +69,7 @@ fn on_texts_that_lack_a_byte_or_have_one_twice() {
 #[test]
 fn on_texts_that_meet_the_blocks_in_every_place() {
     for text in texts() {
-        for before in 0..140 {
+        for before in (0..70).chain([100, 127, 128, 129]) {
             let padding = "x".repeat(before);
             let spaces = " ".repeat(before);
             let digits = "1".repeat(before + 1);
@@ -83,8 +83,8 @@ fn on_texts_that_meet_the_blocks_in_every_place() {
                 check(around.as_bytes());
                 check(&[around.as_bytes(), b",\"more\":[}"].concat());
                 // One wrong thing at the place where the blocks meet.
-                for wrong in [":", ",", "[", "}", "\"", "0", "x", "\\", "\n", "\0"] {
-                    for place in [62, 63, 64, 65, 127, 128] {
+                for wrong in [":", ",", "}", "\"", "0", "\\", "\n"] {
+                    for place in [63, 64, 128] {
                         if let Some((before, behind)) = around.as_bytes().split_at_checked(place) {
                             check(&[before, wrong.as_bytes(), behind].concat());
                         }
@@ -97,9 +97,9 @@ fn on_texts_that_meet_the_blocks_in_every_place() {
 
 #[test]
 fn on_every_mix_of_a_few_tokens() {
-    // All texts of up to seven of these tokens inside of an array, right before a block's end.
+    // All texts of so many of these tokens in an array, whole and around the end of a block.
     let tokens = ["{", "}", "[", "]", ":", ",", "\"a\"", "1"];
-    for length in 0..=6u32 {
+    for length in 0..=5u32 {
         for mut number in 0..tokens.len().pow(length) {
             let mut text = String::from("[");
             for _ in 0..length {
@@ -108,7 +108,7 @@ fn on_every_mix_of_a_few_tokens() {
             }
             text.push(']');
             check(text.as_bytes());
-            if length <= 4 {
+            if length <= 3 {
                 check(text.replace(',', " , ").replace(':', "\t:\n").as_bytes());
                 for before in 52..63 {
                     check(format!("[{}{text}]", " ".repeat(before)).as_bytes());
@@ -138,5 +138,5 @@ fn on_depth() {
     // Deeper than the blocks can see, which is then said.
     let deep = ["[".repeat(64), "]".repeat(64)].concat();
     assert_eq!(bulk::container(deep.as_bytes(), 0, 64), None);
-    assert_eq!(scan::container_by_bytes(deep.as_bytes(), 64), Ok((128, false)));
+    assert_eq!(walk::container_by_bytes(deep.as_bytes(), 64), Ok((128, false)));
 }

@@ -63,10 +63,10 @@ pub(super) struct Block {
 }
 
 impl Carry {
-    /// Whether the next block begins inside of a string, with a byte that is not escaped.
+    /// Whether all of the next block is a piece of a string, with nothing that needs a look.
     #[inline(always)]
-    pub(super) fn is_in_string(&self) -> bool {
-        self.in_string != 0 && self.escaped == 0
+    pub(super) fn is_in_string(&self, next: &Classes) -> bool {
+        next.quote | u64::from(next.any_rare) | self.escaped | !self.in_string == 0
     }
 
     /// Looks at the block that begins at `start` of a text. `None` if it breaks a rule for certain.
@@ -81,13 +81,15 @@ impl Carry {
     ) -> Option<Block> {
         let mut quotes = classes.quote;
         let mut control = 0;
-        if classes.any_rare != 0 || self.escaped != 0 {
+        if u64::from(classes.any_rare) | self.escaped != 0 {
             let rare = look.rare(block);
-            let escaped = self.escaped_bytes(rare.backslash);
-            quotes &= !escaped;
             control = rare.control;
-            // Outside of strings a backslash is refused anyway.
-            are_escapes(bytes, start, escaped).then_some(())?;
+            if rare.backslash | self.escaped != 0 {
+                let escaped = self.escaped_bytes(rare.backslash);
+                quotes &= !escaped;
+                // Outside of strings a backslash is refused anyway.
+                are_escapes(bytes, start, escaped).then_some(())?;
+            }
         }
         // From each opening quote up to, but without, its closing one.
         let strings = look.parities(quotes) ^ self.in_string;
@@ -154,7 +156,8 @@ impl Carry {
         // carries through to the first that is.
         let (reached, past_the_end) =
             (!block.structural).overflowing_add(names << 1 | self.name_due);
-        self.name_due = names >> 63 | u64::from(past_the_end);
+        // Never both.
+        self.name_due = (names >> 63) + u64::from(past_the_end);
         block.broken
             | (reached & block.structural) ^ (block.colons | block.empty)
             | passed.mismatched
@@ -297,6 +300,7 @@ fn reach(ends: u64, white: u64, carry: &mut u64) -> u64 {
     // Where the byte behind is white, adding its bit to the run of white bytes carries through
     // to the first byte that is not.
     let (reached, past_the_end) = white.overflowing_add(ends << 1 | *carry);
-    *carry = ends >> 63 | u64::from(past_the_end);
+    // Never both.
+    *carry = (ends >> 63) + u64::from(past_the_end);
     reached & !white
 }

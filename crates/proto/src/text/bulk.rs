@@ -3,6 +3,7 @@
 use super::blocks::{Carry, Look, last_block};
 use super::lanes::BLOCK;
 use super::nest::Levels;
+use super::walk::chunk;
 
 pub(super) use super::trusted::container;
 
@@ -24,8 +25,8 @@ pub(super) fn container_with(
     let mut high = 0;
     let mut place = start;
     let mut padded;
-    while let Some(rest) = bytes.get(place..).filter(|rest| !rest.is_empty()) {
-        let block = match rest.first_chunk::<BLOCK>() {
+    while place < bytes.len() {
+        let block = match chunk(bytes, place) {
             Some(block) => block,
             None => {
                 padded = last_block(bytes, place);
@@ -34,7 +35,7 @@ pub(super) fn container_with(
         };
         let classes = look.classes(block);
         high |= classes.any_high;
-        if classes.quote == 0 && classes.any_rare == 0 && carry.is_in_string() {
+        if carry.is_in_string(&classes) {
             place += BLOCK;
             continue;
         }

@@ -13,8 +13,10 @@ mod lanes;
 mod nest;
 mod scalar;
 mod scan;
+mod special;
 mod trusted;
 mod unescape;
+mod walk;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -45,10 +47,12 @@ pub struct Text<'a> {
 impl<'a> Text<'a> {
     /// Checks that the bytes are one JSON text of at most `max_depth` levels.
     pub fn check(bytes: &'a [u8], max_depth: usize) -> Result<Self, NotJson> {
-        Ok(Text::outlined(bytes, Outline::of(bytes, max_depth)?))
+        let mut outline = Outline::default();
+        outline.take(bytes, max_depth)?;
+        Ok(Text::outlined(bytes, outline))
     }
 
-    /// Joins bytes with the outline that [`Outline::of`] found in these same bytes.
+    /// Joins bytes with the outline that [`Outline::take`] found in these same bytes.
     pub(crate) fn outlined(bytes: &'a [u8], outline: Outline) -> Self {
         Text { text: trusted::as_str(bytes), outline }
     }
@@ -66,13 +70,18 @@ impl<'a> Text<'a> {
     /// The raw value of a member of the outermost object. Of a member that is given twice, it is
     /// the last one.
     pub fn member(&self, member: Member) -> Option<&'a str> {
-        let is_there = self.outline.seen & member.bit() != 0;
-        is_there.then(|| self.slice(self.outline.members[member as usize]))
+        self.has(member).then(|| self.slice(self.outline.members[member as usize]))
+    }
+
+    /// Whether the outermost object has this member.
+    #[inline(always)]
+    pub(crate) fn has(&self, member: Member) -> bool {
+        u32::from(self.outline.seen) & member.bit() != 0
     }
 
     /// Whether the outermost object has this member more than once.
     pub fn given_twice(&self, member: Member) -> bool {
-        self.outline.twice & member.bit() != 0
+        u32::from(self.outline.twice) & member.bit() != 0
     }
 
     /// Whether the outermost object has any of these members more than once.
@@ -86,7 +95,7 @@ impl<'a> Text<'a> {
     pub(crate) fn is_plain_object_of(&self, members: &[Member]) -> bool {
         let expected = members.iter().fold(0, |bits, member| bits | member.bit());
         let Outline { kind, seen, twice, escaped, .. } = self.outline;
-        kind == Kind::Object && seen == expected && twice == 0 && !escaped
+        kind == Kind::Object && u32::from(seen) == expected && twice == 0 && !escaped
     }
 
     /// What a member means if it is a string; borrowed if it has no escapes.
@@ -196,8 +205,8 @@ impl Member {
         }
     }
 
-    fn bit(self) -> u8 {
-        1 << self as u8
+    fn bit(self) -> u32 {
+        1 << self as u32
     }
 }
 
@@ -217,15 +226,16 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
-    /// Checks bytes as [`Text::check`] does.
+    /// Checks bytes as [`Text::check`] does, and becomes their outline. What it is after bytes that
+    /// are no JSON means nothing.
+    ///
+    /// It is filled in place, as it is large for something that a message costs.
     #[inline]
-    pub(crate) fn of(bytes: &[u8], max_depth: usize) -> Result<Outline, NotJson> {
+    pub(crate) fn take(&mut self, bytes: &[u8], max_depth: usize) -> Result<(), NotJson> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(NotJson { at: u32::MAX as usize, why: Why::TooLong });
         }
-        let mut outline = Outline::default();
-        scan::text(bytes, max_depth, &mut outline)?;
-        Ok(outline)
+        scan::text(bytes, max_depth, self)
     }
 
     /// Forgets all, for a value that begins at `start`.
@@ -233,13 +243,6 @@ impl Outline {
     fn begin(&mut self, start: usize) {
         (self.kind, self.start) = (Kind::Scalar, start as u32);
         (self.seen, self.twice, self.escaped) = (0, 0, false);
-    }
-
-    #[inline(always)]
-    fn note(&mut self, member: Member, span: Span) {
-        self.twice |= self.seen & member.bit();
-        self.seen |= member.bit();
-        self.members[member as usize] = span;
     }
 
     /// The same outline with positions counted from `start`.
@@ -263,7 +266,7 @@ struct Span {
 
 impl Span {
     fn new(start: usize, end: usize) -> Self {
-        // `Outline::of` has refused texts in which a position does not fit.
+        // `Outline::take` has refused texts in which a position does not fit.
         Span { start: start as u32, end: end as u32 }
     }
 }

@@ -5,7 +5,8 @@
 
 use super::blocks::Look;
 use super::bulk::container_with;
-use super::lanes::{self, BLOCK, LANE};
+use super::lanes::{self, BLOCK};
+use super::special::{self, LANE};
 
 /// Views bytes as the `&str` that the scanner has found them to be.
 ///
@@ -45,15 +46,15 @@ pub(super) fn usual_container(
 
 /// The bytes of a lane at which a string ends or breaks, and those that are not ASCII.
 #[inline(always)]
-pub(super) fn special(lane: &[u8; LANE]) -> lanes::Special {
+pub(super) fn special(lane: &[u8; LANE]) -> special::Special {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE2 is part of x86-64 itself; 16 bytes are read from a reference to 16 bytes, at any
     // alignment.
     return unsafe {
-        lanes::sse2_special(std::arch::x86_64::_mm_loadu_si128(lane.as_ptr().cast()))
+        special::sse2_special(std::arch::x86_64::_mm_loadu_si128(lane.as_ptr().cast()))
     };
     #[cfg(not(target_arch = "x86_64"))]
-    lanes::plain_special(lane)
+    special::plain_special(lane)
 }
 
 /// What every processor of this kind has.

@@ -100,12 +100,18 @@ impl Lsp {
         Step::Drop(blanks)
     }
 
-    fn header(&mut self, bytes: &[u8], ended: bool, mut section: Section) -> Step {
+    fn header(
+        &mut self,
+        bytes: &[u8],
+        ended: bool,
+        mut section: Section,
+        outline: &mut Outline,
+    ) -> Step {
         while let Some(offset) = memchr(b'\n', &bytes[section.searched..]) {
             let line_end = section.searched + offset + 1;
             let line = &bytes[section.line_start..line_end];
             if line == b"\r\n" {
-                return self.section_is_whole(bytes, section, line_end);
+                return self.section_is_whole(bytes, section, line_end, outline);
             }
             if line_end > self.header_bytes {
                 return self.overflow(bytes, &section);
@@ -140,14 +146,22 @@ impl Lsp {
     }
 
     /// The header section ends, with its empty line, after `end` bytes.
-    fn section_is_whole(&mut self, bytes: &[u8], section: Section, end: usize) -> Step {
+    fn section_is_whole(
+        &mut self,
+        bytes: &[u8],
+        section: Section,
+        end: usize,
+        outline: &mut Outline,
+    ) -> Step {
         let Some(length) = section.length else {
             // From its first byte: stray text may have made the length part of another header.
             return self.malformed(Malformed::LengthMissing, 0);
         };
         (self.quiet, self.retries) = (false, 0);
         match usize::try_from(length) {
-            Ok(length) if length <= self.longest => self.body(bytes, end, length, section.refusal),
+            Ok(length) if length <= self.longest => {
+                self.body(bytes, end, length, section.refusal, outline)
+            }
             _ => {
                 self.state = State::Skip { left: length, searched: 0, then: Then::InStep };
                 self.fault(FaultKind::Oversize, end)
@@ -163,6 +177,7 @@ impl Lsp {
         start: usize,
         length: usize,
         refusal: Option<FaultKind>,
+        outline: &mut Outline,
     ) -> Step {
         let range = start..start + length;
         let Some(body) = bytes.get(range.clone()) else {
@@ -171,10 +186,10 @@ impl Lsp {
         };
         let consumed = range.end;
         self.state = State::Between;
-        match Outline::of(body, self.depth) {
-            Ok(outline) => match refusal {
-                None => Step::Frame { body: range, outline, consumed },
-                Some(kind) => Step::Fault { kind, body: Some((range, outline)), consumed },
+        match outline.take(body, self.depth) {
+            Ok(()) => match refusal {
+                None => Step::Frame { body: range, consumed },
+                Some(kind) => Step::Fault { kind, body: Some(range), consumed },
             },
             Err(not) => {
                 // The length may be wrong, so the body is searched for the next frame.
@@ -195,9 +210,10 @@ impl Lsp {
         length: usize,
         refusal: Option<FaultKind>,
         mut searched: usize,
+        outline: &mut Outline,
     ) -> Step {
         if bytes.len() >= length {
-            return self.body(bytes, 0, length, refusal);
+            return self.body(bytes, 0, length, refusal, outline);
         }
         // A length that is too large swallows frames. No body can hold a header, so there is no
         // need to wait for the rest, which may never come.
@@ -285,21 +301,21 @@ impl Lsp {
 }
 
 impl Framer for Lsp {
-    fn step(&mut self, bytes: &[u8], ended: bool) -> Step {
+    fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step {
         match &mut self.state {
             State::Between => match usual_section(bytes) {
                 Some((length, end)) if length <= self.longest && end <= self.header_bytes => {
                     (self.quiet, self.retries) = (false, 0);
-                    self.body(bytes, end, length, None)
+                    self.body(bytes, end, length, None, outline)
                 }
                 _ => self.between(bytes),
             },
             State::Header(section) => {
                 let section = *section;
-                self.header(bytes, ended, section)
+                self.header(bytes, ended, section, outline)
             }
             &mut State::Body { length, refusal, searched } => {
-                self.partial_body(bytes, ended, length, refusal, searched)
+                self.partial_body(bytes, ended, length, refusal, searched, outline)
             }
             &mut State::Skip { left, searched, then } => {
                 self.skip(bytes, ended, left, searched, then)
