@@ -59,8 +59,9 @@ pub struct Driver {
 /// After so long without a message, memory that large ones needed is given back.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// How long the runtime has to find out whether the rest of a late frame has come.
-const LAST_LOOK: Duration = Duration::from_millis(2);
+/// How long the runtime, or the thread that reads, has to find out whether the rest of a late frame has
+/// come.
+const LAST_LOOK: Duration = Duration::from_millis(20);
 
 /// After so many turns other tasks have theirs, however much there is still to do.
 const TURNS: usize = 64;

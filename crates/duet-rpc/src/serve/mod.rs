@@ -101,8 +101,9 @@ impl Server {
     }
 
     /// How many threads there may be for handlers that are not known to be quick, besides the one
-    /// that reads and writes; 32 if nothing is said. One is started when all others are busy. With
-    /// none, all handlers run on that one thread, and one that blocks it keeps everything waiting.
+    /// those that read and write; 32 if nothing is said. One is started when all others are busy. With
+    /// none, all handlers run on the thread that calls [`run`](Server::run), and one that blocks it
+    /// keeps everything waiting.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -168,7 +169,8 @@ impl Server {
         if let Some(input) = stdio.watch_end(tell).map_err(cannot_start)? {
             watch.alarm.watch(input);
         }
-        let borrower = stdio.borrower();
+        // Without further threads, everything runs on this one.
+        let borrower = stdio.borrower().filter(|_| self.threads > 0);
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched::new(stdio, watch, &farewell_is_due);
         let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);

@@ -10,13 +10,14 @@
 //! things have been calm for a while.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{self, AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use rustix::io::Errno;
 use tokio::runtime::Handle;
+use tokio::task::coop::unconstrained;
 
 use crate::driver::Driver;
 use crate::error::Error;
@@ -39,10 +40,22 @@ pub(super) struct Served(Arc<Desk>);
 
 struct Desk {
     state: Mutex<State>,
-    /// Told when the input is lent, and when all is over.
-    news: Condvar,
-    /// The runtime's thread has found the state locked, and wants to be woken for it.
+    /// The runtime's thread has found the state locked, and wants to be woken for it. So whoever
+    /// locks it on another thread must look here behind it.
     is_wanted: AtomicBool,
+    /// What the thread that reads waits for. It has a lock of its own, to be held for a moment.
+    turn: Mutex<Turn>,
+    news: Condvar,
+}
+
+/// What the thread that reads is to do.
+enum Turn {
+    /// To wait.
+    Idle,
+    /// To read; and this wakes the runtime's thread.
+    Read(Waker),
+    /// To end.
+    Over,
 }
 
 struct State {
@@ -50,8 +63,6 @@ struct State {
     driver: Option<Driver>,
     /// How it ended, if the thread that reads has seen it.
     ended: Option<Result<Disconnect, Error>>,
-    /// Wakes the runtime's thread.
-    waker: Waker,
     reader: Reader,
     is_lent: bool,
     /// How often in a row all was calm, and how often it must be.
@@ -74,15 +85,18 @@ impl Served {
         let state = State {
             driver: Some(driver),
             ended: None,
-            waker: Waker::noop().clone(),
             reader: borrower.map_or(Reader::Impossible, Reader::ToStart),
             is_lent: false,
             calm: 0,
             enough: CALM,
             messages: 0,
         };
-        let (news, is_wanted) = (Condvar::new(), AtomicBool::new(false));
-        Served(Arc::new(Desk { state: Mutex::new(state), news, is_wanted }))
+        Served(Arc::new(Desk {
+            state: Mutex::new(state),
+            is_wanted: AtomicBool::new(false),
+            turn: Mutex::new(Turn::Idle),
+            news: Condvar::new(),
+        }))
     }
 }
 
@@ -92,14 +106,12 @@ impl Future for Served {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // Not to be waited for: other tasks have their turn meanwhile.
         let Some(mut state) = self.0.try_enter() else { return Poll::Pending };
-        if !state.waker.will_wake(cx.waker()) {
-            state.waker = cx.waker().clone();
-        }
         let mut polled = state.poll(cx);
         if polled.is_pending() && state.is_time_to_lend() && self.0.lend(&mut state) {
             // Now the runtime forgets the input.
             polled = state.poll(cx);
-            self.0.news.notify_all();
+            drop(state);
+            self.0.tell(Turn::Read(cx.waker().clone()));
         }
         polled
     }
@@ -108,7 +120,7 @@ impl Future for Served {
 impl Drop for Served {
     fn drop(&mut self) {
         self.0.enter().driver = None;
-        self.0.news.notify_all();
+        self.0.tell(Turn::Over);
     }
 }
 
@@ -156,14 +168,22 @@ impl Desk {
             match self.state.try_lock() {
                 Ok(state) => return Some(state),
                 Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                // It may have left before it could know.
                 Err(TryLockError::WouldBlock) if !is_last => {
+                    // It may have left before it could know of this, so it is tried once more.
                     self.is_wanted.store(true, Ordering::SeqCst);
+                    atomic::fence(Ordering::SeqCst);
                 }
                 Err(TryLockError::WouldBlock) => {}
             }
         }
         None
+    }
+
+    /// Leaves; whether the runtime's thread has to be woken.
+    fn leave(&self, state: MutexGuard<'_, State>) -> bool {
+        drop(state);
+        atomic::fence(Ordering::SeqCst);
+        self.is_wanted.swap(false, Ordering::SeqCst)
     }
 
     /// Lends the input to the thread that reads, which is started if there is none yet.
@@ -174,7 +194,10 @@ impl Desk {
                 let lender = borrower.lender();
                 let (desk, runtime) = (Arc::clone(self), Handle::current());
                 let thread = thread::Builder::new().name("duet-rpc reader".to_owned());
-                let read = move || desk.read_and_serve(borrower, &runtime);
+                // Handlers find themselves in the runtime, as they do on its own thread, with all
+                // that is forbidden there.
+                let read = async move { desk.read_and_serve(borrower) };
+                let read = move || runtime.block_on(unconstrained(read));
                 if thread.stack_size(STACK).spawn(read).is_err() {
                     return false;
                 }
@@ -189,11 +212,9 @@ impl Desk {
     }
 
     /// The thread that reads.
-    fn read_and_serve(&self, mut borrower: Borrower, runtime: &Handle) {
-        // Handlers find the runtime as they do on its own thread.
-        let _inside = runtime.enter();
+    fn read_and_serve(&self, mut borrower: Borrower) {
         let lender = borrower.lender();
-        while let Some(waker) = self.wait_for_loan() {
+        while let Some(waker) = self.wait_for_turn() {
             let mut cx = Context::from_waker(&waker);
             let mut stays_lent = true;
             while stays_lent {
@@ -217,20 +238,27 @@ impl Desk {
                 if !stays_lent {
                     state.end_loan(&lender);
                 }
-                drop(state);
-                if self.is_wanted.swap(false, Ordering::SeqCst) || !stays_lent {
+                if self.leave(state) || !stays_lent {
                     waker.wake_by_ref();
                 }
             }
         }
     }
 
-    /// Waits until the input is lent, and returns what wakes the runtime's thread; `None` when all
-    /// is over.
-    fn wait_for_loan(&self) -> Option<Waker> {
-        let is_idle = |state: &mut State| !state.is_lent && state.driver.is_some();
-        let state = self.news.wait_while(self.enter(), is_idle);
-        let state = state.unwrap_or_else(PoisonError::into_inner);
-        state.driver.is_some().then(|| state.waker.clone())
+    fn tell(&self, turn: Turn) {
+        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = turn;
+        self.news.notify_all();
+    }
+
+    /// Waits until there is something to read, and returns what wakes the runtime's thread; `None`
+    /// when all is over.
+    fn wait_for_turn(&self) -> Option<Waker> {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.news.wait_while(turn, |turn| matches!(turn, Turn::Idle));
+        let mut turn = turn.unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *turn, Turn::Idle) {
+            Turn::Read(waker) => Some(waker),
+            Turn::Idle | Turn::Over => None,
+        }
     }
 }

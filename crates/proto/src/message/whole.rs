@@ -2,7 +2,7 @@
 
 use serde::Deserializer;
 use serde::de::Visitor;
-use serde::de::value::MapDeserializer;
+use serde::de::value::{BorrowedStrDeserializer, MapDeserializer};
 use serde_json::Error;
 
 /// A whole JSON text. A raw value gets it as it is: it has been checked, and to parse it a second
@@ -49,7 +49,11 @@ impl<'de> Deserializer<'de> for Whole<'de> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match name {
-            RAW_VALUE => visitor.visit_map(MapDeserializer::new([(RAW_VALUE, self.0)].into_iter())),
+            RAW_VALUE => {
+                // Borrowed, as some want no other.
+                let text = BorrowedStrDeserializer::new(self.0);
+                visitor.visit_map(MapDeserializer::new([(RAW_VALUE, text)].into_iter()))
+            }
             _ => self.read(|json| json.deserialize_newtype_struct(name, visitor)),
         }
     }
@@ -85,5 +89,42 @@ impl<'de> Deserializer<'de> for Whole<'de> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str]);
         deserialize_identifier();
         deserialize_ignored_any();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::value::RawValue;
+
+    use crate::message::Params;
+
+    const TEXT: &str = r#"{"a": [1.0, "\u00e9é"], "b": null }"#;
+
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Wrapped<'a>(#[serde(borrow)] &'a RawValue);
+
+    #[derive(Deserialize)]
+    struct Part<'a> {
+        #[serde(borrow)]
+        a: &'a RawValue,
+    }
+
+    #[test]
+    fn s3_raw_params_are_the_text_itself() -> Result<(), serde_json::Error> {
+        let params = Params::Object(TEXT);
+        assert_eq!(params.parse::<Box<RawValue>>()?.get(), TEXT);
+        assert_eq!(
+            params.parse::<Option<Box<RawValue>>>()?.map(|raw| raw.get().len()),
+            Some(TEXT.len())
+        );
+        // Not even copied.
+        assert!(std::ptr::eq(params.parse::<&RawValue>()?.get(), TEXT));
+        assert!(std::ptr::eq(params.parse::<Wrapped<'_>>()?.0.get(), TEXT));
+        assert_eq!(params.parse::<Part<'_>>()?.a.get(), r#"[1.0, "\u00e9é"]"#);
+        assert_eq!(Params::Absent.parse::<&RawValue>()?.get(), "null");
+        assert!(params.parse::<Option<&RawValue>>()?.is_some());
+        Ok(())
     }
 }
