@@ -1,0 +1,151 @@
+//! A server on stdio whose input is read by one thread or the other: what handlers may expect on both,
+//! and that nobody waits for a wake-up that never comes (E2, L5, P2).
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use duet_rpc::{Context, Failure, Profile, Router, Server};
+use serde_json::Value;
+
+const SERVE: &str = "--serve";
+
+/// What is forgotten comes to light only when some timer rings, which takes seconds; what is not comes
+/// in far less, on any machine.
+const STALL: Duration = Duration::from_millis(2500);
+
+pub(crate) fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().collect();
+    if let [_, serve, threads] = &arguments[..]
+        && serve == SERVE
+    {
+        return run_server(threads.parse().expect("a number"));
+    }
+    p2_posts_and_answers_come_at_once_whoever_reads();
+    e2_handlers_are_inside_the_runtime_on_every_thread();
+    without_threads_all_handlers_run_on_one();
+    ExitCode::SUCCESS
+}
+
+fn run_server(threads: usize) -> ExitCode {
+    let later = async |(micros,): (u64,), cx: Context| {
+        let peer = cx.peer().clone();
+        let runtime = tokio::runtime::Handle::current();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_micros(micros));
+            runtime.spawn(async move { peer.notify("later", ()).await });
+        });
+        Ok::<_, Failure>("soon")
+    };
+    let router = Router::new()
+        .method("ping", async || Ok::<_, Failure>("pong"))
+        .method("sleep", async |(micros,): (u64,)| {
+            tokio::time::sleep(Duration::from_micros(micros)).await;
+            Ok::<_, Failure>("slept")
+        })
+        .method("later", later)
+        .method("block_on", async |cx: Context| {
+            let call = cx.peer().call::<Value>("never", ());
+            tokio::runtime::Handle::current().block_on(call).map_err(Failure::internal)
+        })
+        .method("thread", async || {
+            Ok::<_, Failure>(thread::current().name().unwrap_or("none").to_owned())
+        });
+    let server = Server::new(&Profile::agent(), router).threads(threads);
+    server.run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
+struct Client {
+    server: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Value>,
+}
+
+impl Client {
+    fn start(threads: usize) -> Self {
+        let mut server = Command::new(std::env::current_exe().expect("this is a file"))
+            .args([SERVE, &threads.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let input = server.stdin.take();
+        let output: ChildStdout = server.stdout.take().expect("a pipe");
+        let (tell, lines) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let _ = tell.send(serde_json::from_str(&line).expect("stdout holds JSON"));
+            }
+        });
+        Client { server, input, lines }
+    }
+
+    fn send(&mut self, id: u64, method: &str, params: &str) {
+        let text = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"
+        );
+        let input = self.input.as_mut().expect("it is open");
+        input.write_all(text.as_bytes()).expect("it reads");
+    }
+
+    fn next(&self) -> Value {
+        self.lines.recv_timeout(STALL).expect("nothing waits without a reason")
+    }
+
+    fn ask(&mut self, id: u64, method: &str, params: &str) -> Value {
+        self.send(id, method, params);
+        let answer = self.next();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    fn end(mut self) {
+        self.input = None;
+        assert!(self.server.wait().expect("our child").success());
+    }
+}
+
+fn p2_posts_and_answers_come_at_once_whoever_reads() {
+    let mut client = Client::start(32);
+    for id in 0..6000 {
+        match id * 7 % 5 {
+            0 | 1 => assert_eq!(client.ask(id, "ping", "[]")["result"], "pong"),
+            2 | 3 => {
+                let micros = id * 13 % 300;
+                assert_eq!(client.ask(id, "sleep", &format!("[{micros}]"))["result"], "slept");
+            }
+            _ => {
+                client.send(id, "later", &format!("[{}]", id * 11 % 150));
+                let both = [client.next(), client.next()];
+                assert!(both.iter().any(|message| message["result"] == "soon"), "{both:?}");
+                assert!(both.iter().any(|message| message["method"] == "later"), "{both:?}");
+            }
+        }
+    }
+    client.end();
+}
+
+fn e2_handlers_are_inside_the_runtime_on_every_thread() {
+    for threads in [0, 32] {
+        let mut client = Client::start(threads);
+        for id in 0..40 {
+            // To wait for the runtime inside of it is an error that is told, and not a deadlock.
+            assert_eq!(client.ask(id, "block_on", "[]")["error"]["code"], -32603);
+            assert_eq!(client.ask(id, "ping", "[]")["result"], "pong");
+        }
+        client.end();
+    }
+}
+
+fn without_threads_all_handlers_run_on_one() {
+    let mut client = Client::start(0);
+    for id in 0..200 {
+        assert_eq!(client.ask(id, "thread", "[]")["result"], "main");
+        if id % 50 == 0 {
+            client.ask(id, "sleep", "[1]");
+        }
+    }
+    client.end();
+}
