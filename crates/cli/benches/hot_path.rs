@@ -45,20 +45,20 @@ const fn row(name: &'static str, framing: Framing, burst: usize, instructions: f
 
 fn rows() -> [Row; 7] {
     [
-        row("round trip, 64 B", Framing::Lsp, 1, 4070.0),
-        row("64 at once, 64 B, lsp", Framing::Lsp, 64, 2147.0),
-        row("64 at once, 64 B, ndjson", Framing::Ndjson, 64, 2000.0),
-        row("64 at once, 64 B, length", Framing::Length, 64, 2000.0),
+        row("round trip, 64 B", Framing::Lsp, 1, 3980.0),
+        row("64 at once, 64 B, lsp", Framing::Lsp, 64, 2085.0),
+        row("64 at once, 64 B, ndjson", Framing::Ndjson, 64, 2036.0),
+        row("64 at once, 64 B, length", Framing::Length, 64, 1850.0),
         Row {
             params: || nested(1_000),
-            ..row("64 at once, 1 KB nested", Framing::Lsp, 64, 5000.0)
+            ..row("32 at once, 1 KB nested", Framing::Lsp, 32, 10720.0)
         },
         Row {
             params: || nested(64_000),
             bursts: 20,
-            ..row("64 KB nested", Framing::Lsp, 1, 200_000.0)
+            ..row("64 KB nested", Framing::Lsp, 1, 554_000.0)
         },
-        Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 9000.0) },
+        Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 9530.0) },
     ]
 }
 
