@@ -3,14 +3,14 @@
 //! Time differs from machine to machine and from minute to minute; instructions do not. An echo
 //! server is run twice under callgrind, with as many messages again the second time, and the
 //! difference is that of the messages alone. One that costs more than the table below allows fails
-//! the run; so does one that costs so little that the table should follow.
+//! the run; one that costs much less is pointed out, so that the table can follow.
 //!
 //! ```console
 //! cargo bench -p duet-rpc-cli --bench hot_path
 //! ```
 //!
 //! It needs valgrind and a processor with AVX2, and says so where it has to be skipped. With
-//! `HOT_PATH=required` in the environment, as the gate has it, a skip is a failure.
+//! `HOT_PATH=required` in the environment, as the gate has it, a missing valgrind is a failure.
 
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 
@@ -69,9 +69,14 @@ fn main() -> ExitCode {
     {
         return serve(framing);
     }
-    let is_required = std::env::var("HOT_PATH").is_ok_and(|value| value == "required");
-    if let Some(why) = why_not() {
-        println!("SKIPPED: {why}");
+    if !has_avx2() {
+        println!("SKIPPED: the table is for processors with AVX2");
+        return ExitCode::SUCCESS;
+    }
+    let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
+    if !valgrind.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: there is no valgrind");
+        let is_required = std::env::var("HOT_PATH").is_ok_and(|value| value == "required");
         return if is_required { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
     match check() {
@@ -84,17 +89,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why nothing can be counted here, if so.
-fn why_not() -> Option<&'static str> {
-    let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
-    if !valgrind.is_ok_and(|status| status.success()) {
-        return Some("there is no valgrind");
-    }
+fn has_avx2() -> bool {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        return None;
-    }
-    Some("the table is for processors with AVX2")
+    return std::arch::is_x86_feature_detected!("avx2");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 fn check() -> io::Result<bool> {
@@ -106,10 +105,10 @@ fn check() -> io::Result<bool> {
         let change = count / row.instructions - 1.0;
         let verdict = match change {
             change if change > MARGIN => "TOO MANY",
-            change if change < -MARGIN => "fewer: put this into the table of benches/hot_path.rs",
+            change if change < -MARGIN => "fewer: the table in benches/hot_path.rs should follow",
             _ => "",
         };
-        is_well &= verdict.is_empty();
+        is_well &= change <= MARGIN;
         let allowed = row.instructions;
         println!(
             "| {} | {count:.0} | {allowed:.0} | {:+.1} % {verdict} |",
