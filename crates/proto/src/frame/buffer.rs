@@ -1,7 +1,7 @@
 //! The bytes that arrived and are not done with.
 
 /// A read is offered this much at first, and more while reads take all that they are offered.
-const SMALLEST_READ: usize = 4 * 1024;
+const SMALLEST_READ: usize = 12 * 1024;
 const LARGEST_READ: usize = 64 * 1024;
 
 /// Bytes in one piece, with a free end to read into.
