@@ -186,7 +186,7 @@ fn live_unread(profile: &str, trigger: Trigger) {
     let mut sum = 0;
     for _ in 0..COUNT {
         let answer = daemon.answer();
-        assert_eq!(answer["result"]["version"], "0.1.0");
+        assert_eq!(answer["result"]["version"], "0.1.0", "{profile}: {answer}");
         sum += answer["id"].as_u64().expect("a number");
     }
     assert_eq!(sum, COUNT * (COUNT + 1) / 2, "{profile}");

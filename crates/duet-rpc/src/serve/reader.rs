@@ -137,7 +137,12 @@ impl State {
     fn is_time_to_lend(&mut self) -> bool {
         let Some(driver) = self.driver.as_ref().filter(|_| !self.is_lent) else { return false };
         let has_served = std::mem::replace(&mut self.messages, driver.messages()) != self.messages;
-        self.calm = match driver.is_calm() {
+        // What was handed in the last time must have been taken: the next would take its place.
+        let has_all = match &self.reader {
+            Reader::Started(lender) => lender.has_all(),
+            Reader::ToStart(_) | Reader::Impossible => true,
+        };
+        self.calm = match driver.is_calm() && has_all {
             true => self.calm + u32::from(has_served),
             false => 0,
         };

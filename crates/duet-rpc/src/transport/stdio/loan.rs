@@ -141,6 +141,7 @@ impl Borrower {
     /// Hands in what was read, when all of the last has been taken.
     pub(crate) fn hand_in(&mut self, read: rustix::io::Result<usize>) {
         let mut handed = self.loan.handed();
+        debug_assert!(handed.taken == handed.bytes.len() && handed.end.is_none());
         std::mem::swap(&mut handed.bytes, &mut self.bytes);
         handed.taken = 0;
         (handed.end, handed.may_have_more) = match read {
