@@ -137,21 +137,21 @@ impl State {
     fn is_time_to_lend(&mut self) -> bool {
         let Some(driver) = self.driver.as_ref().filter(|_| !self.is_lent) else { return false };
         let has_served = std::mem::replace(&mut self.messages, driver.messages()) != self.messages;
-        // What was handed in the last time must have been taken: the next would take its place.
-        let has_all = match &self.reader {
-            Reader::Started(lender) => lender.has_all(),
-            Reader::ToStart(_) | Reader::Impossible => true,
-        };
-        self.calm = match driver.is_calm() && has_all {
+        self.calm = match self.is_calm() {
             true => self.calm + u32::from(has_served),
             false => 0,
         };
         self.calm >= self.enough
     }
 
-    /// Whether the thread that reads can go on without the runtime.
-    fn stays_lent(&self, lender: &Lender) -> bool {
-        lender.has_all() && self.driver.as_ref().is_some_and(Driver::is_calm)
+    /// Whether the runtime is not needed, and all that was handed in has been taken: what is read next
+    /// would take its place.
+    fn is_calm(&self) -> bool {
+        let has_all = match &self.reader {
+            Reader::Started(lender) => lender.has_all(),
+            Reader::ToStart(_) | Reader::Impossible => true,
+        };
+        has_all && self.driver.as_ref().is_some_and(Driver::is_calm)
     }
 
     fn end_loan(&mut self, lender: &Lender) {
@@ -235,7 +235,7 @@ impl Desk {
                     borrower.hand_in(read);
                     let polled = fence::call(|| state.poll(&mut cx));
                     let polled = polled.unwrap_or_else(|panic| Poll::Ready(Err(panic)));
-                    stays_lent = polled.is_pending() && state.stays_lent(&lender);
+                    stays_lent = polled.is_pending() && state.is_calm();
                     if let Poll::Ready(ended) = polled {
                         state.ended = Some(ended);
                     }
