@@ -49,7 +49,7 @@ impl Transport for Channels {
     ) -> Poll<io::Result<Received>> {
         match ready!(self.incoming.poll_recv(cx)) {
             Some(message) => {
-                inbox.push(message)?;
+                inbox.push(&message)?;
                 Poll::Ready(Ok(Received::Some))
             }
             None => Poll::Ready(Ok(Received::End)),

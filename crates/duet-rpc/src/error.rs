@@ -44,6 +44,8 @@ pub enum ErrorKind {
     Panic,
     /// Ours: the parameters of a call cannot be sent.
     Params,
+    /// Ours: the transport carries answers alone to this remote, and it cannot be called.
+    OneWay,
     /// Theirs: they answered a call with an error; see [`Error::remote`].
     Remote,
     /// Theirs: what they sent is no message, or not one that fits here.
@@ -68,6 +70,7 @@ impl ErrorKind {
             ErrorKind::Handler
             | ErrorKind::Panic
             | ErrorKind::Params
+            | ErrorKind::OneWay
             | ErrorKind::Remote
             | ErrorKind::Protocol
             | ErrorKind::Timeout
@@ -149,6 +152,7 @@ impl fmt::Display for Error {
             ErrorKind::Handler => "a handler failed",
             ErrorKind::Panic => "a handler panicked",
             ErrorKind::Params => "the parameters cannot be sent",
+            ErrorKind::OneWay => "the remote can only be answered, not called",
             ErrorKind::Remote => "the remote answered with an error",
             ErrorKind::Protocol => "the remote broke the protocol",
             ErrorKind::Timeout => "there was no answer in time",

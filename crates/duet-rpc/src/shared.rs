@@ -24,6 +24,8 @@ use crate::state::State;
 
 pub(crate) struct Shared {
     pub(crate) profile: Profile,
+    /// Whether messages can be sent that answer nothing.
+    has_way_back: bool,
     pub(crate) ids: Ids,
     pub(crate) state: watch::Sender<State>,
     mail: Mutex<Mail>,
@@ -124,11 +126,12 @@ pub(crate) enum Posted {
 }
 
 impl Shared {
-    pub(crate) fn new(profile: &Profile) -> Self {
+    pub(crate) fn new(profile: &Profile, has_way_back: bool) -> Self {
         // The standard library seeds its hashers from the system's randomness.
         let random = || u128::from(RandomState::new().build_hasher().finish());
         Shared {
             profile: Profile { limits: profile.limits.usable(), ..*profile },
+            has_way_back,
             ids: Ids::new(profile.ids, random() << 64 | random()),
             state: watch::Sender::new(State::Connecting),
             mail: Mutex::default(),
@@ -152,7 +155,7 @@ impl Shared {
     /// Posts something that adds to what is to be sent, if there is room.
     pub(crate) fn post_if_room(&self, post: Post) -> Posted {
         let mail = self.mail();
-        if mail.is_closed {
+        if mail.is_closed || !self.has_way_back {
             return Posted::Closed;
         }
         if mail.outgoing >= self.profile.limits.outgoing_bytes {
@@ -250,7 +253,7 @@ impl Shared {
 
     pub(crate) fn add_stream(&self, stream: Arc<Stream>) {
         let mut mail = self.mail();
-        if mail.is_closed {
+        if mail.is_closed || !self.has_way_back {
             return;
         }
         // Those that were dropped and never sent anything must not gather here. To look when the
@@ -265,6 +268,7 @@ impl Shared {
     pub(crate) fn closed_error(&self) -> Error {
         match &*self.state.borrow() {
             State::Disconnected(disconnect) => disconnect.to_error(),
+            _ if !self.has_way_back => Error::new(ErrorKind::OneWay),
             _ => Error::new(ErrorKind::Disconnected).caused_by("it is closing"),
         }
     }

@@ -667,7 +667,7 @@ impl duet_rpc::transport::Transport for Flood {
             return std::task::Poll::Ready(Ok(Received::End));
         }
         let noise = || br#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#.to_vec();
-        inbox.push(self.answers.pop().unwrap_or_else(noise))?;
+        inbox.push(&self.answers.pop().unwrap_or_else(noise))?;
         std::task::Poll::Ready(Ok(Received::Some))
     }
 

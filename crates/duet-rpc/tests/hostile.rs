@@ -394,7 +394,7 @@ async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
 #[test]
 fn g6_what_waits_is_not_shown() {
     let mut inbox = Inbox::new(Carries::Messages, &Profile::agent());
-    inbox.push(vec![234; 3]).expect("it takes messages");
+    inbox.push(&[234; 3]).expect("it takes messages");
     assert!(!format!("{inbox:?} {:?}", Outbox::new(None)).contains("234"), "{inbox:?}");
 }
 

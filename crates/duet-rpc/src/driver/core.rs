@@ -23,7 +23,7 @@ use crate::peer::{Handle, Peer};
 use crate::router::{Entry, Router};
 use crate::shared::{Caller, Post, Shared};
 use crate::state::State;
-use crate::transport::{Outbox, Transport};
+use crate::transport::{Carries, Outbox, Transport};
 
 /// What the refusal of a request takes, at most. As long as an answer that we need may stand behind
 /// what comes, requests are refused and not left unread, however much waits to be sent; so what
@@ -46,6 +46,10 @@ pub(super) struct Core {
     pub(super) input_ended: bool,
     /// Whether all has left that was to be sent, also from a buffer that the transport may have.
     pub(super) has_sent_all: bool,
+    /// Whether the transport leaves all that is said to us.
+    pub(super) carries_bytes: bool,
+    /// Whether the transport waits to hear whether there will be an answer.
+    is_exchange: bool,
     /// Whether the framing is still to be found out.
     pub(super) framing_is_open: bool,
     pub(super) router: Router,
@@ -97,6 +101,8 @@ impl Core {
         // One that makes no calls must read all the same.
         let most_refusals = shared.profile.limits.pending_calls.max(1).saturating_mul(REFUSAL);
         let framing_is_open = framing.is_some() && shared.profile.framing == FramingChoice::Auto;
+        let carries_bytes = transport.carries() == Carries::Bytes;
+        let is_exchange = !transport.has_way_back();
         Core {
             transport,
             outbox: Outbox::new(framing),
@@ -104,6 +110,8 @@ impl Core {
             shared,
             input_ended: false,
             has_sent_all: true,
+            carries_bytes,
+            is_exchange,
             framing_is_open,
             router,
             latest: None,
@@ -400,6 +408,20 @@ impl Core {
     }
 
     // ---- what goes out
+
+    /// Tells the transport, if it wants to know, that nothing more will be answered.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if self.is_exchange
+            && self.has_sent_all
+            && self.outbox.is_empty()
+            && self.session.is_idle()
+            && !self.shared.has_mail()
+        {
+            self.transport.handle_settled();
+            self.has_sent_all = false;
+        }
+    }
 
     /// Sends what waits.
     pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>, now: Instant) -> std::io::Result<()> {

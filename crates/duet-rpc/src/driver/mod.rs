@@ -151,6 +151,9 @@ impl Driver {
             let mut moved = self.is_drained && self.try_receive(cx, now)?;
             moved |= self.handle_arrived(cx, now);
             self.core.send_events();
+            if self.is_drained {
+                self.core.settle();
+            }
             if self.deaf.is_none()
                 && let Err(error) = self.core.flush(cx, now)
             {
@@ -281,6 +284,8 @@ impl Driver {
             Poll::Ready(Ok(Received::Some | Received::All)) => {
                 self.find_framing();
                 self.is_drained = false;
+                // The transport itself may have something to say to what came.
+                self.core.has_sent_all &= self.core.carries_bytes;
                 self.rest.is_restless = true;
                 self.rest.look_at.get_or_insert(now + QUIET);
                 Ok(true)

@@ -19,10 +19,15 @@ enum Kind {
     Messages(Messages),
 }
 
+/// Whole messages, one behind the other, and behind them the one of which a part has come.
 struct Messages {
-    /// `None` stands for one that was longer than the limit.
-    waiting: VecDeque<Option<Vec<u8>>>,
-    current: Vec<u8>,
+    bytes: Vec<u8>,
+    /// How many of the bytes are handled.
+    handled: usize,
+    /// Where the message begins that is being received.
+    unfinished: usize,
+    /// How long those are that are whole; `None` stands for one that was longer than the limit.
+    lengths: VecDeque<Option<usize>>,
     limits: Limits,
 }
 
@@ -32,9 +37,13 @@ impl Inbox {
         let limits = profile.limits;
         Inbox(match carries {
             Carries::Bytes => Kind::Bytes(Box::new(Decoder::new(profile.framing, &limits))),
-            Carries::Messages => {
-                Kind::Messages(Messages { waiting: VecDeque::new(), current: Vec::new(), limits })
-            }
+            Carries::Messages => Kind::Messages(Messages {
+                bytes: Vec::new(),
+                handled: 0,
+                unfinished: 0,
+                lengths: VecDeque::new(),
+                limits,
+            }),
         })
     }
 
@@ -49,13 +58,47 @@ impl Inbox {
 
     /// Takes a whole message: one JSON text. One that is longer than the limit is kept only as
     /// the fault that it is; better still, refuse it before you have it.
-    pub fn push(&mut self, message: Vec<u8>) -> io::Result<()> {
-        match &mut self.0 {
-            Kind::Messages(messages) => {
-                let too_long = message.len() > messages.limits.message_bytes;
-                messages.waiting.push_back(Some(message).filter(|_| !too_long));
-                Ok(())
+    pub fn push(&mut self, message: &[u8]) -> io::Result<()> {
+        let messages = self.messages()?;
+        match message.len() > messages.limits.message_bytes {
+            true => messages.lengths.push_back(None),
+            false => {
+                messages.buffer().extend_from_slice(message);
+                messages.end();
             }
+        }
+        Ok(())
+    }
+
+    /// The buffer that a message which comes in pieces is put together in: append to it, do nothing
+    /// else to it, and when the message is whole, say so with
+    /// [`end_message`](Inbox::end_message). It may hold earlier messages too. It is for the transport
+    /// to keep the message below the limit.
+    pub fn message(&mut self) -> io::Result<&mut Vec<u8>> {
+        self.messages().map(Messages::buffer)
+    }
+
+    /// How many bytes there are of the message that is being received.
+    pub fn unfinished(&self) -> usize {
+        match &self.0 {
+            Kind::Bytes(_) => 0,
+            Kind::Messages(messages) => messages.bytes.len() - messages.unfinished,
+        }
+    }
+
+    /// The message that was being received is whole.
+    pub fn end_message(&mut self) -> io::Result<()> {
+        self.messages().map(Messages::end)
+    }
+
+    /// Forgets the message that was being received.
+    pub fn drop_message(&mut self) -> io::Result<()> {
+        self.messages().map(|messages| messages.bytes.truncate(messages.unfinished))
+    }
+
+    fn messages(&mut self) -> io::Result<&mut Messages> {
+        match &mut self.0 {
+            Kind::Messages(messages) => Ok(messages),
             Kind::Bytes(_) => Err(io::Error::other("a transport of bytes received a message")),
         }
     }
@@ -72,7 +115,7 @@ impl Inbox {
     pub(crate) fn size(&self) -> usize {
         match &self.0 {
             Kind::Bytes(decoder) => decoder.at_hand(),
-            Kind::Messages(messages) => messages.waiting.iter().flatten().map(Vec::len).sum(),
+            Kind::Messages(messages) => messages.bytes.len() - messages.handled,
         }
     }
 
@@ -117,8 +160,9 @@ impl Inbox {
         match &mut self.0 {
             Kind::Bytes(decoder) => decoder.shrink(),
             Kind::Messages(messages) => {
-                messages.current = Vec::new();
-                messages.waiting.shrink_to(16);
+                messages.compact();
+                messages.bytes.shrink_to_fit();
+                messages.lengths.shrink_to_fit();
             }
         }
     }
@@ -130,19 +174,38 @@ impl fmt::Debug for Inbox {
         let mut shown = f.debug_struct("Inbox");
         match &self.0 {
             Kind::Bytes(decoder) => shown.field("decoder", decoder),
-            Kind::Messages(messages) => shown.field("waiting", &messages.waiting.len()),
+            Kind::Messages(messages) => shown.field("waiting", &messages.lengths.len()),
         };
         shown.finish_non_exhaustive()
     }
 }
 
 impl Messages {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        if self.handled == self.unfinished {
+            self.compact();
+        }
+        &mut self.bytes
+    }
+
+    fn compact(&mut self) {
+        self.bytes.drain(..self.handled);
+        self.unfinished -= self.handled;
+        self.handled = 0;
+    }
+
+    fn end(&mut self) {
+        self.lengths.push_back(Some(self.bytes.len() - self.unfinished));
+        self.unfinished = self.bytes.len();
+    }
+
     fn next_event(&mut self) -> Option<Event<'_>> {
-        let Some(message) = self.waiting.pop_front()? else {
+        let Some(length) = self.lengths.pop_front()? else {
             return Some(Event::Fault(Fault { kind: FaultKind::Oversize, body: None }));
         };
-        self.current = message;
-        Some(match Text::check(&self.current, self.limits.depth) {
+        let message = self.handled..self.handled + length;
+        self.handled = message.end;
+        Some(match Text::check(&self.bytes[message], self.limits.depth) {
             Ok(text) => Event::Frame(text),
             Err(not_json) => Event::Fault(Fault { kind: FaultKind::NotJson(not_json), body: None }),
         })

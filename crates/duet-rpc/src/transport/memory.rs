@@ -72,7 +72,7 @@ impl Transport for Memory {
         let sender = way.sender.take();
         drop(way);
         wake(sender);
-        inbox.push(message)?;
+        inbox.push(&message)?;
         Poll::Ready(Ok(Received::Some))
     }
 

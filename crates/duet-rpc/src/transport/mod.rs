@@ -9,6 +9,7 @@ mod child;
 mod inbox;
 pub mod memory;
 mod outbox;
+mod socket;
 #[cfg(unix)]
 mod stdio;
 mod stream;
@@ -21,6 +22,7 @@ use std::task::{Context, Poll};
 pub use child::Child;
 pub use inbox::Inbox;
 pub use outbox::Outbox;
+pub use socket::Socket;
 #[cfg(unix)]
 pub(crate) use stdio::{Borrower, Lender};
 #[cfg(unix)]
@@ -45,8 +47,21 @@ pub trait Transport: Send + 'static {
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>>;
 
-    /// Sends what waits in the outbox; ready when all of it has left.
+    /// Sends what waits in the outbox; ready when all of it has left. It is also called, if something
+    /// was received, with nothing in the outbox: what came may be answered by the transport itself.
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>>;
+
+    /// Whether messages can go to the remote that answer nothing: calls, notifications, events. Over
+    /// one that carries requests and their answers alone they cannot, and fail at once.
+    fn has_way_back(&self) -> bool {
+        true
+    }
+
+    /// All that was received is handled, nothing of it will be answered any more, and nothing waits
+    /// to be sent. It is followed by [`poll_send`](Transport::poll_send), and is told only to one
+    /// that [has no way back](Transport::has_way_back): there, it means that to what came last the
+    /// answer is that there is none.
+    fn handle_settled(&mut self) {}
 
     /// Notices, without receiving, that the remote has closed its end: ready then. It is asked
     /// while nothing is received because too much waits already. One that cannot tell stays
@@ -114,6 +129,14 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).poll_send(cx, outbox)
     }
 
+    fn has_way_back(&self) -> bool {
+        (**self).has_way_back()
+    }
+
+    fn handle_settled(&mut self) {
+        (**self).handle_settled();
+    }
+
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         (**self).poll_gone(cx)
     }
@@ -121,4 +144,18 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
         (**self).poll_close(cx)
     }
+}
+
+/// Has the runtime watch a descriptor.
+///
+/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or
+/// replaced while it is registered. Those that are given to this own theirs and never change it, so
+/// the older one is as good, and needs no `unsafe` here.
+#[cfg(unix)]
+#[allow(deprecated)]
+fn register<T: std::os::fd::AsRawFd>(
+    descriptor: T,
+    interest: tokio::io::Interest,
+) -> io::Result<tokio::io::unix::AsyncFd<T>> {
+    tokio::io::unix::AsyncFd::with_interest(descriptor, interest)
 }

@@ -49,6 +49,13 @@ impl Outbox {
         }
     }
 
+    /// Adds bytes of the transport's own behind all that waits.
+    #[cfg(feature = "websocket")]
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.make_room();
+        self.bytes.extend_from_slice(bytes);
+    }
+
     /// The message that waits longest, for a transport of messages. Say with
     /// [`pop`](Outbox::pop) that it has left.
     pub fn message(&self) -> Option<&[u8]> {

@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::Descriptor;
 use super::loan::{Borrower, Loan};
-use crate::transport::{Inbox, Outbox, Received};
+use crate::transport::{Inbox, Outbox, Received, register};
 
 type Ready<'a> = Option<AsyncFdReadyGuard<'a, Arc<Descriptor>>>;
 
@@ -240,17 +240,6 @@ impl Looks {
         self.is_slow |= !std::mem::take(&mut self.has_moved);
         true
     }
-}
-
-/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or
-/// replaced while it is registered. A [`Descriptor`] owns its own and never changes it, so the
-/// older one is as good, and needs no `unsafe` here.
-#[allow(deprecated)]
-fn register(
-    descriptor: Arc<Descriptor>,
-    interest: Interest,
-) -> io::Result<AsyncFd<Arc<Descriptor>>> {
-    AsyncFd::with_interest(descriptor, interest)
 }
 
 fn clear(ready: &mut Ready<'_>) {
