@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn p9_streams_that_were_dropped_do_not_gather() {
-        let shared = Arc::new(Shared::new(&Profile::agent()));
+        let shared = Arc::new(Shared::new(&Profile::agent(), true));
         let kept = EventStream::new(Arc::clone(&shared), "event", "kept");
         for _ in 0..10_000 {
             drop(EventStream::new(Arc::clone(&shared), "event", "dropped"));

@@ -5,6 +5,7 @@
 //! carry bytes, and the profile's framing says how messages are cut out of them; some carry whole
 //! messages, as WebSockets do.
 
+mod address;
 mod child;
 mod inbox;
 pub mod memory;
@@ -19,6 +20,7 @@ use std::io;
 use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
+pub use address::{Address, AddressError, Place, Target};
 pub use child::Child;
 pub use inbox::Inbox;
 pub use outbox::Outbox;

@@ -1,0 +1,317 @@
+//! Where a server is, as a URL (T2).
+
+use std::fmt::{self, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where a server is.
+///
+/// | URL | |
+/// |---|---|
+/// | `stdio:` | stdin and stdout of this process |
+/// | `tcp://127.0.0.1:4000` | TCP; port 0 takes one that is free |
+/// | `unix:///run/app.sock` | a Unix socket |
+/// | `ws://127.0.0.1:4000/path` | WebSocket |
+/// | `http://127.0.0.1:4000/path` | HTTP |
+///
+/// ```
+/// use duet_rpc::transport::Address;
+///
+/// let address: Address = "ws://localhost:4000".parse()?;
+/// assert_eq!(address.to_string(), "ws://localhost:4000/");
+/// assert!("tcp://localhost".parse::<Address>().is_err(), "it has no port");
+/// # Ok::<_, duet_rpc::transport::AddressError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// Stdin and stdout of this process.
+    Stdio,
+    /// A TCP port, with any framing.
+    Tcp(Place),
+    /// A Unix socket, with any framing.
+    Unix(PathBuf),
+    /// A WebSocket.
+    WebSocket(Place, Target),
+    /// HTTP: each message is the body of a POST.
+    Http(Place, Target),
+}
+
+/// A host and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// A name, or an IP address without brackets.
+    pub host: String,
+    /// The port; 0 takes one that is free.
+    pub port: u16,
+}
+
+/// What a URL has behind the place: a path, which begins with a slash, and perhaps a query. It holds
+/// nothing that could end a line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target(String);
+
+/// Why a text is no address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressError(String);
+
+/// The port of `ws` and `http` if the URL has none.
+const WEB_PORT: u16 = 80;
+
+impl Address {
+    /// The same, at the port that was found for it.
+    #[must_use]
+    pub(crate) fn at_port(&self, port: u16) -> Address {
+        let mut address = self.clone();
+        match &mut address {
+            Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _) => {
+                place.port = port;
+            }
+            Address::Stdio | Address::Unix(_) => {}
+        }
+        address
+    }
+}
+
+impl Target {
+    /// The path, and the query if there is one.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Target {
+    fn default() -> Self {
+        Target("/".to_owned())
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(url: &str) -> Result<Self, AddressError> {
+        let Some((scheme, rest)) = url.split_once(':') else {
+            return Err(error("it has no scheme", "such as tcp://127.0.0.1:4000"));
+        };
+        match scheme.to_ascii_lowercase().as_str() {
+            "stdio" if rest.is_empty() || rest == "//" => Ok(Address::Stdio),
+            "stdio" => Err(error("nothing can stand behind it", "it is just stdio:")),
+            "tcp" => match split(rest)? {
+                (place, "" | "/") => Ok(Address::Tcp(parse_place(place, None)?)),
+                _ => Err(error("TCP knows no path", "such as tcp://127.0.0.1:4000")),
+            },
+            "unix" => parse_path(rest).map(Address::Unix),
+            "ws" => parse_web(rest).map(|(place, target)| Address::WebSocket(place, target)),
+            "http" => parse_web(rest).map(|(place, target)| Address::Http(place, target)),
+            "wss" | "https" => Err(error(
+                "encryption is not built in",
+                "let a proxy do that, and use ws or http behind it",
+            )),
+            _ => Err(error(
+                "its scheme is not known",
+                "it begins with stdio:, tcp://, unix://, ws:// or http://",
+            )),
+        }
+    }
+}
+
+/// What stands between the slashes, and what behind it.
+fn split(rest: &str) -> Result<(&str, &str), AddressError> {
+    let Some(rest) = rest.strip_prefix("//") else {
+        return Err(error("two slashes are missing", "such as tcp://127.0.0.1:4000"));
+    };
+    Ok(rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())))
+}
+
+fn parse_web(rest: &str) -> Result<(Place, Target), AddressError> {
+    let (place, target) = split(rest)?;
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+    if !target.bytes().all(is_plain) {
+        return Err(error("its path holds what no URL can", "write such characters as %20"));
+    }
+    let slash = if target.starts_with('/') { "" } else { "/" };
+    Ok((parse_place(place, Some(WEB_PORT))?, Target(format!("{slash}{target}"))))
+}
+
+fn parse_place(text: &str, default_port: Option<u16>) -> Result<Place, AddressError> {
+    let bracketed = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (host, port) = match bracketed {
+        Some((host, port)) => {
+            if host.parse::<std::net::Ipv6Addr>().is_err() {
+                return Err(error("its host is no IPv6 address", "such as [::1]"));
+            }
+            let port = match port {
+                "" => None,
+                port => Some(port.strip_prefix(':').unwrap_or("?")),
+            };
+            (host, port)
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    if host.is_empty() || (bracketed.is_none() && !host.bytes().all(is_name)) {
+        return Err(error("its host is no name and no IP address", "such as 127.0.0.1"));
+    }
+    let port = match port {
+        None => default_port.ok_or_else(|| error("it has no port", "such as :4000, or :0"))?,
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => port
+            .parse()
+            .map_err(|_| error("its port is no number up to 65535", "0 takes one that is free"))?,
+        Some(_) => return Err(error("its port is no number", "such as :4000, or :0")),
+    };
+    Ok(Place { host: host.to_owned(), port })
+}
+
+/// The path of a Unix socket.
+fn parse_path(rest: &str) -> Result<PathBuf, AddressError> {
+    let path = match rest.strip_prefix("//") {
+        Some(path) if path.starts_with('/') => path,
+        Some(_) => return Err(error("its path is not absolute", "such as unix:///run/app.sock")),
+        None if rest.starts_with('/') => rest,
+        None => return Err(error("its path is not absolute", "such as unix:///run/app.sock")),
+    };
+    let bytes = decode(path).ok_or_else(|| {
+        error("its path has a % that begins no hexadecimal number", "write it as %25")
+    })?;
+    if bytes.contains(&0) || bytes.ends_with(b"/") {
+        return Err(error("its path is none that a socket can have", "unix:///run/app.sock"));
+    }
+    path_of(bytes).ok_or_else(|| error("its path is none of this system", "use plain characters"))
+}
+
+#[cfg(unix)]
+fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+
+    Some(std::ffi::OsString::from_vec(bytes).into())
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
+    String::from_utf8(bytes).ok().map(PathBuf::from)
+}
+
+/// The bytes of a text in which some are written as `%20`.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    Some(bytes)
+}
+
+fn error(what: &str, hint: &str) -> AddressError {
+    AddressError(format!("{what}: {hint}"))
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Stdio => f.write_str("stdio:"),
+            Address::Tcp(place) => write!(f, "tcp://{place}"),
+            Address::WebSocket(place, target) => write!(f, "ws://{place}{}", target.0),
+            Address::Http(place, target) => write!(f, "http://{place}{}", target.0),
+            Address::Unix(path) => {
+                f.write_str("unix://")?;
+                for &byte in path.as_os_str().as_encoded_bytes() {
+                    match byte {
+                        b'%' | b'?' | b'#' => write!(f, "%{byte:02X}")?,
+                        byte if byte.is_ascii_graphic() => f.write_char(byte.into())?,
+                        byte => write!(f, "%{byte:02X}")?,
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for AddressError {}
+
+#[cfg(test)]
+mod tests {
+    use super::Address;
+
+    #[test]
+    fn t2_an_address_is_printed_as_a_url_that_reads_the_same() {
+        for (url, printed) in [
+            ("stdio:", "stdio:"),
+            ("tcp://127.0.0.1:0", "tcp://127.0.0.1:0"),
+            ("TCP://localhost:65535/", "tcp://localhost:65535"),
+            ("tcp://[::1]:7", "tcp://[::1]:7"),
+            ("unix:///tmp/a.sock", "unix:///tmp/a.sock"),
+            ("unix:/tmp/a.sock", "unix:///tmp/a.sock"),
+            ("unix:///tmp/a%20b%25", "unix:///tmp/a%20b%25"),
+            ("unix:///tmp/ü b", "unix:///tmp/%C3%BC%20b"),
+            ("ws://127.0.0.1:0", "ws://127.0.0.1:0/"),
+            ("ws://127.0.0.1", "ws://127.0.0.1:80/"),
+            ("ws://[::1]:9/rpc", "ws://[::1]:9/rpc"),
+            ("ws://h:1?q=1", "ws://h:1/?q=1"),
+            ("http://localhost:8080/a/b?c=d", "http://localhost:8080/a/b?c=d"),
+        ] {
+            let address: Address = url.parse().expect(url);
+            assert_eq!(address.to_string(), printed, "{url}");
+            assert_eq!(printed.parse(), Ok(address), "{printed}");
+        }
+    }
+
+    #[test]
+    fn t2_what_is_no_address_says_why() {
+        for (text, why) in [
+            ("", "it has no scheme"),
+            ("127.0.0.1:4000", "its scheme is not known"),
+            ("ftp://127.0.0.1:4000", "its scheme is not known"),
+            ("wss://127.0.0.1:4000/", "encryption is not built in"),
+            ("https://127.0.0.1:4000/", "encryption is not built in"),
+            ("stdio:x", "nothing can stand behind it"),
+            ("tcp:127.0.0.1:4000", "two slashes are missing"),
+            ("tcp://127.0.0.1", "it has no port"),
+            ("tcp://127.0.0.1:", "its port is no number"),
+            ("tcp://127.0.0.1:65536", "its port is no number up to 65535"),
+            ("tcp://127.0.0.1:+1", "its port is no number"),
+            ("tcp://127.0.0.1:1:2", "its port is no number"),
+            ("tcp://:4000", "its host is no name"),
+            ("tcp://user@host:1", "its host is no name"),
+            ("tcp://[::1:7", "its host is no name"),
+            ("tcp://[::g]:7", "its host is no IPv6 address"),
+            ("tcp://[::1]7", "its port is no number"),
+            ("tcp://a b:7", "its host is no name"),
+            ("tcp://127.0.0.1:7/x", "TCP knows no path"),
+            ("unix://tmp/x", "its path is not absolute"),
+            ("unix:x", "its path is not absolute"),
+            ("unix:///", "its path is none"),
+            ("unix:///tmp/%00", "its path is none"),
+            ("unix:///tmp/%+1", "its path has a %"),
+            ("unix:///tmp/%2", "its path has a %"),
+            ("ws://127.0.0.1:1/a b", "its path holds"),
+            ("http://127.0.0.1:1/\r\nX: y", "its path holds"),
+            ("http://127.0.0.1:1/#here", "its path holds"),
+        ] {
+            let error = text.parse::<Address>().expect_err(text).to_string();
+            assert!(error.starts_with(why), "{text}: {error}");
+        }
+    }
+}
