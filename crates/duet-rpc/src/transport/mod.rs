@@ -14,6 +14,8 @@ mod socket;
 #[cfg(unix)]
 mod stdio;
 mod stream;
+#[cfg(any(feature = "http", feature = "websocket"))]
+mod web;
 
 use std::fmt;
 use std::io;
@@ -30,6 +32,8 @@ pub(crate) use stdio::{Borrower, Lender};
 #[cfg(unix)]
 pub use stdio::{Restore, Stdio};
 pub use stream::Stream;
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub use web::{Gate, Refused};
 
 /// One end of a connection.
 ///

@@ -1,0 +1,97 @@
+//! How a connection of HTTP becomes one of WebSockets, seen from both ends.
+
+use std::io;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::head::{Request, Response};
+use super::status::{Refusal, Refused, Status};
+
+/// Makes a key's answer; every WebSocket has this one.
+const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+const UPGRADE: Refusal = Refusal::new(
+    Status::UPGRADE_REQUIRED,
+    "WebSockets are served here. Connect with a client of WebSockets.",
+)
+.with_header("Upgrade: websocket\r\n");
+const VERSION: Refusal =
+    Refusal::new(Status::UPGRADE_REQUIRED, "This version of WebSockets is not served. Use 13.")
+        .with_header("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n");
+const METHOD: Refusal =
+    Refusal::new(Status::METHOD_NOT_ALLOWED, "WebSockets are served here. Begin them with GET.")
+        .with_header("Allow: GET\r\n");
+const KEY: Refusal =
+    Refusal::malformed("The head is malformed: Sec-WebSocket-Key has to be 16 bytes in base64.");
+const BODY: Refusal = Refusal::malformed("A request that begins a WebSocket has no body.");
+
+/// Takes a request that begins a WebSocket: what is sent then, and all behind it is frames. No
+/// protocol and no extension is chosen, whatever the client offers.
+pub(in crate::transport) fn accept(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+    if request.method != "GET" {
+        return Err(METHOD);
+    }
+    if !request.is_1_1 || !request.headers.names_websocket || !request.headers.upgrades {
+        return Err(UPGRADE);
+    }
+    if request.headers.version != Some("13") {
+        return Err(VERSION);
+    }
+    if !request.has_no_body() {
+        return Err(BODY);
+    }
+    let key = request.headers.key.ok_or(KEY)?;
+    if STANDARD.decode(key).map_or(true, |bytes| bytes.len() != 16) {
+        return Err(KEY);
+    }
+    let accept = answer_to(key);
+    let head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
+    Ok(format!("{head}Sec-WebSocket-Accept: {accept}\r\n\r\n").into_bytes())
+}
+
+/// The request of a client, with 16 bytes that nobody can foretell.
+pub(in crate::transport) fn request_of(
+    host: &str,
+    path: &str,
+    token: Option<&str>,
+    nonce: [u8; 16],
+) -> Vec<u8> {
+    let key = STANDARD.encode(nonce);
+    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n{token}\r\n"
+    )
+    .into_bytes()
+}
+
+/// Whether the server took the request that was made with these bytes.
+pub(in crate::transport) fn check_answer(
+    response: &Response<'_>,
+    nonce: [u8; 16],
+) -> io::Result<()> {
+    if response.status.0 != 101 {
+        return Err(Refused::new(response.status.0).into());
+    }
+    let headers = &response.headers;
+    let is_right = response.is_1_1
+        && headers.names_websocket
+        && headers.upgrades
+        && headers.accept == Some(&answer_to(&STANDARD.encode(nonce)))
+        // Nothing was offered, so nothing can have been chosen.
+        && headers.extensions.is_none()
+        && headers.protocol.is_none();
+    if is_right {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "the server does not speak WebSocket"))
+}
+
+/// What a server says to a key, which proves that it has understood the request.
+fn answer_to(key: &str) -> String {
+    let mut hash = sha1_smol::Sha1::new();
+    hash.update(key.as_bytes());
+    hash.update(MAGIC.as_bytes());
+    STANDARD.encode(hash.digest().bytes())
+}

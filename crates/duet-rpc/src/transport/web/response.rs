@@ -1,0 +1,77 @@
+//! Responses, as they are written.
+
+use std::io::Write;
+
+use super::status::{Refusal, Status};
+
+/// Tells a client which asks first that it may send the body.
+#[cfg(feature = "http")]
+pub(in crate::transport) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// The content type of messages.
+#[cfg(feature = "http")]
+pub(in crate::transport) const JSON: &str = "application/json";
+
+/// The head of a response, and what decides how it looks.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::transport) struct Reply<'a> {
+    pub(in crate::transport) status: Status,
+    /// Header lines of its own, with their line ends.
+    pub(in crate::transport) header: &'static str,
+    /// The content type, if there is a body.
+    pub(in crate::transport) content_type: Option<&'static str>,
+    /// Whether the connection ends behind it.
+    pub(in crate::transport) closes: bool,
+    /// Says so if the connection does not end: a client of HTTP/1.0 has to be told.
+    pub(in crate::transport) keeps: bool,
+    /// The web page's origin that may read it.
+    pub(in crate::transport) origin: Option<&'a str>,
+}
+
+impl<'a> Reply<'a> {
+    /// A response with no body, behind which the connection goes on.
+    pub(in crate::transport) fn new(status: Status) -> Self {
+        let (header, content_type) = ("", None);
+        Reply { status, header, content_type, closes: false, keeps: false, origin: None }
+    }
+
+    /// The response to a request that is not served; its body is the refusal's text.
+    pub(in crate::transport) fn to_refusal(refusal: &Refusal) -> Self {
+        let content_type = Some("text/plain; charset=utf-8");
+        Reply { header: refusal.header, content_type, ..Reply::new(refusal.status) }
+    }
+
+    /// Writes the head of a response whose body has so many bytes.
+    pub(in crate::transport) fn write_head(&self, length: usize, out: &mut Vec<u8>) {
+        // Writing to a vector does not fail.
+        let _ = write!(out, "HTTP/1.1 {}\r\n", self.status);
+        if let Some(content_type) = self.content_type {
+            let _ = write!(out, "Content-Type: {content_type}\r\n");
+        }
+        // A response that never has a body must not say how long it is.
+        if self.status != Status::NO_CONTENT {
+            let _ = write!(out, "Content-Length: {length}\r\n");
+        }
+        if let Some(origin) = self.origin {
+            let _ = write!(out, "Access-Control-Allow-Origin: {origin}\r\nVary: Origin\r\n");
+        }
+        out.extend_from_slice(self.header.as_bytes());
+        if self.closes {
+            out.extend_from_slice(b"Connection: close\r\n");
+        } else if self.keeps {
+            out.extend_from_slice(b"Connection: keep-alive\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// The whole response to a request that is not served. The response to `HEAD` has no body.
+    pub(in crate::transport) fn write_refusal(&self, refusal: &Refusal, is_head: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write_head(refusal.why.len() + 1, &mut out);
+        if !is_head {
+            out.extend_from_slice(refusal.why.as_bytes());
+            out.push(b'\n');
+        }
+        out
+    }
+}
