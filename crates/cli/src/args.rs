@@ -8,6 +8,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use duet_rpc::transport::Address;
 
 use crate::logging::Level;
 
@@ -111,7 +112,7 @@ pub(crate) enum Command {
 pub(crate) const PAGES: [&str; 7] =
     ["version", "rpc", "call", "doctor", "explain", "completions", "man"];
 
-/// Run the daemon on stdin and stdout
+/// Run the daemon, on stdin and stdout or for all who connect
 ///
 /// It serves until stdin ends, SIGINT, SIGTERM or SIGHUP comes, or the client calls `shutdown`; what
 /// runs is finished and answered first. stdout carries messages and nothing else; the log goes to
@@ -143,9 +144,41 @@ pub(crate) struct RpcArgs {
     /// End gracefully when the process that started this one dies, even if stdin stays open
     #[arg(long)]
     pub(crate) exit_with_parent: bool,
-    /// Where to serve; this version knows stdio: alone
-    #[arg(long, value_name = "URL", value_parser = PossibleValuesParser::new(["stdio:"]))]
-    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+}
+
+/// How to be reached by others than the one who has started it.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Listening")]
+pub(crate) struct ListenArgs {
+    /// Serve all who connect here; can be given several times [default: stdio:]
+    ///
+    /// One of stdio:, tcp://127.0.0.1:0, unix:///path, ws://127.0.0.1:0/ and http://127.0.0.1:0/;
+    /// port 0 takes one that is free. The address is printed as the first line of stderr. stdin is
+    /// not read then; a signal ends the daemon, and `shutdown` the connection it comes on.
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) listen: Vec<Address>,
+    /// How many connections there may be; one more is refused [default: 16384]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_connections: Option<u32>,
+    /// Serve ws and http only to those who show the token in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Allow to listen where other machines can connect
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+    /// A further name by which ws and http may be called; can be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+    /// A web page's origin that may use ws and http; can be given several times
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+}
+
+/// Where a server is.
+fn address(text: &str) -> Result<Address, String> {
+    text.parse::<Address>().map_err(|error| error.to_string())
 }
 
 const PROFILES: &str = "\

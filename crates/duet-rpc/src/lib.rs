@@ -113,6 +113,7 @@ mod events;
 mod failure;
 pub mod fence;
 mod handler;
+mod hub;
 mod locals;
 mod names;
 pub mod params;
@@ -136,6 +137,7 @@ pub use error::{Error, ErrorKind, RemoteError};
 pub use events::EventStream;
 pub use failure::Failure;
 pub use handler::{Handler, Output};
+pub use hub::Hub;
 pub use peer::{Peer, Stats};
 pub use router::Router;
 #[cfg(unix)]

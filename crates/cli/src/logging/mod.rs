@@ -44,6 +44,8 @@ pub(crate) struct Log {
     style: Style,
     sink: Sink,
     place: Place,
+    /// What is to be said before all else.
+    foreword: Mutex<Option<Record>>,
     listeners: Mutex<Vec<Weak<EventStream>>>,
     has_listeners: AtomicBool,
 }
@@ -86,23 +88,33 @@ impl Log {
             }),
         };
         let sink = Sink::start(file, is_file.then(stderr).transpose()?, words)?;
+        let foreword = failure.map(|(path, error)| {
+            // It is told whatever the level: who looks for the file must learn why it is not there.
+            let (path, on) = (path.display(), "logging to stderr instead");
+            let message = format!("the log file {path} cannot be opened: {error}; {on}");
+            Record::plain(Level::Warn, message)
+        });
         let log: &'static Log = Box::leak(Box::new(Log {
             filter: Filter::new(global.log_level.unwrap_or(default), traffic),
             style,
             sink,
             place,
+            foreword: Mutex::new(foreword),
             listeners: Mutex::default(),
             has_listeners: AtomicBool::new(false),
         }));
         let recorder = Recorder { filter: &log.filter, take: |record| log.write(&record) };
         tracing::subscriber::set_global_default(recorder).map_err(io::Error::other)?;
-        if let Some((path, error)) = failure {
-            // It is told whatever the level: who looks for the file must learn why it is not there.
-            let (path, on) = (path.display(), "logging to stderr instead");
-            let message = format!("the log file {path} cannot be opened: {error}; {on}");
-            log.write(&Record::plain(Level::Warn, message));
-        }
         Ok(log)
+    }
+
+    /// Writes what is to be said before all else: that the log is not where it was wanted, if so. Who
+    /// has to say something on stderr before the log does calls it afterwards.
+    pub(crate) fn open(&self) {
+        let foreword = self.foreword.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(record) = foreword {
+            self.write(&record);
+        }
     }
 
     /// From which level on records are made.

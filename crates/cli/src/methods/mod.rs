@@ -13,16 +13,28 @@ use crate::args::ProfileName;
 use crate::logging::Log;
 use catalog::Catalog;
 
-/// The methods of a profile.
-pub(crate) fn router(profile: ProfileName, log: &'static Log) -> Router {
+/// What can be sent to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Anything.
+    Both,
+    /// Answers alone, as over HTTP.
+    AnswersOnly,
+}
+
+/// The methods of a profile. Where a client can only be answered, there is none that calls it or sends
+/// it events.
+pub(crate) fn router(profile: ProfileName, way: Way, log: &'static Log) -> Router {
     let mut catalog = Catalog::default();
     basics::add(&mut catalog, log);
     if profile != ProfileName::Editor {
         system::add(&mut catalog);
-        events::add(&mut catalog, log);
+        if way == Way::Both {
+            events::add(&mut catalog, log);
+        }
         basics::add_discovery(&mut catalog);
     }
-    if profile == ProfileName::Agent {
+    if profile == ProfileName::Agent && way == Way::Both {
         system::add_callback(&mut catalog);
     }
     catalog.into_router()

@@ -30,7 +30,6 @@ use tokio::time::Sleep;
 
 use self::core::Core;
 pub use self::records::TRAFFIC;
-#[cfg(unix)]
 pub(crate) use self::tasks::Threads;
 use crate::error::{Error, ErrorKind};
 use crate::peer::Handle;
@@ -115,7 +114,6 @@ impl Driver {
     }
 
     /// Runs handlers that may be slow on these threads.
-    #[cfg(unix)]
     pub(crate) fn use_threads(&mut self, threads: Threads) {
         self.core.threads = threads;
     }

@@ -1,5 +1,6 @@
-//! The life of a server on stdin and stdout (L3–L7, L9): one call that serves a router until the
-//! input ends, a signal comes or a handler shuts it down, and that always ends in time.
+//! The life of a server, on stdin and stdout (L3–L7, L9) or for all who connect: one call that serves
+//! a router until the input ends, a signal comes or a handler shuts it down, and that always ends in
+//! time.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -7,10 +8,12 @@
 //! | `watch` | what asks it to end, and the watchdog that sees to it |
 //! | `stdio` | stdin and stdout, with the watchdog told of what happens on them |
 //! | `reader` | a thread that reads and serves, as long as nothing needs the runtime |
-//! | `threads` | where handlers run that may be slow |
+//! | `listening` | the same life with many connections instead |
+//! | `threads` | where connections are served, and handlers run that may be slow |
 //! | `acts` | what is to be done before the exit, in a bounded time |
 
 mod acts;
+mod listening;
 mod reader;
 mod stdio;
 mod threads;
@@ -32,12 +35,12 @@ use crate::fence;
 use crate::peer::Peer;
 use crate::router::Router;
 use crate::state::{Disconnect, Reason};
-use crate::transport::Stdio;
+use crate::transport::{Address, Listener, Stdio};
 use crate::watchdog::{CountsFrom, Parent};
 use acts::{LastAct, once, run_within};
 use reader::Served;
 use stdio::Watched;
-use threads::SlowThreads;
+use threads::Pool;
 use watch::Watch;
 
 /// How many threads there may be for handlers that are not known to be quick.
@@ -79,10 +82,15 @@ pub fn serve(profile: &Profile, router: Router) -> ExitCode {
     }
 }
 
-/// A server on stdin and stdout, with more to be set than [`serve`] has.
+/// A server on stdin and stdout, or for all who connect, with more to be set than [`serve`] has.
 pub struct Server {
     profile: Profile,
     router: Router,
+    listeners: Vec<Listener>,
+    /// Serves those who cannot be called back, if it is another.
+    one_way: Option<Router>,
+    max_connections: Option<usize>,
+    on_listening: Option<OnListening>,
     threads: usize,
     /// The process to end with, or that there is none to be seen.
     parent: Option<Option<Parent>>,
@@ -91,13 +99,56 @@ pub struct Server {
 }
 
 type OnStart = Box<dyn FnOnce(&Peer) + Send>;
+type OnListening = Box<dyn FnOnce(&[Address]) + Send>;
 
 impl Server {
     /// Serves this router with these settings.
     pub fn new(profile: &Profile, router: Router) -> Self {
         let profile = *profile;
-        let (on_start, before_exit) = (None, None);
-        Server { profile, router, threads: THREADS, parent: None, on_start, before_exit }
+        Server {
+            profile,
+            router,
+            listeners: Vec::new(),
+            one_way: None,
+            max_connections: None,
+            on_listening: None,
+            threads: THREADS,
+            parent: None,
+            on_start: None,
+            before_exit: None,
+        }
+    }
+
+    /// Serves those who connect here, and not stdin and stdout. It can be said of several. A signal
+    /// ends the server then; what shuts down, or the end of a client, ends one connection.
+    #[must_use]
+    pub fn listen(mut self, listener: Listener) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// How many connections there may be at the same time; see
+    /// [`Hub::max_connections`](crate::Hub::max_connections).
+    #[must_use]
+    pub fn max_connections(mut self, most: usize) -> Self {
+        self.max_connections = Some(most);
+        self
+    }
+
+    /// Serves this router to those who can be answered but not called; see
+    /// [`Hub::one_way`](crate::Hub::one_way).
+    #[must_use]
+    pub fn one_way(mut self, router: Router) -> Self {
+        self.one_way = Some(router);
+        self
+    }
+
+    /// Called before the first connection is accepted, if there are listeners, with where they
+    /// listen: to tell those who wait for it. Signals are received by then.
+    #[must_use]
+    pub fn on_listening(mut self, tell: impl FnOnce(&[Address]) + Send + 'static) -> Self {
+        self.on_listening = Some(Box::new(tell));
+        self
     }
 
     /// How many threads there may be for handlers that are not known to be quick, besides the one
@@ -119,8 +170,8 @@ impl Server {
         self
     }
 
-    /// Called inside the runtime before the first message is read: to keep the [`Peer`], or to
-    /// spawn what calls the client.
+    /// Called inside the runtime before the first message is read from stdin: to keep the [`Peer`], or
+    /// to spawn what calls the client. With listeners there is no such moment.
     #[must_use]
     pub fn on_start(mut self, on_start: impl FnOnce(&Peer) + Send + 'static) -> Self {
         self.on_start = Some(Box::new(on_start));
@@ -145,15 +196,18 @@ impl Server {
         let runtime = fence::call(|| Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(|_| io::Error::other("the runtime cannot be built"));
         let runtime = runtime.and_then(|runtime| runtime).map_err(cannot_start)?;
-        let slow = Arc::new(SlowThreads::new(self.threads));
-        let ended = fence::call(|| runtime.block_on(self.run_inside(&watch, &slow)));
+        let slow = Arc::new(Pool::new("duet-rpc handler", self.threads));
+        let ended = match self.listeners.is_empty() {
+            true => fence::call(|| runtime.block_on(self.run_inside(&watch, &slow))),
+            false => fence::call(|| runtime.block_on(self.run_listening(&watch, &slow))),
+        };
         // A handler that blocks a thread is not waited for.
         runtime.shutdown_background();
         slow.shut_down();
         let ended = ended.inspect_err(|panic| {
             tracing::error!(error = %Logged(panic), "the connection broke");
         });
-        let ended = ended.and_then(|ended| ended).and_then(|disconnect| judge(&disconnect));
+        let ended = ended.and_then(|ended| ended);
         watch.alarm.arm(PATIENCE, CountsFrom::Trigger, i32::from(ended.is_err()));
         if let Some(last_act) = last_act {
             run_within(LAST_ACTS, last_act);
@@ -161,9 +215,10 @@ impl Server {
         ended
     }
 
-    async fn run_inside(self, watch: &Watch, slow: &Arc<SlowThreads>) -> Result<Disconnect, Error> {
+    async fn run_inside(self, watch: &Watch, slow: &Arc<Pool>) -> Result<(), Error> {
         let stdio = Stdio::take().map_err(cannot_start)?;
-        let _ = watch.restore.set(stdio.restorer());
+        let restore = stdio.restorer();
+        watch.clean_up_with(move || restore.put_back());
         let alarm = watch.alarm.clone();
         let tell = move || alarm.arm(PATIENCE, CountsFrom::LastByte, 0);
         if let Some(input) = stdio.watch_end(tell).map_err(cannot_start)? {
@@ -186,18 +241,22 @@ impl Server {
             alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
         }));
         watch.close_on_call(&peer);
-        match self.parent {
-            Some(Some(parent)) => watch.alarm.watch_parent(parent),
-            Some(None) => tracing::warn!("there is no parent process to be watched"),
-            None => {}
-        }
+        watch_parent(self.parent, watch);
         if let Some(on_start) = self.on_start {
             fence::call(|| on_start(&peer))?;
         }
         let disconnect = Served::new(driver, borrower).await?;
         // With nothing to wait for, the connection may have closed before anybody saw it close.
         watch.calls.log();
-        Ok(disconnect)
+        judge(&disconnect)
+    }
+}
+
+fn watch_parent(parent: Option<Option<Parent>>, watch: &Watch) {
+    match parent {
+        Some(Some(parent)) => watch.alarm.watch_parent(parent),
+        Some(None) => tracing::warn!("there is no parent process to be watched"),
+        None => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where handlers run that are not known to be quick.
+//! Threads: for connections, where there are many, and for handlers that are not known to be quick.
 //!
 //! Each thread has a runtime of its own. One runtime for all would hand its work from one thread to
 //! another, and what it costs to be able to do that, every server would pay, also one that never has
@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 use crate::fence;
 
 /// Threads that are started when they are needed, and end when this is shut down.
-pub(super) struct SlowThreads {
+pub(super) struct Pool {
+    name: &'static str,
     most: usize,
     workers: Mutex<Vec<Worker>>,
 }
@@ -26,9 +27,9 @@ struct Worker {
     _life: oneshot::Sender<()>,
 }
 
-impl SlowThreads {
-    pub(super) fn new(most: usize) -> Self {
-        SlowThreads { most, workers: Mutex::default() }
+impl Pool {
+    pub(super) fn new(name: &'static str, most: usize) -> Self {
+        Pool { name, most, workers: Mutex::default() }
     }
 
     /// A thread that has nothing to do, or if there is none and no more may be started, the one that
@@ -42,7 +43,7 @@ impl SlowThreads {
             return least;
         }
         // Without a further thread the others have to do, and without any, all handlers run in place.
-        let Ok(worker) = Worker::start() else { return least };
+        let Ok(worker) = Worker::start(self.name) else { return least };
         let runtime = worker.runtime.clone();
         workers.push(worker);
         Some(runtime)
@@ -55,7 +56,7 @@ impl SlowThreads {
 }
 
 impl Worker {
-    fn start() -> io::Result<Worker> {
+    fn start(name: &str) -> io::Result<Worker> {
         // It panics where it should fail, if there are too many open files for it.
         let runtime = fence::call(|| Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(io::Error::other)??;
@@ -64,11 +65,11 @@ impl Worker {
         let work = move || {
             let _ = runtime.block_on(end);
         };
-        thread::Builder::new().name("duet-rpc handler".to_owned()).spawn(work)?;
+        thread::Builder::new().name(name.to_owned()).spawn(work)?;
         Ok(Worker { runtime: handle, _life: life })
     }
 
-    /// How many handlers it has.
+    /// How many handlers or connections it has.
     fn tasks(&self) -> usize {
         self.runtime.metrics().num_alive_tasks()
     }
@@ -83,11 +84,11 @@ mod tests {
 
     use tokio::runtime::Builder;
 
-    use super::SlowThreads;
+    use super::Pool;
 
     #[test]
     fn a_thread_that_is_busy_is_left_alone_as_long_as_there_may_be_another() {
-        let threads = SlowThreads::new(3);
+        let threads = Pool::new("test", 3);
         let (tell, told) = channel();
         let mut releases = Vec::new();
         for number in 0..5 {
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_idle_is_used_again() {
-        let threads = SlowThreads::new(100);
+        let threads = Pool::new("test", 100);
         let here = Builder::new_current_thread().build().expect("a runtime");
         let mut ids = HashSet::new();
         for _ in 0..100 {

@@ -10,7 +10,6 @@ use super::PATIENCE;
 use super::acts::{LastAct, run_within};
 use crate::fence;
 use crate::peer::Peer;
-use crate::transport::Restore;
 use crate::watchdog::{Alarm, Call, CountsFrom, Watchdog};
 
 /// After so long without a sign of life the connection is stuck in a handler.
@@ -18,11 +17,14 @@ const STUCK: Duration = Duration::from_secs(1);
 /// How long what is to be done before the exit may take when the patience is over.
 const LAST_MOMENT: Duration = Duration::from_millis(30);
 
+/// Leaves the world as it was found. It must not block, and may be done more than once.
+type CleanUp = Box<dyn Fn() + Send + Sync>;
+
 /// The watchdog, and what it has to do with the connection.
 pub(super) struct Watch {
     pub(super) alarm: Alarm,
     pub(super) calls: Arc<Calls>,
-    pub(super) restore: Arc<OnceLock<Restore>>,
+    clean_up: Arc<OnceLock<CleanUp>>,
     /// Ends with this.
     _watchdog: Watchdog,
 }
@@ -30,7 +32,8 @@ pub(super) struct Watch {
 /// What asks the process to end: it may come before there is a connection to close.
 #[derive(Default)]
 pub(super) struct Calls {
-    peer: OnceLock<Peer>,
+    /// Begins to close what is to be closed.
+    close: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// The first that is not the end of stdin.
     first: OnceLock<Call>,
     is_logged: AtomicBool,
@@ -75,8 +78,8 @@ fn log_if_stuck(calls: &Arc<Calls>) {
 
 impl Watch {
     pub(super) fn start(last_act: Option<LastAct>) -> io::Result<Self> {
-        let (calls, restore) = (Arc::<Calls>::default(), Arc::<OnceLock<Restore>>::default());
-        let (heard, to_restore) = (Arc::clone(&calls), Arc::clone(&restore));
+        let (calls, clean_up) = (Arc::<Calls>::default(), Arc::<OnceLock<CleanUp>>::default());
+        let (heard, to_clean_up) = (Arc::clone(&calls), Arc::clone(&clean_up));
         let on_call = move |call, alarm: &Alarm| {
             let is_new = match call {
                 // What came before it is worked on; the connection will see it for itself.
@@ -87,8 +90,8 @@ impl Watch {
                 Call::Signal(_) | Call::ParentEnded => {
                     alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
                     let is_new = heard.first.set(call).is_ok();
-                    if let Some(peer) = heard.peer.get() {
-                        peer.begin_close(None);
+                    if let Some(close) = heard.close.get() {
+                        close();
                     }
                     is_new
                 }
@@ -98,22 +101,35 @@ impl Watch {
             }
         };
         let last_rites = move || {
-            if let Some(restore) = to_restore.get() {
-                restore.put_back();
+            if let Some(clean_up) = to_clean_up.get() {
+                clean_up();
             }
             if let Some(last_act) = &last_act {
                 run_within(LAST_MOMENT, Arc::clone(last_act));
             }
         };
         let watchdog = Watchdog::start(Box::new(on_call), Box::new(last_rites))?;
-        Ok(Watch { alarm: watchdog.alarm(), calls, restore, _watchdog: watchdog })
+        Ok(Watch { alarm: watchdog.alarm(), calls, clean_up, _watchdog: watchdog })
+    }
+
+    /// Has this done before the process is ended by force.
+    pub(super) fn clean_up_with(&self, clean_up: impl Fn() + Send + Sync + 'static) {
+        let _ = self.clean_up.set(Box::new(clean_up));
+    }
+
+    /// Has this done when a call comes, or now if one has come already.
+    pub(super) fn close_with(&self, close: impl Fn() + Send + Sync + 'static) {
+        let _ = self.calls.close.set(Box::new(close));
+        if self.calls.first.get().is_some()
+            && let Some(close) = self.calls.close.get()
+        {
+            close();
+        }
     }
 
     pub(super) fn close_on_call(&self, peer: &Peer) {
-        let _ = self.calls.peer.set(peer.clone());
-        if self.calls.first.get().is_some() {
-            peer.begin_close(None);
-        }
+        let to_close = peer.clone();
+        self.close_with(move || to_close.begin_close(None));
         let (calls, mut state) = (Arc::clone(&self.calls), peer.watch());
         tokio::spawn(async move {
             // Whatever closes the connection shows in its state.

@@ -1,6 +1,8 @@
 //! Where a server is, as a URL (T2).
 
 use std::fmt::{self, Write};
+use std::io;
+use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -58,6 +60,18 @@ pub struct AddressError(String);
 const WEB_PORT: u16 = 80;
 
 impl Address {
+    /// Whether only programs on this machine can reach it. For a name this asks the system what
+    /// addresses it has, which may take a moment, and may fail.
+    pub fn is_local(&self) -> io::Result<bool> {
+        match self {
+            Address::Stdio | Address::Unix(_) => Ok(true),
+            Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _) => {
+                let mut addresses = (place.host.as_str(), place.port).to_socket_addrs()?;
+                Ok(addresses.all(|address| address.ip().is_loopback()))
+            }
+        }
+    }
+
     /// The same, at the port that was found for it.
     #[must_use]
     pub(crate) fn at_port(&self, port: u16) -> Address {

@@ -7,7 +7,9 @@
 
 mod address;
 mod child;
+mod connect;
 mod inbox;
+mod listener;
 pub mod memory;
 mod outbox;
 mod socket;
@@ -24,11 +26,13 @@ use std::task::{Context, Poll};
 
 pub use address::{Address, AddressError, Place, Target};
 pub use child::Child;
+pub use connect::Connector;
 pub use inbox::Inbox;
+pub use listener::{Incoming, Listener};
 pub use outbox::Outbox;
 pub use socket::Socket;
 #[cfg(unix)]
-pub(crate) use stdio::{Borrower, Lender};
+pub(crate) use stdio::{Borrower, Lender, hush_stdio};
 #[cfg(unix)]
 pub use stdio::{Restore, Stdio};
 pub use stream::Stream;

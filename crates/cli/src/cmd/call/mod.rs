@@ -77,6 +77,7 @@ fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Optio
     // Our own daemon keeps a log itself. Beside another server this side does, if it is asked to.
     let is_wanted = global.log_level.is_some() && !args.command.is_empty();
     let log = is_wanted.then(|| Log::start(global, Level::Warn, Level::Debug)).transpose()?;
+    log.inspect(|log| log.open());
     Ok((runtime, Stderr::start()?, log))
 }
 

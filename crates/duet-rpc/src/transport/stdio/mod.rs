@@ -143,11 +143,18 @@ impl Stdio {
 fn take_descriptors() -> io::Result<Stdio> {
     let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE)?;
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
-    let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let stdio = Stdio::from_fds(input, output)?;
+    hush_stdio()?;
+    Ok(stdio)
+}
+
+/// From here on what anything prints goes to stderr, and what anything reads from stdin is an empty
+/// input.
+pub(crate) fn hush_stdio() -> io::Result<()> {
+    let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     retry_on_intr(|| rustix::stdio::dup2_stdin(&nothing))?;
     retry_on_intr(|| rustix::stdio::dup2_stdout(rustix::stdio::stderr()))?;
-    Ok(stdio)
+    Ok(())
 }
 
 impl Transport for Stdio {

@@ -54,6 +54,11 @@ impl Gate {
         Gate { bound, token: None, hosts: Vec::new(), origins: Vec::new() }
     }
 
+    /// The same gate at a server that is bound to this address.
+    pub(in crate::transport) fn bound_to(self, bound: IpAddr) -> Self {
+        Gate { bound, ..self }
+    }
+
     /// Lets in only who bears this token. With an empty one, that is nobody.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
@@ -142,6 +147,13 @@ impl Gate {
         };
         let is_allowed = |allowed: &String| Host::read(allowed).is_ok_and(|it| it.is(host));
         if is_named || self.hosts.iter().any(is_allowed) { Ok(()) } else { Err(HOST) }
+    }
+}
+
+impl Default for Gate {
+    /// That of a server which only programs on this machine can reach.
+    fn default() -> Self {
+        Gate::new(Ipv4Addr::LOCALHOST.into())
     }
 }
 

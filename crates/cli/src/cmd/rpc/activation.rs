@@ -1,0 +1,113 @@
+//! Sockets that listen already, handed over by whoever started the daemon, such as systemd.
+//!
+//! The environment says how many there are (`LISTEN_FDS`), for whom (`LISTEN_PID`), and what they are
+//! called (`LISTEN_FDNAMES`). One whose address was asked for on the command line is taken for that; on
+//! another, WebSocket or HTTP is spoken if it is called `ws` or `http`, and else frames.
+
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+
+use duet_rpc::transport::{Address, Listener};
+use listenfd::ListenFd;
+
+use super::listen::Problem;
+
+/// The sockets that nobody has asked for yet.
+pub(super) struct Inherited(Vec<Socket>);
+
+enum Socket {
+    Tcp(TcpListener, String),
+    Unix(UnixListener),
+}
+
+/// What was handed over to this process.
+pub(super) fn inherited() -> Result<Inherited, Problem> {
+    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let mut names = names.split(':');
+    let mut handed_over = ListenFd::from_env();
+    let mut sockets = Vec::new();
+    for place in 0..handed_over.len() {
+        let name = names.next().unwrap_or_default().to_owned();
+        let socket = match handed_over.take_tcp_listener(place) {
+            Ok(Some(socket)) => Ok(Socket::Tcp(socket, name)),
+            Ok(None) => continue,
+            Err(_) => match handed_over.take_unix_listener(place) {
+                Ok(Some(socket)) => Ok(Socket::Unix(socket)),
+                Ok(None) => continue,
+                Err(error) => Err(error.to_string()),
+            },
+        };
+        let socket = socket.and_then(|socket| match socket.listens() {
+            true => Ok(socket),
+            false => Err("it does not listen: systemd needs Accept=no for this".to_owned()),
+        });
+        sockets.push(socket.map_err(|why| {
+            Problem::failure(format!("socket {place} that was handed over cannot be used: {why}"))
+        })?);
+    }
+    Ok(Inherited(sockets))
+}
+
+impl Inherited {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one that listens at this address, if there is one.
+    pub(super) fn take(&mut self, address: &Address) -> Result<Option<Listener>, Problem> {
+        let Some(place) = self.0.iter().position(|socket| socket.is_at(address)) else {
+            return Ok(None);
+        };
+        self.0.swap_remove(place).into_listener(address).map(Some)
+    }
+
+    /// All others.
+    pub(super) fn rest(self) -> Result<Vec<Listener>, Problem> {
+        let plain = |socket: Socket| {
+            let url = match &socket {
+                Socket::Tcp(_, name) if name == "ws" => "ws://127.0.0.1:0/",
+                Socket::Tcp(_, name) if name == "http" => "http://127.0.0.1:0/",
+                _ => "tcp://127.0.0.1:0",
+            };
+            let address = url.parse().map_err(|error| Problem::failure(format!("{error}")))?;
+            socket.into_listener(&address)
+        };
+        self.0.into_iter().map(plain).collect()
+    }
+}
+
+impl Socket {
+    fn listens(&self) -> bool {
+        let fd = match self {
+            Socket::Tcp(socket, _) => socket.as_fd(),
+            Socket::Unix(socket) => socket.as_fd(),
+        };
+        rustix::net::sockopt::socket_acceptconn(fd).unwrap_or(false)
+    }
+
+    fn is_at(&self, address: &Address) -> bool {
+        match (self, address) {
+            (
+                Socket::Tcp(socket, _),
+                Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _),
+            ) => socket
+                .local_addr()
+                .is_ok_and(|at| at.port() == place.port && place.host.parse() == Ok(at.ip())),
+            (Socket::Unix(socket), Address::Unix(path)) => {
+                socket.local_addr().is_ok_and(|at| at.as_pathname() == Some(path))
+            }
+            _ => false,
+        }
+    }
+
+    fn into_listener(self, address: &Address) -> Result<Listener, Problem> {
+        let listener = match self {
+            Socket::Tcp(socket, _) => Listener::from_tcp(socket, address),
+            Socket::Unix(socket) => Listener::from_unix(socket),
+        };
+        listener.map_err(|error| {
+            Problem::failure(format!("a socket that was handed over cannot be used: {error}"))
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Where the daemon is reached (T2, T3).
+
+use std::io::{self, Write};
+
+use duet_rpc::transport::{Address, Gate, Listener};
+
+use super::{activation, token};
+use crate::args::ListenArgs;
+use crate::exit::Exit;
+
+/// Where clients come in.
+pub(super) enum Doors {
+    Stdio,
+    Listeners {
+        listeners: Vec<Listener>,
+        /// What is to be told of them.
+        warnings: Vec<String>,
+    },
+}
+
+/// Why the daemon cannot be reached as it was asked for.
+pub(crate) struct Problem {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+}
+
+impl Problem {
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Problem { exit: Exit::Usage, message: message.into() }
+    }
+
+    pub(super) fn failure(message: impl Into<String>) -> Self {
+        Problem { exit: Exit::Failed, message: message.into() }
+    }
+}
+
+/// Listens at each address, and on each socket that was handed over by whoever started the daemon.
+pub(super) fn open(args: &ListenArgs) -> Result<Doors, Problem> {
+    if args.listen.contains(&Address::Stdio) {
+        return match args.listen.len() {
+            1 => Ok(Doors::Stdio),
+            _ => Err(Problem::usage(
+                "stdio: cannot be listened on together with other addresses: \
+                 while there are connections, stdin is not read",
+            )),
+        };
+    }
+    let gate = gate(args)?;
+    let mut inherited = activation::inherited()?;
+    if args.listen.is_empty() && inherited.is_empty() {
+        return Ok(Doors::Stdio);
+    }
+    let mut listeners = Vec::new();
+    for address in &args.listen {
+        listeners.push(match inherited.take(address)? {
+            Some(listener) => listener,
+            None => bind(address, args.allow_remote)?,
+        });
+    }
+    listeners.extend(inherited.rest()?);
+    let listeners: Vec<_> =
+        listeners.into_iter().map(|listener| listener.gate(gate.clone())).collect();
+    let warnings = warnings(args, &listeners);
+    Ok(Doors::Listeners { listeners, warnings })
+}
+
+/// Who may come in by WebSocket and HTTP.
+fn gate(args: &ListenArgs) -> Result<Gate, Problem> {
+    let mut gate = Gate::default();
+    if let Some(file) = &args.token_file {
+        gate = gate.token(token::read(file)?);
+    }
+    for host in &args.allow_host {
+        gate = gate.allow_host(host);
+    }
+    for origin in &args.allow_origin {
+        gate = gate.allow_origin(origin);
+    }
+    Ok(gate)
+}
+
+fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {
+    let local = address.is_local();
+    if !allow_remote && matches!(local, Ok(false)) {
+        return Err(Problem::usage(format!(
+            "other machines could connect to {address}: listen on 127.0.0.1 or [::1], \
+             or allow it with --allow-remote"
+        )));
+    }
+    let bound = match allow_remote {
+        true => Listener::bind_anywhere(address),
+        false => Listener::bind(address),
+    };
+    bound.map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::AddrInUse => "; is another daemon running there?",
+            io::ErrorKind::PermissionDenied => "; may you listen there?",
+            io::ErrorKind::NotFound => "; does its folder exist?",
+            io::ErrorKind::AddrNotAvailable => "; is it an address of this machine?",
+            _ => "",
+        };
+        Problem::failure(format!("cannot listen on {address}: {error}{advice}"))
+    })
+}
+
+/// What those who run it should know.
+fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for listener in listeners {
+        let address = listener.address();
+        let is_guarded = matches!(address, Address::WebSocket(..) | Address::Http(..));
+        if args.token_file.is_some() && !is_guarded && !matches!(address, Address::Unix(_)) {
+            warnings.push(format!("the token does not guard {address}, as TCP has none"));
+        }
+        if !listener.is_local() && !(is_guarded && args.token_file.is_some()) {
+            warnings.push(format!("whoever can reach {address} can call the daemon"));
+        }
+    }
+    warnings
+}
+
+/// Tells whoever waits for it where to connect, before anything else is said (T2).
+pub(super) fn announce(addresses: &[Address]) {
+    let lines: String =
+        addresses.iter().map(|address| format!("listening on {address}\n")).collect();
+    // If nobody hears it, it still stands in the log.
+    let _ = io::stderr().write_all(lines.as_bytes());
+}

@@ -1,0 +1,99 @@
+//! `rpc`: the daemon.
+
+mod activation;
+mod listen;
+mod token;
+
+use duet_rpc::transport::Address;
+use duet_rpc::{Profile, Server};
+
+use self::listen::Doors;
+use crate::args::{Global, ProfileName, RpcArgs};
+use crate::exit::Exit;
+use crate::logging::{Level, Log};
+use crate::methods::{self, Way};
+use crate::{Additions, console, settings};
+
+pub(crate) use token::read as read_token;
+
+/// Serves until the daemon is to end.
+pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exit {
+    let doors = match listen::open(&args.listen) {
+        Ok(doors) => doors,
+        Err(problem) => {
+            console::say(format_args!("{}", problem.message));
+            return problem.exit;
+        }
+    };
+    let profile = settings::profile(args);
+    let traffic = match args.profile {
+        ProfileName::Desktop => Level::Info,
+        ProfileName::Editor | ProfileName::Agent => Level::Debug,
+    };
+    let log = match Log::start(global, Level::Info, traffic) {
+        Ok(log) => log,
+        Err(error) => {
+            console::say(format_args!("the log cannot be started: {error}"));
+            return Exit::Failed;
+        }
+    };
+    let router = |way| (additions.methods)(methods::router(args.profile, way, log));
+    let last_act = additions.before_exit;
+    let mut server = Server::new(&profile, router(Way::Both)).before_exit(move || {
+        log.flush();
+        last_act();
+    });
+    if args.exit_with_parent {
+        server = server.exit_with_parent();
+    }
+    if let Some(most) = args.listen.max_connections {
+        server = server.max_connections(most as usize);
+    }
+    // Not before signals are received: who reads this may send one.
+    let profile_name = args.profile.name();
+    match doors {
+        Doors::Stdio => {
+            server = server.on_start(move |_| {
+                log.open();
+                log_start(log, profile_name, &profile);
+            });
+        }
+        Doors::Listeners { listeners, warnings } => {
+            server = listeners.into_iter().fold(server, Server::listen);
+            server = server.one_way(router(Way::AnswersOnly)).on_listening(move |addresses| {
+                listen::announce(addresses);
+                log.open();
+                log_start(log, profile_name, &profile);
+                log_addresses(addresses);
+                warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+            });
+        }
+    }
+    match server.run() {
+        Ok(()) => Exit::Success,
+        // It stands in the log already.
+        Err(_) => {
+            log.open();
+            log.flush();
+            Exit::Failed
+        }
+    }
+}
+
+fn log_start(log: &Log, profile_name: &str, profile: &Profile) {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        pid = std::process::id(),
+        level = log.level().name(),
+        sink = log.place(),
+        profile = profile_name,
+        framing = %profile.framing,
+        "duet-rpc started"
+    );
+}
+
+fn log_addresses(addresses: &[Address]) {
+    for address in addresses {
+        tracing::info!("listening on {address}");
+    }
+}

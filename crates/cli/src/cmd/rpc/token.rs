@@ -1,0 +1,32 @@
+//! The token that opens WebSocket and HTTP (T3).
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::listen::Problem;
+
+/// No token is longer.
+const LONGEST: u64 = 4096;
+
+/// The token in a file, without the white space around it.
+pub(crate) fn read(path: &Path) -> Result<String, Problem> {
+    let complain = |why: &dyn std::fmt::Display| {
+        Problem::failure(format!("the token file {} cannot be used: {why}", path.display()))
+    };
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| complain(&error))?;
+    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| complain(&error))?;
+    let token = text.trim();
+    if text.len() as u64 > LONGEST {
+        return Err(complain(&format_args!("it holds more than {LONGEST} bytes")));
+    }
+    if token.is_empty() {
+        return Err(complain(&"it is empty"));
+    }
+    // What stands in a header cannot hold anything else, so nobody could ever show it.
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(complain(&"a token is one word of visible ASCII characters"));
+    }
+    Ok(token.to_owned())
+}

@@ -1,0 +1,330 @@
+//! Many connections, one router (P8).
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use duet_rpc_proto::Profile;
+use duet_rpc_proto::frame::{Framing, FramingChoice, write_frame};
+use duet_rpc_proto::message::{ErrorObject, Id, write_error};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::driver::Threads;
+use crate::peer::Peer;
+use crate::router::Router;
+use crate::transport::{Incoming, Listener};
+
+/// How many connections there may be, unless it is said otherwise.
+const MOST: usize = 16 * 1024;
+
+/// How many that are one too many are told so at the same time; those beyond are just closed.
+const MOST_REFUSALS: usize = 64;
+
+/// How long no connection is accepted after one could not be.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How often, at most, it is logged that connections are refused.
+const LOG_EVERY: Duration = Duration::from_secs(1);
+
+/// Serves everyone who connects, with one router, until it is told to stop.
+///
+/// Each connection is a [`Peer`] of its own: what one does is not seen by another, and what handlers
+/// want to keep for one of them they keep in [`Peer::local`].
+///
+/// ```
+/// use duet_rpc::{Failure, Hub, Profile, Router, transport::Listener};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// let hub = Hub::new(&Profile::agent(), router).max_connections(1000);
+/// let listener = Listener::bind(&"tcp://127.0.0.1:0".parse()?)?;
+/// println!("listening on {}", listener.address());
+/// let serving = tokio::spawn(hub.clone().serve(listener));
+///
+/// // Later: those who are connected get the answers to what runs, and are told good-bye.
+/// hub.stop().await;
+/// serving.await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Hub(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    profile: Profile,
+    router: Router,
+    /// Serves those who cannot be called back.
+    one_way: Router,
+    most: usize,
+    counts: Arc<Counts>,
+    place: Place,
+    slow: Option<Threads>,
+}
+
+/// What all clones share.
+struct Counts {
+    open: watch::Sender<usize>,
+    refusals: AtomicUsize,
+    is_stopping: watch::Sender<bool>,
+}
+
+/// Where connections are served.
+#[derive(Clone)]
+enum Place {
+    /// On the runtime that accepts them.
+    Here,
+    /// On one that this finds for each.
+    Threads(Arc<dyn Fn() -> Option<Handle> + Send + Sync>),
+}
+
+impl Hub {
+    /// Serves this router to everyone who connects, with these settings for each.
+    pub fn new(profile: &Profile, router: Router) -> Self {
+        Hub(Arc::new(Inner {
+            profile: *profile,
+            one_way: router.clone(),
+            router,
+            most: MOST,
+            counts: Arc::new(Counts {
+                open: watch::Sender::new(0),
+                refusals: AtomicUsize::new(0),
+                is_stopping: watch::Sender::new(false),
+            }),
+            place: Place::Here,
+            slow: None,
+        }))
+    }
+
+    fn inner(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.0)
+    }
+
+    /// How many connections there may be at the same time; 16,384 if nothing is said. One too many is
+    /// told so, and closed.
+    #[must_use]
+    pub fn max_connections(mut self, most: usize) -> Self {
+        self.inner().most = most;
+        self
+    }
+
+    /// Serves this router to those who can be answered but not called, as over HTTP: methods that call
+    /// back or send events make no sense for them.
+    #[must_use]
+    pub fn one_way(mut self, router: Router) -> Self {
+        self.inner().one_way = router;
+        self
+    }
+
+    /// Serves each connection on a runtime that is found for it, and handlers that may be slow on
+    /// these threads.
+    #[cfg(unix)]
+    pub(crate) fn on_threads(
+        mut self,
+        find: Arc<dyn Fn() -> Option<Handle> + Send + Sync>,
+        slow: Threads,
+    ) -> Self {
+        let inner = self.inner();
+        inner.place = Place::Threads(find);
+        inner.slow = Some(slow);
+        self
+    }
+
+    /// How many connections there may be.
+    #[cfg(unix)]
+    pub(crate) fn most(&self) -> usize {
+        self.0.most
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        *self.0.counts.open.borrow()
+    }
+
+    /// Serves those who connect here, until the hub is stopped. Several listeners can be served at the
+    /// same time.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    pub async fn serve(self, mut listener: Listener) {
+        let mut stopping = self.0.counts.is_stopping.subscribe();
+        let mut complaints = Complaints::default();
+        loop {
+            match until(&mut stopping, listener.accept()).await {
+                None => break,
+                Some(Ok(incoming)) => self.admit(incoming, &mut complaints),
+                Some(Err(error)) => {
+                    complaints.tell(|| tracing::warn!(%error, "a connection was not accepted"));
+                    // If it is for want of descriptors, to try again at once would only spin.
+                    let _ = until(&mut stopping, sleep(PAUSE)).await;
+                }
+            }
+        }
+        listener.go_away();
+    }
+
+    fn admit(&self, incoming: Incoming, complaints: &mut Complaints) {
+        let Some(seat) = Seat::take(&self.0) else {
+            let limit = self.0.most;
+            complaints.tell(|| tracing::warn!(limit, "too many connections, one was refused"));
+            return self.refuse(incoming);
+        };
+        let work = converse(Arc::clone(&self.0), incoming, seat);
+        let elsewhere = match &self.0.place {
+            Place::Here => None,
+            Place::Threads(find) => find(),
+        };
+        match elsewhere {
+            Some(runtime) => drop(runtime.spawn(work)),
+            None => drop(tokio::spawn(work)),
+        }
+    }
+
+    fn refuse(&self, incoming: Incoming) {
+        let counts = Arc::clone(&self.0.counts);
+        if counts.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
+            counts.refusals.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let words = busy(&self.0.profile, self.0.most);
+        tokio::spawn(async move {
+            let _ = incoming.refuse(&words).await;
+            counts.refusals.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// Begins to stop: no further connection is accepted, what runs is finished and answered, within
+    /// the profile's [`drain_timeout`](Profile::drain_timeout), and each connection is closed.
+    pub(crate) fn begin_stop(&self) {
+        self.0.counts.is_stopping.send_replace(true);
+    }
+
+    /// Stops: no further connection is accepted, what runs is finished and answered, within the
+    /// profile's [`drain_timeout`](Profile::drain_timeout), and each connection is closed. It begins
+    /// at once, also if the future is dropped, which waits for the last.
+    pub fn stop(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.begin_stop();
+        let mut open = self.0.counts.open.subscribe();
+        async move {
+            // It cannot fail as long as there are connections, as each keeps the sender.
+            let _ = open.wait_for(|open| *open == 0).await;
+        }
+    }
+
+    /// Waits until it is told to stop.
+    #[cfg(unix)]
+    pub(crate) async fn stopping(&self) {
+        let _ = self.0.counts.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+    }
+}
+
+/// Serves one connection, from its first byte to its end.
+async fn converse(hub: Arc<Inner>, incoming: Incoming, _seat: Seat) {
+    let mut stopping = hub.counts.is_stopping.subscribe();
+    let transport = match until(&mut stopping, incoming.open(&hub.profile)).await {
+        Some(Ok(transport)) => transport,
+        Some(Err(error)) => {
+            tracing::debug!(%error, "a connection was not opened");
+            return;
+        }
+        None => return,
+    };
+    tracing::debug!("a connection was opened");
+    let router = match transport.has_way_back() {
+        true => hub.router.clone(),
+        false => hub.one_way.clone(),
+    };
+    let (peer, mut driver) = Peer::new(transport, &hub.profile, router);
+    if let Some(slow) = &hub.slow {
+        driver.use_threads(slow.clone());
+    }
+    let end = match until(&mut stopping, &mut driver).await {
+        Some(end) => end,
+        None => {
+            peer.begin_close(None);
+            driver.await
+        }
+    };
+    tracing::debug!("a connection has ended: {end}");
+}
+
+/// Waits for this, but only until it is to stop.
+async fn until<T>(
+    stopping: &mut watch::Receiver<bool>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    let mut stop = pin!(stopping.wait_for(|is_stopping| *is_stopping));
+    poll_fn(|cx| match stop.as_mut().poll(cx) {
+        Poll::Ready(_) => Poll::Ready(None),
+        Poll::Pending => work.as_mut().poll(cx).map(Some),
+    })
+    .await
+}
+
+/// A place among the connections that there may be.
+struct Seat(Arc<Counts>);
+
+impl Seat {
+    fn take(hub: &Inner) -> Option<Seat> {
+        let is_taken = hub.counts.open.send_if_modified(|open| {
+            let has_room = *open < hub.most;
+            *open += usize::from(has_room);
+            has_room
+        });
+        is_taken.then(|| Seat(Arc::clone(&hub.counts)))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.open.send_modify(|open| *open -= 1);
+    }
+}
+
+/// Says the same not too often.
+#[derive(Default)]
+struct Complaints {
+    last: Option<Instant>,
+}
+
+impl Complaints {
+    fn tell(&mut self, say: impl FnOnce()) {
+        if self.last.is_none_or(|last| last.elapsed() >= LOG_EVERY) {
+            self.last = Some(Instant::now());
+            say();
+        }
+    }
+}
+
+/// What one too many is told where frames are spoken.
+fn busy(profile: &Profile, limit: usize) -> Vec<u8> {
+    let framing = match profile.framing {
+        FramingChoice::Fixed(framing) => framing,
+        FramingChoice::Auto => Framing::Lsp,
+    };
+    let error = ErrorObject::server_busy(limit as u64);
+    let mut frame = Vec::new();
+    let Ok(()) = write_frame(framing, &mut frame, |out| {
+        write_error(out, &Id::NULL, &error);
+        Ok::<_, Infallible>(())
+    });
+    frame
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Hub");
+        shown.field("connections", &self.connections()).field("most", &self.0.most);
+        shown.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+//! A server for all who connect.
+//!
+//! The runtime of the main thread accepts; each connection is served, for all its life, by one of as
+//! many threads as there are processors, the one that has the least to do. A thread has a runtime of its
+//! own, so nothing is handed from one to another, and a connection costs the same whether there is one
+//! or thousands (S4).
+
+use std::sync::Arc;
+use std::thread;
+
+use rustix::process::{Resource, Rlimit};
+
+use super::threads::Pool;
+use super::watch::Watch;
+use super::{PATIENCE, Server, cannot_start, watch_parent};
+use crate::driver::Threads;
+use crate::error::Error;
+use crate::fence;
+use crate::hub::Hub;
+use crate::transport::{Address, Listener, hush_stdio};
+use crate::watchdog::CountsFrom;
+
+/// Descriptors that the process needs besides those of connections.
+const RESERVE: usize = 64;
+
+impl Server {
+    pub(super) async fn run_listening(self, watch: &Watch, slow: &Arc<Pool>) -> Result<(), Error> {
+        hush_stdio().map_err(cannot_start)?;
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let pool = Arc::new(Pool::new("duet-rpc connections", processors));
+        let hub = self.hub(&pool, slow);
+        let removers: Vec<_> = self.listeners.iter().map(Listener::remover).collect();
+        watch.clean_up_with(move || removers.iter().for_each(|remove| remove()));
+        let to_stop = hub.clone();
+        watch.close_with(move || to_stop.begin_stop());
+        watch_parent(self.parent, watch);
+        let addresses: Vec<Address> =
+            self.listeners.iter().map(|listener| listener.address().clone()).collect();
+        if let Some(tell) = self.on_listening {
+            fence::call(|| tell(&addresses))?;
+        }
+        let serve = |listener| tokio::spawn(hub.clone().serve(listener));
+        let serving: Vec<_> = self.listeners.into_iter().map(serve).collect();
+        hub.stopping().await;
+        watch.alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
+        watch.calls.log();
+        // Who has stopped to listen removes its socket's file.
+        for listener in serving {
+            let _ = listener.await;
+        }
+        hub.stop().await;
+        pool.shut_down();
+        Ok(())
+    }
+
+    fn hub(&self, pool: &Arc<Pool>, slow: &Arc<Pool>) -> Hub {
+        let mut hub = Hub::new(&self.profile, self.router.clone());
+        if let Some(one_way) = &self.one_way {
+            hub = hub.one_way(one_way.clone());
+        }
+        let (pool, slow) = (Arc::clone(pool), Arc::clone(slow));
+        let slow = Threads::Lazy(Arc::new(move || slow.find()));
+        hub = hub.on_threads(Arc::new(move || pool.find()), slow);
+        let most = self.max_connections.unwrap_or_else(|| hub.most());
+        hub.max_connections(most.min(descriptors().saturating_sub(RESERVE).max(1)))
+    }
+}
+
+/// How many files may be open, after that was made as many as may be: what a shell allows is meant for
+/// programs that wait for whichever descriptor, which this one does not.
+fn descriptors() -> usize {
+    let Rlimit { current, maximum } = rustix::process::getrlimit(Resource::Nofile);
+    let most = Rlimit { current: maximum, maximum };
+    let now = match rustix::process::setrlimit(Resource::Nofile, most) {
+        Ok(()) => maximum,
+        Err(_) => current,
+    };
+    now.map_or(usize::MAX, |now| usize::try_from(now).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,76 @@
+//! Reaching a server.
+
+use std::fmt;
+use std::io;
+
+use duet_rpc_proto::Profile;
+use tokio::net::TcpStream;
+
+use super::{Address, Place, Socket, Transport};
+
+/// Reaches a server at an address.
+///
+/// ```no_run
+/// use duet_rpc::{Peer, Profile, Router, transport::Connector};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let profile = Profile::agent();
+/// let transport = Connector::new(&"tcp://127.0.0.1:4000".parse()?).connect(&profile).await?;
+/// let server = Peer::spawn(transport, &profile, Router::new());
+/// let sum: i64 = server.call("add", (1, 2)).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Connector {
+    address: Address,
+    token: Option<String>,
+}
+
+impl Connector {
+    /// Reaches the server at this address.
+    pub fn new(address: &Address) -> Self {
+        Connector { address: address.clone(), token: None }
+    }
+
+    /// Shows this token to a server that is reached by WebSocket or HTTP.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    pub async fn connect(&self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
+        match &self.address {
+            Address::Stdio => Err(unsupported("a server on stdin and stdout has to be started")),
+            Address::Tcp(place) => Ok(Box::new(dial(place).await?)),
+            #[cfg(unix)]
+            Address::Unix(path) => {
+                Ok(Box::new(Socket::unix(tokio::net::UnixStream::connect(path).await?)))
+            }
+            #[cfg(not(unix))]
+            Address::Unix(_) => Err(unsupported("this system has no Unix sockets")),
+            _ => Err(unsupported("not yet")),
+        }
+    }
+}
+
+async fn dial(place: &Place) -> io::Result<Socket> {
+    TcpStream::connect((place.host.as_str(), place.port)).await.map(Socket::tcp)
+}
+
+fn unsupported(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, why)
+}
+
+impl fmt::Debug for Connector {
+    /// Shows where it goes, and not with which token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("address", &self.address).finish_non_exhaustive()
+    }
+}

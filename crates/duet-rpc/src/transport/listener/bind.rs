@@ -1,0 +1,84 @@
+//! How a socket comes to listen.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::Path;
+
+use super::{Bound, Reach};
+use crate::transport::Place;
+
+/// How many connections may wait to be accepted. The system has a limit of its own, and takes the
+/// lesser.
+#[cfg(unix)]
+const BACKLOG: i32 = 4096;
+
+/// The first of the host's addresses that can be listened at.
+pub(super) fn tcp(place: &Place, reach: Reach) -> io::Result<TcpListener> {
+    let addresses: Vec<SocketAddr> = (place.host.as_str(), place.port).to_socket_addrs()?.collect();
+    if !addresses.iter().all(|address| reach.allows(address)) {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "other machines could reach it, and nobody has allowed that",
+        ));
+    }
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in addresses {
+        match listen(&address) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+/// As the standard library does it, but with room for more who wait.
+#[cfg(unix)]
+fn listen(address: &SocketAddr) -> io::Result<TcpListener> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    // A port whose last connections are still fading is free.
+    rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
+    rustix::net::bind(&socket, address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[cfg(not(unix))]
+fn listen(address: &SocketAddr) -> io::Result<TcpListener> {
+    let socket = TcpListener::bind(address)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// A Unix socket that is its user's alone (T3).
+#[cfg(unix)]
+pub(super) fn unix(path: &Path) -> io::Result<Bound> {
+    use rustix::fs::Mode;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+    use super::file::{self, SocketFile};
+
+    let address = SocketAddrUnix::new(path)?;
+    // Of several that start at once, one looks and takes the place, and the others find it taken.
+    let _turn = file::take_turn(path);
+    file::make_way(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &address)?;
+    let file = SocketFile::new(path)?;
+    // Nobody can connect before it listens, so there is no moment at which others could.
+    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(Bound::Unix(socket.into(), file))
+}
+
+#[cfg(not(unix))]
+pub(super) fn unix(_: &Path) -> io::Result<Bound> {
+    Err(super::unsupported("this system has no Unix sockets"))
+}

@@ -1,0 +1,98 @@
+//! The file of a Unix socket: when it may be replaced, and when it is removed (T3).
+#![cfg(unix)]
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::FlockOperation;
+
+/// The file of a socket. It is removed when the last of its handles is dropped, if it is still the
+/// same file: somebody else's in its place is left alone.
+#[derive(Clone)]
+pub(super) struct SocketFile(Option<Arc<Own>>);
+
+struct Own {
+    path: PathBuf,
+    /// The device and the number, which no other file has at the same time.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    /// The file that was just made.
+    pub(super) fn new(path: &Path) -> io::Result<Self> {
+        let path = path.to_owned();
+        let identity = identity(&path)?;
+        Ok(SocketFile(Some(Arc::new(Own { path, identity }))))
+    }
+
+    /// A file that somebody else made and will remove.
+    pub(super) fn of_another() -> Self {
+        SocketFile(None)
+    }
+
+    pub(super) fn remove(&self) {
+        if let Some(own) = &self.0 {
+            own.remove();
+        }
+    }
+}
+
+impl Own {
+    fn remove(&self) {
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+            // If it cannot be removed, the next one will find that nobody listens.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// Keeps others who want a socket in the same folder waiting, as long as it lives. Where that cannot
+/// be had, two that start in the same moment may still get in each other's way.
+pub(super) fn take_turn(path: &Path) -> Option<File> {
+    let folder = File::open(path.parent()?).ok()?;
+    rustix::io::retry_on_intr(|| rustix::fs::flock(&folder, FlockOperation::LockExclusive)).ok()?;
+    Some(folder)
+}
+
+/// Removes a socket on which nobody listens any more. Anything else at this place stays, and is an
+/// error.
+pub(super) fn make_way(path: &Path) -> io::Result<()> {
+    let file_type = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        metadata => metadata?.file_type(),
+    };
+    if !file_type.is_socket() {
+        return Err(in_use("there is a file of that name, and it is no socket"));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => Err(in_use("somebody listens there already")),
+        // So many wait there that not one more can.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(in_use("somebody listens there already"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn in_use(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::AddrInUse, why)
+}

@@ -1,0 +1,110 @@
+//! A connection that has come in.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::Poll;
+
+use duet_rpc_proto::Profile;
+
+use super::{Listener, Speaks};
+#[cfg(any(feature = "http", feature = "websocket"))]
+use crate::transport::Gate;
+use crate::transport::{Socket, Transport};
+
+/// A connection that has come in, and on which nothing has been said. It can be sent to another
+/// runtime before it is [opened](Incoming::open).
+#[must_use = "a connection that is dropped is closed"]
+pub struct Incoming {
+    accepted: Accepted,
+    speaks: Speaks,
+    #[cfg(any(feature = "http", feature = "websocket"))]
+    gate: Arc<Gate>,
+    going_away: Arc<AtomicBool>,
+}
+
+/// A socket that no runtime knows.
+pub(super) enum Accepted {
+    Tcp(std::net::TcpStream, SocketAddr),
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Incoming {
+    pub(super) fn new(accepted: Accepted, listener: &Listener) -> Self {
+        Incoming {
+            accepted,
+            speaks: listener.speaks.clone(),
+            #[cfg(any(feature = "http", feature = "websocket"))]
+            gate: Arc::clone(&listener.gate),
+            going_away: Arc::clone(&listener.going_away),
+        }
+    }
+
+    /// Who it is, if it came by TCP.
+    pub fn remote(&self) -> Option<SocketAddr> {
+        match &self.accepted {
+            Accepted::Tcp(_, from) => Some(*from),
+            #[cfg(unix)]
+            Accepted::Unix(_) => None,
+        }
+    }
+
+    /// Makes a transport of it: for WebSocket, once both sides have agreed on it, which takes no
+    /// longer than the profile's [`read_timeout`](Profile::read_timeout).
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    pub async fn open(self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
+        let socket = self.accepted.into_socket()?;
+        match self.speaks {
+            Speaks::Frames => Ok(Box::new(socket)),
+            #[allow(unreachable_patterns)]
+            _ => Err(super::unsupported("not yet")),
+        }
+    }
+}
+
+impl Incoming {
+    /// Closes it with a word why: this, where frames are spoken, and what means the same elsewhere.
+    /// Whether the remote hears it is not known.
+    pub(crate) async fn refuse(self, frame: &[u8]) -> io::Result<()> {
+        let mut words = match self.speaks {
+            Speaks::Frames => frame,
+            #[allow(unreachable_patterns)]
+            _ => b"",
+        };
+        let mut socket = self.accepted.into_socket()?;
+        poll_fn(|cx| {
+            // A remote that does not take a few bytes at once does not hear them.
+            while !words.is_empty()
+                && let Poll::Ready(Ok(count)) = socket.poll_write(cx, words)
+            {
+                words = words.get(count..).unwrap_or_default();
+            }
+            socket.poll_farewell(cx)
+        })
+        .await;
+        Ok(())
+    }
+}
+
+impl Accepted {
+    fn into_socket(self) -> io::Result<Socket> {
+        match self {
+            Accepted::Tcp(stream, _) => tokio::net::TcpStream::from_std(stream).map(Socket::tcp),
+            #[cfg(unix)]
+            Accepted::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Socket::unix),
+        }
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("remote", &self.remote()).finish_non_exhaustive()
+    }
+}
