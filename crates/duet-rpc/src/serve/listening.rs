@@ -29,7 +29,7 @@ impl Server {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let pool = Arc::new(Pool::new("duet-rpc connections", processors));
         let hub = self.hub(&pool, slow);
-        let removers: Vec<_> = self.listeners.iter().map(Listener::remover).collect();
+        let removers: Vec<_> = self.listeners.iter().filter_map(Listener::remover).collect();
         watch.clean_up_with(move || removers.iter().for_each(|remove| remove()));
         let to_stop = hub.clone();
         watch.close_with(move || to_stop.begin_stop());

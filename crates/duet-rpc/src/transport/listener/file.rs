@@ -6,13 +6,12 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use rustix::fs::FlockOperation;
 
-/// The file of a socket. It is removed when the last of its handles is dropped, if it is still the
-/// same file: somebody else's in its place is left alone.
-#[derive(Clone)]
+/// The file of a socket. It is removed when this is dropped, if it is still the same file: somebody
+/// else's in its place is left alone.
 pub(super) struct SocketFile(Option<Arc<Own>>);
 
 struct Own {
@@ -34,9 +33,13 @@ impl SocketFile {
         SocketFile(None)
     }
 
-    pub(super) fn remove(&self) {
-        if let Some(own) = &self.0 {
-            own.remove();
+    /// Removes it, for one who ends the process without dropping this.
+    pub(super) fn remover(&self) -> impl Fn() + Send + Sync + use<> {
+        let own = self.0.as_ref().map(Arc::downgrade);
+        move || {
+            if let Some(own) = own.as_ref().and_then(Weak::upgrade) {
+                own.remove();
+            }
         }
     }
 }

@@ -226,17 +226,11 @@ impl Listener {
     }
 
     /// Removes the file of a Unix socket, for one who ends the process without dropping this.
-    pub(crate) fn remover(&self) -> impl Fn() + Send + Sync + use<> {
-        #[cfg(unix)]
-        let file = match &self.socket {
-            Bound::Unix(_, file) | Bound::UnixActive(_, file) => Some(file.clone()),
+    #[cfg(unix)]
+    pub(crate) fn remover(&self) -> Option<impl Fn() + Send + Sync + use<>> {
+        match &self.socket {
+            Bound::Unix(_, file) | Bound::UnixActive(_, file) => Some(file.remover()),
             _ => None,
-        };
-        move || {
-            #[cfg(unix)]
-            if let Some(file) = &file {
-                file.remove();
-            }
         }
     }
 }
