@@ -221,9 +221,9 @@ pub(crate) enum BatchName {
     Allow,
 }
 
-/// Start a server, send it one request, print the answer
+/// Start or reach a server, send it one request, print the answer
 ///
-/// The server is this program's own daemon, or any command after `--`. The result is printed as
+/// The server is this program's own daemon, any command after `--`, or the one at an address. The result is printed as
 /// JSON, and nothing else is; an error goes to stderr, as does what the server writes there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CALLS)]
@@ -244,6 +244,12 @@ pub(crate) struct CallArgs {
     /// How messages are framed [default: as the profile has it]
     #[arg(long, value_name = "FRAMING", value_parser = fixed_framing())]
     pub(crate) framing: Option<FramingName>,
+    /// Call the server at this address: tcp://, unix://, ws:// or http://
+    #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "command")]
+    pub(crate) connect: Option<Address>,
+    /// Show the server the token in this file, over ws and http
+    #[arg(long, value_name = "FILE", requires = "connect")]
+    pub(crate) token_file: Option<PathBuf>,
     /// The server to start, and its arguments [default: this program's own daemon]
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
@@ -254,9 +260,10 @@ Examples:
   duet-rpc call version
   duet-rpc call system.echo '{\"a\": 1}'
   duet-rpc call --framing lsp initialize @params.json -- some-language-server --stdio
+  duet-rpc call --connect ws://127.0.0.1:4000/ system.ping
 
 Exit codes: 0 a result, 3 an error as the answer, 4 no answer in time, 5 the server could not be
-started, 6 it ended without an answer or broke the protocol.";
+started or reached, 6 it ended without an answer or broke the protocol.";
 
 /// Who speaks first has to know how.
 fn fixed_framing() -> impl TypedValueParser<Value = FramingName> {

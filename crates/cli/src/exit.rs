@@ -15,7 +15,7 @@ pub(crate) enum Exit {
     ErrorAnswer = 3,
     /// A call was not answered in time.
     Timeout = 4,
-    /// The server of a call could not be started.
+    /// The server of a call could not be started or reached.
     NotStarted = 5,
     /// The server of a call ended without an answer, or answered with what is none.
     BrokenProtocol = 6,
@@ -40,7 +40,7 @@ impl Exit {
             Exit::Usage => "the command line was not understood",
             Exit::ErrorAnswer => "call: the server answered with an error",
             Exit::Timeout => "call: there was no answer in time",
-            Exit::NotStarted => "call: the server could not be started",
+            Exit::NotStarted => "call: the server could not be started or reached",
             Exit::BrokenProtocol => {
                 "call: the server ended without an answer, or broke the protocol"
             }

@@ -1,8 +1,8 @@
-//! `call`: starts a server, sends it one request, prints the answer.
+//! `call`: starts or reaches a server, sends it one request, prints the answer.
 
 mod interrupt;
+mod line;
 mod params;
-mod pipes;
 mod report;
 mod stderr;
 
@@ -17,15 +17,16 @@ use std::time::{Duration, Instant};
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::BatchRule;
-use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router, transport::Child};
+use duet_rpc::transport::{Address, Child, Connector, Transport};
+use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router};
 use serde_json::value::RawValue;
 use tokio::process::Command;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::SignalKind;
 
 use self::interrupt::Interruptions;
-use self::pipes::{Pipes, Traffic};
-use self::report::Clue;
+use self::line::{Line, Traffic};
+use self::report::{Clue, Via};
 use self::stderr::Stderr;
 use crate::args::{CallArgs, Global, LogFormat};
 use crate::exit::Exit;
@@ -75,13 +76,14 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
 fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Option<&'static Log>)> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // Our own daemon keeps a log itself. Beside another server this side does, if it is asked to.
-    let is_wanted = global.log_level.is_some() && !args.command.is_empty();
+    let is_ours = args.command.is_empty() && args.connect.is_none();
+    let is_wanted = global.log_level.is_some() && !is_ours;
     let log = is_wanted.then(|| Log::start(global, Level::Warn, Level::Debug)).transpose()?;
     log.inspect(|log| log.open());
     Ok((runtime, Stderr::start()?, log))
 }
 
-/// Starts the server, speaks to it, and ends it. A signal that comes meanwhile ends the server too, and
+/// Starts or reaches the server, speaks to it, and ends that. A signal that comes meanwhile ends the server too, and
 /// a second one at once.
 async fn talk(
     args: &CallArgs,
@@ -97,30 +99,28 @@ async fn talk(
             return Ok(Exit::Failed);
         }
     };
-    let (program, words) = match server(args, global) {
-        Ok(server) => server,
-        Err(error) => {
-            stderr.say(&report::not_started(OsStr::new("duet-rpc"), &error));
-            return Ok(Exit::NotStarted);
-        }
-    };
-    let mut command = Command::new(&program);
-    command.args(words);
-    let child = match Child::spawn(command) {
-        Ok(child) => child,
-        Err(error) => {
-            stderr.say(&report::not_started(&program, &error));
-            return Ok(Exit::NotStarted);
-        }
-    };
-    let lines = stderr.clone();
-    let child = child.grace(GRACE).on_stderr(move |line| lines.pass_on(line));
-    let (pipes, traffic) = Pipes::new(child);
-    let (profile, framing) = profile(args);
-    let peer = Peer::spawn(pipes, &profile, Router::new());
     let time_left =
         || settings::limited(args.timeout).map(|timeout| timeout.saturating_sub(begun.elapsed()));
-    let talk = Talk { args, stderr, peer: &peer, traffic, framing };
+    let (profile, framing) = profile(args);
+    let found = match &args.connect {
+        None => start_server(args, global, stderr),
+        Some(address) => interruptions.or(reach(args, address, &profile, time_left())).await?,
+    };
+    let transport = match found {
+        Ok(transport) => transport,
+        Err((exit, problem)) => {
+            stderr.say(&problem);
+            return Ok(exit);
+        }
+    };
+    let (line, traffic) = Line::new(transport);
+    let peer = Peer::spawn(line, &profile, Router::new());
+    let via = match &args.connect {
+        None => Via::Stdout(framing),
+        Some(Address::WebSocket(..) | Address::Http(..)) => Via::Messages,
+        Some(_) => Via::Socket(framing),
+    };
+    let talk = Talk { args, stderr, peer: &peer, traffic, via };
     let conversation = async {
         match args.notify {
             true => talk.notify(params, time_left()).await,
@@ -137,7 +137,7 @@ struct Talk<'a> {
     stderr: &'a Stderr,
     peer: &'a Peer,
     traffic: Arc<Traffic>,
-    framing: Framing,
+    via: Via,
 }
 
 impl Talk<'_> {
@@ -185,7 +185,13 @@ impl Talk<'_> {
                 let since = Instant::now();
                 let end = self.peer.closed().await;
                 let had_to_be_stopped = since.elapsed() >= GRACE;
-                (Exit::BrokenProtocol, report::gone(&end, had_to_be_stopped, self.clue()))
+                match report::refused(&end) {
+                    Some(refused) => (Exit::NotStarted, refused),
+                    None => {
+                        let gone = report::gone(&end, had_to_be_stopped, self.clue());
+                        (Exit::BrokenProtocol, gone)
+                    }
+                }
             }
             _ => (Exit::BrokenProtocol, report::broken_answer(error)),
         };
@@ -219,15 +225,15 @@ impl Talk<'_> {
     fn clue(&self) -> Clue {
         let stats = self.peer.stats();
         if stats.faults > 0 {
-            Clue::Garbage(self.framing)
+            Clue::Garbage(self.via)
         } else if stats.unmatched_answers > 0 {
             Clue::OtherAnswer
         } else if stats.messages > 0 {
             Clue::OtherMessages
         } else if stats.bytes_received > 0 {
-            Clue::Part(self.framing)
+            Clue::Part(self.via)
         } else {
-            Clue::Silence(self.framing)
+            Clue::Silence(self.via)
         }
     }
 }
@@ -240,6 +246,52 @@ fn print(result: &RawValue) -> Exit {
     };
     text.push('\n');
     console::print(&text)
+}
+
+/// Why there is nobody to call, and how that ends.
+type NoServer = (Exit, String);
+
+/// Starts the server that is to be called.
+fn start_server(
+    args: &CallArgs,
+    global: &Global,
+    stderr: &Stderr,
+) -> Result<Box<dyn Transport>, NoServer> {
+    let not_started = |program: &OsStr, error: io::Error| {
+        (Exit::NotStarted, report::not_started(program, &error))
+    };
+    let (program, words) =
+        server(args, global).map_err(|error| not_started(OsStr::new("duet-rpc"), error))?;
+    let mut command = Command::new(&program);
+    command.args(words);
+    let child = Child::spawn(command).map_err(|error| not_started(&program, error))?;
+    let lines = stderr.clone();
+    Ok(Box::new(child.grace(GRACE).on_stderr(move |line| lines.pass_on(line))))
+}
+
+/// Reaches the server that is to be called.
+async fn reach(
+    args: &CallArgs,
+    address: &Address,
+    profile: &Profile,
+    time_left: Option<Duration>,
+) -> Result<Box<dyn Transport>, NoServer> {
+    let mut connector = Connector::new(address);
+    if let Some(file) = &args.token_file {
+        let token = super::rpc::read_token(file).map_err(|it| (it.exit, it.message))?;
+        connector = connector.token(token);
+    }
+    let connected = connector.connect(profile);
+    let connected = match time_left {
+        None => connected.await,
+        Some(time) => match tokio::time::timeout(time, connected).await {
+            Ok(connected) => connected,
+            Err(_) => {
+                return Err((Exit::Timeout, report::not_reached_within(address, args.timeout)));
+            }
+        },
+    };
+    connected.map_err(|error| (Exit::NotStarted, report::not_reached(address, &error)))
 }
 
 /// The program to start, and its arguments.

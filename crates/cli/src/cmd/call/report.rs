@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
 use duet_rpc::proto::message::is_obeyed;
+use duet_rpc::transport::{Address, Refused};
 use duet_rpc::{Disconnect, Reason, RemoteError};
 
 use crate::json;
@@ -22,6 +23,53 @@ pub(super) fn not_started(program: &OsStr, error: &io::Error) -> String {
         _ => "",
     };
     format!("cannot start `{}`: {error}{advice}", plain(&program.to_string_lossy()))
+}
+
+/// Why a server cannot be reached.
+pub(super) fn not_reached(address: &Address, error: &io::Error) -> String {
+    let advice = match (error.kind(), address) {
+        (io::ErrorKind::NotFound, Address::Unix(_)) => "; does the server run?",
+        (io::ErrorKind::ConnectionRefused, _) => "; does the server run, and is the address right?",
+        (io::ErrorKind::PermissionDenied, Address::Unix(_)) => "; is the server yours?",
+        _ => advice_of_refusal(error),
+    };
+    format!("cannot reach {address}: {}{advice}", plain(&error.to_string()))
+}
+
+pub(super) fn not_reached_within(address: &Address, timeout: Duration) -> String {
+    format!("cannot reach {address} within {} s", timeout.as_secs_f64())
+}
+
+/// What to do about a server that turned us away, if it said so in the words of HTTP.
+fn advice_of_refusal(error: &(dyn std::error::Error + 'static)) -> &'static str {
+    match find_refusal(error).map(Refused::status) {
+        Some(401) => "; `--token-file` shows it a token",
+        Some(403) => "; does it know itself by the name in the address?",
+        Some(404) => "; is the path of the address right?",
+        _ => "",
+    }
+}
+
+fn find_refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Refused> {
+    let mut error = Some(error);
+    while let Some(this) = error {
+        let refused = match this.downcast_ref::<io::Error>() {
+            Some(error) => Refused::of(error),
+            None => this.downcast_ref::<Refused>(),
+        };
+        if refused.is_some() {
+            return refused;
+        }
+        error = this.source();
+    }
+    None
+}
+
+/// The server turned us away, if it did.
+pub(super) fn refused(end: &Disconnect) -> Option<String> {
+    let failure = end.failure()?;
+    let refused = find_refusal(failure)?;
+    Some(format!("{refused}{}", advice_of_refusal(failure)))
 }
 
 /// The error that a server answered with.
@@ -40,9 +88,10 @@ pub(super) fn error_answer(error: &RemoteError) -> String {
 pub(super) fn no_answer_within(timeout: Duration, clue: Clue) -> String {
     let timeout = timeout.as_secs_f64();
     let advice = match clue {
-        Clue::Silence(framing) => {
+        Clue::Silence(Via::Stdout(framing) | Via::Socket(framing)) => {
             format!(": is `--framing {framing}` right for it? `--timeout` waits longer")
         }
+        Clue::Silence(Via::Messages) => ": `--timeout` waits longer".to_owned(),
         _ => String::new(),
     };
     format!("no answer within {timeout} s; {clue}{advice}")
@@ -67,7 +116,12 @@ pub(super) fn gone(end: &Disconnect, had_to_be_stopped: bool, clue: Clue) -> Str
         (true, _) => "closed its stdout without an answer, and had to be stopped".to_owned(),
         (false, _) => match end.farewell().exit {
             Some(exit) => format!("ended without an answer, with {exit}"),
-            None => "is gone without an answer".to_owned(),
+            None => match end.failure().and_then(std::error::Error::source) {
+                None => "closed the connection without an answer".to_owned(),
+                Some(why) => {
+                    format!("is gone without an answer ({})", plain(&why.to_string()))
+                }
+            },
         },
     };
     format!("the server {what}; {clue}")
@@ -79,25 +133,41 @@ pub(super) fn gone_before_sent(end: &Disconnect) -> String {
     format!("the server ended before it had read the notification{how}")
 }
 
-/// What the server's stdout tells about why there is no answer.
+/// How a server speaks to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Via {
+    /// On its stdout.
+    Stdout(Framing),
+    /// On a connection.
+    Socket(Framing),
+    /// On a connection of whole messages.
+    Messages,
+}
+
+/// What came from the server tells about why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clue {
-    /// There was something that is no message in this framing.
-    Garbage(Framing),
+    /// There was something that is no message.
+    Garbage(Via),
     /// There was an answer to something else.
     OtherAnswer,
     /// There were messages, and no answer among them.
     OtherMessages,
-    /// There was a part of a message in this framing.
-    Part(Framing),
-    /// There was nothing, although we spoke in this framing.
-    Silence(Framing),
+    /// There was a part of a message.
+    Part(Via),
+    /// There was nothing.
+    Silence(Via),
 }
 
 impl fmt::Display for Clue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Clue::Garbage(framing) => write!(
+            Clue::Garbage(Via::Messages) => f.write_str("it sent something that is no message"),
+            Clue::Garbage(Via::Socket(framing)) => write!(
+                f,
+                "it sent something that is no message: is `--framing {framing}` right for it?"
+            ),
+            Clue::Garbage(Via::Stdout(framing)) => write!(
                 f,
                 "it wrote something to stdout that is no message: \
                  does it print there, or is `--framing {framing}` not right for it?"
@@ -107,7 +177,8 @@ impl fmt::Display for Clue {
                  does its answer have the `id` of the request?",
             ),
             Clue::OtherMessages => f.write_str("it sent messages, but no answer to this one"),
-            Clue::Part(framing) => write!(
+            Clue::Part(Via::Messages) => f.write_str("it began a message and did not end it"),
+            Clue::Part(Via::Stdout(framing) | Via::Socket(framing)) => write!(
                 f,
                 "it began a message and did not end it: {}",
                 match framing {
@@ -115,7 +186,8 @@ impl fmt::Display for Clue {
                     Framing::Lsp | Framing::Length => "is the length right that it begins with?",
                 }
             ),
-            Clue::Silence(_) => f.write_str("it wrote nothing to stdout"),
+            Clue::Silence(Via::Stdout(_)) => f.write_str("it wrote nothing to stdout"),
+            Clue::Silence(_) => f.write_str("it sent nothing"),
         }
     }
 }

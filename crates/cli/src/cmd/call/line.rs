@@ -1,16 +1,16 @@
-//! The pipes to a server, and whether what was to be sent is in them.
+//! The line to a server, and whether what was to be sent is on it.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use duet_rpc::transport::{Child, Farewell, Inbox, Outbox, Received, Transport};
+use duet_rpc::transport::{Carries, Farewell, Inbox, Outbox, Received, Transport};
 use tokio::sync::Notify;
 
-/// The transport of a child that keeps an eye on what is sent.
-pub(super) struct Pipes {
-    child: Child,
+/// A transport that keeps an eye on what is sent.
+pub(super) struct Line {
+    transport: Box<dyn Transport>,
     traffic: Arc<Traffic>,
 }
 
@@ -21,34 +21,46 @@ pub(super) struct Traffic {
     news: Notify,
 }
 
-impl Pipes {
-    pub(super) fn new(child: Child) -> (Pipes, Arc<Traffic>) {
+impl Line {
+    pub(super) fn new(transport: Box<dyn Transport>) -> (Line, Arc<Traffic>) {
         let traffic = Arc::<Traffic>::default();
-        (Pipes { child, traffic: Arc::clone(&traffic) }, traffic)
+        (Line { transport, traffic: Arc::clone(&traffic) }, traffic)
     }
 }
 
 impl Traffic {
-    /// Waits until all that was to be sent has gone into the pipe, or the pipes are closed; whether
-    /// it was the former. A notification has no other sign that it got there.
+    /// Waits until all that was to be sent is on the line, or the line is closed; whether it was the
+    /// former. A notification has no other sign that it got there.
     pub(super) async fn sent(&self) -> bool {
         self.news.notified().await;
         self.has_sent.load(Ordering::Acquire)
     }
 }
 
-impl Transport for Pipes {
+impl Transport for Line {
+    fn carries(&self) -> Carries {
+        self.transport.carries()
+    }
+
+    fn has_way_back(&self) -> bool {
+        self.transport.has_way_back()
+    }
+
+    fn handle_settled(&mut self) {
+        self.transport.handle_settled();
+    }
+
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        self.child.poll_receive(cx, inbox)
+        self.transport.poll_receive(cx, inbox)
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         let had_something = !outbox.is_empty();
-        let sent = self.child.poll_send(cx, outbox);
+        let sent = self.transport.poll_send(cx, outbox);
         if had_something && matches!(sent, Poll::Ready(Ok(()))) {
             self.traffic.has_sent.store(true, Ordering::Release);
             self.traffic.news.notify_one();
@@ -57,11 +69,11 @@ impl Transport for Pipes {
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.child.poll_gone(cx)
+        self.transport.poll_gone(cx)
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
         self.traffic.news.notify_one();
-        self.child.poll_close(cx)
+        self.transport.poll_close(cx)
     }
 }
