@@ -55,6 +55,7 @@ pub mod notice;
 pub mod policy;
 pub mod session;
 pub mod text;
+pub mod ws;
 
 pub use limits::Limits;
 pub use policy::Profile;

@@ -1,0 +1,302 @@
+//! Frames taken apart.
+
+use std::fmt;
+
+use super::{
+    CONTROL_BYTES, Control, EIGHT_BYTES, Event, FIN, MASKED, Problem, Role, TWO_BYTES, mask, opcode,
+};
+
+/// Takes messages and control frames out of the bytes of a connection.
+///
+/// It is small, and has no memory of its own: what arrives of a message is appended to the caller's
+/// buffer, and a length that is announced reserves nothing (F3).
+pub struct Decoder {
+    role: Role,
+    state: State,
+    /// Whether a message has begun whose last frame has not.
+    is_open: bool,
+    /// How many bytes of the frame's payload are still to come.
+    left: usize,
+    /// The mask, as it goes on; all zero if there is none.
+    mask: [u8; 4],
+    /// How many bytes a message may have, and how many more the one that is being received.
+    limit: usize,
+    room: usize,
+    /// The header that is being received, if it came in pieces.
+    header: [u8; HEADER_BYTES],
+    header_length: u8,
+    /// What the control frame that is being received carries, as it came.
+    control: Control,
+}
+
+/// The longest header: two bytes, eight of length, four of mask.
+const HEADER_BYTES: usize = 14;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Between two frames, or in a header.
+    Header,
+    /// In a frame of this kind.
+    Payload(Kind),
+    /// Nothing more is read.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Data { is_last: bool },
+    Ping,
+    Pong,
+    Close,
+}
+
+/// The header of a frame.
+struct Header {
+    kind: Kind,
+    payload: usize,
+    mask: [u8; 4],
+    /// How many bytes the header itself has.
+    size: usize,
+}
+
+impl Decoder {
+    /// A decoder for what this end receives. A message of more than `max_message_bytes`, all
+    /// its frames together, is refused when that is announced.
+    pub fn new(role: Role, max_message_bytes: usize) -> Self {
+        Decoder {
+            role,
+            state: State::Header,
+            is_open: false,
+            left: 0,
+            mask: [0; 4],
+            limit: max_message_bytes,
+            room: max_message_bytes,
+            header: [0; HEADER_BYTES],
+            header_length: 0,
+            control: Control::new(b""),
+        }
+    }
+
+    /// Takes bytes up to the next event, appends to `message` what they hold of a message, and says
+    /// how many they were. All of them are taken if there is no event.
+    ///
+    /// An event comes with the last byte that it needs. Behind [`Event::Close`] and
+    /// [`Event::Failed`] bytes are taken, and nothing comes of them.
+    pub fn decode(&mut self, input: &[u8], message: &mut Vec<u8>) -> (usize, Option<Event>) {
+        let mut rest = input;
+        let mut event = None;
+        while event.is_none() && !rest.is_empty() {
+            event = match self.state {
+                State::Header => self.take_header(&mut rest),
+                State::Payload(kind) => self.take_payload(kind, &mut rest, message),
+                State::Done => {
+                    rest = &[];
+                    None
+                }
+            };
+        }
+        (input.len() - rest.len(), event)
+    }
+
+    /// What the ping carries whose event came last; valid until more is decoded.
+    pub fn ping(&self) -> &Control {
+        &self.control
+    }
+
+    /// Whether a message or a frame has begun and not ended.
+    pub fn is_inside(&self) -> bool {
+        let is_between = self.state == State::Header && self.header_length == 0;
+        self.state != State::Done && (self.is_open || !is_between)
+    }
+
+    fn take_header(&mut self, rest: &mut &[u8]) -> Option<Event> {
+        let held = usize::from(self.header_length);
+        // Most headers come in one piece, and are read where they stand.
+        let count = rest.len().min(HEADER_BYTES - held);
+        let header = if held == 0 {
+            self.read_header(rest)
+        } else {
+            self.header[held..held + count].copy_from_slice(&rest[..count]);
+            self.read_header(&self.header[..held + count])
+        };
+        let header = match header {
+            Ok(Some(header)) => header,
+            Ok(None) => {
+                self.header[held..held + count].copy_from_slice(&rest[..count]);
+                self.header_length += count as u8;
+                *rest = &rest[count..];
+                return None;
+            }
+            Err(problem) => {
+                *rest = &[];
+                return Some(self.fail(problem));
+            }
+        };
+        *rest = &rest[header.size - held..];
+        self.header_length = 0;
+        self.left = header.payload;
+        self.mask = header.mask;
+        match header.kind {
+            Kind::Data { .. } => self.room -= header.payload,
+            _ => self.control = Control::new(b""),
+        }
+        self.state = State::Payload(header.kind);
+        if self.left == 0 { self.end_frame(header.kind) } else { None }
+    }
+
+    /// Reads a header as far as it is there, so that what is wrong is found with the first byte that
+    /// shows it; `None` if it is not whole.
+    fn read_header(&self, bytes: &[u8]) -> Result<Option<Header>, Problem> {
+        let Some(&first) = bytes.first() else { return Ok(None) };
+        let kind = self.read_kind(first)?;
+        let Some(&second) = bytes.get(1) else { return Ok(None) };
+        let is_masked = second & MASKED != 0;
+        match self.role {
+            Role::Server if !is_masked => return Err(Problem::Protocol("a frame without a mask")),
+            Role::Client if is_masked => return Err(Problem::Protocol("a frame with a mask")),
+            _ => {}
+        }
+        let short = second & !MASKED;
+        if short >= TWO_BYTES && !matches!(kind, Kind::Data { .. }) {
+            return Err(Problem::Protocol("a control frame that is too long"));
+        }
+        let Some((length, behind)) = read_length(short, &bytes[2..])? else { return Ok(None) };
+        let room = if matches!(kind, Kind::Data { .. }) { self.room } else { CONTROL_BYTES };
+        let payload = match usize::try_from(length) {
+            Ok(payload) if payload <= room => payload,
+            _ => {
+                let before = (self.limit - self.room) as u64;
+                return Err(Problem::TooLarge(before.saturating_add(length)));
+            }
+        };
+        let (mask, behind) = match behind.split_first_chunk() {
+            _ if !is_masked => ([0; 4], behind),
+            Some((mask, behind)) => (*mask, behind),
+            None => return Ok(None),
+        };
+        Ok(Some(Header { kind, payload, mask, size: bytes.len() - behind.len() }))
+    }
+
+    fn read_kind(&self, first: u8) -> Result<Kind, Problem> {
+        if first & 0x70 != 0 {
+            return Err(Problem::Protocol("a reserved bit is set"));
+        }
+        let is_last = first & FIN != 0;
+        let control = match first & 0x0f {
+            opcode::CONTINUATION if !self.is_open => {
+                return Err(Problem::Protocol("a continuation of nothing"));
+            }
+            opcode::TEXT | opcode::BINARY if self.is_open => {
+                return Err(Problem::Protocol("a message inside of another"));
+            }
+            opcode::CONTINUATION | opcode::TEXT | opcode::BINARY => {
+                return Ok(Kind::Data { is_last });
+            }
+            opcode::CLOSE => Kind::Close,
+            opcode::PING => Kind::Ping,
+            opcode::PONG => Kind::Pong,
+            _ => return Err(Problem::Protocol("an unknown kind of frame")),
+        };
+        match is_last {
+            true => Ok(control),
+            false => Err(Problem::Protocol("a control frame in pieces")),
+        }
+    }
+
+    fn take_payload(
+        &mut self,
+        kind: Kind,
+        rest: &mut &[u8],
+        message: &mut Vec<u8>,
+    ) -> Option<Event> {
+        let (payload, behind) = rest.split_at(self.left.min(rest.len()));
+        *rest = behind;
+        self.left -= payload.len();
+        if let Kind::Data { .. } = kind {
+            mask::append_unmasked(message, payload, self.mask);
+            mask::advance(&mut self.mask, payload.len());
+        } else {
+            self.control.append(payload);
+        }
+        if self.left == 0 { self.end_frame(kind) } else { None }
+    }
+
+    fn end_frame(&mut self, kind: Kind) -> Option<Event> {
+        self.state = State::Header;
+        if let Kind::Data { is_last } = kind {
+            self.is_open = !is_last;
+            if is_last {
+                self.room = self.limit;
+            }
+            return is_last.then_some(Event::Message);
+        }
+        mask::apply(&mut self.control.bytes[..usize::from(self.control.length)], self.mask);
+        Some(match kind {
+            Kind::Ping => Event::Ping,
+            Kind::Close => match read_close(self.control.as_bytes()) {
+                Ok(code) => {
+                    self.state = State::Done;
+                    Event::Close(code)
+                }
+                Err(problem) => self.fail(problem),
+            },
+            _ => Event::Pong,
+        })
+    }
+
+    fn fail(&mut self, problem: Problem) -> Event {
+        self.state = State::Done;
+        Event::Failed(problem)
+    }
+}
+
+/// Reads the length of a payload, of which `short` is what the second byte says, and returns it with
+/// the bytes behind it; `None` if it is not whole.
+fn read_length(short: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Problem> {
+    let (length, behind, least) = match short {
+        TWO_BYTES => match bytes.split_first_chunk() {
+            Some((length, behind)) => (u16::from_be_bytes(*length).into(), behind, 126),
+            None => return Ok(None),
+        },
+        EIGHT_BYTES => match bytes.split_first_chunk() {
+            Some((length, behind)) => (u64::from_be_bytes(*length), behind, 1 << 16),
+            None => return Ok(None),
+        },
+        _ => (short.into(), bytes, 0),
+    };
+    if length < least {
+        return Err(Problem::Protocol("a length that takes more bytes than it needs"));
+    }
+    if length >> 63 != 0 {
+        return Err(Problem::Protocol("a length that is negative"));
+    }
+    Ok(Some((length, behind)))
+}
+
+/// Reads what a close frame carries: nothing, or a code and a reason.
+fn read_close(payload: &[u8]) -> Result<Option<u16>, Problem> {
+    let Some((code, reason)) = payload.split_first_chunk() else {
+        return match payload {
+            [] => Ok(None),
+            _ => Err(Problem::Protocol("half of a close code")),
+        };
+    };
+    let code = u16::from_be_bytes(*code);
+    // Those that were given a meaning for the wire, and those that anybody may use.
+    if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
+        return Err(Problem::Protocol("a close code that means nothing"));
+    }
+    match std::str::from_utf8(reason) {
+        Ok(_) => Ok(Some(code)),
+        Err(_) => Err(Problem::NotUtf8),
+    }
+}
+
+impl fmt::Debug for Decoder {
+    /// Shows where it stands, and nothing of what came.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Decoder");
+        shown.field("role", &self.role).field("state", &self.state).field("left", &self.left);
+        shown.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! Invariant: whatever the bytes and however they are cut, the same events and messages come out; no message is over the limit; nothing comes behind an end; and what is written, with whatever in between, is read back.
+
+#![no_main]
+
+use duet_rpc_proto::ws::{Control, ControlKind, Decoder, Event, FrameWriter, Role};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let [how, step, bytes @ ..] = bytes else { return };
+    let (role, remote) = match how & 1 {
+        0 => (Role::Client, Role::Server),
+        _ => (Role::Server, Role::Client),
+    };
+    let limit = [0, 10, 300, 100_000][usize::from(how >> 1) % 4];
+    let step = usize::from(*step) % 40 + 1;
+
+    let (whole, is_inside) = events(role, limit, bytes, usize::MAX);
+    assert!(whole.len() <= bytes.len());
+    let pieces = events(role, limit, bytes, step);
+    assert_eq!((&whole, is_inside), (&pieces.0, pieces.1));
+    let ends = whole.iter().position(|(event, _)| is_end(event));
+    assert!(ends.is_none_or(|place| place + 1 == whole.len()));
+
+    let mut writer = FrameWriter::new(remote, u128::from(*how));
+    let mut stream = Vec::new();
+    let mut expect = Vec::new();
+    for text in bytes.chunks(step * 8) {
+        let written = writer.write(&mut stream, |out| {
+            out.extend_from_slice(text);
+            Ok::<_, ()>(())
+        });
+        assert_eq!(written, Ok(()));
+        let control = Control::new(text);
+        writer.write_control(&mut stream, ControlKind::Ping, &control);
+        expect.push((Event::Message, text.to_vec()));
+        expect.push((Event::Ping, control.as_bytes().to_vec()));
+    }
+    assert_eq!(events(role, 4096, &stream, step), (expect, false));
+});
+
+fn is_end(event: &Event) -> bool {
+    matches!(event, Event::Close(_) | Event::Failed(_))
+}
+
+/// The events, each with what came with it, and whether something is unfinished.
+fn events(role: Role, limit: usize, bytes: &[u8], step: usize) -> (Vec<(Event, Vec<u8>)>, bool) {
+    let mut decoder = Decoder::new(role, limit);
+    let (mut found, mut message) = (Vec::new(), Vec::new());
+    for mut chunk in bytes.chunks(step.min(bytes.len().max(1))) {
+        while !chunk.is_empty() {
+            let (count, event) = decoder.decode(chunk, &mut message);
+            assert!(count > 0 && count <= chunk.len());
+            assert!(event.is_some() || count == chunk.len());
+            chunk = &chunk[count..];
+            assert!(message.len() <= limit);
+            if let Some(event) = event {
+                let carried = match event {
+                    Event::Message => std::mem::take(&mut message),
+                    Event::Ping => decoder.ping().as_bytes().to_vec(),
+                    _ => Vec::new(),
+                };
+                found.push((event, carried));
+            }
+        }
+    }
+    (found, decoder.is_inside())
+}
