@@ -407,6 +407,14 @@ impl Core {
         object.code()
     }
 
+    /// Gives back what is kept only to be quick, for a connection that has gone quiet.
+    #[cold]
+    pub(super) fn rest(&mut self) {
+        self.outbox.shrink();
+        self.shelves = Vec::new();
+        self.posts = Vec::new();
+    }
+
     // ---- what goes out
 
     /// Tells the transport, if it wants to know, that nothing more will be answered.

@@ -341,7 +341,7 @@ impl Driver {
             self.rest.look_at = is_restless.then_some(now + QUIET);
             if !is_restless {
                 self.inbox.shrink();
-                self.core.outbox.shrink();
+                self.core.rest();
             }
         }
         let deaf_until = self.deaf.as_ref().map(|deaf| deaf.until);
@@ -377,7 +377,10 @@ impl Future for Driver {
                 Progress::Running => {
                     this.core.begin();
                     let (reason, failure) = match this.run(cx) {
-                        Ok(None) => return Poll::Pending,
+                        Ok(None) => {
+                            this.inbox.give_buffer_back();
+                            return Poll::Pending;
+                        }
                         Ok(Some(reason)) => (reason, None),
                         Err((reason, error)) => {
                             (reason, Some(Error::new(ErrorKind::Transport).caused_by(error)))

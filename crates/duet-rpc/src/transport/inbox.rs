@@ -9,7 +9,7 @@ use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice, Partial};
 use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 
-use super::Carries;
+use super::{Carries, shared_buffer};
 
 /// Where a transport puts what it receives: bytes, or whole messages.
 pub struct Inbox(Kind);
@@ -53,6 +53,25 @@ impl Inbox {
         match &mut self.0 {
             Kind::Bytes(decoder) => Ok(decoder.space()),
             Kind::Messages(_) => Err(io::Error::other("a transport of messages received bytes")),
+        }
+    }
+
+    /// Takes the buffer that connections share, for what is received next.
+    pub(super) fn borrow_buffer(&mut self) {
+        if let Kind::Bytes(decoder) = &mut self.0
+            && let Some(unused) = decoder.lend(shared_buffer::take())
+        {
+            shared_buffer::put_back(unused);
+        }
+    }
+
+    /// Gives the buffer back that connections share, if this has it: others read next.
+    #[inline]
+    pub(crate) fn give_buffer_back(&mut self) {
+        if let Kind::Bytes(decoder) = &mut self.0
+            && let Some(buffer) = decoder.give_back()
+        {
+            shared_buffer::put_back(buffer);
         }
     }
 

@@ -12,6 +12,7 @@ mod inbox;
 mod listener;
 pub mod memory;
 mod outbox;
+mod shared_buffer;
 mod socket;
 #[cfg(unix)]
 mod stdio;

@@ -7,8 +7,8 @@ use std::fmt;
 use duet_rpc_proto::frame::{FrameWriter, Framing};
 use duet_rpc_proto::session::Outlet;
 
-/// Memory that is kept for the next answers when the connection goes quiet.
-const KEPT: usize = 64 * 1024;
+/// So much that has left is not moved out of the way.
+const LEFT: usize = 64 * 1024;
 
 /// Where a transport takes what it sends: bytes, or whole messages.
 #[derive(Default)]
@@ -95,10 +95,10 @@ impl Outbox {
         self.sent
     }
 
-    /// Gives back memory that large answers needed.
+    /// Gives back memory that is not in use.
     pub(crate) fn shrink(&mut self) {
-        self.bytes.shrink_to(KEPT);
-        self.lengths.shrink_to(KEPT / 64);
+        self.bytes.shrink_to_fit();
+        self.lengths.shrink_to_fit();
     }
 
     /// Frames what comes from here on so.
@@ -117,7 +117,7 @@ impl Outbox {
     /// Drops what has left from a buffer that would have to grow otherwise, so that a remote which
     /// always leaves a little does not make it grow for ever.
     fn make_room(&mut self) {
-        if self.start > KEPT && self.start > self.bytes.len() / 2 {
+        if self.start > LEFT && self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
         }

@@ -1,6 +1,5 @@
 //! A connected TCP or Unix socket.
 
-use std::cell::Cell;
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -13,10 +12,7 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
-use super::{Farewell, Inbox, Outbox, Received, Transport};
-
-/// How much of what has come is read at once where all connections of a thread share a buffer.
-const SHARED: usize = 64 * 1024;
+use super::{Farewell, Inbox, Outbox, Received, Transport, shared_buffer};
 
 /// How long a remote that was told good-bye may take to hear it.
 const FAREWELL: Duration = Duration::from_millis(25);
@@ -108,17 +104,11 @@ impl Socket {
         cx: &mut Context<'_>,
         take: impl FnOnce(&[u8]) -> T,
     ) -> Poll<io::Result<T>> {
-        thread_local! {
-            static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-        }
-
         ready!(self.poll_readable(cx))?;
-        let mut bytes = BUFFER.take();
-        bytes.clear();
-        bytes.reserve_exact(SHARED);
+        let mut bytes = shared_buffer::take();
         let read = self.poll_append(cx, &mut bytes);
         let taken = read.map_ok(|_| take(&bytes));
-        BUFFER.set(bytes);
+        shared_buffer::put_back(bytes);
         taken
     }
 
@@ -276,6 +266,7 @@ impl Transport for Socket {
     ) -> Poll<io::Result<Received>> {
         // Not before something has come: room that is waited with is room for each connection.
         ready!(self.poll_readable(cx))?;
+        inbox.borrow_buffer();
         let count = ready!(self.poll_append(cx, inbox.space()?))?;
         Poll::Ready(Ok(match count {
             0 => Received::End,

@@ -16,6 +16,8 @@ pub(super) struct Buffer {
     /// How many bytes there would be if the last read had taken all that it was offered.
     full_at: usize,
     read_size: usize,
+    /// Whether the memory is somebody else's.
+    is_lent: bool,
 }
 
 impl Buffer {
@@ -70,7 +72,29 @@ impl Buffer {
         self.done = 0;
         if self.bytes.capacity() - self.bytes.len() < wanted {
             self.bytes.reserve_exact(wanted);
+            // Whatever it was, it is ours now.
+            self.is_lent = false;
         }
+    }
+
+    /// Uses this memory, if it has none of its own; else it comes back.
+    pub(super) fn lend(&mut self, memory: Vec<u8>) -> Option<Vec<u8>> {
+        if self.bytes.capacity() > 0 {
+            return Some(memory);
+        }
+        (self.bytes, self.done, self.is_lent) = (memory, 0, true);
+        self.bytes.clear();
+        None
+    }
+
+    /// Gives memory back that was lent. What is not done with is kept in memory of its own.
+    pub(super) fn give_back(&mut self) -> Option<Vec<u8>> {
+        if !std::mem::take(&mut self.is_lent) {
+            return None;
+        }
+        let rest = self.bytes().to_vec();
+        (self.done, self.full_at) = (0, 0);
+        Some(std::mem::replace(&mut self.bytes, rest))
     }
 
     /// Gives back the memory that no byte is using.

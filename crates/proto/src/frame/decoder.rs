@@ -224,6 +224,18 @@ impl Decoder {
         Some(partial)
     }
 
+    /// Lends it memory to read into, if it has none of its own; else the memory comes back. Many
+    /// decoders on one thread can share memory so: take it back with
+    /// [`give_back`](Decoder::give_back) when the events were taken.
+    pub fn lend(&mut self, memory: Vec<u8>) -> Option<Vec<u8>> {
+        self.buffer.lend(memory)
+    }
+
+    /// The memory that was lent. A frame of which a part has come is kept in memory of its own.
+    pub fn give_back(&mut self) -> Option<Vec<u8>> {
+        self.buffer.give_back()
+    }
+
     /// Gives back memory that is not in use, for a connection that has gone quiet.
     pub fn shrink(&mut self) {
         self.buffer.shrink();
