@@ -12,16 +12,21 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::peer::Peer;
 use crate::shared::{Post, Posted};
 
-/// A call on its way, made by [`Peer::call`]. Await it for the answer; drop it to cancel it.
+/// A call on its way, made by [`Peer::call`] or [`Client::call`]. Await it for the answer; drop it to
+/// cancel it.
 ///
 /// It is sent when it is first polled.
 #[must_use = "a call is sent when it is awaited"]
 pub struct Call<T> {
-    peer: Peer,
+    /// `None` if a client had no connection to make it on.
+    peer: Option<Peer>,
+    /// Who makes the connection anew, if somebody does.
+    client: Option<Client>,
     id: Id,
     terms: Terms,
     step: Step,
@@ -44,7 +49,21 @@ enum Step {
 impl<T> Call<T> {
     pub(crate) fn new(peer: Peer, id: Id, message: Result<Vec<u8>, Error>) -> Self {
         let terms = Terms { timeout: peer.shared().profile.call_timeout, progress: None };
-        Call { peer, id, terms, step: Step::New(message), result: PhantomData }
+        let (peer, client, step) = (Some(peer), None, Step::New(message));
+        Call { peer, client, id, terms, step, result: PhantomData }
+    }
+
+    /// A call that fails, as there is no connection.
+    pub(crate) fn refused(client: Client, error: Error) -> Self {
+        let terms = Terms { timeout: None, progress: None };
+        let (peer, client, step) = (None, Some(client), Step::New(Err(error)));
+        Call { peer, client, id: Id::NULL, terms, step, result: PhantomData }
+    }
+
+    /// The same call, on a connection of this client.
+    pub(crate) fn of(mut self, client: Client) -> Self {
+        self.client = Some(client);
+        self
     }
 
     /// Waits this long for the answer, instead of the profile's time. When it is over, the remote
@@ -67,23 +86,24 @@ impl<T> Call<T> {
         self
     }
 
-    /// The id that the call has on the wire.
+    /// The id that the call has on the wire; null if there is no connection to make it on.
     pub fn id(&self) -> &Id {
         &self.id
     }
 
     fn send(&mut self, message: Vec<u8>, since: Option<Instant>) -> Result<Step, Error> {
+        let Some(peer) = &self.peer else { return Err(self.closed_error()) };
         let (caller, answer) = oneshot::channel();
         let mut terms = self.terms.clone();
         // The time for room counts too.
         let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
         terms.timeout = terms.timeout.map(|timeout| timeout.saturating_sub(waited));
         let post = Post::Call { id: self.id.clone(), message, caller, terms };
-        match self.peer.shared().post_if_room(post) {
+        match peer.shared().post_if_room(post) {
             Posted::Done => Ok(Step::Sent(answer)),
-            Posted::Closed => Err(self.peer.shared().closed_error()),
+            Posted::Closed => Err(self.closed_error()),
             Posted::Full(Post::Call { message, .. }) => {
-                let (peer, left) = (self.peer.clone(), self.terms.timeout);
+                let (peer, left) = (peer.clone(), self.terms.timeout);
                 let left = left.map(|timeout| timeout.saturating_sub(waited));
                 let room = async move {
                     let _waiting = peer.shared().wait_to_call();
@@ -96,6 +116,51 @@ impl<T> Call<T> {
             Posted::Full(_) => Err(Error::new(ErrorKind::Capacity)),
         }
     }
+
+    /// Ready with the raw result, or why there is none.
+    fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Error>> {
+        loop {
+            let next = match &mut self.step {
+                Step::Sent(answer) => {
+                    let answer = ready!(Pin::new(answer).poll(cx));
+                    self.step = Step::Over;
+                    // The driver may be gone, and could not even say so.
+                    return Poll::Ready(answer.unwrap_or_else(|_| Err(self.closed_error())));
+                }
+                Step::Crowded { room, .. } => {
+                    let has_room = ready!(room.as_mut().poll(cx));
+                    match std::mem::replace(&mut self.step, Step::Over) {
+                        Step::Crowded { message, since, .. } if has_room => {
+                            self.send(message, Some(since))
+                        }
+                        _ => {
+                            let error = Error::new(ErrorKind::Timeout);
+                            Err(error.caused_by("the remote reads nothing"))
+                        }
+                    }
+                }
+                Step::New(_) => match std::mem::replace(&mut self.step, Step::Over) {
+                    Step::New(Ok(message)) => self.send(message, None),
+                    Step::New(Err(error)) => Err(error),
+                    _ => return Poll::Pending,
+                },
+                // Polled again after it was ready: a mistake of the caller's, and no reason to
+                // panic.
+                Step::Over => return Poll::Pending,
+            };
+            match next {
+                Ok(step) => self.step = step,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    fn closed_error(&self) -> Error {
+        match &self.peer {
+            Some(peer) => peer.shared().closed_error(),
+            None => Error::new(ErrorKind::Disconnected),
+        }
+    }
 }
 
 impl<T: DeserializeOwned> Future for Call<T> {
@@ -103,56 +168,25 @@ impl<T: DeserializeOwned> Future for Call<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        loop {
-            let next =
-                match &mut this.step {
-                    Step::Sent(answer) => {
-                        let answer = ready!(Pin::new(answer).poll(cx));
-                        this.step = Step::Over;
-                        let settled = match answer {
-                            Ok(settled) => settled,
-                            // The driver is gone, and could not even say so.
-                            Err(_) => Err(this.peer.shared().closed_error()),
-                        };
-                        return Poll::Ready(read(settled, &this.id));
-                    }
-                    Step::Crowded { room, .. } => {
-                        let has_room = ready!(room.as_mut().poll(cx));
-                        match std::mem::replace(&mut this.step, Step::Over) {
-                            Step::Crowded { message, since, .. } if has_room => {
-                                this.send(message, Some(since))
-                            }
-                            _ => Err(Error::new(ErrorKind::Timeout)
-                                .caused_by("the remote reads nothing")),
-                        }
-                    }
-                    Step::New(_) => match std::mem::replace(&mut this.step, Step::Over) {
-                        Step::New(Ok(message)) => this.send(message, None),
-                        Step::New(Err(error)) => Err(error),
-                        _ => return Poll::Pending,
-                    },
-                    // Polled again after it was ready: a mistake of the caller's, and no reason to
-                    // panic.
-                    Step::Over => return Poll::Pending,
-                };
-            match next {
-                Ok(step) => this.step = step,
-                Err(error) => return Poll::Ready(Err(error.of_request(this.id.clone()))),
-            }
-        }
+        let settled = ready!(this.poll_settled(cx)).map_err(|error| match &this.client {
+            Some(client) => client.judge(error),
+            None => error,
+        });
+        let read = settled.and_then(|result| read(&result));
+        Poll::Ready(read.map_err(|error| match this.id.is_null() {
+            true => error,
+            false => error.of_request(this.id.clone()),
+        }))
     }
 }
 
-fn read<T: DeserializeOwned>(settled: Result<String, Error>, id: &Id) -> Result<T, Error> {
-    let read = settled.and_then(|result| {
-        serde_json::from_str(&result).map_err(|error| {
-            // The message of the parser may show a piece of what was sent.
-            let place =
-                format!("the result is not of the expected type ({:?} error)", error.classify());
-            Error::new(ErrorKind::Protocol).caused_by(place)
-        })
-    });
-    read.map_err(|error| error.of_request(id.clone()))
+fn read<T: DeserializeOwned>(result: &str) -> Result<T, Error> {
+    serde_json::from_str(result).map_err(|error| {
+        // The message of the parser may show a piece of what was sent.
+        let place =
+            format!("the result is not of the expected type ({:?} error)", error.classify());
+        Error::new(ErrorKind::Protocol).caused_by(place)
+    })
 }
 
 impl<T> Drop for Call<T> {
@@ -160,8 +194,10 @@ impl<T> Drop for Call<T> {
         if let Step::Sent(answer) = &mut self.step {
             // One that is answered already has nothing to cancel.
             answer.close();
-            if answer.try_recv().is_err() {
-                self.peer.shared().post(Post::Cancel(self.id.clone()));
+            if answer.try_recv().is_err()
+                && let Some(peer) = &self.peer
+            {
+                peer.shared().post(Post::Cancel(self.id.clone()));
             }
         }
     }

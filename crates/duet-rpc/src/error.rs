@@ -56,6 +56,8 @@ pub enum ErrorKind {
     Cancelled,
     /// A limit's: too much is under way already.
     Capacity,
+    /// The line's: there is no connection for now, and a [`Client`](crate::Client) makes one.
+    Interrupted,
     /// The line's: reading or writing failed.
     Transport,
     /// The line's: the connection is closed.
@@ -63,8 +65,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the connection still stands, so that to try again makes sense. If not, the error
-    /// is fatal: every operation on this connection will fail.
+    /// Whether the connection still stands, or comes back, so that to try again makes sense. If
+    /// not, the error is fatal: every operation on this connection will fail.
     pub fn is_recoverable(self) -> bool {
         match self {
             ErrorKind::Handler
@@ -75,7 +77,8 @@ impl ErrorKind {
             | ErrorKind::Protocol
             | ErrorKind::Timeout
             | ErrorKind::Cancelled
-            | ErrorKind::Capacity => true,
+            | ErrorKind::Capacity
+            | ErrorKind::Interrupted => true,
             ErrorKind::Transport | ErrorKind::Disconnected => false,
         }
     }
@@ -99,6 +102,12 @@ impl Error {
     #[must_use]
     pub fn of_request(mut self, id: Id) -> Self {
         self.0.id = Some(id);
+        self
+    }
+
+    /// The same, of a connection that comes back.
+    pub(crate) fn interrupted(mut self) -> Self {
+        self.0.kind = ErrorKind::Interrupted;
         self
     }
 
@@ -158,6 +167,7 @@ impl fmt::Display for Error {
             ErrorKind::Timeout => "there was no answer in time",
             ErrorKind::Cancelled => "the call was cancelled",
             ErrorKind::Capacity => "a capacity limit is reached",
+            ErrorKind::Interrupted => "there is no connection for now",
             ErrorKind::Transport => "reading or writing failed",
             ErrorKind::Disconnected => "the connection is closed",
         })?;

@@ -106,6 +106,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod call;
+mod client;
 mod context;
 mod driver;
 pub mod error;
@@ -128,6 +129,7 @@ pub mod transport;
 mod watchdog;
 
 pub use call::Call;
+pub use client::{Backoff, Client, ClientBuilder, ClientState};
 pub use context::Context;
 pub use driver::{Driver, TRAFFIC};
 pub use duet_rpc_proto as proto;

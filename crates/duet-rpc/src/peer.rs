@@ -80,9 +80,17 @@ impl Peer {
     /// A peer on this transport, and the driver that does its work: a future to be spawned or
     /// awaited, inside a tokio runtime with I/O and time enabled.
     pub fn new(transport: impl Transport, profile: &Profile, router: Router) -> (Peer, Driver) {
+        Peer::boxed(Box::new(transport), profile, router)
+    }
+
+    pub(crate) fn boxed(
+        transport: Box<dyn Transport>,
+        profile: &Profile,
+        router: Router,
+    ) -> (Peer, Driver) {
         let shared = Arc::new(Shared::new(profile, transport.has_way_back()));
         let handle = Arc::new(Handle(Arc::clone(&shared)));
-        let driver = Driver::new(Box::new(transport), router, shared, Arc::downgrade(&handle));
+        let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
         (Peer(handle), driver)
     }
 

@@ -127,8 +127,7 @@ pub(crate) enum Posted {
 
 impl Shared {
     pub(crate) fn new(profile: &Profile, has_way_back: bool) -> Self {
-        // The standard library seeds its hashers from the system's randomness.
-        let random = || u128::from(RandomState::new().build_hasher().finish());
+        let random = || u128::from(random());
         Shared {
             profile: Profile { limits: profile.limits.usable(), ..*profile },
             has_way_back,
@@ -331,6 +330,11 @@ impl Shared {
         self.locals.close();
         posts
     }
+}
+
+/// A random number: the standard library seeds its hashers from the system's randomness.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// A place in the crowd that waits for room.

@@ -53,6 +53,8 @@ pub enum Reason {
     ReadFailed,
     /// Writing failed.
     WriteFailed,
+    /// Connecting failed: a [`Client`](crate::Client) gave up.
+    ConnectFailed,
 }
 
 impl Disconnect {
@@ -99,6 +101,7 @@ impl fmt::Display for Disconnect {
             Reason::RemoteClosed => "the remote closed it",
             Reason::ReadFailed => "reading from the remote failed",
             Reason::WriteFailed => "writing to the remote failed",
+            Reason::ConnectFailed => "connecting to the remote failed",
         })?;
         match self.0.farewell.exit {
             Some(exit) => write!(f, "; its process ended with {exit}"),

@@ -8,13 +8,17 @@ use std::task::{Context, Poll, Waker};
 use duet_rpc::proto::message::{Code, Id};
 use duet_rpc::{Error, ErrorKind, fence};
 
-const ALL: [ErrorKind; 8] = [
+const ALL: [ErrorKind; 12] = [
     ErrorKind::Handler,
     ErrorKind::Panic,
+    ErrorKind::Params,
+    ErrorKind::OneWay,
+    ErrorKind::Remote,
     ErrorKind::Protocol,
     ErrorKind::Timeout,
     ErrorKind::Cancelled,
     ErrorKind::Capacity,
+    ErrorKind::Interrupted,
     ErrorKind::Transport,
     ErrorKind::Disconnected,
 ];

@@ -48,6 +48,8 @@ impl Core {
 
     /// Nothing more comes or goes: everyone who waits is told, and every handler is stopped.
     pub(super) fn abandon_all(&mut self, disconnect: &Disconnect) {
+        // To close the transport may take a while, and nothing is taken meanwhile.
+        self.publish_phase();
         if let Some(notice) = self.session.handle_gone() {
             records::notice(notice, &Subject::default());
         }

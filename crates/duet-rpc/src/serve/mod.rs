@@ -263,7 +263,7 @@ fn watch_parent(parent: Option<Option<Parent>>, watch: &Watch) {
 fn judge(disconnect: &Disconnect) -> Result<(), Error> {
     match disconnect.reason() {
         Reason::Closed | Reason::RemoteClosed => Ok(()),
-        Reason::ReadFailed | Reason::WriteFailed => {
+        Reason::ReadFailed | Reason::WriteFailed | Reason::ConnectFailed => {
             let error = disconnect.to_error();
             tracing::error!(error = %Logged(&error), "the connection broke");
             Err(error)

@@ -1,0 +1,124 @@
+//! How long to wait before the next attempt (P6).
+
+use std::time::Duration;
+
+/// How long a [`Client`](crate::Client) waits between two attempts to connect: a little at first, and
+/// after each attempt that came to nothing longer, up to a most. A part of the time is random, so
+/// that many clients of a server that comes back do not come all at once.
+///
+/// ```
+/// use std::time::Duration;
+/// use duet_rpc::Backoff;
+///
+/// let backoff = Backoff { most: Duration::from_secs(5), ..Backoff::default() };
+/// assert_eq!(backoff.delay(1, 0), Duration::from_millis(100));
+/// assert_eq!(backoff.delay(2, 0), Duration::from_millis(200));
+/// assert_eq!(backoff.delay(99, 0), Duration::from_secs(5));
+/// // The largest random number takes off half of it, as `jitter` says.
+/// assert_eq!(backoff.delay(1, u64::MAX), Duration::from_millis(50));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Backoff {
+    /// The time after the first attempt that came to nothing; 100 ms if nothing is said.
+    pub first: Duration,
+    /// By how much it grows with each further one; 2 if nothing is said, and 1 at least.
+    pub factor: f64,
+    /// The most that it grows to; 30 s if nothing is said.
+    pub most: Duration,
+    /// Which part of the time is random, from 0 to 1; 0.5 if nothing is said, so that the time is
+    /// between half and all of what it has grown to.
+    pub jitter: f64,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff {
+            first: Duration::from_millis(100),
+            factor: 2.0,
+            most: Duration::from_secs(30),
+            jitter: 0.5,
+        }
+    }
+}
+
+impl Backoff {
+    /// The time to wait when so many attempts in a row came to nothing. It depends on nothing else
+    /// but the random number: 0 gives all of the time, larger ones less.
+    pub fn delay(&self, failed: u32, random: u64) -> Duration {
+        let most = self.most.as_secs_f64();
+        let steps = i32::try_from(failed.saturating_sub(1)).unwrap_or(i32::MAX);
+        // `max` and `min` take the other one if this one is not a number.
+        let grown = self.first.as_secs_f64() * self.factor.max(1.0).powi(steps);
+        let grown = if self.first.is_zero() { 0.0 } else { grown.min(most) };
+        let jitter = self.jitter.clamp(0.0, 1.0).max(0.0);
+        let share = random as f64 / u64::MAX as f64;
+        let delay = Duration::try_from_secs_f64(grown * (1.0 - jitter * share));
+        delay.map_or(self.most, |delay| delay.min(self.most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Backoff;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn p6_the_time_grows_to_its_most_and_a_part_of_it_is_random() {
+        let plain = Backoff { first: MS(100), factor: 2.0, most: MS(1000), jitter: 0.5 };
+        let odd = |factor, jitter| Backoff { factor, jitter, ..plain };
+        let (low, middle, high) = (0, u64::MAX / 2, u64::MAX);
+        let rows = [
+            // It doubles, and stops at the most.
+            (plain, 1, low, MS(100)),
+            (plain, 2, low, MS(200)),
+            (plain, 3, low, MS(400)),
+            (plain, 4, low, MS(800)),
+            (plain, 5, low, MS(1000)),
+            (plain, 6, low, MS(1000)),
+            (plain, u32::MAX, low, MS(1000)),
+            // Before anything failed it is no less than after the first.
+            (plain, 0, low, MS(100)),
+            // Up to half of it is random.
+            (plain, 1, middle, MS(75)),
+            (plain, 1, high, MS(50)),
+            (plain, 9, high, MS(500)),
+            // None of it, all of it.
+            (odd(2.0, 0.0), 3, high, MS(400)),
+            (odd(2.0, 1.0), 3, middle, MS(200)),
+            (odd(2.0, 1.0), 3, high, MS(0)),
+            // Other factors; what makes no sense counts as what comes nearest.
+            (odd(1.5, 0.0), 3, low, MS(225)),
+            (odd(1.0, 0.0), 9, low, MS(100)),
+            (odd(0.5, 0.0), 9, low, MS(100)),
+            (odd(-7.0, 0.0), 9, low, MS(100)),
+            (odd(f64::NAN, 0.0), 9, low, MS(100)),
+            (odd(f64::INFINITY, 0.0), 2, low, MS(1000)),
+            (odd(2.0, f64::NAN), 1, high, MS(100)),
+            (odd(2.0, -3.0), 1, high, MS(100)),
+            (odd(2.0, 3.0), 1, high, MS(0)),
+            // A first that is more than the most, or nothing; a most without end.
+            (Backoff { first: MS(5000), ..plain }, 1, low, MS(1000)),
+            (Backoff { first: MS(0), ..plain }, 1, low, MS(0)),
+            (Backoff { first: MS(0), ..plain }, u32::MAX, low, MS(0)),
+            (Backoff { most: Duration::MAX, ..plain }, u32::MAX, low, Duration::MAX),
+        ];
+        for (number, (backoff, failed, random, expected)) in rows.into_iter().enumerate() {
+            let delay = backoff.delay(failed, random);
+            let off = delay.abs_diff(expected);
+            assert!(off < Duration::from_micros(1), "row {number}: {delay:?}, not {expected:?}");
+        }
+    }
+
+    #[test]
+    fn p6_whatever_the_settings_the_time_is_no_longer_than_the_most() {
+        for failed in (0..200).chain([u32::MAX]) {
+            for random in [0, 1, u64::MAX / 3, u64::MAX - 1, u64::MAX] {
+                let delay = Backoff::default().delay(failed, random);
+                assert!(delay >= MS(50) && delay <= Duration::from_secs(30), "{failed} {random}");
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The task that connects, waits, and connects again.
+
+use std::error::Error as _;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duet_rpc_proto::Profile;
+use tokio::time::Instant;
+
+use super::Backoff;
+use super::line::Line;
+use crate::error::{Error, ErrorKind};
+use crate::fence;
+use crate::peer::Peer;
+use crate::router::Router;
+use crate::shared::random;
+use crate::state::{Disconnect, Reason};
+use crate::transport::Transport;
+
+/// A connector at work.
+pub(super) type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
+/// Makes a transport.
+pub(super) type Connector = Box<dyn FnMut() -> Connecting + Send>;
+/// Prepares a connection.
+pub(super) type OnConnect =
+    Box<dyn FnMut(Peer) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send>;
+
+pub(super) struct Keeper {
+    pub(super) line: Arc<Line>,
+    pub(super) connector: Connector,
+    pub(super) on_connect: Option<OnConnect>,
+    pub(super) profile: Profile,
+    pub(super) router: Router,
+    pub(super) backoff: Backoff,
+    pub(super) most_failures: Option<u32>,
+    pub(super) attempt_timeout: Duration,
+}
+
+impl Keeper {
+    /// Connects once.
+    pub(super) async fn attempt(&mut self) -> Result<Peer, Error> {
+        let connecting = fence::future(fence::call(|| (self.connector)())?);
+        let transport = within(self.attempt_timeout, connecting).await??.map_err(failed)?;
+        let (peer, driver) = Peer::boxed(transport, &self.profile, self.router.clone());
+        tokio::spawn(driver);
+        if let Some(on_connect) = &mut self.on_connect {
+            let preparing = fence::future(fence::call(|| on_connect(peer.clone()))?);
+            let prepared = match within(self.attempt_timeout, preparing).await {
+                Ok(Ok(prepared)) => prepared,
+                Ok(Err(error)) | Err(error) => Err(error),
+            };
+            if let Err(error) = prepared {
+                peer.begin_close(None);
+                return Err(error);
+            }
+        }
+        Ok(peer)
+    }
+
+    /// Keeps the connection until it is over, beginning with one that is adopted already, if there
+    /// is one.
+    pub(super) async fn keep(mut self, first: Option<Peer>) {
+        let end = self.run(first).await;
+        self.line.finish(end);
+    }
+
+    async fn run(&mut self, mut first: Option<Peer>) -> Disconnect {
+        let line = Arc::clone(&self.line);
+        let (mut attempt, mut cause) = (1, None);
+        loop {
+            let peer = match first.take() {
+                Some(peer) => peer,
+                None => match self.connect(&mut attempt, cause).await {
+                    Ok(peer) => {
+                        line.adopt(&peer);
+                        peer
+                    }
+                    Err(end) => return end,
+                },
+            };
+            tracing::info!(attempt, "connected");
+            let begun = Instant::now();
+            // Its sender is kept by the peer.
+            let _ = peer.watch().wait_for(|state| !state.is_open()).await;
+            // One that ends soon is an attempt that came to nothing: a remote that takes every
+            // connection and drops it must not be hurried.
+            attempt = if begun.elapsed() >= self.backoff.most { 1 } else { next(attempt) };
+            if !line.is_over() {
+                line.publish_connecting(attempt, None);
+            }
+            // There are never two connections at a time.
+            let lost = peer.closed().await;
+            line.let_go();
+            if line.is_over() {
+                return lost;
+            }
+            tracing::warn!("the connection broke ({lost}), and is made anew");
+            cause = Some(lost);
+        }
+    }
+
+    /// Connects, as often as it takes; or says why there will be no connection.
+    async fn connect(
+        &mut self,
+        attempt: &mut u32,
+        mut cause: Option<Disconnect>,
+    ) -> Result<Peer, Disconnect> {
+        let line = Arc::clone(&self.line);
+        let mut failures = 0;
+        loop {
+            line.publish_connecting(*attempt, cause);
+            let failed_before = *attempt - 1;
+            let work = async {
+                if failed_before > 0 {
+                    // Also if it is no time at all: others have their turn.
+                    tokio::time::sleep(self.backoff.delay(failed_before, random())).await;
+                }
+                self.attempt().await
+            };
+            let error = match line.unless_over(work).await {
+                None => return Err(Disconnect::new(Reason::Closed, None)),
+                Some(Ok(peer)) => return Ok(peer),
+                Some(Err(error)) => error,
+            };
+            // What the error says is the connector's, and may hold anything.
+            let (what, why) = (error.kind(), io_cause(&error).map(io::Error::kind));
+            tracing::warn!(attempt, ?what, ?why, "connecting failed");
+            failures = next(failures);
+            let is_last = self.most_failures.is_some_and(|most| failures >= most);
+            let is_permanent = is_permanent(&error);
+            let failed = Disconnect::new(Reason::ConnectFailed, Some(error));
+            if is_last || is_permanent {
+                return Err(failed);
+            }
+            (*attempt, cause) = (next(*attempt), Some(failed));
+        }
+    }
+}
+
+impl Drop for Keeper {
+    /// One that is dropped half-way, with its runtime, leaves nobody waiting.
+    fn drop(&mut self) {
+        self.line.finish(Disconnect::dropped());
+    }
+}
+
+fn next(number: u32) -> u32 {
+    number.saturating_add(1)
+}
+
+async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Result<T, Error> {
+    let done = tokio::time::timeout(time, work).await;
+    done.map_err(|_| failed(io::Error::new(io::ErrorKind::TimedOut, "it took too long")))
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::new(ErrorKind::Transport).caused_by(error)
+}
+
+fn io_cause(error: &Error) -> Option<&io::Error> {
+    error.source().and_then(|cause| cause.downcast_ref())
+}
+
+/// Whether the next attempt would fail like this one.
+fn is_permanent(error: &Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+
+    let is_final =
+        |error: &io::Error| matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported);
+    error.kind() == ErrorKind::Panic || io_cause(error).is_some_and(is_final)
+}

@@ -1,0 +1,289 @@
+//! What becomes of calls when a connection breaks.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{self, Poll, ready};
+use std::time::Duration;
+
+use duet_rpc::transport::memory::Memory;
+use duet_rpc::transport::{Carries, Farewell, Inbox, Outbox, Received, Transport};
+use duet_rpc::{Backoff, Client, ClientState, Disconnect, Failure, Profile, Reason, Router};
+use tokio::time::Instant;
+
+use crate::links::{self, until};
+use crate::{
+    Does, LONG, MS, PLAIN, World, assert_interrupted, assert_over, assert_works, echo, reason,
+};
+
+#[tokio::test(start_paused = true)]
+async fn p6_a_connection_that_breaks_is_made_anew() {
+    let world = World::new(echo());
+    let client = world.connected().await;
+    for connection in 1..=5 {
+        assert_eq!(world.connections(), connection);
+        assert_works(&client).await;
+        tokio::time::advance(LONG).await;
+        world.break_off(&client).await;
+        client.connected().await.expect("it comes back");
+        let peer = client.peer().expect("it is there");
+        assert_eq!(peer.call::<String>("echo", ["y"]).await.expect("it is served"), "y");
+    }
+    client.close().await;
+    assert_over(&client, Reason::Closed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn p5_p6_calls_that_are_pending_at_a_break_fail_at_once_and_can_be_tried_again() {
+    let world = World::new(echo());
+    let client = world.connected().await;
+    let calls: Vec<_> = (0..1000)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.call::<()>("never", ()).no_timeout().await })
+        })
+        .collect();
+    let peer = client.peer().expect("it is connected");
+    until(|| peer.stats().pending_calls == 1000).await;
+    world.always(Does::Hang);
+    // The clock goes on while the server waits for its handlers, but not from there on.
+    world.server().close().await;
+    let since = Instant::now();
+    let mut ids = Vec::new();
+    for call in calls {
+        let error = call.await.expect("no panic").expect_err("the connection broke");
+        assert_interrupted(&error);
+        assert_eq!(reason(&error), Some(Reason::RemoteClosed));
+        ids.push(error.id().and_then(|id| id.as_u64()).expect("it knows its request"));
+    }
+    assert_eq!(since.elapsed(), Duration::ZERO);
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 1000, "each failed once");
+    assert_eq!(peer.stats().pending_calls, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_calls_between_two_connections_fail_at_once_and_nothing_of_them_is_sent_later() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&count);
+    let router = echo().method("count", move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+        async { Ok::<_, Failure>(()) }
+    });
+    let world = World::new(router);
+    let client = world.connected().await;
+    world.next([Does::Fail(io::ErrorKind::ConnectionRefused)]);
+    world.break_off(&client).await;
+    let since = Instant::now();
+    for _ in 0..100 {
+        let call = client.call::<()>("count", ());
+        assert!(call.id().is_null(), "it has none on the wire");
+        let error = call.await.expect_err("there is no connection");
+        assert_interrupted(&error);
+        assert!(error.id().is_none());
+        assert_interrupted(&client.notify("count", ()).await.expect_err("no connection"));
+    }
+    assert_eq!(since.elapsed(), Duration::ZERO);
+    client.connected().await.expect("it comes back");
+    assert_works(&client).await;
+    assert_eq!(count.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p5_p6_an_error_says_why_there_is_no_connection() {
+    let world = World::new(echo());
+    let client = world.client(Router::new()).start();
+    let error = client.call::<()>("echo", ["x"]).await.expect_err("it has only begun");
+    assert_eq!(format!("{error:#}"), "there is no connection for now: it is being made");
+    client.connected().await.expect("it is served");
+    world.next([Does::Hang]);
+    world.server().close().await;
+    until(|| matches!(client.state(), ClientState::Connecting { cause: Some(_), .. })).await;
+    let error = client.call::<()>("echo", ["x"]).await.expect_err("no connection");
+    assert_eq!(format!("{error:#}"), "there is no connection for now: the remote closed it");
+    let mut watch = client.watch();
+    let failed = |state: &ClientState| matches!(state, ClientState::Connecting { attempt: 3, .. });
+    watch.wait_for(failed).await.expect("it is there");
+    let error = client.call::<()>("echo", ["x"]).await.expect_err("no connection");
+    assert_interrupted(&error);
+    assert_eq!(reason(&error), Some(Reason::ConnectFailed));
+    assert_eq!(
+        format!("{error:#}"),
+        "there is no connection for now: connecting to the remote failed: reading or writing \
+         failed: it took too long"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_who_waits_for_a_connection_and_tries_again_never_spins() {
+    // The runtime has one thread, and this loop yields only where the client makes it wait.
+    let world = World::new(echo());
+    let client = world.connected().await;
+    let mut tries = 0;
+    for _ in 0..50 {
+        let closing = world.server().close();
+        loop {
+            tries += 1;
+            match client.call::<String>("echo", ["x"]).await {
+                Ok(_) if client.peer().is_some() && world.server().state().is_open() => break,
+                Ok(_) => {}
+                Err(error) => {
+                    assert_interrupted(&error);
+                    client.connected().await.expect("it comes back");
+                }
+            }
+        }
+        closing.await;
+    }
+    assert_eq!(world.connections(), 51);
+    assert!(tries < 300, "{tries}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_states_are_seen() {
+    let world = World::new(echo());
+    world.next([Does::Fail(io::ErrorKind::NotFound)]);
+    let client = world.client(Router::new()).start();
+    let mut watch = client.watch();
+    let mut seen = Vec::new();
+    let mut closed = false;
+    loop {
+        let state = watch.borrow_and_update().clone();
+        seen.push(match &state {
+            ClientState::Connecting { attempt, cause } => {
+                format!("{attempt} {:?}", cause.as_ref().map(Disconnect::reason))
+            }
+            ClientState::Connected if closed => "connected again".to_owned(),
+            ClientState::Connected => "connected".to_owned(),
+            ClientState::Disconnected(end) => format!("{:?}", end.reason()),
+        });
+        match state {
+            ClientState::Connected if !closed => {
+                closed = true;
+                world.next([Does::Hang]);
+                tokio::time::advance(LONG).await;
+                drop(world.server().close());
+            }
+            ClientState::Connected => drop(client.close()),
+            ClientState::Disconnected(_) => break,
+            ClientState::Connecting { .. } => {}
+        }
+        watch.changed().await.expect("the client is there");
+    }
+    // A state that did not last need not be seen.
+    seen.retain(|state| state != "1 None");
+    let failed = "2 Some(ConnectFailed)";
+    let broken = "1 Some(RemoteClosed)";
+    assert_eq!(seen, [failed, "connected", broken, failed, "connected again", "Closed"]);
+}
+
+/// Fails to be read when it is told to, and then takes its time to close.
+struct Slow {
+    memory: Memory,
+    breaks: tokio::sync::oneshot::Receiver<()>,
+    closing: Option<Pin<Box<tokio::time::Sleep>>>,
+}
+
+impl Transport for Slow {
+    fn carries(&self) -> Carries {
+        self.memory.carries()
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut task::Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        match Pin::new(&mut self.breaks).poll(cx) {
+            Poll::Ready(_) => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+            Poll::Pending => self.memory.poll_receive(cx, inbox),
+        }
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut task::Context<'_>,
+        outbox: &mut Outbox,
+    ) -> Poll<io::Result<()>> {
+        self.memory.poll_send(cx, outbox)
+    }
+
+    fn poll_close(&mut self, cx: &mut task::Context<'_>) -> Poll<Farewell> {
+        let closing = || Box::pin(tokio::time::sleep(LONG));
+        ready!(self.closing.get_or_insert_with(closing).as_mut().poll(cx));
+        self.memory.poll_close(cx)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p5_p6_a_connection_that_is_broken_and_slow_to_close_is_none() {
+    let (world, breaks) = (World::new(echo()), Arc::new(Mutex::new(None)));
+    let (servers, breaker) = (world.clone(), Arc::clone(&breaks));
+    let connector = move || {
+        let (servers, (tell, breaks)) = (servers.clone(), tokio::sync::oneshot::channel());
+        *breaker.lock().expect("no panic") = Some(tell);
+        async { Ok(Slow { memory: servers.connect().await?, breaks, closing: None }) }
+    };
+    let client = Client::builder(connector, &Profile::agent(), Router::new()).backoff(PLAIN);
+    let client = client.connect().await.expect("it is served");
+    assert_works(&client).await;
+    let pending = tokio::spawn({
+        let client = client.clone();
+        async move { client.call::<()>("never", ()).no_timeout().await }
+    });
+    until(|| world.server().stats().running == 1).await;
+    let since = Instant::now();
+    let tell = breaks.lock().expect("no panic").take().expect("there is a connection");
+    tell.send(()).expect("it listens");
+    let error = pending.await.expect("no panic").expect_err("it broke");
+    assert_interrupted(&error);
+    assert_eq!(reason(&error), Some(Reason::ReadFailed));
+    assert!(client.peer().is_none());
+    assert_interrupted(&client.call::<()>("echo", ["x"]).await.expect_err("it broke"));
+    assert_interrupted(&client.notify("echo", ["x"]).await.expect_err("it broke"));
+    assert_eq!(since.elapsed(), Duration::ZERO);
+    client.connected().await.expect("it comes back");
+    assert!(since.elapsed() >= LONG, "there are never two at a time");
+    assert_works(&client).await;
+}
+
+/// On real threads and a real clock, as far as that goes.
+#[test]
+fn p6_many_who_try_again_all_get_through_many_breaks() {
+    const CALLERS: usize = 16;
+    const CALLS: usize = 200;
+
+    let scenario = || async {
+        let world = World::new(echo());
+        let client = world.client(Router::new());
+        let brief = Backoff { first: MS(1), most: MS(2), ..Backoff::default() };
+        let client = client.backoff(brief).connect().await.expect("it is served");
+        let done = Arc::new(AtomicUsize::new(0));
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|_| {
+                let (client, done) = (client.clone(), Arc::clone(&done));
+                tokio::spawn(async move {
+                    for _ in 0..CALLS {
+                        while let Err(error) = client.call::<String>("echo", ["x"]).await {
+                            assert_interrupted(&error);
+                            client.connected().await.expect("it comes back");
+                        }
+                        done.fetch_add(1, Ordering::SeqCst);
+                    }
+                })
+            })
+            .collect();
+        for breaks in 1..=20 {
+            until(|| done.load(Ordering::SeqCst) >= breaks * CALLERS * CALLS / 25).await;
+            drop(world.server().close());
+        }
+        for caller in callers {
+            caller.await.expect("no panic");
+        }
+        assert_eq!(done.load(Ordering::SeqCst), CALLERS * CALLS);
+        assert_eq!(client.close().await.reason(), Reason::Closed);
+    };
+    links::on_both_runtimes(scenario, "many breaks");
+}

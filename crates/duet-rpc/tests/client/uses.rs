@@ -1,0 +1,138 @@
+//! Handlers, cancelling, timeouts and preparations, over breaks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use duet_rpc::{Context, ErrorKind, Failure, Peer, Router};
+use tokio::time::Instant;
+
+use crate::links::until;
+use crate::{LONG, MS, World, assert_works, echo};
+
+#[tokio::test(start_paused = true)]
+async fn p6_a_router_is_served_on_every_connection_with_values_of_its_own() {
+    #[derive(Default)]
+    struct Visits(AtomicU64);
+
+    let visit = async |cx: Context| {
+        Ok::<_, Failure>(cx.peer().local::<Visits>().0.fetch_add(1, Ordering::Relaxed) + 1)
+    };
+    let world = World::new(echo());
+    let client = world.client(Router::new().method("visit", visit));
+    let client = client.connect().await.expect("it is served");
+    for _ in 0..3 {
+        let server = world.server();
+        for visit in 1..=3 {
+            assert_eq!(server.call::<u64>("visit", ()).await.expect("it is served"), visit);
+        }
+        world.break_off(&client).await;
+        client.connected().await.expect("it comes back");
+        assert_works(&client).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p5_p6_a_handler_that_calls_back_during_a_break_is_told_that_its_connection_is_gone() {
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let ask = move |cx: Context| {
+        let tell = tell.clone();
+        let peer = cx.peer().clone();
+        // Outside of the handler, which is stopped when its connection is gone.
+        tokio::spawn(async move {
+            let pending = peer.call::<()>("never", ()).await.expect_err("it breaks");
+            let late = peer.call::<()>("never", ()).await.expect_err("it broke");
+            let _ = tell.send((pending, late));
+        });
+        async move {
+            cx.cancelled().await;
+            Ok::<_, Failure>(())
+        }
+    };
+    let world = World::new(echo());
+    let client = world.client(Router::new().method("ask", ask));
+    let client = client.connect().await.expect("it is served");
+    let server = world.server();
+    let asking = tokio::spawn({
+        let server = server.clone();
+        async move { server.call::<()>("ask", ()).await }
+    });
+    until(|| server.stats().running == 1).await;
+    server.close().await;
+    let (pending, late) = told.recv().await.expect("it is told");
+    for error in [pending, late] {
+        // What a handler holds is the one connection, and that does not come back.
+        assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:#}");
+        assert!(!error.is_recoverable());
+    }
+    assert!(asking.await.expect("no panic").is_err());
+    client.connected().await.expect("it comes back");
+    assert_works(&client).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn p2_p3_calls_of_a_client_time_out_and_are_cancelled_as_all_others() {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stopped);
+    let router = echo().method("watched", move |cx: Context| {
+        let flag = Arc::clone(&flag);
+        tokio::spawn(async move {
+            cx.cancelled().await;
+            flag.store(true, Ordering::SeqCst);
+        });
+        std::future::pending::<Result<(), Failure>>()
+    });
+    let world = World::new(router);
+    let client = world.connected().await;
+    let since = Instant::now();
+    let error = client.call::<()>("never", ()).timeout(MS(70)).await.expect_err("no answer");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(since.elapsed() >= MS(70) && since.elapsed() < MS(75), "{:?}", since.elapsed());
+    let call = tokio::spawn({
+        let client = client.clone();
+        async move { client.call::<()>("watched", ()).await }
+    });
+    until(|| world.server().stats().running == 1).await;
+    call.abort();
+    until(|| stopped.load(Ordering::SeqCst)).await;
+    assert_works(&client).await;
+    assert_eq!(world.connections(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_on_connect_prepares_every_connection_before_it_is_used() {
+    #[derive(Default)]
+    struct Login(AtomicBool);
+
+    let login = async |cx: Context| {
+        cx.peer().local::<Login>().0.store(true, Ordering::SeqCst);
+        Ok::<_, Failure>(())
+    };
+    let work =
+        async |cx: Context| Ok::<_, Failure>(cx.peer().local::<Login>().0.load(Ordering::SeqCst));
+    let world = World::new(Router::new().method("login", login).method("work", work));
+    let fails = Arc::new(AtomicUsize::new(0));
+    let failing = Arc::clone(&fails);
+    let client = world.client(Router::new()).on_connect(move |peer: Peer| {
+        let failing = Arc::clone(&failing);
+        async move {
+            if failing
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1))
+                .is_ok()
+            {
+                return peer.call("no such method", ()).await;
+            }
+            peer.call("login", ()).await
+        }
+    });
+    let client = client.connect().await.expect("it is served");
+    assert!(client.call::<bool>("work", ()).await.expect("it is served"));
+    fails.store(2, Ordering::SeqCst);
+    tokio::time::advance(LONG).await;
+    world.break_off(&client).await;
+    client.connected().await.expect("it comes back");
+    assert!(client.call::<bool>("work", ()).await.expect("it is served"));
+    assert_eq!(world.pauses()[2..], [100, 200], "those that failed count as failed attempts");
+    for server in &world.servers()[..3] {
+        server.closed().await;
+    }
+}

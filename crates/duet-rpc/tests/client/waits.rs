@@ -1,0 +1,155 @@
+//! How long a client waits between attempts, and when it gives up.
+
+use std::io;
+use std::time::Duration;
+
+use duet_rpc::{Backoff, Error, ErrorKind, Reason, Router};
+use tokio::time::Instant;
+
+use crate::links::until;
+use crate::{Does, LONG, MS, PLAIN, SECOND, World, assert_over, assert_works, echo};
+
+#[tokio::test(start_paused = true)]
+async fn p6_attempts_follow_the_back_off() {
+    let world = World::new(echo());
+    world.next([Does::Fail(io::ErrorKind::ConnectionRefused); 7]);
+    let client = world.client(Router::new()).start();
+    client.connected().await.expect("at last");
+    assert_eq!(world.pauses(), [0, 100, 200, 400, 800, 1000, 1000, 1000]);
+    assert_works(&client).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_a_part_of_each_wait_is_random() {
+    let world = World::new(echo());
+    world.next([Does::Fail(io::ErrorKind::ConnectionRefused); 40]);
+    let backoff = Backoff { first: LONG, most: LONG, jitter: 0.5, ..PLAIN };
+    let client = world.client(Router::new()).backoff(backoff).start();
+    client.connected().await.expect("at last");
+    let pauses = world.pauses();
+    assert_eq!(pauses.len(), 41);
+    assert!(pauses[1..].iter().all(|pause| (30_000..=60_001).contains(pause)), "{pauses:?}");
+    // That forty of thirty thousand are all the same does not happen.
+    assert!(pauses[2..].iter().any(|pause| *pause != pauses[1]), "{pauses:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_after_a_connection_that_stood_the_back_off_begins_anew() {
+    let world = World::new(echo());
+    let refused = [Does::Fail(io::ErrorKind::ConnectionRefused); 3];
+    world.next(refused);
+    let client = world.client(Router::new()).start();
+    client.connected().await.expect("at last");
+    world.next(refused);
+    tokio::time::advance(SECOND).await;
+    world.break_off(&client).await;
+    client.connected().await.expect("at last");
+    assert_eq!(world.pauses(), [0, 100, 200, 400, 1000, 100, 200, 400]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_a_connection_that_did_not_stand_counts_as_one_more_that_failed() {
+    let world = World::new(echo());
+    let refused = [Does::Fail(io::ErrorKind::ConnectionRefused); 2];
+    world.next(refused);
+    let client = world.client(Router::new()).start();
+    client.connected().await.expect("at last");
+    assert_works(&client).await;
+    world.next(refused);
+    tokio::time::advance(SECOND - MS(1)).await;
+    world.break_off(&client).await;
+    client.connected().await.expect("at last");
+    assert_eq!(world.pauses(), [0, 100, 200, 999 + 400, 800, 1000]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_a_server_that_accepts_and_drops_is_not_hammered() {
+    let world = World::new(echo());
+    world.always(Does::Drop);
+    let client = world.client(Router::new()).start();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let pauses = world.pauses();
+    assert_eq!(pauses[..7], [0, 100, 200, 400, 800, 1000, 1000]);
+    assert!(pauses.len() < 110, "{}", pauses.len());
+    world.always(Does::Serve);
+    tokio::time::sleep(2 * SECOND).await;
+    assert_works(&client).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_attempts_without_a_pause_let_others_run() {
+    let world = World::new(echo());
+    world.always(Does::Fail(io::ErrorKind::ConnectionRefused));
+    let backoff = Backoff { first: Duration::ZERO, ..PLAIN };
+    let client = world.client(Router::new()).backoff(backoff).start();
+    until(|| world.attempts() > 1000).await;
+    client.close().await;
+    assert_over(&client, Reason::Closed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_the_first_connection_is_tried_once_unless_asked_otherwise() {
+    let world = World::new(echo());
+    world.always(Does::Fail(io::ErrorKind::ConnectionRefused));
+    let error = world.client(Router::new()).connect().await.expect_err("it is refused");
+    assert_eq!(error.kind(), ErrorKind::Transport);
+    assert_eq!(world.pauses(), [0]);
+    world.always(Does::Hang);
+    let since = Instant::now();
+    let error = world.client(Router::new()).connect().await.expect_err("it hangs");
+    assert_eq!(format!("{error:#}"), "reading or writing failed: it took too long");
+    assert_eq!(since.elapsed().as_secs(), 10);
+    world.always(Does::Panic);
+    let error = world.client(Router::new()).connect().await.expect_err("it panics");
+    assert_eq!(error.kind(), ErrorKind::Panic);
+    assert!(!format!("{error:#} {error:?}").contains("CANARY"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_a_connector_that_hangs_is_given_up_and_asked_again() {
+    let world = World::new(echo());
+    world.next([Does::Hang, Does::Hang]);
+    let client = world.client(Router::new()).attempt_timeout(MS(300)).start();
+    client.connected().await.expect("at last");
+    assert_eq!(world.pauses(), [0, 300 + 100, 300 + 200]);
+    assert_works(&client).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_some_errors_of_connecting_are_for_good() {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+
+    for does in [InvalidInput, PermissionDenied, Unsupported].map(Does::Fail) {
+        let world = World::new(echo());
+        let client = world.connected().await;
+        tokio::time::advance(LONG).await;
+        world.always(does);
+        world.server().close().await;
+        let end = client.closed().await;
+        assert_eq!(end.failure().map(Error::kind), Some(ErrorKind::Transport));
+        assert_over(&client, Reason::ConnectFailed).await;
+        assert_eq!(world.attempts(), 2);
+    }
+    let world = World::new(echo());
+    world.always(Does::Panic);
+    let client = world.client(Router::new()).start();
+    assert_eq!(client.closed().await.failure().map(Error::kind), Some(ErrorKind::Panic));
+    assert_over(&client, Reason::ConnectFailed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_it_gives_up_after_as_many_failures_in_a_row_as_asked() {
+    let world = World::new(echo());
+    let refused = [Does::Fail(io::ErrorKind::ConnectionRefused); 2];
+    world.next(refused);
+    let client = world.client(Router::new()).give_up_after(3).start();
+    client.connected().await.expect("two were too few");
+    world.next(refused);
+    world.break_off(&client).await;
+    client.connected().await.expect("they are counted anew");
+    world.always(Does::Fail(io::ErrorKind::NotFound));
+    world.server().close().await;
+    client.closed().await;
+    assert_over(&client, Reason::ConnectFailed).await;
+    assert_eq!(world.attempts(), 3 + 3 + 3);
+}
