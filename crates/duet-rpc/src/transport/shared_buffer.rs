@@ -7,6 +7,9 @@ use std::cell::Cell;
 /// How much is read at once.
 const SIZE: usize = 64 * 1024;
 
+/// The largest that is kept.
+const MOST: usize = 2 * 1024 * 1024;
+
 thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
@@ -19,7 +22,9 @@ pub(super) fn take() -> Vec<u8> {
     buffer
 }
 
-/// Gives it back.
+/// Gives it back, or one that has grown larger. One that a very large message has needed is let go.
 pub(super) fn put_back(buffer: Vec<u8>) {
-    BUFFER.set(buffer);
+    if buffer.capacity() <= MOST {
+        BUFFER.set(buffer);
+    }
 }

@@ -16,7 +16,9 @@ pub(super) struct Buffer {
     /// How many bytes there would be if the last read had taken all that it was offered.
     full_at: usize,
     read_size: usize,
-    /// Whether the memory is somebody else's.
+    /// Whether it shares memory with others, each using it in turn.
+    shares: bool,
+    /// Whether what it uses now was lent to it, and it has not grown since.
     is_lent: bool,
 }
 
@@ -79,6 +81,7 @@ impl Buffer {
 
     /// Uses this memory, if it has none of its own; else it comes back.
     pub(super) fn lend(&mut self, memory: Vec<u8>) -> Option<Vec<u8>> {
+        self.shares = true;
         if self.bytes.capacity() > 0 {
             return Some(memory);
         }
@@ -87,9 +90,14 @@ impl Buffer {
         None
     }
 
-    /// Gives memory back that was lent. What is not done with is kept in memory of its own.
+    /// The memory, if it is one that others may use in turn, and no byte needs it. A few that are not
+    /// done with are moved to memory of their own.
     pub(super) fn give_back(&mut self) -> Option<Vec<u8>> {
-        if !std::mem::take(&mut self.is_lent) {
+        let at_hand = self.bytes.len() - self.done;
+        let is_lent = std::mem::take(&mut self.is_lent);
+        // Many would have to be moved again and again until their frame is whole.
+        let are_few = at_hand == 0 || (is_lent && at_hand < self.bytes.capacity() / 4);
+        if !self.shares || !are_few || self.bytes.capacity() == 0 {
             return None;
         }
         let rest = self.bytes().to_vec();

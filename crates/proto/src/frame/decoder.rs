@@ -231,7 +231,8 @@ impl Decoder {
         self.buffer.lend(memory)
     }
 
-    /// The memory that was lent. A frame of which a part has come is kept in memory of its own.
+    /// Memory that others can use in turn: what was lent, or has grown out of it. A frame of which a
+    /// part has come is kept.
     pub fn give_back(&mut self) -> Option<Vec<u8>> {
         self.buffer.give_back()
     }

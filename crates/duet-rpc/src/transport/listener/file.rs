@@ -4,11 +4,12 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 /// The file of a socket. It is removed when this is dropped, if it is still the same file: somebody
 /// else's in its place is left alone.
@@ -82,18 +83,20 @@ pub(super) fn make_way(path: &Path) -> io::Result<()> {
     if !file_type.is_socket() {
         return Err(in_use("there is a file of that name, and it is no socket"));
     }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(_) => Err(in_use("somebody listens there already")),
-        // So many wait there that not one more can.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err(in_use("somebody listens there already"))
-        }
-        Err(error) => Err(error),
+    match knock(path) {
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
+        Err(Errno::NOENT) => Ok(()),
+        // So many may wait there that not one more can.
+        Ok(()) | Err(Errno::AGAIN) => Err(in_use("somebody listens there already")),
+        Err(errno) => Err(errno.into()),
     }
+}
+
+/// Connects, without waiting for it.
+fn knock(path: &Path) -> rustix::io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 fn in_use(why: &'static str) -> io::Error {
