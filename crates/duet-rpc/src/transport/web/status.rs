@@ -99,6 +99,11 @@ impl Refusal {
         Refusal::new(Status::BAD_REQUEST, why)
     }
 
+    /// Logs it. Nothing of the request stands there (G6).
+    pub(in crate::transport) fn log(&self) {
+        tracing::warn!(status = self.status.0, why = self.why, "a request was refused");
+    }
+
     /// The request took too long to arrive.
     pub(in crate::transport) const LATE: Refusal =
         Refusal::new(Status::TIMEOUT, "The request took too long to arrive. Send it again.");
