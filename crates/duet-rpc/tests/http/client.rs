@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duet_rpc::transport::{HttpClient, Refused};
+use duet_rpc::transport::{Connector, HttpClient, Listener, Refused};
 use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
@@ -210,12 +210,34 @@ async fn t1_a_server_that_is_not_there_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn p2_a_call_that_is_not_answered_does_not_hold_up_the_next() {
-    let client = client_of(serve().await).await;
-    let short = Duration::from_millis(20);
-    let error = client.call::<()>("never", ()).timeout(short).await.expect_err("it is late");
-    assert_eq!(error.kind(), ErrorKind::Timeout);
+async fn p2_calls_that_are_not_answered_do_not_hold_up_others_for_ever() {
+    let address = serve().await;
+    let profile = Profile { call_timeout: Some(Duration::from_millis(200)), ..Profile::agent() };
+    let transport = HttpClient::connect(&place(address), &target(), None, &profile).await;
+    let client = Peer::spawn(transport.expect("a connection"), &profile, Router::new());
+    let short = Duration::from_millis(1);
+    // More of them than there are connections.
+    for _ in 0..10 {
+        let error = client.call::<()>("never", ()).timeout(short).await.expect_err("it is late");
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+    }
+    let long = Duration::from_secs(60);
+    let sum = client.call::<i64>("add", (1, 2)).timeout(long).await;
+    assert_eq!(sum.expect("a sum"), 3);
+}
+
+#[tokio::test]
+async fn t2_both_ends_are_chosen_by_a_url() {
+    let address = "http://127.0.0.1:0/rpc?x=y".parse().expect("a URL");
+    let mut listener = Listener::bind(&address).expect("a port");
+    let profile = Profile::agent();
+    let connector = Connector::new(listener.address());
+    let (incoming, client) = tokio::join!(listener.accept(), connector.connect(&profile));
+    let server = incoming.expect("a connection").open(&profile).await.expect("a transport");
+    let server = Peer::spawn(server, &profile, methods());
+    let client = Peer::spawn(client.expect("a connection"), &profile, Router::new());
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a sum"), 3);
+    assert_eq!(server.stats().messages, 1);
 }
 
 #[test]

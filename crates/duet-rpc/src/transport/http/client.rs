@@ -2,10 +2,13 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep_until};
 
 use super::line::{Line, Server};
 use crate::transport::web::{JSON, authorization};
@@ -16,7 +19,9 @@ use crate::transport::{
 /// Sends each message as a request, and receives what the responses carry.
 ///
 /// A request holds its connection until it is answered, so there are up to eight, each opened when it
-/// is needed and used again. More requests than that wait for their turn.
+/// is needed and used again. More requests than that wait for their turn; one that has waited for its
+/// answer longer than the profile's [`call_timeout`](Profile::call_timeout) then loses its connection
+/// to the next.
 ///
 /// A status that means no, such as 401, is the end: an error with a
 /// [`Refused`](crate::transport::Refused) in it.
@@ -25,6 +30,10 @@ pub struct HttpClient {
     /// The head of all requests, up to the length.
     head: Vec<u8>,
     lines: Vec<Line>,
+    /// How long a request may wait for its answer while others wait for a connection.
+    patience: Option<Duration>,
+    /// Runs while requests wait for a connection.
+    waiting: Option<Pin<Box<Sleep>>>,
 }
 
 /// The most connections at once.
@@ -51,17 +60,30 @@ impl HttpClient {
             message_bytes: profile.limits.message_bytes,
         };
         let lines = vec![Line::up(Socket::tcp(stream))];
-        Ok(HttpClient { server, head: head.into_bytes(), lines })
+        let (head, patience) = (head.into_bytes(), profile.call_timeout);
+        Ok(HttpClient { server, head, lines, patience, waiting: None })
     }
 
-    /// A connection for one more request, if there is one.
-    fn free_line(&mut self) -> Option<usize> {
-        let free = self.lines.iter().position(Line::is_free);
-        if free.is_none() && self.lines.len() < LINES {
-            self.lines.push(Line::dial(&self.server));
-            return Some(self.lines.len() - 1);
+    /// Ready with a connection for one more request.
+    fn poll_line(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        if let Some(free) = self.lines.iter().position(Line::is_free) {
+            return Poll::Ready(free);
         }
-        free
+        if self.lines.len() >= LINES {
+            // Nobody may be left who waits for the oldest of these answers.
+            let oldest = self.lines.iter().enumerate().min_by_key(|(_, line)| line.since());
+            let until = |line: &Line| line.since().checked_add(self.patience?);
+            let Some((at, until)) = oldest.and_then(|(at, line)| Some((at, until(line)?))) else {
+                return Poll::Pending;
+            };
+            let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep_until(until)));
+            waiting.as_mut().reset(until);
+            ready!(waiting.as_mut().poll(cx));
+            tracing::warn!("a request was not answered, and its connection is given up");
+            self.lines.remove(at);
+        }
+        self.lines.push(Line::dial(&self.server));
+        Poll::Ready(self.lines.len() - 1)
     }
 
     fn request_of(&self, message: &[u8]) -> Vec<u8> {
@@ -100,7 +122,7 @@ impl Transport for HttpClient {
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         while let Some(message) = outbox.message() {
-            let Some(at) = self.free_line() else { break };
+            let Poll::Ready(at) = self.poll_line(cx) else { break };
             let request = self.request_of(message);
             if let Some(line) = self.lines.get_mut(at) {
                 line.begin(request, &self.server);
@@ -108,6 +130,9 @@ impl Transport for HttpClient {
             outbox.pop();
         }
         let mut has_sent_all = outbox.is_empty();
+        if has_sent_all {
+            self.waiting = None;
+        }
         for line in &mut self.lines {
             has_sent_all &= line.poll_write(cx, &self.server)?.is_ready();
         }

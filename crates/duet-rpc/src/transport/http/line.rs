@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use super::reply::{Reply, Step};
 use crate::transport::{Place, Socket};
@@ -21,6 +22,8 @@ pub(super) struct Line {
     /// not read, and is sent again.
     is_used: bool,
     reply: Reply,
+    /// When the request was taken.
+    since: Instant,
 }
 
 enum Link {
@@ -59,12 +62,18 @@ impl Line {
     }
 
     fn new(link: Link) -> Self {
-        Line { link, request: Vec::new(), written: 0, is_used: false, reply: Reply::None }
+        let since = Instant::now();
+        Line { link, request: Vec::new(), written: 0, is_used: false, reply: Reply::None, since }
     }
 
     /// Whether it can take a request.
     pub(super) fn is_free(&self) -> bool {
         matches!((&self.link, &self.reply), (Link::Up(_), Reply::None))
+    }
+
+    /// Since when it waits for the answer to its request.
+    pub(super) fn since(&self) -> Instant {
+        self.since
     }
 
     pub(super) fn is_down(&self) -> bool {
@@ -76,6 +85,7 @@ impl Line {
         self.request = request;
         self.written = 0;
         self.reply = Reply::awaited(server.header_bytes);
+        self.since = Instant::now();
     }
 
     /// Connects and writes; ready when the whole request has left.

@@ -8,6 +8,8 @@ mod line;
 mod reply;
 mod server;
 mod terms;
+#[cfg(test)]
+mod tests;
 
 pub use client::HttpClient;
 pub use server::HttpServer;

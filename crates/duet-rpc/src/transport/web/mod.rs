@@ -2,11 +2,12 @@
 //! those who are not.
 //!
 //! Nothing here reads or writes. All of it takes bytes in any pieces, so that it is tested as rows
-//! of data.
+//! of data. Only the handshakes of WebSockets have functions that do it on a socket.
 
-#[cfg(feature = "http")]
+// What only one of the two needs is not marked as such.
+#![cfg_attr(not(all(feature = "http", feature = "websocket")), allow(dead_code, unused_imports))]
+
 mod body;
-mod farewell;
 mod gate;
 #[cfg(feature = "websocket")]
 mod handshake;
@@ -19,22 +20,16 @@ mod tests;
 #[cfg(feature = "websocket")]
 mod upgrade;
 
-#[cfg(feature = "http")]
+use std::io;
+
 pub(super) use body::{Body, Flaw};
-pub(super) use farewell::turn_away;
 pub use gate::Gate;
-#[cfg(feature = "http")]
 pub(super) use head::{Expect, HeadReader, Length, Request, Response};
-#[cfg(feature = "http")]
-pub(super) use response::{CONTINUE, JSON, Reply};
-pub(super) use status::Refusal;
+pub(super) use response::{CONTINUE, JSON, Reply, last_words};
 pub use status::Refused;
-#[cfg(feature = "http")]
-pub(super) use status::Status;
+pub(super) use status::{Refusal, Status};
 #[cfg(feature = "websocket")]
 pub(super) use upgrade::{Ask, ask_for_upgrade, upgrade};
-
-use std::io;
 
 /// The header line that shows a token, if there is one. What is no token could end the line.
 pub(super) fn authorization(token: Option<&str>) -> io::Result<String> {

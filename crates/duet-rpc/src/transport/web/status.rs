@@ -60,11 +60,15 @@ impl Status {
             503 => "Service Unavailable",
             504 => "Gateway Timeout",
             505 => "HTTP Version Not Supported",
-            200..300 => "Success",
-            300..400 => "Redirection",
-            400..500 => "Client Error",
-            500..600 => "Server Error",
-            _ => "Unknown",
+            // The specification's own word for each class.
+            code => match code / 100 {
+                1 => "Informational",
+                2 => "Successful",
+                3 => "Redirection",
+                4 => "Client Error",
+                5 => "Server Error",
+                _ => "Unknown",
+            },
         }
     }
 }

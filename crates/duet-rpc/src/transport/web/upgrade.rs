@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::authorization;
-use super::farewell::{turn_away, write_all};
 use super::gate::Gate;
 use super::handshake;
 use super::head::{HeadReader, Request, Response};
+use super::response::last_words;
 use super::status::Refusal;
 use crate::transport::Socket;
 
@@ -37,7 +37,10 @@ pub(in crate::transport) async fn upgrade(
         }
         Err(refusal) => {
             refusal.log();
-            turn_away(socket, &refusal).await;
+            // One that does not listen has only itself to blame.
+            if within(patience, write_all(&mut socket, &last_words(&refusal))).await.is_ok() {
+                poll_fn(|cx| socket.poll_linger(cx)).await;
+            }
             Err(io::Error::other(format!("a client was refused: {}", refusal.status)))
         }
     }
@@ -113,6 +116,18 @@ async fn read_head<T>(
                 return Poll::Ready(Ok(outcome));
             }
         }
+    })
+    .await
+}
+
+async fn write_all(socket: &mut Socket, bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    poll_fn(|cx| {
+        while !rest.is_empty() {
+            let written = ready!(socket.poll_write(cx, rest))?;
+            rest = rest.get(written..).unwrap_or_default();
+        }
+        Poll::Ready(Ok(()))
     })
     .await
 }
