@@ -285,16 +285,20 @@ impl Transport for HttpServer {
             terms.write_head(message.len(), &mut head);
             self.state = State::Answering { head, written: 0, then: terms.then };
         }
-        let is_answer = matches!(self.state, State::Answering { .. });
-        if outbox.message().is_some() && !is_answer {
+        if outbox.message().is_some() && !matches!(self.state, State::Answering { .. }) {
             tracing::error!("an answer has nobody who waits for it, and was dropped");
             outbox.pop();
         }
-        let is_busy = is_answer || matches!(self.state, State::Writing { .. });
         ready!(self.poll_answer(cx, outbox))?;
         ready!(self.poll_write(cx))?;
-        if is_busy {
-            // The next request may be here already, and nobody else would say so.
+        // Whoever receives waits for the socket, which has nothing to say of what was read already, nor
+        // that this was the last response.
+        let is_due = match self.state {
+            State::Reading => !self.ahead.is_empty(),
+            State::Ended(_) => true,
+            _ => false,
+        };
+        if is_due {
             cx.waker().wake_by_ref();
         }
         Poll::Ready(Ok(()))
