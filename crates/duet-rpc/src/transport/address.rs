@@ -91,6 +91,11 @@ impl Target {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The path alone.
+    pub fn path(&self) -> &str {
+        self.0.split('?').next().unwrap_or_default()
+    }
 }
 
 impl Default for Target {

@@ -6,6 +6,8 @@ use std::io;
 use duet_rpc_proto::Profile;
 use tokio::net::TcpStream;
 
+#[cfg(feature = "http")]
+use super::HttpClient;
 use super::{Address, Place, Socket, Transport};
 
 /// Reaches a server at an address.
@@ -55,6 +57,11 @@ impl Connector {
             }
             #[cfg(not(unix))]
             Address::Unix(_) => Err(unsupported("this system has no Unix sockets")),
+            #[cfg(feature = "http")]
+            Address::Http(place, target) => {
+                let token = self.token.as_deref();
+                Ok(Box::new(HttpClient::connect(place, target, token, profile).await?))
+            }
             _ => Err(unsupported("not yet")),
         }
     }

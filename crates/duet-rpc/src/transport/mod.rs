@@ -8,6 +8,8 @@
 mod address;
 mod child;
 mod connect;
+#[cfg(feature = "http")]
+mod http;
 mod inbox;
 mod listener;
 pub mod memory;
@@ -28,6 +30,8 @@ use std::task::{Context, Poll};
 pub use address::{Address, AddressError, Place, Target};
 pub use child::Child;
 pub use connect::Connector;
+#[cfg(feature = "http")]
+pub use http::{HttpClient, HttpServer};
 pub use inbox::Inbox;
 pub use listener::{Incoming, Listener};
 pub use outbox::Outbox;

@@ -1,5 +1,6 @@
 //! A connection that has come in.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -13,6 +14,10 @@ use duet_rpc_proto::Profile;
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::transport::Gate;
+#[cfg(feature = "http")]
+use crate::transport::HttpServer;
+#[cfg(any(feature = "http", feature = "websocket"))]
+use crate::transport::web::{Refusal, last_words};
 use crate::transport::{Socket, Transport};
 
 /// A connection that has come in, and on which nothing has been said. It can be sent to another
@@ -63,6 +68,11 @@ impl Incoming {
         let socket = self.accepted.into_socket()?;
         match self.speaks {
             Speaks::Frames => Ok(Box::new(socket)),
+            #[cfg(feature = "http")]
+            Speaks::Http(target) => {
+                let transport = HttpServer::new(socket, self.gate, &target, profile);
+                Ok(Box::new(transport.until(self.going_away)))
+            }
             #[allow(unreachable_patterns)]
             _ => Err(super::unsupported("not yet")),
         }
@@ -73,11 +83,12 @@ impl Incoming {
     /// Closes it with a word why: this, where frames are spoken, and what means the same elsewhere.
     /// Whether the remote hears it is not known.
     pub(crate) async fn refuse(self, frame: &[u8]) -> io::Result<()> {
-        let mut words = match self.speaks {
-            Speaks::Frames => frame,
-            #[allow(unreachable_patterns)]
-            _ => b"",
+        let words = match self.speaks {
+            Speaks::Frames => Cow::Borrowed(frame),
+            #[cfg(any(feature = "http", feature = "websocket"))]
+            _ => Cow::Owned(last_words(&Refusal::BUSY)),
         };
+        let mut words: &[u8] = &words;
         let mut socket = self.accepted.into_socket()?;
         poll_fn(|cx| {
             // A remote that does not take a few bytes at once does not hear them.

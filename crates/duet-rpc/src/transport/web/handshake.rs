@@ -28,7 +28,7 @@ const BODY: Refusal = Refusal::malformed("A request that begins a WebSocket has 
 
 /// Takes a request that begins a WebSocket: what is sent then, and all behind it is frames. No
 /// protocol and no extension is chosen, whatever the client offers.
-pub(in crate::transport) fn accept(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+pub(super) fn accept(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     if request.method != "GET" {
         return Err(METHOD);
     }
@@ -50,27 +50,18 @@ pub(in crate::transport) fn accept(request: &Request<'_>) -> Result<Vec<u8>, Ref
     Ok(format!("{head}Sec-WebSocket-Accept: {accept}\r\n\r\n").into_bytes())
 }
 
-/// The request of a client, with 16 bytes that nobody can foretell.
-pub(in crate::transport) fn request_of(
-    host: &str,
-    path: &str,
-    token: Option<&str>,
-    nonce: [u8; 16],
-) -> Vec<u8> {
+/// The request of a client, with 16 bytes that nobody can foretell, and further header lines.
+pub(super) fn request_of(host: &str, path: &str, further: &str, nonce: [u8; 16]) -> Vec<u8> {
     let key = STANDARD.encode(nonce);
-    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
     format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n{token}\r\n"
+         Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n{further}\r\n"
     )
     .into_bytes()
 }
 
 /// Whether the server took the request that was made with these bytes.
-pub(in crate::transport) fn check_answer(
-    response: &Response<'_>,
-    nonce: [u8; 16],
-) -> io::Result<()> {
+pub(super) fn check_answer(response: &Response<'_>, nonce: [u8; 16]) -> io::Result<()> {
     if response.status.0 != 101 {
         return Err(Refused::new(response.status.0).into());
     }

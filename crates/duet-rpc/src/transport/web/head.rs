@@ -210,7 +210,6 @@ impl<'a> Request<'a> {
     }
 
     /// What the client waits for before it sends the body. One of HTTP/1.0 waits for nothing.
-    #[cfg(feature = "http")]
     pub(in crate::transport) fn expect(&self) -> Option<Expect> {
         let expect = self.headers.expect.filter(|_| self.is_1_1)?;
         let is_continue = expect.eq_ignore_ascii_case("100-continue");
@@ -244,7 +243,6 @@ impl<'a> Response<'a> {
     }
 
     /// Whether the connection may be used again.
-    #[cfg(feature = "http")]
     pub(in crate::transport) fn keeps_alive(&self) -> bool {
         self.length != Length::UntilEnd && self.headers.keeps_alive(self.is_1_1)
     }

@@ -2,9 +2,11 @@
 //! those who are not.
 //!
 //! Nothing here reads or writes. All of it takes bytes in any pieces, so that it is tested as rows
-//! of data.
+//! of data. Only the handshakes of WebSockets have functions that do it on a socket.
 
-#[cfg(feature = "http")]
+// What only one of the two needs is not marked as such.
+#![cfg_attr(not(all(feature = "http", feature = "websocket")), allow(dead_code, unused_imports))]
+
 mod body;
 mod gate;
 #[cfg(feature = "websocket")]
@@ -15,17 +17,26 @@ mod response;
 mod status;
 #[cfg(all(test, feature = "http", feature = "websocket"))]
 mod tests;
+#[cfg(feature = "websocket")]
+mod upgrade;
 
-#[cfg(feature = "http")]
+use std::io;
+
 pub(super) use body::{Body, Flaw};
 pub use gate::Gate;
-#[cfg(feature = "websocket")]
-pub(super) use handshake::{accept, check_answer, request_of};
-#[cfg(feature = "http")]
-pub(super) use head::{Expect, Length};
-pub(super) use head::{HeadReader, Request, Response};
-pub(super) use response::Reply;
-#[cfg(feature = "http")]
-pub(super) use response::{CONTINUE, JSON};
+pub(super) use head::{Expect, HeadReader, Length, Request, Response};
+pub(super) use response::{CONTINUE, JSON, Reply, last_words};
 pub use status::Refused;
 pub(super) use status::{Refusal, Status};
+#[cfg(feature = "websocket")]
+pub(super) use upgrade::{Ask, ask_for_upgrade, upgrade};
+
+/// The header line that shows a token, if there is one. What is no token could end the line.
+pub(super) fn authorization(token: Option<&str>) -> io::Result<String> {
+    let Some(token) = token else { return Ok(String::new()) };
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let why = "a token is made of visible ASCII characters";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(format!("Authorization: Bearer {token}\r\n"))
+}

@@ -5,12 +5,15 @@ use std::io::Write;
 use super::status::{Refusal, Status};
 
 /// Tells a client which asks first that it may send the body.
-#[cfg(feature = "http")]
 pub(in crate::transport) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// The content type of messages.
-#[cfg(feature = "http")]
 pub(in crate::transport) const JSON: &str = "application/json";
+
+/// The whole response to a request that is not served, behind which the connection ends.
+pub(in crate::transport) fn last_words(refusal: &Refusal) -> Vec<u8> {
+    Reply { closes: true, ..Reply::to_refusal(refusal) }.write_refusal(refusal, false)
+}
 
 /// The head of a response, and what decides how it looks.
 #[derive(Clone, Copy, Debug)]

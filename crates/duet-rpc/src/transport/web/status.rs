@@ -60,11 +60,15 @@ impl Status {
             503 => "Service Unavailable",
             504 => "Gateway Timeout",
             505 => "HTTP Version Not Supported",
-            200..300 => "Success",
-            300..400 => "Redirection",
-            400..500 => "Client Error",
-            500..600 => "Server Error",
-            _ => "Unknown",
+            // The specification's own word for each class.
+            code => match code / 100 {
+                1 => "Informational",
+                2 => "Successful",
+                3 => "Redirection",
+                4 => "Client Error",
+                5 => "Server Error",
+                _ => "Unknown",
+            },
         }
     }
 }
@@ -97,6 +101,11 @@ impl Refusal {
 
     pub(in crate::transport) const fn malformed(why: &'static str) -> Self {
         Refusal::new(Status::BAD_REQUEST, why)
+    }
+
+    /// Logs it. Nothing of the request stands there (G6).
+    pub(in crate::transport) fn log(&self) {
+        tracing::warn!(status = self.status.0, why = self.why, "a request was refused");
     }
 
     /// The request took too long to arrive.

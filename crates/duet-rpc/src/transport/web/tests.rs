@@ -516,7 +516,7 @@ fn t2_a_websocket_begins_as_its_specification_says() {
 #[test]
 fn t2_both_ends_of_a_handshake_agree() {
     let nonce = *b"the sample nonce";
-    let request = request_of("localhost:80", "/rpc", Some("t0ken"), nonce);
+    let request = request_of("localhost:80", "/rpc", "Authorization: Bearer t0ken\r\n", nonce);
     let request = Request::read(&request).expect("well-formed");
     assert_eq!((request.method, request.path), ("GET", "/rpc"));
     assert_eq!(request.headers.key, Some(KEY));

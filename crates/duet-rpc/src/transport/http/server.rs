@@ -1,0 +1,332 @@
+//! The server's end of a connection.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use duet_rpc_proto::Profile;
+use tokio::time::{Instant, Sleep};
+
+use super::intake::{Answer, Intake, Rules, Step};
+use super::terms::{Terms, Then};
+use crate::transport::web::{CONTINUE, Gate, Status};
+use crate::transport::{Carries, Farewell, Inbox, Outbox, Received, Socket, Target, Transport};
+
+/// The server's end of a connection: requests are served one after the other, and while one is, the
+/// next waits.
+pub struct HttpServer {
+    socket: Socket,
+    intake: Intake,
+    state: State,
+    /// What was read behind the request that is served.
+    ahead: Vec<u8>,
+    read_timeout: Option<Duration>,
+    late: Option<Late>,
+    /// Whether the client has closed its end: this is the last request that is served.
+    is_last: bool,
+    /// Whether the server goes away, which it does behind the request that is served.
+    going_away: Option<Arc<AtomicBool>>,
+}
+
+enum State {
+    /// A request is read.
+    Reading,
+    /// A message was handed in, and is not answered yet.
+    Open(Terms),
+    /// Its answer is written, which still stands in the outbox: the head, and how much of both has
+    /// left.
+    Answering { head: Vec<u8>, written: usize, then: Then },
+    /// A response is written that is no message, or leave to go on.
+    Writing { bytes: Vec<u8>, written: usize, then: Then },
+    /// Nothing more is read.
+    Ended(Then),
+}
+
+/// When the request that is read is late.
+struct Late {
+    sleep: Pin<Box<Sleep>>,
+    /// Whether the time is over, and only what the system has already is waited for.
+    is_last_look: bool,
+}
+
+/// How long the runtime has to find out whether the rest of a late request has come: the process may
+/// have been stopped, or a handler have held the thread.
+const LAST_LOOK: Duration = Duration::from_millis(20);
+
+/// Room for a usual head.
+const HEAD: usize = 128;
+
+impl HttpServer {
+    /// Serves requests to that target on a connection, if the gate lets them in. A query does not
+    /// matter.
+    pub fn new(socket: Socket, gate: Arc<Gate>, target: &Target, profile: &Profile) -> Self {
+        let limits = &profile.limits;
+        let rules = Rules {
+            gate,
+            path: target.path().into(),
+            header_bytes: limits.header_bytes,
+            message_bytes: limits.message_bytes,
+        };
+        HttpServer {
+            socket,
+            intake: Intake::new(rules),
+            state: State::Reading,
+            ahead: Vec::new(),
+            read_timeout: profile.read_timeout,
+            late: None,
+            is_last: false,
+            going_away: None,
+        }
+    }
+
+    /// Tells clients that the connection ends with the request that is served, once this says that
+    /// the server goes away.
+    #[must_use]
+    pub(crate) fn until(mut self, going_away: Arc<AtomicBool>) -> Self {
+        self.going_away = Some(going_away);
+        self
+    }
+
+    /// Reads on in a request; ready when there is something to do.
+    fn poll_step(&mut self, cx: &mut Context<'_>, inbox: &mut Inbox) -> Poll<io::Result<Step>> {
+        loop {
+            let HttpServer { socket, intake, ahead, .. } = self;
+            if !ahead.is_empty() {
+                let (used, step) = intake.take(ahead, inbox)?;
+                ahead.drain(..used);
+                if ahead.is_empty() {
+                    *ahead = Vec::new();
+                }
+                if !matches!(step, Step::More) {
+                    return Poll::Ready(Ok(step));
+                }
+                continue;
+            }
+            let read = socket.poll_read(cx, |piece| {
+                if piece.is_empty() {
+                    return Ok(None);
+                }
+                let (used, step) = intake.take(piece, inbox)?;
+                ahead.extend_from_slice(piece.get(used..).unwrap_or_default());
+                Ok::<_, io::Error>(Some(step))
+            });
+            match read? {
+                Poll::Ready(Ok(Some(Step::More))) => {}
+                Poll::Ready(Ok(Some(step))) => return Poll::Ready(Ok(step)),
+                // What was begun will never be whole.
+                Poll::Ready(Ok(None)) => {
+                    inbox.drop_message()?;
+                    return Poll::Ready(Ok(Step::Answer(Answer::close())));
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    ready!(self.poll_late(cx));
+                    return Poll::Ready(self.intake.give_up(inbox).map(Step::Answer));
+                }
+            }
+        }
+    }
+
+    /// Ready when the request that is read is late.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(timeout) = self.read_timeout.filter(|_| self.intake.has_begun()) else {
+            self.late = None;
+            return Poll::Pending;
+        };
+        let late = self.late.get_or_insert_with(|| Late {
+            sleep: Box::pin(tokio::time::sleep(timeout)),
+            is_last_look: false,
+        });
+        ready!(late.sleep.as_mut().poll(cx));
+        if !late.is_last_look {
+            late.is_last_look = true;
+            late.sleep.as_mut().reset(Instant::now() + LAST_LOOK);
+            ready!(late.sleep.as_mut().poll(cx));
+        }
+        self.late = None;
+        Poll::Ready(())
+    }
+
+    /// Ready when the client has closed its end while a request is served. To find that out, it is
+    /// read ahead once: it can send its next request, but not any number of them.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let HttpServer { socket, ahead, .. } = self;
+        if ahead.is_empty() {
+            ready!(socket.poll_read(cx, |piece| ahead.extend_from_slice(piece)))?;
+        }
+        // What was read ahead is served when the answer has left.
+        if ahead.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn write(&mut self, bytes: Vec<u8>, then: Then) {
+        self.state = State::Writing { bytes, written: 0, then };
+    }
+
+    /// Writes what is no message.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let State::Writing { bytes, written, then } = &mut self.state {
+            while let Some(rest) = bytes.get(*written..).filter(|rest| !rest.is_empty()) {
+                *written += ready!(self.socket.poll_write(cx, rest))?;
+            }
+            self.state = State::behind(*then);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes head and message in one go, as far as they are taken.
+    fn poll_answer(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        let State::Answering { head, written, then } = &mut self.state else {
+            return Poll::Ready(Ok(()));
+        };
+        loop {
+            let message = outbox.message().unwrap_or_default();
+            let before = head.get(*written..).unwrap_or_default();
+            let behind = message.get(written.saturating_sub(head.len())..).unwrap_or_default();
+            *written += ready!(match (before, behind) {
+                ([], []) => break,
+                ([], rest) | (rest, []) => self.socket.poll_write(cx, rest),
+                _ => {
+                    let pieces = [IoSlice::new(before), IoSlice::new(behind)];
+                    self.socket.poll_write_vectored(cx, &pieces)
+                }
+            })?;
+            // A large answer leaves in many pieces, and each is a sign of life.
+            outbox.note_reading();
+        }
+        self.state = State::behind(*then);
+        outbox.pop();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes the terms of the request that is served, for its answer.
+    fn take_terms(&mut self) -> Option<Terms> {
+        match mem::replace(&mut self.state, State::Reading) {
+            State::Open(mut terms) => {
+                let goes_away = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+                let is_last = self.is_last || self.going_away.as_ref().is_some_and(goes_away);
+                if is_last && terms.then == Then::GoOn {
+                    terms.then = Then::Close;
+                }
+                Some(terms)
+            }
+            state => {
+                self.state = state;
+                None
+            }
+        }
+    }
+}
+
+impl State {
+    fn behind(then: Then) -> State {
+        match then {
+            Then::GoOn => State::Reading,
+            Then::Close | Then::Linger => State::Ended(then),
+        }
+    }
+}
+
+impl Transport for HttpServer {
+    fn carries(&self) -> Carries {
+        Carries::Messages
+    }
+
+    fn has_way_back(&self) -> bool {
+        false
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        loop {
+            let step = match &self.state {
+                State::Reading => ready!(self.poll_step(cx, inbox))?,
+                State::Writing { .. } => {
+                    ready!(self.poll_write(cx))?;
+                    Step::More
+                }
+                State::Open(_) | State::Answering { .. } => {
+                    ready!(self.poll_end(cx))?;
+                    // It may have closed only its own direction, and still wants the answer.
+                    self.is_last = true;
+                    return Poll::Ready(Ok(Received::End));
+                }
+                State::Ended(_) => return Poll::Ready(Ok(Received::End)),
+            };
+            match step {
+                Step::More => {}
+                // The time goes on: the body has still to come.
+                Step::Continue => self.write(CONTINUE.to_vec(), Then::GoOn),
+                Step::Answer(Answer { bytes, then }) => {
+                    self.late = None;
+                    self.write(bytes, then);
+                }
+                Step::Message(terms) => {
+                    self.late = None;
+                    self.state = State::Open(terms);
+                    return Poll::Ready(Ok(Received::Some));
+                }
+            }
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        if let Some(message) = outbox.message()
+            && let Some(terms) = self.take_terms()
+        {
+            let mut head = Vec::with_capacity(HEAD);
+            terms.write_head(message.len(), &mut head);
+            self.state = State::Answering { head, written: 0, then: terms.then };
+        }
+        if outbox.message().is_some() && !matches!(self.state, State::Answering { .. }) {
+            tracing::error!("an answer has nobody who waits for it, and was dropped");
+            outbox.pop();
+        }
+        ready!(self.poll_answer(cx, outbox))?;
+        ready!(self.poll_write(cx))?;
+        // Whoever receives waits for the socket, which has nothing to say of what was read already, nor
+        // that this was the last response.
+        let is_due = match self.state {
+            State::Reading => !self.ahead.is_empty(),
+            State::Ended(_) => true,
+            _ => false,
+        };
+        if is_due {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn handle_settled(&mut self) {
+        if let Some(terms) = self.take_terms() {
+            let mut bytes = Vec::with_capacity(HEAD);
+            terms.reply(Status::ACCEPTED).write_head(0, &mut bytes);
+            self.write(bytes, terms.then);
+        }
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.socket.poll_gone(cx)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+        match self.state {
+            State::Ended(Then::Linger) => ready!(self.socket.poll_linger(cx)),
+            _ => ready!(self.socket.poll_farewell(cx)),
+        }
+        Poll::Ready(Farewell::default())
+    }
+}
+
+impl fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpServer").field("intake", &self.intake).finish_non_exhaustive()
+    }
+}

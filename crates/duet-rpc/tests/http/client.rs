@@ -1,0 +1,251 @@
+//! The client, against a server of ours and against others.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duet_rpc::transport::{Connector, HttpClient, Listener, Refused};
+use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
+use serde_json::{Value, json};
+use tokio::sync::{Barrier, mpsc};
+
+use crate::support::{answer_with, gate, methods, place, serve, serve_with, target};
+
+async fn client_of(address: SocketAddr) -> Peer {
+    let profile = Profile::agent();
+    let transport = HttpClient::connect(&place(address), &target(), None, &profile).await;
+    Peer::spawn(transport.expect("a connection"), &profile, Router::new())
+}
+
+#[tokio::test]
+async fn t1_calls_and_notifications_go_both_ways_over_http() {
+    let (heard, mut hears) = mpsc::unbounded_channel();
+    let router = methods().method("note", move |(n,): (u32,)| {
+        let _ = heard.send(n);
+        async { Ok::<_, Failure>(()) }
+    });
+    let client = client_of(serve_with(Profile::agent(), gate(), router).await).await;
+    for n in 0..5 {
+        assert_eq!(client.call::<i64>("add", (n, 1)).await.expect("a sum"), n + 1);
+        client.notify("note", (n,)).await.expect("it is sent");
+        assert_eq!(hears.recv().await, Some(n as u32));
+    }
+    let value = json!({"text": "x".repeat(500_000)});
+    assert_eq!(client.call::<Value>("echo", &value).await.expect("large"), value);
+    let error = client.call::<()>("nope", ()).await.expect_err("unknown");
+    assert_eq!(error.kind(), ErrorKind::Remote);
+    // What is sent last is heard, too.
+    client.notify("note", (99,)).await.expect("it is sent");
+    client.close().await;
+    assert_eq!(hears.recv().await, Some(99));
+}
+
+#[tokio::test]
+async fn t1_twenty_calls_at_once_share_a_few_connections() {
+    let barrier = Arc::new(Barrier::new(4));
+    let router = Router::new().method("meet", move |(n,): (u32,)| {
+        let barrier = Arc::clone(&barrier);
+        async move {
+            barrier.wait().await;
+            Ok::<_, Failure>(n)
+        }
+    });
+    let client = client_of(serve_with(Profile::agent(), gate(), router).await).await;
+    for _ in 0..3 {
+        let calls: Vec<_> = (0..20)
+            .map(|n| {
+                let client = client.clone();
+                tokio::spawn(async move { client.call::<u32>("meet", (n,)).await })
+            })
+            .collect();
+        for (n, call) in calls.into_iter().enumerate() {
+            assert_eq!(call.await.expect("no panic").expect("an answer"), n as u32);
+        }
+    }
+}
+
+#[tokio::test]
+async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
+    let address = serve_with(Profile::agent(), gate().token("s3cret"), methods()).await;
+    let profile = Profile::agent();
+    for (token, is_let_in) in [(Some("s3cret"), true), (Some("wrong"), false), (None, false)] {
+        let transport = HttpClient::connect(&place(address), &target(), token, &profile).await;
+        let transport = transport.expect("a connection");
+        assert!(!format!("{transport:?}").contains("s3cret"));
+        let client = Peer::spawn(transport, &profile, Router::new());
+        let answer = client.call::<i64>("add", (1, 2)).await;
+        assert_eq!(answer.is_ok(), is_let_in, "{token:?}");
+        if !is_let_in {
+            assert_ends_with(&client, "the server refused: 401 Unauthorized").await;
+        }
+    }
+    for token in ["", "a b", "a\r\nX: y", "\u{e9}"] {
+        let error = HttpClient::connect(&place(address), &target(), Some(token), &profile).await;
+        assert_eq!(error.err().expect("no token").kind(), std::io::ErrorKind::InvalidInput);
+    }
+}
+
+/// The connection ends, and this is why.
+async fn assert_ends_with(client: &Peer, why: &str) {
+    let end = client.closed().await;
+    let shown = format!("{end:?} {end}");
+    let mut cause: Option<&(dyn std::error::Error + 'static)> =
+        end.failure().map(|error| error as _);
+    let mut causes = Vec::new();
+    while let Some(error) = cause {
+        causes.push(error.to_string());
+        cause = error.source();
+    }
+    assert!(causes.iter().any(|it| it.contains(why)), "{why}: {causes:?} {shown}");
+}
+
+fn ok(id: u64) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{id}}}"#)
+}
+
+#[tokio::test]
+async fn t1_responses_of_other_servers_are_understood() {
+    let responses: [fn(String) -> (String, bool); 6] = [
+        |body| (format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()), false),
+        |body| {
+            let (one, two) = body.split_at(5);
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+            (
+                format!("{head}5\r\n{one}\r\n{:x};a=b\r\n{two}\r\n0\r\nA: b\r\n\r\n", two.len()),
+                false,
+            )
+        },
+        |body| (format!("HTTP/1.1 200 OK\r\n\r\n{body}"), true),
+        |body| (format!("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()), true),
+        |body| {
+            let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
+            let length = body.len();
+            (format!("{early}HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"), false)
+        },
+        // It says nothing of closing, and closes: the next request is sent again.
+        |body| (format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()), true),
+    ];
+    let address = answer_with(move |number| {
+        let (response, closes) = responses[number % responses.len()](ok(number as u64 + 1));
+        (response.into_bytes(), closes)
+    })
+    .await;
+    let client = client_of(address).await;
+    for number in 1..=3 * responses.len() as u64 {
+        assert_eq!(client.call::<u64>("any", ()).await.expect("an answer"), number);
+    }
+}
+
+#[tokio::test]
+async fn t1_what_says_only_that_it_arrived_is_no_message() {
+    let rows = [
+        "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 202 Accepted\r\nContent-Length: 4\r\n\r\nfine",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\r\n",
+    ];
+    let (asked, mut is_asked) = mpsc::unbounded_channel();
+    let address = answer_with(move |number| {
+        let _ = asked.send(number);
+        let done = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", ok(1).len(), ok(1));
+        (rows.get(number).map_or(done, |row| (*row).to_owned()).into_bytes(), false)
+    })
+    .await;
+    let client = client_of(address).await;
+    for number in 0..rows.len() {
+        client.notify("any", ()).await.expect("it is sent");
+        assert_eq!(is_asked.recv().await, Some(number));
+    }
+    assert_eq!(client.call::<u64>("any", ()).await.expect("an answer"), 1);
+}
+
+#[tokio::test]
+async fn f3_hostile_servers_end_the_connection_and_nothing_else() {
+    let head = "HTTP/1.1 200 OK\r\n";
+    let closed = "the server closed the connection before it had answered";
+    let (no_http, too_long) =
+        ("the server sends no HTTP", "the server's answer is longer than a message may be");
+    let malformed = "the server's answer is malformed";
+    let no_message = "the server's answer is no JSON-RPC message";
+    let rows: [(String, bool, &str); 19] = [
+        ("SSH-2.0-OpenSSH_9.6\r\n\r\n".into(), false, no_http),
+        ("\0\0\0\0".into(), false, no_http),
+        ("H".repeat(100_000), false, no_http),
+        (format!("{head}{}", "a: b\r\n".repeat(100_000)), false, no_http),
+        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(1000), false, "the server refused: 100"),
+        (String::new(), true, closed),
+        ("HTTP/1.1 200".into(), true, closed),
+        (format!("{head}Content-Length: 10\r\n\r\n{{"), true, closed),
+        (format!("{head}Transfer-Encoding: chunked\r\n\r\n5\r\n{{"), true, closed),
+        (format!("{head}Content-Length: 2147483648\r\n\r\n"), false, too_long),
+        (format!("{head}\r\n[{}", " ".repeat(2_000_000)), false, too_long),
+        (format!("{head}Transfer-Encoding: chunked\r\n\r\n80000000\r\n"), false, too_long),
+        (format!("{head}Transfer-Encoding: chunked\r\n\r\nnope\r\n"), false, malformed),
+        (format!("{head}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"), false, no_http),
+        (format!("{head}Content-Length: 13\r\n\r\n<html></html>"), false, no_message),
+        ("HTTP/1.1 500 Oops\r\n\r\n".into(), true, "the server refused: 500 Internal Server Error"),
+        ("HTTP/1.1 302 Found\r\nLocation: http://evil/\r\n\r\n".into(), true, "refused: 302 Found"),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n".into(), false, "the server refused: 101"),
+        ("HTTP/1.1 999 \r\n\r\n".into(), false, "the server refused: 999 Unknown"),
+    ];
+    for (response, closes, why) in rows {
+        let shown = response.chars().take(60).collect::<String>();
+        let address = answer_with(move |_| (response.clone().into_bytes(), closes)).await;
+        let client = client_of(address).await;
+        let error = client.call::<Value>("any", ()).await.expect_err(&shown);
+        assert_eq!(error.kind(), ErrorKind::Disconnected, "{shown}: {error}");
+        assert_ends_with(&client, why).await;
+    }
+}
+
+#[tokio::test]
+async fn t1_a_server_that_is_not_there_is_told_at_once() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let profile = Profile::agent();
+    let error = HttpClient::connect(&place(address), &target(), None, &profile).await;
+    assert_eq!(error.expect_err("nobody").kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
+#[tokio::test]
+async fn p2_calls_that_are_not_answered_do_not_hold_up_others_for_ever() {
+    let address = serve().await;
+    let profile = Profile { call_timeout: Some(Duration::from_millis(200)), ..Profile::agent() };
+    let transport = HttpClient::connect(&place(address), &target(), None, &profile).await;
+    let client = Peer::spawn(transport.expect("a connection"), &profile, Router::new());
+    let short = Duration::from_millis(1);
+    // More of them than there are connections.
+    for _ in 0..10 {
+        let error = client.call::<()>("never", ()).timeout(short).await.expect_err("it is late");
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+    }
+    let long = Duration::from_secs(60);
+    let sum = client.call::<i64>("add", (1, 2)).timeout(long).await;
+    assert_eq!(sum.expect("a sum"), 3);
+}
+
+#[tokio::test]
+async fn t2_both_ends_are_chosen_by_a_url() {
+    let address = "http://127.0.0.1:0/rpc?x=y".parse().expect("a URL");
+    let mut listener = Listener::bind(&address).expect("a port");
+    let profile = Profile::agent();
+    let connector = Connector::new(listener.address());
+    let (incoming, client) = tokio::join!(listener.accept(), connector.connect(&profile));
+    let server = incoming.expect("a connection").open(&profile).await.expect("a transport");
+    let server = Peer::spawn(server, &profile, methods());
+    let client = Peer::spawn(client.expect("a connection"), &profile, Router::new());
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a sum"), 3);
+    assert_eq!(server.stats().messages, 1);
+}
+
+#[test]
+fn p6_a_refusal_says_whether_to_try_again() {
+    for (status, is_temporary) in
+        [(503, true), (429, true), (401, false), (404, false), (413, false)]
+    {
+        let error = std::io::Error::from(Refused::new(status));
+        assert_eq!(Refused::of(&error).map(Refused::is_temporary), Some(is_temporary));
+    }
+}

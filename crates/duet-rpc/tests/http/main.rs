@@ -1,0 +1,9 @@
+//! HTTP over real sockets (T1–T3, F3): the server against clients that are written down byte by
+//! byte, the client against servers that are, and both against each other.
+
+#![cfg(feature = "http")]
+
+mod client;
+mod server;
+mod support;
+mod trouble;

@@ -1,0 +1,333 @@
+//! What is served, and how.
+
+use duet_rpc::{Failure, Profile, Router};
+use tokio::sync::mpsc;
+
+use crate::support::{Client, answer, call, gate, methods, post, post_with, serve, serve_with};
+
+#[tokio::test]
+async fn t1_each_body_is_a_message_and_each_response_its_answer() {
+    let mut client = Client::to(serve().await).await;
+    let rows = [
+        (call(1), 200, answer(1)),
+        // Whatever it says, it is JSON.
+        (format!(" \r\n{}\n", call(2)), 200, answer(2)),
+        (r#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#.into(), 202, String::new()),
+        (r#"{"jsonrpc":"2.0","id":7,"result":1}"#.into(), 202, String::new()),
+        (format!("[{},{}]", call(1), call(2)), 200, format!("[{},{}]", answer(1), answer(2))),
+        (r#"[{"jsonrpc":"2.0","method":"add","params":[1,2]}]"#.into(), 202, String::new()),
+        (
+            "{".into(),
+            200,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#.into(),
+        ),
+        (
+            String::new(),
+            200,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#.into(),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"nope"}"#.into(),
+            200,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found: nope"}}"#
+                .into(),
+        ),
+        // There is no way back.
+        (r#"{"jsonrpc":"2.0","id":1,"method":"back"}"#.into(), 200, r#"{"jsonrpc":"2.0","id":1,"result":false}"#.into()),
+        (call(3), 200, answer(3)),
+    ];
+    for (body, status, expected) in rows {
+        client.send(post(&body)).await;
+        let response = client.response().await;
+        assert_eq!((response.status, &*response.body), (status, &*expected), "{body}");
+        assert_eq!(response.has("Content-Type: application/json"), status == 200, "{body}");
+        assert!(!response.closes(), "{body}");
+    }
+    client.finish().await;
+    client.expect_end().await;
+}
+
+#[tokio::test]
+async fn t2_requests_may_come_in_any_pieces_and_chunks() {
+    let mut client = Client::to(serve().await).await;
+    let body = call(1);
+    let (one, two) = body.split_at(10);
+    let chunked = format!(
+        "POST /rpc HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
+         {:x}\r\n{one}\r\n{:X};extension=1\r\n{two}\r\n0\r\nTrailer: x\r\n\r\n",
+        one.len(),
+        two.len()
+    );
+    for request in [post(&body), chunked, format!("\r\n{}", post(&body))] {
+        for byte in request.as_bytes() {
+            client.send([*byte]).await;
+        }
+        assert_eq!(client.response().await.body, answer(1));
+        client.send(&request).await;
+        assert_eq!(client.response().await.body, answer(1));
+    }
+}
+
+#[tokio::test]
+async fn t2_requests_that_come_at_once_are_answered_in_order() {
+    let address = serve().await;
+    for ends in [false, true] {
+        let mut client = Client::to(address).await;
+        let slow = r#"{"jsonrpc":"2.0","id":1,"method":"slow","params":[50]}"#;
+        let notification = r#"{"jsonrpc":"2.0","method":"slow","params":[50]}"#;
+        let all = [post(slow), post(notification), post(&call(3)), post("["), post(&call(5))];
+        client.send(all.concat()).await;
+        if ends {
+            // Who has said all it has to say still hears all the answers.
+            client.finish().await;
+        }
+        assert_eq!(client.response().await.body, r#"{"jsonrpc":"2.0","id":1,"result":50}"#);
+        assert_eq!(client.response().await.status, 202);
+        assert_eq!(client.response().await.body, answer(3));
+        assert!(client.response().await.body.contains("-32700"));
+        assert_eq!(client.response().await.body, answer(5));
+        if ends {
+            client.expect_end().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn t2_a_client_that_has_closed_its_end_is_answered() {
+    let address = serve().await;
+    for method in ["slow", "big"] {
+        let mut client = Client::to(address).await;
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[30]}}"#);
+        client.send(post(&body)).await;
+        client.finish().await;
+        assert_eq!(client.response().await.status, 200);
+        client.expect_end().await;
+    }
+    let mut silent = Client::to(address).await;
+    silent.finish().await;
+    silent.expect_end().await;
+    let mut cut = Client::to(address).await;
+    cut.send("POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345").await;
+    cut.finish().await;
+    cut.expect_end().await;
+}
+
+#[tokio::test]
+async fn t2_who_asks_first_is_told_to_continue() {
+    let mut client = Client::to(serve().await).await;
+    let request = post_with("Expect: 100-continue\r\n", &call(1));
+    let (head, body) = request.split_once("\r\n\r\n").expect("two parts");
+    for _ in 0..2 {
+        client.send(format!("{head}\r\n\r\n")).await;
+        let leave = client.response().await;
+        assert_eq!(leave.head, "HTTP/1.1 100 Continue\r\n\r\n");
+        client.send(body).await;
+        assert_eq!(client.response().await.body, answer(1));
+    }
+    // What is here need not be asked for, and what is too long is not wanted.
+    client.send(&request).await;
+    assert_eq!(client.response().await.status, 200);
+    let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n";
+    client.send(format!("{head}Content-Length: 2000000000\r\n\r\n")).await;
+    assert_eq!(client.response().await.status, 413);
+    client.expect_end().await;
+}
+
+#[tokio::test]
+async fn t2_http_1_0_closes_unless_it_asks_not_to() {
+    let address = serve().await;
+    let request = |headers: &str| {
+        let (body, length) = (call(1), call(1).len());
+        format!("POST /rpc HTTP/1.0\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
+    };
+    let mut client = Client::to(address).await;
+    client.send(request("Connection: Keep-Alive\r\n")).await;
+    let response = client.response().await;
+    assert!(response.has("Connection: keep-alive") && response.body == answer(1), "{response:?}");
+    client.send(request("")).await;
+    assert!(client.response().await.closes());
+    client.expect_end().await;
+
+    let mut client = Client::to(address).await;
+    client.send(post_with("Connection: close\r\n", &call(1))).await;
+    let response = client.response().await;
+    assert!(response.closes() && response.body == answer(1), "{response:?}");
+    client.expect_end().await;
+}
+
+#[tokio::test]
+async fn t3_what_is_refused_is_told_why() {
+    let rows: [(String, u16, &str, bool); 24] = [
+        ("GARBAGE\r\n\r\n".into(), 400, "", true),
+        ("{\"jsonrpc\"".into(), 400, "", true),
+        ("POST /rpc HTTP/1.1\nHost: localhost\n\n".into(), 400, "", true),
+        ("POST /rpc HTTP/1.1\r\nContent-Length: 0\r\n\r\n".into(), 400, "", true),
+        ("POST /rpc HTTP/3.0\r\nHost: localhost\r\n\r\n".into(), 505, "", true),
+        (format!("POST /rpc HTTP/1.1\r\nA: {}", "a".repeat(9000)), 431, "", true),
+        (post("1").replace("localhost", "evil.example"), 403, "", false),
+        (post("1").replace("localhost", "user@localhost"), 400, "", false),
+        (post_with("Origin: http://evil.example\r\n", "1"), 403, "", false),
+        (post_with("Origin: null\r\n", "1"), 403, "", false),
+        (post("1").replace("/rpc", "/other"), 404, "", false),
+        (post("1").replace("/rpc", "/rpc/"), 404, "", false),
+        (post("1").replace("POST", "PUT"), 405, "Allow: POST", false),
+        ("GET /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n".into(), 405, "Allow: POST", false),
+        ("OPTIONS /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n".into(), 405, "Allow: POST", false),
+        ("POST /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n".into(), 411, "", false),
+        (post_with("Expect: tea\r\n", "1"), 417, "", true),
+        (post_with("Transfer-Encoding: chunked\r\n", "1"), 400, "", true),
+        (post("1").replace("Content-Length: 1", "Transfer-Encoding: gzip"), 501, "", true),
+        (
+            post("1").replace("Content-Length: 1", "Transfer-Encoding: chunked\r\n\r\nx"),
+            400,
+            "",
+            true,
+        ),
+        (post("1").replace("Content-Length: 1", "Content-Length: 1048577"), 413, "", true),
+        // A body that is not read ends the connection, unless it is short.
+        (post(&" ".repeat(9000)).replace("/rpc", "/other"), 404, "", true),
+        (
+            post("")
+                .replace("/rpc", "/x")
+                .replace("Content-Length: 0", "Transfer-Encoding: chunked"),
+            404,
+            "",
+            true,
+        ),
+        (post_with("Connection: close\r\n", "").replace("/rpc", "/x"), 404, "", true),
+    ];
+    let address = serve().await;
+    for (request, status, header, closes) in rows {
+        let mut client = Client::to(address).await;
+        client.send(&request).await;
+        let response = client.response().await;
+        assert_eq!((response.status, response.closes()), (status, closes), "{request:.60}");
+        assert!(header.is_empty() || response.has(header), "{response:?}");
+        let is_told = response.body.ends_with(".\n") || response.body.contains("-32600");
+        assert!(is_told, "{response:?}");
+        if closes {
+            client.expect_end().await;
+        } else {
+            client.send(post(&call(1))).await;
+            assert_eq!(client.response().await.body, answer(1), "{request:.60}");
+        }
+    }
+    let mut client = Client::to(address).await;
+    client.send("HEAD /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(client.response_to(true).await.status, 405);
+    client.send(post(&call(1))).await;
+    assert_eq!(client.response().await.body, answer(1), "there was no body");
+}
+
+#[tokio::test]
+async fn t3_a_token_is_needed_where_there_is_one() {
+    let address = serve_with(Profile::agent(), gate().token("s3cret"), methods()).await;
+    let mut client = Client::to(address).await;
+    for (header, status) in [
+        ("", 401),
+        ("Authorization: Bearer wrong\r\n", 401),
+        ("Authorization: Bearer s3cret\r\n", 200),
+        ("Authorization: bearer s3cret\r\n", 200),
+    ] {
+        client.send(post_with(header, &call(1))).await;
+        let response = client.response().await;
+        assert_eq!(response.status, status, "{header}");
+        assert_eq!(response.has("WWW-Authenticate: Bearer"), status == 401);
+        assert!(!response.body.contains("s3cret") && !response.body.contains("wrong"));
+    }
+}
+
+#[tokio::test]
+async fn t3_pages_of_allowed_origins_are_served_and_told_so() {
+    let gate = gate().token("s3cret").allow_origin("https://a.example");
+    let mut client = Client::to(serve_with(Profile::agent(), gate, methods()).await).await;
+    let preflight = |origin: &str| {
+        format!(
+            "OPTIONS /rpc HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n\
+             Access-Control-Request-Method: POST\r\n\r\n"
+        )
+    };
+    client.send(preflight("https://a.example")).await;
+    let response = client.response().await;
+    assert_eq!(response.status, 204);
+    assert!(response.has("Access-Control-Allow-Origin: https://a.example"), "{response:?}");
+    assert!(response.has("Access-Control-Allow-Methods: POST"), "{response:?}");
+    assert!(response.has("Vary: Origin") && !response.head.contains("Content-Length"));
+
+    let page = "Origin: https://a.example\r\n";
+    let token = "Authorization: Bearer s3cret\r\n";
+    for (headers, body, status) in [
+        (format!("{page}{token}"), call(1), 200),
+        (format!("{page}{token}"), r#"{"jsonrpc":"2.0","method":"x"}"#.into(), 202),
+        (page.to_owned(), call(1), 401),
+    ] {
+        client.send(post_with(&headers, &body)).await;
+        let response = client.response().await;
+        assert_eq!(response.status, status);
+        assert!(response.has("Access-Control-Allow-Origin: https://a.example"), "{response:?}");
+    }
+    // Others learn nothing, and the server's own pages need not be told.
+    for origin in ["https://b.example", "null"] {
+        client.send(preflight(origin)).await;
+        let response = client.response().await;
+        assert_eq!(response.status, 403);
+        assert!(!response.head.contains("Access-Control"), "{response:?}");
+    }
+    client.send(post_with(&format!("Origin: http://localhost\r\n{token}"), &call(1))).await;
+    let response = client.response().await;
+    assert!(response.status == 200 && !response.head.contains("Access-Control"), "{response:?}");
+    client
+        .send("OPTIONS /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret\r\n\r\n")
+        .await;
+    let response = client.response().await;
+    assert!(response.status == 405 && response.has("Allow: POST, OPTIONS"), "{response:?}");
+}
+
+#[tokio::test]
+async fn t2_a_large_answer_leaves_in_many_pieces() {
+    let mut client = Client::to(serve().await).await;
+    let big = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[8000000]}"#;
+    client.send([post(big), post(&call(2))].concat()).await;
+    // Nobody reads until the sender has had to wait.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let response = client.response().await;
+    assert_eq!(response.body.len(), 8_000_000 + r#"{"jsonrpc":"2.0","id":1,"result":""}"#.len());
+    assert_eq!(client.response().await.body, answer(2));
+}
+
+#[tokio::test]
+async fn t2_shutdown_ends_the_connection_that_it_came_on() {
+    let address = serve().await;
+    let mut other = Client::to(address).await;
+    let mut client = Client::to(address).await;
+    client.send(post(r#"{"jsonrpc":"2.0","id":1,"method":"shutdown"}"#)).await;
+    assert_eq!(client.response().await.body, r#"{"jsonrpc":"2.0","id":1,"result":"bye"}"#);
+    client.expect_end().await;
+    other.send(post(&call(1))).await;
+    assert_eq!(other.response().await.body, answer(1));
+}
+
+#[tokio::test]
+async fn l2_messages_of_one_connection_do_not_hold_up_those_of_another() {
+    let (begun, mut has_begun) = mpsc::unbounded_channel();
+    let router = methods().method("hang", move || {
+        let _ = begun.send(());
+        std::future::pending::<Result<(), Failure>>()
+    });
+    let address = serve_with(Profile::editor(), gate(), router).await;
+    let mut stuck = Client::to(address).await;
+    stuck.send(post(r#"{"jsonrpc":"2.0","id":1,"method":"hang"}"#)).await;
+    has_begun.recv().await.expect("it runs");
+    let mut client = Client::to(address).await;
+    client.send(post(&call(1))).await;
+    assert_eq!(client.response().await.body, answer(1));
+}
+
+#[tokio::test]
+async fn t1_a_router_with_nothing_in_it_answers_too() {
+    let mut client = Client::to(serve_with(Profile::agent(), gate(), Router::new()).await).await;
+    client.send(post(&call(1))).await;
+    assert!(client.response().await.body.contains("-32601"));
+}

@@ -1,0 +1,220 @@
+//! Both ends of a connection, by hand.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duet_rpc::transport::{Address, Gate, HttpServer, Place, Socket, Target};
+use duet_rpc::{Context, Failure, Peer, Profile, Router};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A test that hangs fails after this long; none depends on it otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The target that is served.
+pub fn target() -> Target {
+    match "http://localhost:1/rpc".parse() {
+        Ok(Address::Http(_, target)) => target,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn place(address: SocketAddr) -> Place {
+    Place { host: address.ip().to_string(), port: address.port() }
+}
+
+pub fn gate() -> Gate {
+    Gate::new("127.0.0.1".parse().expect("an address"))
+}
+
+pub fn methods() -> Router {
+    Router::new()
+        .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
+        .method("echo", async |raw: Box<RawValue>| Ok::<_, Failure>(raw))
+        .method("slow", async |(n,): (u64,)| {
+            for _ in 0..n {
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, Failure>(n)
+        })
+        .method("big", async |(n,): (usize,)| Ok::<_, Failure>("x".repeat(n)))
+        .method("never", async || -> Result<(), Failure> { std::future::pending().await })
+        .method("back", async |cx: Context| {
+            Ok::<_, Failure>(cx.peer().notify("x", ()).await.is_ok())
+        })
+        .shutdown("shutdown", async || Ok::<_, Failure>("bye"))
+}
+
+/// Serves these methods, and says where.
+pub async fn serve_with(profile: Profile, gate: Gate, router: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let gate = Arc::new(gate);
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            let transport =
+                HttpServer::new(Socket::tcp(stream), Arc::clone(&gate), &target(), &profile);
+            let (peer, driver) = Peer::new(transport, &profile, router.clone());
+            tokio::spawn(async move {
+                driver.await;
+                drop(peer);
+            });
+        }
+    });
+    address
+}
+
+pub async fn serve() -> SocketAddr {
+    serve_with(Profile::agent(), gate(), methods()).await
+}
+
+/// A client that says exactly what it is told to.
+pub struct Client {
+    pub stream: TcpStream,
+    read: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Client {
+    pub async fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        stream.set_nodelay(true).expect("it can be told");
+        Client { stream, read: Vec::new() }
+    }
+
+    /// Sends it. A server that has enough may have closed the connection.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref()).await;
+    }
+
+    /// Nothing more is sent.
+    pub async fn finish(&mut self) {
+        self.stream.shutdown().await.expect("it is open");
+    }
+
+    /// The next response. What answers `HEAD` has no body, whatever it says.
+    pub async fn response_to(&mut self, is_head: bool) -> Response {
+        let end = loop {
+            if let Some(at) = self.read.windows(4).position(|it| it == b"\r\n\r\n") {
+                break at + 4;
+            }
+            assert!(self.more().await, "no response: {:?}", String::from_utf8_lossy(&self.read));
+        };
+        let head = String::from_utf8(self.read.drain(..end).collect()).expect("text");
+        let status = head.split(' ').nth(1).expect("a status").parse().expect("a number");
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let length = length.map_or(0, |length| length.parse().expect("a number"));
+        let length = if is_head { 0 } else { length };
+        while self.read.len() < length {
+            assert!(self.more().await, "the body is cut short");
+        }
+        let body = String::from_utf8(self.read.drain(..length).collect()).expect("text");
+        Response { status, head, body }
+    }
+
+    pub async fn response(&mut self) -> Response {
+        self.response_to(false).await
+    }
+
+    /// The server has closed the connection, and said nothing more.
+    pub async fn expect_end(&mut self) {
+        assert!(!self.more().await && self.read.is_empty(), "more came");
+    }
+
+    /// Reads on; `false` at the end.
+    async fn more(&mut self) -> bool {
+        let reading = self.stream.read_buf(&mut self.read);
+        tokio::time::timeout(PATIENCE, reading).await.expect("it hangs").expect("it reads") > 0
+    }
+}
+
+impl Response {
+    pub fn has(&self, header: &str) -> bool {
+        self.head.lines().any(|line| line == header)
+    }
+
+    pub fn closes(&self) -> bool {
+        self.has("Connection: close")
+    }
+}
+
+/// A request with this body.
+pub fn post(body: &str) -> String {
+    post_with("", body)
+}
+
+pub fn post_with(headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST /rpc HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// A call of `add`, and its answer.
+pub fn call(id: u32) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"add","params":[{id},1]}}"#)
+}
+
+pub fn answer(id: u32) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, id + 1)
+}
+
+/// Answers whoever connects as `respond` says, which is given the number of the request: these bytes
+/// are sent, and then the connection is closed or not.
+pub async fn answer_with<F>(respond: F) -> SocketAddr
+where
+    F: Fn(usize) -> (Vec<u8>, bool) + Send + Sync + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let respond = Arc::new(respond);
+    tokio::spawn(async move {
+        let counter = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        loop {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            let (respond, counter) = (Arc::clone(&respond), Arc::clone(&counter));
+            tokio::spawn(async move {
+                let mut client = Client { stream, read: Vec::new() };
+                while client.read_request().await {
+                    let number = counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    let (bytes, closes) = respond(number);
+                    client.send(bytes).await;
+                    if closes {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+impl Client {
+    /// Reads a request with a length, from the other end; `false` at the end.
+    async fn read_request(&mut self) -> bool {
+        loop {
+            let text = String::from_utf8_lossy(&self.read);
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+                let length: usize = length.expect("a length").parse().expect("a number");
+                if body.len() >= length {
+                    let whole = head.len() + 4 + length;
+                    self.read.drain(..whole);
+                    return true;
+                }
+            }
+            if !self.more().await {
+                return false;
+            }
+        }
+    }
+}

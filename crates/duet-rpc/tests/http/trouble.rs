@@ -1,0 +1,157 @@
+//! Clients that are slow, greedy, or gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duet_rpc::{Failure, Profile};
+use tokio::sync::{Notify, mpsc};
+
+use crate::support::{Client, answer, call, gate, methods, post, serve, serve_with};
+
+fn impatient() -> Profile {
+    Profile { read_timeout: Some(Duration::from_millis(50)), ..Profile::agent() }
+}
+
+#[tokio::test]
+async fn t2_slow_requests_are_refused_and_idle_connections_are_not() {
+    let address = serve_with(impatient(), gate(), methods()).await;
+    let mut idle = Client::to(address).await;
+    idle.send(post(&call(1))).await;
+    assert_eq!(idle.response().await.body, answer(1));
+    let rows = [
+        "\r\n",
+        "POST /rpc",
+        "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n123",
+        "POST /rpc HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1",
+    ];
+    for begun in rows {
+        let mut client = Client::to(address).await;
+        client.send(begun).await;
+        let response = client.response().await;
+        assert!(response.status == 408 && response.closes(), "{begun:?}: {response:?}");
+        client.expect_end().await;
+    }
+    // Of a request that was refused, the rest of the body.
+    let mut client = Client::to(address).await;
+    client.send("POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n123").await;
+    assert_eq!(client.response().await.status, 404);
+    client.expect_end().await;
+    // One that was told to go on, and does not.
+    let mut client = Client::to(address).await;
+    let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n";
+    client.send(format!("{head}Expect: 100-continue\r\n\r\n")).await;
+    assert_eq!(client.response().await.status, 100);
+    assert_eq!(client.response().await.status, 408);
+    client.expect_end().await;
+
+    idle.send(post(&call(2))).await;
+    assert_eq!(idle.response().await.body, answer(2), "all of this took longer than a request may");
+}
+
+#[tokio::test]
+async fn t2_a_slow_handler_makes_no_request_late() {
+    let go = Arc::new(Notify::new());
+    let (begun, mut has_begun) = mpsc::unbounded_channel();
+    let goes = Arc::clone(&go);
+    let router = methods().method("wait", move || {
+        let _ = begun.send(());
+        let goes = Arc::clone(&goes);
+        async move {
+            goes.notified().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    let address = serve_with(impatient(), gate(), router).await;
+    let mut client = Client::to(address).await;
+    let next = post(&call(2));
+    let (one, two) = next.split_at(10);
+    client.send([&*post(r#"{"jsonrpc":"2.0","id":1,"method":"wait"}"#), one].concat()).await;
+    has_begun.recv().await.expect("it runs");
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    go.notify_one();
+    assert_eq!(client.response().await.body, r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+    client.send(two).await;
+    assert_eq!(client.response().await.body, answer(2));
+}
+
+#[tokio::test]
+async fn f3_what_is_too_long_is_refused_before_it_comes() {
+    let address = serve().await;
+    let oversize = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request","data":{"reason":"oversize"}}}"#;
+    let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\n";
+    let rows = [
+        format!("{head}Content-Length: 2147483648\r\n\r\n"),
+        format!("{head}Content-Length: 99999999999999999999999999\r\n\r\n"),
+        format!("{head}Transfer-Encoding: chunked\r\n\r\n80000000\r\n"),
+        format!("{head}Transfer-Encoding: chunked\r\n\r\n2\r\n[1\r\nffffffffffffffff\r\n"),
+    ];
+    for request in rows {
+        for sends_on in [false, true] {
+            let mut client = Client::to(address).await;
+            client.send(&request).await;
+            if sends_on {
+                // To close while this is unread would reset the connection, and lose the answer.
+                client.send(vec![b'x'; 300_000]).await;
+            }
+            let response = client.response().await;
+            assert!(response.status == 413 && response.closes(), "{request}: {response:?}");
+            assert!(response.has("Content-Type: application/json"));
+            let told: serde_json::Value = serde_json::from_str(&response.body).expect("JSON");
+            let expected: serde_json::Value = serde_json::from_str(oversize).expect("JSON");
+            assert_eq!(
+                (&told["error"]["code"], &told["error"]["data"]),
+                (&expected["error"]["code"], &expected["error"]["data"])
+            );
+            client.finish().await;
+            client.expect_end().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn f3_endless_heads_chunks_and_trailers_are_refused() {
+    let address = serve().await;
+    let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\n";
+    let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n");
+    let rows = [
+        ("a".repeat(100_000), 431),
+        ("\r\n".repeat(100_000), 431),
+        (format!("{head}{}", "a: b\r\n".repeat(100_000)), 431),
+        (format!("{chunked}1;{}", "x".repeat(100_000)), 400),
+        (format!("{chunked}0\r\n{}", "a: b\r\n".repeat(100_000)), 400),
+        (format!("{chunked}{}", "0".repeat(100_000)), 400),
+    ];
+    for (request, status) in rows {
+        let mut client = Client::to(address).await;
+        client.send(&request).await;
+        client.finish().await;
+        assert_eq!(client.response().await.status, status, "{request:.80}");
+        client.expect_end().await;
+    }
+}
+
+#[tokio::test]
+async fn p5_the_handler_of_a_client_that_is_gone_is_stopped() {
+    struct Dropped(mpsc::UnboundedSender<&'static str>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            let _ = self.0.send("dropped");
+        }
+    }
+    let (events, mut seen) = mpsc::unbounded_channel();
+    let router = methods().method("hang", move || {
+        let guard = Dropped(events.clone());
+        let _ = events.send("begun");
+        async move {
+            let _guard = guard;
+            std::future::pending::<Result<(), Failure>>().await
+        }
+    });
+    let profile = Profile { drain_timeout: Duration::from_millis(20), ..Profile::agent() };
+    let address = serve_with(profile, gate(), router).await;
+    let mut client = Client::to(address).await;
+    client.send(post(r#"{"jsonrpc":"2.0","id":1,"method":"hang"}"#)).await;
+    assert_eq!(seen.recv().await, Some("begun"));
+    drop(client);
+    assert_eq!(seen.recv().await, Some("dropped"));
+}
