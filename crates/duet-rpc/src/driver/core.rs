@@ -102,10 +102,14 @@ impl Core {
         let most_refusals = shared.profile.limits.pending_calls.max(1).saturating_mul(REFUSAL);
         let framing_is_open = framing.is_some() && shared.profile.framing == FramingChoice::Auto;
         let carries_bytes = transport.carries() == Carries::Bytes;
+        let outbox = match transport.carries() {
+            Carries::WebSocket(role) => Outbox::for_web_socket(role),
+            Carries::Bytes | Carries::Messages => Outbox::new(framing),
+        };
         let is_exchange = !transport.has_way_back();
         Core {
             transport,
-            outbox: Outbox::new(framing),
+            outbox,
             session,
             shared,
             input_ended: false,

@@ -37,7 +37,7 @@ impl Inbox {
         let limits = profile.limits;
         Inbox(match carries {
             Carries::Bytes => Kind::Bytes(Box::new(Decoder::new(profile.framing, &limits))),
-            Carries::Messages => Kind::Messages(Messages {
+            Carries::Messages | Carries::WebSocket(_) => Kind::Messages(Messages {
                 bytes: Vec::new(),
                 handled: 0,
                 unfinished: 0,

@@ -21,6 +21,8 @@ mod stdio;
 mod stream;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod web;
+#[cfg(feature = "websocket")]
+mod websocket;
 
 use std::fmt;
 use std::io;
@@ -43,6 +45,8 @@ pub use stdio::{Restore, Stdio};
 pub use stream::Stream;
 #[cfg(any(feature = "http", feature = "websocket"))]
 pub use web::{Gate, Refused};
+#[cfg(feature = "websocket")]
+pub use websocket::WebSocket;
 
 /// One end of a connection.
 ///
@@ -97,6 +101,9 @@ pub enum Carries {
     Bytes,
     /// Whole messages.
     Messages,
+    /// Whole messages from the remote, and to it frames of WebSockets, as this end sends them:
+    /// what waits in the [`Outbox`] are their [bytes](Outbox::bytes).
+    WebSocket(duet_rpc_proto::ws::Role),
 }
 
 /// What became of receiving.

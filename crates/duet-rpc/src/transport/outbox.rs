@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 
 use duet_rpc_proto::frame::{FrameWriter, Framing};
 use duet_rpc_proto::session::Outlet;
+use duet_rpc_proto::ws;
 
 /// So much that has left is not moved out of the way.
 const LEFT: usize = 64 * 1024;
@@ -16,8 +18,7 @@ pub struct Outbox {
     bytes: Vec<u8>,
     /// How many of `bytes` have left.
     start: usize,
-    /// Frames messages; `None` if the transport keeps them apart.
-    framing: Option<FrameWriter>,
+    framing: Writer,
     /// The lengths of the messages that wait, if they are not framed.
     lengths: VecDeque<usize>,
     signs: u64,
@@ -25,10 +26,32 @@ pub struct Outbox {
     sent: u64,
 }
 
+/// How messages are parted from each other.
+#[derive(Debug, Default)]
+enum Writer {
+    /// The transport keeps them apart.
+    #[default]
+    None,
+    Frames(FrameWriter),
+    WebSocket(ws::FrameWriter),
+}
+
+impl From<Option<Framing>> for Writer {
+    fn from(framing: Option<Framing>) -> Self {
+        framing.map_or(Writer::None, |framing| Writer::Frames(FrameWriter::new(framing)))
+    }
+}
+
 impl Outbox {
     /// An empty one, for messages that are framed so, or not at all.
     pub fn new(framing: Option<Framing>) -> Self {
-        Outbox { framing: framing.map(FrameWriter::new), ..Outbox::default() }
+        Outbox { framing: framing.into(), ..Outbox::default() }
+    }
+
+    /// An empty one, for messages that leave this end as WebSocket frames.
+    pub fn for_web_socket(role: ws::Role) -> Self {
+        let framing = Writer::WebSocket(ws::FrameWriter::new(role, random_seed()));
+        Outbox { framing, ..Outbox::default() }
     }
 
     /// The bytes that wait, for a transport of bytes. Say with [`consume`](Outbox::consume) how
@@ -49,11 +72,13 @@ impl Outbox {
         }
     }
 
-    /// Adds bytes of the transport's own behind all that waits.
+    /// Adds a frame of the transport's own behind all that waits, if frames of WebSockets do.
     #[cfg(feature = "websocket")]
-    pub(super) fn append(&mut self, bytes: &[u8]) {
+    pub(super) fn append_control(&mut self, kind: ws::ControlKind, control: &ws::Control) {
         self.make_room();
-        self.bytes.extend_from_slice(bytes);
+        if let Writer::WebSocket(writer) = &mut self.framing {
+            writer.write_control(&mut self.bytes, kind, control);
+        }
     }
 
     /// The message that waits longest, for a transport of messages. Say with
@@ -103,7 +128,7 @@ impl Outbox {
 
     /// Frames what comes from here on so.
     pub(crate) fn set_framing(&mut self, framing: Option<Framing>) {
-        self.framing = framing.map(FrameWriter::new);
+        self.framing = framing.into();
     }
 
     /// Appends a message that is written already.
@@ -127,17 +152,27 @@ impl Outbox {
 impl Outlet for Outbox {
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.make_room();
-        let Some(framing) = &mut self.framing else {
-            let before = self.bytes.len();
-            // A line of its own framing, less the line end: this takes back what a writer that
-            // fails or panics has written.
-            FrameWriter::new(Framing::Ndjson).write(&mut self.bytes, message)?;
-            self.bytes.pop();
-            self.lengths.push_back(self.bytes.len() - before);
-            return Ok(());
-        };
-        framing.write(&mut self.bytes, message)
+        match &mut self.framing {
+            Writer::Frames(writer) => writer.write(&mut self.bytes, message),
+            Writer::WebSocket(writer) => writer.write(&mut self.bytes, message),
+            Writer::None => {
+                let before = self.bytes.len();
+                // A line of its own framing, less the line end: this takes back what a writer that
+                // fails or panics has written.
+                FrameWriter::new(Framing::Ndjson).write(&mut self.bytes, message)?;
+                self.bytes.pop();
+                self.lengths.push_back(self.bytes.len() - before);
+                Ok(())
+            }
+        }
     }
+}
+
+/// A number that nobody can foresee: the standard library has some for its tables.
+pub(super) fn random_seed() -> u128 {
+    let state = RandomState::new();
+    let [low, high] = [0_u8, 1].map(|half| u128::from(state.hash_one(half)));
+    (high << 64) | low
 }
 
 impl fmt::Debug for Outbox {

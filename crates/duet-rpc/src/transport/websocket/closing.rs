@@ -1,0 +1,61 @@
+//! The end, as the remote is told it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use duet_rpc_proto::ws::{Control, ControlKind, FrameWriter, Role};
+use tokio::time::Sleep;
+
+use crate::transport::Socket;
+use crate::transport::outbox::random_seed;
+
+/// How long a remote that takes nothing may go on so, before it is not told.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What a close frame says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastWords {
+    /// `None` answers a remote that gave none.
+    pub(super) code: Option<u16>,
+    pub(super) reason: &'static str,
+}
+
+/// Tells the remote that it is over, and waits a little until it has heard it.
+pub(super) struct Closing {
+    frame: Vec<u8>,
+    sent: usize,
+    patience: Pin<Box<Sleep>>,
+}
+
+impl Closing {
+    pub(super) fn new(role: Role, words: Option<LastWords>) -> Self {
+        let mut frame = Vec::new();
+        if let Some(words) = words {
+            let control = match words.code {
+                Some(code) => Control::close(code, words.reason),
+                None => Control::new(b""),
+            };
+            let mut writer = FrameWriter::new(role, random_seed());
+            writer.write_control(&mut frame, ControlKind::Close, &control);
+        }
+        Closing { frame, sent: 0, patience: Box::pin(tokio::time::sleep(PATIENCE)) }
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, socket: &mut Socket) -> Poll<()> {
+        while let Some(rest) = self.frame.get(self.sent..)
+            && !rest.is_empty()
+        {
+            match socket.poll_write(cx, rest) {
+                Poll::Ready(Ok(count)) => self.sent += count,
+                // Whether the other end is still there to hear it makes no difference now.
+                Poll::Ready(Err(_)) => self.frame.clear(),
+                Poll::Pending => {
+                    ready!(self.patience.as_mut().poll(cx));
+                    self.frame.clear();
+                }
+            }
+        }
+        socket.poll_linger(cx)
+    }
+}

@@ -1,0 +1,88 @@
+//! What comes from the remote.
+
+use std::fmt;
+use std::io;
+
+use duet_rpc_proto::frame::Partial;
+use duet_rpc_proto::ws::{Control, Decoder, Event, Problem, Role};
+
+use crate::transport::Inbox;
+
+/// Takes messages out of frames, straight into the inbox.
+pub(super) struct Reader {
+    decoder: Decoder,
+    limit: usize,
+    /// Tells one message from the next.
+    serial: u64,
+    /// What the last ping carried, until it is answered. Few connections ever have one.
+    pong: Option<Box<Control>>,
+}
+
+/// Why nothing more comes.
+pub(super) enum End {
+    /// The remote said so, with this code.
+    Closed(Option<u16>),
+    /// The socket has ended and the remote had not said so.
+    Lost,
+    /// The rest cannot be read.
+    Failed(Problem),
+}
+
+impl Reader {
+    pub(super) fn new(role: Role, limit: usize) -> Self {
+        Reader { decoder: Decoder::new(role, limit), limit, serial: 0, pong: None }
+    }
+
+    /// How many bytes a message may have.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Takes what has come; no bytes are the end. What stands behind an end is dropped.
+    pub(super) fn take(&mut self, bytes: &[u8], inbox: &mut Inbox) -> io::Result<Option<End>> {
+        if bytes.is_empty() {
+            return Ok(Some(End::Lost));
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (count, event) = self.decoder.decode(rest, inbox.message()?);
+            rest = rest.get(count..).unwrap_or_default();
+            match event {
+                None | Some(Event::Pong) => {}
+                Some(Event::Message) => inbox.end_message()?,
+                Some(Event::Ping) => self.note_ping(),
+                Some(Event::Close(code)) => return Ok(Some(End::Closed(code))),
+                Some(Event::Failed(problem)) => return Ok(Some(End::Failed(problem))),
+            }
+            if event.is_some() && !self.decoder.is_inside() {
+                self.serial += 1;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The message, or the frame, of which a part has come.
+    pub(super) fn partial(&self, inbox: &Inbox) -> Option<Partial> {
+        let partial = Partial { received: inbox.unfinished(), expected: None, serial: self.serial };
+        self.decoder.is_inside().then_some(partial)
+    }
+
+    /// What a pong has to carry, if one is due.
+    pub(super) fn take_pong(&mut self) -> Option<Box<Control>> {
+        self.pong.take()
+    }
+
+    fn note_ping(&mut self) {
+        let ping = *self.decoder.ping();
+        match &mut self.pong {
+            Some(pong) => **pong = ping,
+            None => self.pong = Some(Box::new(ping)),
+        }
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.decoder.fmt(f)
+    }
+}

@@ -1,0 +1,444 @@
+//! A WebSocket polled by hand, with a clock that is set by hand.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use duet_rpc_proto::frame::Event;
+use duet_rpc_proto::session::Outlet;
+use duet_rpc_proto::ws::{self, Decoder, FrameWriter};
+use tokio::time::advance;
+
+use super::*;
+
+/// One end, polled by hand, and what is at the other.
+struct Hand {
+    transport: WebSocket,
+    inbox: Inbox,
+    outbox: Outbox,
+    remote: UnixStream,
+    writer: FrameWriter,
+    decoder: Decoder,
+    /// What the remote has received of a message that is not whole.
+    unfinished: Vec<u8>,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn profile() -> Profile {
+    let mut profile = Profile::agent();
+    profile.limits.message_bytes = 1000;
+    profile.read_timeout = Some(30 * SECOND);
+    profile
+}
+
+impl Hand {
+    fn new(role: Role) -> Self {
+        Self::with(role, &[])
+    }
+
+    fn with(role: Role, leftover: &[u8]) -> Self {
+        let (here, remote) = UnixStream::pair().expect("a pair");
+        here.set_nonblocking(true).expect("a flag");
+        remote.set_nonblocking(true).expect("a flag");
+        let here = tokio::net::UnixStream::from_std(here).expect("in a runtime");
+        let transport = WebSocket::new(Socket::unix(here), role, &profile(), leftover.to_vec());
+        let its_role = match role {
+            Role::Client => Role::Server,
+            Role::Server => Role::Client,
+        };
+        Hand {
+            inbox: Inbox::new(transport.carries(), &profile()),
+            outbox: Outbox::for_web_socket(role),
+            transport,
+            remote,
+            writer: FrameWriter::new(its_role, 1),
+            decoder: Decoder::new(its_role, usize::MAX),
+            unfinished: Vec::new(),
+        }
+    }
+
+    /// The bytes of a message from the remote.
+    fn message(&mut self, text: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let written = self.writer.write(&mut bytes, |out| {
+            out.extend_from_slice(text.as_bytes());
+            Ok::<_, ()>(())
+        });
+        written.expect("it cannot fail");
+        bytes
+    }
+
+    fn control(&mut self, kind: ControlKind, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.writer.write_control(&mut bytes, kind, &Control::new(payload));
+        bytes
+    }
+
+    /// Polls once, when the runtime has looked what can be read and written.
+    async fn poll(&mut self) -> Poll<Received> {
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        let received = self.transport.poll_receive(&mut cx, &mut self.inbox);
+        received.map(|received| received.expect("the socket is there"))
+    }
+
+    /// The remote sends this, and it is received.
+    async fn receive(&mut self, bytes: &[u8]) -> Received {
+        self.remote.write_all(bytes).expect("there is room");
+        match self.poll().await {
+            Poll::Ready(received) => received,
+            Poll::Pending => panic!("what was sent is not there"),
+        }
+    }
+
+    fn send(&mut self) -> Poll<()> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let sent = self.transport.poll_send(&mut cx, &mut self.outbox);
+        sent.map(|sent| sent.expect("the remote is there"))
+    }
+
+    /// Whole messages that were received.
+    fn messages(&mut self) -> Vec<String> {
+        let mut found = Vec::new();
+        while let Some(event) = self.inbox.next_event() {
+            found.push(match event {
+                Event::Frame(text) => text.as_str().to_owned(),
+                Event::Fault(fault) => fault.to_string(),
+            });
+        }
+        found
+    }
+
+    /// What the remote has received since the last look.
+    fn heard(&mut self) -> Vec<String> {
+        let mut bytes = vec![0; 1 << 20];
+        let count = match self.remote.read(&mut bytes) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            count => count.expect("it can be read"),
+        };
+        let (mut found, mut rest) = (Vec::new(), &bytes[..count]);
+        let message = &mut self.unfinished;
+        while !rest.is_empty() {
+            let (count, event) = self.decoder.decode(rest, message);
+            rest = &rest[count..];
+            found.extend(event.map(|event| match event {
+                ws::Event::Message => {
+                    String::from_utf8(std::mem::take(message)).expect("it is text")
+                }
+                ws::Event::Ping => {
+                    format!("ping {}", self.decoder.ping().as_bytes().escape_ascii())
+                }
+                event => format!("{event:?}"),
+            }));
+        }
+        found
+    }
+
+    /// Closes it; what the remote heard last, and how long it took.
+    async fn close(&mut self) -> (Vec<String>, Duration) {
+        let begun = tokio::time::Instant::now();
+        let mut heard = Vec::new();
+        loop {
+            let mut cx = Context::from_waker(Waker::noop());
+            let is_closed = self.transport.poll_close(&mut cx).is_ready();
+            heard.extend(self.heard());
+            if is_closed {
+                return (heard, begun.elapsed());
+            }
+            advance(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// Runs a test on a clock that stands still.
+fn run(test: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build().expect("a runtime");
+    runtime.block_on(tokio::task::coop::unconstrained(pin!(test)));
+}
+
+#[test]
+fn p8_an_idle_connection_is_small() {
+    assert!(size_of::<WebSocket>() <= 512, "{} bytes", size_of::<WebSocket>());
+}
+
+#[test]
+fn f6_a_message_has_its_time_from_its_first_byte_to_its_last() {
+    run(async {
+        for role in [Role::Client, Role::Server] {
+            let mut hand = Hand::new(role);
+            // However long nothing comes, nothing is late.
+            for _ in 0..5 {
+                assert_eq!(hand.poll().await, Poll::Pending);
+                advance(29 * SECOND).await;
+                let pong = hand.control(ControlKind::Pong, b"");
+                assert_eq!(hand.receive(&pong).await, Received::Some);
+            }
+            let message = hand.message(r#"{"some":"message"}"#);
+            for byte in &message[..message.len() - 2] {
+                assert_eq!(hand.receive(&[*byte]).await, Received::Some);
+                assert_eq!(hand.poll().await, Poll::Pending);
+                advance(SECOND).await;
+            }
+            let last = &message[message.len() - 2..];
+            assert_eq!(hand.receive(&[last, &message].concat()).await, Received::Some);
+            assert_eq!(hand.messages(), [r#"{"some":"message"}"#; 2]);
+            // The next one has all of it again, and bytes that trickle in do not make it longer.
+            assert_eq!(hand.receive(&message[..1]).await, Received::Some);
+            for byte in &message[1..15] {
+                assert_eq!(hand.poll().await, Poll::Pending);
+                advance(2 * SECOND).await;
+                assert_eq!(hand.receive(&[*byte]).await, Received::Some);
+            }
+            assert_eq!(hand.poll().await, Poll::Pending);
+            advance(2 * SECOND).await;
+            // A last look, as the runtime may not have had one.
+            assert_eq!(hand.poll().await, Poll::Pending);
+            advance(SECOND).await;
+            assert_eq!(hand.poll().await, Poll::Ready(Received::End));
+            assert_eq!(hand.poll().await, Poll::Ready(Received::End));
+            assert_eq!(hand.messages().len(), 0);
+            assert_eq!(hand.close().await.0, ["Close(Some(1008))"]);
+        }
+    });
+}
+
+#[test]
+fn f6_the_time_of_a_message_stands_still_while_nothing_is_read() {
+    run(async {
+        let mut hand = Hand::new(Role::Server);
+        let message = hand.message("[1]");
+        assert_eq!(hand.receive(&message[..3]).await, Received::Some);
+        assert_eq!(hand.poll().await, Poll::Pending);
+        advance(20 * SECOND).await;
+        for _ in 0..10 {
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(hand.transport.poll_gone(&mut cx).is_pending());
+            advance(20 * SECOND).await;
+        }
+        assert_eq!(hand.poll().await, Poll::Pending);
+        advance(9 * SECOND).await;
+        assert_eq!(hand.poll().await, Poll::Pending);
+        assert_eq!(hand.receive(&message[3..]).await, Received::Some);
+        assert_eq!(hand.messages(), ["[1]"]);
+    });
+}
+
+#[test]
+fn f6_bytes_that_wait_are_read_before_anything_is_late() {
+    run(async {
+        let mut hand = Hand::new(Role::Server);
+        let message = hand.message("[1]");
+        assert_eq!(hand.receive(&message[..3]).await, Received::Some);
+        assert_eq!(hand.poll().await, Poll::Pending);
+        // As if the thread had been held: the rest is there, and nobody has looked.
+        hand.remote.write_all(&message[3..]).expect("there is room");
+        advance(100 * SECOND).await;
+        assert_eq!(hand.poll().await, Poll::Ready(Received::Some));
+        assert_eq!(hand.messages(), ["[1]"]);
+    });
+}
+
+#[test]
+fn t2_a_remote_that_is_silent_is_asked_for_a_sign_of_life_and_then_gone() {
+    run(async {
+        for role in [Role::Client, Role::Server] {
+            let mut hand = Hand::new(role);
+            for sign in [ControlKind::Pong, ControlKind::Ping, ControlKind::Pong] {
+                assert_eq!(hand.poll().await, Poll::Pending);
+                advance(29 * SECOND).await;
+                assert_eq!(hand.poll().await, Poll::Pending);
+                advance(SECOND).await;
+                assert_eq!(hand.poll().await, Poll::Ready(Received::All));
+                assert_eq!(hand.send(), Poll::Ready(()));
+                assert_eq!(hand.heard(), ["ping "]);
+                assert_eq!(hand.poll().await, Poll::Pending);
+                advance(29 * SECOND).await;
+                let sign = hand.control(sign, b"");
+                assert_eq!(hand.receive(&sign).await, Received::Some);
+                assert_eq!(hand.send(), Poll::Ready(()));
+                hand.heard();
+            }
+            assert_eq!(hand.poll().await, Poll::Pending);
+            advance(30 * SECOND).await;
+            assert_eq!(hand.poll().await, Poll::Ready(Received::All));
+            assert_eq!(hand.send(), Poll::Ready(()));
+            assert_eq!(hand.heard(), ["ping "]);
+            advance(29 * SECOND).await;
+            assert_eq!(hand.poll().await, Poll::Pending);
+            advance(SECOND).await;
+            assert_eq!(hand.poll().await, Poll::Pending);
+            advance(SECOND).await;
+            assert_eq!(hand.poll().await, Poll::Ready(Received::End));
+        }
+    });
+}
+
+#[test]
+fn t2_keeping_alive_can_be_turned_off_and_is_while_nothing_is_read() {
+    run(async {
+        let mut hand = Hand::new(Role::Server);
+        assert_eq!(hand.poll().await, Poll::Pending);
+        for _ in 0..5 {
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(hand.transport.poll_gone(&mut cx).is_pending());
+            advance(100 * SECOND).await;
+        }
+        assert_eq!(hand.poll().await, Poll::Pending);
+        hand.transport = hand.transport.keep_alive(None);
+        advance(1000 * SECOND).await;
+        assert_eq!(hand.poll().await, Poll::Pending);
+    });
+}
+
+#[test]
+fn t2_p9_pings_are_answered_and_cost_no_more_than_the_last_of_them() {
+    run(async {
+        let mut hand = Hand::new(Role::Server);
+        let ping = hand.control(ControlKind::Ping, b"one");
+        assert_eq!(hand.receive(&ping).await, Received::Some);
+        assert_eq!(hand.send(), Poll::Ready(()));
+        assert_eq!(hand.heard(), ["Pong"]);
+        // Something waits of which the remote takes a part.
+        let large = "x".repeat(2_000_000);
+        let sent = hand.outbox.send(|out| {
+            out.extend_from_slice(large.as_bytes());
+            Ok::<_, ()>(())
+        });
+        sent.expect("it cannot fail");
+        assert_eq!(hand.send(), Poll::Pending);
+        for count in 0..1000 {
+            let ping = hand.control(ControlKind::Ping, format!("number {count}").as_bytes());
+            assert_eq!(hand.receive(&ping).await, Received::Some);
+            assert_eq!(hand.send(), Poll::Pending);
+        }
+        assert!(hand.outbox.len() < large.len());
+        let mut heard = Vec::new();
+        while hand.send().is_pending() {
+            heard.extend(hand.heard());
+            tokio::task::yield_now().await;
+        }
+        heard.extend(hand.heard());
+        // One was written behind the message, and the last of the others when that had left.
+        let count = |text: &str| heard.iter().filter(|heard| *heard == text).count();
+        assert_eq!((count(&large), count("Pong")), (1, 2), "{}", heard.len());
+    });
+}
+
+#[test]
+fn t2_what_was_read_with_the_handshake_comes_first() {
+    run(async {
+        let mut hand = Hand::new(Role::Server);
+        let stream = [hand.message("[1]"), hand.message("[2]")].concat();
+        let mut hand = Hand::with(Role::Server, &stream[..stream.len() - 1]);
+        assert_eq!(hand.receive(&stream[stream.len() - 1..]).await, Received::Some);
+        assert_eq!(hand.messages(), ["[1]"]);
+        assert_eq!(hand.poll().await, Poll::Ready(Received::Some));
+        assert_eq!(hand.messages(), ["[2]"]);
+    });
+}
+
+#[test]
+fn t2_each_end_has_its_code() {
+    run(async {
+        for role in [Role::Client, Role::Server] {
+            let mut hand = Hand::new(role);
+            assert_eq!(hand.close().await.0, ["Close(Some(1000))"]);
+
+            let mut hand = Hand::new(role);
+            let flag = Arc::new(AtomicBool::new(false));
+            hand.transport = hand.transport.going_away(Arc::clone(&flag));
+            flag.store(true, Ordering::Relaxed);
+            assert_eq!(hand.close().await.0, ["Close(Some(1001))"]);
+
+            for (payload, answer) in [
+                (&b""[..], "Close(None)"),
+                (b"\x03\xe8", "Close(Some(1000))"),
+                (b"\x0b\xb8bye", "Close(Some(3000))"),
+                (b"\x03", "Close(Some(1002))"),
+                (b"\x03\xe8\xff", "Close(Some(1007))"),
+            ] {
+                let mut hand = Hand::new(role);
+                let close = hand.control(ControlKind::Close, payload);
+                let message = hand.message("[1]");
+                let stream = [&message[..], &close, &message].concat();
+                assert_eq!(hand.receive(&stream).await, Received::End);
+                assert_eq!(hand.messages(), ["[1]"]);
+                assert_eq!(hand.close().await.0, [answer]);
+            }
+
+            let mut hand = Hand::new(role);
+            let stream = [hand.message("[1]"), hand.message(&"x".repeat(1001))].concat();
+            assert_eq!(hand.receive(&stream).await, Received::End);
+            assert_eq!(hand.messages(), ["[1]"]);
+            assert_eq!(hand.close().await.0, ["Close(Some(1009))"]);
+        }
+    });
+}
+
+#[test]
+fn t2_l5_a_remote_that_takes_nothing_does_not_hold_up_the_end() {
+    run(async {
+        for is_midway in [false, true] {
+            let mut hand = Hand::new(Role::Server);
+            // All room of the socket is taken: by whole frames, or by a part of one.
+            let mut count = 0;
+            loop {
+                let sent = hand.outbox.send(|out| {
+                    out.extend_from_slice(&vec![b'x'; if is_midway { 2_000_000 } else { 0 }]);
+                    Ok::<_, ()>(())
+                });
+                sent.expect("it cannot fail");
+                count += 1;
+                // The runtime has looked whether there is room.
+                let _ = hand.poll().await;
+                if hand.send().is_pending() {
+                    break;
+                }
+            }
+            assert_eq!(hand.transport.is_midway, is_midway);
+            let begun = tokio::time::Instant::now();
+            loop {
+                let mut cx = Context::from_waker(Waker::noop());
+                if hand.transport.poll_close(&mut cx).is_ready() {
+                    break;
+                }
+                advance(Duration::from_millis(5)).await;
+            }
+            assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
+            // What the remote reads in the end are frames, up to where they were cut.
+            drop(hand.transport);
+            hand.remote.set_nonblocking(false).expect("a flag");
+            let mut bytes = Vec::new();
+            hand.remote.read_to_end(&mut bytes).expect("it can be read");
+            let mut message = Vec::new();
+            let (mut rest, mut messages) = (&bytes[..], 0);
+            while !rest.is_empty() {
+                let (taken, event) = hand.decoder.decode(rest, &mut message);
+                rest = &rest[taken..];
+                assert!(matches!(event, None | Some(ws::Event::Message)), "{event:?}");
+                messages += usize::from(event.is_some());
+            }
+            assert!(messages < count);
+        }
+    });
+}
+
+#[test]
+fn debug_output_shows_nothing_of_what_came() {
+    run(async {
+        let mut hand = Hand::new(Role::Server);
+        let message = hand.message("\"secret\"");
+        assert_eq!(hand.receive(&message[..12]).await, Received::Some);
+        let shown = format!("{:?}", hand.transport);
+        assert!(shown.starts_with("WebSocket { role: Server"), "{shown}");
+        assert!(!shown.contains("115"), "{shown}");
+    });
+}
