@@ -4,10 +4,16 @@ use std::fmt;
 use std::io;
 
 use duet_rpc_proto::Profile;
+#[cfg(feature = "websocket")]
+use duet_rpc_proto::ws::Role;
 use tokio::net::TcpStream;
 
 #[cfg(feature = "http")]
 use super::HttpClient;
+#[cfg(feature = "websocket")]
+use super::WebSocket;
+#[cfg(feature = "websocket")]
+use super::web::{Ask, ask_for_upgrade};
 use super::{Address, Place, Socket, Transport};
 
 /// Reaches a server at an address.
@@ -62,7 +68,20 @@ impl Connector {
                 let token = self.token.as_deref();
                 Ok(Box::new(HttpClient::connect(place, target, token, profile).await?))
             }
-            _ => Err(unsupported("not yet")),
+            #[cfg(not(feature = "http"))]
+            Address::Http(..) => Err(unsupported("the feature `http` is not built in")),
+            #[cfg(feature = "websocket")]
+            Address::WebSocket(place, target) => {
+                let nonce = super::outbox::random_seed().to_ne_bytes();
+                let (host, token) = (&*place.to_string(), self.token.as_deref());
+                let ask = Ask { host, target: target.as_str(), token, nonce };
+                let (limit, patience) = (profile.limits.header_bytes, profile.call_timeout);
+                let socket = dial(place).await?;
+                let (socket, behind) = ask_for_upgrade(socket, &ask, limit, patience).await?;
+                Ok(Box::new(WebSocket::new(socket, Role::Client, profile, behind)))
+            }
+            #[cfg(not(feature = "websocket"))]
+            Address::WebSocket(..) => Err(unsupported("the feature `websocket` is not built in")),
         }
     }
 }

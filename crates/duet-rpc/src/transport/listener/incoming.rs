@@ -10,12 +10,18 @@ use std::sync::atomic::AtomicBool;
 use std::task::Poll;
 
 use duet_rpc_proto::Profile;
+#[cfg(feature = "websocket")]
+use duet_rpc_proto::ws::Role;
 
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::transport::Gate;
 #[cfg(feature = "http")]
 use crate::transport::HttpServer;
+#[cfg(feature = "websocket")]
+use crate::transport::WebSocket;
+#[cfg(feature = "websocket")]
+use crate::transport::web::upgrade;
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::transport::web::{Refusal, last_words};
 use crate::transport::{Socket, Transport};
@@ -73,13 +79,17 @@ impl Incoming {
                 let transport = HttpServer::new(socket, self.gate, &target, profile);
                 Ok(Box::new(transport.until(self.going_away)))
             }
-            #[allow(unreachable_patterns)]
-            _ => Err(super::unsupported("not yet")),
+            #[cfg(feature = "websocket")]
+            Speaks::WebSocket(target) => {
+                let (path, limit) = (target.path(), profile.limits.header_bytes);
+                let agreed = upgrade(socket, &self.gate, path, limit, profile.read_timeout);
+                let (socket, behind) = agreed.await?;
+                let transport = WebSocket::new(socket, Role::Server, profile, behind);
+                Ok(Box::new(transport.going_away(self.going_away)))
+            }
         }
     }
-}
 
-impl Incoming {
     /// Closes it with a word why: this, where frames are spoken, and what means the same elsewhere.
     /// Whether the remote hears it is not known.
     pub(crate) async fn refuse(self, frame: &[u8]) -> io::Result<()> {
