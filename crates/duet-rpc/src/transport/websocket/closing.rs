@@ -25,6 +25,8 @@ pub(super) struct LastWords {
 pub(super) struct Closing {
     frame: Vec<u8>,
     sent: usize,
+    /// Whether the remote may still be sending what was refused.
+    is_refusal: bool,
     patience: Pin<Box<Sleep>>,
 }
 
@@ -39,7 +41,8 @@ impl Closing {
             let mut writer = FrameWriter::new(role, random_seed());
             writer.write_control(&mut frame, ControlKind::Close, &control);
         }
-        Closing { frame, sent: 0, patience: Box::pin(tokio::time::sleep(PATIENCE)) }
+        let is_refusal = words.is_some_and(|words| !words.reason.is_empty());
+        Closing { frame, sent: 0, is_refusal, patience: Box::pin(tokio::time::sleep(PATIENCE)) }
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, socket: &mut Socket) -> Poll<()> {
@@ -56,6 +59,9 @@ impl Closing {
                 }
             }
         }
-        socket.poll_linger(cx)
+        match self.is_refusal {
+            true => socket.poll_linger(cx),
+            false => socket.poll_farewell(cx),
+        }
     }
 }
