@@ -1,0 +1,489 @@
+//! Peers over WebSockets, on real sockets; and remotes that are none of ours.
+
+#![cfg(all(feature = "websocket", unix))]
+
+mod links;
+
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use duet_rpc::proto::ws::{Control, ControlKind, Decoder, Event, FrameWriter, Role};
+use duet_rpc::transport::{Socket, WebSocket};
+use duet_rpc::{Context, Error, Failure, Peer, Profile, Reason, Router};
+use links::{HANGS, on_both_runtimes};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+
+/// A message that these tests take may have so many bytes.
+const LIMIT: usize = 1 << 20;
+
+fn profile() -> Profile {
+    let mut profile = Profile::agent();
+    profile.limits.message_bytes = LIMIT;
+    profile.read_timeout = Some(Duration::from_secs(10));
+    profile
+}
+
+fn router() -> Router {
+    Router::new()
+        .method("echo", async |value: Value| Ok::<_, Failure>(value))
+        .method("back", async |value: Value, cx: Context| {
+            cx.peer().call::<Value>("echo", value).await
+        })
+        .method("later", async || {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok::<_, Failure>("done")
+        })
+        .method("large", async |(size,): (usize,)| Ok::<_, Failure>("x".repeat(size)))
+}
+
+async fn tcp_pair() -> (Socket, Socket) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let client = TcpStream::connect(address).await.expect("it listens");
+    let (server, _) = listener.accept().await.expect("it came");
+    (Socket::tcp(client), Socket::tcp(server))
+}
+
+fn unix_pair() -> (Socket, Socket) {
+    let (client, server) = UnixStream::pair().expect("a pair");
+    (Socket::unix(client), Socket::unix(server))
+}
+
+/// A client and a server that talk by WebSocket.
+async fn peers(is_tcp: bool) -> (Peer, Peer) {
+    let (client, server) = match is_tcp {
+        true => tcp_pair().await,
+        false => unix_pair(),
+    };
+    let client = WebSocket::new(client, Role::Client, &profile(), Vec::new());
+    let server = WebSocket::new(server, Role::Server, &profile(), Vec::new());
+    (Peer::spawn(client, &profile(), router()), Peer::spawn(server, &profile(), router()))
+}
+
+/// A remote that is none of ours, and does as it is told.
+struct Remote {
+    stream: UnixStream,
+    writer: FrameWriter,
+    decoder: Decoder,
+    message: Vec<u8>,
+    /// What was read and not looked at.
+    rest: Vec<u8>,
+}
+
+/// A peer in this role, and what is at its other end.
+fn serve(role: Role) -> (Peer, Remote) {
+    serve_as(role, |transport| transport)
+}
+
+fn serve_as(role: Role, set: impl FnOnce(WebSocket) -> WebSocket) -> (Peer, Remote) {
+    let (here, there) = UnixStream::pair().expect("a pair");
+    let transport = set(WebSocket::new(Socket::unix(here), role, &profile(), Vec::new()));
+    let its_role = match role {
+        Role::Client => Role::Server,
+        Role::Server => Role::Client,
+    };
+    let remote = Remote {
+        stream: there,
+        writer: FrameWriter::new(its_role, 7),
+        decoder: Decoder::new(its_role, usize::MAX),
+        message: Vec::new(),
+        rest: Vec::new(),
+    };
+    (Peer::spawn(transport, &profile(), router()), remote)
+}
+
+impl Remote {
+    fn frame(&mut self, text: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let written = self.writer.write(&mut bytes, |out| {
+            out.extend_from_slice(text.as_bytes());
+            Ok::<_, ()>(())
+        });
+        written.expect("it cannot fail");
+        bytes
+    }
+
+    fn control(&mut self, kind: ControlKind, control: &Control) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.writer.write_control(&mut bytes, kind, control);
+        bytes
+    }
+
+    /// A request for an echo.
+    fn request(&mut self, id: usize) -> Vec<u8> {
+        self.frame(
+            &json!({"jsonrpc": "2.0", "id": id, "method": "echo", "params": [id]}).to_string(),
+        )
+    }
+
+    async fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.expect("it is open");
+    }
+
+    /// The next message as it came, or another event in short; `end` if there is none.
+    async fn next(&mut self) -> String {
+        loop {
+            let (count, event) = self.decoder.decode(&self.rest, &mut self.message);
+            self.rest.drain(..count);
+            match event {
+                Some(Event::Message) => {
+                    let message = std::mem::take(&mut self.message);
+                    return String::from_utf8(message).expect("answers are text");
+                }
+                Some(Event::Ping) => return "ping".to_owned(),
+                Some(event) => return format!("{event:?}"),
+                None => {}
+            }
+            let read = tokio::time::timeout(HANGS, self.stream.read_buf(&mut self.rest));
+            // Who closes with bytes unread resets the connection.
+            if read.await.expect("it hangs").unwrap_or(0) == 0 {
+                return "end".to_owned();
+            }
+        }
+    }
+
+    async fn all(&mut self) -> Vec<String> {
+        let mut all = Vec::new();
+        loop {
+            match self.next().await {
+                end if end == "end" => return all,
+                other => all.push(other),
+            }
+        }
+    }
+}
+
+fn answer(id: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":[{id}]}}"#)
+}
+
+#[test]
+fn t1_two_peers_call_each_other_over_a_web_socket() {
+    let scenario = async |is_tcp: bool| {
+        let (client, server) = peers(is_tcp).await;
+        for peer in [&client, &server] {
+            let calls: Vec<_> =
+                (0..200).map(|id| peer.call::<Value>("echo", json!([id]))).collect();
+            for (id, call) in calls.into_iter().enumerate() {
+                assert_eq!(call.await.expect("it is answered"), json!([id]));
+            }
+            let value: Value = peer.call("back", json!({"a": 1})).await.expect("it is answered");
+            assert_eq!(value, json!({"a": 1}));
+            // Each size of a header, both ways.
+            for size in [0, 1, 100, 124, 125, 126, 1000, 65_000, 65_535, 65_536, 500_000] {
+                let text = "y".repeat(size);
+                let value: Value = peer.call("echo", json!([text])).await.expect("it is answered");
+                assert_eq!(value, json!([text]));
+            }
+        }
+        client.close().await;
+        assert_eq!(server.closed().await.reason(), Reason::RemoteClosed);
+        assert_eq!(client.closed().await.reason(), Reason::Closed);
+    };
+    on_both_runtimes(|| scenario(false), "unix");
+    on_both_runtimes(|| scenario(true), "tcp");
+}
+
+#[tokio::test]
+async fn t1_p5_either_side_can_close() {
+    for is_tcp in [false, true] {
+        let (client, server) = peers(is_tcp).await;
+        let call = tokio::spawn(client.call::<Value>("later", ()));
+        client.call::<Value>("echo", json!([1])).await.expect("it is answered");
+        // What runs is finished and answered before the end.
+        server.close().await;
+        let answer = call.await.expect("no panic").expect("it is answered");
+        assert_eq!(answer, "done");
+        assert_eq!(client.closed().await.reason(), Reason::RemoteClosed);
+        let late: Result<Value, Error> = client.call("echo", json!([1])).await;
+        late.expect_err("it is closed");
+    }
+}
+
+#[tokio::test]
+async fn t2_f1_fragments_are_joined_and_pings_between_them_answered() {
+    let (_peer, mut remote) = serve(Role::Client);
+    let text = br#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[1]}"#;
+    let (first, second) = text.split_at(20);
+    // Binary, which is taken for text.
+    let mut stream = [&[0x02, first.len() as u8], first].concat();
+    stream.extend(remote.control(ControlKind::Ping, &Control::new(b"hello")));
+    stream.extend([0x00, 0x00]);
+    stream.extend([&[0x80, second.len() as u8], second].concat());
+    for cut in 0..stream.len() {
+        remote.send(&stream[..cut]).await;
+        tokio::task::yield_now().await;
+        remote.send(&stream[cut..]).await;
+        let mut heard = [remote.next().await, remote.next().await];
+        heard.sort();
+        assert_eq!(heard, ["Pong".to_owned(), answer(1)], "cut at {cut}");
+    }
+}
+
+#[tokio::test]
+async fn t2_f4_what_is_no_json_is_answered_and_the_connection_lives() {
+    for role in [Role::Client, Role::Server] {
+        let (_peer, mut remote) = serve(role);
+        for text in ["", "{", "[1,", "\u{feff}{}"] {
+            let frame = remote.frame(text);
+            remote.send(&frame).await;
+            assert!(remote.next().await.contains("-32700"), "{text}");
+        }
+        let mut bytes = Vec::new();
+        let written = remote.writer.write(&mut bytes, |out| {
+            out.extend_from_slice(b"[\"\xff\"]");
+            Ok::<_, ()>(())
+        });
+        written.expect("it cannot fail");
+        remote.send(&bytes).await;
+        assert!(remote.next().await.contains("-32700"));
+        let request = remote.request(1);
+        remote.send(&request).await;
+        assert_eq!(remote.next().await, answer(1));
+    }
+}
+
+#[tokio::test]
+async fn t2_f3_a_message_that_is_too_large_ends_the_connection_and_what_came_before_is_answered() {
+    for role in [Role::Client, Role::Server] {
+        let (peer, mut remote) = serve(role);
+        let mut stream = remote.request(1);
+        let large = remote.frame(&"x".repeat(LIMIT + 1));
+        stream.extend(&large[..1000]);
+        remote.send(&stream).await;
+        assert_eq!(remote.next().await, answer(1));
+        assert_eq!(remote.next().await, "Close(Some(1009))");
+        // A remote that goes on sending all of it gets to hear it too.
+        let _ = remote.stream.write_all(&large[1000..]).await;
+        drop(remote);
+        assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+    }
+    // In fragments it is the same.
+    let (_peer, mut remote) = serve(Role::Client);
+    let fragment = [&[0x7e, 0xff, 0xff][..], &[b'x'; 65535]].concat();
+    remote.send(&[&[0x01], &fragment[..]].concat()).await;
+    for _ in 0..15 {
+        remote.send(&[&[0x00], &fragment[..]].concat()).await;
+    }
+    // Sixteen bytes of the limit are left.
+    remote.send(&[0x00, 17]).await;
+    assert_eq!(remote.next().await, "Close(Some(1009))");
+}
+
+#[tokio::test]
+async fn t2_what_breaks_the_rules_of_frames_ends_the_connection() {
+    let rows: [(Role, &[u8]); 5] = [
+        (Role::Server, b"\x81\x01x"),
+        (Role::Client, b"\x81\x81\0\0\0\0x"),
+        (Role::Server, b"\xc1\x80\0\0\0\0"),
+        (Role::Client, b"\x80\x00"),
+        (Role::Client, b"GET / HTTP/1.1\r\n"),
+    ];
+    for (role, bytes) in rows {
+        let (peer, mut remote) = serve(role);
+        let request = remote.request(1);
+        remote.send(&[&request, bytes].concat()).await;
+        assert_eq!(remote.next().await, answer(1));
+        assert_eq!(remote.next().await, "Close(Some(1002))");
+        assert_eq!(remote.next().await, "end");
+        drop(remote);
+        peer.closed().await;
+    }
+}
+
+#[tokio::test]
+async fn t2_a_close_is_answered_with_its_code_behind_what_was_asked_before() {
+    for role in [Role::Client, Role::Server] {
+        for (control, expect) in [
+            (Control::close(1000, ""), "Close(Some(1000))"),
+            (Control::close(1001, "the tab was closed"), "Close(Some(1001))"),
+            (Control::close(4321, ""), "Close(Some(4321))"),
+            (Control::new(b""), "Close(None)"),
+        ] {
+            let (peer, mut remote) = serve(role);
+            let later = r#"{"jsonrpc":"2.0","id":9,"method":"later"}"#;
+            let mut stream = remote.frame(later);
+            stream.extend(remote.control(ControlKind::Close, &control));
+            stream.extend(remote.request(1));
+            remote.send(&stream).await;
+            assert_eq!(remote.next().await, r#"{"jsonrpc":"2.0","id":9,"result":"done"}"#);
+            assert_eq!(remote.next().await, expect);
+            assert_eq!(remote.next().await, "end");
+            drop(remote);
+            assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn t2_l4_who_closes_says_whether_the_program_goes_away() {
+    for (is_going_away, code) in [(false, 1000), (true, 1001)] {
+        let flag = Arc::new(AtomicBool::new(false));
+        let (peer, mut remote) =
+            serve_as(Role::Server, |transport| transport.going_away(Arc::clone(&flag)));
+        let request = remote.request(1);
+        remote.send(&request).await;
+        assert_eq!(remote.next().await, answer(1));
+        flag.store(is_going_away, Ordering::Relaxed);
+        let closing = tokio::spawn(async move { peer.close().await });
+        assert_eq!(remote.next().await, format!("Close(Some({code}))"));
+        drop(remote);
+        closing.await.expect("no panic");
+    }
+}
+
+#[tokio::test]
+async fn t2_f1_wherever_it_is_cut_what_was_whole_is_answered_and_it_ends() {
+    for role in [Role::Client, Role::Server] {
+        let (_, mut remote) = serve(role);
+        let parts = [
+            remote.request(1),
+            remote.control(ControlKind::Ping, &Control::new(b"p")),
+            remote.request(2),
+        ];
+        let stream = parts.concat();
+        let ends = [parts[0].len(), parts[0].len() + parts[1].len() + parts[2].len()];
+        for cut in 0..=stream.len() {
+            let (peer, mut remote) = serve(role);
+            remote.send(&stream[..cut]).await;
+            remote.stream.shutdown().await.expect("it is open");
+            let heard: Vec<_> =
+                remote.all().await.into_iter().filter(|text| text != "Pong").collect();
+            let mut expect: Vec<_> =
+                (0..2).filter(|place| ends[*place] <= cut).map(|place| answer(place + 1)).collect();
+            expect.push("Close(Some(1000))".to_owned());
+            assert_eq!(heard, expect, "cut at {cut}");
+            assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn p9_l8_a_remote_that_reads_nothing_is_not_read_and_costs_bounded_memory() {
+    let (_peer, mut remote) = serve(Role::Server);
+    let request = remote.frame(r#"{"jsonrpc":"2.0","id":1,"method":"large","params":[1000]}"#);
+    let ping = remote.control(ControlKind::Ping, &Control::new(&[b'x'; 125]));
+    let both = [request, ping].concat().repeat(100);
+    let mut sent = 0;
+    // It goes on until nothing is taken any more.
+    while let Ok(written) =
+        tokio::time::timeout(Duration::from_secs(1), remote.stream.write_all(&both)).await
+    {
+        written.expect("it is open");
+        sent += 100;
+        assert!(sent < 100_000, "everything is read");
+    }
+    // When it reads again, it gets all answers, and what it was in the middle of goes on.
+    let mut answers = 0;
+    while answers < sent {
+        answers += usize::from(remote.next().await.starts_with('{'));
+    }
+}
+
+#[tokio::test]
+async fn l5_to_close_takes_no_time_though_the_remote_reads_nothing() {
+    let (peer, remote) = serve(Role::Server);
+    let text = "x".repeat(100_000);
+    // More than the socket takes.
+    for _ in 0..20 {
+        let _ = tokio::time::timeout(Duration::from_millis(50), peer.notify("n", [&text])).await;
+    }
+    tokio::time::timeout(HANGS, peer.close()).await.expect("it hangs");
+    drop(remote);
+}
+
+#[tokio::test(start_paused = true)]
+async fn t2_a_half_open_connection_is_noticed() {
+    let (peer, remote) = serve(Role::Server);
+    let begun = tokio::time::Instant::now();
+    // It is there, and says nothing for ever.
+    let end = peer.closed().await;
+    assert_eq!(end.reason(), Reason::RemoteClosed);
+    assert!((60..70).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    drop(remote);
+}
+
+#[tokio::test(start_paused = true)]
+async fn t2_who_answers_pings_stays_connected_for_ever() {
+    let (client, server) = peers(false).await;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_secs(45)).await;
+    }
+    assert!(client.state().is_open() && server.state().is_open());
+    assert_eq!(client.call::<Value>("echo", json!([1])).await.expect("it is open"), json!([1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn f6_a_message_that_never_ends_is_given_up() {
+    let (peer, mut remote) = serve(Role::Server);
+    let (whole, half) = (remote.request(1), remote.request(2));
+    remote.send(&[&whole, &half[..half.len() - 1]].concat()).await;
+    assert_eq!(remote.next().await, answer(1));
+    let heard = remote.all().await;
+    assert_eq!(heard.last().map(String::as_str), Some("Close(Some(1008))"), "{heard:?}");
+    drop(remote);
+    peer.closed().await;
+}
+
+/// Everything that is logged at `warn` and above.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Line<'a>(&'a mut String);
+        impl tracing::field::Visit for Line<'_> {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
+                let _ = write!(self.0, "{field}={value:?};");
+            }
+        }
+        let mut log = self.0.lock().expect("nothing panics");
+        event.record(&mut Line(&mut log));
+        log.push('\n');
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came() {
+    let log = Log::default();
+    // With only one in the process, what the threads of other tests log first would never be heard.
+    let _other = tracing::Dispatch::new(Log::default());
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let (peer, mut remote) = serve(Role::Server);
+    let large = remote.frame(&"secret".repeat(LIMIT));
+    remote.send(&large[..100]).await;
+    peer.closed().await;
+    let (peer, mut remote) = serve(Role::Server);
+    let half = remote.frame("secret");
+    remote.send(&half[..half.len() - 2]).await;
+    peer.closed().await;
+    let (peer, mut remote) = serve(Role::Client);
+    remote.send(b"secret").await;
+    peer.closed().await;
+    let (peer, remote) = serve(Role::Client);
+    peer.closed().await;
+    drop(remote);
+    let log = log.0.lock().expect("nothing panics").clone();
+    assert_eq!(
+        log,
+        "message=a message is too large, and ends the connection;bytes=6291456;limit=1048576;\n\
+         message=a message took too long, and ends the connection;received=4;after_ms=10000;\n\
+         message=a fault in frames, which ends the connection;\
+         problem=\"a reserved bit is set\";code=1002;\n\
+         message=the remote is gone;after_ms=30000;\n"
+    );
+}
