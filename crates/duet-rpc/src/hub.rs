@@ -230,7 +230,9 @@ impl Hub {
 /// Serves one connection, from its first byte to its end.
 async fn converse(hub: Arc<Inner>, incoming: Incoming, _seat: Seat) {
     let mut stopping = hub.counts.is_stopping.subscribe();
-    let transport = match until(&mut stopping, incoming.open(&hub.profile)).await {
+    // A handshake needs much room for a moment, and this task would keep it to its end.
+    let opening = Box::pin(incoming.open(&hub.profile));
+    let transport = match until(&mut stopping, opening).await {
         Some(Ok(transport)) => transport,
         Some(Err(error)) => {
             tracing::debug!(%error, "a connection was not opened");
