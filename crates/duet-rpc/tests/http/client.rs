@@ -81,7 +81,7 @@ async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
     }
     for token in ["", "a b", "a\r\nX: y", "\u{e9}"] {
         let error = HttpClient::connect(&place(address), &target(), Some(token), &profile).await;
-        assert_eq!(error.err().expect("no token").kind(), std::io::ErrorKind::InvalidInput);
+        assert_eq!(error.expect_err("no token").kind(), std::io::ErrorKind::InvalidInput);
     }
 }
 

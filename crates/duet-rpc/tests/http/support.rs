@@ -14,22 +14,22 @@ use tokio::net::{TcpListener, TcpStream};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The target that is served.
-pub fn target() -> Target {
+pub(crate) fn target() -> Target {
     match "http://localhost:1/rpc".parse() {
         Ok(Address::Http(_, target)) => target,
         other => panic!("{other:?}"),
     }
 }
 
-pub fn place(address: SocketAddr) -> Place {
+pub(crate) fn place(address: SocketAddr) -> Place {
     Place { host: address.ip().to_string(), port: address.port() }
 }
 
-pub fn gate() -> Gate {
+pub(crate) fn gate() -> Gate {
     Gate::new("127.0.0.1".parse().expect("an address"))
 }
 
-pub fn methods() -> Router {
+pub(crate) fn methods() -> Router {
     Router::new()
         .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
         .method("echo", async |raw: Box<RawValue>| Ok::<_, Failure>(raw))
@@ -48,7 +48,7 @@ pub fn methods() -> Router {
 }
 
 /// Serves these methods, and says where.
-pub async fn serve_with(profile: Profile, gate: Gate, router: Router) -> SocketAddr {
+pub(crate) async fn serve_with(profile: Profile, gate: Gate, router: Router) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let gate = Arc::new(gate);
@@ -67,42 +67,42 @@ pub async fn serve_with(profile: Profile, gate: Gate, router: Router) -> SocketA
     address
 }
 
-pub async fn serve() -> SocketAddr {
+pub(crate) async fn serve() -> SocketAddr {
     serve_with(Profile::agent(), gate(), methods()).await
 }
 
 /// A client that says exactly what it is told to.
-pub struct Client {
-    pub stream: TcpStream,
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
     read: Vec<u8>,
 }
 
 #[derive(Debug)]
-pub struct Response {
-    pub status: u16,
-    pub head: String,
-    pub body: String,
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Client {
-    pub async fn to(address: SocketAddr) -> Self {
+    pub(crate) async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         stream.set_nodelay(true).expect("it can be told");
         Client { stream, read: Vec::new() }
     }
 
     /// Sends it. A server that has enough may have closed the connection.
-    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
 
     /// Nothing more is sent.
-    pub async fn finish(&mut self) {
+    pub(crate) async fn finish(&mut self) {
         self.stream.shutdown().await.expect("it is open");
     }
 
     /// The next response. What answers `HEAD` has no body, whatever it says.
-    pub async fn response_to(&mut self, is_head: bool) -> Response {
+    pub(crate) async fn response_to(&mut self, is_head: bool) -> Response {
         let end = loop {
             if let Some(at) = self.read.windows(4).position(|it| it == b"\r\n\r\n") {
                 break at + 4;
@@ -121,12 +121,12 @@ impl Client {
         Response { status, head, body }
     }
 
-    pub async fn response(&mut self) -> Response {
+    pub(crate) async fn response(&mut self) -> Response {
         self.response_to(false).await
     }
 
     /// The server has closed the connection, and said nothing more.
-    pub async fn expect_end(&mut self) {
+    pub(crate) async fn expect_end(&mut self) {
         assert!(!self.more().await && self.read.is_empty(), "more came");
     }
 
@@ -138,21 +138,21 @@ impl Client {
 }
 
 impl Response {
-    pub fn has(&self, header: &str) -> bool {
+    pub(crate) fn has(&self, header: &str) -> bool {
         self.head.lines().any(|line| line == header)
     }
 
-    pub fn closes(&self) -> bool {
+    pub(crate) fn closes(&self) -> bool {
         self.has("Connection: close")
     }
 }
 
 /// A request with this body.
-pub fn post(body: &str) -> String {
+pub(crate) fn post(body: &str) -> String {
     post_with("", body)
 }
 
-pub fn post_with(headers: &str, body: &str) -> String {
+pub(crate) fn post_with(headers: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "POST /rpc HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
@@ -160,17 +160,17 @@ pub fn post_with(headers: &str, body: &str) -> String {
 }
 
 /// A call of `add`, and its answer.
-pub fn call(id: u32) -> String {
+pub(crate) fn call(id: u32) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"add","params":[{id},1]}}"#)
 }
 
-pub fn answer(id: u32) -> String {
+pub(crate) fn answer(id: u32) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, id + 1)
 }
 
 /// Answers whoever connects as `respond` says, which is given the number of the request: these bytes
 /// are sent, and then the connection is closed or not.
-pub async fn answer_with<F>(respond: F) -> SocketAddr
+pub(crate) async fn answer_with<F>(respond: F) -> SocketAddr
 where
     F: Fn(usize) -> (Vec<u8>, bool) + Send + Sync + 'static,
 {

@@ -175,8 +175,7 @@ impl From<Refused> for io::Error {
         let kind = match refused.status {
             _ if refused.is_temporary() => io::ErrorKind::ConnectionRefused,
             401 | 403 => io::ErrorKind::PermissionDenied,
-            404 => io::ErrorKind::NotFound,
-            _ => io::ErrorKind::InvalidData,
+            _ => io::ErrorKind::Unsupported,
         };
         io::Error::new(kind, refused)
     }

@@ -135,5 +135,5 @@ async fn f3_hostile_servers_are_found_out() {
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     let (client, _server) = pair().await;
     let error = ask_for_upgrade(client, &ask(Some("a\r\nb")), LIMIT, LONG).await;
-    assert_eq!(error.err().expect("no token").kind(), io::ErrorKind::InvalidInput);
+    assert_eq!(error.expect_err("no token").kind(), io::ErrorKind::InvalidInput);
 }
