@@ -53,6 +53,10 @@ impl Connector {
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O and time enabled.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket")),
+        expect(unused_variables, reason = "sockets alone need no settings")
+    )]
     pub async fn connect(&self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
         match &self.address {
             Address::Stdio => Err(unsupported("a server on stdin and stdout has to be started")),

@@ -112,7 +112,8 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
         if args.token_file.is_some() && !is_guarded && !matches!(address, Address::Unix(_)) {
             warnings.push(format!("the token does not guard {address}, as TCP has none"));
         }
-        if !listener.is_local() && !(is_guarded && args.token_file.is_some()) {
+        let is_open = !is_guarded || args.token_file.is_none();
+        if is_open && !listener.is_local() {
             warnings.push(format!("whoever can reach {address} can call the daemon"));
         }
     }

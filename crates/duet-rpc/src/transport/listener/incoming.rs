@@ -5,8 +5,8 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+#[cfg(any(feature = "http", feature = "websocket"))]
+use std::sync::{Arc, atomic::AtomicBool};
 use std::task::Poll;
 
 use duet_rpc_proto::Profile;
@@ -34,6 +34,7 @@ pub struct Incoming {
     speaks: Speaks,
     #[cfg(any(feature = "http", feature = "websocket"))]
     gate: Arc<Gate>,
+    #[cfg(any(feature = "http", feature = "websocket"))]
     going_away: Arc<AtomicBool>,
 }
 
@@ -51,6 +52,7 @@ impl Incoming {
             speaks: listener.speaks.clone(),
             #[cfg(any(feature = "http", feature = "websocket"))]
             gate: Arc::clone(&listener.gate),
+            #[cfg(any(feature = "http", feature = "websocket"))]
             going_away: Arc::clone(&listener.going_away),
         }
     }
@@ -70,6 +72,10 @@ impl Incoming {
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O and time enabled.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket")),
+        expect(unused_variables, reason = "sockets alone need no settings")
+    )]
     pub async fn open(self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
         let socket = self.accepted.into_socket()?;
         match self.speaks {

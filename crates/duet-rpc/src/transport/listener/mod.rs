@@ -14,8 +14,11 @@ mod incoming;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(any(feature = "http", feature = "websocket"))]
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use std::task::{Context, Poll, ready};
 
 use super::Address;
@@ -58,6 +61,7 @@ pub struct Listener {
     #[cfg(any(feature = "http", feature = "websocket"))]
     gate: Arc<Gate>,
     /// Whether those who are connected are to be told that this server goes away.
+    #[cfg(any(feature = "http", feature = "websocket"))]
     going_away: Arc<AtomicBool>,
 }
 
@@ -141,6 +145,7 @@ impl Listener {
             speaks,
             #[cfg(any(feature = "http", feature = "websocket"))]
             gate: Arc::default(),
+            #[cfg(any(feature = "http", feature = "websocket"))]
             going_away: Arc::default(),
         };
         #[cfg(any(feature = "http", feature = "websocket"))]
@@ -222,6 +227,7 @@ impl Listener {
     /// Tells those who are connected by WebSocket, when their connections are closed, that this server
     /// goes away.
     pub(crate) fn go_away(&self) {
+        #[cfg(any(feature = "http", feature = "websocket"))]
         self.going_away.store(true, Ordering::Relaxed);
     }
 
