@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ struct Counts {
     open: watch::Sender<usize>,
     refusals: AtomicUsize,
     is_stopping: watch::Sender<bool>,
+    /// Set before the connections hear that it stops, so that they can say so.
+    going_away: Arc<AtomicBool>,
 }
 
 /// Where connections are served.
@@ -98,6 +100,7 @@ impl Hub {
                 open: watch::Sender::new(0),
                 refusals: AtomicUsize::new(0),
                 is_stopping: watch::Sender::new(false),
+                going_away: Arc::default(),
             }),
             place: Place::Here,
             slow: None,
@@ -156,6 +159,7 @@ impl Hub {
     ///
     /// Outside a tokio runtime with I/O and time enabled.
     pub async fn serve(self, mut listener: Listener) {
+        listener.leave_with(&self.0.counts.going_away);
         let mut stopping = self.0.counts.is_stopping.subscribe();
         let mut complaints = Complaints::default();
         loop {
@@ -169,7 +173,6 @@ impl Hub {
                 }
             }
         }
-        listener.go_away();
     }
 
     fn admit(&self, incoming: Incoming, complaints: &mut Complaints) {
@@ -205,6 +208,7 @@ impl Hub {
     /// Begins to stop: no further connection is accepted, what runs is finished and answered, within
     /// the profile's [`drain_timeout`](Profile::drain_timeout), and each connection is closed.
     pub(crate) fn begin_stop(&self) {
+        self.0.counts.going_away.store(true, Ordering::Relaxed);
         self.0.counts.is_stopping.send_replace(true);
     }
 

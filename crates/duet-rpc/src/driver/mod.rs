@@ -149,7 +149,7 @@ impl Driver {
             let mut moved = self.is_drained && self.try_receive(cx, now)?;
             moved |= self.handle_arrived(cx, now);
             self.core.send_events();
-            if self.is_drained {
+            if self.is_drained || self.is_closing() {
                 self.core.settle();
             }
             if self.deaf.is_none()
@@ -312,6 +312,12 @@ impl Driver {
             return false;
         }
         *self.last_look.get_or_insert(now + LAST_LOOK) <= now
+    }
+
+    /// Whether what has come and is not begun will not be.
+    fn is_closing(&self) -> bool {
+        let phase = self.core.session.phase();
+        matches!(phase, Phase::Draining(draining) if draining.ending == Ending::Closing)
     }
 
     /// Whether a connection that is closing has nothing left to do, and why it closes.

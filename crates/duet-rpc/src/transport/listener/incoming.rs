@@ -7,11 +7,13 @@ use std::io;
 use std::net::SocketAddr;
 #[cfg(any(feature = "http", feature = "websocket"))]
 use std::sync::{Arc, atomic::AtomicBool};
-use std::task::Poll;
+use std::task::{Poll, ready};
+use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 #[cfg(feature = "websocket")]
 use duet_rpc_proto::ws::Role;
+use tokio::time::timeout;
 
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
@@ -25,6 +27,9 @@ use crate::transport::web::upgrade;
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::transport::web::{Refusal, last_words};
 use crate::transport::{Socket, Transport};
+
+/// How long a remote that is refused may take to be told so.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// A connection that has come in, and on which nothing has been said. It can be sent to another
 /// runtime before it is [opened](Incoming::open).
@@ -106,16 +111,18 @@ impl Incoming {
         };
         let mut words: &[u8] = &words;
         let mut socket = self.accepted.into_socket()?;
-        poll_fn(|cx| {
-            // A remote that does not take a few bytes at once does not hear them.
-            while !words.is_empty()
-                && let Poll::Ready(Ok(count)) = socket.poll_write(cx, words)
-            {
+        let say = poll_fn(|cx| {
+            while !words.is_empty() {
+                let count = ready!(socket.poll_write(cx, words))?;
                 words = words.get(count..).unwrap_or_default();
             }
-            socket.poll_farewell(cx)
-        })
-        .await;
+            Poll::Ready(io::Result::Ok(()))
+        });
+        // A remote that does not take a few bytes at once does not hear them.
+        if let Ok(said) = timeout(PATIENCE, say).await {
+            said?;
+        }
+        poll_fn(|cx| socket.poll_farewell(cx)).await;
         Ok(())
     }
 }

@@ -14,11 +14,8 @@ mod incoming;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-#[cfg(any(feature = "http", feature = "websocket"))]
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 
 use super::Address;
@@ -224,11 +221,15 @@ impl Listener {
         Ok(())
     }
 
-    /// Tells those who are connected by WebSocket, when their connections are closed, that this server
-    /// goes away.
-    pub(crate) fn go_away(&self) {
+    /// Once this is set, those who are connected are told, when their connections are closed, that this
+    /// server goes away.
+    pub(crate) fn leave_with(&mut self, going_away: &Arc<AtomicBool>) {
         #[cfg(any(feature = "http", feature = "websocket"))]
-        self.going_away.store(true, Ordering::Relaxed);
+        {
+            self.going_away = Arc::clone(going_away);
+        }
+        #[cfg(not(any(feature = "http", feature = "websocket")))]
+        let _ = going_away;
     }
 
     /// Removes the file of a Unix socket, for one who ends the process without dropping this.
