@@ -72,14 +72,17 @@ impl Core {
         self.shared.counts.running.store(0, Ordering::Relaxed);
     }
 
-    pub(super) fn publish_phase(&self) {
-        self.shared.state.send_if_modified(|state| {
+    pub(super) fn publish_phase(&mut self) {
+        let begins = self.shared.state.send_if_modified(|state| {
             let begins = matches!(state, State::Connecting | State::Connected);
             if begins {
                 *state = State::Draining;
             }
             begins
         });
+        if begins {
+            self.transport.handle_closing();
+        }
     }
 
     /// Tells the handles what is under way.

@@ -76,6 +76,9 @@ pub trait Transport: Send + 'static {
         true
     }
 
+    /// The connection will be closed when what is under way is done.
+    fn handle_closing(&mut self) {}
+
     /// All that was received is handled, nothing of it will be answered any more, and nothing waits
     /// to be sent. It is followed by [`poll_send`](Transport::poll_send), and is told only to one
     /// that [has no way back](Transport::has_way_back): there, it means that to what came last the
@@ -153,6 +156,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn has_way_back(&self) -> bool {
         (**self).has_way_back()
+    }
+
+    fn handle_closing(&mut self) {
+        (**self).handle_closing();
     }
 
     fn handle_settled(&mut self) {

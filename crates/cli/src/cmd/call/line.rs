@@ -46,6 +46,10 @@ impl Transport for Line {
         self.transport.has_way_back()
     }
 
+    fn handle_closing(&mut self) {
+        self.transport.handle_closing();
+    }
+
     fn handle_settled(&mut self) {
         self.transport.handle_settled();
     }

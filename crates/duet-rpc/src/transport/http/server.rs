@@ -5,7 +5,6 @@ use std::io::{self, IoSlice};
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -27,10 +26,8 @@ pub struct HttpServer {
     ahead: Vec<u8>,
     read_timeout: Option<Duration>,
     late: Option<Late>,
-    /// Whether the client has closed its end: this is the last request that is served.
+    /// Whether the request that is served is the last: either end has closed.
     is_last: bool,
-    /// Whether the server goes away, which it does behind the request that is served.
-    going_away: Option<Arc<AtomicBool>>,
 }
 
 enum State {
@@ -80,16 +77,7 @@ impl HttpServer {
             read_timeout: profile.read_timeout,
             late: None,
             is_last: false,
-            going_away: None,
         }
-    }
-
-    /// Tells clients that the connection ends with the request that is served, once this says that
-    /// the server goes away.
-    #[must_use]
-    pub(crate) fn until(mut self, going_away: Arc<AtomicBool>) -> Self {
-        self.going_away = Some(going_away);
-        self
     }
 
     /// Reads on in a request; ready when there is something to do.
@@ -207,9 +195,7 @@ impl HttpServer {
     fn take_terms(&mut self) -> Option<Terms> {
         match mem::replace(&mut self.state, State::Reading) {
             State::Open(mut terms) => {
-                let goes_away = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
-                let is_last = self.is_last || self.going_away.as_ref().is_some_and(goes_away);
-                if is_last && terms.then == Then::GoOn {
+                if self.is_last && terms.then == Then::GoOn {
                     terms.then = Then::Close;
                 }
                 Some(terms)
@@ -302,6 +288,10 @@ impl Transport for HttpServer {
             cx.waker().wake_by_ref();
         }
         Poll::Ready(Ok(()))
+    }
+
+    fn handle_closing(&mut self) {
+        self.is_last = true;
     }
 
     fn handle_settled(&mut self) {

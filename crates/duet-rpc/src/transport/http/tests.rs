@@ -1,7 +1,6 @@
 //! What holds for all bytes, however they are cut; and what only the listener can ask for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::frame::Event;
@@ -149,20 +148,15 @@ fn t2_what_follows_what_is_skipped_is_served() {
 }
 
 #[tokio::test]
-async fn t2_a_server_that_goes_away_says_so_in_its_last_response() {
+async fn t2_a_connection_that_closes_says_so_in_its_last_response() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let (client, server) = tokio::join!(tokio::net::TcpStream::connect(address), listener.accept());
     let (mut client, (server, _)) = (client.expect("connected"), server.expect("accepted"));
-    let going_away = Arc::new(AtomicBool::new(false));
     let (profile, gate) = (Profile::agent(), Arc::new(Gate::default()));
     let transport = HttpServer::new(Socket::tcp(server), gate, &Target::default(), &profile);
-    let flag = Arc::clone(&going_away);
-    let router = Router::new().method("go", move || {
-        flag.store(true, Ordering::Relaxed);
-        async { Ok::<_, Failure>(1) }
-    });
-    let peer = Peer::spawn(transport.until(going_away), &profile, router);
+    let router = Router::new().shutdown("go", async || Ok::<_, Failure>(1));
+    let peer = Peer::spawn(transport, &profile, router);
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"go"}"#;
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ";
     let request = format!("{head}{}\r\n\r\n{body}", body.len());

@@ -6,7 +6,9 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 #[cfg(any(feature = "http", feature = "websocket"))]
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
+#[cfg(feature = "websocket")]
+use std::sync::atomic::AtomicBool;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -39,7 +41,7 @@ pub struct Incoming {
     speaks: Speaks,
     #[cfg(any(feature = "http", feature = "websocket"))]
     gate: Arc<Gate>,
-    #[cfg(any(feature = "http", feature = "websocket"))]
+    #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
 }
 
@@ -57,7 +59,7 @@ impl Incoming {
             speaks: listener.speaks.clone(),
             #[cfg(any(feature = "http", feature = "websocket"))]
             gate: Arc::clone(&listener.gate),
-            #[cfg(any(feature = "http", feature = "websocket"))]
+            #[cfg(feature = "websocket")]
             going_away: Arc::clone(&listener.going_away),
         }
     }
@@ -87,8 +89,7 @@ impl Incoming {
             Speaks::Frames => Ok(Box::new(socket)),
             #[cfg(feature = "http")]
             Speaks::Http(target) => {
-                let transport = HttpServer::new(socket, self.gate, &target, profile);
-                Ok(Box::new(transport.until(self.going_away)))
+                Ok(Box::new(HttpServer::new(socket, self.gate, &target, profile)))
             }
             #[cfg(feature = "websocket")]
             Speaks::WebSocket(target) => {

@@ -58,7 +58,7 @@ pub struct Listener {
     #[cfg(any(feature = "http", feature = "websocket"))]
     gate: Arc<Gate>,
     /// Whether those who are connected are to be told that this server goes away.
-    #[cfg(any(feature = "http", feature = "websocket"))]
+    #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
 }
 
@@ -142,7 +142,7 @@ impl Listener {
             speaks,
             #[cfg(any(feature = "http", feature = "websocket"))]
             gate: Arc::default(),
-            #[cfg(any(feature = "http", feature = "websocket"))]
+            #[cfg(feature = "websocket")]
             going_away: Arc::default(),
         };
         #[cfg(any(feature = "http", feature = "websocket"))]
@@ -224,11 +224,11 @@ impl Listener {
     /// Once this is set, those who are connected are told, when their connections are closed, that this
     /// server goes away.
     pub(crate) fn leave_with(&mut self, going_away: &Arc<AtomicBool>) {
-        #[cfg(any(feature = "http", feature = "websocket"))]
+        #[cfg(feature = "websocket")]
         {
             self.going_away = Arc::clone(going_away);
         }
-        #[cfg(not(any(feature = "http", feature = "websocket")))]
+        #[cfg(not(feature = "websocket"))]
         let _ = going_away;
     }
 
