@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that every peer of peers.json answers with the params that it got, and that it exits
-when its stdin is closed. Arguments, if any, are words of which one must be in a peer's name."""
+"""Checks that every peer of peers.json answers with the params that it got, over its stdin and
+stdout or over a socket, and that it exits when its stdin is closed. Arguments, if any, are words of
+which one must be in a peer's name."""
 
 import json
+import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -13,6 +16,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 METHODS = ["echo", "later", "nap"]
+# Those that listen are told how many threads they may have.
+THREADS = "2"
 PAYLOADS = {
     "empty": {},
     "small": {"text": "x" * 40},
@@ -32,11 +37,19 @@ class Peer:
     def __init__(self, entry):
         self.lsp = entry["framing"] == "lsp"
         self.ids = 0
+        listens = entry["framing"] in ("websocket", "http")
+        command = entry["command"] + [THREADS] * listens
         self.process = subprocess.Popen(
-            entry["command"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self.guard = threading.Timer(PATIENCE, self.process.kill)
         self.guard.start()
+
+    def connect(self):
+        """Connects to the address that the peer prints, and returns both ways as files."""
+        host, port = self.process.stdout.readline().decode().strip().rsplit(":", 1)
+        stream = socket.create_connection((host, int(port)))
+        return stream.makefile("rb"), stream.makefile("wb")
 
     def prelude(self, kind):
         if kind == "lsp":
@@ -109,6 +122,83 @@ class Peer:
         self.process.wait()
 
 
+class WebSocketPeer(Peer):
+    def __init__(self, entry):
+        super().__init__(entry)
+        self.reader, self.writer = self.connect()
+        self.writer.write(
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        )
+        self.writer.flush()
+        status, _ = read_head(self.reader)
+        if status != 101:
+            raise Wrong(f"no upgrade to WebSocket, but {status}")
+
+    def send(self, *messages):
+        for message in messages:
+            body = json.dumps(message, ensure_ascii=False).encode()
+            key = os.urandom(4)
+            mask = int.from_bytes((key * (len(body) // 4 + 1))[: len(body)], "big")
+            masked = (int.from_bytes(body, "big") ^ mask).to_bytes(len(body), "big")
+            if len(body) < 126:
+                length = bytes([0x80 | len(body)])
+            elif len(body) < 1 << 16:
+                length = b"\xfe" + len(body).to_bytes(2, "big")
+            else:
+                length = b"\xff" + len(body).to_bytes(8, "big")
+            self.writer.write(b"\x81" + length + key + masked)
+        self.writer.flush()
+
+    def receive(self):
+        first, length = self.reader.read(2) or (0, 0)
+        if first != 0x81:
+            raise Wrong(f"no text, but a frame that begins with {first:#x}")
+        if length > 125:
+            length = int.from_bytes(self.reader.read(2 if length == 126 else 8), "big")
+        return json.loads(self.reader.read(length))
+
+
+class HttpPeer(Peer):
+    """One request after the other over one connection, which HTTP allows to send all at once."""
+
+    def __init__(self, entry):
+        super().__init__(entry)
+        self.reader, self.writer = self.connect()
+
+    def send(self, *messages):
+        for message in messages:
+            body = json.dumps(message, ensure_ascii=False).encode()
+            self.writer.write(
+                b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+            )
+        self.writer.flush()
+
+    def receive(self):
+        status, length = read_head(self.reader)
+        if status != 200:
+            raise Wrong(f"answered with {status}")
+        return json.loads(self.reader.read(length))
+
+
+def read_head(reader):
+    """The status and the length of the body of an answer of HTTP."""
+    line = reader.readline()
+    if not line:
+        raise Wrong(f"no answer: it ended, or took longer than {PATIENCE} s")
+    status, length = int(line.split()[1]), 0
+    while line.strip():
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+        line = reader.readline()
+    return status, length
+
+
+PEERS = {"websocket": WebSocketPeer, "http": HttpPeer}
+
+
 class Wrong(Exception):
     pass
 
@@ -122,7 +212,9 @@ def main():
         if not installed(entry["command"]):
             print(f"{name}: skipped: not installed, see setup")
             continue
-        peer = Peer(entry)
+        peer = PEERS.get(entry["framing"], Peer)(entry)
+        if entry["framing"] in PEERS:
+            name += f" over {entry['framing']}"
         try:
             print(f"{name}: {check(peer, entry['prelude'])}")
         except (Wrong, OSError, ValueError) as error:
