@@ -5,10 +5,15 @@
 //!
 //! ```console
 //! bench-limit lsp|ndjson|length [wide]
+//! bench-limit tcp|ready
 //! ```
 //!
-//! With `wide` it has the system enlarge both pipes, as far as that is allowed.
+//! With `wide` it has the system enlarge both pipes, as far as that is allowed. The last two serve
+//! lines over TCP.
 
+mod sockets;
+
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use rustix::buffer::spare_capacity;
@@ -35,37 +40,56 @@ fn main() -> ExitCode {
         Some("lsp") => Framing::Lsp,
         Some("ndjson") => Framing::Ndjson,
         Some("length") => Framing::Length,
+        Some("tcp") => return exit_code(sockets::serve_each_on_a_thread()),
+        Some("ready") => return exit_code(sockets::serve_when_ready()),
         _ => return ExitCode::from(2),
     };
     if arguments.next().as_deref() == Some("wide") {
         let _ = rustix::pipe::fcntl_setpipe_size(stdin(), WIDE);
         let _ = rustix::pipe::fcntl_setpipe_size(stdout(), WIDE);
     }
-    match serve(framing) {
+    exit_code(serve(framing, stdin(), stdout()))
+}
+
+fn exit_code<E>(result: Result<(), E>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn serve(framing: Framing) -> rustix::io::Result<()> {
+fn serve(framing: Framing, from: impl AsFd, to: impl AsFd) -> rustix::io::Result<()> {
     let (mut input, mut output) = (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM));
-    while rustix::io::read(stdin(), spare_capacity(&mut input))? > 0 {
-        let mut done = 0;
-        while let Some((start, end)) = next_frame(framing, &input[done..]) {
-            answer(framing, &input[done + start..done + end], &mut output);
-            done += end;
-        }
-        input.drain(..done);
-        if input.capacity() == input.len() {
-            input.reserve(input.len());
-        }
-        let mut rest = &output[..];
-        while !rest.is_empty() {
-            rest = &rest[rustix::io::write(stdout(), rest)?..];
-        }
-        output.clear();
-    }
+    while serve_once(framing, &from, &to, &mut input, &mut output)? {}
     Ok(())
+}
+
+/// Reads once, answers what is whole, and says whether there may be more.
+fn serve_once(
+    framing: Framing,
+    from: impl AsFd,
+    to: impl AsFd,
+    input: &mut Vec<u8>,
+    output: &mut Vec<u8>,
+) -> rustix::io::Result<bool> {
+    if rustix::io::read(from, spare_capacity(input))? == 0 {
+        return Ok(false);
+    }
+    let mut done = 0;
+    while let Some((start, end)) = next_frame(framing, &input[done..]) {
+        answer(framing, &input[done + start..done + end], output);
+        done += end;
+    }
+    input.drain(..done);
+    if input.capacity() == input.len() {
+        input.reserve(input.len());
+    }
+    let mut rest = &output[..];
+    while !rest.is_empty() {
+        rest = &rest[rustix::io::write(&to, rest)?..];
+    }
+    output.clear();
+    Ok(true)
 }
 
 /// Where the body of the next frame begins and ends, if all of it is there.
