@@ -5,13 +5,13 @@ use std::io;
 use crate::Effort;
 use crate::drive::Drive;
 use crate::figures::{Curve, CurveKind, Point, median};
-use crate::load::{Handler, Load, Shape};
+use crate::load::{Load, Shape};
 use crate::roster::OURS;
 use crate::server::{Contender, Place, Server};
 use crate::table::{failed, warm_up};
 use crate::wire::Framing;
 
-const SMALL: Load = Load { window: 64, shape: Shape::Text, size: 64, handler: Handler::Echo };
+const SMALL: Load = Load::echo(64, 64, Shape::Text);
 
 const SIZES: [usize; 8] = [64, 256, 1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000];
 const PENDING: [usize; 6] = [0, 10, 100, 1_000, 10_000, 100_000];
@@ -41,7 +41,7 @@ fn sizes(roster: &[Contender], effort: Effort) -> io::Result<Vec<Curve>> {
     for size in SIZES {
         eprintln!("cost against size: {size} B");
         let window = (128_000 / size).clamp(2, 64);
-        let load = Load { window, shape: Shape::Nested, size, handler: Handler::Echo };
+        let load = Load::echo(window, size, Shape::Nested);
         let mut drives = Vec::new();
         for (contender, server, _) in &entrants {
             server.pin(Place::OneCore);

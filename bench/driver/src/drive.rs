@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use crate::load::Load;
 use crate::payload;
 use crate::server::Server;
-use crate::wire::{self, FIRST_ID, LAST_ID, Verifier};
+use crate::wire::{self, FIRST_ID, IdPlace, LAST_ID, Verifier};
 
 /// While less than this is under way no pipe is full, so that waiting for one side never keeps the
 /// other waiting.
@@ -27,7 +27,7 @@ pub struct Drive {
     /// As many requests as may be under way, one behind the other.
     requests: Vec<u8>,
     request_length: usize,
-    id_start: usize,
+    id_place: IdPlace,
     next_id: u32,
     /// The place in `requests` to go on from.
     at: usize,
@@ -48,12 +48,12 @@ pub struct Run {
 impl Drive {
     pub fn new(load: Load, server: &Server) -> io::Result<Self> {
         let params = payload::params(load.shape, load.size);
-        let (request, id_start) = wire::request(server.framing, load.handler.method(), &params);
+        let (request, id_place) = wire::request(server.framing, load.handler.method(), &params);
         let mut drive = Drive {
             load,
             request_length: request.len(),
             requests: request.repeat(load.window),
-            id_start,
+            id_place,
             next_id: FIRST_ID,
             at: 0,
             under_way: vec![0; UNDER_WAY],
@@ -177,7 +177,7 @@ impl Drive {
         if std::mem::replace(place, id) != 0 {
             return Err(io::Error::other("an old request was never answered"));
         }
-        wire::set_id(&mut self.requests[start + self.id_start..], id);
+        self.id_place.set(&mut self.requests[start..], id);
         Ok(())
     }
 

@@ -15,6 +15,12 @@ pub struct Figures {
     pub curves: Vec<Curve>,
     /// The servers that could not be measured, and why.
     pub skipped: Vec<String>,
+    /// How evenly connections were served; only over sockets.
+    #[serde(default)]
+    pub fairness: Vec<Fairness>,
+    /// The same over sockets, where it was measured.
+    #[serde(default)]
+    pub sockets: Option<Box<Figures>>,
 }
 
 /// One server under one load.
@@ -28,6 +34,9 @@ pub struct Row {
     pub nanos: Vec<f64>,
     /// Nanoseconds of the server's time on a core, a message, in each round.
     pub cpu_nanos: Vec<f64>,
+    /// Nanoseconds of the driver's time on a core, a message, in each round.
+    #[serde(default)]
+    pub driver_nanos: Vec<f64>,
     /// How often the server's threads were switched, a message.
     pub switches: f64,
     /// Of all rounds together, in nanoseconds; only where requests were sent one by one.
@@ -59,6 +68,21 @@ pub struct Peak {
     pub framing: Framing,
     pub place: Place,
     pub kib: u64,
+}
+
+/// How long requests waited when all of many connections had one under way all the time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Fairness {
+    pub server: String,
+    pub framing: Framing,
+    pub connections: usize,
+    /// Of the waits of all connections in all rounds, in nanoseconds.
+    pub median: u32,
+    pub p99: u32,
+    pub worst: u32,
+    /// How many answers the connection got that got the fewest in its round, and the most.
+    pub fewest: u32,
+    pub most: u32,
 }
 
 /// What a server asked of the system, a message.

@@ -6,11 +6,11 @@ use std::time::Instant;
 use crate::Effort;
 use crate::drive::Drive;
 use crate::figures::{Life, median};
-use crate::load::{Handler, Load, Shape};
+use crate::load::{Load, Shape};
 use crate::server::{Contender, Server};
 use crate::table::failed;
 
-const FIRST: Load = Load { window: 1, shape: Shape::Text, size: 64, handler: Handler::Echo };
+const FIRST: Load = Load::echo(1, 64, Shape::Text);
 
 pub fn measure(roster: &[Contender], effort: Effort) -> io::Result<Vec<Life>> {
     eprintln!("start to first answer");

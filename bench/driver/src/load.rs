@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 /// One kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Load {
-    /// How many requests are under way at once; with 1 it is the round trip.
+    /// Over how many connections, each of which has its own requests.
+    #[serde(default = "one")]
+    pub connections: usize,
+    /// How many requests a connection has under way at once; with 1 it is the round trip.
     pub window: usize,
     pub shape: Shape,
     /// The size of the params, in bytes of JSON.
@@ -35,6 +38,12 @@ pub enum Handler {
     Later,
     /// It waits for a millisecond.
     Nap,
+    /// It calculates, for a time that is much longer than that of the stack around it.
+    Spin,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl Handler {
@@ -43,12 +52,25 @@ impl Handler {
             Handler::Echo => "echo",
             Handler::Later => "later",
             Handler::Nap => "nap",
+            Handler::Spin => "spin",
         }
     }
 }
 
 const fn load(window: usize, size: usize, shape: Shape, handler: Handler) -> Load {
-    Load { window, shape, size, handler }
+    Load { connections: 1, window, shape, size, handler }
+}
+
+impl Load {
+    /// Whose handler is ready at once, over one connection.
+    pub const fn echo(window: usize, size: usize, shape: Shape) -> Self {
+        load(window, size, shape, Handler::Echo)
+    }
+
+    /// Small requests over many connections, one at a time over each.
+    pub const fn crowd(connections: usize, handler: Handler) -> Self {
+        Load { connections, ..load(1, 64, Shape::Text, handler) }
+    }
 }
 
 /// The rows of the table.
@@ -71,9 +93,10 @@ pub const TABLE: [Load; 14] = [
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.window {
-            1 => write!(f, "round trip, ")?,
-            window => write!(f, "{window} at once, ")?,
+        match (self.connections, self.window) {
+            (1, 1) => write!(f, "round trip, ")?,
+            (1, window) => write!(f, "{window} at once, ")?,
+            (connections, _) => write!(f, "{connections} connections, ")?,
         }
         match self.size {
             size if size >= 1_000_000 => write!(f, "{} MB", size / 1_000_000)?,
@@ -87,6 +110,7 @@ impl fmt::Display for Load {
             Handler::Echo => Ok(()),
             Handler::Later => write!(f, ", handler yields"),
             Handler::Nap => write!(f, ", handler sleeps 1 ms"),
+            Handler::Spin => write!(f, ", handler calculates"),
         }
     }
 }

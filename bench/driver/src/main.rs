@@ -1,7 +1,9 @@
-//! Measures our server, those on other stacks and the bare loop side by side, over stdio.
+//! Measures our server, those on other stacks and the bare loop side by side, over stdio and over
+//! sockets.
 //!
 //! `bench/run` builds all of them, runs this, and writes the tables and charts into `docs/`.
 
+mod crowd;
 mod curves;
 mod drive;
 mod figures;
@@ -11,8 +13,10 @@ mod payload;
 mod report;
 mod roster;
 mod server;
+mod sockets;
 mod system_calls;
 mod table;
+mod web;
 mod wire;
 
 use std::fs;
@@ -23,9 +27,10 @@ use std::time::Duration;
 
 use clap::Parser;
 use figures::Figures;
-use server::Place;
+use load::Load;
+use server::{Contender, Place};
 
-/// Measures servers of JSON-RPC over stdio side by side.
+/// Measures servers of JSON-RPC side by side.
 #[derive(Parser)]
 #[command(args_override_self = true)] // bench/run has defaults of its own
 struct Arguments {
@@ -71,11 +76,26 @@ enum Part {
     Calls,
     /// Cost against size, pending calls and age.
     Curves,
+    /// The table, system calls, and many connections, over sockets.
+    Sockets,
     /// Tables and charts of the figures, in the folder of documents.
     Report,
 }
 
-const ALL_PARTS: [Part; 5] = [Part::Table, Part::Lives, Part::Calls, Part::Curves, Part::Report];
+const ALL_PARTS: [Part; 6] =
+    [Part::Table, Part::Lives, Part::Calls, Part::Curves, Part::Sockets, Part::Report];
+
+impl Part {
+    /// Whether it needs none of the servers that serve stdin and stdout.
+    fn is_of_sockets(&self) -> bool {
+        matches!(self, Part::Sockets | Part::Report)
+    }
+}
+
+/// Over stdin and stdout every server takes every load.
+fn all(_: &Contender, _: Load) -> bool {
+    true
+}
 
 /// How long and how often is measured.
 #[derive(Clone, Copy)]
@@ -100,28 +120,39 @@ fn run(arguments: &Arguments) -> io::Result<()> {
     if arguments.parts.iter().all(|part| *part == Part::Report) {
         return report::write(&figures, &arguments.docs);
     }
-    let roster = roster::find(&arguments.bench, &arguments.only, &mut figures.skipped)?;
+    let roster = match arguments.parts.iter().all(Part::is_of_sockets) {
+        true => Vec::new(),
+        false => roster::find(&arguments.bench, &arguments.only, &mut figures.skipped)?,
+    };
+    let is_wanted = |load: &Load| {
+        let name = load.to_string();
+        arguments.load.is_empty() || arguments.load.iter().any(|l| name.contains(l))
+    };
     let effort = Effort { rounds: arguments.rounds, slice: Duration::from_millis(arguments.slice) };
     server::pin_driver();
     for part in &arguments.parts {
         match part {
             Part::Table => {
-                let loads = |load: &load::Load| {
-                    let name = load.to_string();
-                    arguments.load.is_empty() || arguments.load.iter().any(|l| name.contains(l))
-                };
-                let loads: Vec<_> = load::TABLE.into_iter().filter(loads).collect();
+                let loads: Vec<_> = load::TABLE.into_iter().filter(is_wanted).collect();
                 figures.rows.clear();
                 figures.peaks.clear();
                 for place in [Place::OneCore, Place::TwoCores] {
                     if arguments.place.is_none_or(|only| only == place) {
-                        table::measure(&roster, &loads, place, effort, &mut figures)?;
+                        table::measure(&roster, &loads, all, place, effort, &mut figures)?;
                     }
                 }
             }
             Part::Lives => figures.lives = lives::measure(&roster, effort)?,
-            Part::Calls => figures.system_calls = system_calls::measure(&roster)?,
+            Part::Calls => figures.system_calls = system_calls::measure(&roster, all)?,
             Part::Curves => figures.curves = curves::measure(&roster, effort, arguments.age)?,
+            Part::Sockets => {
+                let mut of_sockets = Figures::default();
+                let skipped = &mut of_sockets.skipped;
+                let roster = roster::find_listening(&arguments.bench, &arguments.only, skipped)?;
+                let loads: Vec<_> = sockets::loads().filter(is_wanted).collect();
+                sockets::measure(roster, &loads, arguments.place, effort, &mut of_sockets)?;
+                figures.sockets = Some(Box::new(of_sockets));
+            }
             Part::Report => report::write(&figures, &arguments.docs)?,
         }
         // What was measured is kept, also if a later part fails.

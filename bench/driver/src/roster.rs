@@ -11,12 +11,14 @@ use crate::wire::Framing;
 pub const LIMIT: &str = "bare loop";
 /// The same on pipes that hold more.
 pub const WIDE_LIMIT: &str = "bare loop, wide pipes";
+/// The same for many connections on one thread, which waits until one of them is ready.
+pub const READY_LIMIT: &str = "bare loop, by readiness";
 /// Ours, with the params as JSON text.
 pub const OURS: &str = "duet-rpc";
 /// Ours, with a tree built of the params as the others do.
 pub const OURS_AS_TREE: &str = "duet-rpc, as a tree";
 
-/// All that are installed; the bare loops come first.
+/// All that are installed and serve stdin and stdout; the bare loops come first.
 pub fn find(
     bench: &Path,
     only: &[String],
@@ -25,16 +27,8 @@ pub fn find(
     let bench = bench.canonicalize()?;
     let mut roster = Vec::new();
     let mut add = |name: &str, framing: Framing, program: &str, argument: Option<&str>| {
-        roster.push(Contender {
-            name: name.to_owned(),
-            framing,
-            prelude: Prelude::None,
-            command: [format!("target/release/{program}"), framing.name().to_owned()]
-                .into_iter()
-                .chain(argument.map(str::to_owned))
-                .collect(),
-            folder: bench.clone(),
-        });
+        let arguments = [framing.name()].into_iter().chain(argument);
+        roster.push(own(&bench, name, framing, program, arguments));
     };
     for framing in [Framing::Lsp, Framing::Ndjson, Framing::Length] {
         add(LIMIT, framing, "bench-limit", None);
@@ -44,10 +38,69 @@ pub fn find(
         add(OURS, framing, "bench-ours", Some("raw"));
         add(OURS_AS_TREE, framing, "bench-ours", Some("value"));
     }
+    roster.extend(peers(&bench)?.into_iter().filter(|peer| !is_for_sockets(peer.framing)));
+    Ok(installed(roster, only, skipped))
+}
+
+/// All that are installed and listen on sockets, with one thread each; the bare loops come first.
+/// Those over plain TCP send lines.
+pub fn find_listening(
+    bench: &Path,
+    only: &[String],
+    skipped: &mut Vec<String>,
+) -> io::Result<Vec<Contender>> {
+    let bench = bench.canonicalize()?;
+    let limit = |name, argument| own(&bench, name, Framing::Ndjson, "bench-limit", [argument]);
+    let mut roster = vec![limit(LIMIT, "tcp"), limit(READY_LIMIT, "ready")];
+    let on_one_thread = |contender| Contender { threads: Some(1), ..contender };
+    for (framing, scheme) in
+        [(Framing::Ndjson, "tcp"), (Framing::WebSocket, "ws"), (Framing::Http, "http")]
+    {
+        for (name, params) in [(OURS, "raw"), (OURS_AS_TREE, "value")] {
+            let ours = own(&bench, name, framing, "bench-ours", [scheme, params]);
+            roster.push(on_one_thread(ours));
+        }
+    }
+    let peers = peers(&bench)?.into_iter().filter(|peer| is_for_sockets(peer.framing));
+    roster.extend(peers.map(on_one_thread));
+    roster.iter_mut().for_each(|contender| contender.listens = true);
+    Ok(installed(roster, only, skipped))
+}
+
+fn is_for_sockets(framing: Framing) -> bool {
+    matches!(framing, Framing::WebSocket | Framing::Http)
+}
+
+fn own<'a>(
+    bench: &Path,
+    name: &str,
+    framing: Framing,
+    program: &str,
+    arguments: impl IntoIterator<Item = &'a str>,
+) -> Contender {
+    let program = format!("target/release/{program}");
+    Contender {
+        name: name.to_owned(),
+        framing,
+        prelude: Prelude::None,
+        command: [program].into_iter().chain(arguments.into_iter().map(str::to_owned)).collect(),
+        folder: bench.to_owned(),
+        listens: false,
+        threads: None,
+    }
+}
+
+fn peers(bench: &Path) -> io::Result<Vec<Contender>> {
     let peers = bench.join("peers");
-    let listed = fs::read(peers.join("peers.json"))?;
-    let listed: Vec<Contender> = serde_json::from_slice(&listed)?;
-    roster.extend(listed.into_iter().map(|peer| Contender { folder: peers.clone(), ..peer }));
+    let listed: Vec<Contender> = serde_json::from_slice(&fs::read(peers.join("peers.json"))?)?;
+    Ok(listed.into_iter().map(|peer| Contender { folder: peers.clone(), ..peer }).collect())
+}
+
+fn installed(
+    mut roster: Vec<Contender>,
+    only: &[String],
+    skipped: &mut Vec<String>,
+) -> Vec<Contender> {
     skipped.clear();
     roster.retain(|contender| {
         let is_wanted = only.is_empty()
@@ -55,9 +108,11 @@ pub fn find(
             || only.iter().any(|name| contender.name.contains(name.as_str()));
         if is_wanted && !contender.is_installed() {
             eprintln!("skipped: {} is not installed; run bench/peers/setup", contender.name);
-            skipped.push(contender.name.clone());
+            if !skipped.contains(&contender.name) {
+                skipped.push(contender.name.clone());
+            }
         }
         is_wanted && contender.is_installed()
     });
-    Ok(roster)
+    roster
 }

@@ -1,7 +1,8 @@
 //! The servers: how they are started, what is said to them first, and what they cost.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -13,6 +14,7 @@ use nix::unistd::Pid;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::web;
 use crate::wire::Framing;
 
 /// A server that can be started.
@@ -27,6 +29,12 @@ pub struct Contender {
     pub command: Vec<String>,
     #[serde(skip)]
     pub folder: PathBuf,
+    /// Whether it listens on a socket, whose address it prints, and does not serve its stdin.
+    #[serde(skip)]
+    pub listens: bool,
+    /// How many threads it may serve with: its last argument, if it wants to know.
+    #[serde(skip)]
+    pub threads: Option<usize>,
 }
 
 /// What a server wants to hear before it serves.
@@ -46,6 +54,8 @@ pub enum Place {
     OneCore,
     /// The driver on one, the server on another: this shows the scheduler too.
     TwoCores,
+    /// The driver on one, the server on that and another: this shows what a second core brings.
+    BothCores,
 }
 
 impl Contender {
@@ -63,6 +73,7 @@ impl Contender {
             false => Command::new(words[0]),
         };
         command.args(&words[1..]).current_dir(&self.folder);
+        command.args(self.threads.map(|threads| threads.to_string()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
     }
@@ -79,6 +90,8 @@ pub struct Server {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
+    /// Where it listens, and the first connection to it, if it serves no pipes.
+    socket: Option<(SocketAddr, TcpStream)>,
     cpu_clock: Option<ClockId>,
 }
 
@@ -94,9 +107,29 @@ impl Server {
         let output = child.stdout.take().ok_or_else(|| io::Error::other("it has no stdout"))?;
         let pid = Pid::from_raw(child.id().cast_signed());
         let cpu_clock = ClockId::pid_cpu_clock_id(pid).ok();
-        let mut server = Server { framing: contender.framing, child, input, output, cpu_clock };
+        let framing = contender.framing;
+        let mut server = Server { framing, child, input, output, socket: None, cpu_clock };
+        if contender.listens {
+            let address = server.read_address()?;
+            server.socket = Some((address, connect(address, framing)?));
+        }
         server.say_prelude(contender.prelude)?;
         Ok(server)
+    }
+
+    /// The first line that it prints: an address, which may stand in a URL.
+    fn read_address(&mut self) -> io::Result<SocketAddr> {
+        let mut line = String::new();
+        BufReader::new(&mut self.output).read_line(&mut line)?;
+        let address = line.rsplit("://").next().and_then(|url| url.split(['/', '\n']).next());
+        let address = address.and_then(|address| address.parse().ok());
+        address.ok_or_else(|| io::Error::other(format!("it prints no address but {line:?}")))
+    }
+
+    /// One more connection to it.
+    pub fn connect(&self) -> io::Result<TcpStream> {
+        let (address, _) = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        connect(*address, self.framing)
     }
 
     fn say_prelude(&mut self, prelude: Prelude) -> io::Result<()> {
@@ -168,6 +201,9 @@ impl Server {
 
     /// Where requests are written and answers read.
     pub fn pipes(&self) -> io::Result<(BorrowedFd<'_>, BorrowedFd<'_>)> {
+        if let Some((_, socket)) = &self.socket {
+            return Ok((socket.as_fd(), socket.as_fd()));
+        }
         let input = self.input.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok((input.as_fd(), self.output.as_fd()))
     }
@@ -233,6 +269,16 @@ impl Server {
     }
 }
 
+/// Connects, and says what has to be said before the first message.
+fn connect(address: SocketAddr, framing: Framing) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    if framing == Framing::WebSocket {
+        web::upgrade(&mut stream)?;
+    }
+    Ok(stream)
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -256,6 +302,11 @@ fn cores_of_server(place: Place) -> CpuSet {
             for number in 1..count {
                 let _ = set.set(number);
             }
+            set
+        }
+        Place::BothCores => {
+            let mut set = core(0);
+            let _ = set.set(1);
             set
         }
     }

@@ -7,20 +7,20 @@ use std::process::{Command, Stdio};
 
 use crate::drive::Drive;
 use crate::figures::SystemCalls;
-use crate::load::{Handler, Load, Shape};
+use crate::load::{Load, Shape};
 use crate::server::{Contender, Server};
 use crate::table::failed;
 
 /// What is counted: a round trip, and a pipeline of small messages.
-const LOADS: [Load; 2] = [
-    Load { window: 1, shape: Shape::Nested, size: 1_000, handler: Handler::Echo },
-    Load { window: 64, shape: Shape::Text, size: 64, handler: Handler::Echo },
-];
+const LOADS: [Load; 2] = [Load::echo(1, 1_000, Shape::Nested), Load::echo(64, 64, Shape::Text)];
 
 /// Twice as many messages in the second life, so that the difference is that of messages alone.
 const MESSAGES: usize = 6_400;
 
-pub fn measure(roster: &[Contender]) -> io::Result<Vec<SystemCalls>> {
+pub fn measure(
+    roster: &[Contender],
+    takes: fn(&Contender, Load) -> bool,
+) -> io::Result<Vec<SystemCalls>> {
     let strace = Command::new("strace").arg("-V").stdout(Stdio::null()).status();
     if !strace.is_ok_and(|status| status.success()) {
         eprintln!("skipped: system calls are not counted, as there is no strace");
@@ -29,7 +29,7 @@ pub fn measure(roster: &[Contender]) -> io::Result<Vec<SystemCalls>> {
     let mut counted = Vec::new();
     for load in LOADS {
         eprintln!("system calls: {load}");
-        for contender in roster {
+        for contender in roster.iter().filter(|contender| takes(contender, load)) {
             counted.push(count(contender, load).map_err(|error| failed(contender, &error))?);
         }
     }

@@ -1,8 +1,12 @@
 //! The table: every server under every load, taking turns.
 
 use std::io;
+use std::time::Duration;
+
+use nix::time::ClockId;
 
 use crate::Effort;
+use crate::crowd::Crowd;
 use crate::drive::{Drive, Run};
 use crate::figures::{Figures, Latency, Peak, Row, median};
 use crate::load::Load;
@@ -12,46 +16,60 @@ use crate::server::{Contender, Place, Server};
 /// How many messages a round has at the least.
 const FEWEST: usize = 4;
 
-struct Entrant<'a> {
+/// A server that takes part, and where it runs.
+pub struct Entrant<'a> {
     contender: &'a Contender,
+    place: Place,
     server: Server,
 }
 
+impl<'a> Entrant<'a> {
+    pub fn start(contender: &'a Contender, place: Place) -> io::Result<Self> {
+        let server = Server::start(contender).map_err(|error| failed(contender, &error))?;
+        Ok(Entrant { contender, place, server })
+    }
+
+    /// Ends it, and says what it had at the most.
+    pub fn end(self) -> Peak {
+        let kib = self.server.memory_kib("VmHWM").unwrap_or_default();
+        self.server.end();
+        let (server, framing) = (self.contender.name.clone(), self.contender.framing);
+        Peak { server, framing, place: self.place, kib }
+    }
+}
+
+/// All of them under all loads, but for those that one does not take.
 pub fn measure(
     roster: &[Contender],
     loads: &[Load],
+    takes: fn(&Contender, Load) -> bool,
     place: Place,
     effort: Effort,
     figures: &mut Figures,
 ) -> io::Result<()> {
-    let mut entrants = Vec::new();
-    for contender in roster {
-        let server = Server::start(contender).map_err(|error| failed(contender, &error))?;
-        entrants.push(Entrant { contender, server });
-    }
+    let entrants: io::Result<Vec<_>> =
+        roster.iter().map(|contender| Entrant::start(contender, place)).collect();
+    let entrants = entrants?;
     for &load in loads {
         eprintln!("{place:?}: {load}");
-        measure_load(&entrants, load, place, effort, &mut figures.rows)?;
+        let takers: Vec<_> =
+            entrants.iter().filter(|entrant| takes(entrant.contender, load)).collect();
+        measure_load(&takers, load, effort, &mut figures.rows)?;
     }
-    for Entrant { contender, server } in entrants {
-        let peak = server.memory_kib("VmHWM").unwrap_or_default();
-        let (name, framing) = (contender.name.clone(), contender.framing);
-        figures.peaks.push(Peak { server: name, framing, place, kib: peak });
-        server.end();
-    }
+    figures.peaks.extend(entrants.into_iter().map(Entrant::end));
     Ok(())
 }
 
-fn measure_load(
-    entrants: &[Entrant<'_>],
+/// Adds a row for each, in which they took turns.
+pub fn measure_load(
+    entrants: &[&Entrant<'_>],
     load: Load,
-    place: Place,
     effort: Effort,
     rows: &mut Vec<Row>,
 ) -> io::Result<()> {
     let mut drives = Vec::new();
-    for Entrant { contender, server } in entrants {
-        server.pin(place);
+    for Entrant { contender, place, server } in entrants {
+        server.pin(*place);
         let drive = warm_up(load, server, effort);
         drives.push(drive.map_err(|error| failed(contender, &error))?);
     }
@@ -69,11 +87,12 @@ fn measure_load(
         rows.push(Row {
             server: entrant.contender.name.clone(),
             framing: entrant.contender.framing,
-            place,
+            place: entrant.place,
             load,
             switches: measured.switches as f64 / measured.messages as f64,
             nanos: measured.nanos,
             cpu_nanos: measured.cpu_nanos,
+            driver_nanos: measured.driver_nanos,
             latency: percentiles(measured.latencies),
         });
     }
@@ -84,24 +103,49 @@ fn measure_load(
 /// Tells who waits for the end how it goes.
 fn show(rows: &[Row]) {
     for row in rows {
-        let is_limit = |limit: &&Row| limit.server == LIMIT && limit.framing == row.framing;
-        let ratio = rows.iter().find(is_limit).map_or(f64::NAN, |limit| row.ratio_to(limit));
+        let mut limits = rows.iter().filter(|limit| limit.server == LIMIT);
+        // Over sockets there is but one, which the others are compared with too.
+        let limit = limits.clone().find(|l| l.framing == row.framing).or_else(|| limits.next());
+        let ratio = limit.map(|limit| format!("{:.2}", row.ratio_to(limit))).unwrap_or_default();
         let (name, framing) = (&row.server, row.framing.name());
         let (nanos, cpu) = (median(&row.nanos), median(&row.cpu_nanos));
-        eprintln!("  {ratio:7.2}  {nanos:10.0} ns  {cpu:10.0} ns on a core  {framing:6} {name}");
+        eprintln!("  {ratio:>7}  {nanos:10.0} ns  {cpu:10.0} ns on a core  {framing:9} {name}");
+    }
+}
+
+/// Whoever sends the requests of a load.
+pub enum Client {
+    One(Box<Drive>),
+    Many(Crowd),
+}
+
+impl Client {
+    pub fn new(load: Load, server: &Server) -> io::Result<Self> {
+        match load.connections {
+            1 => Ok(Client::One(Box::new(Drive::new(load, server)?))),
+            _ => Ok(Client::Many(Crowd::new(load, server)?)),
+        }
+    }
+
+    pub fn run(&mut self, server: &Server, count: usize) -> io::Result<Run> {
+        match self {
+            Client::One(drive) => drive.run(server, count),
+            Client::Many(crowd) => crowd.run(count),
+        }
     }
 }
 
 /// Runs until the server is warm, and finds out how many messages fill a slice.
-pub fn warm_up(load: Load, server: &Server, effort: Effort) -> io::Result<(Drive, usize)> {
-    let mut drive = Drive::new(load, server)?;
-    let mut count = load.window.max(FEWEST);
+pub fn warm_up(load: Load, server: &Server, effort: Effort) -> io::Result<(Client, usize)> {
+    let mut drive = Client::new(load, server)?;
+    let mut count = (load.window * load.connections).max(FEWEST);
     loop {
         let took = drive.run(server, count)?.took;
         if took * 2 > effort.slice {
             let fitting = count as f64 * effort.slice.as_secs_f64() / took.as_secs_f64();
-            let windows = (fitting / load.window as f64).round().max(1.0);
-            return Ok((drive, (windows as usize * load.window).max(FEWEST)));
+            let at_once = load.window * load.connections;
+            let windows = (fitting / at_once as f64).round().max(1.0);
+            return Ok((drive, (windows as usize * at_once).max(FEWEST)));
         }
         count *= 2;
     }
@@ -111,26 +155,35 @@ pub fn warm_up(load: Load, server: &Server, effort: Effort) -> io::Result<(Drive
 struct Measured {
     nanos: Vec<f64>,
     cpu_nanos: Vec<f64>,
+    driver_nanos: Vec<f64>,
     latencies: Vec<u32>,
     switches: u64,
     messages: usize,
 }
 
 impl Measured {
-    fn run(&mut self, server: &Server, drive: &mut Drive, count: usize) -> io::Result<()> {
+    fn run(&mut self, server: &Server, drive: &mut Client, count: usize) -> io::Result<()> {
         let (cpu, switches) = (server.cpu_time(), server.switches());
+        let own_cpu = own_cpu_time();
         let Run { took, latencies } = drive.run(server, count)?;
+        let own_cpu = own_cpu_time().saturating_sub(own_cpu);
         let cpu = server.cpu_time().saturating_sub(cpu);
         self.switches += server.switches().saturating_sub(switches);
         self.nanos.push(took.as_nanos() as f64 / count as f64);
         self.cpu_nanos.push(cpu.as_nanos() as f64 / count as f64);
+        self.driver_nanos.push(own_cpu.as_nanos() as f64 / count as f64);
         self.latencies.extend(latencies);
         self.messages += count;
         Ok(())
     }
 }
 
-fn percentiles(mut latencies: Vec<u32>) -> Option<Latency> {
+/// The time on a core that this thread has had, which is the driver.
+fn own_cpu_time() -> Duration {
+    ClockId::CLOCK_THREAD_CPUTIME_ID.now().map(Duration::from).unwrap_or_default()
+}
+
+pub fn percentiles(mut latencies: Vec<u32>) -> Option<Latency> {
     latencies.sort_unstable();
     let at = |part: f64| latencies.get((latencies.len() as f64 * part) as usize).copied();
     Some(Latency { p50: at(0.5)?, p99: at(0.99)?, p999: at(0.999)? })

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::web;
+
 /// How messages are cut out of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -10,6 +12,9 @@ pub enum Framing {
     Lsp,
     Ndjson,
     Length,
+    WebSocket,
+    /// A request for each message, over one connection.
+    Http,
 }
 
 impl Framing {
@@ -18,6 +23,8 @@ impl Framing {
             Framing::Lsp => "lsp",
             Framing::Ndjson => "ndjson",
             Framing::Length => "length",
+            Framing::WebSocket => "websocket",
+            Framing::Http => "http",
         }
     }
 
@@ -29,11 +36,17 @@ impl Framing {
             }
             Framing::Ndjson => {}
             Framing::Length => out.extend_from_slice(&(body.len() as u32).to_be_bytes()),
+            Framing::WebSocket => return web::write_frame(out, body),
+            Framing::Http => return web::write_post(out, body),
         }
         out.extend_from_slice(body);
-        if self != Framing::Lsp {
+        if self.ends_lines() {
             out.push(b'\n');
         }
+    }
+
+    fn ends_lines(self) -> bool {
+        matches!(self, Framing::Ndjson | Framing::Length)
     }
 
     /// The body of the next frame, and where the frame ends, if all of it is there.
@@ -51,6 +64,13 @@ impl Framing {
                 let Some(length) = input.first_chunk() else { return Ok(None) };
                 let end = 4 + u32::from_be_bytes(*length) as usize;
                 (4, end, end + 1)
+            }
+            Framing::WebSocket | Framing::Http => {
+                let found = match self {
+                    Framing::WebSocket => web::next_frame(input)?,
+                    _ => web::next_answer(input)?,
+                };
+                return Ok(found.map(|body| (&input[body.clone()], body.end)));
             }
         };
         Ok((next <= input.len()).then(|| (&input[start..end], next)))
@@ -73,7 +93,7 @@ fn header(input: &[u8]) -> Result<Option<(usize, usize)>, String> {
     Ok(Some((end + 4, content_length(&input[..end])?)))
 }
 
-fn content_length(header: &[u8]) -> Result<usize, String> {
+pub fn content_length(header: &[u8]) -> Result<usize, String> {
     let text = || String::from_utf8_lossy(header);
     header
         .split(|&byte| byte == b'\n')
@@ -90,23 +110,38 @@ const DIGITS: usize = 8;
 
 const BEFORE_ID: &str = r#"{"jsonrpc":"2.0","id":"#;
 
+/// Where in a request its id stands, and how it is masked.
+#[derive(Clone, Copy)]
+pub struct IdPlace {
+    start: usize,
+    mask: [u8; DIGITS],
+}
+
+impl IdPlace {
+    /// Writes an id where one stands already.
+    #[inline]
+    pub fn set(self, request: &mut [u8], id: u32) {
+        let mut rest = id;
+        let digits = &mut request[self.start..self.start + DIGITS];
+        for (digit, mask) in digits.iter_mut().zip(self.mask).rev() {
+            *digit = (b'0' + (rest % 10) as u8) ^ mask;
+            rest /= 10;
+        }
+    }
+}
+
 /// A request in its frame, and where in it the id stands.
-pub fn request(framing: Framing, method: &str, params: &str) -> (Vec<u8>, usize) {
+pub fn request(framing: Framing, method: &str, params: &str) -> (Vec<u8>, IdPlace) {
     let body = format!(r#"{BEFORE_ID}{FIRST_ID},"method":"{method}","params":{params}}}"#);
     let mut frame = Vec::new();
     framing.write(&mut frame, body.as_bytes());
-    let line_end = usize::from(framing != Framing::Lsp);
-    let id_start = frame.len() - line_end - body.len() + BEFORE_ID.len();
-    (frame, id_start)
-}
-
-/// Writes an id where one stands already.
-pub fn set_id(place: &mut [u8], id: u32) {
-    let mut rest = id;
-    for digit in place[..DIGITS].iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
+    let line_end = usize::from(framing.ends_lines());
+    let start = frame.len() - line_end - body.len() + BEFORE_ID.len();
+    let mask = match framing {
+        Framing::WebSocket => std::array::from_fn(|n| web::MASK[(BEFORE_ID.len() + n) % 4]),
+        _ => [0; DIGITS],
+    };
+    (frame, IdPlace { start, mask })
 }
 
 /// Checks that answers are right: each is the answer to a request, with the params as its result.
@@ -180,6 +215,19 @@ mod tests {
             framing.write(&mut out, b"{}");
             assert_eq!(framing.next(&out), Ok(Some((&b"{}"[..], out.len()))));
             assert_eq!(framing.next(&out[..out.len() - 1]), Ok(None));
+        }
+    }
+
+    #[test]
+    fn an_id_is_written_where_one_stands_in_every_framing() {
+        let framings = [Framing::Lsp, Framing::Ndjson, Framing::Length, Framing::Http];
+        for framing in framings.into_iter().chain([Framing::WebSocket]) {
+            let (mut frame, place) = request(framing, "echo", "{}");
+            place.set(&mut frame, 87_654_321);
+            let expected = br#"{"jsonrpc":"2.0","id":87654321,"method":"echo","params":{}}"#;
+            let mut written = Vec::new();
+            framing.write(&mut written, expected);
+            assert_eq!(frame, written, "{framing:?}");
         }
     }
 

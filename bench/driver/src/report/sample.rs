@@ -1,7 +1,7 @@
 //! Invented figures for tests: ours is a little slower than the limit, and ahead of both peers.
 
 use crate::figures::{Curve, CurveKind, Figures, Latency, Life, Peak, Point, Row, SystemCalls};
-use crate::load::{Handler, Load, Shape, TABLE};
+use crate::load::{Load, Shape, TABLE};
 use crate::roster::{LIMIT, OURS};
 use crate::server::Place;
 use crate::wire::Framing;
@@ -49,7 +49,7 @@ fn add_server(figures: &mut Figures, name: &str, framing: Framing, factor: f64) 
     let start_nanos = vec![1e6 * factor];
     figures.lives.push(Life { server: server.clone(), framing, start_nanos, idle_kib: 2_560 });
     for (window, count) in [(1, 1.0), (64, 0.02)] {
-        let load = Load { window, shape: Shape::Text, size: 64, handler: Handler::Echo };
+        let load = Load::echo(window, 64, Shape::Text);
         let names = ["read", "write", "epoll_wait"].map(|name| (name.to_owned(), count));
         figures.system_calls.push(SystemCalls {
             server: server.clone(),

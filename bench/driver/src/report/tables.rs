@@ -1,6 +1,6 @@
 //! The tables: each column is a way to look at a server.
 
-use crate::load::{Handler, Load, Shape};
+use crate::load::{Load, Shape};
 use crate::report::markdown::{Align, Table};
 use crate::report::number::{self, NONE};
 use crate::report::view::{Calls, Entrant, FIRST, FRAMINGS, Role, View, short_name};
@@ -129,20 +129,16 @@ pub fn waiting(view: View<'_>) -> String {
     table(&entrants, &columns, Best::Bold)
 }
 
-const fn echo(window: usize, size: usize, shape: Shape) -> Load {
-    Load { window, shape, size, handler: Handler::Echo }
-}
-
 /// What a message costs the machine, and what the process does.
 pub fn cost(view: View<'_>) -> String {
     let place = Place::OneCore;
     let on_a_core = [
-        echo(1, 64, Shape::Text),
-        echo(64, 64, Shape::Text),
-        echo(64, 1_000, Shape::Nested),
-        echo(2, 1_000_000, Shape::Nested),
+        Load::echo(1, 64, Shape::Text),
+        Load::echo(64, 64, Shape::Text),
+        Load::echo(64, 1_000, Shape::Nested),
+        Load::echo(2, 1_000_000, Shape::Nested),
     ];
-    let switches = [echo(1, 1_000, Shape::Nested), echo(64, 64, Shape::Text)];
+    let switches = [Load::echo(1, 1_000, Shape::Nested), Load::echo(64, 64, Shape::Text)];
     let mut columns = Vec::new();
     for load in on_a_core {
         let title = format!("µs on a core, {}", short_name(load));

@@ -1,0 +1,172 @@
+//! The same over sockets, where there may also be many connections: TCP, WebSocket and HTTP.
+
+use std::io;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::Effort;
+use crate::crowd::Crowd;
+use crate::drive::Run;
+use crate::figures::{Fairness, Figures};
+use crate::load::{Handler, Load, Shape};
+use crate::roster::{LIMIT, READY_LIMIT};
+use crate::server::{Contender, Place, Server};
+use crate::system_calls;
+use crate::table::{self, Entrant, failed, percentiles};
+use crate::wire::Framing;
+
+/// What all of them are asked for, over one connection.
+const ROUND_TRIPS: [Load; 3] = [
+    Load::echo(1, 64, Shape::Text),
+    Load::echo(1, 1_000, Shape::Text),
+    Load::echo(1, 1_000, Shape::Nested),
+];
+/// Several at once, which HTTP has no way for.
+const PIPELINES: [Load; 8] = [
+    Load::echo(64, 64, Shape::Text),
+    Load::echo(64, 64, Shape::Nested),
+    Load::echo(64, 1_000, Shape::Text),
+    Load::echo(64, 1_000, Shape::Nested),
+    Load::echo(8, 64_000, Shape::Text),
+    Load::echo(8, 64_000, Shape::Nested),
+    Load::echo(2, 1_000_000, Shape::Text),
+    Load::echo(2, 1_000_000, Shape::Nested),
+];
+/// What HTTP is asked for in their place.
+const LARGE_ROUND_TRIPS: [Load; 4] = [
+    Load::echo(1, 64_000, Shape::Text),
+    Load::echo(1, 64_000, Shape::Nested),
+    Load::echo(1, 1_000_000, Shape::Text),
+    Load::echo(1, 1_000_000, Shape::Nested),
+];
+
+/// Many connections, each with a request under way.
+pub const CROWD: Load = Load::crowd(64, Handler::Echo);
+/// The same with handlers that take so long that the driver is not what is measured.
+pub const BUSY_CROWD: Load = Load::crowd(64, Handler::Spin);
+/// So many that one may be forgotten.
+const MULTITUDE: Load = Load::crowd(1_000, Handler::Echo);
+/// A round of the multitude takes so many slices.
+const LONG: usize = 5;
+/// Files that may be open, in this process and those that it starts.
+const FILES: u64 = 8_192;
+
+/// All loads of the tables, in their order.
+pub fn loads() -> impl Iterator<Item = Load> {
+    ROUND_TRIPS.into_iter().chain(PIPELINES).chain(LARGE_ROUND_TRIPS).chain([CROWD])
+}
+
+/// Whether a server is measured under a load.
+fn takes(contender: &Contender, load: Load) -> bool {
+    let is_limit = contender.name == LIMIT;
+    match load {
+        CROWD => !is_limit && !builds_tree(contender),
+        load if LARGE_ROUND_TRIPS.contains(&load) => is_limit || contender.framing == Framing::Http,
+        load => load.window == 1 || contender.framing != Framing::Http,
+    }
+}
+
+fn builds_tree(contender: &Contender) -> bool {
+    contender.name.ends_with(", as a tree")
+}
+
+pub fn measure(
+    mut roster: Vec<Contender>,
+    loads: &[Load],
+    only: Option<Place>,
+    effort: Effort,
+    figures: &mut Figures,
+) -> io::Result<()> {
+    allow_files();
+    for place in [Place::OneCore, Place::TwoCores] {
+        if only.is_none_or(|only| only == place) {
+            table::measure(&roster, loads, takes, place, effort, figures)?;
+        }
+        // What a tree costs was seen: it is the same on two cores.
+        roster.retain(|contender| !builds_tree(contender));
+    }
+    figures.system_calls = system_calls::measure(&roster, takes)?;
+    roster.retain(|contender| contender.name != LIMIT && contender.name != READY_LIMIT);
+    if only.is_none_or(|only| only == Place::BothCores) {
+        measure_growth(&roster, effort, figures)?;
+        figures.fairness = measure_fairness(&roster, effort)?;
+    }
+    Ok(())
+}
+
+/// A server on one core, which it has for itself, and on both, of which the driver takes a part.
+fn measure_growth(roster: &[Contender], effort: Effort, figures: &mut Figures) -> io::Result<()> {
+    eprintln!("one core and both: {BUSY_CROWD}");
+    let on_two: Vec<_> =
+        roster.iter().map(|one| Contender { threads: Some(2), ..one.clone() }).collect();
+    let mut entrants = Vec::new();
+    for (one, two) in roster.iter().zip(&on_two) {
+        entrants.push(Entrant::start(one, Place::TwoCores)?);
+        entrants.push(Entrant::start(two, Place::BothCores)?);
+    }
+    let all: Vec<_> = entrants.iter().collect();
+    table::measure_load(&all, BUSY_CROWD, effort, &mut figures.rows)
+}
+
+fn measure_fairness(roster: &[Contender], effort: Effort) -> io::Result<Vec<Fairness>> {
+    eprintln!("fairness: {MULTITUDE}");
+    let mut entrants = Vec::new();
+    for contender in roster {
+        let contender = Contender { threads: Some(2), ..contender.clone() };
+        let crowd = Server::start(&contender).and_then(|server| {
+            server.pin(Place::BothCores);
+            let mut crowd = Crowd::new(MULTITUDE, &server)?;
+            let Run { took, .. } = crowd.run(MULTITUDE.connections)?;
+            let slices = effort.slice.as_secs_f64() / took.as_secs_f64();
+            let count = MULTITUDE.connections * LONG * slices.ceil() as usize;
+            Ok((server, crowd, count))
+        });
+        let (server, crowd, count) = crowd.map_err(|error| failed(&contender, &error))?;
+        entrants.push((contender, server, crowd, count, Vec::new(), Vec::new()));
+    }
+    for _ in 0..effort.rounds {
+        for (contender, _, crowd, count, waits, answered) in &mut entrants {
+            let run = crowd.run(*count).map_err(|error| failed(contender, &error))?;
+            waits.extend(run.latencies);
+            answered.push(crowd.answered());
+        }
+    }
+    let mut all = Vec::new();
+    for (contender, server, _, _, waits, answered) in entrants {
+        server.end();
+        let Some(worst) = waits.iter().copied().max() else { continue };
+        let Some(latency) = percentiles(waits) else { continue };
+        let spread = |(fewest, most): &(u32, u32)| f64::from(*most) / f64::from(*fewest).max(0.5);
+        let widest =
+            answered.into_iter().max_by(|one, other| spread(one).total_cmp(&spread(other)));
+        let (fewest, most) = widest.unwrap_or_default();
+        let (median, p99) = (latency.p50, latency.p99);
+        eprintln!(
+            "  {:7.2}  {median:10} ns  {worst:10} ns at the worst  {:9} {}",
+            f64::from(worst) / f64::from(median),
+            contender.framing.name(),
+            contender.name
+        );
+        all.push(Fairness {
+            server: contender.name,
+            framing: contender.framing,
+            connections: MULTITUDE.connections,
+            median,
+            p99,
+            worst,
+            fewest,
+            most,
+        });
+    }
+    Ok(all)
+}
+
+/// Each connection is a file, here and in the server. Where so many are not allowed, it fails later
+/// and says so.
+fn allow_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));
+    if limit.current.is_some_and(|current| current < wanted) {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
+    }
+}
