@@ -136,6 +136,13 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
+impl Fairness {
+    /// How many times as long as the median the longest wait was.
+    pub fn ratio(&self) -> f64 {
+        f64::from(self.worst) / f64::from(self.median)
+    }
+}
+
 impl Row {
     /// How many times as long as the limit it takes: the median of the rounds, each against the
     /// limit's round of the same minute.

@@ -141,13 +141,7 @@ fn measure_fairness(roster: &[Contender], effort: Effort) -> io::Result<Vec<Fair
             answered.into_iter().max_by(|one, other| spread(one).total_cmp(&spread(other)));
         let (fewest, most) = widest.unwrap_or_default();
         let (median, p99) = (latency.p50, latency.p99);
-        eprintln!(
-            "  {:7.2}  {median:10} ns  {worst:10} ns at the worst  {:9} {}",
-            f64::from(worst) / f64::from(median),
-            contender.framing.name(),
-            contender.name
-        );
-        all.push(Fairness {
+        let waits = Fairness {
             server: contender.name,
             framing: contender.framing,
             connections: MULTITUDE.connections,
@@ -156,7 +150,14 @@ fn measure_fairness(roster: &[Contender], effort: Effort) -> io::Result<Vec<Fair
             worst,
             fewest,
             most,
-        });
+        };
+        eprintln!(
+            "  {:7.2}  {median:10} ns  {worst:10} ns at the worst  {:9} {}",
+            waits.ratio(),
+            waits.framing.name(),
+            waits.server
+        );
+        all.push(waits);
     }
     Ok(all)
 }

@@ -16,7 +16,8 @@ pub struct Check {
     pub holds: bool,
 }
 
-const PLACES: [(Place, &str); 2] = [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")];
+pub const PLACES: [(Place, &str); 2] =
+    [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")];
 
 pub fn is_round_trip(load: &Load) -> bool {
     load.window == 1 && load.size <= 1_000 && load.handler == Handler::Echo
@@ -27,8 +28,8 @@ fn loads(is_meant: fn(&Load) -> bool) -> impl Iterator<Item = Load> {
 }
 
 /// That 99 of 100 round trips take less than this, wherever they run.
-pub fn p99_below(view: View<'_>, bound: u32) -> Checks {
-    FRAMINGS.map(|framing| {
+pub fn p99_below(view: View<'_>, framings: [Framing; 3], bound: u32) -> Checks {
+    framings.map(|framing| {
         let p99 = |place, load| Some(view.row(Entrant::ours(framing), place, load)?.latency?.p99);
         let on = |place| loads(is_round_trip).map(move |load| p99(place, load));
         let all =
@@ -52,8 +53,8 @@ pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) ->
 }
 
 /// That there are more round trips in a second, on one core.
-pub fn rate_above(view: View<'_>, bound: f64) -> Checks {
-    FRAMINGS.map(|framing| {
+pub fn rate_above(view: View<'_>, framings: [Framing; 3], bound: f64) -> Checks {
+    framings.map(|framing| {
         let nanos = |load| view.nanos(Entrant::ours(framing), Place::OneCore, load);
         let all = loads(is_round_trip).map(nanos).collect::<Option<Vec<_>>>()?;
         let slowest = all.into_iter().max_by(f64::total_cmp)?;

@@ -3,8 +3,9 @@
 const BEGIN: (&str, &str) = ("<!-- figures: ", " -->");
 const END: &str = "<!-- end of figures -->";
 
-/// The document with each block in its place. All that stands outside of the comments stays.
-pub fn fill(document: &str, blocks: &[(&str, String)]) -> Result<String, String> {
+/// The document with each block in its place. All that stands outside of the comments stays, and so
+/// does what stands in the place of a block that there are no figures for.
+pub fn fill(document: &str, blocks: &[(&str, Option<String>)]) -> Result<String, String> {
     let mut filled = String::new();
     let mut missing: Vec<_> = blocks.iter().map(|(name, _)| *name).collect();
     let mut open = None;
@@ -16,11 +17,16 @@ pub fn fill(document: &str, blocks: &[(&str, String)]) -> Result<String, String>
                     return Err(format!("there are no figures named {name}"));
                 };
                 missing.retain(|missing| *missing != name);
-                open = Some(name);
-                filled += &format!("{}\n\n{}\n\n", line.trim_end(), text.trim_end());
+                open = Some((name, text.is_some()));
+                match text {
+                    Some(text) => {
+                        filled += &format!("{}\n\n{}\n\n", line.trim_end(), text.trim_end());
+                    }
+                    None => filled += line,
+                }
             }
-            (Some(_), Some(name)) => return Err(without_end(name)),
-            (None, Some(_)) if line.trim() != END => {}
+            (Some(_), Some((name, _))) => return Err(without_end(name)),
+            (None, Some((_, true))) if line.trim() != END => {}
             (None, None) if line.trim() == END => {
                 return Err(format!("\"{END}\" stands where no figures begin"));
             }
@@ -31,7 +37,7 @@ pub fn fill(document: &str, blocks: &[(&str, String)]) -> Result<String, String>
         }
     }
     match (open, missing.as_slice()) {
-        (Some(name), _) => Err(without_end(name)),
+        (Some((name, _)), _) => Err(without_end(name)),
         (None, []) => Ok(filled),
         (None, missing) => Err(format!(
             "no place for the figures named {}; write \"{}NAME{}\" and \"{END}\" where they belong",
@@ -53,8 +59,8 @@ mod tests {
     const DOCUMENT: &str = "# Title\n<!-- figures: a -->\nold\n<!-- end of figures -->\nbetween\n\
                             <!-- figures: b -->\n<!-- end of figures -->\nend";
 
-    fn blocks() -> [(&'static str, String); 2] {
-        [("a", "new a\n".to_owned()), ("b", "new b".to_owned())]
+    fn blocks() -> [(&'static str, Option<String>); 2] {
+        [("a", Some("new a\n".to_owned())), ("b", Some("new b".to_owned()))]
     }
 
     #[test]
@@ -66,6 +72,14 @@ mod tests {
              <!-- figures: b -->\n\nnew b\n\n<!-- end of figures -->\nend"
         );
         assert_eq!(fill(&filled, &blocks()).unwrap(), filled, "once more changes nothing");
+    }
+
+    #[test]
+    fn what_there_are_no_figures_for_stays() {
+        let [_, b] = blocks();
+        let filled = fill(DOCUMENT, &[("a", None), b]).unwrap();
+        assert!(filled.contains("a -->\nold\n<!--") && filled.contains("new b"), "{filled}");
+        assert_eq!(fill(DOCUMENT, &[("a", None), ("b", None)]).unwrap(), DOCUMENT);
     }
 
     #[test]

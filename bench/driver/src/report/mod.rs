@@ -11,6 +11,8 @@ mod panels;
 #[cfg(test)]
 mod sample;
 mod scale;
+mod socket_goals;
+mod socket_tables;
 mod svg;
 mod tables;
 mod view;
@@ -29,34 +31,54 @@ const DOCUMENT: &str = "PERFORMANCE.md";
 const CHARTS: &str = "performance";
 
 pub fn write(figures: &Figures, docs: &Path) -> io::Result<()> {
-    if figures.rows.is_empty() {
+    let of_pipes = (!figures.rows.is_empty()).then_some(View(figures));
+    let of_sockets = figures.sockets.as_deref().map(View);
+    if of_pipes.is_none() && of_sockets.is_none() {
         return Err(io::Error::other("there are no figures to report; measure the table first"));
     }
-    let view = View(figures);
     let document = docs.join(DOCUMENT);
     let said_of = |what: &dyn std::fmt::Display| format!("{}: {what}", document.display());
     let text = fs::read_to_string(&document).map_err(|e| io::Error::new(e.kind(), said_of(&e)))?;
-    let text = markers::fill(&text, &blocks(view)).map_err(|e| io::Error::other(said_of(&e)))?;
+    let blocks = blocks(of_pipes, of_sockets);
+    let text = markers::fill(&text, &blocks).map_err(|e| io::Error::other(said_of(&e)))?;
     fs::write(&document, text)?;
     let folder = docs.join(CHARTS);
     fs::create_dir_all(&folder)?;
-    for (name, chart) in charts(view) {
+    for (name, chart) in of_pipes.into_iter().flat_map(charts) {
         fs::write(folder.join(name), chart)?;
     }
     eprintln!("written: {} and {}", document.display(), folder.display());
     Ok(())
 }
 
-fn blocks(view: View<'_>) -> Vec<(&'static str, String)> {
-    vec![
-        ("goals", goals::table(view)),
-        ("table-one-core", tables::ratios(view, Place::OneCore)),
-        ("table-two-cores", tables::ratios(view, Place::TwoCores)),
-        ("waiting", tables::waiting(view)),
-        ("latency", tables::latency(view)),
-        ("cost", tables::cost(view)),
-        ("system-calls", tables::system_calls(view)),
-    ]
+/// All tables, by name; what was not measured has none.
+fn blocks(
+    of_pipes: Option<View<'_>>,
+    of_sockets: Option<View<'_>>,
+) -> Vec<(&'static str, Option<String>)> {
+    type Make = fn(View<'_>) -> String;
+    let from_pipes: [(_, Make); 7] = [
+        ("goals", goals::table),
+        ("table-one-core", |view| tables::ratios(view, Place::OneCore)),
+        ("table-two-cores", |view| tables::ratios(view, Place::TwoCores)),
+        ("waiting", tables::waiting),
+        ("latency", |view| tables::latency(view, tables::FRAMING)),
+        ("cost", tables::cost),
+        ("system-calls", |view| tables::system_calls(view, tables::FRAMING)),
+    ];
+    let from_sockets: [(_, Make); 8] = [
+        ("sockets-goals", socket_goals::table),
+        ("sockets-one-core", |view| socket_tables::ratios(view, Place::OneCore)),
+        ("sockets-two-cores", |view| socket_tables::ratios(view, Place::TwoCores)),
+        ("sockets-latency", |view| tables::latency(view, tables::OVER)),
+        ("sockets-system-calls", |view| tables::system_calls(view, tables::OVER)),
+        ("sockets-crowd", socket_tables::crowd),
+        ("sockets-cores", socket_tables::cores),
+        ("sockets-fairness", socket_tables::fairness),
+    ];
+    let pipes = from_pipes.into_iter().map(|(name, make)| (name, of_pipes.map(make)));
+    let sockets = from_sockets.into_iter().map(|(name, make)| (name, of_sockets.map(make)));
+    pipes.chain(sockets).collect()
 }
 
 fn charts(view: View<'_>) -> [(&'static str, String); 5] {
@@ -77,7 +99,10 @@ mod tests {
     fn the_document_has_a_place_for_every_table_and_shows_every_chart() {
         let text = include_str!("../../../../docs/PERFORMANCE.md");
         let figures = sample::figures();
-        markers::fill(text, &blocks(View(&figures))).unwrap();
+        let of_sockets = figures.sockets.as_deref().map(View);
+        let blocks = blocks(Some(View(&figures)), of_sockets);
+        assert!(blocks.iter().all(|(_, text)| text.is_some()));
+        markers::fill(text, &blocks).unwrap();
         for (name, _) in charts(View(&figures)) {
             assert!(text.contains(&format!("]({CHARTS}/{name})")), "{name}");
         }
@@ -89,9 +114,24 @@ mod tests {
         figures.rows.truncate(1);
         (figures.lives, figures.peaks) = (Vec::new(), Vec::new());
         (figures.system_calls, figures.curves) = (Vec::new(), Vec::new());
-        for (name, text) in blocks(View(&figures)).into_iter().chain(charts(View(&figures))) {
+        let mut of_sockets = figures.sockets.clone().unwrap();
+        of_sockets.rows.truncate(1);
+        (of_sockets.system_calls, of_sockets.fairness) = (Vec::new(), Vec::new());
+        let blocks = blocks(Some(View(&figures)), Some(View(&of_sockets)));
+        let texts = blocks.into_iter().map(|(name, text)| (name, text.unwrap()));
+        for (name, text) in texts.chain(charts(View(&figures))) {
             assert!(!text.is_empty() && !text.contains("NaN") && !text.contains("inf"), "{name}");
         }
+    }
+
+    #[test]
+    fn a_part_that_was_not_measured_has_no_tables() {
+        let figures = sample::figures();
+        let count = |of_pipes, of_sockets| {
+            blocks(of_pipes, of_sockets).iter().filter(|(_, text)| text.is_some()).count()
+        };
+        assert_eq!(count(Some(View(&figures)), None), 7);
+        assert_eq!(count(None, figures.sockets.as_deref().map(View)), 8);
     }
 
     #[test]

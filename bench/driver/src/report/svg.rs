@@ -14,7 +14,7 @@ pub const AXIS: &str = "#a5abb3";
 pub fn colour(role: Role) -> &'static str {
     match role {
         Role::Limit => "#57606a",
-        Role::WideLimit => "#98a1ab",
+        Role::OtherLimit => "#98a1ab",
         Role::Ours => "#0a58ca",
         Role::OursAsTree => "#7fb0f0",
         Role::Peer => "#dd9a3c",

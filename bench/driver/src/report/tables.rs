@@ -3,26 +3,51 @@
 use crate::load::{Load, Shape};
 use crate::report::markdown::{Align, Table};
 use crate::report::number::{self, NONE};
-use crate::report::view::{Calls, Entrant, FIRST, FRAMINGS, Role, View, short_name};
+use crate::report::view::{ALL_FRAMINGS, Calls, Entrant, FIRST, Role, View, short_name};
 use crate::server::Place;
+use crate::wire::Framing;
 
-const NOT_MEASURED: &str = "Not measured yet.";
+pub const NOT_MEASURED: &str = "Not measured yet.";
+
+/// What the second column says of a server.
+#[derive(Clone, Copy)]
+pub struct Second {
+    title: &'static str,
+    name: fn(Framing) -> &'static str,
+}
+
+impl Second {
+    pub fn title(self) -> &'static str {
+        self.title
+    }
+}
+
+pub const FRAMING: Second = Second { title: "framing", name: Framing::name };
+pub const OVER: Second = Second { title: "over", name: transport };
+
+/// What it is called over sockets, where lines are plain TCP.
+pub fn transport(framing: Framing) -> &'static str {
+    match framing {
+        Framing::Ndjson => "tcp",
+        framing => framing.name(),
+    }
+}
 
 /// A value to compare, and how it is shown.
 type Cell = Option<(f64, String)>;
 
-struct Column<'a> {
+pub struct Column<'a> {
     title: String,
     cell: Box<dyn Fn(Entrant<'_>) -> Cell + 'a>,
 }
 
 impl<'a> Column<'a> {
-    fn new(title: impl Into<String>, cell: impl Fn(Entrant<'_>) -> Cell + 'a) -> Self {
+    pub fn new(title: impl Into<String>, cell: impl Fn(Entrant<'_>) -> Cell + 'a) -> Self {
         Column { title: title.into(), cell: Box::new(cell) }
     }
 
     /// One that shows all its values alike.
-    fn alike(
+    pub fn alike(
         title: impl Into<String>,
         show: fn(f64) -> String,
         value: impl Fn(Entrant<'_>) -> Option<f64> + 'a,
@@ -33,23 +58,28 @@ impl<'a> Column<'a> {
 
 /// Whether the least of each column is set in bold, in each framing where others take part.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Best {
+pub enum Best {
     Bold,
     Plain,
 }
 
-fn table(entrants: &[Entrant<'_>], columns: &[Column<'_>], best: Best) -> String {
+pub fn table(
+    second: Second,
+    entrants: &[Entrant<'_>],
+    columns: &[Column<'_>],
+    best: Best,
+) -> String {
     if entrants.is_empty() || columns.is_empty() {
         return NOT_MEASURED.to_owned();
     }
-    let mut head = vec![("server", Align::Left), ("framing", Align::Left)];
+    let mut head = vec![("server", Align::Left), (second.title, Align::Left)];
     head.extend(columns.iter().map(|column| (column.title.as_str(), Align::Right)));
     let mut table = Table::new(&head);
-    for framing in FRAMINGS {
+    for framing in ALL_FRAMINGS {
         let group: Vec<_> = entrants.iter().filter(|entrant| entrant.framing == framing).collect();
         let has_peers = group.iter().any(|entrant| entrant.role() == Role::Peer);
         let mut lines: Vec<_> =
-            group.iter().map(|e| vec![name(**e), framing.name().into()]).collect();
+            group.iter().map(|e| vec![name(**e), (second.name)(framing).into()]).collect();
         for column in columns {
             let cells: Vec<Cell> = group.iter().map(|entrant| (column.cell)(**entrant)).collect();
             let least = group
@@ -76,7 +106,7 @@ fn table(entrants: &[Entrant<'_>], columns: &[Column<'_>], best: Best) -> String
     table.finish()
 }
 
-fn name(entrant: Entrant<'_>) -> String {
+pub fn name(entrant: Entrant<'_>) -> String {
     match entrant.role() {
         Role::Ours => format!("**{}**", entrant.server),
         _ => entrant.server.to_owned(),
@@ -85,28 +115,31 @@ fn name(entrant: Entrant<'_>) -> String {
 
 /// Time a message, as a multiple of the bare loop's.
 pub fn ratios(view: View<'_>, place: Place) -> String {
-    let column = |load: Load| {
-        Column::new(short_name(load), move |entrant| {
-            let ratio = view.ratio(entrant, place, load)?;
-            let shown = match entrant.role() {
-                Role::Limit => {
-                    format!("1 ({})", number::rate(view.nanos(entrant, place, load)?))
-                }
-                _ => number::multiple(ratio),
-            };
-            Some((ratio, shown))
-        })
-    };
-    let columns: Vec<_> = view.loads(place, false).into_iter().map(column).collect();
-    let mut text = table(&view.entrants(place, FIRST), &columns, Best::Bold);
-    let skipped = &view.0.skipped;
-    if !skipped.is_empty() {
-        text.push_str(&format!(
-            "\nNot measured, as they were not installed: {}.\n",
-            skipped.join(", ")
-        ));
+    let columns: Vec<_> =
+        view.loads(place, false).into_iter().map(|load| ratio(view, place, load)).collect();
+    table(FRAMING, &view.entrants(place, FIRST), &columns, Best::Bold) + &skipped(view)
+}
+
+/// The column of a load.
+pub fn ratio(view: View<'_>, place: Place, load: Load) -> Column<'_> {
+    Column::new(short_name(load), move |entrant| {
+        let ratio = view.ratio(entrant, place, load)?;
+        let shown = match entrant.role() {
+            Role::Limit => format!("1 ({})", number::rate(view.nanos(entrant, place, load)?)),
+            _ => number::multiple(ratio),
+        };
+        Some((ratio, shown))
+    })
+}
+
+/// Names those that could not take part.
+pub fn skipped(view: View<'_>) -> String {
+    match view.0.skipped.as_slice() {
+        [] => String::new(),
+        skipped => {
+            format!("\nNot measured, as they were not installed: {}.\n", skipped.join(", "))
+        }
     }
-    text
 }
 
 /// Handlers that wait. The bare loop has none, so the times stand for themselves.
@@ -126,7 +159,7 @@ pub fn waiting(view: View<'_>) -> String {
             view.cpu_nanos(entrant, place, load)
         }));
     }
-    table(&entrants, &columns, Best::Bold)
+    table(FRAMING, &entrants, &columns, Best::Bold)
 }
 
 /// What a message costs the machine, and what the process does.
@@ -164,11 +197,11 @@ pub fn cost(view: View<'_>) -> String {
     columns.push(Column::alike("× bare loop", number::multiple, move |entrant| {
         view.start_ratio(entrant)
     }));
-    table(&view.entrants(place, FIRST), &columns, Best::Bold)
+    table(FRAMING, &view.entrants(place, FIRST), &columns, Best::Bold)
 }
 
 /// How long a single request takes: the median, and the slow ones.
-pub fn latency(view: View<'_>) -> String {
+pub fn latency(view: View<'_>, second: Second) -> String {
     let mut columns = Vec::new();
     for (place, on) in [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")] {
         let loads = view.loads(place, false).into_iter().filter(|load| load.window == 1);
@@ -182,11 +215,11 @@ pub fn latency(view: View<'_>) -> String {
             }));
         }
     }
-    table(&view.entrants(Place::OneCore, FIRST), &columns, Best::Plain)
+    table(second, &view.entrants(Place::OneCore, FIRST), &columns, Best::Plain)
 }
 
 /// What is asked of the system for each message: one table for each load.
-pub fn system_calls(view: View<'_>) -> String {
+pub fn system_calls(view: View<'_>, second: Second) -> String {
     type Count = fn(&Calls) -> f64;
     const KINDS: [(&str, Count); 6] = [
         ("all", |calls| calls.all),
@@ -203,7 +236,10 @@ pub fn system_calls(view: View<'_>) -> String {
                 view.system_calls(entrant, load).map(|calls| count(&calls))
             })
         };
-        format!("**{}**\n\n{}", short_name(load), table(&entrants, &KINDS.map(column), Best::Plain))
+        let entrants: Vec<_> =
+            entrants.iter().copied().filter(|e| view.system_calls(*e, load).is_some()).collect();
+        let table = table(second, &entrants, &KINDS.map(column), Best::Plain);
+        format!("**{}**\n\n{table}", short_name(load))
     };
     let tables: Vec<_> = view.loads_of_system_calls().into_iter().map(of_load).collect();
     match tables.is_empty() {
@@ -249,9 +285,9 @@ mod tests {
         let ours = line(&cost(view), "| **duet-rpc** | ndjson");
         assert_eq!(ours[2], "2.62");
         assert_eq!(ours[8..], ["3.9", "2.5", "1.05", "1.05"]);
-        let slow = line(&latency(view), "| slow");
+        let slow = line(&latency(view, FRAMING), "| slow");
         assert_eq!((slow.len(), slow[2].as_str()), (2 + 6, "140 / 280 / 60"));
-        let text = system_calls(view);
+        let text = system_calls(view, FRAMING);
         assert_eq!(
             line(&text, "| **duet-rpc** | lsp")[2..],
             ["3.0", "1.00", "1.00", "1.00", "0", "0"]

@@ -1,13 +1,17 @@
 //! The figures, as tables and charts ask for them.
 
-use crate::figures::{Curve, CurveKind, Figures, Life, Row, SystemCalls, median};
+use crate::figures::{Curve, CurveKind, Fairness, Figures, Life, Row, SystemCalls, median};
 use crate::load::{Handler, Load, TABLE};
-use crate::roster::{LIMIT, OURS, OURS_AS_TREE, WIDE_LIMIT};
+use crate::roster::{LIMIT, OURS, OURS_AS_TREE, READY_LIMIT, WIDE_LIMIT};
 use crate::server::Place;
 use crate::wire::Framing;
 
 /// In the order of all tables.
 pub const FRAMINGS: [Framing; 3] = [Framing::Lsp, Framing::Ndjson, Framing::Length];
+
+/// Those of sockets too.
+pub const ALL_FRAMINGS: [Framing; 5] =
+    [Framing::Lsp, Framing::Ndjson, Framing::Length, Framing::WebSocket, Framing::Http];
 
 /// By this load the servers are ordered where no other is named.
 pub const FIRST: Load = TABLE[0];
@@ -26,7 +30,7 @@ pub struct Entrant<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     Limit,
-    WideLimit,
+    OtherLimit,
     Ours,
     OursAsTree,
     Peer,
@@ -36,7 +40,7 @@ impl Role {
     pub fn of(server: &str) -> Self {
         match server {
             LIMIT => Role::Limit,
-            WIDE_LIMIT => Role::WideLimit,
+            WIDE_LIMIT | READY_LIMIT => Role::OtherLimit,
             OURS => Role::Ours,
             OURS_AS_TREE => Role::OursAsTree,
             _ => Role::Peer,
@@ -44,7 +48,7 @@ impl Role {
     }
 
     pub fn is_limit(self) -> bool {
-        matches!(self, Role::Limit | Role::WideLimit)
+        matches!(self, Role::Limit | Role::OtherLimit)
     }
 }
 
@@ -77,7 +81,8 @@ impl<'a> View<'a> {
                 entrants.push(entrant);
             }
         }
-        let framing = |entrant: &Entrant<'_>| FRAMINGS.iter().position(|f| *f == entrant.framing);
+        let framing =
+            |entrant: &Entrant<'_>| ALL_FRAMINGS.iter().position(|f| *f == entrant.framing);
         let nanos = |entrant: &Entrant<'_>| self.nanos(*entrant, place, first).unwrap_or(f64::MAX);
         entrants.sort_by(|one, other| nanos(one).total_cmp(&nanos(other)));
         entrants.sort_by_key(|entrant| (framing(entrant), entrant.role()));
@@ -108,9 +113,21 @@ impl<'a> View<'a> {
         self.row(entrant, place, load).map(|row| median(&row.cpu_nanos)).filter(|n| n.is_finite())
     }
 
-    /// How many times as long as the bare loop in the same framing it takes.
+    /// Nanoseconds of the driver on a core, a message.
+    pub fn driver_nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
+        let row = self.row(entrant, place, load)?;
+        Some(median(&row.driver_nanos)).filter(|nanos| nanos.is_finite())
+    }
+
+    pub fn fairness(self, entrant: Entrant<'_>) -> Option<&'a Fairness> {
+        self.0.fairness.iter().find(|waits| entrant.is(&waits.server, waits.framing))
+    }
+
+    /// How many times as long as the bare loop in the same framing it takes. For WebSocket and HTTP
+    /// there is none, and it is that over plain TCP.
     pub fn ratio(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
-        let limit = self.row(Entrant::limit(entrant.framing), place, load)?;
+        let limit = self.row(Entrant::limit(entrant.framing), place, load);
+        let limit = limit.or_else(|| self.row(Entrant::limit(Framing::Ndjson), place, load))?;
         let row = self.row(entrant, place, load)?;
         Some(row.ratio_to(limit)).filter(|ratio| ratio.is_finite())
     }

@@ -1,0 +1,134 @@
+//! What is aimed at over sockets, and whether the figures show it.
+
+use crate::load::Load;
+use crate::report::checks::{self, Check, Checks, PLACES};
+use crate::report::goals::{self, Goal, MESSAGES_A_SECOND, P99_NANOS, Seen};
+use crate::report::number;
+use crate::report::socket_tables::Growth;
+use crate::report::tables::transport;
+use crate::report::view::{Entrant, Role, View, short_name};
+use crate::roster::{OURS, OURS_AS_TREE};
+use crate::server::Place;
+use crate::sockets;
+use crate::wire::Framing;
+
+/// In the order of the columns.
+const TRANSPORTS: [Framing; 3] = [Framing::Ndjson, Framing::WebSocket, Framing::Http];
+
+/// Cores are never quite free of other work, and rounds differ by a quarter.
+const OF_POSSIBLE: f64 = 0.8;
+const WORST_WAIT: f64 = 10.0;
+
+pub fn table(view: View<'_>) -> String {
+    goals::show(goals(view), TRANSPORTS.map(transport))
+}
+
+fn goals(view: View<'_>) -> Vec<Goal> {
+    let goal =
+        |name, text, bound: String, checks| Goal { name, text, bound, seen: Seen::Here(checks) };
+    vec![
+        goal(
+            "S1",
+            "99 of 100 round trips up to 1 KB, on one core and on two",
+            format!("< {} ms", P99_NANOS / 1_000_000),
+            checks::p99_below(view, TRANSPORTS, P99_NANOS),
+        ),
+        goal(
+            "S2",
+            "messages a second, in round trips up to 1 KB on one core",
+            format!("> {}", number::grouped(MESSAGES_A_SECOND)),
+            checks::rate_above(view, TRANSPORTS, MESSAGES_A_SECOND),
+        ),
+        goal(
+            "S2",
+            "ahead of jsonrpsee under every load, on one core and on two, params as text on both sides",
+            "all".to_owned(),
+            ahead(view, OURS, |rival| !is_tree(rival)),
+        ),
+        goal(
+            "S2",
+            "the same on one core, a tree of the params on both sides",
+            "all".to_owned(),
+            ahead(view, OURS_AS_TREE, is_tree),
+        ),
+        goal(
+            "S4",
+            "growth from one core to both, of what is possible",
+            format!("≥ {OF_POSSIBLE}"),
+            grows(view),
+        ),
+        goal(
+            "S4",
+            "the worst wait of a connection among 1,000, to the median",
+            format!("≤ {WORST_WAIT} ×"),
+            fair(view),
+        ),
+    ]
+}
+
+fn is_tree(server: &str) -> bool {
+    server.ends_with(", as a tree")
+}
+
+/// That no rival is as fast over the same transport, in any row. Over plain TCP there are none, and
+/// those over the others stand in for them.
+fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Checks {
+    TRANSPORTS.map(|framing| {
+        let ours = Entrant { server: own, framing };
+        let mut rows = 0;
+        let mut lost = Vec::new();
+        for ((place, on), load) in
+            PLACES.into_iter().flat_map(|place| sockets::loads().map(move |load| (place, load)))
+        {
+            let Some(nanos) = view.nanos(ours, place, load) else { continue };
+            let Some((best, rival)) = fastest(view, framing, place, load, is_rival) else {
+                continue;
+            };
+            rows += 1;
+            if best <= nanos {
+                let by = number::multiple(nanos / best);
+                lost.push(format!("{} ({on}): {rival} leads by {by} ×", short_name(load)));
+            }
+        }
+        let measured = match lost.is_empty() {
+            true => format!("ahead in all {rows}"),
+            false => format!("behind in {} of {rows}: {}", lost.len(), lost.join("; ")),
+        };
+        (rows > 0).then_some(Check { measured, holds: lost.is_empty() })
+    })
+}
+
+fn fastest<'a>(
+    view: View<'a>,
+    framing: Framing,
+    place: Place,
+    load: Load,
+    is_rival: fn(&str) -> bool,
+) -> Option<(f64, &'a str)> {
+    view.entrants(place, load)
+        .into_iter()
+        .filter(|entrant| entrant.role() == Role::Peer && is_rival(entrant.server))
+        .filter(|entrant| framing == Framing::Ndjson || framing == entrant.framing)
+        .filter_map(|entrant| Some((view.nanos(entrant, place, load)?, entrant.server)))
+        .min_by(|(one, _), (other, _)| one.total_cmp(other))
+}
+
+fn grows(view: View<'_>) -> Checks {
+    TRANSPORTS.map(|framing| {
+        let growth = Growth::of(view, Entrant::ours(framing))?;
+        let [seen, possible] = [growth.seen, growth.possible].map(number::multiple);
+        let part = growth.seen / growth.possible;
+        let measured = format!("{} ({seen} of {possible} ×)", number::multiple(part));
+        Some(Check { measured, holds: part >= OF_POSSIBLE })
+    })
+}
+
+fn fair(view: View<'_>) -> Checks {
+    TRANSPORTS.map(|framing| {
+        let ratio = view.fairness(Entrant::ours(framing))?.ratio();
+        Some(Check {
+            measured: format!("{} ×", number::multiple(ratio)),
+            holds: ratio <= WORST_WAIT,
+        })
+    })
+}

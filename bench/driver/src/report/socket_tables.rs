@@ -1,0 +1,138 @@
+//! The tables of what was measured over sockets.
+
+use crate::load::Load;
+use crate::report::markdown::{Align, Table};
+use crate::report::number;
+use crate::report::tables::{self, Best, Column, NOT_MEASURED, OVER, transport};
+use crate::report::view::{Entrant, FIRST, Role, View, short_name};
+use crate::server::Place;
+use crate::sockets::{self, BUSY_CROWD, CROWD};
+use crate::wire::Framing;
+
+/// Time a message over one connection, as a multiple of the bare loop's over TCP: one table for TCP
+/// and WebSocket, and one for HTTP, which has other loads.
+pub fn ratios(view: View<'_>, place: Place) -> String {
+    let all = view.entrants(place, FIRST);
+    let of_streams: Vec<_> =
+        all.iter().copied().filter(|entrant| entrant.framing != Framing::Http).collect();
+    let of_http: Vec<_> = all
+        .into_iter()
+        .filter(|entrant| entrant.framing == Framing::Http || entrant.role() == Role::Limit)
+        .collect();
+    let tables: Vec<_> = [of_streams, of_http]
+        .into_iter()
+        .map(|entrants| {
+            let column = |load| tables::ratio(view, place, load);
+            let columns: Vec<_> = loads(view, place, &entrants).into_iter().map(column).collect();
+            tables::table(OVER, &entrants, &columns, Best::Bold)
+        })
+        .filter(|table| table != NOT_MEASURED)
+        .collect();
+    match tables.is_empty() {
+        true => NOT_MEASURED.to_owned(),
+        false => tables.join("\n") + &tables::skipped(view),
+    }
+}
+
+/// The loads over one connection that others than the bare loop were measured under.
+fn loads(view: View<'_>, place: Place, entrants: &[Entrant<'_>]) -> Vec<Load> {
+    let is_measured = |load: &Load| {
+        let mut takers = entrants.iter().filter(|entrant| !entrant.role().is_limit());
+        takers.any(|entrant| view.row(*entrant, place, *load).is_some())
+    };
+    sockets::loads().filter(|load| load.connections == 1).filter(is_measured).collect()
+}
+
+/// Many connections with a request under way each: microseconds a message.
+pub fn crowd(view: View<'_>) -> String {
+    let entrants = measured(view, CROWD, Place::OneCore);
+    let mut columns = Vec::new();
+    for (place, on) in [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")] {
+        let title = format!("{on}, {}: µs", short_name(CROWD));
+        columns.push(Column::alike(title, number::micros, move |entrant| {
+            view.nanos(entrant, place, CROWD)
+        }));
+        columns.push(Column::alike("on a core: µs", number::micros, move |entrant| {
+            view.cpu_nanos(entrant, place, CROWD)
+        }));
+    }
+    tables::table(OVER, &entrants, &columns, Best::Bold)
+}
+
+/// What a second core brings.
+pub fn cores(view: View<'_>) -> String {
+    let rate = |place, title: &'static str| {
+        Column::new(title, move |entrant| {
+            let nanos = view.nanos(entrant, place, BUSY_CROWD)?;
+            Some((nanos, number::rate(nanos)))
+        })
+    };
+    let micros = |title: &'static str, value: fn(&Growth) -> f64| {
+        Column::alike(title, number::micros, move |e| Growth::of(view, e).map(|g| value(&g)))
+    };
+    let times = |title: &'static str, value: fn(&Growth) -> f64| {
+        Column::alike(title, number::multiple, move |e| Growth::of(view, e).map(|g| value(&g)))
+    };
+    let columns = [
+        rate(Place::TwoCores, "one core"),
+        rate(Place::BothCores, "both"),
+        times("growth, ×", |growth| growth.seen),
+        times("possible, ×", |growth| growth.possible),
+        micros("server on one core: µs", |growth| growth.server_nanos),
+        micros("driver beside both: µs", |growth| growth.driver_nanos),
+    ];
+    tables::table(OVER, &measured(view, BUSY_CROWD, Place::BothCores), &columns, Best::Plain)
+}
+
+/// How many times the messages of one core a server got through on both.
+pub struct Growth {
+    pub seen: f64,
+    /// If both were busy all the time: the driver needs its part of them too.
+    pub possible: f64,
+    /// Time on a core, a message.
+    server_nanos: f64,
+    driver_nanos: f64,
+}
+
+impl Growth {
+    pub fn of(view: View<'_>, entrant: Entrant<'_>) -> Option<Self> {
+        let one = view.nanos(entrant, Place::TwoCores, BUSY_CROWD)?;
+        let both = view.nanos(entrant, Place::BothCores, BUSY_CROWD)?;
+        let server_nanos = view.cpu_nanos(entrant, Place::TwoCores, BUSY_CROWD)?;
+        let driver_nanos = view.driver_nanos(entrant, Place::BothCores, BUSY_CROWD)?;
+        let possible = 2.0 * one / (server_nanos + driver_nanos);
+        Some(Growth { seen: one / both, possible, server_nanos, driver_nanos })
+    }
+}
+
+fn measured(view: View<'_>, load: Load, place: Place) -> Vec<Entrant<'_>> {
+    let mut entrants = view.entrants(place, load);
+    entrants.retain(|entrant| view.row(*entrant, place, load).is_some());
+    entrants
+}
+
+/// How long a connection waits among many.
+pub fn fairness(view: View<'_>) -> String {
+    let all = &view.0.fairness;
+    let Some(first) = all.first() else { return NOT_MEASURED.to_owned() };
+    let head = [
+        "median: ms",
+        "99 of 100 below: ms",
+        "worst: ms",
+        "worst / median",
+        "fewest and most answers",
+    ];
+    let mut columns = vec![("server", Align::Left), (OVER.title(), Align::Left)];
+    columns.extend(head.map(|title| (title, Align::Right)));
+    let mut table = Table::new(&columns);
+    for entrant in measured(view, CROWD, Place::OneCore) {
+        let Some(waits) = view.fairness(entrant) else { continue };
+        let millis = [waits.median, waits.p99, waits.worst].map(|n| number::millis(f64::from(n)));
+        let mut line = vec![tables::name(entrant), transport(entrant.framing).to_owned()];
+        line.extend(millis);
+        line.push(number::multiple(waits.ratio()));
+        line.push(format!("{}, {}", waits.fewest, waits.most));
+        table.add(line);
+    }
+    format!("{} connections:\n\n{}", number::grouped(first.connections as f64), table.finish())
+}
