@@ -46,6 +46,9 @@ struct Arguments {
     /// Only servers with one of these in their name, besides the bare loop.
     #[arg(long)]
     only: Vec<String>,
+    /// Of the servers that listen, only those over these: tcp, websocket, http.
+    #[arg(long)]
+    over: Vec<String>,
     /// Only loads with one of these in their name.
     #[arg(long)]
     load: Vec<String>,
@@ -148,7 +151,15 @@ fn run(arguments: &Arguments) -> io::Result<()> {
             Part::Sockets => {
                 let mut of_sockets = Figures::default();
                 let skipped = &mut of_sockets.skipped;
-                let roster = roster::find_listening(&arguments.bench, &arguments.only, skipped)?;
+                let mut roster =
+                    roster::find_listening(&arguments.bench, &arguments.only, skipped)?;
+                let over = &arguments.over;
+                roster.retain(|contender| {
+                    let transport = contender.framing.transport();
+                    over.is_empty()
+                        || contender.name == roster::LIMIT
+                        || over.iter().any(|name| name == transport)
+                });
                 let loads: Vec<_> = sockets::loads().filter(is_wanted).collect();
                 sockets::measure(roster, &loads, arguments.place, effort, &mut of_sockets)?;
                 figures.sockets = Some(Box::new(of_sockets));

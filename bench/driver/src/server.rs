@@ -102,7 +102,13 @@ impl Server {
 
     /// Starts it by means of another program, which has these arguments.
     pub fn start_under(program: &[String], contender: &Contender) -> io::Result<Self> {
-        let mut child = contender.command(program).spawn()?;
+        let mut command = contender.command(program);
+        // Some have as many threads as there are cores for them when they start.
+        let child = match contender.threads {
+            Some(2..) => on_both_cores(|| command.spawn()),
+            _ => command.spawn(),
+        };
+        let mut child = child?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or_else(|| io::Error::other("it has no stdout"))?;
         let pid = Pid::from_raw(child.id().cast_signed());
@@ -304,12 +310,22 @@ fn cores_of_server(place: Place) -> CpuSet {
             }
             set
         }
-        Place::BothCores => {
-            let mut set = core(0);
-            let _ = set.set(1);
-            set
-        }
+        Place::BothCores => both_cores(),
     }
+}
+
+fn both_cores() -> CpuSet {
+    let mut set = core(0);
+    let _ = set.set(1);
+    set
+}
+
+/// Lets the driver run on both while it does this, and on its own again.
+fn on_both_cores<T>(act: impl FnOnce() -> T) -> T {
+    let _ = sched_setaffinity(Pid::from_raw(0), &both_cores());
+    let done = act();
+    pin_driver();
+    done
 }
 
 /// Puts the driver on its core.

@@ -28,6 +28,14 @@ impl Framing {
         }
     }
 
+    /// What it is called over sockets, where lines are plain TCP.
+    pub fn transport(self) -> &'static str {
+        match self {
+            Framing::Ndjson => "tcp",
+            framing => framing.name(),
+        }
+    }
+
     /// Appends a frame.
     pub fn write(self, out: &mut Vec<u8>, body: &[u8]) {
         match self {

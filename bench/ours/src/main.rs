@@ -2,18 +2,24 @@
 //!
 //! ```console
 //! bench-ours lsp|ndjson|length raw|value
+//! bench-ours tcp|ws|http raw|value THREADS
 //! ```
 //!
-//! `raw` takes the params as JSON text, `value` builds a tree of them, as the other stacks do.
+//! `raw` takes the params as JSON text, `value` builds a tree of them, as the other stacks do. The second
+//! form listens and prints where; it has as many threads as there are processors that it may use, which
+//! whoever starts it has seen to.
 //! Besides what all of them serve there is `hold`, which is never answered, and `pend`, which makes
 //! calls that nobody answers: to see what waiting costs.
 
+use std::error::Error;
+use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::Order;
-use duet_rpc::{Context, Failure, Profile, Router};
+use duet_rpc::transport::Listener;
+use duet_rpc::{Context, Failure, Profile, Router, Server};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -22,33 +28,72 @@ type Answer<T> = Result<T, Failure>;
 /// More than any curve asks for.
 const MANY: usize = 1 << 20;
 
+/// What `spin` does is the same in all servers.
+const SPINS: u64 = 25_000;
+
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let framing = match arguments.first().map(String::as_str) {
-        Some("lsp") => Framing::Lsp,
-        Some("ndjson") => Framing::Ndjson,
-        Some("length") => Framing::Length,
+    let (framing, address) = match arguments.first().map(String::as_str) {
+        Some("lsp") => (Framing::Lsp, None),
+        Some("ndjson") => (Framing::Ndjson, None),
+        Some("length") => (Framing::Length, None),
+        Some("tcp") => (Framing::Ndjson, Some("tcp://127.0.0.1:0")),
+        Some("ws") => (Framing::Ndjson, Some("ws://127.0.0.1:0/")),
+        Some("http") => (Framing::Ndjson, Some("http://127.0.0.1:0/")),
         _ => return ExitCode::from(2),
     };
     let router = match arguments.get(1).map(String::as_str) {
         Some("raw") => Router::new()
             .method("echo", async |params: Box<RawValue>| Answer::Ok(params))
+            .method("spin", spin::<Box<RawValue>>)
             .method("later", later::<Box<RawValue>>)
             .method("nap", nap::<Box<RawValue>>),
         Some("value") => Router::new()
             .method("echo", async |params: Value| Answer::Ok(params))
+            .method("spin", spin::<Value>)
             .method("later", later::<Value>)
             .method("nap", nap::<Value>),
         _ => return ExitCode::from(2),
     };
     // As every server does that knows it: the first call is not watched on a thread of its own then.
-    let router = router.quick("echo");
+    let router = router.quick("echo").quick("spin");
     let router = router.method("hold", std::future::pending::<Answer<()>>).method("pend", pend);
     let mut profile = Profile { order: Order::Concurrent, ..Profile::agent() };
     profile.framing = FramingChoice::Fixed(framing);
     profile.call_timeout = None;
     (profile.limits.in_flight, profile.limits.pending_calls) = (MANY, MANY);
-    duet_rpc::serve(&profile, router)
+    match address {
+        None => duet_rpc::serve(&profile, router),
+        Some(address) => match listen(&profile, router, address) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+/// Says where it listens, and ends with its stdin.
+fn listen(profile: &Profile, router: Router, address: &str) -> Result<(), Box<dyn Error>> {
+    let listener = Listener::bind(&address.parse()?)?;
+    println!("{}", listener.address());
+    // The server keeps stdin to itself.
+    let stdin = rustix::io::dup(rustix::stdio::stdin())?;
+    std::thread::spawn(move || {
+        let _ = rustix::io::read(stdin, &mut [0]);
+        std::process::exit(0);
+    });
+    Ok(Server::new(profile, router).listen(listener).run()?)
+}
+
+async fn spin<T>(params: T) -> Answer<T> {
+    let mut number = 1u64;
+    for _ in 0..SPINS {
+        number = black_box(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (number >> 29);
+    }
+    black_box(number);
+    Ok(params)
 }
 
 async fn later<T>(params: T) -> Answer<T> {

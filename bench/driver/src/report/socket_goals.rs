@@ -5,7 +5,6 @@ use crate::report::checks::{self, Check, Checks, PLACES};
 use crate::report::goals::{self, Goal, MESSAGES_A_SECOND, P99_NANOS, Seen};
 use crate::report::number;
 use crate::report::socket_tables::Growth;
-use crate::report::tables::transport;
 use crate::report::view::{Entrant, Role, View, short_name};
 use crate::roster::{OURS, OURS_AS_TREE};
 use crate::server::Place;
@@ -20,7 +19,7 @@ const OF_POSSIBLE: f64 = 0.8;
 const WORST_WAIT: f64 = 10.0;
 
 pub fn table(view: View<'_>) -> String {
-    goals::show(goals(view), TRANSPORTS.map(transport))
+    goals::show(goals(view), TRANSPORTS.map(Framing::transport))
 }
 
 fn goals(view: View<'_>) -> Vec<Goal> {

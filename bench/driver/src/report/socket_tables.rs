@@ -3,7 +3,7 @@
 use crate::load::Load;
 use crate::report::markdown::{Align, Table};
 use crate::report::number;
-use crate::report::tables::{self, Best, Column, NOT_MEASURED, OVER, transport};
+use crate::report::tables::{self, Best, Column, NOT_MEASURED, OVER};
 use crate::report::view::{Entrant, FIRST, Role, View, short_name};
 use crate::server::Place;
 use crate::sockets::{self, BUSY_CROWD, CROWD};
@@ -128,7 +128,7 @@ pub fn fairness(view: View<'_>) -> String {
     for entrant in measured(view, CROWD, Place::OneCore) {
         let Some(waits) = view.fairness(entrant) else { continue };
         let millis = [waits.median, waits.p99, waits.worst].map(|n| number::millis(f64::from(n)));
-        let mut line = vec![tables::name(entrant), transport(entrant.framing).to_owned()];
+        let mut line = vec![tables::name(entrant), entrant.framing.transport().to_owned()];
         line.extend(millis);
         line.push(number::multiple(waits.ratio()));
         line.push(format!("{}, {}", waits.fewest, waits.most));

@@ -23,15 +23,7 @@ impl Second {
 }
 
 pub const FRAMING: Second = Second { title: "framing", name: Framing::name };
-pub const OVER: Second = Second { title: "over", name: transport };
-
-/// What it is called over sockets, where lines are plain TCP.
-pub fn transport(framing: Framing) -> &'static str {
-    match framing {
-        Framing::Ndjson => "tcp",
-        framing => framing.name(),
-    }
-}
+pub const OVER: Second = Second { title: "over", name: Framing::transport };
 
 /// A value to compare, and how it is shown.
 type Cell = Option<(f64, String)>;
