@@ -1,9 +1,12 @@
-//! Invented figures for tests: ours is a little slower than the limit, and ahead of both peers.
+//! Invented figures for tests: ours is a little slower than the limit, and ahead of all peers.
 
-use crate::figures::{Curve, CurveKind, Figures, Latency, Life, Peak, Point, Row, SystemCalls};
+use crate::figures::{
+    Curve, CurveKind, Fairness, Figures, Latency, Life, Peak, Point, Row, SystemCalls,
+};
 use crate::load::{Load, Shape, TABLE};
-use crate::roster::{LIMIT, OURS};
+use crate::roster::{LIMIT, OURS, OURS_AS_TREE};
 use crate::server::Place;
+use crate::sockets::{self, BUSY_CROWD, CROWD};
 use crate::wire::Framing;
 
 /// The servers, and how many times as long as the limit they take.
@@ -16,6 +19,19 @@ const SERVERS: [(&str, Framing, f64); 6] = [
     (OURS, Framing::Ndjson, 1.05),
 ];
 
+/// The same over sockets.
+const LISTENING: [(&str, Framing, f64); 9] = [
+    (LIMIT, Framing::Ndjson, 1.0),
+    (OURS, Framing::Ndjson, 1.1),
+    (OURS, Framing::WebSocket, 1.2),
+    (OURS_AS_TREE, Framing::WebSocket, 1.3),
+    ("rival 1", Framing::WebSocket, 2.0),
+    ("rival 1, as a tree", Framing::WebSocket, 4.0),
+    (OURS, Framing::Http, 1.5),
+    ("rival 1", Framing::Http, 3.0),
+    ("rival 1, as a tree", Framing::Http, 3.0),
+];
+
 pub fn figures() -> Figures {
     let mut figures = Figures { skipped: vec!["absent 3".to_owned()], ..Figures::default() };
     for (server, framing, factor) in SERVERS {
@@ -24,25 +40,62 @@ pub fn figures() -> Figures {
     for kind in [CurveKind::PendingCalls, CurveKind::RunningRequests, CurveKind::Age] {
         figures.curves.push(curve(kind, OURS, 1.0));
     }
+    figures.sockets = Some(Box::new(of_sockets()));
     figures
+}
+
+fn of_sockets() -> Figures {
+    let mut figures = Figures::default();
+    for (name, framing, factor) in LISTENING {
+        let nanos = 10_000.0 * factor;
+        for place in [Place::OneCore, Place::TwoCores] {
+            let takes = |load: &Load| framing != Framing::Http || load.window == 1;
+            for load in sockets::loads().filter(takes) {
+                figures.rows.push(row(name, framing, place, load, nanos));
+            }
+        }
+        if name == LIMIT {
+            figures.rows.retain(|row| row.load != CROWD);
+            continue;
+        }
+        for (place, factor) in [(Place::TwoCores, 4.0), (Place::BothCores, 2.5)] {
+            let busy = row(name, framing, place, BUSY_CROWD, nanos * factor);
+            figures.rows.push(Row { cpu_nanos: vec![nanos * factor], ..busy });
+        }
+        figures.fairness.push(Fairness {
+            server: name.to_owned(),
+            framing,
+            connections: 1_000,
+            median: 2_000_000,
+            p99: 3_000_000,
+            worst: 9_000_000,
+            fewest: 90,
+            most: 110,
+        });
+    }
+    figures
+}
+
+fn row(server: &str, framing: Framing, place: Place, load: Load, nanos: f64) -> Row {
+    let latency = Latency { p50: nanos as u32, p99: 2 * nanos as u32, p999: 60_000 };
+    Row {
+        server: server.to_owned(),
+        framing,
+        place,
+        load,
+        nanos: vec![nanos, nanos * 1.2, nanos * 0.9],
+        cpu_nanos: vec![nanos / 2.0],
+        driver_nanos: vec![nanos / 4.0],
+        switches: 1.0,
+        latency: (load.window == 1).then_some(latency),
+    }
 }
 
 fn add_server(figures: &mut Figures, name: &str, framing: Framing, factor: f64) {
     let server = name.to_owned();
     for place in [Place::OneCore, Place::TwoCores] {
         for load in TABLE {
-            let nanos = 5_000.0 * factor;
-            let latency = Latency { p50: nanos as u32, p99: 2 * nanos as u32, p999: 60_000 };
-            figures.rows.push(Row {
-                server: server.clone(),
-                framing,
-                place,
-                load,
-                nanos: vec![nanos, nanos * 1.2, nanos * 0.9],
-                cpu_nanos: vec![nanos / 2.0],
-                switches: 1.0,
-                latency: (load.window == 1).then_some(latency),
-            });
+            figures.rows.push(row(name, framing, place, load, 5_000.0 * factor));
         }
         figures.peaks.push(Peak { server: server.clone(), framing, place, kib: 4_000 });
     }

@@ -131,3 +131,68 @@ fn fair(view: View<'_>) -> Checks {
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Figures;
+    use crate::report::sample;
+    use crate::sockets::{BUSY_CROWD, CROWD};
+
+    fn figures() -> Figures {
+        *sample::figures().sockets.unwrap()
+    }
+
+    /// The texts of the goals that are not met, each with what was measured over WebSocket.
+    fn missed(figures: &Figures) -> Vec<(&'static str, String)> {
+        goals(View(figures))
+            .into_iter()
+            .filter(|goal| goal.verdict() == "**not met**")
+            .map(|goal| (goal.name, goal.measured()[1].clone()))
+            .collect()
+    }
+
+    #[test]
+    fn good_figures_meet_all_goals() {
+        let figures = figures();
+        assert_eq!(missed(&figures), []);
+        let text = table(View(&figures));
+        assert_eq!(text.matches("| met |").count(), 6, "{text}");
+        let ahead = text.lines().find(|line| line.contains("params as text")).unwrap();
+        assert!(
+            ahead.contains("| ahead in all 32 | ahead in all 32 | ahead in all 16 |"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn plain_tcp_is_compared_with_the_others_of_its_kind() {
+        let mut figures = figures();
+        let of_http = |row: &&mut crate::figures::Row| {
+            row.server == "rival 1" && row.framing == Framing::Http && row.load == CROWD
+        };
+        figures.rows.iter_mut().find(of_http).unwrap().nanos = vec![10_000.0];
+        let measured = goals(View(&figures)).remove(2).measured();
+        assert!(measured[0].starts_with("behind in 1 of 32: 64 connections"), "{measured:?}");
+        assert_eq!(measured[1], "ahead in all 32");
+        assert!(measured[2].ends_with("(one core): rival 1 leads by 1.50 ×"), "{measured:?}");
+    }
+
+    #[test]
+    fn a_second_core_that_brings_little_and_long_waits_are_noticed() {
+        let mut figures = figures();
+        for row in figures.rows.iter_mut().filter(|row| row.load == BUSY_CROWD) {
+            row.nanos = vec![50_000.0];
+        }
+        figures.fairness.iter_mut().for_each(|waits| waits.worst = 20_200_000);
+        let missed = missed(&figures);
+        let [("S4", growth), ("S4", fair)] = &missed[..] else { panic!("{missed:?}") };
+        assert!(growth.contains("(1.00 of "), "{growth}");
+        assert_eq!(fair, "10 ×");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_judged() {
+        assert!(goals(View(&Figures::default())).iter().all(|g| g.verdict() == "not measured"));
+    }
+}

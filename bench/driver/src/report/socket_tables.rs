@@ -136,3 +136,57 @@ pub fn fairness(view: View<'_>) -> String {
     }
     format!("{} connections:\n\n{}", number::grouped(first.connections as f64), table.finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    /// The cells of the lines that begin so.
+    fn lines(table: &str, begin: &str) -> Vec<Vec<String>> {
+        let lines = table.lines().filter(|line| line.starts_with(begin));
+        let cells = |line: &str| {
+            line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+        };
+        lines.map(cells).collect()
+    }
+
+    #[test]
+    fn http_has_a_table_of_its_own_beside_the_same_limit() {
+        let figures = sample::figures().sockets.unwrap();
+        let text = ratios(View(&figures), Place::OneCore);
+        let limit = lines(&text, "| bare loop | tcp");
+        assert_eq!((limit[0].len(), limit[1].len()), (2 + 11 + 4, 2 + 3 + 4));
+        assert_eq!(limit[0][2], "1 (100 k/s)");
+        let ours = lines(&text, "| **duet-rpc**");
+        let seen: Vec<_> = ours.iter().map(|line| (line[1].as_str(), line[2].as_str())).collect();
+        assert_eq!(seen, [("tcp", "1.10"), ("websocket", "**1.20**"), ("http", "**1.50**")]);
+    }
+
+    #[test]
+    fn growth_is_seen_beside_what_is_possible() {
+        let figures = sample::figures().sockets.unwrap();
+        let text = cores(View(&figures));
+        // The server needs all of the 48 µs on one core, and the driver, beside both, 7.5.
+        assert_eq!(
+            lines(&text, "| **duet-rpc** | websocket")[0][2..],
+            ["21 k/s", "33 k/s", "1.60", "1.73", "48.0", "7.50"]
+        );
+    }
+
+    #[test]
+    fn crowds_and_waits_are_shown() {
+        let figures = sample::figures().sockets.unwrap();
+        let text = crowd(View(&figures));
+        assert_eq!(
+            lines(&text, "| **duet-rpc** | http")[0][2..],
+            ["**15.0**", "**7.50**", "**15.0**", "**7.50**"]
+        );
+        let text = fairness(View(&figures));
+        assert!(text.starts_with("1,000 connections:"));
+        assert_eq!(
+            lines(&text, "| rival 1 | http")[0][2..],
+            ["2.00", "3.00", "9.00", "4.5", "90, 110"]
+        );
+    }
+}
