@@ -132,6 +132,14 @@ impl Server {
         address.ok_or_else(|| io::Error::other(format!("it prints no address but {line:?}")))
     }
 
+    /// Takes a new connection, if it has one: a server may close one that is idle for long.
+    pub fn reconnect(&mut self) -> io::Result<()> {
+        if let Some((address, stream)) = &mut self.socket {
+            *stream = connect(*address, self.framing)?;
+        }
+        Ok(())
+    }
+
     /// One more connection to it.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let (address, _) = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;

@@ -85,7 +85,9 @@ pub fn measure(
         // What a tree costs was seen: it is the same on two cores.
         roster.retain(|contender| !builds_tree(contender));
     }
-    figures.system_calls = system_calls::measure(&roster, takes)?;
+    if only.is_none() {
+        figures.system_calls = system_calls::measure(&roster, takes)?;
+    }
     roster.retain(|contender| contender.name != LIMIT && contender.name != READY_LIMIT);
     if only.is_none_or(|only| only == Place::BothCores) {
         measure_growth(&roster, effort, figures)?;
@@ -104,8 +106,8 @@ fn measure_growth(roster: &[Contender], effort: Effort, figures: &mut Figures) -
         entrants.push(Entrant::start(one, Place::TwoCores)?);
         entrants.push(Entrant::start(two, Place::BothCores)?);
     }
-    let all: Vec<_> = entrants.iter().collect();
-    table::measure_load(&all, BUSY_CROWD, effort, &mut figures.rows)
+    let mut all: Vec<_> = entrants.iter_mut().collect();
+    table::measure_load(&mut all, BUSY_CROWD, effort, &mut figures.rows)
 }
 
 fn measure_fairness(roster: &[Contender], effort: Effort) -> io::Result<Vec<Fairness>> {

@@ -49,12 +49,12 @@ pub fn measure(
 ) -> io::Result<()> {
     let entrants: io::Result<Vec<_>> =
         roster.iter().map(|contender| Entrant::start(contender, place)).collect();
-    let entrants = entrants?;
+    let mut entrants = entrants?;
     for &load in loads {
         eprintln!("{place:?}: {load}");
-        let takers: Vec<_> =
-            entrants.iter().filter(|entrant| takes(entrant.contender, load)).collect();
-        measure_load(&takers, load, effort, &mut figures.rows)?;
+        let mut takers: Vec<_> =
+            entrants.iter_mut().filter(|entrant| takes(entrant.contender, load)).collect();
+        measure_load(&mut takers, load, effort, &mut figures.rows)?;
     }
     figures.peaks.extend(entrants.into_iter().map(Entrant::end));
     Ok(())
@@ -62,15 +62,15 @@ pub fn measure(
 
 /// Adds a row for each, in which they took turns.
 pub fn measure_load(
-    entrants: &[&Entrant<'_>],
+    entrants: &mut [&mut Entrant<'_>],
     load: Load,
     effort: Effort,
     rows: &mut Vec<Row>,
 ) -> io::Result<()> {
     let mut drives = Vec::new();
-    for Entrant { contender, place, server } in entrants {
+    for Entrant { contender, place, server } in entrants.iter_mut() {
         server.pin(*place);
-        let drive = warm_up(load, server, effort);
+        let drive = server.reconnect().and_then(|()| warm_up(load, server, effort));
         drives.push(drive.map_err(|error| failed(contender, &error))?);
     }
     let mut measured: Vec<_> = entrants.iter().map(|_| Measured::default()).collect();
