@@ -79,13 +79,10 @@ fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Check
         for ((place, on), load) in
             PLACES.into_iter().flat_map(|place| sockets::loads().map(move |load| (place, load)))
         {
-            let Some(nanos) = view.nanos(ours, place, load) else { continue };
-            let Some((best, rival)) = fastest(view, framing, place, load, is_rival) else {
-                continue;
-            };
+            let Some((ratio, rival)) = fastest(view, ours, place, load, is_rival) else { continue };
             rows += 1;
-            if best <= nanos {
-                let by = number::multiple(nanos / best);
+            if ratio >= 1.0 {
+                let by = number::multiple(ratio);
                 lost.push(format!("{} ({on}): {rival} leads by {by} ×", short_name(load)));
             }
         }
@@ -97,19 +94,22 @@ fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Check
     })
 }
 
+/// The rival that comes closest, and how many times as long as it we take: the median of the rounds,
+/// each against the rival's round beside it.
 fn fastest<'a>(
     view: View<'a>,
-    framing: Framing,
+    ours: Entrant<'_>,
     place: Place,
     load: Load,
     is_rival: fn(&str) -> bool,
 ) -> Option<(f64, &'a str)> {
+    let own = view.row(ours, place, load)?;
     view.entrants(place, load)
         .into_iter()
-        .filter(|entrant| entrant.role() == Role::Peer && is_rival(entrant.server))
-        .filter(|entrant| framing == Framing::Ndjson || framing == entrant.framing)
-        .filter_map(|entrant| Some((view.nanos(entrant, place, load)?, entrant.server)))
-        .min_by(|(one, _), (other, _)| one.total_cmp(other))
+        .filter(|rival| rival.role() == Role::Peer && is_rival(rival.server))
+        .filter(|rival| ours.framing == Framing::Ndjson || ours.framing == rival.framing)
+        .filter_map(|rival| Some((own.ratio_to(view.row(rival, place, load)?), rival.server)))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
 }
 
 fn grows(view: View<'_>) -> Checks {
