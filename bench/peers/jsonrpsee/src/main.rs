@@ -10,8 +10,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use jsonrpsee::RpcModule;
-use jsonrpsee::core::Serialize;
-use jsonrpsee::core::{DeserializeOwned, RpcResult};
+use jsonrpsee::core::{DeserializeOwned, RpcResult, Serialize};
 use jsonrpsee::server::{Server, ServerConfig, ServerConfigBuilder};
 use jsonrpsee::types::Params;
 use serde_json::Value;
