@@ -58,6 +58,9 @@ const LAST_LOOK: Duration = Duration::from_millis(20);
 /// Room for a usual head.
 const HEAD: usize = 128;
 
+/// An answer up to this length is copied behind its head.
+const SMALL: usize = 4 * 1024;
+
 impl HttpServer {
     /// Serves requests to that target on a connection, if the gate lets them in. A query does not
     /// matter.
@@ -267,9 +270,18 @@ impl Transport for HttpServer {
         if let Some(message) = outbox.message()
             && let Some(terms) = self.take_terms()
         {
-            let mut head = Vec::with_capacity(HEAD);
+            let mut head = Vec::with_capacity(HEAD + message.len().min(SMALL));
             terms.write_head(message.len(), &mut head);
-            self.state = State::Answering { head, written: 0, then: terms.then };
+            let (written, then) = (0, terms.then);
+            self.state = match message.len() <= SMALL {
+                // To write one piece costs the system less than to write two.
+                true => {
+                    head.extend_from_slice(message);
+                    outbox.pop();
+                    State::Writing { bytes: head, written, then }
+                }
+                false => State::Answering { head, written, then },
+            };
         }
         if outbox.message().is_some() && !matches!(self.state, State::Answering { .. }) {
             tracing::error!("an answer has nobody who waits for it, and was dropped");

@@ -1,15 +1,21 @@
 //! The file of a Unix socket: when it may be replaced, and when it is removed (T3).
 #![cfg(unix)]
 
-use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+/// How long another that starts may take to find out whether it can listen.
+const LONGEST_TURN: Duration = Duration::from_secs(1);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// The file of a socket. It is removed when this is dropped, if it is still the same file: somebody
 /// else's in its place is left alone.
@@ -66,11 +72,21 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 /// Keeps others who want a socket in the same folder waiting, as long as it lives. Where that cannot
-/// be had, two that start in the same moment may still get in each other's way.
-pub(super) fn take_turn(path: &Path) -> Option<File> {
-    let folder = File::open(path.parent()?).ok()?;
-    rustix::io::retry_on_intr(|| rustix::fs::flock(&folder, FlockOperation::LockExclusive)).ok()?;
-    Some(folder)
+/// be had, two that start in the same moment may still get in each other's way; anybody may hold the
+/// lock for whatever reason, so it is not waited for long.
+pub(super) fn take_turn(path: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(path.parent()?, flags, Mode::empty()).ok()?;
+    let begun = Instant::now();
+    loop {
+        match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(folder),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < LONGEST_TURN => {
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            Err(_) => return None,
+        }
+    }
 }
 
 /// Removes a socket on which nobody listens any more. Anything else at this place stays, and is an

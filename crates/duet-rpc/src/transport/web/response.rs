@@ -1,7 +1,5 @@
 //! Responses, as they are written.
 
-use std::io::Write;
-
 use super::status::{Refusal, Status};
 
 /// Tells a client which asks first that it may send the body.
@@ -46,25 +44,33 @@ impl<'a> Reply<'a> {
 
     /// Writes the head of a response whose body has so many bytes.
     pub(in crate::transport) fn write_head(&self, length: usize, out: &mut Vec<u8>) {
-        // Writing to a vector does not fail.
-        let _ = write!(out, "HTTP/1.1 {}\r\n", self.status);
+        let mut add = |parts: &[&str]| {
+            for part in parts {
+                out.extend_from_slice(part.as_bytes());
+            }
+        };
+        match self.status {
+            // Most are, and these need no formatting.
+            Status::OK => add(&["HTTP/1.1 200 OK\r\n"]),
+            status => add(&["HTTP/1.1 ", &status.to_string(), "\r\n"]),
+        }
         if let Some(content_type) = self.content_type {
-            let _ = write!(out, "Content-Type: {content_type}\r\n");
+            add(&["Content-Type: ", content_type, "\r\n"]);
         }
         // A response that never has a body must not say how long it is.
         if self.status != Status::NO_CONTENT {
-            let _ = write!(out, "Content-Length: {length}\r\n");
+            add(&["Content-Length: ", &length.to_string(), "\r\n"]);
         }
         if let Some(origin) = self.origin {
-            let _ = write!(out, "Access-Control-Allow-Origin: {origin}\r\nVary: Origin\r\n");
+            add(&["Access-Control-Allow-Origin: ", origin, "\r\nVary: Origin\r\n"]);
         }
-        out.extend_from_slice(self.header.as_bytes());
+        add(&[self.header]);
         if self.closes {
-            out.extend_from_slice(b"Connection: close\r\n");
+            add(&["Connection: close\r\n"]);
         } else if self.keeps {
-            out.extend_from_slice(b"Connection: keep-alive\r\n");
+            add(&["Connection: keep-alive\r\n"]);
         }
-        out.extend_from_slice(b"\r\n");
+        add(&["\r\n"]);
     }
 
     /// The whole response to a request that is not served. The response to `HEAD` has no body.
