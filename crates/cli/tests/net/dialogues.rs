@@ -1,0 +1,204 @@
+//! The script of dialogues, over every transport and in every framing, and the same each time (T1, T2).
+
+use std::process::Stdio;
+
+use duet_rpc::proto::frame::Framing;
+use rustix::process::Signal;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::client::{Client, Framed, Way};
+use crate::script::{Needs, Row, Step, daemon_rows, rows};
+use crate::support::daemon::command;
+use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS};
+
+/// The values of `--framing`, each with what is spoken to it.
+const FRAMINGS: [(&str, Framing); 6] = [
+    ("lsp", Framing::Lsp),
+    ("ndjson", Framing::Ndjson),
+    ("length", Framing::Length),
+    ("auto", Framing::Lsp),
+    ("auto", Framing::Ndjson),
+    ("auto", Framing::Length),
+];
+
+/// Has all the dialogues that a transport is able to, on one connection.
+fn speak(client: &mut dyn Client, has_way_back: bool, of: &str) {
+    // The first byte tells `auto` the framing, so it had better be that of a request.
+    client.check(1);
+    let mut skipped = Vec::new();
+    for row in rows().into_iter().chain(daemon_rows()) {
+        let is_able = match row.needs {
+            Needs::Answers => true,
+            Needs::WayBack => has_way_back,
+            Needs::NoWayBack => !has_way_back,
+        };
+        if is_able {
+            follow(client, &row, of);
+        } else {
+            skipped.push(row.name);
+        }
+    }
+    let expected = if has_way_back { 1 } else { 7 };
+    assert_eq!(skipped.len(), expected, "{of} cannot do what it should: {skipped:?}");
+}
+
+fn follow(client: &mut dyn Client, row: &Row, of: &str) {
+    let mut call = String::new();
+    for (number, step) in row.steps.iter().enumerate() {
+        let case = || format!("{of}, “{}”, step {number}", row.name);
+        let mut next = || client.receive().unwrap_or_else(|| panic!("{}: the end", case()));
+        match step {
+            Step::Send(bytes) => client.send(bytes),
+            Step::Back(text) => assert_same(&next(), &text.replace("$CALL", &call), &case()),
+            Step::Both(texts) => {
+                let mut came = [next(), next()];
+                let mut expected = texts.clone().map(|text| text.replace("$CALL", &call));
+                came.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(came, expected, "{}", case());
+            }
+            Step::Batch(texts) => {
+                let text = next();
+                let entries: Vec<&RawValue> = serde_json::from_str(&text).expect("an array");
+                let mut came: Vec<_> = entries.iter().map(|entry| entry.get()).collect();
+                let mut expected: Vec<_> = texts.iter().map(String::as_str).collect();
+                came.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(came, expected, "{}", case());
+            }
+            Step::Call(rest) => {
+                let text = next();
+                let id = text.strip_prefix(r#"{"jsonrpc":"2.0","id":"#);
+                let id = id.and_then(|text| text.strip_suffix(rest)?.strip_suffix(','));
+                id.unwrap_or_else(|| panic!("{}: no call: {text}", case())).clone_into(&mut call);
+            }
+            Step::Settle(outcome) => {
+                client.send(format!(r#"{{"jsonrpc":"2.0","id":{call},{outcome}}}"#).as_bytes());
+            }
+            Step::Event(topic) => {
+                let text = next();
+                let event: Value = serde_json::from_str(&text).expect("JSON");
+                assert_eq!(event["method"], "event", "{}: {text}", case());
+                assert_eq!(event["params"]["topic"], *topic, "{}: {text}", case());
+            }
+            Step::BehindEvents(text) => {
+                let is_event =
+                    |text: &str| text.starts_with(r#"{"jsonrpc":"2.0","method":"event""#);
+                let mut came = next();
+                while is_event(&came) {
+                    came = next();
+                }
+                assert_same(&came, text, &case());
+            }
+            Step::Refused(id) => {
+                let text = next();
+                let answer: Value = serde_json::from_str(&text).expect("JSON");
+                assert_eq!(answer["id"], *id, "{}: {text}", case());
+                assert!(answer["error"]["code"].is_i64(), "{}: {text}", case());
+                assert!(!text.contains("CANARY"), "{}: {text}", case());
+            }
+        }
+    }
+}
+
+/// Long texts are better not shown whole.
+fn assert_same(came: &str, expected: &str, case: &str) {
+    let cut = |text: &str| text.chars().take(300).collect::<String>();
+    let lengths = (came.len(), expected.len());
+    assert!(came == expected, "{case}: {lengths:?}\n  {}\n  {}", cut(came), cut(expected));
+}
+
+/// Says farewell: the answer comes, and then the end.
+fn leave(client: &mut dyn Client, of: &str) {
+    let answer = r#"{"jsonrpc":"2.0","id":9,"result":{"message":"Shutting down gracefully"}}"#;
+    assert_eq!(client.ask(9, "shutdown", "[]"), answer, "{of}");
+    assert_eq!(client.receive(), None, "{of}");
+}
+
+/// A daemon that listens on everything, with this framing, is spoken to in these ways one by one.
+fn over(framing: &str, ways: &[Way]) {
+    let folder = SocketFolder::new().expect("a folder can be made");
+    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
+    let server = Server::testbed("agent", &addresses, &["--framing", framing]);
+    for &way in ways {
+        let of = format!("{way:?} as {framing}");
+        let mut client = way.connect(&server);
+        speak(&mut *client, way != Way::Http, &of);
+        leave(&mut *client, &of);
+    }
+    assert_eq!(server.end(Signal::TERM).status.code(), Some(0), "{framing}");
+}
+
+#[test]
+fn t1_the_dialogues_are_the_same_over_stdio_in_every_framing() {
+    for (name, framing) in FRAMINGS {
+        let mut command = command("agent");
+        command.args(["--framing", name, "--listen", "stdio:"]).stderr(Stdio::null());
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the example is built");
+        let (stdin, stdout) = (process.stdin.take(), process.stdout.take());
+        let mut client = Framed::over(stdout.expect("a pipe"), stdin.expect("a pipe"), framing);
+        let of = format!("stdio as {name}, {framing:?}");
+        speak(&mut client, true, &of);
+        leave(&mut client, &of);
+        assert_eq!(process.wait().expect("our child").code(), Some(0), "{of}");
+    }
+}
+
+#[test]
+fn t1_t2_the_dialogues_are_the_same_over_tcp_in_every_framing() {
+    for (name, framing) in FRAMINGS {
+        over(name, &[Way::Tcp(framing)]);
+    }
+}
+
+#[test]
+fn t1_t2_the_dialogues_are_the_same_over_unix_sockets_in_every_framing() {
+    for (name, framing) in FRAMINGS {
+        over(name, &[Way::Unix(framing)]);
+    }
+}
+
+#[test]
+fn t1_t2_the_dialogues_are_the_same_over_websockets_as_text_and_binary() {
+    // The framing has nothing to do with it.
+    for framing in ["lsp", "ndjson", "length", "auto"] {
+        over(framing, &[Way::WebSocket, Way::Binary]);
+    }
+}
+
+#[test]
+fn t1_t2_the_dialogues_are_the_same_over_http_but_for_what_needs_a_way_back() {
+    for framing in ["lsp", "ndjson"] {
+        over(framing, &[Way::Http]);
+    }
+}
+
+/// Connections of one daemon do not disturb each other, however they came.
+#[test]
+fn t2_all_transports_are_served_at_once() {
+    let folder = SocketFolder::new().expect("a folder can be made");
+    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
+    let server = Server::testbed("agent", &addresses, &[]);
+    std::thread::scope(|scope| {
+        for way in Way::ALL.into_iter().chain([Way::Binary]).cycle().take(10) {
+            let mut client = way.connect(&server);
+            scope.spawn(move || {
+                client.check(0);
+                // Events and log records are those of all connections, so no dialogue about them.
+                let is_able = |row: &Row| row.needs == Needs::Answers || way != Way::Http;
+                for row in rows().iter().filter(|row| row.needs != Needs::NoWayBack) {
+                    if is_able(row) {
+                        follow(&mut *client, row, &format!("{way:?} beside others"));
+                    }
+                }
+                leave(&mut *client, &format!("{way:?} beside others"));
+            });
+        }
+    });
+    assert_eq!(server.end(Signal::TERM).status.code(), Some(0));
+}

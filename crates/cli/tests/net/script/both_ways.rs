@@ -1,0 +1,109 @@
+//! Dialogues in which both sides speak when they like, and what is said where they cannot.
+
+use super::Step::{Back, Both, Call, Refused, Settle};
+use super::{
+    CANCELLED, LONG, Needs, Row, error, notification, ping, request, result, with_way_back,
+};
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = vec![no_way_back(), cancelled(), overtaking(), duplicate(), emitted()];
+    rows.extend(callbacks());
+    rows
+}
+
+fn no_way_back() -> Row {
+    let steps = vec![
+        request("1", "system.callback", r#"{"method":"a"}"#),
+        Refused(1),
+        request("2", "test.emit", r#"{"count":2}"#),
+        Refused(2),
+    ];
+    let name = "t1 where there is no way back, what needs one fails at once";
+    Row { name, needs: Needs::NoWayBack, steps: steps.into_iter().chain(ping()).collect() }
+}
+
+fn cancelled() -> Row {
+    with_way_back(
+        "p3 a request is cancelled",
+        vec![
+            request("1", "test.sleep", LONG),
+            notification("$/cancelRequest", r#"{"id":1}"#),
+            Back(error("1", CANCELLED)),
+            request(r#""one""#, "test.sleep", LONG),
+            notification("$/cancelRequest", r#"{"id":1}"#),
+            notification("$/cancelRequest", r#"{"id":"one"}"#),
+            Back(error(r#""one""#, CANCELLED)),
+        ],
+    )
+}
+
+fn overtaking() -> Row {
+    with_way_back(
+        "l2 what is quick overtakes what is not",
+        vec![
+            request("1", "test.sleep", LONG),
+            request("2", "system.echo", "[2]"),
+            Back(result("2", "[2]")),
+            notification("$/cancelRequest", r#"{"id":1}"#),
+            Back(error("1", CANCELLED)),
+        ],
+    )
+}
+
+fn duplicate() -> Row {
+    let object = r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"duplicate-id"}}"#;
+    with_way_back(
+        "m11 an id that is in flight is refused",
+        vec![
+            request("1", "test.sleep", LONG),
+            request("1", "system.ping", ""),
+            Back(error("1", object)),
+            notification("$/cancelRequest", r#"{"id":1}"#),
+            Back(error("1", CANCELLED)),
+        ],
+    )
+}
+
+fn emitted() -> Row {
+    let event =
+        |number| format!(r#"{{"jsonrpc":"2.0","method":"test.event","params":[{number}]}}"#);
+    let mut steps = vec![request("1", "test.emit", r#"{"count":100}"#)];
+    steps.extend((1..=100).map(|number| Back(event(number))));
+    steps.push(Back(result("1", "100")));
+    with_way_back("notifications come before the answer that stands behind them", steps)
+}
+
+fn callbacks() -> [Row; 2] {
+    let failed = r#""error":{"code":-32042,"message":"no ünit","data":{"why":[1,2]}}"#;
+    let passed_on = r#"{"code":-32042,"message":"no ünit","data":{"why":[1,2]}}"#;
+    [
+        with_way_back(
+            "p1 the client is called, and its answer is passed on",
+            vec![
+                request("1", "system.callback", r#"{"method":"a/b","params":{"c":[1]}}"#),
+                Call(r#""method":"a/b","params":{"c":[1]}}"#),
+                Settle(r#""result":{"é":[1,null]}"#),
+                Back(result("1", r#"{"é":[1,null]}"#)),
+                request("2", "system.callback", r#"{"method":"a"}"#),
+                Call(r#""method":"a"}"#),
+                Settle(failed),
+                Back(error("2", passed_on)),
+            ],
+        ),
+        with_way_back(
+            "p3 a cancelled callback cancels the call to the client",
+            vec![
+                request("1", "system.callback", r#"{"method":"never"}"#),
+                Call(r#""method":"never"}"#),
+                notification("$/cancelRequest", r#"{"id":1}"#),
+                Both([
+                    r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":$CALL}}"#
+                        .to_owned(),
+                    error("1", CANCELLED),
+                ]),
+                // A late answer finds nobody, and is no harm.
+                Settle(r#""result":1"#),
+            ],
+        ),
+    ]
+}

@@ -1,0 +1,210 @@
+//! A daemon that listens: started, its addresses read, ended.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use duet_rpc::proto::frame::Framing;
+use rustix::process::Signal;
+
+use super::daemon::{Daemon, End, HANG, command, rpc};
+
+/// One address of each kind that leaves the choice of the port to the system.
+pub(crate) const TCP: &str = "tcp://127.0.0.1:0";
+pub(crate) const WS: &str = "ws://127.0.0.1:0/";
+pub(crate) const HTTP: &str = "http://127.0.0.1:0/";
+
+/// Where a daemon listens, as it says itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Url {
+    pub(crate) text: String,
+    pub(crate) scheme: String,
+    /// `127.0.0.1:43211`; nothing for a Unix socket.
+    pub(crate) authority: String,
+    /// The path of the URL, or of the socket.
+    pub(crate) path: String,
+}
+
+impl Url {
+    pub(crate) fn parse(text: &str) -> Self {
+        let (scheme, rest) = text.split_once("://").unwrap_or_else(|| panic!("no URL: {text:?}"));
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let [text, scheme, authority, path] = [text, scheme, authority, path].map(str::to_owned);
+        Url { text, scheme, authority, path }
+    }
+
+    /// The address and the port that were really taken.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let address: SocketAddr = self.authority.parse().expect("an address with a port");
+        assert_ne!(address.port(), 0, "{self:?}");
+        address
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        assert_eq!(self.scheme, "unix", "{self:?}");
+        Path::new(&self.path)
+    }
+
+    pub(crate) fn tcp(&self) -> TcpStream {
+        TcpStream::connect(self.address()).unwrap_or_else(|error| panic!("{self:?}: {error}"))
+    }
+
+    pub(crate) fn unix(&self) -> UnixStream {
+        UnixStream::connect(self.socket()).unwrap_or_else(|error| panic!("{self:?}: {error}"))
+    }
+}
+
+/// A process that listens, and is ended with the test if it was not before.
+pub(crate) struct Server {
+    daemon: Option<Daemon>,
+    pub(crate) urls: Vec<Url>,
+}
+
+/// The test bed or the daemon, with these addresses.
+pub(crate) fn with_addresses(mut command: Command, addresses: &[&str]) -> Command {
+    for address in addresses {
+        command.args(["--listen", address]);
+    }
+    command
+}
+
+impl Server {
+    /// Starts a test bed that listens on these addresses.
+    pub(crate) fn testbed(profile: &str, addresses: &[&str], options: &[&str]) -> Self {
+        let mut command = command(profile);
+        command.args(options);
+        Self::of(with_addresses(command, addresses), addresses.len())
+    }
+
+    /// Starts the daemon itself so.
+    pub(crate) fn rpc(profile: &str, addresses: &[&str], options: &[&str]) -> Self {
+        let command = rpc(&[&["--profile", profile], options].concat());
+        Self::of(with_addresses(command, addresses), addresses.len())
+    }
+
+    /// Starts this command, which must say first of all on how many addresses it listens.
+    pub(crate) fn of(mut command: Command, count: usize) -> Self {
+        command.stdin(Stdio::piped());
+        Self::with_stdin(command, count)
+    }
+
+    /// The same, with stdin as the command has it.
+    pub(crate) fn with_stdin(mut command: Command, count: usize) -> Self {
+        command.stdout(Stdio::piped());
+        Self::with_stdin_and_stdout(command, count)
+    }
+
+    /// The same, with stdout as the command has it, too.
+    pub(crate) fn with_stdin_and_stdout(mut command: Command, count: usize) -> Self {
+        command.stderr(Stdio::piped());
+        // Nothing comes on stdout, in whatever framing that is read.
+        let daemon = Daemon::with_pipes(command, Framing::Ndjson);
+        let mut server = Server { daemon: Some(daemon), urls: Vec::new() };
+        for _ in 0..count {
+            let line = server.daemon().wait_for_line(|_| true);
+            let url = line.strip_prefix("listening on ").map(Url::parse);
+            server.urls.push(url.unwrap_or_else(|| panic!("no announcement: {line:?}")));
+        }
+        server
+    }
+
+    pub(crate) fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().expect("it has not been ended yet")
+    }
+
+    pub(crate) fn daemon_mut(&mut self) -> &mut Daemon {
+        self.daemon.as_mut().expect("it has not been ended yet")
+    }
+
+    /// Its address of a kind.
+    pub(crate) fn url(&self, scheme: &str) -> &Url {
+        let url = self.urls.iter().find(|url| url.scheme == scheme);
+        url.unwrap_or_else(|| panic!("it does not listen on {scheme}: {:?}", self.urls))
+    }
+
+    /// The memory that it has, in bytes.
+    pub(crate) fn resident(&self) -> usize {
+        let path = format!("/proc/{}/status", self.daemon().process.id());
+        let status = fs::read_to_string(path).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let words = line.expect("it says so").split_whitespace().next().expect("a number");
+        words.parse::<usize>().expect("a number") * 1024
+    }
+
+    /// How many descriptors it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        let folder = format!("/proc/{}/fd", self.daemon().process.id());
+        fs::read_dir(folder).expect("it lives").count()
+    }
+
+    /// Sends it a signal, and waits until it has ended.
+    pub(crate) fn end(mut self, signal: Signal) -> End {
+        let daemon = self.daemon.take().expect("it has not been ended yet");
+        let begun = Instant::now();
+        daemon.kill(signal);
+        daemon.wait(begun)
+    }
+
+    /// Ends it as usual, and returns what it said that nobody waited for. Nothing went wrong.
+    pub(crate) fn stop(self) -> Vec<String> {
+        let end = self.end(Signal::TERM);
+        assert_eq!(end.status.code(), Some(0), "{end:?}");
+        assert!(end.answers.is_empty(), "stdout carries nothing while it listens: {end:?}");
+        let is_bad = |line: &String| line.contains("panicked") || line.contains(" ERROR ");
+        assert!(!end.lines.iter().any(is_bad), "{:?}", end.lines);
+        end.lines
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            let _ = daemon.process.kill();
+            let _ = daemon.process.wait();
+        }
+    }
+}
+
+/// Waits until something holds that nobody tells of.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < HANG, "it never holds: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The path of a socket that is as short as it has to be, in a folder that goes with this.
+pub(crate) struct SocketFolder(PathBuf);
+
+impl SocketFolder {
+    pub(crate) fn new() -> io::Result<Self> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (pid, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("duet-rpc-{pid}-{number}"));
+        fs::create_dir_all(&path)?;
+        Ok(SocketFolder(path))
+    }
+
+    /// The path of something in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The URL of a socket in it.
+    pub(crate) fn url(&self, name: &str) -> String {
+        format!("unix://{}", self.path(name).display())
+    }
+}
+
+impl Drop for SocketFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
