@@ -2,11 +2,16 @@
 //! 8 of the contract).
 #![cfg(unix)]
 
+mod activation;
+mod addresses;
 mod client;
 mod dialogues;
+mod gate;
 mod http;
+mod posts;
 mod script;
 mod stream;
 #[path = "../support/mod.rs"]
 mod support;
+mod unix_sockets;
 mod websocket;

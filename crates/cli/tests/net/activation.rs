@@ -1,0 +1,127 @@
+//! Sockets that the service manager opened before it started the daemon (T2).
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+
+use duet_rpc::proto::frame::Framing;
+use rustix::process::Signal;
+
+use crate::client::Way;
+use crate::support::daemon::rpc;
+use crate::support::listening::{HTTP, Server, SocketFolder, TCP};
+
+/// Starts the daemon as a service manager does: its sockets are the descriptors from 3 on, and the
+/// environment says how many. A shell places them, and becomes the daemon then, so `$$` is its pid.
+fn activated(sockets: Vec<OwnedFd>, variables: &str, options: &[&str]) -> Command {
+    let started = rpc(&[&["--profile", "agent"], options].concat());
+    let count = sockets.len();
+    let variables = format!("LISTEN_PID=$$ LISTEN_FDS={count} {variables}");
+    let place = if count > 1 { "3<&0 4<&1" } else { "3<&0" };
+    let script = format!(r#"exec {place} 0</dev/null 1>/dev/null; export {variables}; exec "$@""#);
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "sh"]).arg(started.get_program()).args(started.get_args());
+    command.env_remove("DUET_RPC_LOG");
+    let mut sockets = sockets.into_iter();
+    command.stdin(sockets.next().expect("one at least"));
+    if let Some(second) = sockets.next() {
+        command.stdout(second);
+    }
+    command
+}
+
+fn tcp() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("it has one").port();
+    (listener, port)
+}
+
+#[test]
+fn t2_sockets_of_a_service_manager_are_served() {
+    let folder = SocketFolder::new().expect("a folder can be made");
+    let (listener, port) = tcp();
+    // Who connects before the daemon is there is served, too. That is what it is for.
+    let mut early = Way::Tcp(Framing::Ndjson)
+        .connect_to(&crate::support::listening::Url::parse(&format!("tcp://127.0.0.1:{port}")));
+    let unix = UnixListener::bind(folder.path("socket")).expect("it can be made");
+    let command = activated(vec![listener.into(), unix.into()], "", &[]);
+    let server = Server::with_stdin_and_stdout(command, 2);
+    assert_eq!(server.urls[0].text, format!("tcp://127.0.0.1:{port}"));
+    assert_eq!(server.urls[1].text, folder.url("socket"));
+    early.check(1);
+    for way in [Way::Tcp(Framing::Ndjson), Way::Unix(Framing::Ndjson)] {
+        way.connect(&server).check(1);
+    }
+    assert_eq!(server.end(Signal::TERM).status.code(), Some(0));
+    // The socket belongs to the manager, which starts the daemon again when somebody connects.
+    assert!(folder.path("socket").exists());
+}
+
+#[test]
+fn t2_the_name_of_a_socket_says_what_is_spoken_on_it() {
+    for (name, way) in [("ws", Way::WebSocket), ("http", Way::Http), ("tcp", Way::ALL[0])] {
+        let (listener, port) = tcp();
+        let variables = format!("LISTEN_FDNAMES={name}");
+        let server =
+            Server::with_stdin_and_stdout(activated(vec![listener.into()], &variables, &[]), 1);
+        assert!(server.urls[0].text.starts_with(&format!("{name}://127.0.0.1:{port}")));
+        way.connect(&server).check(1);
+        server.stop();
+    }
+    let (first, second) = (tcp().0, tcp().0);
+    let command = activated(vec![first.into(), second.into()], "LISTEN_FDNAMES=http:ws", &[]);
+    let server = Server::with_stdin_and_stdout(command, 2);
+    Way::Http.connect(&server).check(1);
+    Way::WebSocket.connect(&server).check(1);
+    server.stop();
+}
+
+#[test]
+fn t2_an_address_that_the_manager_has_opened_is_taken_over() {
+    let (listener, port) = tcp();
+    let url = format!("http://127.0.0.1:{port}/rpc");
+    let command = activated(vec![listener.into()], "", &["--listen", &url, "--listen", TCP]);
+    let server = Server::with_stdin_and_stdout(command, 2);
+    assert_eq!(server.url("http").text, url);
+    Way::Http.connect(&server).check(1);
+    Way::ALL[0].connect(&server).check(1);
+    server.stop();
+}
+
+/// What is meant for another process, such as the one that started this one, is not touched.
+#[test]
+fn t2_sockets_of_another_process_are_left_alone() {
+    for variables in ["LISTEN_PID=1", "LISTEN_PID=x", "LISTEN_FDS=0"] {
+        let (listener, _) = tcp();
+        let command = activated(vec![listener.into()], variables, &["--listen", HTTP]);
+        let server = Server::with_stdin_and_stdout(command, 1);
+        assert_eq!(server.urls[0].scheme, "http", "{variables}");
+        Way::Http.connect(&server).check(1);
+        let end = server.end(Signal::TERM);
+        assert_eq!(end.status.code(), Some(0), "{variables}: {end:?}");
+        let others = end.lines.iter().filter(|line| line.starts_with("listening on "));
+        assert_eq!(others.count(), 0, "{variables}: {:?}", end.lines);
+    }
+}
+
+/// Descriptors that are no sockets, or are not there, are no reason to panic.
+#[test]
+fn t2_what_is_no_socket_is_exit_code_1() {
+    let (read, _write) = crate::support::daemon::pipe();
+    let file = std::fs::File::open("/dev/null").expect("it is there");
+    let (stream, _peer) = std::os::unix::net::UnixStream::pair().expect("sockets are to be had");
+    let missing = "LISTEN_FDS=7";
+    let rows: [(&str, OwnedFd, &str); 4] = [
+        ("a pipe", read, ""),
+        ("a file", file.into(), ""),
+        ("a connection", stream.into(), ""),
+        ("one that is not there", tcp().0.into(), missing),
+    ];
+    for (case, descriptor, variables) in rows {
+        let output = activated(vec![descriptor], variables, &[]).output().expect("it is built");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{case}: {said}");
+        assert!(!said.is_empty() && !said.contains("panicked"), "{case}: {said}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Where the daemon listens, what it says of it, and where it does not (T2, T3, G1).
+
+use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::process::{Command, Output};
+
+use duet_rpc::proto::frame::Framing;
+use rustix::process::Signal;
+
+use crate::client::Way;
+use crate::support::daemon::rpc;
+use crate::support::folder::Folder;
+use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS, with_addresses};
+use crate::support::log::{FORMATS, parse_line};
+use crate::support::once::{run, talk};
+use crate::support::say_skipped;
+
+/// A daemon that ends at once, as it cannot listen there.
+fn refused(addresses: &[&str], options: &[&str]) -> Output {
+    let output = run(with_addresses(rpc(options), addresses), b"");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.stdout.is_empty(), "{addresses:?}: {output:?}");
+    assert!(!said.is_empty() && !said.contains("panicked"), "{addresses:?}: {said}");
+    assert!(!said.contains("listening on"), "{addresses:?}: {said}");
+    output
+}
+
+fn message(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn t2_what_is_no_url_is_exit_code_2() {
+    let rows = [
+        "",
+        "nowhere",
+        "stdio",
+        "stdio:x",
+        "127.0.0.1:4000",
+        "ftp://127.0.0.1:4000/",
+        "wss://127.0.0.1:0/",
+        "https://127.0.0.1:0/",
+        "tcp:127.0.0.1:0",
+        "tcp://",
+        "tcp://127.0.0.1",
+        "tcp://127.0.0.1:",
+        "tcp://127.0.0.1:65536",
+        "tcp://127.0.0.1:-1",
+        "tcp://127.0.0.1:0x10",
+        "tcp://127.0.0.1:0/path",
+        "tcp://:0",
+        "tcp://[::1:0",
+        "tcp://::1:0",
+        "tcp://user@127.0.0.1:0",
+        "unix://",
+        "unix:relative",
+        "unix://relative/path",
+        "unix:///tmp/%00",
+        "ws://127.0.0.1:0/a b",
+        "http://127.0.0.1:0/#part",
+        "http://127.0.0.1:0/\r\nX: y",
+    ];
+    for url in rows {
+        let output = refused(&[url], &[]);
+        assert_eq!(output.status.code(), Some(2), "{url:?}: {}", message(&output));
+        // Also if another one is good.
+        let output = refused(&[TCP, url], &[]);
+        assert_eq!(output.status.code(), Some(2), "{url:?}: {}", message(&output));
+    }
+}
+
+#[test]
+fn t2_stdio_is_served_alone_or_not_at_all() {
+    for addresses in [["stdio:", TCP], [HTTP, "stdio:"], ["stdio:", "stdio:"]] {
+        let output = refused(&addresses, &[]);
+        assert_eq!(output.status.code(), Some(2), "{addresses:?}: {}", message(&output));
+    }
+    let texts = [crate::support::daemon::request(1, "version", "[]")];
+    let talk = talk(rpc(&["--listen", "stdio:"]), Framing::Lsp, &texts);
+    assert_eq!(talk.answer(1)["result"]["version"], "0.1.0");
+    assert!(!talk.log.iter().any(|line| line.contains("listening")), "{:?}", talk.log);
+}
+
+/// An address of this machine that others can reach, if it has one. Nothing is sent for that.
+fn outer_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+#[test]
+fn t3_beyond_loopback_it_listens_only_if_that_is_allowed() {
+    let mut hosts = vec!["0.0.0.0".to_owned(), "[::]".to_owned(), "192.0.2.7".to_owned()];
+    hosts.push("[::ffff:192.0.2.7]".to_owned());
+    let outer = outer_address();
+    hosts.extend(outer.map(|address| address.to_string()));
+    if outer.is_none() {
+        say_skipped("an address of this machine itself", "it has none but loopback");
+    }
+    for host in hosts {
+        for url in ["tcp://H:0", "ws://H:0/", "http://H:0/"].map(|url| url.replace('H', &host)) {
+            let output = refused(&[&url], &[]);
+            assert_eq!(output.status.code(), Some(2), "{url}: {}", message(&output));
+            assert!(message(&output).contains("--allow-remote"), "{url}: {}", message(&output));
+            // One that is good does not make the other so.
+            assert_eq!(refused(&[TCP, &url], &[]).status.code(), Some(2), "{url}");
+        }
+    }
+}
+
+#[test]
+fn t3_beyond_loopback_it_listens_if_that_is_allowed() {
+    let addresses = ["tcp://0.0.0.0:0", "ws://0.0.0.0:0/", "http://0.0.0.0:0/"];
+    let server = Server::rpc("agent", &addresses, &["--allow-remote"]);
+    for way in [Way::Tcp(Framing::Ndjson), Way::WebSocket, Way::Http] {
+        way.connect(&server).check(1);
+        if let Some(outer) = outer_address() {
+            // Any address is as good a host as another then, as it can be no name of somebody else's.
+            let mut url = server.url(way.scheme()).clone();
+            url.authority = format!("{outer}:{}", url.address().port());
+            way.connect_to(&url).check(2);
+        }
+    }
+    server.stop();
+}
+
+#[test]
+fn t3_every_loopback_address_is_served() {
+    let mut hosts = vec!["127.0.0.1", "127.1.2.3"];
+    if TcpListener::bind("[::1]:0").is_ok() {
+        hosts.push("[::1]");
+    } else {
+        say_skipped("IPv6", "this machine has none");
+    }
+    for host in hosts {
+        let addresses = ["tcp://H:0", "ws://H:0/", "http://H:0/"].map(|url| url.replace('H', host));
+        let server = Server::rpc("agent", &addresses.each_ref().map(String::as_str), &[]);
+        for way in [Way::Tcp(Framing::Ndjson), Way::WebSocket, Way::Http] {
+            assert!(server.url(way.scheme()).authority.starts_with(host), "{:?}", server.urls);
+            way.connect(&server).check(1);
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn t2_a_name_is_an_address_too() {
+    let server = Server::rpc("agent", &["http://localhost:0/"], &[]);
+    let url = &server.urls[0];
+    assert!(url.text.starts_with("http://localhost:"), "{url:?}");
+    assert!(!url.text.contains(":0/"), "the port is the real one: {url:?}");
+    let stream = std::net::TcpStream::connect(&url.authority).expect("somebody listens there");
+    let mut url = url.clone();
+    url.authority = stream.peer_addr().expect("it is connected").to_string();
+    Way::Http.connect_to(&url).check(1);
+    server.stop();
+}
+
+#[test]
+fn t2_an_address_that_is_taken_is_exit_code_1() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("it has one").port();
+    for url in ["tcp://127.0.0.1:P", "ws://127.0.0.1:P/", "http://127.0.0.1:P/"] {
+        let url = url.replace('P', &port.to_string());
+        let output = refused(&[&url], &[]);
+        assert_eq!(output.status.code(), Some(1), "{url}: {}", message(&output));
+        assert!(message(&output).contains(&url), "which one? {}", message(&output));
+    }
+    // Of one that it has taken itself it says the same.
+    let first = Server::rpc("agent", &[TCP], &[]);
+    let output = refused(&[&first.urls[0].text], &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", message(&output));
+    Way::Tcp(Framing::Ndjson).connect(&first).check(1);
+    first.stop();
+}
+
+/// Starts it, and checks that its first lines say where it listens, and the others are a log.
+fn check_announcements(mut command: Command, format: &str, log: &Folder) {
+    let socket = SocketFolder::new().expect("a folder can be made");
+    let unix = socket.url("a socket").replace(' ', "%20");
+    let addresses = [TCP, "ws://127.0.0.1:0", &unix, "http://127.0.0.1:0/rpc/here", TCP, WS, HTTP];
+    command.args(["--log-format", format]);
+    let has_file =
+        command.get_envs().any(|(name, value)| name == "DUET_RPC_LOG" && value.is_some());
+    let server = Server::of(with_addresses(command, &addresses), addresses.len());
+    let kinds: Vec<_> = server.urls.iter().map(|url| (&*url.scheme, &*url.path)).collect();
+    let path = unix.strip_prefix("unix://").expect("it is one");
+    let expected =
+        [("tcp", ""), ("ws", "/"), ("unix", path), ("http", "/rpc/here"), ("tcp", ""), ("ws", "/")];
+    assert_eq!(kinds[..6], expected, "in the order of the options");
+    assert_eq!(kinds[6], ("http", "/"));
+    // Each is served.
+    for url in server.urls.iter().filter(|url| url.scheme != "unix") {
+        let way = match url.scheme.as_str() {
+            "tcp" => Way::Tcp(Framing::Ndjson),
+            "ws" => Way::WebSocket,
+            _ => Way::Http,
+        };
+        way.connect_to(url).check(1);
+    }
+    let text = server.urls.iter().map(|url| url.text.clone()).collect::<Vec<_>>();
+    let lines = server.end(Signal::TERM).lines;
+    let lines = match has_file {
+        true => {
+            assert_eq!(lines, [""; 0], "the log is in the file");
+            let log = std::fs::read_to_string(log.path("log")).expect("it is there");
+            log.lines().map(str::to_owned).collect()
+        }
+        false => lines,
+    };
+    assert!(!lines.is_empty());
+    let records: Vec<_> = lines.iter().map(|line| parse_line(line, format)).collect();
+    for url in text {
+        let is_logged = records.iter().any(|record| record.message.contains(&url));
+        assert!(is_logged, "the address is logged, too: {url} in {lines:?}");
+    }
+}
+
+#[test]
+fn t2_the_first_lines_of_stderr_say_where_it_listens() {
+    for format in FORMATS {
+        for level in ["debug", "info"] {
+            let folder = Folder::new();
+            let command = rpc(&["--profile", "agent", "--log-level", level]);
+            check_announcements(command, format, &folder);
+            let mut command = rpc(&["--profile", "agent", "--log-level", level]);
+            command.env("DUET_RPC_LOG", folder.path("log"));
+            check_announcements(command, format, &folder);
+        }
+    }
+}
+
+#[test]
+fn t2_where_it_listens_is_said_also_when_nothing_is_logged_or_nothing_can_be() {
+    let folder = Folder::new();
+    let command = rpc(&["--log-level", "error"]);
+    let server = Server::of(with_addresses(command, &[TCP]), 1);
+    assert_eq!(server.stop(), [""; 0]);
+    let mut command = rpc(&["--log-level", "error"]);
+    command.env("DUET_RPC_LOG", folder.path("no/such/folder"));
+    let server = Server::of(with_addresses(command, &[TCP, WS]), 2);
+    // Behind it stands the warning that the log has no file.
+    assert_eq!(server.stop().len(), 1);
+}

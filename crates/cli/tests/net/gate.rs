@@ -1,0 +1,310 @@
+//! Who may come in over WebSocket and HTTP: hosts, origins, tokens, paths (T3).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::process::Signal;
+
+use crate::client::Client;
+use crate::http::{Http, Response, head, once, post};
+use crate::support::daemon::rpc;
+use crate::support::folder::Folder;
+use crate::support::listening::{HTTP, Server, Url, WS, with_addresses};
+use crate::support::once::run;
+use crate::support::say_skipped;
+use crate::websocket::{KEY, WebSocket};
+
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
+
+/// What comes back if a request has these headers for its `Host`, and these beside it.
+fn statuses(server: &Server, hosts: &[&str], more: &[(&str, &str)]) -> [u16; 2] {
+    let hosts: Vec<_> = hosts.iter().map(|host| ("Host", *host)).collect();
+    let length = PING.len().to_string();
+    let body = [("Content-Length", length.as_str())];
+    let text = head("POST", "/", &[&hosts, &body[..], more].concat());
+    let http = once(server.url("http"), &[text.as_bytes(), PING].concat());
+    let upgrade = [
+        ("Upgrade", "websocket"),
+        ("Connection", "keep-alive, Upgrade"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", KEY),
+    ];
+    let text = head("GET", "/", &[&hosts, &upgrade[..], more].concat());
+    let websocket = match WebSocket::open(server.url("ws"), text.as_bytes()) {
+        Ok(mut client) => {
+            client.check(1);
+            101
+        }
+        Err(response) => check_refusal(&response),
+    };
+    if http.status == 200 { [200, websocket] } else { [check_refusal(&http), websocket] }
+}
+
+/// A refusal says nothing of what is behind the door.
+fn check_refusal(response: &Response) -> u16 {
+    assert!(!response.body.contains("pong"), "{response:?}");
+    if response.status == 401 {
+        let asked = response.header("www-authenticate").expect("it says what it wants");
+        assert!(asked.starts_with("Bearer"), "{response:?}");
+    }
+    assert_eq!(response.header("access-control-allow-origin"), None, "{response:?}");
+    response.status
+}
+
+const ACCEPTED: [u16; 2] = [200, 101];
+const FORBIDDEN: [u16; 2] = [403, 403];
+const UNAUTHORIZED: [u16; 2] = [401, 401];
+const MALFORMED: [u16; 2] = [400, 400];
+
+fn ports(server: &Server) -> [u16; 2] {
+    ["http", "ws"].map(|scheme| server.url(scheme).address().port())
+}
+
+#[test]
+fn t3_a_foreign_host_is_refused() {
+    let server = Server::rpc("agent", &[HTTP, WS], &[]);
+    let [port, _] = ports(&server);
+    let with_port = |host: &str| format!("{host}:{port}");
+    for host in ["127.0.0.1", "localhost", "LOCALHOST", "127.0.0.2", "[::1]"] {
+        assert_eq!(statuses(&server, &[host], &[]), ACCEPTED, "{host}");
+        // The port is another one for half of them, as behind a tunnel.
+        assert_eq!(statuses(&server, &[&with_port(host)], &[]), ACCEPTED, "{host}");
+    }
+    for host in [
+        "evil.example",
+        "localhost.",
+        "localhost.evil.example",
+        "a.localhost",
+        "127.0.0.1.evil.example",
+        "127.0.0.1.",
+        "evil.example#127.0.0.1",
+        "192.0.2.1",
+        "0.0.0.0",
+        "[::]",
+        "[::ffff:192.0.2.1]",
+        "127.1",
+        "2130706433",
+        "0x7f.0.0.1",
+        "169.254.169.254",
+    ] {
+        // What is no host at all may be called malformed as well.
+        for host in [host.to_owned(), with_port(host)] {
+            let refused = statuses(&server, &[&host], &[]);
+            assert!(refused == FORBIDDEN || refused == MALFORMED, "{host}: {refused:?}");
+        }
+    }
+    for hosts in [&[][..], &["127.0.0.1", "127.0.0.1"], &["127.0.0.1", "evil.example"]] {
+        assert_eq!(statuses(&server, hosts, &[]), MALFORMED, "{hosts:?}");
+    }
+    for host in ["", "127.0.0.1, evil.example", "user@127.0.0.1", "127.0.0.1 evil.example"] {
+        let refused = statuses(&server, &[host], &[]);
+        assert!(refused == FORBIDDEN || refused == MALFORMED, "{host:?}: {refused:?}");
+    }
+    server.stop();
+}
+
+#[test]
+fn t3_a_host_can_be_allowed() {
+    let options = ["--allow-host", "app.example", "--allow-host", "Other.Example"];
+    let server = Server::rpc("agent", &[HTTP, WS], &options);
+    for host in ["app.example", "APP.example:8080", "other.example", "localhost"] {
+        assert_eq!(statuses(&server, &[host], &[]), ACCEPTED, "{host}");
+    }
+    for host in ["example", "xapp.example", "a.app.example", "app.example.evil.example"] {
+        assert_eq!(statuses(&server, &[host], &[]), FORBIDDEN, "{host}");
+    }
+    server.stop();
+}
+
+/// A host with this as the only name.
+fn from(server: &Server, origins: &[&str]) -> [u16; 2] {
+    let origins: Vec<_> = origins.iter().map(|origin| ("Origin", *origin)).collect();
+    let [http, ws] = ports(server).map(|port| format!("127.0.0.1:{port}"));
+    [statuses(server, &[&http], &origins)[0], statuses(server, &[&ws], &origins)[1]]
+}
+
+#[test]
+fn t3_a_foreign_origin_is_refused() {
+    let server = Server::rpc("agent", &[HTTP, WS], &[]);
+    let [http, ws] = ports(&server);
+    let foreign = [
+        "null",
+        "NULL",
+        "",
+        "https://evil.example",
+        "http://evil.example",
+        "http://localhost:1",
+        "http://localhost",
+        "http://127.0.0.1",
+        "http://127.0.0.1:1",
+        "http://127.0.0.1.evil.example",
+        "file://",
+        "chrome-extension://abcdefghijklmnop",
+        "127.0.0.1",
+    ];
+    for origin in foreign {
+        assert_eq!(from(&server, &[origin]), FORBIDDEN, "{origin:?}");
+    }
+    // The same place by another scheme or name is another origin.
+    for port in [http, ws] {
+        for origin in ["https://127.0.0.1:P", "ws://127.0.0.1:P", "http://localhost:P"] {
+            let origin = origin.replace('P', &port.to_string());
+            assert_eq!(from(&server, &[&origin]), FORBIDDEN, "{origin}");
+        }
+        let origin = format!("http://127.0.0.1:{port}.evil.example");
+        assert_eq!(from(&server, &[&origin]), FORBIDDEN, "{origin}");
+    }
+    // The same origin is welcome, each at its own port.
+    let own = [http, ws].map(|port| format!("http://127.0.0.1:{port}"));
+    assert_eq!(from(&server, &[&own[0]]), [200, 403]);
+    assert_eq!(from(&server, &[&own[1]]), [403, 101]);
+    // A second one does not hide behind it.
+    let two = from(&server, &[&own[0], "https://evil.example"]);
+    assert!([403, 400].contains(&two[0]), "{two:?}");
+    server.stop();
+}
+
+#[test]
+fn t3_an_origin_can_be_allowed_and_then_asks_beforehand() {
+    let allowed = "https://app.example";
+    let options = ["--allow-origin", allowed, "--allow-origin", "http://localhost:3000"];
+    let server = Server::rpc("agent", &[HTTP, WS], &options);
+    for origin in [allowed, "http://localhost:3000"] {
+        assert_eq!(from(&server, &[origin]), ACCEPTED, "{origin}");
+    }
+    let foreign = [
+        "null",
+        "https://app.example:444",
+        "http://app.example",
+        "https://app.example.evil.example",
+    ];
+    for origin in foreign {
+        assert_eq!(from(&server, &[origin]), FORBIDDEN, "{origin}");
+    }
+    // What a browser asks before it posts JSON.
+    let url = server.url("http");
+    let preflight = |origin: &str| {
+        let headers = [
+            ("Host", url.authority.as_str()),
+            ("Origin", origin),
+            ("Access-Control-Request-Method", "POST"),
+            ("Access-Control-Request-Headers", "authorization, content-type"),
+        ];
+        once(url, head("OPTIONS", "/", &headers).as_bytes())
+    };
+    let response = preflight(allowed);
+    assert!([200, 204].contains(&response.status), "{response:?}");
+    assert_eq!(response.header("access-control-allow-origin"), Some(allowed));
+    let names = response.header("access-control-allow-headers").unwrap_or_default();
+    assert!(names.to_ascii_lowercase().contains("content-type"), "{response:?}");
+    assert!(names.to_ascii_lowercase().contains("authorization"), "{response:?}");
+    assert_eq!(check_refusal(&preflight("https://evil.example")), 403);
+    let answer = once(url, &post(url, &[("Origin", allowed)], PING));
+    assert_eq!(answer.header("access-control-allow-origin"), Some(allowed), "{answer:?}");
+    server.stop();
+}
+
+const TOKEN: &str = "s3cret-CANARY-t0ken.~+/=";
+
+/// The options of a daemon with a token, which stands in a file with a line end.
+fn token_file(folder: &Folder, text: &str) -> String {
+    fs::write(folder.path("token"), text).expect("it can be written");
+    folder.path("token").to_str().expect("a plain path").to_owned()
+}
+
+#[test]
+fn t3_without_the_token_nobody_comes_in() {
+    let folder = Folder::new();
+    for (file, level) in [(format!("{TOKEN}\n"), "debug"), (TOKEN.to_owned(), "info")] {
+        let options = ["--token-file", &token_file(&folder, &file), "--log-level", level];
+        let server = Server::rpc("agent", &[HTTP, WS], &options);
+        let attempt = |value: &str| statuses(&server, &["localhost"], &[("Authorization", value)]);
+        assert_eq!(statuses(&server, &["localhost"], &[]), UNAUTHORIZED);
+        let prefix = &TOKEN[..TOKEN.len() - 1];
+        for wrong in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer wrong",
+            TOKEN,
+            &format!("Bearer {prefix}"),
+            &format!("Bearer {TOKEN}x"),
+            &format!("Bearer {TOKEN} x"),
+            &format!("Bearer {}", TOKEN.to_lowercase()),
+            &format!("Bearer{TOKEN}"),
+            &format!("Basic {TOKEN}"),
+            &format!("Bearer \"{TOKEN}\""),
+            &format!("Bearer Bearer {TOKEN}"),
+        ] {
+            assert_eq!(attempt(wrong), UNAUTHORIZED, "{wrong:?}");
+        }
+        // The name of a scheme has no case.
+        assert_eq!(attempt(&format!("Bearer {TOKEN}")), ACCEPTED);
+        assert_eq!(attempt(&format!("bearer {TOKEN}")), ACCEPTED);
+        let twice =
+            [("Authorization", "Bearer wrong"), ("Authorization", &format!("Bearer {TOKEN}"))];
+        let refused = statuses(&server, &["localhost"], &twice);
+        assert!(refused.iter().all(|status| [400, 401].contains(status)), "{refused:?}");
+        // Whoever has the token must still be no web page.
+        let page = [("Authorization", format!("Bearer {TOKEN}")), ("Origin", "null".to_owned())];
+        let page = page.each_ref().map(|(name, value)| (*name, value.as_str()));
+        assert_eq!(statuses(&server, &["localhost"], &page), FORBIDDEN);
+        assert_eq!(statuses(&server, &["evil.example"], &page[..1]), FORBIDDEN);
+        // It is asked for on every request of a connection.
+        let mut client = Http::connect(server.url("http"));
+        client.headers = vec![("Authorization".to_owned(), format!("Bearer {TOKEN}"))];
+        client.check(1);
+        client.headers.clear();
+        client.send(PING);
+        assert_eq!(client.response().map(|response| check_refusal(&response)), Some(401));
+        let end = server.end(Signal::TERM);
+        assert!(!end.lines.concat().contains("CANARY"), "the log shows the token: {:?}", end.lines);
+    }
+}
+
+#[test]
+fn t3_a_token_is_nothing_to_tcp_and_needs_a_file_that_holds_one() {
+    let folder = Folder::new();
+    let check = |path: &str, case: &str| {
+        let command = rpc(&["--token-file", path]);
+        let output = run(with_addresses(command, &[HTTP]), b"");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{case}: {said}");
+        assert!(output.stdout.is_empty() && !said.contains("listening on"), "{case}: {said}");
+        assert!(said.contains("token") && !said.contains("panicked"), "{case}: {said}");
+        assert!(!said.contains("CANARY"), "{case}: {said}");
+    };
+    for (text, case) in [("", "empty"), ("\n", "a line end"), (" \r\n", "white space")] {
+        check(&token_file(&folder, text), case);
+    }
+    for (text, case) in [("CANARY one\ntwo\n", "two lines"), ("CANARY\0", "no text")] {
+        check(&token_file(&folder, text), case);
+    }
+    check(folder.path("missing").to_str().expect("a plain path"), "missing");
+    check(folder.path("").to_str().expect("a plain path"), "a folder");
+    let path = token_file(&folder, TOKEN);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("it is ours");
+    if fs::read(&path).is_ok() {
+        say_skipped("a file that cannot be read", "this is root, who can read it");
+    } else {
+        check(&path, "unreadable");
+    }
+}
+
+#[test]
+fn t2_only_the_path_of_the_url_is_served() {
+    let addresses = ["http://127.0.0.1:0/rpc", "ws://127.0.0.1:0/live/rpc"];
+    let server = Server::rpc("agent", &addresses, &[]);
+    let (http, ws) = (server.url("http"), server.url("ws"));
+    Http::connect(http).check(1);
+    WebSocket::connect(ws).check(1);
+    let at = |url: &Url, path: &str| Url { path: path.to_owned(), ..url.clone() };
+    for path in ["/", "/rpc/", "/RPC", "/rpc/x", "//rpc", "/live/rp", "/%72pc/.", "/live/rpc/"] {
+        let url = at(http, path);
+        assert_eq!(check_refusal(&once(&url, &post(&url, &[], PING))), 404, "{path}");
+        let refused = WebSocket::connect_with(&at(ws, path), &[]).map(drop);
+        let status = refused.as_ref().map_err(check_refusal);
+        assert_eq!(status, Err(404), "{path}");
+    }
+    server.stop();
+}

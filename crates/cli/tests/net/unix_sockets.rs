@@ -1,0 +1,168 @@
+//! Unix sockets as files: whose they are, when they come and go, and what is not touched (T3).
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use duet_rpc::proto::frame::Framing;
+use rustix::process::Signal;
+
+use crate::client::Way;
+use crate::support::daemon::rpc;
+use crate::support::listening::{Server, SocketFolder, TCP, with_addresses};
+use crate::support::once::run;
+
+const WAY: Way = Way::Unix(Framing::Ndjson);
+
+fn folder() -> SocketFolder {
+    SocketFolder::new().expect("a folder can be made")
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
+}
+
+/// It cannot listen there, and says so.
+fn check_refused(url: &str, case: &str) {
+    let output = run(with_addresses(rpc(&[]), &[url]), b"");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{case}: {said}");
+    assert!(output.stdout.is_empty() && !said.contains("listening on"), "{case}: {said}");
+    assert!(said.contains(url) && !said.contains("panicked"), "{case}: {said}");
+}
+
+#[test]
+fn t3_a_socket_is_there_for_its_owner_alone() {
+    // Whatever the mask says.
+    for mask in ["000", "022", "077", "777"] {
+        let folder = folder();
+        let mut command = std::process::Command::new("sh");
+        let started = rpc(&["--profile", "agent", "--listen", &folder.url("socket")]);
+        command.args(["-c", &format!(r#"umask {mask}; exec "$@""#), "sh"]);
+        command.arg(started.get_program()).args(started.get_args()).env_remove("DUET_RPC_LOG");
+        let server = Server::of(command, 1);
+        let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
+        assert!(data.file_type().is_socket());
+        assert_eq!(data.permissions().mode() & 0o7777, 0o600, "umask {mask}");
+        WAY.connect(&server).check(1);
+        server.stop();
+    }
+}
+
+#[test]
+fn t3_a_socket_goes_with_the_daemon() {
+    let life = |signal: Signal| {
+        let folder = folder();
+        let addresses = [folder.url("one"), TCP.to_owned(), folder.url("two")];
+        let server = Server::testbed("agent", &addresses.each_ref().map(String::as_str), &[]);
+        let mut client = WAY.connect_to(&server.urls[2]);
+        client.check(1);
+        // Also if a handler holds its thread for longer than there is time.
+        client.send(br#"{"jsonrpc":"2.0","id":2,"method":"test.block","params":{"ms":20000}}"#);
+        server.daemon().wait_for("test.block begins");
+        assert!(is_socket(&folder.path("one")) && is_socket(&folder.path("two")));
+        assert_eq!(server.end(signal).status.code(), Some(0), "{signal:?}");
+        for name in ["one", "two"] {
+            assert!(fs::symlink_metadata(folder.path(name)).is_err(), "{signal:?}: it is left");
+        }
+    };
+    let lives = [Signal::TERM, Signal::INT, Signal::HUP];
+    for life in lives.map(|signal| std::thread::spawn(move || life(signal))) {
+        life.join().expect("its sockets go with it");
+    }
+}
+
+#[test]
+fn t3_a_stale_socket_is_replaced() {
+    let folder = folder();
+    // One of a daemon that was killed.
+    let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
+    server.end(Signal::KILL);
+    assert!(is_socket(&folder.path("socket")), "nobody could remove it");
+    let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
+    WAY.connect(&server).check(1);
+    let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
+    assert_eq!(data.permissions().mode() & 0o7777, 0o600);
+    server.stop();
+    // One of another program, with another mode.
+    drop(UnixListener::bind(folder.path("socket")).expect("it can be made"));
+    let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
+    WAY.connect(&server).check(1);
+    let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
+    assert_eq!(data.permissions().mode() & 0o7777, 0o600);
+    server.stop();
+}
+
+#[test]
+fn t3_a_socket_on_which_somebody_listens_is_left_alone() {
+    let folder = folder();
+    let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
+    let before = fs::symlink_metadata(folder.path("socket")).expect("it is there").ino();
+    check_refused(&folder.url("socket"), "another daemon");
+    let after = fs::symlink_metadata(folder.path("socket")).expect("it is still there").ino();
+    assert_eq!(before, after);
+    WAY.connect(&server).check(1);
+    server.stop();
+    // Also if it is too busy to take the connection.
+    let listener = UnixListener::bind(folder.path("busy")).expect("it can be made");
+    rustix::net::listen(&listener, 0).expect("it is a socket");
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let socket = rustix::net::socket_with(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::STREAM,
+            rustix::net::SocketFlags::NONBLOCK | rustix::net::SocketFlags::CLOEXEC,
+            None,
+        )
+        .expect("a socket");
+        let address = rustix::net::SocketAddrUnix::new(folder.path("busy")).expect("a short path");
+        let _ = rustix::net::connect(&socket, &address);
+        waiting.push(socket);
+    }
+    check_refused(&folder.url("busy"), "a busy one");
+    assert!(is_socket(&folder.path("busy")), "it is left alone");
+}
+
+#[test]
+fn t3_what_is_no_socket_is_left_alone() {
+    let folder = folder();
+    fs::write(folder.path("file"), "precious").expect("it can be written");
+    check_refused(&folder.url("file"), "a file");
+    assert_eq!(fs::read_to_string(folder.path("file")).expect("it is there"), "precious");
+    fs::create_dir(folder.path("folder")).expect("it can be made");
+    check_refused(&folder.url("folder"), "a folder");
+    assert!(folder.path("folder").is_dir());
+    std::os::unix::fs::symlink(folder.path("file"), folder.path("link")).expect("it can be made");
+    check_refused(&folder.url("link"), "a link to a file");
+    assert_eq!(fs::read_to_string(folder.path("link")).expect("it is there"), "precious");
+    check_refused(&folder.url("no/such/folder"), "a folder that is not there");
+    check_refused(&folder.url(&"long".repeat(40)), "a path that is too long");
+}
+
+/// If another took the place of the socket meanwhile, that one is not the daemon's to remove.
+#[test]
+fn t3_at_the_end_it_removes_its_own_socket_and_no_other() {
+    let folder = folder();
+    let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
+    fs::remove_file(folder.path("socket")).expect("it is there");
+    let other = UnixListener::bind(folder.path("socket")).expect("the place is free");
+    server.stop();
+    assert!(is_socket(&folder.path("socket")), "it belongs to somebody else");
+    drop(other);
+    // And it is no harm if nothing is there any more.
+    let server = Server::rpc("agent", &[&folder.url("gone")], &[]);
+    fs::remove_file(folder.path("gone")).expect("it is there");
+    server.stop();
+}
+
+#[test]
+fn t2_a_path_may_hold_any_character() {
+    let folder = folder();
+    let url = folder.url("a%20b%25%C3%BC");
+    let server = Server::rpc("agent", &[&url], &[]);
+    assert_eq!(server.urls[0].text, url);
+    assert!(is_socket(&folder.path("a b%ü")));
+    server.stop();
+    assert!(!is_socket(&folder.path("a b%ü")));
+}
