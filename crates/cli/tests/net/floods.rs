@@ -1,0 +1,147 @@
+//! More connections than there is room for (P9, T2).
+
+use std::io::Write;
+use std::process::Command;
+
+use duet_rpc::proto::frame::Framing;
+use serde_json::{Value, json};
+
+use crate::client::{Client, Framed, Way, framed};
+use crate::http::{head, once, post};
+use crate::stream::Stream;
+use crate::support::daemon::rpc;
+use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS, wait_until};
+use crate::websocket::{CLOSE, LAST, WebSocket, frame, handshake};
+
+/// Tries once, and says whether it was served. Who is not may be cut off without a word.
+fn is_served(way: Way, server: &Server) -> bool {
+    let url = server.url(way.scheme());
+    let ask = br#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
+    let (bytes, sign) = match way {
+        Way::Http => (post(url, &[("Connection", "close")], ask), "200 OK"),
+        Way::Tcp(framing) | Way::Unix(framing) => (framed(framing, ask), "0.1.0"),
+        Way::WebSocket | Way::Binary => {
+            let start = head("GET", "/", &handshake(&url.authority));
+            ([start.as_bytes(), &frame(LAST | CLOSE, &[])].concat(), "101 ")
+        }
+    };
+    let mut stream = Stream::connect(url);
+    let _ = stream.write_all(&bytes);
+    stream.finish();
+    String::from_utf8_lossy(&stream.read_out()).contains(sign)
+}
+
+/// The ninth is told so, in the words of its transport.
+fn check_refused(way: Way, server: &Server) {
+    let url = server.url(way.scheme());
+    match way {
+        Way::Http => {
+            let response = once(url, &post(url, &[], b"{}"));
+            assert_eq!(response.status, 503, "{response:?}");
+        }
+        Way::WebSocket | Way::Binary => {
+            let refused = WebSocket::connect_with(url, &[]).map(drop);
+            assert_eq!(refused.expect_err("there is no room").status, 503);
+        }
+        Way::Tcp(framing) | Way::Unix(framing) => {
+            let mut client = Framed::connect(url, framing);
+            let text = client.receive().expect("it is told why");
+            let answer: Value = serde_json::from_str(&text).expect("JSON");
+            let data = json!({"reason": "overloaded", "limit": 8});
+            let error = json!({"code": -32000, "message": "Server busy", "data": data});
+            assert_eq!(answer, json!({"jsonrpc": "2.0", "id": null, "error": error}));
+            assert_eq!(client.receive(), None);
+        }
+    }
+}
+
+#[test]
+fn p9_past_the_limit_of_connections_a_new_one_is_refused_and_the_others_are_served() {
+    for (name, framing) in
+        [("ndjson", Framing::Ndjson), ("lsp", Framing::Lsp), ("length", Framing::Length)]
+    {
+        let folder = SocketFolder::new().expect("a folder can be made");
+        let addresses = [TCP, &folder.url("socket"), WS, HTTP];
+        let options = ["--max-connections", "8", "--framing", name];
+        let server = Server::rpc("agent", &addresses, &options);
+        let ways = [Way::Tcp(framing), Way::Unix(framing), Way::WebSocket, Way::Http];
+        let mut clients: Vec<_> =
+            ways.into_iter().cycle().take(8).map(|way| way.connect(&server)).collect();
+        for (client, id) in clients.iter_mut().zip(0..) {
+            client.check(id);
+        }
+        for (round, way) in ways.into_iter().cycle().take(40).enumerate() {
+            check_refused(way, &server);
+            clients[round % 8].check(100 + round as u64);
+        }
+        // Whoever leaves makes room, for any of the others.
+        for way in ways.into_iter().rev() {
+            drop(clients.remove(0));
+            wait_until("there is room again", || is_served(way, &server));
+            for client in &mut clients {
+                client.check(500);
+            }
+        }
+        server.stop();
+    }
+}
+
+/// A thousand at once, of which eight get in at a time: all are either served or told.
+#[test]
+fn p9_a_flood_of_connections_harms_nobody() {
+    let folder = SocketFolder::new().expect("a folder can be made");
+    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
+    let server = Server::rpc("agent", &addresses, &["--max-connections", "8"]);
+    let mut inside: Vec<_> = Way::ALL.into_iter().map(|way| way.connect(&server)).collect();
+    for client in &mut inside {
+        client.check(1);
+    }
+    let (before, descriptors) = (server.resident(), server.descriptors());
+    for round in 0..10 {
+        let flood: Vec<_> = server
+            .urls
+            .iter()
+            .cycle()
+            .take(400)
+            .map(|url| {
+                let mut stream = Stream::connect(url);
+                let _ = stream.write_all(b"G");
+                stream
+            })
+            .collect();
+        for client in &mut inside {
+            client.check(round);
+        }
+        drop(flood);
+    }
+    wait_until("they are all forgotten", || is_served(Way::Http, &server));
+    wait_until("no descriptor is left", || server.descriptors() <= descriptors);
+    let grown = server.resident().saturating_sub(before);
+    assert!(grown < 16 << 20, "it has grown by {grown} bytes");
+    server.stop();
+}
+
+/// When the system has no more descriptors for it, the daemon waits for some to come back.
+#[test]
+fn p9_without_descriptors_it_lives_on_and_serves_who_is_in() {
+    let started = rpc(&["--profile", "agent", "--listen", TCP, "--listen", HTTP]);
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"ulimit -n 128; exec "$@""#, "sh"]).env_remove("DUET_RPC_LOG");
+    command.arg(started.get_program()).args(started.get_args());
+    let server = Server::of(command, 2);
+    let way = Way::Tcp(Framing::Ndjson);
+    let mut inside = way.connect(&server);
+    inside.check(1);
+    let outside: Vec<_> = (0..200).map(|_| Stream::connect(server.url("tcp"))).collect();
+    for id in 0..100 {
+        inside.check(id);
+    }
+    drop(outside);
+    wait_until("there is room again", || is_served(way, &server));
+    way.connect(&server).check(1);
+    Way::Http.connect(&server).check(2);
+    inside.check(3);
+    let end = server.end(rustix::process::Signal::TERM);
+    assert_eq!(end.status.code(), Some(0), "{end:?}");
+    assert!(end.lines.len() < 100, "it is told once, and not for each try: {}", end.lines.len());
+}

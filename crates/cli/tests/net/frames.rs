@@ -1,0 +1,206 @@
+//! WebSocket by its rules, and what happens to who breaks them (T2).
+
+use crate::client::Client;
+use crate::http::{head, once};
+use crate::support::daemon::request;
+use crate::support::listening::{Server, WS};
+use crate::websocket::{
+    BINARY, CLOSE, CONTINUATION, Frame, KEY, LAST, PING, PONG, TEXT, WebSocket, frame, handshake,
+};
+
+const ASK: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
+const PONGED: &str = r#"{"jsonrpc":"2.0","id":1,"result":"pong"}"#;
+
+fn server() -> Server {
+    Server::testbed("agent", &[WS], &["--max-message-bytes", "100000"])
+}
+
+#[test]
+fn t2_who_breaks_the_rules_of_frames_is_closed_with_1002() {
+    let unmasked = [&[LAST | TEXT, ASK.len() as u8], ASK].concat();
+    let rows: [(&str, Vec<u8>); 14] = [
+        ("no mask", unmasked),
+        ("a bit that nobody knows", frame(LAST | 0x40 | TEXT, ASK)),
+        ("another one", frame(LAST | 0x20 | BINARY, ASK)),
+        ("the third", frame(LAST | 0x10 | PING, b"")),
+        ("an operation that nobody knows", frame(LAST | 3, ASK)),
+        ("a control one of those", frame(LAST | 0xb, b"")),
+        ("a ping in pieces", frame(PING, b"")),
+        ("a ping of 126 bytes", frame(LAST | PING, &[b'x'; 126])),
+        ("a ping of 2 GB", vec![LAST | PING, 0xff, 0, 0, 0, 0, 0x77, 0, 0, 0]),
+        ("the rest of nothing", frame(LAST | CONTINUATION, ASK)),
+        ("a message within a message", [frame(TEXT, b"{"), frame(LAST | TEXT, ASK)].concat()),
+        ("a close frame of one byte", frame(LAST | CLOSE, &[3])),
+        ("a code that may not be sent", frame(LAST | CLOSE, &1005_u16.to_be_bytes())),
+        ("a length with its highest bit", vec![LAST | TEXT, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0]),
+    ];
+    let server = server();
+    let mut other = WebSocket::connect(server.url("ws"));
+    for (number, (case, bytes)) in rows.iter().enumerate() {
+        let mut client = WebSocket::connect(server.url("ws"));
+        client.check(1);
+        client.send_raw(bytes);
+        let code = client.read_out();
+        // A length that no message has may as well be called too big.
+        let is_length = case.contains("highest");
+        assert!(code == Some(1002) || (is_length && code == Some(1009)), "{case}: {code:?}");
+        other.check(number as u64);
+    }
+    server.stop();
+}
+
+#[test]
+fn t2_a_ping_is_answered_also_between_the_pieces_of_a_message() {
+    let server = server();
+    let mut client = WebSocket::connect(server.url("ws"));
+    for payload in [&b""[..], b"are you there", &[0xff; 125]] {
+        client.send_frame(LAST | PING, payload);
+        let pong = Frame { first: LAST | PONG, payload: payload.to_vec() };
+        assert_eq!(client.frame(), Some(pong));
+    }
+    // A pong that nobody asked for is no harm.
+    client.send_frame(LAST | PONG, b"I am");
+    client.send_frame(TEXT, &ASK[..5]);
+    client.send_frame(LAST | PING, b"1");
+    assert_eq!(client.frame(), Some(Frame { first: LAST | PONG, payload: b"1".to_vec() }));
+    client.send_frame(CONTINUATION, b"");
+    client.send_frame(CONTINUATION, &ASK[5..9]);
+    client.send_frame(LAST | PING, b"2");
+    assert_eq!(client.frame(), Some(Frame { first: LAST | PONG, payload: b"2".to_vec() }));
+    client.send_frame(LAST | CONTINUATION, &ASK[9..]);
+    assert_eq!(client.receive().as_deref(), Some(PONGED));
+    // A request under way holds up no pong.
+    client.send(request(9, "test.sleep", r#"{"ms":3600000}"#).as_bytes());
+    client.send_frame(LAST | PING, b"3");
+    assert_eq!(client.frame(), Some(Frame { first: LAST | PONG, payload: b"3".to_vec() }));
+    client.send(br#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":9}}"#);
+    assert!(client.receive().is_some_and(|answer| answer.contains("-32800")));
+    server.stop();
+}
+
+#[test]
+fn t2_pieces_of_any_size_make_a_message_also_binary_and_cut_in_a_character() {
+    let server = server();
+    let mut client = WebSocket::connect(server.url("ws"));
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"system.echo","params":["é漢😀"]}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":["é漢😀"]}"#;
+    for operation in [TEXT, BINARY] {
+        for size in [1, 2, 7, 1000] {
+            let pieces: Vec<_> = text.as_bytes().chunks(size).collect();
+            for (number, piece) in pieces.iter().enumerate() {
+                let operation = if number == 0 { operation } else { CONTINUATION };
+                let last = if number + 1 == pieces.len() { LAST } else { 0 };
+                client.send_frame(last | operation, piece);
+            }
+            assert_eq!(client.receive().as_deref(), Some(answer), "{operation} {size}");
+        }
+    }
+    // Byte by byte over the wire, and many in one piece.
+    for byte in frame(LAST | TEXT, ASK) {
+        client.send_raw(&[byte]);
+    }
+    assert_eq!(client.receive().as_deref(), Some(PONGED));
+    client.send_raw(&frame(LAST | TEXT, ASK).repeat(200));
+    for _ in 0..200 {
+        assert_eq!(client.receive().as_deref(), Some(PONGED));
+    }
+    // Without end of pieces there is an end to it.
+    for _ in 0..2 {
+        client.send_frame(TEXT, &[b' '; 60_000]);
+        client.send_frame(LAST | CONTINUATION, ASK);
+        assert_eq!(client.receive().as_deref(), Some(PONGED));
+    }
+    client.send_frame(TEXT, &[b' '; 60_000]);
+    client.send_frame(CONTINUATION, &[b' '; 60_000]);
+    assert_eq!(client.read_out(), Some(1009));
+    server.stop();
+}
+
+#[test]
+fn t2_a_message_that_is_too_long_closes_with_1009_and_what_runs_is_answered_first() {
+    let server = server();
+    let mut client = WebSocket::connect(server.url("ws"));
+    client.send(request(1, "test.sleep", r#"{"ms":100}"#).as_bytes());
+    server.daemon().wait_for("test.sleep begins");
+    client.send_frame(LAST | TEXT, &[b' '; 100_001]);
+    assert_eq!(client.receive().as_deref(), Some(r#"{"jsonrpc":"2.0","id":1,"result":100}"#));
+    assert_eq!(client.read_out(), Some(1009));
+    server.stop();
+}
+
+#[test]
+fn t2_a_close_frame_is_answered_in_kind() {
+    let server = server();
+    let rows: [(&[u8], &[u16]); 4] = [
+        (&1000_u16.to_be_bytes(), &[1000]),
+        (&[3, 233, b'b', b'y', b'e'], &[1001, 1000]),
+        (&4999_u16.to_be_bytes(), &[4999, 1000]),
+        // Without a code there is none to send back, or the usual one.
+        (&[], &[1000]),
+    ];
+    for (payload, codes) in rows {
+        let mut client = WebSocket::connect(server.url("ws"));
+        client.check(1);
+        client.send_frame(LAST | CLOSE, payload);
+        let Some(Frame { first, payload: said }) = client.frame() else { panic!("no farewell") };
+        assert_eq!(first, LAST | CLOSE);
+        let code = said.first_chunk().copied().map(u16::from_be_bytes);
+        let is_fine = code.map_or(payload.is_empty(), |code| codes.contains(&code));
+        assert!(is_fine, "{payload:?} {code:?}");
+        assert_eq!(client.frame(), None, "it is closed");
+    }
+    server.stop();
+}
+
+#[test]
+fn t2_what_is_no_handshake_is_refused_with_a_status() {
+    let server = server();
+    let url = server.url("ws");
+    let own = handshake(&url.authority);
+    let without = |name: &str| -> Vec<_> {
+        own.iter().copied().filter(|(known, _)| *known != name).collect()
+    };
+    let with = |name: &'static str, value: &'static str| -> Vec<_> {
+        let mut headers = without(name);
+        headers.push((name, value));
+        headers
+    };
+    let rows = [
+        ("GET", "no key", without("Sec-WebSocket-Key")),
+        ("GET", "no version", without("Sec-WebSocket-Version")),
+        ("GET", "no upgrade", without("Upgrade")),
+        ("GET", "no connection", without("Connection")),
+        ("GET", "a short key", with("Sec-WebSocket-Key", "c2hvcnQ=")),
+        ("GET", "no base64", with("Sec-WebSocket-Key", "!!!!!!!!!!!!!!!!!!!!!!==")),
+        ("GET", "an old version", with("Sec-WebSocket-Version", "8")),
+        ("GET", "another protocol", with("Upgrade", "h2c")),
+        ("POST", "another method", own.to_vec()),
+    ];
+    for (method, case, headers) in rows {
+        let response = once(url, head(method, "/", &headers).as_bytes());
+        assert!([400, 405, 426].contains(&response.status), "{case}: {response:?}");
+        if case == "an old version" {
+            assert_eq!(response.header("sec-websocket-version"), Some("13"), "{response:?}");
+        }
+        WebSocket::connect(url).check(1);
+    }
+    // Names have no case, lists may be long, and what is offered need not be taken.
+    let headers = [
+        ("host", &*url.authority),
+        ("upgrade", "WebSocket"),
+        ("connection", "keep-alive, UPGRADE"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", KEY),
+        ("sec-websocket-protocol", "mcp, other"),
+        ("sec-websocket-extensions", "permessage-deflate; client_max_window_bits"),
+    ];
+    let text = head("GET", "/", &headers);
+    let client = WebSocket::open(url, text.as_bytes());
+    client.unwrap_or_else(|response| panic!("{response:?}")).check(1);
+    // The first message may stand right behind the handshake.
+    let text = head("GET", "/", &handshake(&url.authority));
+    let eager = [text.as_bytes(), &frame(LAST | TEXT, ASK)].concat();
+    let mut client = WebSocket::open(url, &eager).unwrap_or_else(|response| panic!("{response:?}"));
+    assert_eq!(client.receive().as_deref(), Some(PONGED));
+    server.stop();
+}

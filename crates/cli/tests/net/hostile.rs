@@ -1,0 +1,308 @@
+//! Clients that mean harm, or are broken: after each of them the daemon serves the others (F3, F6, T2).
+
+use std::io::Write;
+
+use duet_rpc::proto::frame::Framing;
+use serde_json::{Value, json};
+
+use crate::client::{Client, Framed, Way, framed};
+use crate::http::{Response, head, once, post};
+use crate::stream::Stream;
+use crate::support::daemon::request;
+use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS, wait_until};
+use crate::websocket::{BINARY, LAST, TEXT, WebSocket, handshake};
+
+const MIB: usize = 1 << 20;
+
+/// A test bed on all transports. The folder goes when the test does.
+fn everywhere(options: &[&str]) -> (Server, SocketFolder) {
+    let folder = SocketFolder::new().expect("a folder can be made");
+    let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS, HTTP], options);
+    (server, folder)
+}
+
+/// All others are served, whatever one of them did.
+fn check_others(server: &Server) {
+    for way in Way::ALL {
+        way.connect(server).check(7);
+    }
+}
+
+#[test]
+fn f6_a_head_that_never_ends_is_dropped_in_time() {
+    let (server, _folder) = everywhere(&["--read-timeout", "0.2"]);
+    for scheme in ["http", "ws"] {
+        let url = server.url(scheme);
+        for start in ["P", "POST / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "] {
+            let response = once(url, start.as_bytes());
+            assert_eq!(response.status, 408, "{scheme} {start:?}");
+        }
+    }
+    let url = server.url("http");
+    let half = post(url, &[], br#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#);
+    assert_eq!(once(url, &half[..half.len() - 1]).status, 408, "a body that never ends");
+    // One that sends a byte now and then is no better: the time counts for all of it.
+    let mut stream = Stream::connect(url);
+    let mut reader = std::io::BufReader::new(stream.try_clone());
+    let (done, is_done) = std::sync::mpsc::channel();
+    let writer = std::thread::spawn(move || {
+        let pace = std::time::Duration::from_millis(20);
+        let bytes = format!("POST / HTTP/1.1\r\nX: {}", "y".repeat(5_000));
+        for byte in bytes.bytes() {
+            let is_refused = stream.write_all(&[byte]).is_err();
+            if is_refused || is_done.recv_timeout(pace).is_ok() {
+                return;
+            }
+        }
+        panic!("it has waited for the whole head");
+    });
+    assert_eq!(Response::read(&mut reader).map(|response| response.status), Some(408));
+    let _ = done.send(());
+    writer.join().expect("it is refused before it has said all");
+    check_others(&server);
+    server.stop();
+}
+
+#[test]
+fn f6_a_frame_that_never_ends_is_dropped_and_the_connection_lives() {
+    for (name, framing) in
+        [("lsp", Framing::Lsp), ("ndjson", Framing::Ndjson), ("length", Framing::Length)]
+    {
+        let server = Server::rpc("agent", &[TCP], &["--read-timeout", "0.2", "--framing", name]);
+        let mut client = Framed::connect(server.url("tcp"), framing);
+        client.check(1);
+        let whole = framed(framing, request(2, "system.ping", "[]").as_bytes());
+        client.send_raw(&whole[..whole.len() / 2]);
+        server.daemon().wait_for_line(|line| line.contains("WARN"));
+        // In `ndjson`, only the end of the line shows where the next one begins.
+        client.send_raw(if framing == Framing::Ndjson { b"\n" } else { b"" });
+        client.check(3);
+        server.stop();
+    }
+}
+
+#[test]
+fn f3_a_message_of_2_gb_is_refused_before_it_comes() {
+    let oversize = json!({"reason": "oversize"});
+    let (server, _folder) = everywhere(&[]);
+    check_others(&server);
+    let before = server.resident();
+    let mut held: Vec<Box<dyn std::any::Any>> = Vec::new();
+    for _ in 0..16 {
+        let mut socket = WebSocket::connect(server.url("ws"));
+        let length = 2_000_000_000_u64.to_be_bytes();
+        socket.send_raw(&[&[LAST | BINARY, 0xff], &length[..], &[1, 2, 3, 4]].concat());
+        assert_eq!(socket.read_out(), Some(1009));
+        // In pieces it is the same.
+        let mut pieces = WebSocket::connect(server.url("ws"));
+        pieces.send_frame(TEXT, &vec![b' '; MIB - 10]);
+        pieces.send_raw(&[0x00, 0x80 | 20, 1, 2, 3, 4]);
+        assert_eq!(pieces.read_out(), Some(1009));
+        let url = server.url("http");
+        for (name, value) in
+            [("Content-Length", "2000000000"), ("Content-Length", "99999999999999999999999")]
+        {
+            let mut stream = Stream::connect(url);
+            let text = head("POST", "/", &[("Host", &url.authority), (name, value)]);
+            stream.write_all(text.as_bytes()).expect("it reads");
+            let response = Response::read(&mut std::io::BufReader::new(stream.try_clone()));
+            let response = response.expect("it answers");
+            assert_eq!(response.status, 413, "{response:?}");
+            let body: Value = serde_json::from_str(&response.body).expect("JSON");
+            assert_eq!(
+                (&body["error"]["code"], &body["error"]["data"]),
+                (&json!(-32600), &oversize)
+            );
+            held.push(Box::new(stream));
+        }
+        held.push(Box::new((socket, pieces)));
+    }
+    let grown = server.resident().saturating_sub(before);
+    assert!(grown < 24 * MIB, "it has grown by {grown} bytes");
+    check_others(&server);
+    server.stop();
+}
+
+#[test]
+fn f3_a_frame_of_2_gb_is_refused_before_it_comes_and_the_next_is_served() {
+    let rows: [(&str, Framing, &[u8], i64); 4] = [
+        ("lsp", Framing::Lsp, b"Content-Length: 2000000000\r\n\r\n", -32600),
+        ("length", Framing::Length, &[0x00, 0xff, 0xff, 0xff], -32600),
+        // No message of 16 MiB and more is allowed, so this is no length.
+        ("length", Framing::Length, &2_000_000_000_u32.to_be_bytes(), -32700),
+        ("ndjson", Framing::Ndjson, &[b' '; 10], 0),
+    ];
+    for (name, framing, start, code) in rows {
+        let folder = SocketFolder::new().expect("a folder can be made");
+        let addresses = [TCP, &folder.url("socket")];
+        let server = Server::rpc("agent", &addresses, &["--framing", name]);
+        let before = server.resident();
+        let mut clients = Vec::new();
+        // Of a line without an end as much is kept as a message may have, so fewer of those.
+        let count = if framing == Framing::Ndjson { 8 } else { 50 };
+        for url in server.urls.iter().cycle().take(count) {
+            let mut client = Framed::connect(url, framing);
+            client.check(1);
+            client.send_raw(start);
+            if code == 0 {
+                // There is no length to announce: it is refused when the limit is passed.
+                client.send_raw(&vec![b'['; MIB + 1]);
+            }
+            let answer: Value =
+                serde_json::from_str(&client.receive().expect("it answers")).expect("JSON");
+            let code = if code == 0 { -32600 } else { code };
+            assert_eq!(answer["error"]["code"], code, "{name}: {answer}");
+            if code == -32600 {
+                assert_eq!(answer["error"]["data"], json!({"reason": "oversize"}), "{name}");
+            }
+            client.send_raw(if framing == Framing::Ndjson { b"\n" } else { b"" });
+            client.check(2);
+            clients.push(client);
+        }
+        let grown = server.resident().saturating_sub(before);
+        assert!(grown < 24 * MIB, "{name}: it has grown by {grown} bytes");
+        server.stop();
+    }
+}
+
+/// The beginnings of everything that a client can say, in bytes.
+fn beginnings(server: &Server, way: Way) -> Vec<Vec<u8>> {
+    let url = server.url(way.scheme());
+    let ping = request(1, "system.ping", "[]");
+    let sleep = request(2, "test.sleep", r#"{"ms":3600000}"#);
+    let big = request(3, "test.big", r#"{"bytes":3000000}"#);
+    let whole: Vec<Vec<u8>> = [ping, sleep, big]
+        .iter()
+        .map(|text| match way {
+            Way::Http => post(url, &[], text.as_bytes()),
+            Way::WebSocket | Way::Binary => {
+                let text = crate::websocket::frame(LAST | TEXT, text.as_bytes());
+                let start = head("GET", "/", &handshake(&url.authority));
+                [start.as_bytes(), &text].concat()
+            }
+            Way::Tcp(framing) | Way::Unix(framing) => framed(framing, text.as_bytes()),
+        })
+        .collect();
+    let mut all = vec![Vec::new()];
+    for bytes in &whole {
+        all.extend([1, 3, bytes.len() / 2, bytes.len() - 1].map(|count| bytes[..count].to_vec()));
+        all.push(bytes.clone());
+    }
+    // With more behind it that is not yet read.
+    all.push(whole.concat());
+    all
+}
+
+#[test]
+fn t2_connections_that_break_off_anywhere_harm_nobody() {
+    let (server, _folder) = everywhere(&[]);
+    for way in Way::ALL {
+        let mut other = way.connect(&server);
+        other.check(1);
+        for (number, bytes) in beginnings(&server, way).iter().enumerate() {
+            // Off at once; off when everything has been said; half closed and off.
+            for end in 0..3 {
+                let mut stream = Stream::connect(server.url(way.scheme()));
+                stream.write_all(bytes).expect("it reads");
+                match end {
+                    0 => stream.reset(),
+                    1 => drop(stream),
+                    _ => {
+                        stream.finish();
+                        stream.reset();
+                    }
+                }
+            }
+            other.check(number as u64);
+        }
+        check_others(&server);
+    }
+    let lines = server.stop();
+    // That a client is gone is no fault of the daemon's (G5).
+    let is_fault = |line: &&String| line.contains("ERROR");
+    assert_eq!(lines.iter().find(is_fault), None);
+}
+
+#[test]
+fn t2_garbage_on_every_port_harms_nobody() {
+    let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03CANARY\x00\x20";
+    let noise: Vec<u8> =
+        (0..100_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let garbage: [&[u8]; 7] = [
+        b"\0",
+        hello,
+        &noise,
+        b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        b"Content-Length: 5\r\n\r\nhello",
+        &[b'\n'; 5_000],
+        &[b'{'; 50_000],
+    ];
+    for framing in ["lsp", "ndjson", "length", "auto"] {
+        let folder = SocketFolder::new().expect("a folder can be made");
+        let addresses = [TCP, &folder.url("socket"), WS, HTTP];
+        let server = Server::testbed("agent", &addresses, &["--framing", framing]);
+        for url in &server.urls {
+            for bytes in garbage {
+                let mut stream = Stream::connect(url);
+                // It may have been refused before all is said.
+                let _ = stream.write_all(bytes);
+                stream.finish();
+                let said = stream.read_out();
+                let said = String::from_utf8_lossy(&said);
+                assert!(!said.contains("CANARY"), "{framing} {url:?}: {said}");
+            }
+        }
+        let ways = match framing {
+            "lsp" | "auto" => [Way::Tcp(Framing::Lsp), Way::Unix(Framing::Lsp)],
+            "ndjson" => [Way::Tcp(Framing::Ndjson), Way::Unix(Framing::Ndjson)],
+            _ => [Way::Tcp(Framing::Length), Way::Unix(Framing::Length)],
+        };
+        for way in ways.into_iter().chain([Way::WebSocket, Way::Http]) {
+            way.connect(&server).check(1);
+        }
+        let lines = server.stop();
+        assert!(!lines.concat().contains("CANARY"), "{framing}: it is logged");
+    }
+}
+
+/// What a client does not read is not made for it (L8, P9).
+#[test]
+fn p9_a_client_that_reads_nothing_costs_bounded_memory() {
+    let (server, _folder) = everywhere(&[]);
+    check_others(&server);
+    let before = server.resident();
+    let mut held = Vec::new();
+    for way in Way::ALL {
+        let mut stream = Stream::connect(server.url(way.scheme()));
+        if let Stream::Tcp(stream) = &stream {
+            stream.set_nonblocking(true).expect("it is a socket");
+        }
+        if let Stream::Unix(stream) = &stream {
+            stream.set_nonblocking(true).expect("it is a socket");
+        }
+        let bytes = &beginnings(&server, way)[15];
+        assert!(String::from_utf8_lossy(bytes).contains("HTTP") || way.scheme() != "http");
+        let mut written = 0;
+        // Requests for 3 MB each, until it reads no more of them; 100 are 300 MB.
+        for _ in 0..100 {
+            match stream.write(bytes) {
+                Ok(count) if count == bytes.len() => written += 1,
+                _ => break,
+            }
+        }
+        assert!(written > 0, "{way:?}");
+        held.push(stream);
+        check_others(&server);
+    }
+    let mut most = 0;
+    for id in 0..200 {
+        Way::Tcp(Framing::Ndjson).connect(&server).check(id);
+        most = most.max(server.resident().saturating_sub(before));
+    }
+    assert!(most < 150 * MIB, "it has grown by {most} bytes");
+    drop(held);
+    wait_until("what was held for them is given back", || {
+        server.resident().saturating_sub(before) < 100 * MIB
+    });
+    server.stop();
+}
