@@ -5,6 +5,7 @@
 mod activation;
 mod addresses;
 mod client;
+mod crowd;
 mod dialogues;
 mod ends;
 mod floods;
@@ -12,6 +13,8 @@ mod frames;
 mod gate;
 mod hostile;
 mod http;
+mod idle;
+mod many;
 mod posts;
 mod script;
 mod stream;
