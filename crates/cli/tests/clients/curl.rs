@@ -1,0 +1,121 @@
+//! curl as a client of HTTP.
+
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::support::folder::Folder;
+use super::support::listening::{HTTP, Server};
+use super::{has, skip};
+
+/// What curl got: the status, the head, the body.
+struct Got {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// Runs curl with these arguments behind those that make it tell all.
+fn curl(url: &str, arguments: &[&str]) -> Got {
+    let mut command = Command::new("curl");
+    command.args(["--silent", "--show-error", "--max-time", "30", "--noproxy", "*"]);
+    command.args(["--dump-header", "-", "--write-out", "\n%{http_code}"]);
+    let output =
+        command.args(arguments).arg(url).stdin(Stdio::null()).output().expect("it is here");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let (text, status) = text.rsplit_once('\n').expect("the status stands last");
+    // Heads of interim responses come before the one that counts.
+    let start = text.rfind("HTTP/1.1 ").expect("a head");
+    let (head, body) = text[start..].split_once("\r\n\r\n").expect("a head ends");
+    Got {
+        status: status.parse().expect("a number"),
+        head: head.to_lowercase(),
+        body: body.to_owned(),
+    }
+}
+
+const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
+const NOTE: &str = r#"{"jsonrpc":"2.0","method":"system.ping"}"#;
+
+#[test]
+fn t2_t3_curl_is_served_and_refused_as_it_should_be() {
+    if !has("curl") {
+        skip("curl", "it is not installed");
+        return;
+    }
+    let server = Server::rpc("agent", &[HTTP], &["--max-message-bytes", "100000"]);
+    let url = &server.url("http").text;
+    let json = ["--header", "Content-Type: application/json"];
+    let post = |body: &str, more: &[&str]| {
+        curl(url, &[&["--data-binary", body], &json[..], more].concat())
+    };
+    // A request, whatever type curl says that it is of.
+    let pong = json!({"jsonrpc": "2.0", "id": 1, "result": "pong"});
+    for got in [post(PING, &[]), curl(url, &["--data", PING]), post(PING, &["--http1.0"])] {
+        assert_eq!(got.status, 200, "{}", got.head);
+        assert!(got.head.contains("content-type: application/json"), "{}", got.head);
+        assert_eq!(serde_json::from_str::<Value>(&got.body).expect("JSON"), pong);
+    }
+    // What has no answer.
+    let got = post(NOTE, &[]);
+    assert_eq!((got.status, &*got.body), (202, ""));
+    let got = post(&format!("[{NOTE},{NOTE}]"), &[]);
+    assert_eq!((got.status, &*got.body), (202, ""));
+    // A batch, and what is no JSON.
+    let got = post(&format!("[{PING},{NOTE},1]"), &[]);
+    let answers: Vec<Value> = serde_json::from_str(&got.body).expect("JSON");
+    assert_eq!((got.status, answers.len()), (200, 2), "{answers:?}");
+    let got = post("{", &[]);
+    let answer: Value = serde_json::from_str(&got.body).expect("JSON");
+    assert_eq!((got.status, &answer["error"]["code"]), (200, &json!(-32700)));
+    // A long body, for which curl asks to go on first, and one in chunks.
+    let long = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"system.echo","params":["{}"]}}"#,
+        "x".repeat(90_000)
+    );
+    for more in [&["--expect100-timeout", "20"][..], &["--header", "Transfer-Encoding: chunked"]] {
+        let got = post(&long, more);
+        let answer: Value = serde_json::from_str(&got.body).expect("JSON");
+        assert_eq!(got.status, 200, "{more:?}");
+        assert_eq!(answer["result"][0].as_str().map(str::len), Some(90_000), "{more:?}");
+    }
+    // Too long, from afar, the wrong way.
+    let got = post(&"x".repeat(100_001), &["--header", "Expect:"]);
+    let answer: Value = serde_json::from_str(&got.body).expect("JSON");
+    assert_eq!((got.status, &answer["error"]["data"]["reason"]), (413, &json!("oversize")));
+    assert_eq!(post(PING, &["--header", "Origin: https://evil.example"]).status, 403);
+    assert_eq!(post(PING, &["--header", "Origin: null"]).status, 403);
+    assert_eq!(post(PING, &["--header", "Host: evil.example"]).status, 403);
+    assert_eq!(curl(url, &[]).status, 405);
+    assert_eq!(curl(&format!("{url}elsewhere"), &["--data", PING]).status, 404);
+    // The second request goes over the connection of the first.
+    let mut command = Command::new("curl");
+    command.args(["--silent", "--noproxy", "*", "--max-time", "30", "--data", PING]);
+    command.args(["--write-out", " %{http_code} %{num_connects}\n", url, url]);
+    let output = command.output().expect("it is here");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let ends: Vec<_> = text.lines().filter_map(|line| line.split_once(' ')).collect();
+    assert_eq!(ends.iter().map(|(_, end)| *end).collect::<Vec<_>>(), ["200 1", "200 0"], "{text}");
+    server.stop();
+}
+
+#[test]
+fn t3_curl_needs_the_token_where_there_is_one() {
+    if !has("curl") {
+        skip("curl", "it is not installed");
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::write(folder.path("token"), "open-sesame\n").expect("it can be written");
+    let path = folder.path("token").to_str().expect("a plain path").to_owned();
+    let server = Server::rpc("agent", &[HTTP], &["--token-file", &path]);
+    let url = &server.url("http").text;
+    let got = curl(url, &["--data", PING]);
+    assert_eq!(got.status, 401);
+    assert!(got.head.contains("www-authenticate: bearer"), "{}", got.head);
+    assert_eq!(curl(url, &["--data", PING, "--oauth2-bearer", "open-sesam"]).status, 401);
+    assert_eq!(curl(url, &["--data", PING, "--oauth2-bearer", "open-sesame"]).status, 200);
+    server.stop();
+}

@@ -1,0 +1,68 @@
+//! `ws` for Node and `websockets` for Python as clients of WebSockets. Each is a script that does the same
+//! things, and ends with 0 if all came as it should.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use super::support::folder::Folder;
+use super::support::listening::{Server, WS};
+use super::{fetched, has, skip};
+
+const TOKEN: &str = "open-sesame";
+
+fn script(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name);
+    path.to_str().expect("a plain path").to_owned()
+}
+
+/// Runs a script to its end. Its arguments are the URL of a daemon that takes messages of 100,000 bytes,
+/// and that of another with a token, and the token. When it says `waiting`, the first one is stopped.
+fn run(mut command: Command) {
+    let folder = Folder::new();
+    std::fs::write(folder.path("token"), TOKEN).expect("it can be written");
+    let path = folder.path("token").to_str().expect("a plain path").to_owned();
+    let server = Server::testbed("agent", &[WS], &["--max-message-bytes", "100000"]);
+    let guarded = Server::testbed("agent", &[WS], &["--token-file", &path]);
+    command.args([&server.url("ws").text, &guarded.url("ws").text, TOKEN]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("it is here");
+    let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+    let mut stderr = process.stderr.take().expect("a pipe");
+    let errors = std::thread::spawn(move || {
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).map(|_| said)
+    });
+    let is_waiting = lines.by_ref().map_while(Result::ok).any(|line| line == "waiting");
+    if is_waiting {
+        let end = server.end(Signal::TERM);
+        assert_eq!(end.status.code(), Some(0), "{end:?}");
+        assert!(!end.lines.concat().contains("ERROR"), "{:?}", end.lines);
+    }
+    let status = process.wait().expect("it is our child");
+    let said = errors.join().expect("it only reads").unwrap_or_default();
+    assert!(is_waiting && status.success(), "{said}");
+    guarded.stop();
+}
+
+#[test]
+fn t2_t3_ws_for_node_is_served_and_refused_as_it_should_be() {
+    let Some(modules) = fetched("node_modules/ws").filter(|_| has("node")) else {
+        return skip("`ws` for Node", "scripts/clients has not fetched it");
+    };
+    let mut command = Command::new("node");
+    command.arg(script("ws.mjs")).arg(modules);
+    run(command);
+}
+
+#[test]
+fn t2_t3_websockets_for_python_is_served_and_refused_as_it_should_be() {
+    let Some(python) = fetched("python/bin/python") else {
+        return skip("`websockets` for Python", "scripts/clients has not fetched it");
+    };
+    let mut command = Command::new(python);
+    command.arg(script("websockets_client.py"));
+    run(command);
+}
