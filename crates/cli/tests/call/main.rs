@@ -3,6 +3,7 @@
 //! The id of its one request is 1, which the servers here know.
 
 mod answers;
+mod connect;
 mod daemon;
 mod failures;
 mod input;

@@ -1,0 +1,120 @@
+//! Calls to a server that runs already, over every transport (T2, T3).
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use crate::support::folder::Folder;
+use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS};
+use crate::{call, call_with};
+
+const TOKEN: &str = "open-CANARY-sesame";
+
+/// A test bed on all transports. The folder goes when the test does.
+fn everywhere(options: &[&str]) -> (Server, SocketFolder) {
+    let folder = SocketFolder::new().expect("a folder can be made");
+    let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS, HTTP], options);
+    (server, folder)
+}
+
+#[test]
+fn t2_a_server_that_runs_is_called_at_its_address() {
+    let (server, _folder) = everywhere(&[]);
+    for url in &server.urls {
+        let to = |words: &[&str]| call(&[&["--connect", &url.text], words].concat());
+        to(&["system.ping"]).has_result(r#""pong""#);
+        to(&["system.echo", r#"{"a":[1,null,"é"]}"#]).has_result(r#"{"a":[1,null,"é"]}"#);
+        to(&["test.fail", r#"{"code":5,"message":"no"}"#]).has_failed(3, &["no (5)"]);
+        to(&["no.such.method"]).has_failed(3, &["-32601"]);
+        to(&["--timeout", "0.2", "test.sleep", r#"{"ms":60000}"#]).has_failed(4, &["0.2 s"]);
+        let noted = to(&["--notify", "test.sleep", r#"{"ms":0}"#]);
+        assert_eq!((noted.code, &*noted.out, &*noted.err), (Some(0), "", ""), "{}", url.text);
+        server.daemon().wait_for("test.sleep begins");
+        // Longer than a pipe or a socket takes at once, in both directions.
+        let long = format!(r#"["{}"]"#, "x".repeat(900_000));
+        let answer = call_with(&["--connect", &url.text, "system.echo", "-"], long.as_bytes());
+        assert_eq!(answer.code, Some(0), "{}: {}", url.text, answer.err);
+        assert!(answer.out.contains(&long), "{}", url.text);
+        // It ends no server that it did not start.
+        to(&["shutdown"]).has_result(r#"{"message":"Shutting down gracefully"}"#);
+        to(&["system.ping"]).has_result(r#""pong""#);
+    }
+    server.stop();
+}
+
+#[test]
+fn t2_the_framing_is_said_to_who_calls() {
+    for framing in ["lsp", "length"] {
+        let server = Server::rpc("editor", &[TCP], &["--framing", framing]);
+        let words = ["--framing", framing, "--connect", &server.urls[0].text, "version"];
+        call(&words).has_result(r#"{"version":"0.1.0"}"#);
+        server.stop();
+    }
+}
+
+#[test]
+fn t3_the_token_is_shown_where_there_is_one() {
+    let folder = Folder::new();
+    let path = folder.path("token").to_str().expect("a plain path").to_owned();
+    std::fs::write(&path, format!("{TOKEN}\n")).expect("it can be written");
+    let (server, _folder) = everywhere(&["--token-file", &path]);
+    let wrong = folder.path("wrong").to_str().expect("a plain path").to_owned();
+    std::fs::write(&wrong, format!("{TOKEN}x\n")).expect("it can be written");
+    for url in ["ws", "http"].map(|scheme| &server.url(scheme).text) {
+        call(&["--connect", url, "system.ping"]).has_failed(5, &["401", "--token-file"]);
+        let refused = call(&["--token-file", &wrong, "--connect", url, "system.ping"]);
+        assert!(!refused.err.contains("CANARY"), "{}", refused.err);
+        refused.has_failed(5, &["401"]);
+        call(&["--token-file", &path, "--connect", url, "system.ping"]).has_result(r#""pong""#);
+        let elsewhere = format!("{url}elsewhere");
+        let refused = call(&["--token-file", &path, "--connect", &elsewhere, "system.ping"]);
+        refused.has_failed(5, &["404", "path"]);
+        let missing = call(&["--token-file", "/no/such/file", "--connect", url, "system.ping"]);
+        missing.has_failed(1, &["token"]);
+    }
+    let end = server.end(rustix::process::Signal::TERM);
+    assert!(!end.lines.concat().contains("CANARY"), "{:?}", end.lines);
+}
+
+#[test]
+fn t2_where_nobody_listens_that_is_told() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("it has one").port();
+    drop(free);
+    for url in ["tcp://127.0.0.1:P", "ws://127.0.0.1:P/", "http://127.0.0.1:P/"] {
+        let url = url.replace('P', &port.to_string());
+        call(&["--connect", &url, "system.ping"]).has_failed(5, &["cannot reach", &url]);
+    }
+    call(&["--connect", "unix:///no/such/socket", "system.ping"]).has_failed(5, &["cannot reach"]);
+    for words in [&["--connect", "nowhere"][..], &["--connect", "tcp://127.0.0.1"]] {
+        let ended = call(&[words, &["system.ping"]].concat());
+        assert_eq!((ended.code, &*ended.out), (Some(2), ""), "{words:?}: {}", ended.err);
+    }
+    let both = call(&["--connect", TCP, "system.ping", "--", "sh"]);
+    assert_eq!((both.code, &*both.out), (Some(2), ""), "{}", both.err);
+}
+
+/// Whatever is at the other end, the call ends.
+#[test]
+fn t2_a_server_that_speaks_something_else_is_told_so() {
+    let words: [&[u8]; 4] =
+        [b"", b"220 ready\r\n", b"HTTP/1.1 200 OK\r\n\r\nhello", b"\0\0\0\0\0\0"];
+    for said in words {
+        for scheme in ["tcp", "ws", "http"] {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = listener.local_addr().expect("it has one").port();
+            let server = thread::spawn(move || {
+                let (mut stream, _) = listener.accept().expect("it connects");
+                let _ = stream.read(&mut [0; 10]);
+                let _ = stream.write_all(said);
+            });
+            let path = if scheme == "tcp" { "" } else { "/" };
+            let url = format!("{scheme}://127.0.0.1:{port}{path}");
+            let ended = call(&["--timeout", "20", "--connect", &url, "system.ping"]);
+            server.join().expect("it only speaks");
+            let case = format!("{scheme} {said:?}: {}", ended.err);
+            assert!(matches!(ended.code, Some(3 | 5 | 6)) && ended.out.is_empty(), "{case}");
+            assert!(!ended.err.is_empty() && !ended.err.contains("panicked"), "{case}");
+        }
+    }
+}
