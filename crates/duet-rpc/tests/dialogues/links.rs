@@ -1,0 +1,87 @@
+//! A client and a server, joined by one transport or another.
+
+use duet_rpc::proto::frame::Framing;
+use duet_rpc::transport::{Child, Connector, Listener, memory};
+use duet_rpc::{Hub, Peer, Profile, Router};
+
+use super::script::server_router;
+
+/// In the environment of the process that serves.
+pub(super) const ROLE: &str = "DUET_RPC_TEST_ROLE";
+
+pub(super) const LINKS: &[&str] = &[
+    "memory",
+    "child",
+    "tcp lsp",
+    "tcp ndjson",
+    "tcp length",
+    "unix ndjson",
+    #[cfg(feature = "websocket")]
+    "ws",
+    #[cfg(feature = "http")]
+    "http",
+];
+
+pub(super) fn serve_stdio() {
+    duet_rpc::Server::new(&Profile::agent(), server_router()).run().expect("it serves");
+}
+
+/// What holds a server as long as it is needed.
+pub(super) enum Server {
+    Peer(Peer),
+    Child,
+    Hub(Hub),
+}
+
+impl Server {
+    /// Ends it, and waits until it is over.
+    pub(super) async fn stop(self) {
+        match self {
+            Server::Peer(peer) => drop(peer.close().await),
+            Server::Child => {}
+            Server::Hub(hub) => hub.stop().await,
+        }
+    }
+}
+
+/// Joins a client with this router to a server.
+pub(super) async fn join(link: &str, router: Router) -> (Peer, Server) {
+    let mut profile = Profile::agent();
+    let (kind, framing) = link.split_once(' ').unwrap_or((link, "ndjson"));
+    profile.framing = match framing {
+        "lsp" => Framing::Lsp,
+        "length" => Framing::Length,
+        _ => Framing::Ndjson,
+    }
+    .into();
+    match kind {
+        "memory" => {
+            let (here, there) = memory::pair();
+            let server = Peer::spawn(there, &profile, server_router());
+            (Peer::spawn(here, &profile, router), Server::Peer(server))
+        }
+        "child" => {
+            let program = std::env::current_exe().expect("this test is a file");
+            let mut command = tokio::process::Command::new(program);
+            command.env(ROLE, "server");
+            let child = Child::spawn(command).expect("it can be started");
+            (Peer::spawn(child, &profile, router), Server::Child)
+        }
+        kind => {
+            let url = match kind {
+                "unix" => format!("unix://{}", socket().display()),
+                kind => format!("{kind}://127.0.0.1:0"),
+            };
+            let listener = Listener::bind(&url.parse().expect("a URL")).expect("it listens");
+            let address = listener.address().clone();
+            let hub = Hub::new(&profile, server_router());
+            tokio::spawn(hub.clone().serve(listener));
+            let transport = Connector::new(&address).connect(&profile).await.expect("it connects");
+            (Peer::spawn(transport, &profile, router), Server::Hub(hub))
+        }
+    }
+}
+
+fn socket() -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("duet-rpc-dialogues-{}", std::process::id()))
+}

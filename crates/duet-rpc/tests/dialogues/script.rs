@@ -1,0 +1,162 @@
+//! The dialogues.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use duet_rpc::proto::message::{Code, ErrorObject};
+use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Reason, Router};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::links::join;
+
+/// What a connection keeps: how many of its handlers were cancelled.
+#[derive(Default)]
+struct Cancelled(AtomicU64);
+
+/// Counts, when it is dropped before its time.
+struct Guard(Arc<Cancelled>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn server_router() -> Router {
+    Router::new()
+        .method("echo", async |raw: Box<RawValue>| Ok::<_, Failure>(raw))
+        .method("late", async |(number,): (u64,)| {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok::<_, Failure>(number)
+        })
+        .method("big", async |(bytes,): (usize,)| Ok::<_, Failure>("x".repeat(bytes)))
+        .method("fail", async |()| {
+            let data = RawValue::from_string(r#"{"why":[1,null]}"#.to_owned()).ok();
+            Err::<(), _>(ErrorObject::application(Code(-32042), "no ünit", data))
+        })
+        .method("panic", async || -> Result<(), Failure> { panic!("secret") })
+        .method("never", async |cx: Context| -> Result<(), Failure> {
+            let _guard = Guard(cx.peer().local());
+            std::future::pending().await
+        })
+        .method("cancelled", async |cx: Context| {
+            Ok::<_, Failure>(cx.peer().local::<Cancelled>().0.load(Ordering::Relaxed))
+        })
+        .method("call_back", async |(number,): (u64,), cx: Context| -> Result<u64, Error> {
+            cx.peer().call("double", (number,)).await
+        })
+        .method("tell", async |(count,): (u64,), cx: Context| -> Result<u64, Error> {
+            for number in 1..=count {
+                cx.peer().notify("told", (number,)).await?;
+            }
+            Ok(count)
+        })
+}
+
+/// Everything, over one transport.
+pub(super) async fn speak(link: &str) {
+    let told = Arc::new(AtomicU64::new(0));
+    let sum = Arc::clone(&told);
+    let router = Router::new()
+        .method("double", async |(number,): (u64,)| Ok::<_, Failure>(number * 2))
+        .method("told", move |(number,): (u64,)| {
+            sum.fetch_add(number, Ordering::Relaxed);
+            async { Ok::<_, Failure>(()) }
+        });
+    let (client, server) = join(link, router).await;
+    calls(&client, link).await;
+    many(&client, link).await;
+    // HTTP carries requests and their answers alone.
+    let has_way_back = link != "http";
+    let back = client.call::<u64>("call_back", (21,)).await;
+    let events = client.call::<u64>("tell", (100,)).await;
+    if has_way_back {
+        assert_eq!(back.expect("it calls back"), 42, "{link}");
+        assert_eq!(events.expect("it tells"), 100, "{link}");
+        assert_eq!(told.load(Ordering::Relaxed), 5050, "{link}");
+        cancellation(&client, link).await;
+    } else {
+        for refused in [back, events] {
+            let error = refused.expect_err("there is no way back");
+            assert_eq!(error.kind(), ErrorKind::Remote, "{link}: {error:#}");
+        }
+    }
+    ends(client, link).await;
+    server.stop().await;
+}
+
+async fn calls(client: &Peer, link: &str) {
+    let values = [
+        json!([]),
+        json!({"": {"": [[[]]]}}),
+        json!([null, true, 1.5, -7, "é 漢 😀 \u{2028} \0 \" \\"]),
+        json!(["Content-Length: 5\r\n\r\n"]),
+        json!(["y".repeat(200_000)]),
+        json!((0..20_000).collect::<Vec<_>>()),
+    ];
+    for value in values {
+        let answer: Value = client.call("echo", &value).await.expect("it answers");
+        assert!(answer == value, "{link}: {} bytes came back changed", value.to_string().len());
+    }
+    for bytes in [0, 1, 65_536, 900_000] {
+        let text: String = client.call("big", (bytes,)).await.expect("it answers");
+        assert_eq!(text.len(), bytes, "{link}");
+    }
+    let error = client.call::<()>("fail", ()).await.expect_err("it fails");
+    let remote = error.remote().expect("an answer");
+    assert_eq!((remote.code, &*remote.message), (-32042, "no ünit"), "{link}");
+    for (method, code) in [("panic", -32603), ("nothing", -32601), ("late", -32602)] {
+        let error = client.call::<()>(method, ()).await.expect_err("it fails");
+        assert_eq!(error.remote().map(|remote| remote.code), Some(code), "{link} {method}");
+        assert!(error.is_recoverable(), "{link} {method}");
+    }
+    // Nothing comes back of this, and the next call is answered.
+    for method in ["echo", "nothing", "panic"] {
+        client.notify(method, (1,)).await.expect("it is sent");
+    }
+    assert_eq!(client.call::<u64>("late", (7,)).await.expect("it answers"), 7, "{link}");
+}
+
+/// Many calls at once each get their own answer.
+async fn many(client: &Peer, link: &str) {
+    let calls = (0..500_u64).map(|number| {
+        let client = client.clone();
+        tokio::spawn(async move {
+            let method = if number % 10 == 0 { "late" } else { "echo" };
+            let value: Value = client.call(method, (number,)).await.expect("it answers");
+            assert_eq!(if number % 10 == 0 { &value } else { &value[0] }, &json!(number));
+        })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.unwrap_or_else(|error| panic!("{link}: {error}"));
+    }
+}
+
+/// A call that is dropped is cancelled on the other side, and so is one that took too long.
+async fn cancellation(client: &Peer, link: &str) {
+    let call = client.call::<()>("never", ()).timeout(Duration::from_millis(30));
+    let error = call.await.expect_err("nobody answers");
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{link}");
+    let call = client.call::<()>("never", ()).no_timeout();
+    let task = tokio::spawn(call);
+    assert_eq!(client.call::<u64>("late", (1,)).await.expect("it answers"), 1);
+    task.abort();
+    while client.call::<u64>("cancelled", ()).await.expect("it answers") < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // The figures are those of a moment ago.
+    while client.stats().pending_calls > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// After the end nothing works, and says so at once.
+async fn ends(client: Peer, link: &str) {
+    let end = client.close().await;
+    assert_eq!(end.reason(), Reason::Closed, "{link}");
+    let error = client.call::<()>("echo", ()).no_timeout().await.expect_err("it is closed");
+    assert_eq!(error.kind(), ErrorKind::Disconnected, "{link}");
+    assert!(!error.is_recoverable() && client.state().is_disconnected(), "{link}");
+}
