@@ -1,11 +1,12 @@
 //! Many connections, one router (P8).
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -77,6 +78,9 @@ struct Counts {
     is_stopping: watch::Sender<bool>,
     /// Set before the connections hear that it stops, so that they can say so.
     going_away: Arc<AtomicBool>,
+    /// Those that are open.
+    peers: Mutex<HashMap<u64, Peer>>,
+    last_key: AtomicU64,
 }
 
 /// Where connections are served.
@@ -101,6 +105,8 @@ impl Hub {
                 refusals: AtomicUsize::new(0),
                 is_stopping: watch::Sender::new(false),
                 going_away: Arc::default(),
+                peers: Mutex::default(),
+                last_key: AtomicU64::new(0),
             }),
             place: Place::Here,
             slow: None,
@@ -209,7 +215,11 @@ impl Hub {
     /// the profile's [`drain_timeout`](Profile::drain_timeout), and each connection is closed.
     pub(crate) fn begin_stop(&self) {
         self.0.counts.going_away.store(true, Ordering::Relaxed);
-        self.0.counts.is_stopping.send_replace(true);
+        if !self.0.counts.is_stopping.send_replace(true) {
+            for peer in self.0.counts.peers().values() {
+                peer.begin_close(None);
+            }
+        }
     }
 
     /// Stops: no further connection is accepted, what runs is finished and answered, within the
@@ -253,13 +263,8 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _seat: Seat) {
     if let Some(slow) = &hub.slow {
         driver.use_threads(slow.clone());
     }
-    let end = match until(&mut stopping, &mut driver).await {
-        Some(end) => end,
-        None => {
-            peer.begin_close(None);
-            (&mut driver).await
-        }
-    };
+    let _entry = Entry::add(&hub.counts, peer);
+    let end = driver.await;
     tracing::debug!("a connection has ended: {end}");
 }
 
@@ -275,6 +280,39 @@ async fn until<T>(
         Poll::Pending => work.as_mut().poll(cx).map(Some),
     })
     .await
+}
+
+/// A connection among those that are closed when the hub stops. It goes with this.
+struct Entry {
+    counts: Arc<Counts>,
+    key: u64,
+}
+
+impl Entry {
+    fn add(counts: &Arc<Counts>, peer: Peer) -> Self {
+        let key = counts.last_key.fetch_add(1, Ordering::Relaxed);
+        let mut peers = counts.peers();
+        // Whoever stops the hub either finds it among the others, or has said so already.
+        if *counts.is_stopping.borrow() {
+            peer.begin_close(None);
+        }
+        peers.insert(key, peer);
+        Entry { counts: Arc::clone(counts), key }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let peer = self.counts.peers().remove(&self.key);
+        // What belongs to a connection may be the application's: it goes without the lock.
+        drop(peer);
+    }
+}
+
+impl Counts {
+    fn peers(&self) -> MutexGuard<'_, HashMap<u64, Peer>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A place among the connections that there may be.

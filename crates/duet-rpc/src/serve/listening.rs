@@ -14,7 +14,7 @@ use super::threads::Pool;
 use super::watch::Watch;
 use super::{PATIENCE, Server, cannot_start, watch_parent};
 use crate::driver::Threads;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::fence;
 use crate::hub::Hub;
 use crate::transport::{Address, Listener, hush_stdio};
@@ -39,18 +39,29 @@ impl Server {
         if let Some(tell) = self.on_listening {
             fence::call(|| tell(&addresses))?;
         }
-        let serve = |listener| tokio::spawn(hub.clone().serve(listener));
+        let serve = |listener| {
+            let stops = StopOnDrop(hub.clone());
+            let serving = hub.clone().serve(listener);
+            tokio::spawn(async move {
+                let _stops = stops;
+                serving.await;
+            })
+        };
         let serving: Vec<_> = self.listeners.into_iter().map(serve).collect();
         hub.stopping().await;
         watch.alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
         watch.calls.log();
+        let mut ended = Ok(());
         // Who has stopped to listen removes its socket's file.
         for listener in serving {
-            let _ = listener.await;
+            ended = ended.and(listener.await);
         }
         hub.stop().await;
         pool.shut_down();
-        Ok(())
+        ended.map_err(|failure| {
+            tracing::error!("a listener broke");
+            Error::new(ErrorKind::Panic).caused_by(failure)
+        })
     }
 
     fn hub(&self, pool: &Arc<Pool>, slow: &Arc<Pool>) -> Hub {
@@ -63,6 +74,15 @@ impl Server {
         hub = hub.on_threads(Arc::new(move || pool.find()), slow);
         let most = self.max_connections.unwrap_or_else(|| hub.most());
         hub.max_connections(most.min(descriptors().saturating_sub(RESERVE).max(1)))
+    }
+}
+
+/// A server that does not listen any more at one of its addresses, for whatever reason, is to end.
+struct StopOnDrop(Hub);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.begin_stop();
     }
 }
 

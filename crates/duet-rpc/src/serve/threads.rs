@@ -5,10 +5,10 @@
 //! a slow handler.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 use crate::fence;
@@ -62,10 +62,24 @@ impl Worker {
         let runtime = runtime.map_err(io::Error::other)??;
         let (life, end) = oneshot::channel();
         let handle = runtime.handle().clone();
-        let work = move || {
-            let _ = runtime.block_on(end);
+        // Handed over, and not moved into the thread: without one it must be ended here, and one that is
+        // merely dropped inside another panics.
+        let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let take = |runtime: &Mutex<Option<Runtime>>| {
+            runtime.lock().unwrap_or_else(PoisonError::into_inner).take()
         };
-        thread::Builder::new().name(name.to_owned()).spawn(work)?;
+        let handed_over = Arc::clone(&runtime);
+        let work = move || {
+            if let Some(runtime) = take(&handed_over) {
+                let _ = runtime.block_on(end);
+            }
+        };
+        let started = thread::Builder::new().name(name.to_owned()).spawn(work);
+        started.inspect_err(|_| {
+            if let Some(runtime) = take(&runtime) {
+                runtime.shutdown_background();
+            }
+        })?;
         Ok(Worker { runtime: handle, _life: life })
     }
 

@@ -4,7 +4,7 @@
 //! called (`LISTEN_FDNAMES`). One whose address was asked for on the command line is taken for that; on
 //! another, WebSocket or HTTP is spoken if it is called `ws` or `http`, and else frames.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 
@@ -33,6 +33,9 @@ pub(super) fn inherited() -> Result<Inherited, Problem> {
             Ok(Some(socket)) => Ok(Socket::Tcp(socket, name)),
             Ok(None) => continue,
             Err(_) => match handed_over.take_unix_listener(place) {
+                Ok(Some(_)) if name == "ws" || name == "http" => {
+                    Err(format!("it is a Unix socket, and {name} is served over TCP"))
+                }
                 Ok(Some(socket)) => Ok(Socket::Unix(socket)),
                 Ok(None) => continue,
                 Err(error) => Err(error.to_string()),
@@ -91,9 +94,10 @@ impl Socket {
             (
                 Socket::Tcp(socket, _),
                 Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _),
-            ) => socket
-                .local_addr()
-                .is_ok_and(|at| at.port() == place.port && place.host.parse() == Ok(at.ip())),
+            ) => socket.local_addr().is_ok_and(|at| {
+                let mut wanted = (place.host.as_str(), place.port).to_socket_addrs();
+                wanted.as_mut().is_ok_and(|wanted| wanted.any(|wanted| wanted == at))
+            }),
             (Socket::Unix(socket), Address::Unix(path)) => {
                 socket.local_addr().is_ok_and(|at| at.as_pathname() == Some(path))
             }

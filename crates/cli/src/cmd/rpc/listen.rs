@@ -58,6 +58,11 @@ pub(super) fn open(args: &ListenArgs) -> Result<Doors, Problem> {
         });
     }
     listeners.extend(inherited.rest()?);
+    if let Some(open) = listeners.iter().find(|listener| !listener.is_local())
+        && !args.allow_remote
+    {
+        return Err(remote(open.address()));
+    }
     let listeners: Vec<_> =
         listeners.into_iter().map(|listener| listener.gate(gate.clone())).collect();
     let warnings = warnings(args, &listeners);
@@ -82,10 +87,7 @@ fn gate(args: &ListenArgs) -> Result<Gate, Problem> {
 fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {
     let local = address.is_local();
     if !allow_remote && matches!(local, Ok(false)) {
-        return Err(Problem::usage(format!(
-            "other machines could connect to {address}: listen on 127.0.0.1 or [::1], \
-             or allow it with --allow-remote"
-        )));
+        return Err(remote(address));
     }
     let bound = match allow_remote {
         true => Listener::bind_anywhere(address),
@@ -101,6 +103,13 @@ fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {
         };
         Problem::failure(format!("cannot listen on {address}: {error}{advice}"))
     })
+}
+
+fn remote(address: &Address) -> Problem {
+    Problem::usage(format!(
+        "other machines could connect to {address}: listen on 127.0.0.1 or [::1], \
+         or allow it with --allow-remote"
+    ))
 }
 
 /// What those who run it should know.
