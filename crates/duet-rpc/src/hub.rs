@@ -260,11 +260,12 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _seat: Seat) {
         false => hub.one_way.clone(),
     };
     let (peer, mut driver) = Peer::new(transport, &hub.profile, router);
+    driver.be_one_of_many();
     if let Some(slow) = &hub.slow {
         driver.use_threads(slow.clone());
     }
     let _entry = Entry::add(&hub.counts, peer);
-    let end = driver.await;
+    let end = (&mut driver).await;
     tracing::debug!("a connection has ended: {end}");
 }
 

@@ -425,7 +425,6 @@ impl Core {
     #[inline]
     pub(super) fn settle(&mut self) {
         if self.is_exchange
-            && self.has_sent_all
             && self.outbox.is_empty()
             && self.session.is_idle()
             && !self.shared.has_mail()

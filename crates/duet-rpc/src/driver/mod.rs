@@ -44,6 +44,8 @@ use crate::transport::{Inbox, Received, Transport};
 pub struct Driver {
     core: Core,
     inbox: Inbox,
+    /// Whether large buffers are laid aside for others.
+    is_one_of_many: bool,
     /// Whether nothing of what was received is still to be handled.
     is_drained: bool,
     timer: ReadTimer,
@@ -103,6 +105,7 @@ impl Driver {
         Driver {
             core: Core::new(transport, router, shared, handle, inbox.framing(profile.framing)),
             inbox,
+            is_one_of_many: false,
             is_drained: true,
             timer: ReadTimer::new(profile.read_timeout),
             last_look: None,
@@ -111,6 +114,11 @@ impl Driver {
             deaf: None,
             progress: Progress::Running,
         }
+    }
+
+    /// Keeps no large buffer that others on this thread could use.
+    pub(crate) fn be_one_of_many(&mut self) {
+        self.is_one_of_many = true;
     }
 
     /// Runs handlers that may be slow on these threads.
@@ -385,6 +393,10 @@ impl Future for Driver {
                     let (reason, failure) = match this.run(cx) {
                         Ok(None) => {
                             this.inbox.give_buffer_back();
+                            if this.is_one_of_many {
+                                this.inbox.lay_buffer_aside();
+                                this.core.outbox.lay_buffer_aside();
+                            }
                             return Poll::Pending;
                         }
                         Ok(Some(reason)) => (reason, None),

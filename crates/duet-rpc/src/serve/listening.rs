@@ -20,15 +20,16 @@ use crate::hub::Hub;
 use crate::transport::{Address, Listener, hush_stdio};
 use crate::watchdog::CountsFrom;
 
-/// Descriptors that the process needs besides those of connections.
-const RESERVE: usize = 64;
+/// How many descriptors a thread with a runtime needs, and how many all the rest.
+const PER_THREAD: usize = 4;
+const RESERVE: usize = 32;
 
 impl Server {
     pub(super) async fn run_listening(self, watch: &Watch, slow: &Arc<Pool>) -> Result<(), Error> {
         hush_stdio().map_err(cannot_start)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let pool = Arc::new(Pool::new("duet-rpc connections", processors));
-        let hub = self.hub(&pool, slow);
+        let hub = self.hub(processors, &pool, slow);
         let removers: Vec<_> = self.listeners.iter().filter_map(Listener::remover).collect();
         watch.clean_up_with(move || removers.iter().for_each(|remove| remove()));
         let to_stop = hub.clone();
@@ -64,7 +65,7 @@ impl Server {
         })
     }
 
-    fn hub(&self, pool: &Arc<Pool>, slow: &Arc<Pool>) -> Hub {
+    fn hub(&self, processors: usize, pool: &Arc<Pool>, slow: &Arc<Pool>) -> Hub {
         let mut hub = Hub::new(&self.profile, self.router.clone());
         if let Some(one_way) = &self.one_way {
             hub = hub.one_way(one_way.clone());
@@ -73,7 +74,9 @@ impl Server {
         let slow = Threads::Lazy(Arc::new(move || slow.find()));
         hub = hub.on_threads(Arc::new(move || pool.find()), slow);
         let most = self.max_connections.unwrap_or_else(|| hub.most());
-        hub.max_connections(most.min(descriptors().saturating_sub(RESERVE).max(1)))
+        // One that cannot be accepted could not even be told so.
+        let reserve = (processors + self.threads).saturating_mul(PER_THREAD) + RESERVE;
+        hub.max_connections(most.min(descriptors().saturating_sub(reserve).max(1)))
     }
 }
 

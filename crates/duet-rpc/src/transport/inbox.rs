@@ -9,7 +9,8 @@ use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice, Partial};
 use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 
-use super::{Carries, shared_buffer};
+use super::Carries;
+use super::shared_buffer::{self, Spare};
 
 /// Where a transport puts what it receives: bytes, or whole messages.
 pub struct Inbox(Kind);
@@ -65,13 +66,21 @@ impl Inbox {
         }
     }
 
-    /// Gives the buffer back that connections share, if this has it: others read next.
+    /// Gives the buffer back that was borrowed, if one was: others read next.
     #[inline]
     pub(crate) fn give_buffer_back(&mut self) {
         if let Kind::Bytes(decoder) = &mut self.0
             && let Some(buffer) = decoder.give_back()
         {
             shared_buffer::put_back(buffer);
+        }
+    }
+
+    /// Gives a large buffer that is not in use to whoever else needs one.
+    #[inline]
+    pub(crate) fn lay_buffer_aside(&mut self) {
+        if let Kind::Messages(messages) = &mut self.0 {
+            messages.lay_buffer_aside();
         }
     }
 
@@ -204,7 +213,16 @@ impl Messages {
         if self.handled == self.unfinished {
             self.compact();
         }
+        Spare::Incoming.fill(&mut self.bytes);
         &mut self.bytes
+    }
+
+    #[inline]
+    fn lay_buffer_aside(&mut self) {
+        if self.handled == self.bytes.len() {
+            self.compact();
+            Spare::Incoming.lay_aside(&mut self.bytes);
+        }
     }
 
     fn compact(&mut self) {

@@ -80,7 +80,7 @@ pub trait Transport: Send + 'static {
     fn handle_closing(&mut self) {}
 
     /// All that was received is handled, nothing of it will be answered any more, and nothing waits
-    /// to be sent. It is followed by [`poll_send`](Transport::poll_send), and is told only to one
+    /// in the outbox. It is followed by [`poll_send`](Transport::poll_send), and is told only to one
     /// that [has no way back](Transport::has_way_back): there, it means that to what came last the
     /// answer is that there is none.
     fn handle_settled(&mut self) {}

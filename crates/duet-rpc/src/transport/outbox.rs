@@ -9,6 +9,8 @@ use duet_rpc_proto::frame::{FrameWriter, Framing};
 use duet_rpc_proto::session::Outlet;
 use duet_rpc_proto::ws;
 
+use super::shared_buffer::Spare;
+
 /// So much that has left is not moved out of the way.
 const LEFT: usize = 64 * 1024;
 
@@ -120,6 +122,12 @@ impl Outbox {
         self.sent
     }
 
+    /// Gives a large buffer that is not in use to whoever else needs one.
+    #[inline]
+    pub(crate) fn lay_buffer_aside(&mut self) {
+        Spare::Outgoing.lay_aside(&mut self.bytes);
+    }
+
     /// Gives back memory that is not in use.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
@@ -152,6 +160,7 @@ impl Outbox {
 impl Outlet for Outbox {
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.make_room();
+        Spare::Outgoing.fill(&mut self.bytes);
         match &mut self.framing {
             Writer::Frames(writer) => writer.write(&mut self.bytes, message),
             Writer::WebSocket(writer) => writer.write(&mut self.bytes, message),

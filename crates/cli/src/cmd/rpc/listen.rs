@@ -1,12 +1,18 @@
 //! Where the daemon is reached (T2, T3).
 
 use std::io::{self, Write};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use duet_rpc::transport::{Address, Gate, Listener};
 
 use super::{activation, token};
 use crate::args::ListenArgs;
 use crate::exit::Exit;
+
+/// How long whoever started the daemon may take to read where it listens.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Where clients come in.
 pub(super) enum Doors {
@@ -129,10 +135,18 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
     warnings
 }
 
-/// Tells whoever waits for it where to connect, before anything else is said (T2).
+/// Tells whoever waits for it where to connect, before anything else is said (T2). Where nobody reads
+/// stderr it is not waited for long: clients that connect are served all the same (L8).
 pub(super) fn announce(addresses: &[Address]) {
     let lines: String =
         addresses.iter().map(|address| format!("listening on {address}\n")).collect();
-    // If nobody hears it, it still stands in the log.
-    let _ = io::stderr().write_all(lines.as_bytes());
+    let (done, is_done) = mpsc::channel();
+    let write = move || {
+        // If nobody hears it, it still stands in the log.
+        let _ = io::stderr().write_all(lines.as_bytes());
+        let _ = done.send(());
+    };
+    if thread::Builder::new().name("duet-rpc announcement".to_owned()).spawn(write).is_ok() {
+        let _ = is_done.recv_timeout(PATIENCE);
+    }
 }
