@@ -7,6 +7,8 @@ mod breaks;
 mod ends;
 #[path = "../links/mod.rs"]
 mod links;
+#[cfg(unix)]
+mod sockets;
 mod uses;
 mod waits;
 
