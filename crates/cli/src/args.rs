@@ -176,6 +176,14 @@ pub(crate) struct ListenArgs {
     pub(crate) allow_origin: Vec<String>,
 }
 
+/// Where a server is that runs already.
+fn elsewhere(text: &str) -> Result<Address, String> {
+    match address(text)? {
+        Address::Stdio => Err("a server on stdio: has to be started: name it after --".to_owned()),
+        address => Ok(address),
+    }
+}
+
 /// Where a server is.
 fn address(text: &str) -> Result<Address, String> {
     text.parse::<Address>().map_err(|error| error.to_string())
@@ -245,7 +253,7 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "FRAMING", value_parser = fixed_framing())]
     pub(crate) framing: Option<FramingName>,
     /// Call the server at this address: tcp://, unix://, ws:// or http://
-    #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "command")]
+    #[arg(long, value_name = "URL", value_parser = elsewhere, conflicts_with = "command")]
     pub(crate) connect: Option<Address>,
     /// Show the server the token in this file, over ws and http
     #[arg(long, value_name = "FILE", requires = "connect")]
