@@ -1,6 +1,6 @@
 //! Clients that mean harm, or are broken: after each of them the daemon serves the others (F3, F6, T2).
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
@@ -305,4 +305,39 @@ fn p9_a_client_that_reads_nothing_costs_bounded_memory() {
         server.resident().saturating_sub(before) < 100 * MIB
     });
     server.stop();
+}
+
+/// A browser sends what a page wants to any port, with a head before it; the head is a fault in every
+/// framing, and the frame behind it would be served.
+#[test]
+fn t3_a_web_page_cannot_call_over_tcp() {
+    let call = r#"{"jsonrpc":"2.0","method":"test.sleep","params":{"ms":0}}"#;
+    for framing in ["lsp", "ndjson", "length", "auto"] {
+        let server = Server::testbed("agent", &[TCP], &["--framing", framing]);
+        let body = match framing {
+            "lsp" => [format!("Content-Length: {}\r\n\r\n{call}", call.len()).as_bytes()].concat(),
+            "length" => {
+                let length = u32::try_from(call.len()).expect("it is short").to_be_bytes();
+                [&length[..], call.as_bytes(), b"\n"].concat()
+            }
+            _ => format!("\n{call}\n").into_bytes(),
+        };
+        for method in ["POST", "GET", "OPTIONS", "PUT"] {
+            let head = format!(
+                "{method} / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example\r\n\
+                 Content-Length: {}\r\n\r\n",
+                body.len()
+            );
+            let mut client = server.url("tcp").tcp();
+            // It may have been closed before all is sent.
+            let _ = client.write_all(&[head.as_bytes(), &body].concat());
+            let mut heard = Vec::new();
+            let _ = client.read_to_end(&mut heard);
+            assert!(heard.is_empty(), "{method}, {framing}: {heard:?}");
+        }
+        let said = server.stop();
+        assert!(!said.iter().any(|line| line == "test.sleep begins"), "{framing}: {said:?}");
+        let refusals = said.iter().filter(|line| line.contains("an HTTP request where frames"));
+        assert_eq!(refusals.count(), 4, "{framing}: {said:?}");
+    }
 }

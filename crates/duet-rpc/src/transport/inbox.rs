@@ -66,6 +66,14 @@ impl Inbox {
         }
     }
 
+    /// The bytes that have come and are not handled.
+    pub(super) fn at_hand(&self) -> &[u8] {
+        match &self.0 {
+            Kind::Bytes(decoder) => decoder.at_hand(),
+            Kind::Messages(_) => &[],
+        }
+    }
+
     /// Gives the buffer back that was borrowed, if one was: others read next.
     #[inline]
     pub(crate) fn give_buffer_back(&mut self) {
@@ -142,7 +150,7 @@ impl Inbox {
     /// How many bytes there are that were not handled yet.
     pub(crate) fn size(&self) -> usize {
         match &self.0 {
-            Kind::Bytes(decoder) => decoder.at_hand(),
+            Kind::Bytes(decoder) => decoder.at_hand().len(),
             Kind::Messages(messages) => messages.bytes.len() - messages.handled,
         }
     }

@@ -97,9 +97,9 @@ impl Decoder {
         }
     }
 
-    /// How many bytes have arrived and are not done with.
-    pub fn at_hand(&self) -> usize {
-        self.buffer.bytes().len()
+    /// The bytes that have arrived and are not done with.
+    pub fn at_hand(&self) -> &[u8] {
+        self.buffer.bytes()
     }
 
     /// Room to read into: append to it up to its capacity, and do nothing else to it.

@@ -17,6 +17,7 @@ use duet_rpc_proto::Profile;
 use duet_rpc_proto::ws::Role;
 use tokio::time::timeout;
 
+use super::frames::Frames;
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::transport::Gate;
@@ -84,8 +85,10 @@ impl Incoming {
         expect(unused_variables, reason = "sockets alone need no settings")
     )]
     pub async fn open(self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
+        let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
         let socket = self.accepted.into_socket()?;
         match self.speaks {
+            Speaks::Frames if is_tcp => Ok(Box::new(Frames::new(socket))),
             Speaks::Frames => Ok(Box::new(socket)),
             #[cfg(feature = "http")]
             Speaks::Http(target) => {

@@ -5,10 +5,12 @@
 //! | `mod` | a socket that listens |
 //! | `bind` | how it comes to be, safely |
 //! | `file` | the file of a Unix socket, and when it may be replaced and removed |
+//! | `frames` | TCP, and that no web page speaks there |
 //! | `incoming` | a connection that has come in, and what is spoken on it |
 
 mod bind;
 mod file;
+mod frames;
 mod incoming;
 
 use std::fmt;
