@@ -1,6 +1,7 @@
 //! The command line as it is typed (C1–C3). Help, completions and the manual are made of this.
 
 use std::ffi::OsString;
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -169,10 +170,10 @@ pub(crate) struct ListenArgs {
     #[arg(long)]
     pub(crate) allow_remote: bool,
     /// A further name by which ws and http may be called; can be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = host)]
     pub(crate) allow_host: Vec<String>,
     /// A web page's origin that may use ws and http; can be given several times
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(crate) allow_origin: Vec<String>,
 }
 
@@ -181,6 +182,27 @@ fn elsewhere(text: &str) -> Result<Address, String> {
     match address(text)? {
         Address::Stdio => Err("a server on stdio: has to be started: name it after --".to_owned()),
         address => Ok(address),
+    }
+}
+
+/// A name or an IP address, without a port.
+fn host(text: &str) -> Result<String, String> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let is_host = !text.is_empty() && text.bytes().all(is_name);
+    match is_host || text.parse::<Ipv6Addr>().is_ok() {
+        true => Ok(text.to_owned()),
+        false => Err("expected a name or an IP address, such as devbox".to_owned()),
+    }
+}
+
+/// An origin as browsers send it.
+fn origin(text: &str) -> Result<String, String> {
+    let is_plain = |host: &str| {
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
+    };
+    match text.trim_end_matches('/').split_once("://") {
+        Some((scheme, host)) if !scheme.is_empty() && is_plain(host) => Ok(text.to_owned()),
+        _ => Err("expected an origin, such as https://editor.example".to_owned()),
     }
 }
 

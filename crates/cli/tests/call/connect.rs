@@ -86,9 +86,9 @@ fn t2_where_nobody_listens_that_is_told() {
         call(&["--connect", &url, "system.ping"]).has_failed(5, &["cannot reach", &url]);
     }
     call(&["--connect", "unix:///no/such/socket", "system.ping"]).has_failed(5, &["cannot reach"]);
-    for words in [&["--connect", "nowhere"][..], &["--connect", "tcp://127.0.0.1"]] {
-        let ended = call(&[words, &["system.ping"]].concat());
-        assert_eq!((ended.code, &*ended.out), (Some(2), ""), "{words:?}: {}", ended.err);
+    for url in ["nowhere", "tcp://127.0.0.1", "stdio:"] {
+        let ended = call(&["--connect", url, "system.ping"]);
+        assert_eq!((ended.code, &*ended.out), (Some(2), ""), "{url}: {}", ended.err);
     }
     let both = call(&["--connect", TCP, "system.ping", "--", "sh"]);
     assert_eq!((both.code, &*both.out), (Some(2), ""), "{}", both.err);

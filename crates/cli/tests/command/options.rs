@@ -3,7 +3,7 @@
 use super::{command, once, run, stderr, stdout};
 
 /// Each option with values that it does not take.
-const BAD: [(&str, &[&str]); 9] = [
+const BAD: [(&str, &[&str]); 12] = [
     ("--profile", &["", "nobody", "editor,agent", " editor"]),
     ("--framing", &["", "morse", "lsp ", "content-length"]),
     (
@@ -14,12 +14,15 @@ const BAD: [(&str, &[&str]); 9] = [
     ("--batch", &["", "maybe", "true"]),
     ("--max-in-flight", &["", "0", "-1", "1.5", "many", "1000001", "99999999999999999999"]),
     ("--listen", &["", "nowhere", "ftp://127.0.0.1/", "stdio"]),
+    ("--max-connections", &["", "0", "-1", "1.5", "many", "1000001"]),
+    ("--allow-host", &["", "a b", "host:80", "http://host", "[::1"]),
+    ("--allow-origin", &["", "null", "*", "editor.example", "https://", "https://a/path", "://a"]),
     ("--log-level", &["", "loud", "trace", "warning", "1", "debug,info"]),
     ("--log-format", &["", "xml", "JSON "]),
 ];
 
 /// Each option with values that it takes, among them the least and the greatest.
-const GOOD: [(&str, &[&str]); 9] = [
+const GOOD: [(&str, &[&str]); 12] = [
     ("--profile", &["editor", "desktop", "agent"]),
     ("--framing", &["lsp", "ndjson", "length", "auto"]),
     ("--max-message-bytes", &["1", "1048576", "2147483647"]),
@@ -27,6 +30,9 @@ const GOOD: [(&str, &[&str]); 9] = [
     ("--batch", &["reject", "allow"]),
     ("--max-in-flight", &["1", "2", "1000000"]),
     ("--listen", &["stdio:"]),
+    ("--max-connections", &["1", "1000000"]),
+    ("--allow-host", &["devbox", "app.example", "192.168.1.2", "::1"]),
+    ("--allow-origin", &["https://editor.example", "http://localhost:3000", "vscode-webview://x"]),
     ("--log-level", &["debug", "info", "warn", "error", "DEBUG", "Info", "wARN", "ERROR"]),
     ("--log-format", &["text", "json"]),
 ];
