@@ -28,6 +28,8 @@ pub struct HttpServer {
     late: Option<Late>,
     /// Whether the request that is served is the last: either end has closed.
     is_last: bool,
+    /// Runs while a client that has closed its end has still more than this request to be answered.
+    patience: Option<Pin<Box<Sleep>>>,
 }
 
 enum State {
@@ -55,6 +57,9 @@ struct Late {
 /// have been stopped, or a handler have held the thread.
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
+/// How long the answer to one request may take for a client that has closed its end and wants more.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Room for a usual head.
 const HEAD: usize = 128;
 
@@ -80,6 +85,7 @@ impl HttpServer {
             read_timeout: profile.read_timeout,
             late: None,
             is_last: false,
+            patience: None,
         }
     }
 
@@ -146,12 +152,18 @@ impl HttpServer {
     /// Ready when the client has closed its end while a request is served. To find that out, it is
     /// read ahead once: it can send its next request, but not any number of them.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let HttpServer { socket, ahead, .. } = self;
+        let HttpServer { socket, ahead, patience, .. } = self;
         if ahead.is_empty() {
             ready!(socket.poll_read(cx, |piece| ahead.extend_from_slice(piece)))?;
         }
-        // What was read ahead is served when the answer has left.
-        if ahead.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if ahead.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        // What was read ahead is served when the answer has left. One who has closed, and does not
+        // even take the answers to what it has asked, is not waited for.
+        ready!(socket.poll_gone(cx));
+        let patience = patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(PATIENCE)));
+        patience.as_mut().poll(cx).map(Ok)
     }
 
     fn write(&mut self, bytes: Vec<u8>, then: Then) {
@@ -196,6 +208,7 @@ impl HttpServer {
 
     /// Takes the terms of the request that is served, for its answer.
     fn take_terms(&mut self) -> Option<Terms> {
+        self.patience = None;
         match mem::replace(&mut self.state, State::Reading) {
             State::Open(mut terms) => {
                 if self.is_last && terms.then == Then::GoOn {
