@@ -208,7 +208,6 @@ impl HttpServer {
 
     /// Takes the terms of the request that is served, for its answer.
     fn take_terms(&mut self) -> Option<Terms> {
-        self.patience = None;
         match mem::replace(&mut self.state, State::Reading) {
             State::Open(mut terms) => {
                 if self.is_last && terms.then == Then::GoOn {
@@ -271,7 +270,7 @@ impl Transport for HttpServer {
                     self.write(bytes, then);
                 }
                 Step::Message(terms) => {
-                    self.late = None;
+                    (self.late, self.patience) = (None, None);
                     self.state = State::Open(terms);
                     return Poll::Ready(Ok(Received::Some));
                 }
