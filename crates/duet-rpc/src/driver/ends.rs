@@ -22,6 +22,7 @@ impl Core {
         }
         while let Some((id, caller)) = self.session.expire(now, &mut self.outbox) {
             records::call_timed_out(&id);
+            self.transport.handle_abandoned(&id);
             let _ = caller.send(Err(Error::new(ErrorKind::Timeout)));
         }
     }

@@ -41,7 +41,9 @@ impl Core {
                 }
             }
             Post::Cancel(id) => {
-                self.session.cancel(&id, &mut self.outbox);
+                if self.session.cancel(&id, &mut self.outbox).is_some() {
+                    self.transport.handle_abandoned(&id);
+                }
             }
             Post::Notify(message) => self.outbox.push(&message),
             Post::Ended(key, outcome) => self.finish(key, outcome),

@@ -32,6 +32,7 @@ use std::task::{Context, Poll};
 pub use address::{Address, AddressError, Place, Target};
 pub use child::Child;
 pub use connect::Connector;
+use duet_rpc_proto::message::Id;
 #[cfg(feature = "http")]
 pub use http::{HttpClient, HttpServer};
 pub use inbox::Inbox;
@@ -84,6 +85,10 @@ pub trait Transport: Send + 'static {
     /// that [has no way back](Transport::has_way_back): there, it means that to what came last the
     /// answer is that there is none.
     fn handle_settled(&mut self) {}
+
+    /// The answer to the call of this id is not awaited any more: it timed out or was cancelled. What
+    /// it holds can be given to others.
+    fn handle_abandoned(&mut self, _id: &Id) {}
 
     /// Notices, without receiving, that the remote has closed its end: ready then. It is asked
     /// while nothing is received because too much waits already. One that cannot tell stays
@@ -164,6 +169,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn handle_settled(&mut self) {
         (**self).handle_settled();
+    }
+
+    fn handle_abandoned(&mut self, id: &Id) {
+        (**self).handle_abandoned(id);
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -124,6 +124,25 @@ impl Socket {
         }
     }
 
+    /// Whether nothing has come that is unread, not even the end. It is asked of the system: the
+    /// runtime knows only what there was when it looked last.
+    #[cfg(all(unix, feature = "http"))]
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        use rustix::net::{RecvFlags, recv};
+
+        let mut byte = [0];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let seen = on_either!(self, stream => recv(&*stream, &mut byte[..], flags));
+        matches!(seen, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
+    }
+
+    /// Whether nothing has come that is unread; here only the runtime can tell.
+    #[cfg(all(not(unix), feature = "http"))]
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        self.poll_readable(&mut cx).is_pending()
+    }
+
     /// Writes some of this.
     pub(crate) fn poll_write(
         &mut self,

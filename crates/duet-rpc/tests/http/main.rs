@@ -3,7 +3,9 @@
 
 #![cfg(feature = "http")]
 
+mod by_hand;
 mod client;
+mod one_call;
 mod server;
 mod support;
 mod trouble;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A test that hangs fails after this long; none depends on it otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The target that is served.
 pub(crate) fn target() -> Target {
@@ -183,8 +183,8 @@ where
             let (stream, _) = listener.accept().await.expect("a connection");
             let (respond, counter) = (Arc::clone(&respond), Arc::clone(&counter));
             tokio::spawn(async move {
-                let mut client = Client { stream, read: Vec::new() };
-                while client.read_request().await {
+                let mut client = Client::on(stream);
+                while client.read_request().await.is_some() {
                     let number = counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                     let (bytes, closes) = respond(number);
                     client.send(bytes).await;
@@ -199,22 +199,32 @@ where
 }
 
 impl Client {
-    /// Reads a request with a length, from the other end; `false` at the end.
-    async fn read_request(&mut self) -> bool {
+    /// One end of this connection.
+    pub(crate) fn on(stream: TcpStream) -> Self {
+        Client { stream, read: Vec::new() }
+    }
+
+    /// Reads a request with a length, from the other end, and says what its body is; `None` at the
+    /// end, which may be a reset.
+    pub(crate) async fn read_request(&mut self) -> Option<String> {
         loop {
             let text = String::from_utf8_lossy(&self.read);
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
                 let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
                 let length: usize = length.expect("a length").parse().expect("a number");
                 if body.len() >= length {
-                    let whole = head.len() + 4 + length;
-                    self.read.drain(..whole);
-                    return true;
+                    let (begin, end) = (head.len() + 4, head.len() + 4 + length);
+                    let body = text[begin..end].to_owned();
+                    self.read.drain(..end);
+                    return Some(body);
                 }
             }
-            if !self.more().await {
-                return false;
+            let reading = self.stream.read_buf(&mut self.read);
+            let read = tokio::time::timeout(PATIENCE, reading).await.expect("it hangs");
+            if read.is_ok_and(|count| count > 0) {
+                continue;
             }
+            return None;
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use duet_rpc::proto::message::Id;
 use duet_rpc::transport::{Carries, Farewell, Inbox, Outbox, Received, Transport};
 use tokio::sync::Notify;
 
@@ -12,6 +13,8 @@ use tokio::sync::Notify;
 pub(super) struct Line {
     transport: Box<dyn Transport>,
     traffic: Arc<Traffic>,
+    /// Whether there is something to send that has not left.
+    is_sending: bool,
 }
 
 /// What became of what was to be sent.
@@ -24,7 +27,7 @@ pub(super) struct Traffic {
 impl Line {
     pub(super) fn new(transport: Box<dyn Transport>) -> (Line, Arc<Traffic>) {
         let traffic = Arc::<Traffic>::default();
-        (Line { transport, traffic: Arc::clone(&traffic) }, traffic)
+        (Line { transport, traffic: Arc::clone(&traffic), is_sending: false }, traffic)
     }
 }
 
@@ -54,6 +57,10 @@ impl Transport for Line {
         self.transport.handle_settled();
     }
 
+    fn handle_abandoned(&mut self, id: &Id) {
+        self.transport.handle_abandoned(id);
+    }
+
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -63,9 +70,10 @@ impl Transport for Line {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
-        let had_something = !outbox.is_empty();
+        // A transport may take a message out long before it has left.
+        self.is_sending |= !outbox.is_empty();
         let sent = self.transport.poll_send(cx, outbox);
-        if had_something && matches!(sent, Poll::Ready(Ok(()))) {
+        if matches!(sent, Poll::Ready(Ok(()))) && std::mem::take(&mut self.is_sending) {
             self.traffic.has_sent.store(true, Ordering::Release);
             self.traffic.news.notify_one();
         }

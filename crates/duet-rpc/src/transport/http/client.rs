@@ -1,16 +1,16 @@
 //! The client's end: a few connections to one server.
 
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::io::{self, Write};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::task::{Context, Poll};
 
 use duet_rpc_proto::Profile;
+use duet_rpc_proto::message::Id;
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep_until};
 
-use super::line::{Line, Server};
+use super::line::{Ended, Exchange, Line, Server};
+use super::verdict::{Failure, id_of};
 use crate::transport::web::{JSON, authorization};
 use crate::transport::{
     Carries, Farewell, Inbox, Outbox, Place, Received, Socket, Target, Transport,
@@ -18,26 +18,34 @@ use crate::transport::{
 
 /// Sends each message as a request, and receives what the responses carry.
 ///
-/// A request holds its connection until it is answered, so there are up to eight, each opened when it
-/// is needed and used again. More requests than that wait for their turn; one that has waited for its
-/// answer longer than the profile's [`call_timeout`](Profile::call_timeout) then loses its connection
-/// to the next.
+/// A request holds its connection until it is answered or given up, so there are up to eight, each
+/// opened when it is needed and used again. More requests than that wait for their turn. No request is
+/// sent twice: whether a server whose connection ended has read it, nobody knows.
 ///
-/// A status that means no, such as 401, is the end: an error with a
-/// [`Refused`](crate::transport::Refused) in it.
+/// What goes wrong with one request fails one call, with an error of the code -32000: a status such as
+/// 413 or 503, a connection that breaks, an answer that is none. A status that any request would get,
+/// 401, 403, 404, 405 or a redirect, is the end: an error with a
+/// [`Refused`](crate::transport::Refused) in it. So is a server that cannot be reached any more.
 pub struct HttpClient {
     server: Server,
     /// The head of all requests, up to the length.
     head: Vec<u8>,
     lines: Vec<Line>,
-    /// How long a request may wait for its answer while others wait for a connection.
-    patience: Option<Duration>,
-    /// Runs while requests wait for a connection.
-    waiting: Option<Pin<Box<Sleep>>>,
+    /// What came while messages were sent.
+    arrived: VecDeque<Vec<u8>>,
+    /// Why this is the end, if it is.
+    end: Option<io::Error>,
+    /// Calls that were given up before they were taken out of the outbox.
+    abandoned: HashSet<Id>,
+    is_closing: bool,
 }
 
 /// The most connections at once.
 const LINES: usize = 8;
+
+/// So many calls that were given up are remembered: more wait in no outbox, in all likelihood, and
+/// one that is forgotten is sent in vain.
+const ABANDONED: usize = 16 * 1024;
 
 impl HttpClient {
     /// Reaches the server at that place; its messages go to that target, and show that token.
@@ -54,45 +62,87 @@ impl HttpClient {
              {authorization}Content-Length: "
         );
         let stream = TcpStream::connect((place.host.as_str(), place.port)).await?;
-        let server = Server {
-            place: place.clone(),
-            header_bytes: profile.limits.header_bytes,
-            message_bytes: profile.limits.message_bytes,
-        };
-        let lines = vec![Line::up(Socket::tcp(stream))];
-        let (head, patience) = (head.into_bytes(), profile.call_timeout);
-        Ok(HttpClient { server, head, lines, patience, waiting: None })
+        Ok(HttpClient {
+            server: Server { place: place.clone(), limits: profile.limits.usable() },
+            head: head.into_bytes(),
+            lines: vec![Line::up(Socket::tcp(stream))],
+            arrived: VecDeque::new(),
+            end: None,
+            abandoned: HashSet::new(),
+            is_closing: false,
+        })
     }
 
-    /// Ready with a connection for one more request.
-    fn poll_line(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
-        if let Some(free) = self.lines.iter().position(Line::is_free) {
-            return Poll::Ready(free);
+    /// Lets every connection do what it can: connect, write and read. Whoever calls this hears of
+    /// whatever each of them waits for.
+    fn advance(&mut self, cx: &mut Context<'_>) {
+        let mut unreached = Vec::new();
+        for line in &mut self.lines {
+            // One that was answered may have been closed behind it.
+            while let Poll::Ready(Ended { exchange, outcome }) = line.poll(cx, &self.server) {
+                match outcome {
+                    Ok(message) => self.arrived.extend(message),
+                    Err(failure @ Failure::Unreachable(_)) => unreached.push((exchange, failure)),
+                    Err(failure) if failure.concerns_all() => {
+                        self.end.get_or_insert_with(|| failure.into_error());
+                    }
+                    Err(failure) => self.arrived.extend(failure.into_answer(exchange.id())),
+                }
+            }
         }
-        if self.lines.len() >= LINES {
-            // Nobody may be left who waits for the oldest of these answers.
-            let oldest = self.lines.iter().enumerate().min_by_key(|(_, line)| line.since());
-            let until = |line: &Line| line.since().checked_add(self.patience?);
-            let Some((at, until)) = oldest.and_then(|(at, line)| Some((at, until(line)?))) else {
-                return Poll::Pending;
-            };
-            let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep_until(until)));
-            waiting.as_mut().reset(until);
-            ready!(waiting.as_mut().poll(cx));
-            tracing::warn!("a request was not answered, and its connection is given up");
-            self.lines.remove(at);
+        self.lines.retain(|line| !line.is_down());
+        // A server that others still speak to is there.
+        let is_there = self.lines.iter().any(Line::is_up);
+        for (exchange, failure) in unreached {
+            match is_there {
+                true => self.arrived.extend(failure.into_answer(exchange.id())),
+                false => {
+                    self.end.get_or_insert_with(|| failure.into_error());
+                }
+            }
         }
-        self.lines.push(Line::dial(&self.server));
-        Poll::Ready(self.lines.len() - 1)
     }
 
-    fn request_of(&self, message: &[u8]) -> Vec<u8> {
+    /// Begins the requests for which there is a connection.
+    fn begin(&mut self, outbox: &mut Outbox) {
+        // What came and was not taken yet is bounded too.
+        while self.arrived.len() < LINES
+            && let Some(message) = outbox.message()
+        {
+            if !self.abandoned.is_empty()
+                && id_of(message).is_some_and(|id| self.abandoned.remove(&id))
+            {
+                outbox.pop();
+                continue;
+            }
+            let free = self.lines.iter_mut().position(Line::is_free);
+            if free.is_none() {
+                // Some may have been closed since.
+                self.lines.retain(|line| !line.is_down());
+                if self.lines.len() >= LINES {
+                    break;
+                }
+            }
+            let exchange = self.exchange_of(message);
+            match free.and_then(|at| self.lines.get_mut(at)) {
+                Some(line) => line.begin(exchange),
+                None => self.lines.push(Line::dial(&self.server, exchange)),
+            }
+            outbox.pop();
+        }
+        if outbox.is_empty() {
+            self.abandoned = HashSet::new();
+        }
+    }
+
+    fn exchange_of(&self, message: &[u8]) -> Exchange {
         let mut request = Vec::with_capacity(self.head.len() + message.len() + 16);
         request.extend_from_slice(&self.head);
         // Writing to a vector does not fail.
         let _ = write!(request, "{}\r\n\r\n", message.len());
+        let message_at = request.len();
         request.extend_from_slice(message);
-        request
+        Exchange::new(request, message_at, &self.server)
     }
 }
 
@@ -106,37 +156,53 @@ impl Transport for HttpClient {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        let mut has_come = false;
-        for line in &mut self.lines {
-            // One that was answered may have been closed behind it.
-            while let Poll::Ready(reply) = line.poll_reply(cx, &self.server) {
-                if let Some(message) = reply? {
-                    inbox.push(&message)?;
-                    has_come = true;
-                }
-            }
+        self.advance(cx);
+        if self.arrived.is_empty() {
+            return self.end.take().map_or(Poll::Pending, |end| Poll::Ready(Err(end)));
         }
-        self.lines.retain(|line| !line.is_down());
-        if has_come { Poll::Ready(Ok(Received::Some)) } else { Poll::Pending }
+        for message in self.arrived.drain(..) {
+            inbox.push(&message)?;
+        }
+        Poll::Ready(Ok(Received::Some))
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
-        while let Some(message) = outbox.message() {
-            let Poll::Ready(at) = self.poll_line(cx) else { break };
-            let request = self.request_of(message);
-            if let Some(line) = self.lines.get_mut(at) {
-                line.begin(request, &self.server);
+        let before = (self.arrived.len(), self.end.is_some());
+        loop {
+            let waiting = outbox.len();
+            // What is answered meanwhile makes room for the next.
+            self.advance(cx);
+            self.begin(outbox);
+            if outbox.len() == waiting {
+                break;
             }
-            outbox.pop();
         }
-        let mut has_sent_all = outbox.is_empty();
-        if has_sent_all {
-            self.waiting = None;
+        if self.is_closing
+            && let Some(end) = self.end.take()
+        {
+            // There may be nobody who receives.
+            return Poll::Ready(Err(end));
         }
-        for line in &mut self.lines {
-            has_sent_all &= line.poll_write(cx, &self.server)?.is_ready();
+        if before != (self.arrived.len(), self.end.is_some()) {
+            // Who receives has to look.
+            cx.waker().wake_by_ref();
         }
+        let has_sent_all = outbox.is_empty() && self.lines.iter().all(Line::is_sent);
         if has_sent_all { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn handle_closing(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// To close the connection is how HTTP gives up a request, and its place is free again.
+    fn handle_abandoned(&mut self, id: &Id) {
+        match self.lines.iter().position(|line| line.carries(id)) {
+            Some(at) => drop(self.lines.swap_remove(at)),
+            // It waits in the outbox, unless its answer is being received now.
+            None if self.abandoned.len() < ABANDONED => drop(self.abandoned.insert(id.clone())),
+            None => {}
+        }
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {

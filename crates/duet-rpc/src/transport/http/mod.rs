@@ -10,6 +10,7 @@ mod server;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 pub use client::HttpClient;
 pub use server::HttpServer;

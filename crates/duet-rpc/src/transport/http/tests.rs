@@ -63,11 +63,14 @@ fn answer(pieces: &[&[u8]]) -> String {
     for piece in pieces {
         match reply.take(piece, LIMIT) {
             Ok(ReplyStep::More) => {}
-            Ok(ReplyStep::Done { message, .. }) => return format!("{message:?}"),
+            Ok(ReplyStep::Done { status, body, .. }) => return format!("{status} {body:?}"),
             other => return format!("{other:?}"),
         }
     }
-    format!("{:?}", reply.end())
+    match reply.end() {
+        Ok(ReplyStep::Done { status, body, .. }) => format!("{status} {body:?}"),
+        other => format!("{other:?}"),
+    }
 }
 
 const REQUESTS: [&str; 9] = [

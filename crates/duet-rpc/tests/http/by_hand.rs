@@ -1,0 +1,150 @@
+//! A server that does nothing by itself: a test hears each request, and says what becomes of it.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::support::{Client, PATIENCE};
+
+/// The server, and what it hears.
+pub(crate) struct ByHand {
+    pub(crate) address: SocketAddr,
+    hears: mpsc::UnboundedReceiver<Heard>,
+}
+
+pub(crate) enum Heard {
+    Request(Request),
+    /// The client has closed a connection.
+    End,
+}
+
+/// A request that waits for what the test makes of it.
+pub(crate) struct Request {
+    /// Which connection it came on, counted from 0.
+    pub(crate) connection: usize,
+    pub(crate) body: Value,
+    acts: mpsc::UnboundedSender<(Act, oneshot::Sender<()>)>,
+}
+
+/// What is done on a connection.
+pub(crate) enum Act {
+    Send(Vec<u8>),
+    Close,
+    Reset,
+}
+
+impl ByHand {
+    pub(crate) async fn serve() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (heard, hears) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            for connection in 0.. {
+                let (stream, _) = listener.accept().await.expect("a connection");
+                tokio::spawn(converse(stream, connection, heard.clone()));
+            }
+        });
+        ByHand { address, hears }
+    }
+
+    /// What is heard next. Notifications are only said to have arrived, as by any server.
+    pub(crate) async fn hear(&mut self) -> Heard {
+        loop {
+            let heard = timeout(PATIENCE, self.hears.recv()).await.expect("it hangs");
+            match heard.expect("it serves") {
+                Heard::Request(request) if request.body.get("id").is_none() => {
+                    request.send("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
+                }
+                heard => return heard,
+            }
+        }
+    }
+
+    /// The next request.
+    pub(crate) async fn request(&mut self) -> Request {
+        loop {
+            if let Heard::Request(request) = self.hear().await {
+                return request;
+            }
+        }
+    }
+
+    /// Waits until the client has closed so many connections, and sends no request meanwhile.
+    pub(crate) async fn ends(&mut self, count: usize) {
+        for _ in 0..count {
+            match self.hear().await {
+                Heard::End => {}
+                Heard::Request(request) => panic!("a request: {}", request.body),
+            }
+        }
+    }
+}
+
+impl Request {
+    pub(crate) fn method(&self) -> &str {
+        self.body["method"].as_str().expect("it has a method")
+    }
+
+    /// Does this on its connection, and comes back when it is done.
+    pub(crate) async fn act(&self, act: Act) {
+        let (done, is_done) = oneshot::channel();
+        // A connection that the client has closed is of no interest.
+        let _ = self.acts.send((act, done));
+        let _ = is_done.await;
+    }
+
+    pub(crate) async fn send(&self, bytes: impl Into<Vec<u8>>) {
+        self.act(Act::Send(bytes.into())).await;
+    }
+
+    /// Answers with this status and body.
+    pub(crate) async fn respond(&self, status: &str, body: &str) {
+        self.send(response(status, body)).await;
+    }
+
+    /// Answers with the name of the method.
+    pub(crate) async fn answer(&self) {
+        let answer = json!({"jsonrpc": "2.0", "id": self.body["id"], "result": self.method()});
+        self.respond("200 OK", &answer.to_string()).await;
+    }
+}
+
+pub(crate) fn response(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+async fn converse(stream: TcpStream, connection: usize, heard: mpsc::UnboundedSender<Heard>) {
+    let mut client = Client::on(stream);
+    let (acts, mut to_do) = mpsc::unbounded_channel();
+    loop {
+        tokio::select! {
+            request = client.read_request() => {
+                let Some(body) = request else { break };
+                let body = serde_json::from_str(&body).expect("JSON");
+                let request = Request { connection, body, acts: acts.clone() };
+                // The test may be over.
+                let _ = heard.send(Heard::Request(request));
+            }
+            Some((act, done)) = to_do.recv() => {
+                match act {
+                    Act::Send(bytes) => client.send(bytes).await,
+                    Act::Close => return finish(client, done),
+                    Act::Reset => {
+                        client.stream.set_zero_linger().expect("it can be told");
+                        return finish(client, done);
+                    }
+                }
+                let _ = done.send(());
+            }
+        }
+    }
+    let _ = heard.send(Heard::End);
+}
+
+fn finish(client: Client, done: oneshot::Sender<()>) {
+    drop(client);
+    let _ = done.send(());
+}

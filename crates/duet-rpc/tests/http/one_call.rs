@@ -1,0 +1,343 @@
+//! What goes wrong with one request fails one call, and nothing else; and what ends all.
+
+use std::time::Duration;
+
+use duet_rpc::transport::HttpClient;
+use duet_rpc::{Error, ErrorKind, Peer, Profile, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::by_hand::{Act, ByHand, response};
+use crate::client::{assert_ends_with, client_of, ok};
+use crate::support::{Client, PATIENCE, answer_with, place, target};
+
+const BROKE: &str = "the connection broke before the answer came";
+
+/// A call that is under way while the test goes on.
+fn begin(client: &Peer, method: &'static str) -> JoinHandle<Result<Value, Error>> {
+    let client = client.clone();
+    tokio::spawn(async move { client.call::<Value>(method, ()).no_timeout().await })
+}
+
+async fn outcome(call: JoinHandle<Result<Value, Error>>) -> Result<Value, Error> {
+    tokio::time::timeout(PATIENCE, call).await.expect("it hangs").expect("no panic")
+}
+
+/// The call failed alone, for this reason.
+fn assert_failed(outcome: Result<Value, Error>, why: &str) {
+    let error = outcome.expect_err(why);
+    let remote = error.remote().unwrap_or_else(|| panic!("{why}: {error:?}"));
+    assert_eq!((remote.code, &*remote.message), (-32000, why));
+}
+
+/// A call goes well.
+async fn assert_works(client: &Peer, server: &mut ByHand) {
+    let call = begin(client, "check");
+    let request = server.request().await;
+    assert_eq!(request.method(), "check");
+    request.answer().await;
+    assert_eq!(outcome(call).await.expect("an answer"), "check");
+}
+
+#[tokio::test]
+async fn p6_a_request_that_a_connection_ended_with_is_not_sent_again() {
+    for is_kept in [false, true] {
+        for ends in [|| Act::Close, || Act::Reset] {
+            let mut server = ByHand::serve().await;
+            let client = client_of(server.address).await;
+            if is_kept {
+                assert_works(&client, &mut server).await;
+            }
+            let call = begin(&client, "transfer");
+            let request = server.request().await;
+            assert_eq!((request.connection, request.method()), (0, "transfer"));
+            request.act(ends()).await;
+            assert_failed(outcome(call).await, BROKE);
+            // The next that is heard is another.
+            assert_works(&client, &mut server).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn p6_a_kept_connection_that_has_ended_is_not_used_again() {
+    let unasked = || Act::Send(response("200 OK", &ok(2)).into_bytes());
+    for ends in [|| Act::Close, || Act::Reset, unasked] {
+        let mut server = ByHand::serve().await;
+        let client = client_of(server.address).await;
+        let call = begin(&client, "one");
+        let one = server.request().await;
+        one.answer().await;
+        outcome(call).await.expect("an answer");
+        one.act(ends()).await;
+        let call = begin(&client, "two");
+        let two = server.request().await;
+        assert_eq!((two.connection, two.method()), (1, "two"));
+        two.answer().await;
+        assert_eq!(outcome(call).await.expect("an answer"), "two");
+    }
+}
+
+#[tokio::test]
+async fn p2_calls_that_timed_out_hold_up_nobody() {
+    let mut server = ByHand::serve().await;
+    let client = client_of(server.address).await;
+    // More of them than there are connections.
+    let calls: Vec<_> = (0..20)
+        .map(|_| {
+            let client = client.clone();
+            let call = async move {
+                client.call::<Value>("never", ()).timeout(Duration::from_millis(20)).await
+            };
+            tokio::spawn(call)
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(outcome(call).await.expect_err("it is late").kind(), ErrorKind::Timeout);
+    }
+    let call = begin(&client, "quick");
+    loop {
+        let request = server.request().await;
+        if request.method() == "quick" {
+            break request.answer().await;
+        }
+    }
+    assert_eq!(outcome(call).await.expect("an answer"), "quick");
+}
+
+#[tokio::test]
+async fn p3_a_call_that_is_cancelled_gives_its_connection_back() {
+    let mut server = ByHand::serve().await;
+    let client = client_of(server.address).await;
+    let mut calls: Vec<_> = (0..8).map(|_| begin(&client, "never")).collect();
+    for _ in 0..8 {
+        server.request().await;
+    }
+    // These have to wait, and two of them for longer than anybody wants.
+    calls.extend((0..2).map(|_| begin(&client, "late")));
+    let last = begin(&client, "last");
+    while client.stats().pending_calls < 11 {
+        tokio::task::yield_now().await;
+    }
+    for call in calls.iter().rev() {
+        call.abort();
+    }
+    let request = server.request().await;
+    assert_eq!(request.method(), "last", "what nobody awaits is not sent");
+    request.answer().await;
+    assert_eq!(outcome(last).await.expect("an answer"), "last");
+    assert_works(&client, &mut server).await;
+}
+
+#[tokio::test]
+async fn p3_to_cancel_a_call_closes_its_connection_and_no_other() {
+    let mut server = ByHand::serve().await;
+    let client = client_of(server.address).await;
+    let slow = begin(&client, "slow");
+    let slow_request = server.request().await;
+    let given_up = begin(&client, "never");
+    assert_eq!(server.request().await.method(), "never");
+    given_up.abort();
+    server.ends(1).await;
+    slow_request.answer().await;
+    assert_eq!(outcome(slow).await.expect("an answer"), "slow");
+}
+
+#[tokio::test]
+async fn t1_a_refusal_of_one_request_fails_one_call() {
+    let rows = [
+        ("400 x", "HTTP 400 Bad Request"),
+        ("408 x", "HTTP 408 Request Timeout"),
+        ("411 x", "HTTP 411 Length Required"),
+        ("413 x", "HTTP 413 Content Too Large"),
+        ("417 x", "HTTP 417 Expectation Failed"),
+        ("418 I'm a teapot", "HTTP 418 Client Error"),
+        ("429 x", "HTTP 429 Too Many Requests"),
+        ("431 x", "HTTP 431 Request Header Fields Too Large"),
+        ("500 x", "HTTP 500 Internal Server Error"),
+        ("502 x", "HTTP 502 Bad Gateway"),
+        ("503 x", "HTTP 503 Service Unavailable"),
+        ("599 x", "HTTP 599 Server Error"),
+    ];
+    let mut server = ByHand::serve().await;
+    let client = client_of(server.address).await;
+    let slow = begin(&client, "slow");
+    let slow_request = server.request().await;
+    for (status, why) in rows {
+        let other = begin(&client, "other");
+        server.request().await.respond(status, "<html>no</html>").await;
+        assert_failed(outcome(other).await, why);
+    }
+    slow_request.answer().await;
+    assert_eq!(outcome(slow).await.expect("an answer"), "slow");
+}
+
+#[tokio::test]
+async fn t1_a_notification_that_fails_fails_nothing_else() {
+    let rows = [(response("503 x", ""), false), (String::new(), true), ("nonsense".into(), false)];
+    for (bad, closes) in rows {
+        let (heard, mut hears) = mpsc::unbounded_channel();
+        let address = answer_with(move |number| {
+            let _ = heard.send(());
+            match number {
+                0 => (bad.clone().into_bytes(), closes),
+                _ => (response("200 OK", &ok(1)).into_bytes(), false),
+            }
+        })
+        .await;
+        let client = client_of(address).await;
+        client.notify("note", ()).await.expect("it is sent");
+        hears.recv().await.expect("it is heard");
+        assert_eq!(outcome(begin(&client, "any")).await.expect("an answer"), 1);
+    }
+}
+
+#[tokio::test]
+async fn t1_an_error_in_the_body_of_a_refusal_is_the_answer_if_it_has_the_id() {
+    let error =
+        |id: Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": 7, "message": "no"}});
+    let mut server = ByHand::serve().await;
+    let client = client_of(server.address).await;
+    let call = begin(&client, "any");
+    let request = server.request().await;
+    request.respond("500 x", &error(request.body["id"].clone()).to_string()).await;
+    let told = outcome(call).await.expect_err("an error");
+    let told = told.remote().expect("of the server");
+    assert_eq!((told.code, &*told.message), (7, "no"));
+    for id in [json!(null), json!("another")] {
+        let call = begin(&client, "any");
+        server.request().await.respond("500 x", &error(id).to_string()).await;
+        assert_failed(outcome(call).await, "HTTP 500 Internal Server Error");
+    }
+    let call = begin(&client, "any");
+    let request = server.request().await;
+    let result = json!({"jsonrpc": "2.0", "id": request.body["id"], "result": 1});
+    request.respond("500 x", &result.to_string()).await;
+    assert_failed(outcome(call).await, "HTTP 500 Internal Server Error");
+}
+
+#[tokio::test]
+async fn f3_an_answer_that_is_none_fails_one_call() {
+    let head = "HTTP/1.1 200 OK\r\n";
+    let (no_http, too_long) =
+        ("the server sends no HTTP", "the server's answer is longer than a message may be");
+    let malformed = "the server's answer is malformed";
+    let no_message = "the server's answer is no JSON-RPC message";
+    let nothing = "the server took the request and did not answer it";
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#;
+    let rows: [(String, bool, &str); 27] = [
+        ("SSH-2.0-OpenSSH_9.6\r\n\r\n".into(), false, no_http),
+        ("\0\0\0\0".into(), false, no_http),
+        ("H".repeat(100_000), false, no_http),
+        (format!("{head}{}", "a: b\r\n".repeat(100_000)), false, no_http),
+        (format!("{head}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"), false, no_http),
+        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(1000), false, "HTTP 100 Informational"),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n".into(), false, "HTTP 101 Switching Protocols"),
+        ("HTTP/1.1 999 \r\n\r\n".into(), false, "HTTP 999 Unknown"),
+        (String::new(), true, BROKE),
+        ("HTTP/1.1 200".into(), true, BROKE),
+        (format!("{head}Content-Length: 10\r\n\r\n{{"), true, BROKE),
+        (format!("{head}Transfer-Encoding: chunked\r\n\r\n5\r\n{{"), true, BROKE),
+        (format!("{head}Content-Length: 2147483648\r\n\r\n"), false, too_long),
+        (format!("{head}\r\n[{}", " ".repeat(2_000_000)), false, too_long),
+        (format!("{head}Transfer-Encoding: chunked\r\n\r\n80000000\r\n"), false, too_long),
+        (format!("{head}Transfer-Encoding: chunked\r\n\r\nnope\r\n"), false, malformed),
+        ("HTTP/1.1 500 Oops\r\n\r\n".into(), true, "HTTP 500 Internal Server Error"),
+        ("HTTP/1.1 502 x\r\nContent-Length: 9\r\n\r\nx".into(), true, "HTTP 502 Bad Gateway"),
+        (
+            "HTTP/1.1 503 x\r\nContent-Length: 2147483648\r\n\r\n".into(),
+            false,
+            "HTTP 503 Service Unavailable",
+        ),
+        (response("200 OK", "<html></html>"), false, no_message),
+        (response("200 OK", "{nope"), false, no_message),
+        (response("200 OK", "{}"), false, no_message),
+        (response("200 OK", "[]"), false, no_message),
+        (response("200 OK", request), false, no_message),
+        (response("200 OK", " \r\n"), false, nothing),
+        (response("202 Accepted", ""), false, nothing),
+        ("HTTP/1.1 204 No Content\r\n\r\n".into(), false, nothing),
+    ];
+    for (bad, closes, why) in rows {
+        let address = answer_with(move |number| match number {
+            0 => (bad.clone().into_bytes(), closes),
+            _ => (response("200 OK", &ok(2)).into_bytes(), false),
+        })
+        .await;
+        let client = client_of(address).await;
+        assert_failed(outcome(begin(&client, "any")).await, why);
+        assert_eq!(outcome(begin(&client, "any")).await.expect(why), 2);
+    }
+}
+
+#[tokio::test]
+async fn t1_a_refusal_of_every_request_ends_the_connection() {
+    for (status, why) in [
+        ("301 x", "the server refused: 301 Moved Permanently"),
+        ("302 x\r\nLocation: http://evil/", "the server refused: 302 Found"),
+        ("401 x", "the server refused: 401 Unauthorized"),
+        ("403 x", "the server refused: 403 Forbidden"),
+        ("404 x", "the server refused: 404 Not Found"),
+        ("405 x", "the server refused: 405 Method Not Allowed"),
+    ] {
+        let mut server = ByHand::serve().await;
+        let client = client_of(server.address).await;
+        let calls = [begin(&client, "one"), begin(&client, "other")];
+        server.request().await;
+        server.request().await.respond(status, "").await;
+        for call in calls {
+            assert_eq!(outcome(call).await.expect_err(why).kind(), ErrorKind::Disconnected);
+        }
+        assert_ends_with(&client, why).await;
+    }
+}
+
+#[tokio::test]
+async fn t1_a_server_that_is_gone_ends_the_connection_unless_it_still_speaks() {
+    for still_speaks in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let client = client_of(address).await;
+        let (stream, _) = listener.accept().await.expect("a connection");
+        drop(listener);
+        let mut server = Client::on(stream);
+        let first = begin(&client, "first");
+        server.read_request().await.expect("a request");
+        if still_speaks {
+            let error = outcome(begin(&client, "second")).await.expect_err("there is no other");
+            let remote = error.remote().expect("it fails alone");
+            assert!(remote.message.starts_with("the server cannot be reached: "), "{remote:?}");
+            server.send(response("200 OK", &ok(1))).await;
+            assert_eq!(outcome(first).await.expect("an answer"), 1);
+        } else {
+            drop(server);
+            assert_failed(outcome(first).await, BROKE);
+            let error = outcome(begin(&client, "second")).await.expect_err("nobody is there");
+            assert_eq!(error.kind(), ErrorKind::Disconnected);
+            assert_ends_with(&client, "refused").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn p5_all_that_was_to_be_sent_is_sent_before_the_end() {
+    let (heard, mut hears) = mpsc::unbounded_channel();
+    let address = answer_with(move |number| {
+        let _ = heard.send(number);
+        (response("202 Accepted", "").into_bytes(), false)
+    })
+    .await;
+    let profile = Profile { drain_timeout: PATIENCE, ..Profile::agent() };
+    let transport = HttpClient::connect(&place(address), &target(), None, &profile).await;
+    let client = Peer::spawn(transport.expect("a connection"), &profile, Router::new());
+    // More than there are connections.
+    for number in 0..50 {
+        client.notify("note", (number,)).await.expect("it is sent");
+    }
+    tokio::time::timeout(PATIENCE / 2, client.close()).await.expect("nobody waits for more");
+    for number in 0..50 {
+        assert_eq!(hears.recv().await, Some(number));
+    }
+}
