@@ -40,6 +40,11 @@ impl Server {
         if let Some(tell) = self.on_listening {
             fence::call(|| tell(&addresses))?;
         }
+        if let (Some(wanted), limit) = (self.max_connections, hub.most())
+            && limit < wanted
+        {
+            tracing::warn!(limit, "fewer connections than asked for, as so few files may be open");
+        }
         let serve = |listener| {
             let stops = StopOnDrop(hub.clone());
             let serving = hub.clone().serve(listener);
@@ -76,7 +81,8 @@ impl Server {
         let most = self.max_connections.unwrap_or_else(|| hub.most());
         // One that cannot be accepted could not even be told so.
         let reserve = (processors + self.threads).saturating_mul(PER_THREAD) + RESERVE;
-        hub.max_connections(most.min(descriptors().saturating_sub(reserve).max(1)))
+        let possible = descriptors().saturating_sub(reserve).max(1);
+        hub.max_connections(most.min(possible))
     }
 }
 

@@ -13,6 +13,7 @@ mod http;
 mod inbox;
 mod listener;
 pub mod memory;
+mod meter;
 mod outbox;
 mod shared_buffer;
 mod socket;

@@ -8,10 +8,12 @@
 use std::io;
 use std::task::{Context, Poll, ready};
 
+use crate::transport::meter::Meter;
 use crate::transport::{Farewell, Inbox, Outbox, Received, Socket, Transport};
 
-/// How requests begin.
-const BEGINNINGS: [&[u8]; 9] = [
+/// How requests begin, and what an encrypted one is behind: of that a page can choose a part too.
+const BEGINNINGS: [&[u8]; 10] = [
+    b"\x16\x03",
     b"GET ",
     b"POST ",
     b"HEAD ",
@@ -44,7 +46,10 @@ impl Frames {
         let is_request = |it: &&[u8]| beginning.starts_with(it);
         let may_become_one = |it: &&[u8]| it.starts_with(beginning);
         if BEGINNINGS.iter().any(is_request) {
-            tracing::warn!("an HTTP request where frames are expected, perhaps of a web page");
+            static METER: Meter = Meter::new();
+            METER.log("connections of browsers were closed", || {
+                tracing::warn!("an HTTP request where frames are expected, perhaps of a web page");
+            });
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the remote speaks HTTP"));
         }
         if !BEGINNINGS.iter().any(may_become_one) {
@@ -93,6 +98,7 @@ mod tests {
             (b"Content-Length: 2\r\n\r\n[]", true),
             (b"POSTED: 1\r\nContent-Length: 2\r\n\r\n[]", true),
             (b"get / HTTP/1.1\r\n", true),
+            (b"\x16\x03\x01\x02\x00\x01", false),
             (b"{}\n", true),
             (b"\0\0\0\x02[]\n", true),
         ] {

@@ -156,6 +156,11 @@ impl Listener {
     #[cfg(any(feature = "http", feature = "websocket"))]
     #[must_use]
     pub fn gate(mut self, gate: Gate) -> Self {
+        let gate = match &self.address {
+            // Whoever has it listen by this name calls it by this name.
+            Address::WebSocket(place, _) | Address::Http(place, _) => gate.allow_host(&place.host),
+            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => gate,
+        };
         self.gate = Arc::new(match self.local_ip() {
             Some(ip) => gate.bound_to(ip),
             None => gate,

@@ -3,34 +3,8 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-/// So many refusals are logged one by one in a second. Anybody can cause them, any web page even, and
-/// nobody should be able to fill a disk so.
-const LOGGED: u64 = 20;
-
-/// Counts refusals, second by second.
-struct Meter(Mutex<Option<(Instant, u64)>>);
-
-impl Meter {
-    const fn new() -> Self {
-        Meter(Mutex::new(None))
-    }
-
-    /// Whether one more may be logged, and how many were left out in the second that has passed.
-    fn count(&self, now: Instant) -> (bool, u64) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, count) = state.get_or_insert((now, 0));
-        let mut left_out = 0;
-        if now.saturating_duration_since(*since) >= Duration::from_secs(1) {
-            left_out = count.saturating_sub(LOGGED);
-            (*since, *count) = (now, 0);
-        }
-        *count += 1;
-        (*count <= LOGGED, left_out)
-    }
-}
+use crate::transport::meter::Meter;
 
 /// A status code of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,13 +109,9 @@ impl Refusal {
     pub(in crate::transport) fn log(&self) {
         static METER: Meter = Meter::new();
 
-        let (may_log, left_out) = METER.count(Instant::now());
-        if left_out > 0 {
-            tracing::warn!(count = left_out, "requests were refused, and not logged one by one");
-        }
-        if may_log {
+        METER.log("requests were refused", || {
             tracing::warn!(status = self.status.0, why = self.why, "a request was refused");
-        }
+        });
     }
 
     /// The request took too long to arrive.
@@ -214,25 +184,5 @@ impl From<Refused> for io::Error {
             _ => io::ErrorKind::Unsupported,
         };
         io::Error::new(kind, refused)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, Instant};
-
-    use super::{LOGGED, Meter};
-
-    #[test]
-    fn f7_refusals_are_logged_one_by_one_only_so_often() {
-        let (meter, now) = (Meter::new(), Instant::now());
-        for _ in 0..LOGGED {
-            assert_eq!(meter.count(now), (true, 0));
-        }
-        for _ in 0..5 {
-            assert_eq!(meter.count(now + Duration::from_millis(999)), (false, 0));
-        }
-        assert_eq!(meter.count(now + Duration::from_secs(1)), (true, 5));
-        assert_eq!(meter.count(now + Duration::from_secs(2)), (true, 0));
     }
 }
