@@ -62,6 +62,8 @@ fn t3_the_token_is_shown_where_there_is_one() {
     std::fs::write(&wrong, format!("{TOKEN}x\n")).expect("it can be written");
     for url in ["ws", "http"].map(|scheme| &server.url(scheme).text) {
         call(&["--connect", url, "system.ping"]).has_failed(5, &["401", "--token-file"]);
+        let noted = call(&["--connect", url, "--notify", "system.ping"]);
+        noted.has_failed(5, &["401", "--token-file"]);
         let refused = call(&["--token-file", &wrong, "--connect", url, "system.ping"]);
         assert!(!refused.err.contains("CANARY"), "{}", refused.err);
         refused.has_failed(5, &["401"]);

@@ -83,6 +83,8 @@ impl Core {
         });
         if begins {
             self.transport.handle_closing();
+            // To be done may mean more to it now.
+            self.has_sent_all &= self.carries_bytes;
         }
     }
 

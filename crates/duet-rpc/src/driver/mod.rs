@@ -67,6 +67,9 @@ const LAST_LOOK: Duration = Duration::from_millis(20);
 /// After so many turns other tasks have theirs, however much there is still to do.
 const TURNS: usize = 64;
 
+/// The same where there are other connections, whose clients wait for each other then.
+const FEW_TURNS: usize = 4;
+
 /// How long a remote that does not take what is sent may go on to answer.
 const HEARING_OUT: Duration = Duration::from_millis(500);
 
@@ -145,7 +148,8 @@ impl Driver {
     /// the connection's end.
     fn run(&mut self, cx: &mut Context<'_>) -> Result<Option<Reason>, (Reason, io::Error)> {
         let mut before = None;
-        for _ in 0..TURNS {
+        let turns = if self.is_one_of_many { FEW_TURNS } else { TURNS };
+        for _ in 0..turns {
             let now = now();
             if let Some(before) = before.replace(now) {
                 self.core.note_turn(now.saturating_duration_since(before));

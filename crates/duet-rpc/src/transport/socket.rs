@@ -14,6 +14,10 @@ use tokio::time::Sleep;
 
 use super::{Farewell, Inbox, Outbox, Received, Transport, shared_buffer};
 
+/// How much is read at once. A buffer that a large message has needed may have room for more, but others
+/// want to be read too.
+const AT_ONCE: u64 = 128 * 1024;
+
 /// How long a remote that was told good-bye may take to hear it.
 const FAREWELL: Duration = Duration::from_millis(25);
 
@@ -116,7 +120,9 @@ impl Socket {
     fn poll_append(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         loop {
             // A read that is pending has taken nothing.
-            let read = on_either!(self, stream => pin!(stream.read_buf(into)).poll(cx));
+            let read = on_either!(self, stream => {
+                pin!(stream.take(AT_ONCE).read_buf(into)).poll(cx)
+            });
             match ready!(read) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => return Poll::Ready(read),

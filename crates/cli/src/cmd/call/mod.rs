@@ -128,7 +128,15 @@ async fn talk(
         }
     };
     let exit = interruptions.or(conversation).await;
-    interruptions.or(peer.close()).await.and(exit)
+    let end = interruptions.or(peer.close()).await?;
+    // Over HTTP only the answer to a notification, which nobody waits for, tells that it was refused.
+    match (exit?, report::refused(&end)) {
+        (Exit::Success, Some(refused)) if args.notify => {
+            stderr.say(&refused);
+            Ok(Exit::NotStarted)
+        }
+        (exit, _) => Ok(exit),
+    }
 }
 
 /// One conversation with a server.

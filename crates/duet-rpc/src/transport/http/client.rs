@@ -187,7 +187,12 @@ impl Transport for HttpClient {
             // Who receives has to look.
             cx.waker().wake_by_ref();
         }
-        let has_sent_all = outbox.is_empty() && self.lines.iter().all(Line::is_sent);
+        let is_done = match self.is_closing {
+            // Nobody waits for what a notification is answered with, but it may be that it was refused.
+            true => Line::is_idle,
+            false => Line::is_sent,
+        };
+        let has_sent_all = outbox.is_empty() && self.lines.iter().all(is_done);
         if has_sent_all { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 

@@ -120,6 +120,11 @@ impl Line {
         self.exchange.as_ref().is_none_or(|it| it.is_written() || it.is_cut)
     }
 
+    /// Whether no request is under way here.
+    pub(super) fn is_idle(&self) -> bool {
+        self.exchange.is_none() || self.is_down()
+    }
+
     /// Whether the request of that id is under way here.
     pub(super) fn carries(&self, id: &Id) -> bool {
         self.exchange.as_ref().and_then(Exchange::id) == Some(id)
