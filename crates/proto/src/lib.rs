@@ -47,6 +47,7 @@
 // Nothing that comes from outside may end the process; tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod append;
 pub mod fault;
 pub mod frame;
 pub mod limits;

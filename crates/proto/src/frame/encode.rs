@@ -3,6 +3,7 @@
 use memchr::memchr2;
 
 use super::Framing;
+use crate::append::{append, move_body};
 
 /// Appends one frame whose JSON text is written by `body`; see [`FrameWriter::write`].
 ///
@@ -72,10 +73,7 @@ impl FrameWriter {
             Framing::Length => &[0; 4],
         });
         let body_start = out.len();
-        let mut unfinished = Unfinished { out, start };
-        body(unfinished.out)?;
-        unfinished.start = usize::MAX;
-        let out = &mut *unfinished.out;
+        append(out, start, body)?;
         match self.framing {
             Framing::Lsp => self.digits = write_header(out, start, body_start),
             Framing::Ndjson => {
@@ -99,18 +97,6 @@ impl FrameWriter {
     }
 }
 
-/// Takes back what was appended, if writing fails or panics.
-struct Unfinished<'a> {
-    out: &'a mut Vec<u8>,
-    start: usize,
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        self.out.truncate(self.start);
-    }
-}
-
 /// Writes the length before a body, and moves the body if the guess was wrong. Returns how many
 /// digits the length has.
 #[inline]
@@ -119,18 +105,10 @@ fn write_header(out: &mut Vec<u8>, start: usize, body_start: usize) -> usize {
     let digits = digits.format(out.len() - body_start).as_bytes();
     let place = start + NAME.len();
     if place + digits.len() + END.len() != body_start {
-        move_body(out, body_start, place + digits.len() + END.len());
+        let end = place + digits.len();
+        move_body(out, body_start, end + END.len());
+        out[end..end + END.len()].copy_from_slice(END);
     }
     out[place..place + digits.len()].copy_from_slice(digits);
     digits.len()
-}
-
-/// Moves a body, and writes the end of its header anew.
-#[cold]
-fn move_body(out: &mut Vec<u8>, from: usize, to: usize) {
-    let body_length = out.len() - from;
-    out.resize(out.len().max(to + body_length), 0);
-    out.copy_within(from..from + body_length, to);
-    out.truncate(to + body_length);
-    out[to - END.len()..to].copy_from_slice(END);
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::mask::{self, Masks};
 use super::{Control, EIGHT_BYTES, FIN, MASKED, Role, TWO_BYTES, opcode};
+use crate::append::{append, move_body};
 
 /// Writes the frames of one end.
 pub struct FrameWriter {
@@ -66,10 +67,7 @@ impl FrameWriter {
         // how much room it takes.
         let guessed = self.header_size(self.length_size);
         out.extend_from_slice(&EMPTY[..guessed]);
-        let mut unfinished = Unfinished { out, start };
-        body(unfinished.out)?;
-        unfinished.start = usize::MAX;
-        let out = &mut *unfinished.out;
+        append(out, start, body)?;
         let length = out.len() - start - guessed;
         self.length_size = LengthSize::of(length);
         let size = self.header_size(self.length_size);
@@ -124,27 +122,6 @@ impl FrameWriter {
             mask::apply(payload, fresh);
         }
     }
-}
-
-/// Takes back what was appended, if writing fails or panics.
-struct Unfinished<'a> {
-    out: &'a mut Vec<u8>,
-    start: usize,
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        self.out.truncate(self.start);
-    }
-}
-
-/// Moves a body to where its header ends.
-#[cold]
-fn move_body(out: &mut Vec<u8>, from: usize, to: usize) {
-    let body_length = out.len() - from;
-    out.resize(out.len().max(to + body_length), 0);
-    out.copy_within(from..from + body_length, to);
-    out.truncate(to + body_length);
 }
 
 impl fmt::Debug for FrameWriter {
