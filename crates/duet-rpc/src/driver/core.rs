@@ -6,20 +6,18 @@ use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Framing, FramingChoice};
-use duet_rpc_proto::message::{Batch, Code, ErrorObject, Id, Incoming, Params, Subject};
+use duet_rpc_proto::message::{Batch, Incoming, Subject};
 use duet_rpc_proto::notice::Notice;
-use duet_rpc_proto::session::{BatchKey, Handled, Job, Key, Phase, Session};
+use duet_rpc_proto::session::{BatchKey, Handled, Phase, Session};
 use duet_rpc_proto::text::Text;
 use tokio::runtime::RuntimeFlavor;
 
-use super::in_place::{InPlace, settle};
+use super::in_place::settle;
 use super::records;
-use super::tasks::{Elsewhere, Origin, QUICK, Tasks, Threads};
-use crate::context::{Context, Flag};
+use super::tasks::{QUICK, Tasks, Threads};
 use crate::error::RemoteError;
-use crate::failure::Failure;
-use crate::handler::{Shelf, Waiting};
-use crate::peer::{Handle, Peer};
+use crate::handler::Shelf;
+use crate::peer::Handle;
 use crate::router::{Entry, Router};
 use crate::shared::{Caller, Post, Shared};
 use crate::state::State;
@@ -56,7 +54,7 @@ pub(super) struct Core {
     /// The method that was called last.
     pub(super) latest: Option<Arc<Entry>>,
     /// What each handler keeps here, by its index.
-    shelves: Vec<Shelf>,
+    pub(super) shelves: Vec<Shelf>,
     pub(super) handle: Weak<Handle>,
     pub(super) tasks: Tasks,
     pub(super) threads: Threads,
@@ -273,142 +271,6 @@ impl Core {
             self.start(job, message.method(), &message.params(), cx);
             self.session.hold(self.is_crowded());
         }
-    }
-
-    fn start(&mut self, job: Job, method: &str, params: &Params<'_>, cx: &mut TaskContext<'_>) {
-        // Many messages in a row are of the same method.
-        let entry = match self.latest.take() {
-            Some(latest) if *latest.name == *method => latest,
-            _ => match self.router.find(method) {
-                Some(entry) => Arc::clone(entry),
-                None => return self.refuse_unknown(job, method),
-            },
-        };
-        self.run(&entry, job, params, cx);
-        self.latest = Some(entry);
-    }
-
-    fn run(&mut self, entry: &Arc<Entry>, job: Job, params: &Params<'_>, cx: &mut TaskContext<'_>) {
-        let method = &*entry.name;
-        let logged_at = records::begin(method, job.id());
-        let logged_id = logged_at.and_then(|_| job.id().cloned());
-        if entry.closes {
-            self.close(job.key());
-        }
-        // A handler that is not known to be quick runs elsewhere, if there is an elsewhere for it;
-        // if not, it must at least not keep finished answers from leaving.
-        let elsewhere = match entry.is_quick() {
-            true => None,
-            false => self.threads.for_handler(entry.is_slow()),
-        };
-        if !entry.is_quick() && elsewhere.is_none() && !self.outbox.is_empty() {
-            // An error shows again when the turn ends.
-            let _ = self.transport.poll_send(cx, &mut self.outbox);
-        }
-        let is_watched = elsewhere.is_none()
-            && (self.outbox.is_empty() || self.watchful > 0)
-            && entry.is_learning();
-        let begun = is_watched.then(Instant::now);
-        let mut shelf = self.take_shelf(entry.index);
-        let key = job.key();
-        let mut host = InPlace { core: self, job: Some(job), key, method, flag: None, error: None };
-        let waiting = entry.route.start(elsewhere.is_none(), params, &mut shelf, &mut host);
-        let (job, flag, error) = (host.job.take(), host.flag, host.error);
-        self.put_back(entry.index, shelf);
-        if let Some(begun) = begun {
-            entry.set_quick(begun.elapsed() < QUICK);
-        }
-        if let (Some(waiting), Some(job)) = (waiting, job) {
-            let origin = Origin { entry: Arc::clone(entry), logged_at };
-            self.wait_for(job, waiting, flag, origin, elsewhere);
-        } else {
-            records::end(method, logged_id.as_ref(), logged_at, error);
-        }
-    }
-
-    /// Lets a handler go on as a task, here or elsewhere.
-    pub(super) fn wait_for(
-        &mut self,
-        job: Job,
-        waiting: Waiting,
-        flag: Option<Arc<Flag>>,
-        origin: Origin,
-        elsewhere: Option<tokio::runtime::Handle>,
-    ) {
-        let is_in_batch = job.is_in_batch();
-        let key = self.session.park(job);
-        let learns = elsewhere.is_some().then(|| Arc::clone(&origin.entry));
-        let elsewhere = elsewhere.map(|threads| Elsewhere { threads, is_in_batch });
-        self.tasks.spawn(key, waiting, flag, &self.shared, origin, elsewhere);
-        if let Some(entry) = learns {
-            entry.learn(QUICK);
-            self.take_mail(super::now());
-        }
-    }
-
-    /// The circumstances of a message.
-    pub(super) fn context(
-        &self,
-        id: Option<Id>,
-        key: Key,
-        flag: &mut Option<Arc<Flag>>,
-    ) -> Context {
-        let Core { handle, shared, .. } = self;
-        // The last handle may be gone while what had come before is still worked on.
-        let handle = handle.upgrade().unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
-        Context::new(Peer::of(handle), id, key, Arc::clone(flag.get_or_insert_default()))
-    }
-
-    /// Answers a request whose params are wrong, and returns the code.
-    pub(super) fn refuse_params(&mut self, job: Job, object: &ErrorObject, method: &str) -> Code {
-        records::wrong_params(object, method, job.id());
-        self.session.answer_error(job, object, &mut self.outbox);
-        object.code()
-    }
-
-    /// What a handler keeps here.
-    #[inline]
-    pub(super) fn take_shelf(&mut self, index: usize) -> Shelf {
-        self.shelves.get_mut(index).and_then(Option::take)
-    }
-
-    /// Keeps a shelf until its handler begins again.
-    #[inline]
-    pub(super) fn put_back(&mut self, index: usize, shelf: Shelf) {
-        if index >= self.shelves.len() {
-            self.shelves.resize_with(index + 1, || None);
-        }
-        self.shelves[index] = shelf;
-    }
-
-    /// A message came that closes the connection.
-    fn close(&mut self, key: Key) {
-        if self.session.phase() == Phase::Open
-            && let Some(on_close) = self.shared.on_close.get()
-        {
-            on_close(Some(key));
-        }
-        self.session.close(Some(key), super::now(), &mut self.outbox);
-        self.publish_phase();
-    }
-
-    #[cold]
-    fn refuse_unknown(&mut self, job: Job, method: &str) {
-        let Some(id) = job.id() else {
-            let subject = Subject { method: Some(method.into()), id: None };
-            return records::notice(Notice::UnknownNotification, &subject);
-        };
-        records::unknown_method(method, id);
-        let error = ErrorObject::method_not_found(method);
-        self.session.answer_error(job, &error, &mut self.outbox);
-    }
-
-    /// Answers what a handler failed with, and returns its code.
-    pub(super) fn fail(&mut self, job: Job, failure: Failure, method: &str) -> Code {
-        let object = failure.object().clone();
-        records::failed(failure, method, job.id());
-        self.session.answer_error(job, &object, &mut self.outbox);
-        object.code()
     }
 
     /// Gives back what is kept only to be quick, for a connection that has gone quiet.

@@ -11,7 +11,9 @@
 mod core;
 mod ends;
 mod express;
+mod handlers;
 mod in_place;
+mod input;
 mod posts;
 mod records;
 mod tasks;
@@ -23,8 +25,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::frame::{Event, ReadTimer};
-use duet_rpc_proto::message::Incoming;
+use duet_rpc_proto::frame::ReadTimer;
 use duet_rpc_proto::session::{Ending, Phase};
 use tokio::time::Sleep;
 
@@ -36,7 +37,7 @@ use crate::peer::Handle;
 use crate::router::Router;
 use crate::shared::Shared;
 use crate::state::{Disconnect, Reason, State};
-use crate::transport::{Inbox, Received, Transport};
+use crate::transport::{Inbox, Transport};
 
 /// Does the work of a [`Peer`](crate::Peer): a future that ends when the connection does, and says
 /// why it did.
@@ -59,10 +60,6 @@ pub struct Driver {
 
 /// After so long without a message, memory that large ones needed is given back.
 const QUIET: Duration = Duration::from_secs(5);
-
-/// How long the runtime, or the thread that reads, has to find out whether the rest of a late frame has
-/// come.
-const LAST_LOOK: Duration = Duration::from_millis(20);
 
 /// After so many turns other tasks have theirs, however much there is still to do.
 const TURNS: usize = 64;
@@ -210,120 +207,6 @@ impl Driver {
     /// nobody else would wake us for it.
     fn can_go_on(&self) -> bool {
         self.core.session.has_ready() || (!self.is_drained && self.core.takes_messages())
-    }
-
-    /// Handles the messages that have arrived, as long as that makes sense; `true` if there were
-    /// any.
-    fn handle_arrived(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        let mut moved = false;
-        while !self.is_drained && self.core.takes_messages() {
-            let Some(event) = self.inbox.next_event() else {
-                self.is_drained = true;
-                break;
-            };
-            moved = true;
-            match event {
-                Event::Fault(fault) => self.core.handle_fault(&fault, now),
-                Event::Frame(text) => {
-                    records::frame(text.as_str().len());
-                    if self.core.express(&text) {
-                        continue;
-                    }
-                    let profile = &self.core.shared.profile;
-                    match Incoming::classify(&text, profile.batch, &profile.limits) {
-                        Incoming::Batch(entries) => self.core.handle_batch(entries, cx, now),
-                        message => self.core.handle(message, &text, None, cx, now),
-                    }
-                }
-            }
-        }
-        moved
-    }
-
-    /// Frames what is sent as what was received is framed. This is known before any of it is
-    /// handled, as the first message may be answered at once.
-    fn find_framing(&mut self) {
-        if self.core.framing_is_open {
-            self.core.set_framing(self.inbox.framing(self.core.shared.profile.framing));
-        }
-    }
-
-    fn try_receive(
-        &mut self,
-        cx: &mut Context<'_>,
-        now: Instant,
-    ) -> Result<bool, (Reason, io::Error)> {
-        self.receive(cx, now).map_err(|error| (Reason::ReadFailed, error))
-    }
-
-    /// Reads what there is, if it can be used now; `true` if there was something.
-    fn receive(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<bool> {
-        if self.core.input_ended {
-            return Ok(false);
-        }
-        if !self.core.takes_messages() {
-            self.timer.observe(self.inbox.partial(), now);
-            self.timer.pause(now);
-            // That the remote has gone is noticed all the same.
-            if self.core.session.phase() == Phase::Open
-                && self.core.transport.poll_gone(cx).is_ready()
-            {
-                self.core.handle_end(now);
-                return Ok(true);
-            }
-            return Ok(false);
-        }
-        self.timer.resume(now);
-        let before = self.inbox.size();
-        let received = self.core.transport.poll_receive(cx, &mut self.inbox);
-        self.core.tally.bytes_received += self.inbox.size().saturating_sub(before) as u64;
-        match received {
-            Poll::Pending => {
-                self.timer.observe(self.inbox.partial(), now);
-                if self.is_late(now)
-                    && tokio::task::coop::has_budget_remaining()
-                    && let Some(dropped) = self.inbox.handle_timeout()
-                {
-                    records::late_frame(&dropped, self.core.shared.profile.read_timeout);
-                    self.timer.observe(self.inbox.partial(), now);
-                    self.is_drained = false;
-                    return Ok(true);
-                }
-                Ok(false)
-            }
-            Poll::Ready(Ok(Received::Some | Received::All)) => {
-                self.find_framing();
-                self.is_drained = false;
-                // The transport itself may have something to say to what came.
-                self.core.has_sent_all &= self.core.carries_bytes;
-                self.rest.is_restless = true;
-                self.rest.look_at.get_or_insert(now + QUIET);
-                Ok(true)
-            }
-            Poll::Ready(Ok(Received::End)) => {
-                self.inbox.finish();
-                // What was being received will never be late: it is over.
-                self.timer.observe(None, now);
-                self.is_drained = false;
-                self.core.input_ended = true;
-                // The end may have completed a last message, and with it an answer.
-                self.handle_arrived(cx, now);
-                self.core.handle_end(now);
-                Ok(true)
-            }
-            Poll::Ready(Err(error)) => Err(error),
-        }
-    }
-
-    /// Whether the frame that is being received is late. That nothing waits in the pipe is known only
-    /// when the runtime has had a look since the time was over: the process may have been stopped, or
-    /// a handler have held the thread.
-    fn is_late(&mut self, now: Instant) -> bool {
-        if self.timer.deadline().is_none_or(|deadline| deadline > now) {
-            self.last_look = None;
-            return false;
-        }
-        *self.last_look.get_or_insert(now + LAST_LOOK) <= now
     }
 
     /// Whether what has come and is not begun will not be.

@@ -1,12 +1,13 @@
 //! Many connections, one router (P8).
 
-use std::collections::HashMap;
+mod counts;
+
 use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use self::counts::{Counts, Entry, Seat};
 use crate::driver::Threads;
 use crate::peer::Peer;
 use crate::router::Router;
@@ -71,18 +73,6 @@ struct Inner {
     slow: Option<Threads>,
 }
 
-/// What all clones share.
-struct Counts {
-    open: watch::Sender<usize>,
-    refusals: AtomicUsize,
-    is_stopping: watch::Sender<bool>,
-    /// Set before the connections hear that it stops, so that they can say so.
-    going_away: Arc<AtomicBool>,
-    /// Those that are open.
-    peers: Mutex<HashMap<u64, Peer>>,
-    last_key: AtomicU64,
-}
-
 /// Where connections are served.
 #[derive(Clone)]
 enum Place {
@@ -100,14 +90,7 @@ impl Hub {
             one_way: router.clone(),
             router,
             most: MOST,
-            counts: Arc::new(Counts {
-                open: watch::Sender::new(0),
-                refusals: AtomicUsize::new(0),
-                is_stopping: watch::Sender::new(false),
-                going_away: Arc::default(),
-                peers: Mutex::default(),
-                last_key: AtomicU64::new(0),
-            }),
+            counts: Arc::default(),
             place: Place::Here,
             slow: None,
         }))
@@ -182,7 +165,7 @@ impl Hub {
     }
 
     fn admit(&self, incoming: Incoming, complaints: &mut Complaints) {
-        let Some(seat) = Seat::take(&self.0) else {
+        let Some(seat) = Seat::take(&self.0.counts, self.0.most) else {
             let limit = self.0.most;
             complaints.tell(|| tracing::warn!(limit, "too many connections, one was refused"));
             return self.refuse(incoming);
@@ -214,12 +197,7 @@ impl Hub {
     /// Begins to stop: no further connection is accepted, what runs is finished and answered, within
     /// the profile's [`drain_timeout`](Profile::drain_timeout), and each connection is closed.
     pub(crate) fn begin_stop(&self) {
-        self.0.counts.going_away.store(true, Ordering::Relaxed);
-        if !self.0.counts.is_stopping.send_replace(true) {
-            for peer in self.0.counts.peers().values() {
-                peer.begin_close(None);
-            }
-        }
+        self.0.counts.stop();
     }
 
     /// Stops: no further connection is accepted, what runs is finished and answered, within the
@@ -281,59 +259,6 @@ async fn until<T>(
         Poll::Pending => work.as_mut().poll(cx).map(Some),
     })
     .await
-}
-
-/// A connection among those that are closed when the hub stops. It goes with this.
-struct Entry {
-    counts: Arc<Counts>,
-    key: u64,
-}
-
-impl Entry {
-    fn add(counts: &Arc<Counts>, peer: Peer) -> Self {
-        let key = counts.last_key.fetch_add(1, Ordering::Relaxed);
-        let mut peers = counts.peers();
-        // Whoever stops the hub either finds it among the others, or has said so already.
-        if *counts.is_stopping.borrow() {
-            peer.begin_close(None);
-        }
-        peers.insert(key, peer);
-        Entry { counts: Arc::clone(counts), key }
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        let peer = self.counts.peers().remove(&self.key);
-        // What belongs to a connection may be the application's: it goes without the lock.
-        drop(peer);
-    }
-}
-
-impl Counts {
-    fn peers(&self) -> MutexGuard<'_, HashMap<u64, Peer>> {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A place among the connections that there may be.
-struct Seat(Arc<Counts>);
-
-impl Seat {
-    fn take(hub: &Inner) -> Option<Seat> {
-        let is_taken = hub.counts.open.send_if_modified(|open| {
-            let has_room = *open < hub.most;
-            *open += usize::from(has_room);
-            has_room
-        });
-        is_taken.then(|| Seat(Arc::clone(&hub.counts)))
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.0.open.send_modify(|open| *open -= 1);
-    }
 }
 
 /// Says the same not too often.

@@ -1,0 +1,133 @@
+//! What comes in: reading, in time, and handing over what was read.
+
+use std::io;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::frame::Event;
+use duet_rpc_proto::message::Incoming;
+use duet_rpc_proto::session::Phase;
+
+use super::{Driver, QUIET, records};
+use crate::state::Reason;
+use crate::transport::Received;
+
+/// How long the runtime, or the thread that reads, has to find out whether the rest of a late frame has
+/// come.
+const LAST_LOOK: Duration = Duration::from_millis(20);
+
+impl Driver {
+    /// Handles the messages that have arrived, as long as that makes sense; `true` if there were
+    /// any.
+    pub(super) fn handle_arrived(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let mut moved = false;
+        while !self.is_drained && self.core.takes_messages() {
+            let Some(event) = self.inbox.next_event() else {
+                self.is_drained = true;
+                break;
+            };
+            moved = true;
+            match event {
+                Event::Fault(fault) => self.core.handle_fault(&fault, now),
+                Event::Frame(text) => {
+                    records::frame(text.as_str().len());
+                    if self.core.express(&text) {
+                        continue;
+                    }
+                    let profile = &self.core.shared.profile;
+                    match Incoming::classify(&text, profile.batch, &profile.limits) {
+                        Incoming::Batch(entries) => self.core.handle_batch(entries, cx, now),
+                        message => self.core.handle(message, &text, None, cx, now),
+                    }
+                }
+            }
+        }
+        moved
+    }
+
+    /// Frames what is sent as what was received is framed. This is known before any of it is
+    /// handled, as the first message may be answered at once.
+    fn find_framing(&mut self) {
+        if self.core.framing_is_open {
+            self.core.set_framing(self.inbox.framing(self.core.shared.profile.framing));
+        }
+    }
+
+    pub(super) fn try_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Result<bool, (Reason, io::Error)> {
+        self.receive(cx, now).map_err(|error| (Reason::ReadFailed, error))
+    }
+
+    /// Reads what there is, if it can be used now; `true` if there was something.
+    fn receive(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<bool> {
+        if self.core.input_ended {
+            return Ok(false);
+        }
+        if !self.core.takes_messages() {
+            self.timer.observe(self.inbox.partial(), now);
+            self.timer.pause(now);
+            // That the remote has gone is noticed all the same.
+            if self.core.session.phase() == Phase::Open
+                && self.core.transport.poll_gone(cx).is_ready()
+            {
+                self.core.handle_end(now);
+                return Ok(true);
+            }
+            return Ok(false);
+        }
+        self.timer.resume(now);
+        let before = self.inbox.size();
+        let received = self.core.transport.poll_receive(cx, &mut self.inbox);
+        self.core.tally.bytes_received += self.inbox.size().saturating_sub(before) as u64;
+        match received {
+            Poll::Pending => {
+                self.timer.observe(self.inbox.partial(), now);
+                if self.is_late(now)
+                    && tokio::task::coop::has_budget_remaining()
+                    && let Some(dropped) = self.inbox.handle_timeout()
+                {
+                    records::late_frame(&dropped, self.core.shared.profile.read_timeout);
+                    self.timer.observe(self.inbox.partial(), now);
+                    self.is_drained = false;
+                    return Ok(true);
+                }
+                Ok(false)
+            }
+            Poll::Ready(Ok(Received::Some | Received::All)) => {
+                self.find_framing();
+                self.is_drained = false;
+                // The transport itself may have something to say to what came.
+                self.core.has_sent_all &= self.core.carries_bytes;
+                self.rest.is_restless = true;
+                self.rest.look_at.get_or_insert(now + QUIET);
+                Ok(true)
+            }
+            Poll::Ready(Ok(Received::End)) => {
+                self.inbox.finish();
+                // What was being received will never be late: it is over.
+                self.timer.observe(None, now);
+                self.is_drained = false;
+                self.core.input_ended = true;
+                // The end may have completed a last message, and with it an answer.
+                self.handle_arrived(cx, now);
+                self.core.handle_end(now);
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => Err(error),
+        }
+    }
+
+    /// Whether the frame that is being received is late. That nothing waits in the pipe is known only
+    /// when the runtime has had a look since the time was over: the process may have been stopped, or
+    /// a handler have held the thread.
+    fn is_late(&mut self, now: Instant) -> bool {
+        if self.timer.deadline().is_none_or(|deadline| deadline > now) {
+            self.last_look = None;
+            return false;
+        }
+        *self.last_look.get_or_insert(now + LAST_LOOK) <= now
+    }
+}
