@@ -11,7 +11,7 @@ use crate::client::{Way, framed};
 use crate::crowd::{Turn, make_room};
 use crate::http::{head, post};
 use crate::support::daemon::{HANG, request};
-use crate::support::listening::{HTTP, Server, TCP, Url, WS};
+use crate::support::listening::{HTTP, Server, TCP, Url, WS, wait_until};
 use crate::support::say_skipped;
 use crate::websocket::{LAST, TEXT, frame, handshake};
 
@@ -159,15 +159,8 @@ fn p8_what_long_messages_needed_is_given_back() {
     for client in &mut clients {
         assert!(client.ask(2, "system.echo", &params).len() > 900_000);
     }
-    let most = server.resident().saturating_sub(before);
-    let (begun, mut least) = (Instant::now(), most);
-    while least > most / 4 && begun.elapsed() < HANG {
-        least = least.min(server.resident().saturating_sub(before));
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    eprintln!("{most} bytes at first, {least} at rest");
-    // What is free again may stand between what is not, so not all of it can go back to the system.
-    assert!(least <= most / 4, "{most} bytes at first, {least} at rest");
+    // Each of them needed two buffers of that size. They are the thread's now, and not each connection's.
+    wait_until("little is kept", || server.resident().saturating_sub(before) < 32 * MIB);
     clients.iter_mut().for_each(|client| client.check(3));
     server.stop();
 }

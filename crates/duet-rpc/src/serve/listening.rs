@@ -81,7 +81,9 @@ impl Server {
         let most = self.max_connections.unwrap_or_else(|| hub.most());
         // One that cannot be accepted could not even be told so.
         let reserve = (processors + self.threads).saturating_mul(PER_THREAD) + RESERVE;
-        let possible = descriptors().saturating_sub(reserve).max(1);
+        let descriptors = descriptors();
+        // If there are only few, handlers have to do with fewer threads.
+        let possible = descriptors.saturating_sub(reserve).max(descriptors / 2).max(1);
         hub.max_connections(most.min(possible))
     }
 }
