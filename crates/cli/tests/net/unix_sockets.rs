@@ -4,13 +4,16 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Way;
 use crate::support::daemon::rpc;
-use crate::support::listening::{Server, SocketFolder, TCP, with_addresses};
+use crate::support::listening::{Server, SocketFolder, TCP, wait_until, with_addresses};
 use crate::support::once::run;
 
 const WAY: Way = Way::Unix(Framing::Ndjson);
@@ -165,4 +168,25 @@ fn t2_a_path_may_hold_any_character() {
     assert!(is_socket(&folder.path("a b%ü")));
     server.stop();
     assert!(!is_socket(&folder.path("a b%ü")));
+}
+
+/// A signal may come at any moment of the start: before the socket is there, or as soon as it is.
+#[test]
+fn l4_t3_a_daemon_that_is_stopped_while_it_starts_leaves_nothing() {
+    let folder = folder();
+    let path = folder.path("socket");
+    for round in 0..20 {
+        let mut command = with_addresses(rpc(&[]), &[&folder.url("socket")]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut daemon = command.spawn().expect("it is built");
+        match round % 2 {
+            0 => wait_until("it has bound", || is_socket(&path)),
+            // Somewhere on the way there; where, does not matter.
+            _ => thread::sleep(Duration::from_millis(round)),
+        }
+        kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it lives");
+        let status = daemon.wait().expect("it is our child");
+        assert!(!path.exists(), "{status}");
+        assert!(round % 2 == 1 || status.code() == Some(0), "{status}");
+    }
 }

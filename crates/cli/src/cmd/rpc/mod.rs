@@ -1,12 +1,14 @@
 //! `rpc`: the daemon.
 
 mod activation;
+mod early;
 mod listen;
 mod token;
 
 use duet_rpc::transport::Address;
 use duet_rpc::{Profile, Server};
 
+use self::early::EarlySignals;
 use self::listen::Doors;
 use crate::args::{Global, ProfileName, RpcArgs};
 use crate::exit::Exit;
@@ -18,6 +20,13 @@ pub(crate) use token::read as read_token;
 
 /// Serves until the daemon is to end.
 pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exit {
+    let early = match EarlySignals::note() {
+        Ok(early) => early,
+        Err(error) => {
+            console::say(format_args!("signals cannot be received: {error}"));
+            return Exit::Failed;
+        }
+    };
     let doors = match listen::open(&args.listen) {
         Ok(doors) => doors,
         Err(problem) => {
@@ -56,6 +65,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
             server = server.on_start(move |_| {
                 log.open();
                 log_start(log, profile_name, &profile);
+                early.pass_on();
             });
         }
         Doors::Listeners { listeners, warnings } => {
@@ -66,6 +76,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
                 log_start(log, profile_name, &profile);
                 log_addresses(addresses);
                 warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                early.pass_on();
             });
         }
     }

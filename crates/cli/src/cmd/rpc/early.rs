@@ -1,0 +1,33 @@
+//! Signals that come while the daemon starts, before the server receives them (L4). They would end the
+//! process at once, and what it has made by then, such as a socket's file, would stay.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+
+/// Notes the signals that ask for the end.
+pub(super) struct EarlySignals([(i32, Arc<AtomicBool>); 3]);
+
+impl EarlySignals {
+    /// From here on none of them ends the process by itself.
+    pub(super) fn note() -> io::Result<Self> {
+        let signals = [SIGHUP, SIGINT, SIGTERM].map(|signal| (signal, Arc::default()));
+        for (signal, came) in &signals {
+            flag::register(*signal, Arc::clone(came))?;
+        }
+        Ok(EarlySignals(signals))
+    }
+
+    /// Sends those again that have come, to whoever receives them now.
+    pub(super) fn pass_on(&self) {
+        for (signal, came) in &self.0 {
+            if came.swap(false, Ordering::SeqCst) {
+                // It fails only for a number that is no signal.
+                let _ = low_level::raise(*signal);
+            }
+        }
+    }
+}
