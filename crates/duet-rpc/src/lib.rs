@@ -116,9 +116,11 @@ pub mod fence;
 mod handler;
 mod hub;
 mod locals;
+mod meter;
 mod names;
 pub mod params;
 mod peer;
+mod random;
 mod router;
 #[cfg(unix)]
 mod serve;

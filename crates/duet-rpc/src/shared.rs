@@ -5,8 +5,6 @@
 //! So no code of the application ever runs under a lock of ours, and a message that is handled at
 //! once takes no lock.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
@@ -20,6 +18,7 @@ use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::Stream;
 use crate::handler::Outcome;
 use crate::locals::Locals;
+use crate::random;
 use crate::state::State;
 
 pub(crate) struct Shared {
@@ -127,11 +126,10 @@ pub(crate) enum Posted {
 
 impl Shared {
     pub(crate) fn new(profile: &Profile, has_way_back: bool) -> Self {
-        let random = || u128::from(random());
         Shared {
             profile: Profile { limits: profile.limits.usable(), ..*profile },
             has_way_back,
-            ids: Ids::new(profile.ids, random() << 64 | random()),
+            ids: Ids::new(profile.ids, random::seed()),
             state: watch::Sender::new(State::Connecting),
             mail: Mutex::default(),
             has_mail: AtomicBool::new(false),
@@ -330,11 +328,6 @@ impl Shared {
         self.locals.close();
         posts
     }
-}
-
-/// A random number: the standard library seeds its hashers from the system's randomness.
-pub(crate) fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 /// A place in the crowd that waits for room.

@@ -14,8 +14,8 @@ use super::line::Line;
 use crate::error::{Error, ErrorKind};
 use crate::fence;
 use crate::peer::Peer;
+use crate::random;
 use crate::router::Router;
-use crate::shared::random;
 use crate::state::{Disconnect, Reason};
 use crate::transport::Transport;
 
@@ -115,7 +115,7 @@ impl Keeper {
             let work = async {
                 if failed_before > 0 {
                     // Also if it is no time at all: others have their turn.
-                    tokio::time::sleep(self.backoff.delay(failed_before, random())).await;
+                    tokio::time::sleep(self.backoff.delay(failed_before, random::number())).await;
                 }
                 self.attempt().await
             };

@@ -16,10 +16,11 @@ use duet_rpc_proto::frame::{Framing, FramingChoice, write_frame};
 use duet_rpc_proto::message::{ErrorObject, Id, write_error};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use self::counts::{Counts, Entry, Seat};
 use crate::driver::Threads;
+use crate::meter::Meter;
 use crate::peer::Peer;
 use crate::router::Router;
 use crate::transport::{Incoming, Listener};
@@ -32,9 +33,6 @@ const MOST_REFUSALS: usize = 64;
 
 /// How long no connection is accepted after one could not be.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// How often, at most, it is logged that connections are refused.
-const LOG_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves everyone who connects, with one router, until it is told to stop.
 ///
@@ -150,13 +148,15 @@ impl Hub {
     pub async fn serve(self, mut listener: Listener) {
         listener.leave_with(&self.0.counts.going_away);
         let mut stopping = self.0.counts.is_stopping.subscribe();
-        let mut complaints = Complaints::default();
+        let complaints = Meter::new(1);
         loop {
             match until(&mut stopping, listener.accept()).await {
                 None => break,
-                Some(Ok(incoming)) => self.admit(incoming, &mut complaints),
+                Some(Ok(incoming)) => self.admit(incoming, &complaints),
                 Some(Err(error)) => {
-                    complaints.tell(|| tracing::warn!(%error, "a connection was not accepted"));
+                    complaints.log("connections were not accepted", || {
+                        tracing::warn!(%error, "a connection was not accepted");
+                    });
                     // If it is for want of descriptors, to try again at once would only spin.
                     let _ = until(&mut stopping, sleep(PAUSE)).await;
                 }
@@ -164,10 +164,12 @@ impl Hub {
         }
     }
 
-    fn admit(&self, incoming: Incoming, complaints: &mut Complaints) {
+    fn admit(&self, incoming: Incoming, complaints: &Meter) {
         let Some(seat) = Seat::take(&self.0.counts, self.0.most) else {
             let limit = self.0.most;
-            complaints.tell(|| tracing::warn!(limit, "too many connections, one was refused"));
+            complaints.log("connections were refused", || {
+                tracing::warn!(limit, "too many connections, one was refused");
+            });
             return self.refuse(incoming);
         };
         let work = converse(Arc::clone(&self.0), incoming, seat);
@@ -194,8 +196,7 @@ impl Hub {
         });
     }
 
-    /// Begins to stop: no further connection is accepted, what runs is finished and answered, within
-    /// the profile's [`drain_timeout`](Profile::drain_timeout), and each connection is closed.
+    /// Begins to [stop](Hub::stop).
     pub(crate) fn begin_stop(&self) {
         self.0.counts.stop();
     }
@@ -259,21 +260,6 @@ async fn until<T>(
         Poll::Pending => work.as_mut().poll(cx).map(Some),
     })
     .await
-}
-
-/// Says the same not too often.
-#[derive(Default)]
-struct Complaints {
-    last: Option<Instant>,
-}
-
-impl Complaints {
-    fn tell(&mut self, say: impl FnOnce()) {
-        if self.last.is_none_or(|last| last.elapsed() >= LOG_EVERY) {
-            self.last = Some(Instant::now());
-            say();
-        }
-    }
 }
 
 /// What one too many is told where frames are spoken.

@@ -14,7 +14,7 @@ use super::HttpClient;
 use super::WebSocket;
 #[cfg(feature = "websocket")]
 use super::web::{Ask, ask_for_upgrade};
-use super::{Address, Place, Socket, Transport};
+use super::{Address, Place, Socket, Transport, unsupported};
 
 /// Reaches a server at an address.
 ///
@@ -76,7 +76,7 @@ impl Connector {
             Address::Http(..) => Err(unsupported("the feature `http` is not built in")),
             #[cfg(feature = "websocket")]
             Address::WebSocket(place, target) => {
-                let nonce = super::outbox::random_seed().to_ne_bytes();
+                let nonce = crate::random::seed().to_ne_bytes();
                 let (host, token) = (&*place.to_string(), self.token.as_deref());
                 let ask = Ask { host, target: target.as_str(), token, nonce };
                 let (limit, patience) = (profile.limits.header_bytes, profile.call_timeout);
@@ -92,10 +92,6 @@ impl Connector {
 
 async fn dial(place: &Place) -> io::Result<Socket> {
     TcpStream::connect((place.host.as_str(), place.port)).await.map(Socket::tcp)
-}
-
-fn unsupported(why: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
 impl fmt::Debug for Connector {

@@ -13,7 +13,6 @@ mod http;
 mod inbox;
 mod listener;
 pub mod memory;
-mod meter;
 mod outbox;
 mod shared_buffer;
 mod socket;
@@ -197,4 +196,9 @@ fn register<T: std::os::fd::AsRawFd>(
     interest: tokio::io::Interest,
 ) -> io::Result<tokio::io::unix::AsyncFd<T>> {
     tokio::io::unix::AsyncFd::with_interest(descriptor, interest)
+}
+
+/// Why an address is none that can be used here.
+fn unsupported(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, why)
 }

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 
 use duet_rpc_proto::frame::{FrameWriter, Framing};
 use duet_rpc_proto::session::Outlet;
 use duet_rpc_proto::ws;
 
 use super::shared_buffer::Spare;
+use crate::random;
 
 /// So much that has left is not moved out of the way.
 const LEFT: usize = 64 * 1024;
@@ -52,7 +52,7 @@ impl Outbox {
 
     /// An empty one, for messages that leave this end as WebSocket frames.
     pub fn for_web_socket(role: ws::Role) -> Self {
-        let framing = Writer::WebSocket(ws::FrameWriter::new(role, random_seed()));
+        let framing = Writer::WebSocket(ws::FrameWriter::new(role, random::seed()));
         Outbox { framing, ..Outbox::default() }
     }
 
@@ -175,13 +175,6 @@ impl Outlet for Outbox {
             }
         }
     }
-}
-
-/// A number that nobody can foresee: the standard library has some for its tables.
-pub(super) fn random_seed() -> u128 {
-    let state = RandomState::new();
-    let [low, high] = [0_u8, 1].map(|half| u128::from(state.hash_one(half)));
-    (high << 64) | low
 }
 
 impl fmt::Debug for Outbox {

@@ -8,7 +8,7 @@
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use crate::transport::meter::Meter;
+use crate::meter::Meter;
 use crate::transport::{Farewell, Inbox, Outbox, Received, Socket, Transport};
 
 /// How requests begin, and what an encrypted one is behind: of that a page can choose a part too.
@@ -46,7 +46,7 @@ impl Frames {
         let is_request = |it: &&[u8]| beginning.starts_with(it);
         let may_become_one = |it: &&[u8]| it.starts_with(beginning);
         if BEGINNINGS.iter().any(is_request) {
-            static METER: Meter = Meter::new();
+            static METER: Meter = Meter::new(20);
             METER.log("connections of browsers were closed", || {
                 tracing::warn!("an HTTP request where frames are expected, perhaps of a web page");
             });

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 
-use super::Address;
+use super::{Address, unsupported};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use super::{Gate, Target};
 #[cfg(unix)]
@@ -276,10 +276,6 @@ impl Speaks {
             Address::Http(..) => Err(unsupported("the feature `http` is not built in")),
         }
     }
-}
-
-fn unsupported(why: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
 impl fmt::Debug for Listener {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use duet_rpc_proto::ws::{Control, ControlKind, FrameWriter, Role};
 use tokio::time::Sleep;
 
+use crate::random;
 use crate::transport::Socket;
-use crate::transport::outbox::random_seed;
 
 /// How long a remote that takes nothing may go on so, before it is not told.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ impl Closing {
                 Some(code) => Control::close(code, words.reason),
                 None => Control::new(b""),
             };
-            let mut writer = FrameWriter::new(role, random_seed());
+            let mut writer = FrameWriter::new(role, random::seed());
             writer.write_control(&mut frame, ControlKind::Close, &control);
         }
         let is_refusal = words.is_some_and(|words| !words.reason.is_empty());

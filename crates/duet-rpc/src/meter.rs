@@ -3,21 +3,23 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many of a kind are logged one by one in a second. Any web page can cause refusals, and nobody
-/// should be able to fill a disk so (F7).
-const LOGGED: u64 = 20;
-
-/// Counts what is logged of a kind, second by second.
-pub(super) struct Meter(Mutex<Option<(Instant, u64)>>);
+/// Counts what is logged of a kind, second by second. Any web page can cause refusals, and nobody should
+/// be able to fill a disk so (F7).
+pub(crate) struct Meter {
+    most: u64,
+    /// The second, and how many there were in it.
+    state: Mutex<Option<(Instant, u64)>>,
+}
 
 impl Meter {
-    pub(super) const fn new() -> Self {
-        Meter(Mutex::new(None))
+    /// Has so many logged one by one in a second.
+    pub(crate) const fn new(most: u64) -> Self {
+        Meter { most, state: Mutex::new(None) }
     }
 
     /// Logs one, if there were not too many in this second, and before it how many were left out in
     /// the last.
-    pub(super) fn log(&self, what: &str, one: impl FnOnce()) {
+    pub(crate) fn log(&self, what: &str, one: impl FnOnce()) {
         let (may_log, left_out) = self.count(Instant::now());
         if left_out > 0 {
             tracing::warn!(count = left_out, "{what}, and not logged one by one");
@@ -29,15 +31,15 @@ impl Meter {
 
     /// Whether one more may be logged, and how many were left out in the second that has passed.
     fn count(&self, now: Instant) -> (bool, u64) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) = state.get_or_insert((now, 0));
         let mut left_out = 0;
         if now.saturating_duration_since(*since) >= Duration::from_secs(1) {
-            left_out = count.saturating_sub(LOGGED);
+            left_out = count.saturating_sub(self.most);
             (*since, *count) = (now, 0);
         }
         *count += 1;
-        (*count <= LOGGED, left_out)
+        (*count <= self.most, left_out)
     }
 }
 
@@ -45,12 +47,12 @@ impl Meter {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{LOGGED, Meter};
+    use super::Meter;
 
     #[test]
     fn f7_refusals_are_logged_one_by_one_only_so_often() {
-        let (meter, now) = (Meter::new(), Instant::now());
-        for _ in 0..LOGGED {
+        let (meter, now) = (Meter::new(20), Instant::now());
+        for _ in 0..20 {
             assert_eq!(meter.count(now), (true, 0));
         }
         for _ in 0..5 {

@@ -1,0 +1,15 @@
+//! Numbers that nobody can foresee: the standard library has some for its tables, which it seeds from the
+//! system's randomness.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+/// A random number.
+pub(crate) fn number() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+/// What longer secrets are made of.
+pub(crate) fn seed() -> u128 {
+    u128::from(number()) << 64 | u128::from(number())
+}
