@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -14,6 +12,8 @@ use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Decoder, Event, Framing, write_frame};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use super::programs::{DUET_RPC, testbed};
 
 /// Far longer than anything takes, on any machine.
 pub(crate) const HANG: Duration = Duration::from_secs(30);
@@ -63,23 +63,6 @@ pub(crate) struct Daemon {
     reader: JoinHandle<()>,
 }
 
-/// Where cargo put the test bed. `cargo test` builds it, but not for a single test file.
-fn testbed() -> &'static PathBuf {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let test = std::env::current_exe().expect("this test is a file");
-        let folder = test.parent().and_then(Path::parent).expect("it is in target/…/deps");
-        let program = folder.join("examples").join("testbed");
-        if !program.exists() {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--quiet", "--package", "duet-rpc-cli", "--example", "testbed"]);
-            cargo.args(folder.ends_with("release").then_some("--release"));
-            assert!(cargo.status().expect("cargo runs").success());
-        }
-        program
-    })
-}
-
 /// The test bed, whose handlers say on stderr that they have begun.
 pub(crate) fn command(profile: &str) -> Command {
     let mut command = Command::new(testbed());
@@ -89,7 +72,7 @@ pub(crate) fn command(profile: &str) -> Command {
 
 /// The daemon itself.
 pub(crate) fn rpc(options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_duet-rpc"));
+    let mut command = Command::new(DUET_RPC);
     command.arg("rpc").args(options).env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
     command
 }

@@ -8,6 +8,7 @@ pub(crate) mod folder;
 pub(crate) mod listening;
 pub(crate) mod log;
 pub(crate) mod once;
+pub(crate) mod programs;
 pub(crate) mod terminal;
 
 /// Says that something is not tested here. It goes past the capture of the tests' output, so that it is

@@ -1,0 +1,196 @@
+//! Commands as the pages show them, run in an empty folder, and what they print beside what is promised.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::pages::root;
+use super::support::daemon::HANG;
+use super::support::folder::Folder;
+use super::support::programs::{DUET_RPC, folder, testbed};
+
+/// A command and the lines that it prints.
+#[derive(Debug, PartialEq, Eq)]
+struct Shown {
+    command: String,
+    lines: Vec<String>,
+}
+
+#[test]
+fn commands_print_what_the_pages_say() {
+    let programs = programs();
+    super::check(&["console"], |_, block| {
+        let shown = shown(&block.text)?;
+        match block.comment("run by") {
+            Some(path) => is_run_by(&shown, path),
+            None => prints_what_is_shown(&shown, &programs),
+        }
+    });
+}
+
+/// The commands of a block.
+fn shown(text: &str) -> Result<Vec<Shown>, String> {
+    let (mut all, mut lines) = (Vec::<Shown>::new(), text.lines());
+    while let Some(line) = lines.next() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            let mut command = command.to_owned();
+            while command.ends_with('\\') {
+                write!(command, "\n{}", lines.next().unwrap_or_default()).expect("a string");
+            }
+            all.push(Shown { command, lines: Vec::new() });
+        } else if let Some(last) = all.last_mut() {
+            last.lines.push(line.to_owned());
+        } else {
+            return Err(format!("no command (`$ …`) before `{line}`"));
+        }
+    }
+    match all.is_empty() {
+        true => Err("there is no command (`$ …`) in it".to_owned()),
+        false => Ok(all),
+    }
+}
+
+/// Somebody else runs it, and shows no output here, as nobody would look at it.
+fn is_run_by(shown: &[Shown], path: &str) -> Result<(), String> {
+    let file = fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))?;
+    match shown.iter().find(|shown| !file.contains(&shown.command)) {
+        Some(missing) => Err(format!("{path} does not run `{}`", missing.command)),
+        None => Ok(()),
+    }
+}
+
+/// A folder with the programs of this workspace, for `PATH`.
+fn programs() -> Folder {
+    let bin = Folder::new();
+    symlink(DUET_RPC, bin.path("duet-rpc")).expect("a link can be made");
+    testbed();
+    for entry in fs::read_dir(folder().join("examples")).expect("it is built").flatten() {
+        let name = entry.file_name().into_string().expect("a plain name");
+        // Others are what cargo keeps for itself.
+        if name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_') {
+            symlink(entry.path(), bin.path(&name)).expect("a link can be made");
+        }
+    }
+    bin
+}
+
+fn prints_what_is_shown(shown: &[Shown], programs: &Folder) -> Result<(), String> {
+    const MARK: &str = "--- that was it:";
+    let mut script = "exec 2>&1 </dev/null\n".to_owned();
+    for Shown { command, .. } in shown {
+        write!(script, "{command}\nprintf '\\n{MARK}%s\\n' $?\n").expect("a string");
+    }
+    let output = run(&script, &programs.path(""));
+    let mut rest = &*output;
+    for Shown { command, lines } in shown {
+        let Some((printed, after)) = rest.split_once(&format!("\n{MARK}")) else {
+            return Err(format!("`{command}` did not come to an end:\n{rest}"));
+        };
+        let (status, after) = after.split_once('\n').unwrap_or((after, ""));
+        rest = after;
+        let mut printed: Vec<_> = printed.trim_end_matches('\n').lines().collect();
+        let status = format!("[exit status {status}]");
+        if status != "[exit status 0]" {
+            printed.push(&status);
+        }
+        let expected: Vec<_> = lines.iter().map(String::as_str).collect();
+        if !lines_match(&expected, &printed) {
+            return Err(format!("`{command}` prints\n{}", printed.join("\n")));
+        }
+    }
+    Ok(())
+}
+
+/// All that a script of bash prints. What it leaves running is ended with it.
+fn run(script: &str, programs: &Path) -> String {
+    let folder = Folder::new();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).current_dir(folder.path("")).process_group(0);
+    command.env("PATH", format!("{}:{path}", programs.display()));
+    command.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut process = command.spawn().expect("there is a shell");
+    let group = Pid::from_child(&process);
+    let mut stdout = process.stdout.take().expect("a pipe");
+    let reader = thread::spawn(move || {
+        let mut output = Vec::new();
+        stdout.read_to_end(&mut output).expect("a pipe can be read");
+        String::from_utf8_lossy(&output).into_owned()
+    });
+    let (ended, has_ended) = channel();
+    let guard = thread::spawn(move || {
+        // A command that hangs is ended, and fails the test.
+        let _ = has_ended.recv_timeout(HANG);
+        let _ = kill_process_group(group, Signal::KILL);
+    });
+    process.wait().expect("it is our child");
+    ended.send(()).expect("the guard waits for it");
+    guard.join().expect("it only waits");
+    reader.join().expect("it only reads")
+}
+
+/// Whether these lines are those that are promised.
+fn lines_match(expected: &[&str], printed: &[&str]) -> bool {
+    match expected.split_first() {
+        None => printed.is_empty(),
+        Some((&"…", rest)) => (0..=printed.len()).any(|skip| lines_match(rest, &printed[skip..])),
+        Some((first, rest)) => printed
+            .split_first()
+            .is_some_and(|(line, after)| line_matches(first, line) && lines_match(rest, after)),
+    }
+}
+
+fn line_matches(expected: &str, line: &str) -> bool {
+    let mut parts = expected.split('…');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = line.strip_prefix(first) else { return false };
+    let parts: Vec<_> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(place) = rest.find(part) else { return false };
+        rest = &rest[place + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[test]
+fn lines_are_compared_as_the_pages_promise() {
+    for (expected, printed, same) in [
+        (&["a", "b"][..], &["a", "b"][..], true),
+        (&["a"], &["a", "b"], false),
+        (&["a…c"], &["abc"], true),
+        (&["a…c"], &["ab"], false),
+        (&["a…", "…", "z"], &["ab", "x", "y", "z"], true),
+        (&["…"], &[], true),
+        (&["…c…", "z"], &["abc", "y"], false),
+        (&[""], &["x"], false),
+    ] {
+        assert_eq!(lines_match(expected, printed), same, "{expected:?} {printed:?}");
+    }
+}
+
+#[test]
+fn a_block_that_is_wrong_is_found() {
+    let programs = programs();
+    let check = |text: &str| prints_what_is_shown(&shown(text).expect("a block"), &programs);
+    assert_eq!(check("$ duet-rpc version\n0.1.0\n$ false\n[exit status 1]\n"), Ok(()));
+    assert_eq!(check("$ printf 'a\\nb\\n' | \\\n  sort -r\nb\na\n"), Ok(()));
+    for wrong in
+        ["$ duet-rpc version\n0.1.1\n", "$ false\n", "$ echo a\n", "$ exit\n", "$ true\na\n"]
+    {
+        assert!(check(wrong).is_err(), "{wrong}");
+    }
+    assert!(shown("duet-rpc version\n").is_err());
+    let text = "$ scripts/test\n";
+    assert_eq!(is_run_by(&shown(text).expect("a block"), ".ci/run"), Ok(()));
+    assert!(is_run_by(&shown("$ scripts/tests\n").expect("a block"), ".ci/run").is_err());
+}

@@ -1,0 +1,41 @@
+//! Lisp of the pages, evaluated by Emacs with the client in `clients/emacs`, block after block.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use super::pages::{pages, root};
+use super::support::folder::Folder;
+use super::support::once::run;
+use super::support::programs::DUET_RPC;
+use super::support::say_skipped;
+
+#[test]
+fn lisp_does_what_it_should_in_emacs() {
+    let is_here = Command::new("emacs").arg("--version").output().is_ok();
+    if !is_here {
+        let is_required = std::env::var_os("REAL_CLIENTS").is_some_and(|value| value == "required");
+        assert!(!is_required, "Emacs is required here, but it is not installed");
+        return say_skipped("the Lisp in the pages", "Emacs is not installed");
+    }
+    let folder = Folder::new();
+    for page in pages() {
+        let blocks: Vec<_> =
+            page.blocks.iter().filter(|block| block.language() == "elisp").collect();
+        if blocks.is_empty() {
+            continue;
+        }
+        let mut source = ";;; -*- lexical-binding: t -*-\n".to_owned();
+        blocks.iter().for_each(|block| writeln!(source, "{}", block.text).expect("a string"));
+        let file = folder.path("page.el");
+        std::fs::write(&file, source).expect("it can be written");
+        let mut command = Command::new("emacs");
+        command.args(["-Q", "--batch", "--directory"]).arg(root().join("clients/emacs"));
+        command.arg("--load").arg(&file);
+        let bin = std::path::Path::new(DUET_RPC).parent().expect("it is in a folder").display();
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{bin}:{path}")).env("HOME", folder.path(""));
+        let output = run(command, b"");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}", page.path);
+    }
+}

@@ -1,0 +1,145 @@
+//! Every block of code in the pages for people is compiled or run. What stands there is what is shown to
+//! work, or it may not stand there:
+//!
+//! - `rust` is compiled and run as a doc test of a crate that includes the page. Under a comment
+//!   `<!-- file: PATH -->` it is that file, to the byte, as `cargo test` tests it.
+//! - `console` is run here: lines that begin with `$ ` are commands, the lines behind them what they print.
+//!   `…` stands for anything in a line, and alone on a line for any lines. Under a comment
+//!   `<!-- run by: PATH -->` it is not, as it takes long or installs something; then that file has each of
+//!   the commands.
+//! - `json` is parsed, `elisp` is evaluated by Emacs, `ts` is checked by the tests of
+//!   `clients/node`.
+//! - `text` is for pictures and bytes.
+#![cfg(unix)]
+
+mod console;
+mod elisp;
+mod pages;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::fs;
+
+use pages::{Block, Page, pages, root};
+
+/// Runs a check for each block of these languages, and shows all that failed.
+fn check(languages: &[&str], check: impl Fn(&Page, &Block) -> Result<(), String>) {
+    let (mut count, mut failures) = (0, Vec::new());
+    for page in &pages() {
+        for block in page.blocks.iter().filter(|block| languages.contains(&block.language())) {
+            count += 1;
+            if let Err(failure) = check(page, block) {
+                failures.push(format!("{}:{}: {failure}", page.path, block.line));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(
+        count > 0,
+        "there is no block of {languages:?}: the pages are not read as they should be"
+    );
+}
+
+#[test]
+fn every_block_has_a_language_that_is_checked() {
+    let known = ["rust", "console", "json", "elisp", "ts", "text"];
+    let mut strange = Vec::new();
+    for page in pages() {
+        for block in &page.blocks {
+            if !known.contains(&block.language()) {
+                strange.push(format!("{}:{}: `{}`", page.path, block.line, block.info));
+            }
+        }
+    }
+    assert!(strange.is_empty(), "{strange:#?}");
+}
+
+#[test]
+fn rust_is_compiled_by_a_crate_that_includes_the_page() {
+    let crates = ["proto", "duet-rpc"].map(|name| {
+        fs::read_to_string(root().join(format!("crates/{name}/src/lib.rs"))).expect("it is there")
+    });
+    check(&["rust"], |page, block| {
+        if block.info.contains("ignore") {
+            return Err("a block that is ignored shows nothing".to_owned());
+        }
+        let file = page.path.rsplit('/').next().unwrap_or_default();
+        let is_root = !page.path.contains('/') || page.path.starts_with("docs/");
+        let included = match is_root {
+            true => format!("{}\")]", page.path),
+            false => format!("include_str!(\"../{file}\")"),
+        };
+        if !crates.iter().any(|source| source.contains(&included)) {
+            return Err(format!("no crate includes this page ({included})"));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_said_to_be_a_file_is_that_file() {
+    check(&["rust", "json", "elisp", "ts"], |_, block| {
+        let Some(path) = block.comment("file") else { return Ok(()) };
+        let file =
+            fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))?;
+        match file.trim_end() == block.text.trim_end() {
+            true => Ok(()),
+            false => Err(format!("it differs from {path}")),
+        }
+    });
+}
+
+#[test]
+fn json_is_json() {
+    check(&["json"], |_, block| {
+        let texts = serde_json::Deserializer::from_str(&block.text);
+        let mut values = texts.into_iter::<serde_json::Value>();
+        values.try_for_each(|value| value.map(drop).map_err(|error| error.to_string()))
+    });
+}
+
+/// The newcomer's promise: a typed method, served and tested in memory.
+#[test]
+fn the_first_server_has_under_30_lines() {
+    let pages = pages();
+    let page = pages.iter().find(|page| page.path == "docs/serving.md").expect("it is there");
+    let first = page.blocks.iter().find(|block| block.language() == "rust").expect("it has code");
+    let path = first.comment("file").expect("it is a file, so that its test is run");
+    let manifest =
+        fs::read_to_string(root().join("crates/duet-rpc/Cargo.toml")).expect("it is there");
+    let name = path.rsplit('/').next().and_then(|file| file.strip_suffix(".rs")).expect("a file");
+    assert!(
+        manifest.contains(&format!("[[example]]\nname = \"{name}\"\ntest = true\n")),
+        "`cargo test` does not run the tests of {path}"
+    );
+    assert!(first.text.lines().count() < 30, "{} lines", first.text.lines().count());
+    for part in ["#[derive(", "fn main()", "#[tokio::test", "memory::pair()", "assert_eq!"] {
+        assert!(first.text.contains(part), "it has no {part}");
+    }
+}
+
+#[test]
+fn links_between_the_pages_lead_somewhere() {
+    let pages = pages();
+    let mut broken = Vec::new();
+    for page in &pages {
+        for link in page.links() {
+            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let target = match file {
+                "" => page.path.clone(),
+                _ => match root().join(&page.path).with_file_name(file).canonicalize() {
+                    Ok(path) => path.strip_prefix(root()).unwrap_or(&path).display().to_string(),
+                    Err(_) => {
+                        broken.push(format!("{}: {link}", page.path));
+                        continue;
+                    }
+                },
+            };
+            let leads = pages.iter().find(|page| page.path == target);
+            if !anchor.is_empty() && leads.is_none_or(|page| !page.has_anchor(anchor)) {
+                broken.push(format!("{}: {link}", page.path));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
