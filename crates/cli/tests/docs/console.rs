@@ -82,10 +82,26 @@ fn programs() -> Folder {
     bin
 }
 
+/// `cargo run --release -- …` is the command, which is built already. `show N FILE` waits for lines.
+const PRELUDE: &str = r#"exec 2>&1 </dev/null
+cargo() {
+  if [ "$1 $2 $3" = "run --release --" ]; then shift 3; duet-rpc "$@"; else command cargo "$@"; fi
+}
+show() {
+  until [ "$(wc -l <"$2")" -ge "$1" ]; do sleep 0.01; done
+  head -n "$1" "$2"
+}
+"#;
+
 fn prints_what_is_shown(shown: &[Shown], programs: &Folder) -> Result<(), String> {
     const MARK: &str = "--- that was it:";
-    let mut script = "exec 2>&1 </dev/null\n".to_owned();
-    for Shown { command, .. } in shown {
+    let mut script = PRELUDE.to_owned();
+    for Shown { command, lines } in shown {
+        // What goes on in the background has said what it has to say before the next command comes.
+        let command = match command.strip_suffix(" &") {
+            Some(server) => format!("touch said; {server} >said 2>&1 &\nshow {} said", lines.len()),
+            None => command.clone(),
+        };
         write!(script, "{command}\nprintf '\\n{MARK}%s\\n' $?\n").expect("a string");
     }
     let output = run(&script, &programs.path(""));
@@ -183,6 +199,11 @@ fn a_block_that_is_wrong_is_found() {
     let programs = programs();
     let check = |text: &str| prints_what_is_shown(&shown(text).expect("a block"), &programs);
     assert_eq!(check("$ duet-rpc version\n0.1.0\n$ false\n[exit status 1]\n"), Ok(()));
+    let in_background =
+        "$ testbed --profile agent --listen unix://$PWD/s &\nlistening on unix:///…/s\n";
+    let call = "$ duet-rpc call --connect unix://$PWD/s version\n{\"version\":\"0.1.0\"}\n";
+    assert_eq!(check(&format!("{in_background}{call}")), Ok(()));
+    assert_eq!(check("$ cargo run --release -- version\n0.1.0\n"), Ok(()));
     assert_eq!(check("$ printf 'a\\nb\\n' | \\\n  sort -r\nb\na\n"), Ok(()));
     for wrong in
         ["$ duet-rpc version\n0.1.1\n", "$ false\n", "$ echo a\n", "$ exit\n", "$ true\na\n"]

@@ -7,7 +7,7 @@
 //!   `…` stands for anything in a line, and alone on a line for any lines. Under a comment
 //!   `<!-- run by: PATH -->` it is not, as it takes long or installs something; then that file has each of
 //!   the commands.
-//! - `json` is parsed, `elisp` is evaluated by Emacs, `ts` is checked by the tests of
+//! - `json` is parsed, `ini` is for systemd, whose `ExecStart` is run, `elisp` is evaluated by Emacs, `ts` is checked by the tests of
 //!   `clients/node`.
 //! - `text` is for pictures and bytes.
 #![cfg(unix)]
@@ -19,8 +19,11 @@ mod pages;
 mod support;
 
 use std::fs;
+use std::process::Command;
 
 use pages::{Block, Page, pages, root};
+use support::once::run;
+use support::programs::DUET_RPC;
 
 /// Runs a check for each block of these languages, and shows all that failed.
 fn check(languages: &[&str], check: impl Fn(&Page, &Block) -> Result<(), String>) {
@@ -42,7 +45,7 @@ fn check(languages: &[&str], check: impl Fn(&Page, &Block) -> Result<(), String>
 
 #[test]
 fn every_block_has_a_language_that_is_checked() {
-    let known = ["rust", "console", "json", "elisp", "ts", "text"];
+    let known = ["rust", "console", "json", "ini", "elisp", "ts", "text"];
     let mut strange = Vec::new();
     for page in pages() {
         for block in &page.blocks {
@@ -95,6 +98,39 @@ fn json_is_json() {
         let texts = serde_json::Deserializer::from_str(&block.text);
         let mut values = texts.into_iter::<serde_json::Value>();
         values.try_for_each(|value| value.map(drop).map_err(|error| error.to_string()))
+    });
+}
+
+#[test]
+fn what_systemd_is_told_to_start_can_be_started() {
+    check(&["ini"], |_, block| {
+        for line in block.text.lines() {
+            let is_section = line.starts_with('[') && line.ends_with(']');
+            let is_comment = line.is_empty() || line.starts_with('#');
+            match line.split_once('=') {
+                _ if is_section || is_comment => {}
+                Some(("ExecStart", command)) => {
+                    let mut words = command.split(' ');
+                    let program = words.next().unwrap_or_default();
+                    assert!(program.ends_with("/duet-rpc"), "{program}");
+                    let mut command = Command::new(DUET_RPC);
+                    // It is handed nothing here, so it serves stdin, which ends at once.
+                    let output = run(
+                        {
+                            command.args(words);
+                            command
+                        },
+                        b"",
+                    );
+                    if !output.status.success() {
+                        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+                    }
+                }
+                Some(_) => {}
+                None => return Err(format!("no setting: `{line}`")),
+            }
+        }
+        Ok(())
     });
 }
 
