@@ -40,7 +40,8 @@ fn run() -> io::Result<ExitCode> {
     let mut command = Command::new(real_server()?);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
     if listens {
-        command.stderr(Stdio::piped());
+        // It reads no stdin then, whose end would end it.
+        command.arg("--exit-with-parent").stderr(Stdio::piped());
     }
     let mut server = command.spawn()?;
     pass_signals_on(&server)?;

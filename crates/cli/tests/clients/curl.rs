@@ -1,9 +1,11 @@
 //! curl as a client of HTTP.
 
+use std::panic::catch_unwind;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use super::script::Stage;
 use super::support::folder::Folder;
 use super::support::listening::{HTTP, Server};
 use super::{has, skip};
@@ -45,8 +47,22 @@ fn t2_t3_curl_is_served_and_refused_as_it_should_be() {
         skip("curl", "it is not installed");
         return;
     }
-    let server = Server::rpc("agent", &[HTTP], &["--max-message-bytes", "100000"]);
-    let url = &server.url("http").text;
+    let dialogue = |stage: &Stage| {
+        let mut command = Command::new(stage.program("DUET_RPC"));
+        command.args(["rpc", "--profile", "agent", "--listen", HTTP]);
+        command.args(["--max-message-bytes", "100000"]).env("SABOTAGE", stage.mischief);
+        command.env_remove("DUET_RPC_LOG");
+        let server = Server::of(command, 1);
+        is_served_and_refused(&server.url("http").text);
+        server.stop();
+    };
+    dialogue(&Stage::real(None));
+    dialogue(&Stage::sabotaged(None, "nothing"));
+    let is_broken = catch_unwind(|| dialogue(&Stage::sabotaged(None, "misspelled")));
+    assert!(is_broken.is_err(), "it does not notice that the daemon is broken");
+}
+
+fn is_served_and_refused(url: &str) {
     let json = ["--header", "Content-Type: application/json"];
     let post = |body: &str, more: &[&str]| {
         curl(url, &[&["--data-binary", body], &json[..], more].concat())
@@ -98,7 +114,6 @@ fn t2_t3_curl_is_served_and_refused_as_it_should_be() {
     let text = String::from_utf8_lossy(&output.stdout);
     let ends: Vec<_> = text.lines().filter_map(|line| line.split_once(' ')).collect();
     assert_eq!(ends.iter().map(|(_, end)| *end).collect::<Vec<_>>(), ["200 1", "200 0"], "{text}");
-    server.stop();
 }
 
 #[test]

@@ -1,9 +1,11 @@
-//! Clients of other people's making against the daemon: curl, `ws` for Node, `websockets` for Python (T2,
-//! T3). `scripts/clients` fetches the latter two. What is missing is skipped, and says so, unless the
-//! environment variable REAL_CLIENTS is `required`.
+//! Clients of other people's making against the daemon and the examples: whatever speaks JSON-RPC to
+//! servers on stdio, sockets and the web. `scripts/clients` fetches those that are libraries. What is
+//! missing is skipped, and says so, unless the environment variable REAL_CLIENTS is `required`.
 #![cfg(unix)]
 
 mod curl;
+mod everyone;
+mod script;
 #[path = "../support/mod.rs"]
 mod support;
 mod websockets;

@@ -26,21 +26,21 @@ pub(crate) struct Script {
 
 /// What runs a script, with what `scripts/clients` has fetched for it.
 pub(crate) enum Runs {
-    /// With this package.
+    /// With this package, if it has a name.
     Node(&'static str),
     /// With this package; none needs nothing to be fetched.
     Python(Option<&'static str>),
     /// With this feature.
     Emacs(&'static str),
-    /// A program by itself, which needs this folder.
-    Alone(&'static str),
+    /// A program by itself, which needs this program and this folder.
+    Alone(&'static str, &'static str),
 }
 
 impl Script {
     /// It ends well with the server as it is.
     pub(crate) fn succeeds(&self) {
         let Some(command) = self.command() else { return };
-        let output = self.run(command, &Stage::real(self.server), &[]);
+        let output = self.run(command, &Stage::real(self.server), "60");
         assert!(output.status.success(), "{}: {}", self.file, said(&output));
     }
 
@@ -50,14 +50,12 @@ impl Script {
         if self.command().is_none() {
             return;
         }
-        let stage = Stage::sabotaged(self.server);
         let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let check = |mischief: &str| {
+        let check = |mischief: &'static str| {
             let command = self.command().expect("it was there a moment ago");
             // Most wait in vain for something, and need not do that for long.
             let patience = if mischief == "nothing" { "60" } else { "6" };
-            let variables = [("SABOTAGE", mischief), ("PATIENCE", patience)];
-            let output = self.run(command, &stage, &variables);
+            let output = self.run(command, &Stage::sabotaged(self.server, mischief), patience);
             let has_failed = output.status.code().is_some_and(|code| code != 0);
             (has_failed == (mischief == "nothing"))
                 .then(|| format!("{mischief}: {:?} {}", output.status, said(&output)))
@@ -87,7 +85,10 @@ impl Script {
             Runs::Python(Some(package)) => {
                 let found = fetched("python/bin/python").filter(|python| {
                     let mut command = Command::new(python);
-                    command.args(["-c", &format!("import importlib.util as u; assert u.find_spec('{package}')")]);
+                    command.args([
+                        "-c",
+                        &format!("import importlib.util as u; assert u.find_spec('{package}')"),
+                    ]);
                     command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
                 });
                 (Command::new(found.as_deref().unwrap_or(Path::new("python3"))), found.is_some())
@@ -97,7 +98,9 @@ impl Script {
                 command.args(["-Q", "--batch", "--load"]);
                 (command, has("emacs") && emacs_has(feature))
             }
-            Runs::Alone(folder) => (Command::new(self.path()), root().join(folder).exists()),
+            Runs::Alone(program, folder) => {
+                (Command::new(self.path()), has(program) && root().join(folder).exists())
+            }
         };
         if !is_here {
             skip(self.client, "it is not here (scripts/clients fetches what can be fetched)");
@@ -108,13 +111,13 @@ impl Script {
 
     fn path(&self) -> PathBuf {
         match self.runs_in {
-            Runs::Alone(_) => root().join(self.file),
+            Runs::Alone(..) => root().join(self.file),
             _ => root().join("crates/cli/tests/clients").join(self.file),
         }
     }
 
-    fn run(&self, mut command: Command, stage: &Stage, variables: &[(&str, &str)]) -> Output {
-        if !matches!(self.runs_in, Runs::Alone(_)) {
+    fn run(&self, mut command: Command, stage: &Stage, patience: &str) -> Output {
+        if !matches!(self.runs_in, Runs::Alone(..)) {
             command.arg(self.path());
         }
         for (variable, program) in &stage.programs {
@@ -123,27 +126,30 @@ impl Script {
         if let Some(modules) = fetched("node_modules") {
             command.env("NODE_MODULES", modules);
         }
-        command.envs(variables.iter().copied()).env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
+        command.env("PATIENCE", patience).env("SABOTAGE", stage.mischief);
+        command.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
         command.stdin(Stdio::null()).output().expect("it is here")
     }
 }
 
 /// The programs that a script starts.
-struct Stage {
+pub(crate) struct Stage {
     /// With the variables that name them.
     programs: Vec<(&'static str, PathBuf)>,
-    _folder: Folder,
+    /// For the saboteur.
+    pub(crate) mischief: &'static str,
+    _folder: Option<Folder>,
 }
 
 impl Stage {
-    fn real(server: Option<&str>) -> Self {
+    pub(crate) fn real(server: Option<&str>) -> Self {
         let mut programs = vec![("DUET_RPC", PathBuf::from(DUET_RPC)), ("TESTBED", testbed())];
         programs.extend(server.map(|server| ("SERVER", example("duet-rpc", server))));
-        Stage { programs, _folder: Folder::new() }
+        Stage { programs, mischief: "", _folder: None }
     }
 
     /// The saboteur under the name of each, which finds the real ones in a folder beside it.
-    fn sabotaged(server: Option<&str>) -> Self {
+    pub(crate) fn sabotaged(server: Option<&str>, mischief: &'static str) -> Self {
         let (real, saboteur) = (Self::real(server), example("duet-rpc-cli", "saboteur"));
         let folder = Folder::new();
         std::fs::create_dir(folder.path("real")).expect("a folder can be made");
@@ -154,7 +160,13 @@ impl Stage {
             (variable, folder.path(name))
         };
         let programs = real.programs.into_iter().map(stand_in).collect();
-        Stage { programs, _folder: folder }
+        Stage { programs, mischief, _folder: Some(folder) }
+    }
+
+    /// The program that this variable names.
+    pub(crate) fn program(&self, variable: &str) -> &Path {
+        let named = self.programs.iter().find(|(name, _)| *name == variable);
+        &named.expect("it has a name").1
     }
 }
 
@@ -170,6 +182,7 @@ fn root() -> PathBuf {
 }
 
 fn said(output: &Output) -> String {
-    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said));
+    let [stdout, stderr] =
+        [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said));
     format!("{stdout}{stderr}")
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
+use super::script::Stage;
 use super::support::folder::Folder;
 use super::support::listening::{Server, WS};
 use super::{fetched, has, skip};
@@ -18,14 +19,21 @@ fn script(name: &str) -> String {
     path.to_str().expect("a plain path").to_owned()
 }
 
-/// Runs a script to its end. Its arguments are the URL of a daemon that takes messages of 100,000 bytes,
-/// and that of another with a token, and the token. When it says `waiting`, the first one is stopped.
-fn run(mut command: Command) {
+/// Runs a script to its end, and returns whether it ended well, and what it said. Its arguments are the URL
+/// of a daemon that takes messages of 100,000 bytes, and that of another with a token, and the token. When
+/// it says `waiting`, the first one is stopped.
+fn run(mut command: Command, stage: &Stage) -> (bool, String) {
     let folder = Folder::new();
     std::fs::write(folder.path("token"), TOKEN).expect("it can be written");
     let path = folder.path("token").to_str().expect("a plain path").to_owned();
-    let server = Server::testbed("agent", &[WS], &["--max-message-bytes", "100000"]);
-    let guarded = Server::testbed("agent", &[WS], &["--token-file", &path]);
+    let start = |options: &[&str]| {
+        let mut command = Command::new(stage.program("TESTBED"));
+        command.args(["--profile", "agent", "--listen", WS]).args(options);
+        command.env("SABOTAGE", stage.mischief).env_remove("DUET_RPC_LOG");
+        Server::of(command, 1)
+    };
+    let server = start(&["--max-message-bytes", "100000"]);
+    let guarded = start(&["--token-file", &path]);
     command.args([&server.url("ws").text, &guarded.url("ws").text, TOKEN]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().expect("it is here");
@@ -43,8 +51,21 @@ fn run(mut command: Command) {
     }
     let status = process.wait().expect("it is our child");
     let said = errors.join().expect("it only reads").unwrap_or_default();
-    assert!(is_waiting && status.success(), "{said}");
     guarded.stop();
+    (is_waiting && status.success(), said)
+}
+
+/// It ends well with the daemon as it is, and with somebody between who does nothing; and not with one that
+/// is broken.
+fn check(command: impl Fn() -> Command) {
+    let (is_well, said) = run(command(), &Stage::real(None));
+    assert!(is_well, "{said}");
+    for mischief in ["nothing", "misspelled", "mute"] {
+        let mut command = command();
+        command.env("PATIENCE", if mischief == "nothing" { "60" } else { "6" });
+        let (is_well, said) = run(command, &Stage::sabotaged(None, mischief));
+        assert_eq!(is_well, mischief == "nothing", "{mischief}: {said}");
+    }
 }
 
 #[test]
@@ -52,9 +73,11 @@ fn t2_t3_ws_for_node_is_served_and_refused_as_it_should_be() {
     let Some(modules) = fetched("node_modules/ws").filter(|_| has("node")) else {
         return skip("`ws` for Node", "scripts/clients has not fetched it");
     };
-    let mut command = Command::new("node");
-    command.arg(script("ws.mjs")).arg(modules);
-    run(command);
+    check(|| {
+        let mut command = Command::new("node");
+        command.arg(script("ws.mjs")).arg(&modules);
+        command
+    });
 }
 
 #[test]
@@ -62,7 +85,9 @@ fn t2_t3_websockets_for_python_is_served_and_refused_as_it_should_be() {
     let Some(python) = fetched("python/bin/python") else {
         return skip("`websockets` for Python", "scripts/clients has not fetched it");
     };
-    let mut command = Command::new(python);
-    command.arg(script("websockets_client.py"));
-    run(command);
+    check(|| {
+        let mut command = Command::new(&python);
+        command.arg(script("websockets_client.py"));
+        command
+    });
 }

@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::pages::root;
 use super::support::daemon::HANG;
 use super::support::folder::Folder;
+use super::support::listening::SocketFolder;
 use super::support::programs::{DUET_RPC, folder, testbed};
 
 /// A command and the lines that it prints.
@@ -127,7 +128,8 @@ fn prints_what_is_shown(shown: &[Shown], programs: &Folder) -> Result<(), String
 
 /// All that a script of bash prints. What it leaves running is ended with it.
 fn run(script: &str, programs: &Path) -> String {
-    let folder = Folder::new();
+    // Paths in it are short enough for sockets.
+    let folder = SocketFolder::new().expect("a folder can be made");
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("bash");
     command.args(["-c", script]).current_dir(folder.path("")).process_group(0);

@@ -1,0 +1,151 @@
+//! Every client that is a script, with the server as it is and with one that is broken.
+
+use super::script::{Runs, Script};
+
+/// What every client must notice.
+macro_rules! broken {
+    ($($more:literal)*) => {
+        &["mute", "answer-lost", "wrong-id", "wrong-result", "status", $($more),*]
+    };
+}
+
+/// A script, and the two tests of it.
+macro_rules! script {
+    ($name:ident, $succeeds:ident, $notices:ident, $script:expr) => {
+        const $name: Script = $script;
+
+        #[test]
+        fn $succeeds() {
+            $name.succeeds();
+        }
+
+        #[test]
+        fn $notices() {
+            $name.notices_what_is_broken();
+        }
+    };
+}
+
+script!(
+    VSCODE_JSONRPC,
+    f1_m2_p3_l2_vscode_jsonrpc_is_served,
+    vscode_jsonrpc_notices_a_broken_daemon,
+    Script {
+        client: "`vscode-jsonrpc` for Node",
+        runs_in: Runs::Node("vscode-jsonrpc"),
+        file: "node/vscode_jsonrpc.mjs",
+        server: None,
+        notices: broken!("error-code" "error-data" "short-count" "stray-print" "call-lost"
+            "event-lost" "cancel-lost" "misspelled"),
+    }
+);
+
+script!(
+    LENGTH_PREFIXED,
+    f30_m6_p9_node_speaks_lengths_as_a_desktop_shell_does,
+    a_desktop_shell_notices_a_broken_daemon,
+    Script {
+        client: "Node",
+        runs_in: Runs::Node(""),
+        file: "node/length_prefixed.mjs",
+        server: None,
+        notices: broken!("error-code" "error-data" "short-count" "stray-print" "event-lost"
+            "event-twice" "misspelled"),
+    }
+);
+
+script!(
+    ASYNCIO,
+    f20_m2_p3_asyncio_for_python_speaks_lines,
+    asyncio_notices_a_broken_daemon,
+    Script {
+        client: "Python",
+        runs_in: Runs::Python(None),
+        file: "python/asyncio_ndjson.py",
+        server: None,
+        notices: broken!("error-code" "error-data" "short-count" "stray-print" "call-lost"
+            "event-lost" "event-twice" "cancel-lost" "notice-lost" "misspelled"),
+    }
+);
+
+script!(
+    JSONRPC_EL,
+    f10_m2_l5_t2_jsonrpc_el_of_emacs_is_served,
+    jsonrpc_el_notices_a_broken_daemon,
+    Script {
+        client: "Emacs with `jsonrpc.el`",
+        runs_in: Runs::Emacs("jsonrpc"),
+        file: "emacs/jsonrpc.el",
+        server: None,
+        notices: broken!("error-code" "error-data" "short-count" "call-lost" "event-lost"
+            "event-twice" "misspelled"),
+    }
+);
+
+script!(
+    EGLOT,
+    l2_eglot_of_emacs_drives_the_language_server,
+    eglot_notices_a_broken_language_server,
+    Script {
+        client: "Emacs with `eglot`",
+        runs_in: Runs::Emacs("eglot"),
+        file: "emacs/eglot.el",
+        server: Some("language_server"),
+        notices: broken!("short-count" "event-lost" "notice-lost" "misspelled"),
+    }
+);
+
+script!(
+    MCP_PYTHON,
+    p3_mcp_for_python_accepts_the_mcp_server,
+    mcp_for_python_notices_a_broken_server,
+    Script {
+        client: "`mcp` for Python",
+        runs_in: Runs::Python(Some("mcp")),
+        file: "mcp/python_client.py",
+        server: Some("mcp_server"),
+        notices: broken!("error-code" "short-count" "call-lost" "event-lost" "event-twice"
+            "cancel-lost" "misspelled"),
+    }
+);
+
+script!(
+    MCP_NODE,
+    p3_the_mcp_sdk_for_node_accepts_the_mcp_server,
+    the_mcp_sdk_for_node_notices_a_broken_server,
+    Script {
+        client: "`@modelcontextprotocol/sdk` for Node",
+        runs_in: Runs::Node("@modelcontextprotocol/sdk"),
+        file: "mcp/node_client.mjs",
+        server: Some("mcp_server"),
+        notices: broken!("error-code" "short-count" "call-lost" "event-lost" "event-twice"
+            "cancel-lost" "misspelled"),
+    }
+);
+
+script!(
+    OUR_EMACS,
+    our_client_for_emacs_works_with_the_daemon,
+    our_client_for_emacs_notices_a_broken_daemon,
+    Script {
+        client: "Emacs",
+        runs_in: Runs::Alone("emacs", "clients/emacs"),
+        file: "clients/emacs/check",
+        server: None,
+        notices: broken!("error-code" "error-data" "call-lost" "cancel-lost" "misspelled"),
+    }
+);
+
+script!(
+    OUR_NODE,
+    our_client_for_node_works_with_the_daemon,
+    our_client_for_node_notices_a_broken_daemon,
+    Script {
+        client: "what our client for Node needs",
+        runs_in: Runs::Alone("node", "clients/node/node_modules"),
+        file: "clients/node/check",
+        server: None,
+        notices: broken!("error-code" "error-data" "short-count" "call-lost" "event-lost"
+            "cancel-lost" "misspelled"),
+    }
+);
