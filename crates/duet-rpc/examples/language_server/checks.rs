@@ -1,0 +1,64 @@
+//! What is found in a text.
+
+use std::ops::Range as Bytes;
+
+use crate::document::{Document, Encoding};
+use crate::protocol::{Diagnostic, Severity};
+
+/// A line may have this many characters.
+const LONGEST_LINE: usize = 100;
+/// More than that nobody reads, and what is sent to the editor should have a bound.
+const MOST: usize = 100;
+
+/// All that is found, in the order of the text.
+pub(crate) fn check(document: &Document, encoding: Encoding) -> Vec<Diagnostic> {
+    let mut found: Vec<_> = lines(document).chain(words(document)).collect();
+    found.sort_by_key(|(place, ..)| (place.start, place.end));
+    let shown = found.into_iter().take(MOST);
+    shown
+        .map(|(place, severity, message)| Diagnostic {
+            range: document.range(place, encoding),
+            severity,
+            source: "plain-text",
+            message,
+        })
+        .collect()
+}
+
+type Finding = (Bytes<usize>, Severity, &'static str);
+
+fn lines(document: &Document) -> impl Iterator<Item = Finding> {
+    document.lines().flat_map(|line| {
+        let text = &document.text()[line.clone()];
+        let visible = line.start + text.trim_end().len();
+        let space = (visible..line.end, Severity::Warning, "White space at the end of the line");
+        let too_long = text.char_indices().nth(LONGEST_LINE).map(|(byte, _)| {
+            let rest = line.start + byte..line.end;
+            (rest, Severity::Hint, "The line is longer than 100 characters")
+        });
+        (visible < line.end).then_some(space).into_iter().chain(too_long)
+    })
+}
+
+fn words(document: &Document) -> impl Iterator<Item = Finding> {
+    let mut last = None;
+    document.words().flat_map(move |(start, word)| {
+        let place = start..start + word.len();
+        let before = last.replace((place.end, word));
+        let is_doubled = before.is_some_and(|(end, before): (usize, &str)| {
+            // A row of numbers may well hold the same one twice.
+            word.chars().any(char::is_alphabetic)
+                && word.to_lowercase() == before.to_lowercase()
+                && is_gap(&document.text()[end..start])
+        });
+        let doubled = (place.clone(), Severity::Warning, "The word is doubled");
+        let task = (place, Severity::Information, "A task is left here");
+        let task = (word == "TODO").then_some(task);
+        is_doubled.then_some(doubled).into_iter().chain(task)
+    })
+}
+
+/// Whether two words stand in a row with this between them: space, and at most one line end.
+fn is_gap(between: &str) -> bool {
+    between.chars().all(char::is_whitespace) && between.matches('\n').count() <= 1
+}
