@@ -130,7 +130,7 @@ async fn count_primes(
     let _run = Run::begin(&cx.peer().local::<Running>());
     let step = (limit / REPORTS).next_multiple_of(BREATH).max(BREATH);
     let mut primes = 0;
-    for number in 1..=limit {
+    for number in 0..=limit {
         primes += u64::from(is_prime(number));
         if number % BREATH == 0 {
             // A handler that never waits can never be cancelled.

@@ -1,0 +1,197 @@
+// The TypeScript SDK of the Model Context Protocol (`@modelcontextprotocol/sdk`) with the example
+// `mcp_server`: how a session begins, tools and their schemas, wrong arguments, progress, cancelling, many
+// calls at once, a request from the server to the client, and the end (M2, M5, P1, P3, P4, P7, L2, L3, F5).
+//
+// Environment: SERVER is the program, NODE_MODULES the folder that has the SDK, PATIENCE the seconds after
+// which this gives up. It ends with 0 if and only if all came as it should.
+
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const require = createRequire(join(process.env.NODE_MODULES, 'from-here.js'));
+const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
+const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
+const { ListRootsRequestSchema } = require('@modelcontextprotocol/sdk/types.js');
+
+const NUMBER = { type: 'integer', minimum: 0 };
+const object = (properties) => ({ type: 'object', properties, required: Object.keys(properties) });
+const TOOLS = [
+  [
+    'text_statistics',
+    object({ text: { type: 'string' } }),
+    object({ characters: NUMBER, words: NUMBER, lines: NUMBER }),
+  ],
+  ['count_primes', object({ limit: { ...NUMBER, maximum: 1_000_000_000 } }), object({ primes: NUMBER })],
+  ['list_roots', { type: 'object' }, object({ roots: { type: 'array', items: { type: 'string' } } })],
+  ['status', { type: 'object' }, object({ running: NUMBER })],
+];
+
+const transport = new StdioClientTransport({ command: process.env.SERVER, args: [], env: process.env });
+const client = new Client({ name: 'a client', version: '1.0.0' }, { capabilities: { roots: {} } });
+
+/** What the SDK complains of, and has no other place for. */
+const complaints = [];
+client.onerror = (error) => complaints.push(error.message);
+const strays = [];
+client.fallbackNotificationHandler = async (notification) => strays.push(notification);
+let asked = 0;
+client.setRequestHandler(ListRootsRequestSchema, () => {
+  asked += 1;
+  return { roots: [{ uri: 'file:///home/ada', name: 'Ada' }, { uri: 'file:///home/ünï/🦀' }] };
+});
+
+const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
+
+async function served(name, args, wanted, options) {
+  const { content, ...rest } = await call(name, args, options);
+  assert.deepEqual(rest, { structuredContent: wanted }, name);
+  assert.deepEqual(
+    content.map((part) => part.type),
+    ['text'],
+    name,
+  );
+  assert.deepEqual(JSON.parse(content[0].text), wanted, name);
+}
+
+async function failed(name, args, text) {
+  assert.deepEqual(await call(name, args), { content: [{ type: 'text', text }], isError: true }, name);
+}
+
+async function beginning() {
+  await client.connect(transport);
+  const { name, version } = client.getServerVersion();
+  assert.equal(name, 'numbers-and-words');
+  assert.match(version, /^\d+\.\d+\.\d+$/);
+  assert.deepEqual(client.getServerCapabilities(), { tools: {} });
+  assert.equal(client.getInstructions(), 'Counts the words of a text, and primes.');
+  assert.deepEqual(await client.ping(), {});
+}
+
+async function listing() {
+  const { tools, ...rest } = await client.listTools();
+  assert.deepEqual(rest, {});
+  assert.deepEqual(
+    tools.map((tool) => [tool.name, tool.inputSchema, tool.outputSchema]),
+    TOOLS,
+  );
+  for (const tool of tools) assert.ok(tool.description, `${tool.name} has no description`);
+}
+
+async function quickTool() {
+  const rows = [
+    ['', 0, 0, 0],
+    ['one two\nthree', 13, 3, 2],
+    ['🦀 ünï\u2028\r\n\t"\\', 11, 3, 2],
+    ['x'.repeat(500_000), 500_000, 1, 1],
+  ];
+  for (const [text, characters, words, lines] of rows) {
+    await served('text_statistics', { text }, { characters, words, lines });
+  }
+}
+
+async function refusals() {
+  const wrong = 'The arguments are wrong: ';
+  await failed('text_statistics', {}, wrong + 'missing field `text`');
+  await failed('text_statistics', { text: 7 }, wrong + 'invalid type: integer `7`, expected a string');
+  await failed('count_primes', { limit: -1 }, wrong + 'invalid value: integer `-1`, expected u64');
+  await failed('count_primes', { limit: 1e9 + 1 }, 'The limit is larger than 1000000000.');
+  const data = {
+    param: 'name',
+    expected: 'one of the accepted values',
+    received: 'no_such_tool',
+    accepted: TOOLS.map(([name]) => name),
+  };
+  const message = 'MCP error -32602: Invalid params';
+  await assert.rejects(call('no_such_tool', {}), { code: -32602, message, data });
+  await assert.rejects(client.request({ method: 'no/such' }, ListRootsRequestSchema), { code: -32601 });
+}
+
+const LATE = 'Received a progress notification for an unknown token: ';
+
+/** The progress that the SDK complains of. */
+function lateProgress(complaint) {
+  assert.ok(complaint.startsWith(LATE), complaint);
+  const { progress, total } = JSON.parse(complaint.slice(LATE.length)).params;
+  return { progress, total };
+}
+
+async function progress() {
+  const told = [];
+  const onprogress = (progress) => told.push(progress);
+  await served('count_primes', { limit: 9_500 }, { primes: 1177 }, { onprogress });
+  // The SDK handles an answer before the progress that came with it in one piece, and then complains that
+  // it does not know what the progress is of.
+  const late = complaints.splice(0).map(lateProgress);
+  const steps = [0, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 9500];
+  assert.deepEqual(
+    [...told, ...late],
+    steps.map((progress) => ({ progress, total: 9500 })),
+  );
+  await served('count_primes', { limit: 9_500 }, { primes: 1177 });
+  assert.deepEqual(complaints, []);
+}
+
+async function cancelling() {
+  const controller = new AbortController();
+  let cancelled;
+  const begun = new Promise((resolve) => {
+    const options = { signal: controller.signal, onprogress: resolve };
+    cancelled = assert.rejects(call('count_primes', { limit: 1e9 }, options), /no longer wanted/);
+  });
+  await begun;
+  await served('status', {}, { running: 1 });
+  controller.abort('no longer wanted');
+  await cancelled;
+  // It stops at its next breath. If it does not, the patience ends.
+  let running = 1;
+  while (running !== 0) running = (await call('status', {})).structuredContent.running;
+  // The server answers that it was cancelled. The SDK has forgotten the call, and tells of what it does not
+  // know, as it does with progress that crossed with the cancelling; nothing comes of either.
+  const late = complaints.filter((complaint) => !complaint.startsWith(LATE));
+  assert.equal(late.length, 1, late.join('\n'));
+  assert.match(late[0], /unknown message ID: .*"error":\{"code":-32800,"message":"Request cancelled"\}/);
+  complaints.length = 0;
+}
+
+async function manyAtOnce() {
+  const one = (number) => {
+    const wanted = { characters: number, words: Math.min(number, 1), lines: Math.min(number, 1) };
+    return served('text_statistics', { text: 'x'.repeat(number) }, wanted);
+  };
+  await Promise.all(Array.from({ length: 50 }, (_, number) => one(number)));
+}
+
+async function askingBack() {
+  await served('list_roots', {}, { roots: ['file:///home/ada', 'file:///home/ünï/🦀'] });
+  assert.equal(asked, 1);
+}
+
+async function main() {
+  await beginning();
+  // The SDK does not tell how the server ended, but its child process does.
+  const server = transport._process;
+  const ended = new Promise((resolve) => server.once('exit', (code, signal) => resolve({ code, signal })));
+  await listing();
+  await quickTool();
+  await refusals();
+  await progress();
+  await cancelling();
+  await manyAtOnce();
+  await askingBack();
+  assert.deepEqual(complaints, []);
+  assert.deepEqual(strays, []);
+  await client.close();
+  assert.deepEqual(await ended, { code: 0, signal: null });
+}
+
+/** Ends, and leaves no process behind. */
+function giveUp(why) {
+  console.error(why);
+  if (transport.pid !== null) process.kill(transport.pid, 'SIGKILL');
+  process.exit(1);
+}
+
+const patience = Number(process.env.PATIENCE ?? 60);
+setTimeout(() => giveUp(`nothing more came in ${patience} s`), patience * 1000).unref();
+main().then(() => process.exit(0), giveUp);
