@@ -157,12 +157,18 @@ mod pages {
     struct Serving;
     #[doc = include_str!("../../../docs/calling.md")]
     struct Calling;
-    #[doc = include_str!("../../../docs/order-and-limits.md")]
-    struct OrderAndLimits;
+    #[doc = include_str!("../../../docs/cancelling.md")]
+    struct Cancelling;
+    #[doc = include_str!("../../../docs/ordering.md")]
+    struct Ordering;
+    #[doc = include_str!("../../../docs/limits.md")]
+    struct Limits;
     #[doc = include_str!("../../../docs/life-cycle.md")]
     struct LifeCycle;
     #[doc = include_str!("../../../docs/transports.md")]
     struct Transports;
     #[doc = include_str!("../../../docs/logging.md")]
     struct Logging;
+    #[doc = include_str!("../../../docs/testing.md")]
+    struct Testing;
 }
