@@ -8,7 +8,9 @@ use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Framing, FramingChoice};
 use duet_rpc_proto::message::{Batch, Incoming, Subject};
 use duet_rpc_proto::notice::Notice;
-use duet_rpc_proto::session::{BatchKey, Handled, Phase, Session};
+#[cfg(unix)]
+use duet_rpc_proto::session::Phase;
+use duet_rpc_proto::session::{BatchKey, Handled, Session};
 use duet_rpc_proto::text::Text;
 use tokio::runtime::RuntimeFlavor;
 

@@ -77,6 +77,7 @@ enum Place {
     /// On the runtime that accepts them.
     Here,
     /// On one that this finds for each.
+    #[cfg(unix)]
     Threads(Arc<dyn Fn() -> Option<Handle> + Send + Sync>),
 }
 
@@ -173,8 +174,9 @@ impl Hub {
             return self.refuse(incoming);
         };
         let work = converse(Arc::clone(&self.0), incoming, seat);
-        let elsewhere = match &self.0.place {
+        let elsewhere: Option<Handle> = match &self.0.place {
             Place::Here => None,
+            #[cfg(unix)]
             Place::Threads(find) => find(),
         };
         match elsewhere {

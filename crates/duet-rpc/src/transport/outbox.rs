@@ -107,6 +107,7 @@ impl Outbox {
     }
 
     /// The remote took bytes that had left before: nothing more may leave yet, but it reads.
+    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn note_reading(&mut self) {
         self.signs += 1;
     }

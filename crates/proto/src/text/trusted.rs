@@ -218,6 +218,7 @@ pub(super) fn seen_every_way(
     fn seen(look: &impl Look, block: &[u8; BLOCK]) -> (lanes::Classes, lanes::Rare, lanes::Signs) {
         (look.classes(block), look.rare(block), look.signs(block))
     }
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     let mut ways = vec![seen(&Plain, block), seen(&Usual, block)];
     #[cfg(target_arch = "x86_64")]
     if x86::is_recent() {
@@ -229,6 +230,7 @@ pub(super) fn seen_every_way(
 /// The parities of bits, in each way that this processor can go.
 #[cfg(test)]
 pub(super) fn parities_every_way(bits: u64) -> Vec<u64> {
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     let mut ways = vec![lanes::parities(bits)];
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("pclmulqdq") {

@@ -5,7 +5,7 @@
 //! another, WebSocket or HTTP is spoken if it is called `ws` or `http`, and else frames.
 
 use std::net::{TcpListener, ToSocketAddrs};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 
 use duet_rpc::transport::{Address, Listener};
@@ -82,11 +82,10 @@ impl Inherited {
 
 impl Socket {
     fn listens(&self) -> bool {
-        let fd = match self {
+        listens(match self {
             Socket::Tcp(socket, _) => socket.as_fd(),
             Socket::Unix(socket) => socket.as_fd(),
-        };
-        rustix::net::sockopt::socket_acceptconn(fd).unwrap_or(false)
+        })
     }
 
     fn is_at(&self, address: &Address) -> bool {
@@ -114,4 +113,15 @@ impl Socket {
             Problem::failure(format!("a socket that was handed over cannot be used: {error}"))
         })
     }
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn listens(socket: BorrowedFd<'_>) -> bool {
+    rustix::net::sockopt::socket_acceptconn(socket).unwrap_or(false)
+}
+
+/// The system cannot be asked for it. But what has a remote is a connection.
+#[cfg(target_vendor = "apple")]
+fn listens(socket: BorrowedFd<'_>) -> bool {
+    rustix::net::getpeername(socket).is_err()
 }

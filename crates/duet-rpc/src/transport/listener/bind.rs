@@ -2,7 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
 use std::path::Path;
+
+#[cfg(unix)]
+use rustix::net::{AddressFamily, SocketType};
 
 use super::{Bound, Reach};
 use crate::transport::Place;
@@ -34,14 +39,11 @@ pub(super) fn tcp(place: &Place, reach: Reach) -> io::Result<TcpListener> {
 /// As the standard library does it, but with room for more who wait.
 #[cfg(unix)]
 fn listen(address: &SocketAddr) -> io::Result<TcpListener> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType};
-
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    let socket = stream_socket(family)?;
     // A port whose last connections are still fading is free.
     rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
     rustix::net::bind(&socket, address)?;
@@ -60,7 +62,7 @@ fn listen(address: &SocketAddr) -> io::Result<TcpListener> {
 #[cfg(unix)]
 pub(super) fn unix(path: &Path) -> io::Result<Bound> {
     use rustix::fs::Mode;
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    use rustix::net::SocketAddrUnix;
 
     use super::file::{self, SocketFile};
 
@@ -68,8 +70,7 @@ pub(super) fn unix(path: &Path) -> io::Result<Bound> {
     // Of several that start at once, one looks and takes the place, and the others find it taken.
     let _turn = file::take_turn(path);
     file::make_way(path)?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket = stream_socket(AddressFamily::UNIX)?;
     rustix::net::bind(&socket, &address)?;
     let file = SocketFile::new(path)?;
     // Nobody can connect before it listens, so there is no moment at which others could.
@@ -81,4 +82,20 @@ pub(super) fn unix(path: &Path) -> io::Result<Bound> {
 #[cfg(not(unix))]
 pub(super) fn unix(_: &Path) -> io::Result<Bound> {
     Err(super::unsupported("this system has no Unix sockets"))
+}
+
+/// A socket that no call waits on, and that no child inherits.
+#[cfg(all(unix, not(target_vendor = "apple")))]
+pub(super) fn stream_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
+    let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
+    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+}
+
+/// The same, where a socket cannot be made so in one step.
+#[cfg(target_vendor = "apple")]
+pub(super) fn stream_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
+    let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
+    rustix::io::ioctl_fioclex(&socket)?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    Ok(socket)
 }

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketAddrUnix};
+
+use super::bind::stream_socket;
 
 /// How long another that starts may take to find out whether it can listen.
 const LONGEST_TURN: Duration = Duration::from_secs(1);
@@ -110,8 +112,7 @@ pub(super) fn make_way(path: &Path) -> io::Result<()> {
 
 /// Connects, without waiting for it.
 fn knock(path: &Path) -> rustix::io::Result<()> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket = stream_socket(AddressFamily::UNIX)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
