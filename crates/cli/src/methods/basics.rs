@@ -3,7 +3,7 @@
 use duet_rpc::Failure;
 use serde::{Deserialize, Serialize};
 
-use super::catalog::{About, Catalog, Page, Param};
+use super::catalog::{About, Catalog, Page, Param, Params};
 use super::shape::Shape;
 use crate::logging::{Level, Log};
 
@@ -16,7 +16,7 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
         About {
             name: "initialize",
             description: "Says who serves here, and which protocol. No other method waits for it.",
-            params: &[],
+            params: Params::Named(&[]),
             result: Shape::Object(&[
                 (
                     "serverInfo",
@@ -31,7 +31,7 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
         About {
             name: "listMethods",
             description: "Lists the methods that are served here.",
-            params: &[],
+            params: Params::Named(&[]),
             result: Shape::Array(&Shape::Object(&[
                 ("name", Shape::String),
                 ("description", Shape::String),
@@ -43,7 +43,7 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
         About {
             name: "describeMethods",
             description: "Says what each method takes and returns.",
-            params: &[],
+            params: Params::Named(&[]),
             result: Shape::Array(&Shape::Object(&[
                 ("name", Shape::String),
                 ("params", Shape::Array(&Shape::String)),
@@ -56,7 +56,7 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
         About {
             name: "version",
             description: "Says which version this is.",
-            params: &[],
+            params: Params::Named(&[]),
             result: Shape::Object(&[("version", Shape::String)]),
         },
         version,
@@ -65,12 +65,12 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
         About {
             name: "setLogLevel",
             description: "Logs records of this level and worse from here on.",
-            params: &[Param {
+            params: Params::Named(&[Param {
                 name: "level",
                 description: "The least level that is logged, in any case.",
                 shape: Shape::OneOf(&Level::NAMES),
                 is_required: true,
-            }],
+            }]),
             result: Shape::Object(&[
                 ("level", Shape::OneOf(&Level::NAMES)),
                 ("success", Shape::Boolean),
@@ -85,7 +85,7 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
         About {
             name: "shutdown",
             description: "Ends the daemon: what runs is finished and answered first.",
-            params: &[],
+            params: Params::Named(&[]),
             result: Shape::Object(&[("message", Shape::String)]),
         },
         shutdown,
@@ -98,11 +98,19 @@ pub(super) fn add_discovery(catalog: &mut Catalog) {
         About {
             name: "rpc.discover",
             description: "Describes all methods in an OpenRPC document.",
-            params: &[],
+            params: Params::Named(&[]),
             result: Shape::Object(&[
                 ("openrpc", Shape::String),
-                ("info", Shape::Any),
-                ("methods", Shape::Array(&Shape::Any)),
+                ("info", Shape::Object(&[("title", Shape::String), ("version", Shape::String)])),
+                (
+                    "methods",
+                    Shape::Array(&Shape::Object(&[
+                        ("name", Shape::String),
+                        ("summary", Shape::String),
+                        ("params", Shape::Array(&Shape::Any)),
+                        ("result", Shape::Any),
+                    ])),
+                ),
             ]),
         },
         Page::Discovery,

@@ -11,6 +11,8 @@ use super::shape::Shape;
 
 /// The version of the OpenRPC specification that the document is written to.
 const OPENRPC: &str = "1.3.2";
+/// Our extension of it: the schema of params that have no names.
+const FREE_PARAMS: &str = "x-params";
 
 /// What a method is about.
 #[derive(Debug)]
@@ -18,8 +20,17 @@ pub(super) struct About {
     pub(super) name: &'static str,
     /// For people.
     pub(super) description: &'static str,
-    pub(super) params: &'static [Param],
+    pub(super) params: Params,
     pub(super) result: Shape,
+}
+
+/// What a method can be called with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Params {
+    /// These, by name or by position.
+    Named(&'static [Param]),
+    /// Whatever params can be.
+    Free,
 }
 
 /// A parameter of a method.
@@ -112,7 +123,7 @@ impl Pages {
         let list = entries.iter().map(|it| Listed { name: it.name, description: it.description });
         let described = entries.iter().map(|it| Described {
             name: it.name,
-            params: it.params.iter().map(Param::to_text).collect(),
+            params: it.params.named().iter().map(Param::to_text).collect(),
             returns: it.result.to_string(),
         });
         Ok(Pages {
@@ -141,12 +152,26 @@ impl Pages {
 
 impl About {
     fn to_openrpc(&self) -> Value {
-        json!({
+        let mut method = json!({
             "name": self.name,
             "summary": self.description,
-            "params": self.params.iter().map(Param::to_openrpc).collect::<Vec<_>>(),
+            "params": self.params.named().iter().map(Param::to_openrpc).collect::<Vec<_>>(),
             "result": {"name": "result", "schema": self.result.schema()},
-        })
+        });
+        if let Params::Free = self.params {
+            // OpenRPC can only name params. Without this, a program would take it that there are none.
+            method[FREE_PARAMS] = Shape::Params.schema();
+        }
+        method
+    }
+}
+
+impl Params {
+    fn named(self) -> &'static [Param] {
+        match self {
+            Params::Named(params) => params,
+            Params::Free => &[],
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::catalog::{About, Catalog, Param};
+use super::catalog::{About, Catalog, Param, Params};
 use super::shape::Shape;
 use crate::choice;
 use crate::logging::Log;
@@ -32,7 +32,7 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
         About {
             name: "events.subscribe",
             description: "Sends events of these topics from here on, as notifications.",
-            params: PARAMS,
+            params: Params::Named(PARAMS),
             result: RESULT,
         },
         async move |wanted: Topics, cx: Context| {
@@ -47,7 +47,7 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
         About {
             name: "events.unsubscribe",
             description: "Sends no more events of these topics.",
-            params: PARAMS,
+            params: Params::Named(PARAMS),
             result: RESULT,
         },
         async |unwanted: Topics, cx: Context| {

@@ -5,7 +5,7 @@ use duet_rpc::{Context, Failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::catalog::{About, Catalog, Param};
+use super::catalog::{About, Catalog, Param, Params};
 use super::shape::Shape;
 
 pub(super) fn add(catalog: &mut Catalog) {
@@ -13,7 +13,7 @@ pub(super) fn add(catalog: &mut Catalog) {
         About {
             name: "system.ping",
             description: "Answers \"pong\".",
-            params: &[],
+            params: Params::Named(&[]),
             result: Shape::OneOf(&["pong"]),
         },
         ping,
@@ -22,7 +22,7 @@ pub(super) fn add(catalog: &mut Catalog) {
         About {
             name: "system.echo",
             description: "Answers with the params, whatever they are.",
-            params: &[],
+            params: Params::Free,
             result: Shape::Params,
         },
         echo,
@@ -35,7 +35,7 @@ pub(super) fn add_callback(catalog: &mut Catalog) {
         About {
             name: "system.callback",
             description: "Calls a method of the client, and passes its answer on, or its error.",
-            params: &[
+            params: Params::Named(&[
                 Param {
                     name: "method",
                     description: "The client's method to call.",
@@ -48,7 +48,7 @@ pub(super) fn add_callback(catalog: &mut Catalog) {
                     shape: Shape::Params,
                     is_required: false,
                 },
-            ],
+            ]),
             result: Shape::Any,
         },
         callback,

@@ -124,6 +124,47 @@ fn c3_discovery_gives_an_openrpc_document_of_the_same_methods() {
     }
 }
 
+/// A program that reads the document must not take it that there are no params.
+#[test]
+fn c3_discovery_says_which_method_takes_whatever_params_can_be() {
+    let talk = ask("agent", &["rpc.discover"]);
+    for method in entries(&talk.answer(1)["result"]["methods"]) {
+        let free = json!({"type": ["object", "array", "null"]});
+        let expected = (method["name"] == "system.echo").then_some(&free);
+        assert_eq!(method.get("x-params"), expected, "{method:?}");
+    }
+}
+
+/// What the document says of itself.
+#[test]
+fn c3_discovery_holds_to_its_own_schema() {
+    let talk = ask("desktop", &["rpc.discover"]);
+    let document = &talk.answer(1)["result"];
+    let mut methods = entries(&document["methods"]).into_iter();
+    let itself = methods.find(|method| method["name"] == "rpc.discover").expect("it is there");
+    check_schema(&itself["result"]["schema"], document);
+}
+
+/// Whether a value holds to a schema, as far as our schemas go.
+fn check_schema(schema: &Value, value: &Value) {
+    match schema["type"].as_str() {
+        None => assert_eq!(*schema, json!({})),
+        Some("string") => assert!(value.is_string(), "{value}"),
+        Some("array") => {
+            let items = value.as_array().expect("an array");
+            items.iter().for_each(|item| check_schema(&schema["items"], item));
+        }
+        Some("object") => {
+            for name in schema["required"].as_array().expect("an array") {
+                let name = name.as_str().expect("a name");
+                let member = value.get(name).unwrap_or_else(|| panic!("{name} is not there"));
+                check_schema(&schema["properties"][name], member);
+            }
+        }
+        Some(other) => panic!("a type that is not looked at: {other}"),
+    }
+}
+
 /// What the OpenRPC specification calls a content descriptor: a name and a schema.
 fn check_descriptor(descriptor: &Map<String, Value>) {
     assert!(descriptor["name"].as_str().is_some_and(|name| !name.is_empty()), "{descriptor:?}");
