@@ -1,0 +1,141 @@
+// The daemon's process: its streams, what it says on stderr, how it ends and is ended.
+
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { StringDecoder } from 'node:string_decoder';
+import { DaemonError } from './errors';
+import type { Clock } from './time';
+
+/** How many of the last lines of stderr are kept for the message of an error. */
+const KEPT_LINES = 10;
+/** The most of a line that is kept; the rest of it is a line of its own. */
+const LONGEST_LINE = 16_384;
+/** How long a process that has ended may leave its pipes open, as some other that it has started holds them. */
+const PIPES_TIMEOUT = 500;
+
+export interface Command {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly cwd?: string | URL;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** How a process ended: one of the two is not null, unless it never began. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A process that runs, or has ended. */
+export class Child {
+  /** Resolves when it has ended and all that it wrote was read. */
+  readonly ended: Promise<Exit>;
+  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #clock: Clock;
+  readonly #lastLines: string[] = [];
+  #exit: Exit | undefined;
+
+  private constructor(process: ChildProcessWithoutNullStreams, clock: Clock, onLine: (line: string) => void) {
+    this.#process = process;
+    this.#clock = clock;
+    // A process that is gone breaks its pipes. Its end is what tells, and not each stream.
+    for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => undefined);
+    this.#readLines(onLine);
+    this.ended = new Promise((resolve) => {
+      let stopWaiting = (): void => undefined;
+      process.once('exit', (code, signal) => {
+        this.#exit = { code, signal };
+        stopWaiting = clock.after(PIPES_TIMEOUT, () => {
+          for (const stream of [process.stdin, process.stdout, process.stderr]) stream.destroy();
+        });
+      });
+      process.once('close', (code, signal) => {
+        stopWaiting();
+        resolve({ code, signal });
+      });
+    });
+  }
+
+  /** Starts a program. */
+  static async start(command: Command, clock: Clock, onLine: (line: string) => void): Promise<Child> {
+    try {
+      const process = spawn(command.program, command.args, {
+        stdio: ['pipe', 'pipe', 'pipe'],
+        windowsHide: true,
+        ...(command.cwd === undefined ? {} : { cwd: command.cwd }),
+        ...(command.env === undefined ? {} : { env: command.env }),
+      });
+      // Later on, an error is that of a signal which could not be sent.
+      process.on('error', () => undefined);
+      await once(process, 'spawn');
+      return new Child(process, clock, onLine);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new DaemonError('not-started', `${command.program} cannot be started: ${why}`, { cause });
+    }
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? -1;
+  }
+
+  get stdin(): ChildProcessWithoutNullStreams['stdin'] {
+    return this.#process.stdin;
+  }
+
+  get stdout(): ChildProcessWithoutNullStreams['stdout'] {
+    return this.#process.stdout;
+  }
+
+  /** How it ended, and what it said last. */
+  describe(exit: Exit): string {
+    const how = exit.signal === null ? `with status ${exit.code}` : `by ${exit.signal}`;
+    const words = this.#lastLines.length === 0 ? '' : `; it said last:\n${this.#lastLines.join('\n')}`;
+    return `the daemon ended ${how}${words}`;
+  }
+
+  /** Ends it for certain: by closing stdin, then with SIGTERM, then with SIGKILL, each after a time. */
+  async end(grace: number): Promise<Exit> {
+    this.#process.stdin.end();
+    // A process whose output nobody reads would not be seen to end.
+    this.#process.stdout.resume();
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      if (await this.#endsWithin(grace)) return this.ended;
+      this.#process.kill(signal);
+    }
+    return this.ended;
+  }
+
+  async #endsWithin(time: number): Promise<boolean> {
+    let stopWaiting = (): void => undefined;
+    const isLate = new Promise<boolean>((resolve) => {
+      stopWaiting = this.#clock.after(time, () => resolve(this.#exit !== undefined));
+    });
+    const inTime = await Promise.race([this.ended.then(() => true), isLate]);
+    stopWaiting();
+    return inTime;
+  }
+
+  /** Reads stderr for as long as it lasts: a pipe that nobody reads would fill. */
+  #readLines(onLine: (line: string) => void): void {
+    const decoder = new StringDecoder('utf8');
+    let rest = '';
+    const tell = (line: string): void => {
+      this.#lastLines.push(line);
+      if (this.#lastLines.length > KEPT_LINES) this.#lastLines.shift();
+      onLine(line);
+    };
+    const take = (text: string): void => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) tell(line.endsWith('\r') ? line.slice(0, -1) : line);
+      for (; rest.length > LONGEST_LINE; rest = rest.slice(LONGEST_LINE)) tell(rest.slice(0, LONGEST_LINE));
+    };
+    this.#process.stderr.on('data', (piece: Buffer) => take(decoder.write(piece)));
+    this.#process.stderr.once('end', () => {
+      take(decoder.end());
+      if (rest !== '') tell(rest);
+      rest = '';
+    });
+  }
+}

@@ -1,0 +1,61 @@
+// What this end serves to the daemon, and listens to. It outlives the daemon's processes.
+
+import { Disposable, ErrorCodes, ResponseError, type CancellationToken } from 'vscode-jsonrpc/node';
+
+/** Answers a request of the daemon. The token is cancelled if the daemon cancels the request. */
+export type RequestHandler = (params: unknown, token: CancellationToken) => unknown;
+
+export type NotificationHandler = (params: unknown) => void | Promise<void>;
+
+export class Handlers {
+  readonly #requests = new Map<string, RequestHandler>();
+  readonly #notifications = new Map<string, Set<NotificationHandler>>();
+  readonly #problem: (error: Error) => void;
+
+  constructor(problem: (error: Error) => void) {
+    this.#problem = problem;
+  }
+
+  serve(method: string, handler: RequestHandler): Disposable {
+    if (this.#requests.has(method)) throw new Error(`${method} is served already`);
+    this.#requests.set(method, handler);
+    return Disposable.create(() => {
+      if (this.#requests.get(method) === handler) this.#requests.delete(method);
+    });
+  }
+
+  listen(method: string, handler: NotificationHandler): Disposable {
+    const handlers = this.#notifications.get(method) ?? new Set();
+    this.#notifications.set(method, handlers.add(handler));
+    return Disposable.create(() => {
+      handlers.delete(handler);
+      if (handlers.size === 0 && this.#notifications.get(method) === handlers) this.#notifications.delete(method);
+    });
+  }
+
+  /** Answers a request. What failed is for this end to know; the other is told that it failed. */
+  async answer(method: string, params: unknown, token: CancellationToken): Promise<unknown> {
+    const handler = this.#requests.get(method);
+    if (handler === undefined) return new ResponseError(ErrorCodes.MethodNotFound, `Method not found: ${method}`);
+    try {
+      return await handler(params, token);
+    } catch (error) {
+      if (error instanceof ResponseError) return error;
+      this.#tellProblem(`the handler of ${method} failed`, error);
+      return new ResponseError(ErrorCodes.InternalError, 'Internal error');
+    }
+  }
+
+  tell(method: string, params: unknown): void {
+    for (const handler of [...(this.#notifications.get(method) ?? [])]) {
+      Promise.resolve()
+        .then(() => handler(params))
+        .catch((error: unknown) => this.#tellProblem(`a handler of ${method} failed`, error));
+    }
+  }
+
+  #tellProblem(what: string, cause: unknown): void {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    this.#problem(new Error(`${what}: ${why}`, { cause }));
+  }
+}

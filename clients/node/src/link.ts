@@ -1,0 +1,162 @@
+// A connection to one process of the daemon: vscode-jsonrpc over its stdin and stdout.
+
+import {
+  type CancellationToken,
+  CancellationTokenSource,
+  createMessageConnection,
+  type Message,
+  type MessageConnection,
+  type MessageReader,
+  type MessageWriter,
+  ParameterStructures,
+  StreamMessageReader,
+  StreamMessageWriter,
+} from 'vscode-jsonrpc/node';
+import type { Child } from './child';
+import type { Settings } from './options';
+import { LengthPrefixedMessageReader } from './reader';
+import { checkLength, LengthPrefixedMessageWriter } from './writer';
+
+/** What the other end asks and tells, and what goes wrong with it. */
+export interface Hooks {
+  serve(method: string, params: unknown, token: CancellationToken): unknown;
+  notice(method: string, params: unknown): void;
+  /** Something that is worth a line in a log. */
+  problem(error: Error): void;
+  /** Nothing can be read or written any more. */
+  broken(): void;
+}
+
+/** How messages are framed, and how long they may be. */
+export type Wire = Pick<Settings, 'framing' | 'maxMessageBytes' | 'maxAnswerBytes'>;
+
+export class Link {
+  readonly child: Child;
+  readonly #connection: MessageConnection;
+
+  constructor(child: Child, wire: Wire, hooks: Hooks) {
+    this.child = child;
+    const [reader, writer] = streams(child, wire);
+    const complain = (message: string): void => hooks.problem(new Error(message));
+    this.#connection = createMessageConnection(
+      reader,
+      new TellingWriter(writer),
+      { error: complain, warn: complain, info: () => undefined, log: () => undefined },
+      {
+        cancellationStrategy: {
+          receiver: { createCancellationTokenSource: () => new CancellationTokenSource() },
+          sender: {
+            // Async, so that a connection which is closed makes a promise that fails, and nothing is thrown.
+            sendCancellation: async (connection, id) => connection.sendNotification('$/cancelRequest', { id }),
+            cleanup: () => undefined,
+          },
+        },
+      },
+    );
+    this.#connection.onRequest((method, params, token) => hooks.serve(method, params, token));
+    this.#connection.onNotification((method, params) => hooks.notice(method, params));
+    this.#connection.onError(([error]) => hooks.problem(error));
+    this.#connection.onClose(() => hooks.broken());
+    this.#connection.listen();
+  }
+
+  /** Sends a request. If the connection breaks, the promise may stay open: the end of the process is what
+   * tells, with its status and its last words. */
+  request(method: string, params: unknown, token: CancellationToken): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      let isUnsent = false;
+      const held = new Held(params, (error) => {
+        isUnsent = true;
+        if (isOfMessage(error)) reject(error);
+      });
+      const fail = (error: unknown): void => {
+        if (!isUnsent) reject(error);
+      };
+      try {
+        this.#connection.sendRequest(method, ParameterStructures.byName, held, token).then(resolve, fail);
+      } catch {
+        // It is closed, and so the process ends.
+      }
+    });
+  }
+
+  async notify(method: string, params: unknown): Promise<void> {
+    await this.#connection.sendNotification(method, ParameterStructures.byName, new Held(params, () => undefined));
+  }
+
+  dispose(): void {
+    this.#connection.dispose();
+  }
+}
+
+/** Params on their way. vscode-jsonrpc wraps arrays and drops empty ones, but leaves objects alone; and an
+ * object is also known again when its message could not be written. */
+class Held {
+  constructor(
+    readonly params: unknown,
+    readonly fault: (error: unknown) => void,
+  ) {}
+
+  toJSON(): unknown {
+    return this.params;
+  }
+}
+
+/** A writer that tells the params of a message that they were not written. */
+class TellingWriter implements MessageWriter {
+  readonly #inner: MessageWriter;
+
+  constructor(inner: MessageWriter) {
+    this.#inner = inner;
+  }
+
+  get onError(): MessageWriter['onError'] {
+    return this.#inner.onError;
+  }
+
+  get onClose(): MessageWriter['onClose'] {
+    return this.#inner.onClose;
+  }
+
+  async write(message: Message): Promise<void> {
+    try {
+      await this.#inner.write(message);
+    } catch (error) {
+      const { params } = message as { params?: unknown };
+      if (params instanceof Held) params.fault(error);
+      throw error;
+    }
+  }
+
+  end(): void {
+    this.#inner.end();
+  }
+
+  dispose(): void {
+    this.#inner.dispose();
+  }
+}
+
+/** Whether it is the message that cannot be written, and not the pipe that is broken. */
+function isOfMessage(error: unknown): boolean {
+  return error instanceof RangeError || error instanceof TypeError;
+}
+
+function streams(child: Child, { framing, maxMessageBytes, maxAnswerBytes }: Wire): [MessageReader, MessageWriter] {
+  if (framing === 'length') {
+    const writer = new LengthPrefixedMessageWriter(child.stdin, { limit: maxMessageBytes });
+    return [new LengthPrefixedMessageReader(child.stdout, { limit: maxAnswerBytes }), writer];
+  }
+  const contentTypeEncoder = {
+    name: 'application/json',
+    encode: async (message: Message) => {
+      const bytes = Buffer.from(JSON.stringify(message));
+      checkLength(bytes.length, maxMessageBytes);
+      return bytes;
+    },
+  };
+  const reader = new StreamMessageReader(child.stdout);
+  // Its timer would go on for ever if the daemon died inside a message.
+  reader.partialMessageTimeout = 0;
+  return [reader, new StreamMessageWriter(child.stdin, { contentTypeEncoder })];
+}
