@@ -61,7 +61,7 @@ impl Script {
                 .then(|| format!("{mischief}: {:?} {}", output.status, said(&output)))
         };
         std::thread::scope(|scope| {
-            for _ in 0..6 {
+            for _ in 0..12 {
                 scope.spawn(|| {
                     let all = || ["nothing"].iter().chain(self.notices);
                     while let Some(mischief) = all().nth(next.fetch_add(1, Ordering::Relaxed)) {
