@@ -171,4 +171,6 @@ mod pages {
     struct Logging;
     #[doc = include_str!("../../../docs/testing.md")]
     struct Testing;
+    #[doc = include_str!("../../../docs/migrating.md")]
+    struct Migrating;
 }
