@@ -17,6 +17,7 @@ use super::support::daemon::HANG;
 use super::support::folder::Folder;
 use super::support::listening::SocketFolder;
 use super::support::programs::{DUET_RPC, folder, testbed};
+use super::{has, skip};
 
 /// A command and the lines that it prints.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,8 +29,12 @@ struct Shown {
 #[test]
 fn commands_print_what_the_pages_say() {
     let programs = programs();
-    super::check(&["console"], |_, block| {
+    super::check(&["console"], |page, block| {
         let shown = shown(&block.text)?;
+        if let Some(program) = block.comment("needs").filter(|program| !has(program)) {
+            skip(&format!("{}:{}", page.path, block.line), program);
+            return Ok(());
+        }
         match block.comment("run by") {
             Some(path) => is_run_by(&shown, path),
             None => prints_what_is_shown(&shown, &programs),

@@ -7,15 +7,12 @@ use super::pages::{pages, root};
 use super::support::folder::Folder;
 use super::support::once::run;
 use super::support::programs::DUET_RPC;
-use super::support::say_skipped;
+use super::{has, skip};
 
 #[test]
 fn lisp_does_what_it_should_in_emacs() {
-    let is_here = Command::new("emacs").arg("--version").output().is_ok();
-    if !is_here {
-        let is_required = std::env::var_os("REAL_CLIENTS").is_some_and(|value| value == "required");
-        assert!(!is_required, "Emacs is required here, but it is not installed");
-        return say_skipped("the Lisp in the pages", "Emacs is not installed");
+    if !has("emacs") {
+        return skip("the Lisp in the pages", "emacs");
     }
     let folder = Folder::new();
     for page in pages() {

@@ -6,7 +6,7 @@
 //! - `console` is run here: lines that begin with `$ ` are commands, the lines behind them what they print.
 //!   `…` stands for anything in a line, and alone on a line for any lines. Under a comment
 //!   `<!-- run by: PATH -->` it is not, as it takes long or installs something; then that file has each of
-//!   the commands.
+//!   the commands. `<!-- needs: PROGRAM -->` names a program that is not everywhere.
 //! - `json` is parsed, `ini` is for systemd, whose `ExecStart` is run, `elisp` is evaluated by Emacs, `ts` is checked by the tests of
 //!   `clients/node`.
 //! - `text` is for pictures and bytes.
@@ -41,6 +41,18 @@ fn check(languages: &[&str], check: impl Fn(&Page, &Block) -> Result<(), String>
         count > 0,
         "there is no block of {languages:?}: the pages are not read as they should be"
     );
+}
+
+/// Whether this program can be run at all.
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Says that something is not tested, which must not happen where clients are required.
+fn skip(what: &str, program: &str) {
+    let is_required = std::env::var_os("REAL_CLIENTS").is_some_and(|value| value == "required");
+    assert!(!is_required, "{program} is required here for {what}");
+    support::say_skipped(what, &format!("{program} is not installed"));
 }
 
 #[test]
