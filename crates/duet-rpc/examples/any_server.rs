@@ -19,39 +19,41 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::transport::Child;
 use duet_rpc::{Context, Disconnect, Error, Failure, Peer, Profile, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// How long a server may take to leave by itself, and then for each step of being made to.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long an answer may take, if nothing else is said; and then the server's leaving.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 const USAGE: &str = "any_server [--framing lsp|ndjson|length] [--patience SECONDS] [--] COMMAND…";
 
 struct Wishes {
-    profile: Profile,
+    framing: FramingChoice,
+    patience: Duration,
     command: Command,
 }
 
 fn read_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Wishes> {
-    let mut profile = Profile::editor();
+    let (mut framing, mut patience) = (Framing::Lsp.into(), PATIENCE);
     loop {
         let argument = arguments.next()?;
         let mut value = || arguments.next()?.into_string().ok();
         match argument.to_str() {
-            Some("--framing") => profile.framing = value()?.parse().ok()?,
+            Some("--framing") => framing = value()?.parse().ok()?,
             Some("--patience") => {
                 let seconds = value()?.parse().ok()?;
-                profile.call_timeout = Some(Duration::try_from_secs_f64(seconds).ok()?);
+                patience = Duration::try_from_secs_f64(seconds).ok()?;
             }
             _ => {
                 let is_mark = argument == "--";
                 let program = if is_mark { arguments.next()? } else { argument };
                 let mut command = Command::new(program);
                 command.args(arguments);
-                return Some(Wishes { profile, command });
+                return Some(Wishes { framing, patience, command });
             }
         }
     }
@@ -133,8 +135,8 @@ async fn send_home(server: &Peer) -> Result<(), Error> {
 }
 
 /// Waits for the server to leave, and if it does not, makes it.
-async fn see_it_end(server: &Peer) -> Disconnect {
-    match tokio::time::timeout(GRACE, server.closed()).await {
+async fn see_it_end(server: &Peer, patience: Duration) -> Disconnect {
+    match tokio::time::timeout(patience, server.closed()).await {
         Ok(end) => end,
         Err(_) => server.close().await,
     }
@@ -164,22 +166,24 @@ fn list(names: impl Iterator<Item = String>) -> String {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let Some(Wishes { profile, command }) = read_arguments(std::env::args_os().skip(1)) else {
+    let Some(Wishes { framing, patience, command }) = read_arguments(std::env::args_os().skip(1))
+    else {
         eprintln!("usage: {USAGE}");
         return ExitCode::from(2);
     };
     let child = match Child::spawn(command) {
-        Ok(child) => child.grace(GRACE),
+        Ok(child) => child,
         Err(error) => {
             eprintln!("the server cannot be started: {error}");
             return ExitCode::FAILURE;
         }
     };
+    let profile = Profile { framing, call_timeout: Some(patience), ..Profile::editor() };
     let server = Peer::spawn(child, &profile, client());
     let mut out = io::stdout();
     let visited = visit(&server, &mut out).await;
     let end = match &visited {
-        Ok(()) => see_it_end(&server).await,
+        Ok(()) => see_it_end(&server, patience).await,
         // Why wait for one that does not do what it should?
         Err(_) => server.close().await,
     };

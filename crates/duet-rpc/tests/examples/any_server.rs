@@ -1,0 +1,143 @@
+//! The client of any language server, with one of ours and with programs that are none.
+
+use std::process::{Command, Output, Stdio};
+
+use crate::printing::promise;
+use crate::process::example;
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(example("any_server"));
+    command.args(arguments).stdin(Stdio::null());
+    command.output().expect("it is built")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn it_gets_to_know_our_language_server() {
+    let (_, promised) = promise("any_server");
+    let server = example("language_server");
+    let server = server.to_str().expect("a plain path");
+    for arguments in [vec![server], vec!["--", server], vec!["--framing", "lsp", "--", server]] {
+        let output = run(&arguments);
+        assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), promised, "{arguments:?}");
+        assert_eq!((text(&output.stderr), output.status.code()), ("", Some(0)), "{arguments:?}");
+    }
+}
+
+#[test]
+fn servers_that_ask_are_answered() {
+    // A server in a few lines of shell: it asks five things, and says on stderr what it is answered.
+    let ask = |id: u32, method: &str, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+    };
+    let asks = [
+        ask(1, "workspace/configuration", r#"{"items":[{},{"section":"a"}]}"#),
+        ask(2, "client/registerCapability", r#"{"registrations":[]}"#),
+        ask(3, "window/workDoneProgress/create", r#"{"token":1}"#),
+        ask(4, "no/such/thing", "{}"),
+    ];
+    let mut script = r#"
+        read initialize
+        echo '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"a":{},"b":false,"c":1,"d":null}}}'
+        read initialized
+        read shutdown
+    "#
+    .to_owned();
+    for ask in asks {
+        script.push_str(&format!("echo '{ask}'\nread answer\necho \"$answer\" >&2\n"));
+    }
+    script.push_str("echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":null}'\nread exit\nexit 7\n");
+
+    let output = run(&["--framing", "ndjson", "sh", "-c", &script]);
+    let wanted = [
+        "name: it does not say",
+        "can: a, c",
+        "asked: workspace/configuration, client/registerCapability, window/workDoneProgress/create",
+        "end: the remote closed it; its process ended with exit status: 7",
+    ];
+    assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), wanted);
+    let wanted = [
+        r#"its stderr: {"jsonrpc":"2.0","id":1,"result":[null,null]}"#,
+        r#"its stderr: {"jsonrpc":"2.0","id":2,"result":null}"#,
+        r#"its stderr: {"jsonrpc":"2.0","id":3,"result":null}"#,
+        r#"its stderr: {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"Method not found: no/such/thing"}}"#,
+    ];
+    assert_eq!(text(&output.stderr).lines().collect::<Vec<_>>(), wanted);
+    assert_eq!(output.status.code(), Some(1), "a server that ends with 7 has failed");
+}
+
+#[test]
+fn servers_that_do_not_do_what_they_should_are_told_of() {
+    // What it is called with, its last line on stdout, and what must stand on stderr.
+    let rows: [(&[&str], &str, &[&str]); 6] = [
+        (&["/no/such/program"], "", &["the server cannot be started: No such file"]),
+        (
+            &["sh", "-c", "echo first >&2; echo 'oh no' >&2; exit 3"],
+            "its process ended with exit status: 3",
+            &["it went wrong: the connection is closed", "its stderr: first\nits stderr: oh no\n"],
+        ),
+        // It says nothing, but reads, and so sees the end.
+        (
+            &["--patience", "0.1", "sh", "-c", "cat >/dev/null; echo bye >&2"],
+            "end: it was closed here; its process ended with exit status: 0",
+            &["it went wrong: there was no answer in time"],
+        ),
+        // It neither says nor reads anything.
+        (
+            &["--patience", "0.1", "sleep", "3600"],
+            "end: it was closed here; its process ended with signal: 15 (SIGTERM)",
+            &["it went wrong: there was no answer in time"],
+        ),
+        (
+            &[
+                "--framing",
+                "ndjson",
+                "sh",
+                "-c",
+                r#"read a; echo '{"jsonrpc":"2.0","id":1,"result":7}'"#,
+            ],
+            "its process ended with exit status: 0",
+            &["it went wrong: the remote broke the protocol"],
+        ),
+        (
+            &[
+                "--framing",
+                "ndjson",
+                "sh",
+                "-c",
+                r#"read a; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32099,"message":"no"}}'"#,
+            ],
+            "its process ended with exit status: 0",
+            &["it went wrong: the remote answered with an error (request 1): no (-32099)"],
+        ),
+    ];
+    for (arguments, end, words) in rows {
+        let output = run(arguments);
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert!(stdout.trim_end().ends_with(end), "{arguments:?}: {stdout}");
+        for word in words {
+            assert!(stderr.contains(word), "{arguments:?}: {stderr}");
+        }
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    }
+}
+
+#[test]
+fn it_says_how_it_is_used() {
+    let rows: [&[&str]; 6] = [
+        &[],
+        &["--"],
+        &["--framing"],
+        &["--framing", "smoke-signals", "x"],
+        &["--patience", "soon", "x"],
+        &["--patience", "-1", "x"],
+    ];
+    for arguments in rows {
+        let output = run(arguments);
+        assert!(text(&output.stderr).starts_with("usage: any_server "), "{arguments:?}");
+        assert_eq!((text(&output.stdout), output.status.code()), ("", Some(2)), "{arguments:?}");
+    }
+}

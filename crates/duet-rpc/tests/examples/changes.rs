@@ -1,0 +1,110 @@
+//! The language server follows a document as it is edited.
+
+use serde_json::{Value, json};
+
+use crate::language_server::{URI, bye, diagnostics, hover, open, open_document, range};
+use crate::process::Process;
+
+fn change(server: &mut Process, version: u32, changes: &Value) {
+    let document = json!({"uri": URI, "version": version});
+    let params = json!({"textDocument": document, "contentChanges": changes});
+    server.notify("textDocument/didChange", params);
+}
+
+/// A text put in place of what stands from one position to another.
+fn put(start: (u32, u32), end: (u32, u32), text: &str) -> Value {
+    let position = |(line, character)| json!({"line": line, "character": character});
+    json!({"range": {"start": position(start), "end": position(end)}, "text": text})
+}
+
+#[test]
+fn changes_are_made_where_they_are_meant() {
+    // A text, what is done to it, and then a word that must stand there: its line, start, end and the
+    // hover's first line.
+    type Row<'a> = (&'a str, Value, &'a [(u32, u32, u32, &'a str)]);
+    let rows: [Row<'_>; 12] = [
+        ("one two", json!([put((0, 0), (0, 3), "three")]), &[(0, 0, 5, "three"), (0, 6, 9, "two")]),
+        ("one", json!([put((0, 3), (0, 3), " two")]), &[(0, 0, 3, "one"), (0, 4, 7, "two")]),
+        ("one", json!([put((0, 0), (0, 3), "")]), &[]),
+        // Each counts in what the one before it has left.
+        (
+            "a",
+            json!([put((0, 1), (0, 1), "\nb"), put((1, 1), (1, 1), "c")]),
+            &[(0, 0, 1, "a"), (1, 0, 2, "bc")],
+        ),
+        ("a\r\nb\nc", json!([put((0, 1), (2, 0), "")]), &[(0, 0, 2, "ac")]),
+        ("a\r\nb", json!([put((0, 9), (1, 0), " ")]), &[(0, 0, 1, "a"), (0, 2, 3, "b")]),
+        // Two units of UTF-16 are one character; a position inside is taken for its beginning.
+        ("😀one", json!([put((0, 2), (0, 5), "two")]), &[(0, 2, 5, "two")]),
+        ("😀one", json!([put((0, 0), (0, 2), "")]), &[(0, 0, 3, "one")]),
+        ("😀one", json!([put((0, 1), (0, 1), "x ")]), &[(0, 0, 1, "x"), (0, 4, 7, "one")]),
+        // What is nowhere is at the end, and the wrong way round is not.
+        ("one", json!([put((7, 7), (8, 8), " two")]), &[(0, 0, 3, "one"), (0, 4, 7, "two")]),
+        ("one two", json!([put((0, 3), (0, 0), "x")]), &[(0, 0, 1, "x"), (0, 2, 5, "two")]),
+        // A whole text, with a change before and one behind.
+        (
+            "one",
+            json!([put((0, 0), (0, 0), "?"), {"text": "ab"}, put((0, 1), (0, 1), " ")]),
+            &[(0, 0, 1, "a"), (0, 2, 3, "b")],
+        ),
+    ];
+    let (mut server, _) = open(json!({}));
+    for (text, changes, words) in rows {
+        open_document(&mut server, text);
+        change(&mut server, 2, &changes);
+        diagnostics(&server, json!(2));
+        for &(line, start, end, word) in words {
+            let found = hover(&mut server, line, start).expect("it is served");
+            assert_eq!(found["range"], range(line, start, end), "{text:?} {changes}");
+            let value = found["contents"]["value"].as_str().and_then(|value| value.lines().next());
+            assert_eq!(value, Some(word), "{text:?} {changes}");
+        }
+        if words.is_empty() {
+            assert_eq!(hover(&mut server, 0, 0), Ok(Value::Null));
+        }
+    }
+    bye(server);
+}
+
+#[test]
+fn a_hover_sees_every_change_before_it() {
+    let (mut server, _) = open(json!({}));
+    open_document(&mut server, "");
+    // All are on their way before the first is answered.
+    for version in 2..102 {
+        change(&mut server, version, &json!([put((0, 0), (0, 0), "x")]));
+        let position = json!({"line": 0, "character": 0});
+        let params = json!({"textDocument": {"uri": URI}, "position": position});
+        server.ask(i64::from(version), "textDocument/hover", params);
+    }
+    for version in 2..102 {
+        assert_eq!(diagnostics(&server, json!(version)), json!([]));
+        let answer = server.next();
+        assert_eq!(answer["id"], json!(version));
+        assert_eq!(answer["result"]["range"], range(0, 0, version - 1));
+    }
+    bye(server);
+}
+
+#[test]
+fn what_is_found_goes_with_the_text() {
+    let (mut server, _) = open(json!({}));
+    let found = open_document(&mut server, "TODO");
+    assert_eq!(found.as_array().map(Vec::len), Some(1));
+    change(&mut server, 2, &json!([put((0, 0), (0, 4), "done")]));
+    assert_eq!(diagnostics(&server, json!(2)), json!([]));
+    change(&mut server, 3, &json!([{"text": "TODO"}]));
+    assert_eq!(diagnostics(&server, json!(3)), found);
+
+    server.notify("textDocument/didClose", json!({"textDocument": {"uri": URI}}));
+    let params = json!({"uri": URI, "diagnostics": []});
+    let wanted = json!({
+        "jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params,
+    });
+    assert_eq!(server.next(), wanted);
+    assert_eq!(hover(&mut server, 0, 0), Ok(Value::Null));
+    // A change of what is not open says nothing, and the next that is opened is served.
+    change(&mut server, 4, &json!([{"text": "TODO"}]));
+    assert_eq!(open_document(&mut server, "TODO"), found);
+    bye(server);
+}

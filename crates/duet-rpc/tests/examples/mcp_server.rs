@@ -1,0 +1,209 @@
+//! The server of the Model Context Protocol, message by message. What the official clients make of it is
+//! tested beside the command.
+
+use serde_json::{Value, json};
+
+use crate::process::{Process, Wire};
+
+fn open(capabilities: Value) -> Process {
+    let mut server = Process::start("mcp_server", Wire::Lines);
+    let info = json!({"name": "a test", "version": "1"});
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info,
+    });
+    server.call("initialize", params).expect("it is served");
+    server.notify("notifications/initialized", json!({}));
+    server
+}
+
+fn tool(server: &mut Process, name: &str, arguments: Value) -> Result<Value, Value> {
+    server.call("tools/call", json!({"name": name, "arguments": arguments}))
+}
+
+fn structured(content: Value) -> Result<Value, Value> {
+    let text = json!({"type": "text", "text": content.to_string()});
+    Ok(json!({"content": [text], "structuredContent": content}))
+}
+
+fn failed(text: &str) -> Result<Value, Value> {
+    Ok(json!({"content": [{"type": "text", "text": text}], "isError": true}))
+}
+
+#[test]
+fn the_version_is_the_clients_or_the_latest() {
+    for (asked, answered) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("1999-12-31", "2025-11-25"),
+        ("", "2025-11-25"),
+    ] {
+        let mut server = Process::start("mcp_server", Wire::Lines);
+        let params = json!({"protocolVersion": asked, "capabilities": {}});
+        let wanted = json!({
+            "protocolVersion": answered,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "numbers-and-words", "version": env!("CARGO_PKG_VERSION")},
+            "instructions": "Counts the words of a text, and primes.",
+        });
+        assert_eq!(server.call("initialize", params), Ok(wanted), "{asked}");
+        assert_eq!(server.call("ping", Value::Null), Ok(json!({})));
+        assert_eq!(server.close(), Some(0));
+    }
+}
+
+#[test]
+fn tools_are_served_and_fail_as_they_should() {
+    let mut server = open(json!({}));
+    let listed = server.call("tools/list", json!({})).expect("it is served");
+    let names: Vec<_> = listed["tools"].as_array().into_iter().flatten().collect();
+    let names: Vec<_> = names.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["text_statistics", "count_primes", "list_roots", "status"]);
+
+    let text = json!({"text": "one two\n🦀"});
+    let counts = json!({"characters": 9, "words": 3, "lines": 2});
+    let rows = [
+        ("text_statistics", text, structured(counts)),
+        ("count_primes", json!({"limit": 0}), structured(json!({"primes": 0}))),
+        ("count_primes", json!({"limit": 2}), structured(json!({"primes": 1}))),
+        ("count_primes", json!({"limit": 10_000}), structured(json!({"primes": 1229}))),
+        ("status", json!({"more": "than it needs"}), structured(json!({"running": 0}))),
+        ("list_roots", json!({}), failed("The client does not tell where it works.")),
+        ("text_statistics", json!({}), failed("The arguments are wrong: missing field `text`")),
+        (
+            "count_primes",
+            json!({"limit": 0.5}),
+            failed("The arguments are wrong: invalid type: floating point `0.5`, expected u64"),
+        ),
+        (
+            "count_primes",
+            json!({"limit": 1_000_000_001}),
+            failed("The limit is larger than 1000000000."),
+        ),
+    ];
+    for (name, arguments, wanted) in rows {
+        assert_eq!(tool(&mut server, name, arguments.clone()), wanted, "{name} {arguments}");
+    }
+    assert_eq!(server.close(), Some(0));
+}
+
+#[test]
+fn what_is_no_call_of_a_tool_is_refused() {
+    let mut server = open(json!({}));
+    let wrong = |data: Value| json!({"code": -32602, "message": "Invalid params", "data": data});
+    let names = json!(["text_statistics", "count_primes", "list_roots", "status"]);
+    let unknown = wrong(json!({
+        "param": "name", "expected": "one of the accepted values", "received": "fly",
+        "accepted": names,
+    }));
+    assert_eq!(tool(&mut server, "fly", json!({})), Err(unknown));
+    let list = wrong(json!({"param": "arguments", "expected": "object", "received": "array"}));
+    assert_eq!(tool(&mut server, "status", json!([])), Err(list));
+    // How newer clients begin; told this, they begin with `initialize`.
+    let method = json!({"code": -32601, "message": "Method not found: server/discover"});
+    assert_eq!(server.call("server/discover", json!({})), Err(method));
+    assert_eq!(server.close(), Some(0));
+}
+
+#[test]
+fn progress_is_told_to_who_wants_to_know() {
+    for token in [json!("a"), json!(7)] {
+        let mut server = open(json!({}));
+        let arguments = json!({"limit": 2500});
+        let params = json!({
+            "name": "count_primes", "arguments": arguments, "_meta": {"progressToken": token},
+        });
+        server.ask(1, "tools/call", params);
+        for done in [0, 1000, 2000, 2500] {
+            let params = json!({"progressToken": token, "progress": done, "total": 2500});
+            let wanted = json!({
+                "jsonrpc": "2.0", "method": "notifications/progress", "params": params,
+            });
+            assert_eq!(server.next(), wanted);
+        }
+        let result = structured(json!({"primes": 367})).expect("a result");
+        assert_eq!(server.next(), json!({"jsonrpc": "2.0", "id": 1, "result": result}));
+        assert_eq!(server.close(), Some(0));
+    }
+}
+
+#[test]
+fn a_tool_that_is_called_off_stops() {
+    let mut server = open(json!({}));
+    let arguments = json!({"limit": 1_000_000_000});
+    for id in [1, 2] {
+        let params = json!({
+            "name": "count_primes", "arguments": arguments, "_meta": {"progressToken": id},
+        });
+        server.ask(id, "tools/call", params);
+        // It has begun, and counts.
+        assert_eq!(server.next()["params"]["progressToken"], json!(id));
+    }
+    for (id, left) in [(1, 1), (2, 0)] {
+        server.notify("notifications/cancelled", json!({"requestId": id, "reason": "enough"}));
+        let error = json!({"code": -32800, "message": "Request cancelled"});
+        let cancelled = json!({"jsonrpc": "2.0", "id": id, "error": error});
+        while message_but_progress(&server) != cancelled {}
+        // It stops at its next breath. If it does not, nothing ever says so.
+        loop {
+            server.ask(3, "tools/call", json!({"name": "status"}));
+            let answer = message_but_progress(&server);
+            assert_eq!(answer["id"], 3, "{answer}");
+            if answer["result"]["structuredContent"] == json!({"running": left}) {
+                break;
+            }
+        }
+    }
+    assert_eq!(server.close(), Some(0));
+}
+
+/// The next message that is no progress.
+fn message_but_progress(server: &Process) -> Value {
+    loop {
+        let message = server.next();
+        if message["method"] != "notifications/progress" {
+            return message;
+        }
+    }
+}
+
+#[test]
+fn the_client_is_asked_back() {
+    let mut server = open(json!({"roots": {}}));
+    let root = json!({"uri": "file:///home/ada", "name": "Ada"});
+    let refusal = json!({"code": -32601, "message": "no"});
+    let rows = [
+        (json!({"result": {"roots": [root]}}), structured(json!({"roots": ["file:///home/ada"]}))),
+        (json!({"result": {"roots": []}}), structured(json!({"roots": []}))),
+        (
+            json!({"error": refusal}),
+            failed(
+                "The client could not be asked: the remote answered with an error (request 3): no \
+                 (-32601)",
+            ),
+        ),
+        (
+            json!({"result": 7}),
+            failed(
+                "The client could not be asked: the remote broke the protocol (request 4): the \
+                 result is not of the expected type (Data error)",
+            ),
+        ),
+    ];
+    for (mut answer, wanted) in rows {
+        server.ask(1, "tools/call", json!({"name": "list_roots"}));
+        let asked = server.next();
+        let id = asked["id"].clone();
+        assert_eq!(asked, json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"}));
+        // While it waits for us, it serves us.
+        assert_eq!(server.call("ping", Value::Null), Ok(json!({})));
+        answer["jsonrpc"] = json!("2.0");
+        answer["id"] = id;
+        server.send(&answer);
+        let wanted = wanted.expect("a result");
+        assert_eq!(server.next(), json!({"jsonrpc": "2.0", "id": 1, "result": wanted}));
+    }
+    assert_eq!(server.close(), Some(0));
+}

@@ -1,0 +1,44 @@
+//! The examples print what their first comments say.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::process::example;
+
+/// The command that an example's first comment shows, and what it promises to print.
+pub(crate) fn promise(name: &str) -> (String, Vec<String>) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(format!("{name}.rs"));
+    let source = std::fs::read_to_string(source).expect("it is there");
+    let comment = source.lines().map_while(|line| line.strip_prefix("//!"));
+    let mut block = comment
+        .map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned())
+        .skip_while(|line| !line.starts_with("$ "))
+        .take_while(|line| *line != "```");
+    (block.next().expect("it shows a command"), block.collect())
+}
+
+#[test]
+fn examples_print_what_they_say() {
+    for name in ["hello", "both_ways", "cancel", "custom_transport"] {
+        let (command, promised) = promise(name);
+        // What stands between the quotes of an `echo` is its input.
+        let input = command.strip_prefix("$ echo '").and_then(|rest| rest.split('\'').next());
+        let mut process = Command::new(example(name))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it is built");
+        let mut stdin = process.stdin.take().expect("a pipe");
+        // One that reads nothing may be gone already.
+        if let Some(input) = input {
+            writeln!(stdin, "{input}").expect("it reads");
+        }
+        drop(stdin);
+        let output = process.wait_with_output().expect("our child");
+        assert!(output.status.success(), "{name}");
+        let printed = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(printed.lines().collect::<Vec<_>>(), promised, "{name}");
+    }
+}
