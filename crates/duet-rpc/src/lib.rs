@@ -102,6 +102,7 @@
 //! - **Framings**: a line each, `Content-Length` headers, or a length prefix: a setting of the
 //!   profile. [`proto`] has them and everything else that is pure.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // Nothing that comes from outside may end the process; tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -148,29 +149,7 @@ pub use router::Router;
 pub use serve::{Server, serve};
 pub use state::{Disconnect, Reason, State};
 
-/// The code in the pages for people is compiled and run like all other examples.
+/// The code in the package's own page is compiled and run like all other examples.
 #[cfg(doctest)]
-mod pages {
-    #[doc = include_str!("../../../README.md")]
-    struct Readme;
-    #[doc = include_str!("../../../docs/serving.md")]
-    struct Serving;
-    #[doc = include_str!("../../../docs/calling.md")]
-    struct Calling;
-    #[doc = include_str!("../../../docs/cancelling.md")]
-    struct Cancelling;
-    #[doc = include_str!("../../../docs/ordering.md")]
-    struct Ordering;
-    #[doc = include_str!("../../../docs/limits.md")]
-    struct Limits;
-    #[doc = include_str!("../../../docs/life-cycle.md")]
-    struct LifeCycle;
-    #[doc = include_str!("../../../docs/transports.md")]
-    struct Transports;
-    #[doc = include_str!("../../../docs/logging.md")]
-    struct Logging;
-    #[doc = include_str!("../../../docs/testing.md")]
-    struct Testing;
-    #[doc = include_str!("../../../docs/migrating.md")]
-    struct Migrating;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -61,11 +61,7 @@ pub mod ws;
 pub use limits::Limits;
 pub use policy::Profile;
 
-/// The code in the pages for people is compiled and run like all other examples.
+/// The code in the package's own page is compiled and run like all other examples.
 #[cfg(doctest)]
-mod pages {
-    #[doc = include_str!("../../../docs/framings.md")]
-    struct Framings;
-    #[doc = include_str!("../../../docs/messages.md")]
-    struct Messages;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,32 @@
+//! The code in the pages for people is compiled and run like all other examples.
+//!
+//! It stands in a package of its own, which is never published: the pages are not part of the
+//! packages that they are about, and the tests of those have to run from the package alone.
+#![cfg(doctest)]
+
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+#[doc = include_str!("../../../docs/calling.md")]
+struct Calling;
+#[doc = include_str!("../../../docs/cancelling.md")]
+struct Cancelling;
+#[doc = include_str!("../../../docs/framings.md")]
+struct Framings;
+#[doc = include_str!("../../../docs/life-cycle.md")]
+struct LifeCycle;
+#[doc = include_str!("../../../docs/limits.md")]
+struct Limits;
+#[doc = include_str!("../../../docs/logging.md")]
+struct Logging;
+#[doc = include_str!("../../../docs/messages.md")]
+struct Messages;
+#[doc = include_str!("../../../docs/migrating.md")]
+struct Migrating;
+#[doc = include_str!("../../../docs/ordering.md")]
+struct Ordering;
+#[doc = include_str!("../../../docs/serving.md")]
+struct Serving;
+#[doc = include_str!("../../../docs/testing.md")]
+struct Testing;
+#[doc = include_str!("../../../docs/transports.md")]
+struct Transports;
