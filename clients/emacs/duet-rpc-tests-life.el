@@ -1,0 +1,200 @@
+;;; duet-rpc-tests-life.el --- How servers die, stop and are logged  -*- lexical-binding: t; -*-
+
+;; Copyright (C) The duet-rpc developers
+
+;; Author: The duet-rpc developers
+;; SPDX-License-Identifier: MIT OR Apache-2.0
+
+;;; Commentary:
+
+;; The second half of duet-rpc-tests.el, with its environment.
+
+;;; Code:
+
+(require 'duet-rpc-tests)
+
+(defun duet-rpc-tests--kill (connection)
+  "Kill the server of CONNECTION as the system does when memory is short."
+  (signal-process (duet-rpc-tests--pid connection) 'SIGKILL))
+
+(defun duet-rpc-tests--shell (script)
+  "Start a server that is the shell SCRIPT."
+  (duet-rpc-open "sh" (list "-c" script)))
+
+;;; Death
+
+(duet-rpc-tests-deftest duet-rpc-killed-daemon-is-started-anew
+  "The next call finds that it is gone, and gets another."
+  (let ((first (duet-rpc-start)))
+    (should (duet-rpc-call "version"))
+    (duet-rpc-tests--kill first)
+    (duet-rpc-tests--until (not (duet-rpc-live-p first)))
+    (should (equal (duet-rpc-call "version") '(:version "0.1.0")))
+    (should-not (eq first (duet-rpc-start)))
+    (should (string-match-p "duet-rpc.el: ended with status 9\n"
+                            (duet-rpc-tests--log first)))))
+
+(duet-rpc-tests-deftest duet-rpc-death-ends-all-calls
+  "Those that wait, those that do not, and those that come later."
+  (let ((connection (duet-rpc-tests--agent)) ends)
+    (dotimes (_ 3)
+      (duet-rpc-call-async "test.sleep" duet-rpc-tests--for-ever :connection connection
+                           :on-error (lambda (error) (push error ends))))
+    (run-at-time 0 nil #'duet-rpc-tests--kill connection)
+    (let ((error (should-error (duet-rpc-call "test.sleep" duet-rpc-tests--for-ever
+                                              :connection connection)
+                               :type 'duet-rpc-died)))
+      (should (string-match-p "status 9.*\\*testbed log\\*" (cadr error))))
+    (duet-rpc-tests--until (= (length ends) 3))
+    (should (equal (delete-dups (mapcar (lambda (end) (plist-get end :code)) ends)) '(-1)))
+    (dolist (use (list #'duet-rpc-call #'duet-rpc-call-async #'duet-rpc-notify))
+      (should-error (funcall use "version" nil :connection connection)
+                    :type 'duet-rpc-died))
+    (should (= (duet-rpc-close connection) 9))))
+
+(duet-rpc-tests-deftest duet-rpc-dead-server-leaves-nothing
+  "Also if nobody closes it: buffers and processes go by themselves."
+  (let ((connection (duet-rpc-tests--agent)))
+    (duet-rpc-tests--kill connection)
+    (duet-rpc-tests--until (not (or duet-rpc--connections (process-list))))
+    (should-not (cl-remove-if-not (lambda (name)
+                                    (string-match-p "testbed [^l]" name))
+                                  (mapcar #'buffer-name (buffer-list))))))
+
+(duet-rpc-tests-deftest duet-rpc-names-are-never-shared
+  "Servers of one program have buffers of their own."
+  (let ((servers (list (duet-rpc-tests--agent) (duet-rpc-tests--agent)
+                       (duet-rpc-tests--agent))))
+    (should (equal (mapcar #'duet-rpc-log-buffer-name servers)
+                   '("*testbed log*" "*testbed<2> log*" "*testbed<3> log*")))
+    (cl-loop for server in servers for number from 0
+             do (should (equal (duet-rpc-call "system.echo" (vector number)
+                                              :connection server)
+                               (vector number))))))
+
+;;; Stopping
+
+(duet-rpc-tests-deftest duet-rpc-close-escalates
+  "What does not stop when it is asked is made to."
+  (let ((duet-rpc-stop-timeout 0.1))
+    (dolist (row '(("cat >/dev/null; exit 3" . 3)
+                   ("exec tail -f /dev/null" . 15)
+                   ("trap '' TERM; exec tail -f /dev/null" . 9)))
+      (should (= (duet-rpc-close (duet-rpc-tests--shell (car row))) (cdr row))))))
+
+(duet-rpc-tests-deftest duet-rpc-close-does-not-wait-for-who-refuses
+  "A server that has no method `shutdown' gets the end of its input at once."
+  (let* ((answer "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"?\"}}")
+         (server (duet-rpc-tests--shell
+                  ;; It answers when it is asked, and not before.
+                  (format "head -c1 >/dev/null; printf 'Content-Length: %d\\r\\n\\r\\n%%s' '%s'
+                           cat >/dev/null; exit 4"
+                          (length answer) answer)))
+         (begun (float-time)))
+    (should (= (duet-rpc-close server) 4))
+    (should (< (- (float-time) begun) duet-rpc-stop-timeout))))
+
+(duet-rpc-tests-deftest duet-rpc-close-does-not-wait-for-who-keeps-the-log-open
+  "A server's child may hold on to its standard error."
+  (let ((duet-rpc-stop-timeout 0.1)
+        (connection (duet-rpc-tests--shell "tail -f /dev/null & echo $! >&2; cat >/dev/null")))
+    (duet-rpc-tests--until (string-match "^[0-9]+$" (duet-rpc-tests--log connection)))
+    (let ((child (string-to-number (match-string 0 (duet-rpc-tests--log connection)))))
+      (unwind-protect (should (= (duet-rpc-close connection) 0))
+        (signal-process child 'SIGKILL)))))
+
+(duet-rpc-tests-deftest duet-rpc-emacs-can-exit-and-commands-tell
+  "A running daemon is no question at exit, and ends with Emacs."
+  (should-not (cl-some #'process-query-on-exit-flag
+                       (progn (duet-rpc-start) (process-list))))
+  (with-temp-buffer
+    (let* ((begin `(progn (setq duet-rpc-program ,duet-rpc-tests--daemon)
+                          (mapc #'call-interactively
+                                '(duet-rpc-start duet-rpc-show-version duet-rpc-ping
+                                  duet-rpc-stop duet-rpc-stop duet-rpc-restart))))
+           (status (call-process (expand-file-name invocation-name invocation-directory)
+                                 nil t nil "-Q" "--batch" "-L" duet-rpc-tests--folder
+                                 "-l" "duet-rpc" "--eval" (prin1-to-string begin))))
+      (should (equal status 0))
+      (goto-char (point-min))
+      (dolist (like '("duet-rpc is process [0-9]+" "duet-rpc 0\\.1\\.0"
+                      "duet-rpc has answered in [0-9.]+ ms"
+                      "duet-rpc has ended with status 0" "duet-rpc was not running"
+                      "duet-rpc is process \\([0-9]+\\)"))
+        ;; In a batch, jsonrpc.el is heard too.
+        (when (looking-at "\\[jsonrpc] .*\n") (goto-char (match-end 0)))
+        (should (looking-at (concat like "\n")))
+        (goto-char (match-end 0)))
+      (should (eobp))
+      (let ((pid (string-to-number (match-string 1))))
+        (duet-rpc-tests--until (not (process-attributes pid)))))))
+
+;;; The log
+
+(duet-rpc-tests-deftest duet-rpc-log-is-bounded
+  "It holds the newest lines, whole ones."
+  (let* ((duet-rpc-log-size 2000)
+         (connection (duet-rpc-tests--open "--log-level" "error")))
+    (duet-rpc-call "setLogLevel" ["debug"] :connection connection)
+    (dotimes (number 100)
+      (duet-rpc-notify (format "nope%d" number) nil :connection connection))
+    (duet-rpc-tests--until (string-match-p "nope99" (duet-rpc-tests--log connection)))
+    (let ((log (duet-rpc-tests--log connection)))
+      (should (< 1000 (length log) 2001))
+      (should (string-match-p "\\`[0-9]\\{4\\}-" log))
+      (should-not (string-match-p "nope1\\b" log)))
+    ;; Lines that are longer than all of it.
+    (setq duet-rpc-log-size 10)
+    (duet-rpc--log connection "0123456789abcdef")
+    (should (equal (duet-rpc-tests--log connection) "6789abcdef"))
+    (duet-rpc--log connection "\nxyz\n")
+    (should (equal (duet-rpc-tests--log connection) "xyz\n"))))
+
+(duet-rpc-tests-deftest duet-rpc-log-can-be-off-or-killed
+  "Neither does the daemon any harm."
+  (let ((duet-rpc-log-size 0))
+    (should (duet-rpc-call "version"))
+    (should-not (get-buffer "*duet-rpc log*"))
+    (should-error (duet-rpc-show-log) :type 'user-error)
+    (should (equal (duet-rpc-stop) 0)))
+  (should (duet-rpc-call "version"))
+  (duet-rpc-show-log)
+  (should (equal (buffer-name) "*duet-rpc log*"))
+  (should (derived-mode-p 'special-mode))
+  (kill-buffer)
+  (duet-rpc-notify "nope")
+  (duet-rpc-tests--until (get-buffer "*duet-rpc log*"))
+  (should (duet-rpc-call "version")))
+
+(duet-rpc-tests-deftest duet-rpc-events-can-be-kept
+  "The buffer of jsonrpc.el with all messages, for who looks for a fault."
+  (let ((duet-rpc-events-size 10000))
+    (duet-rpc-call "version")
+    (let ((events (jsonrpc-events-buffer (duet-rpc-start))))
+      (should (string-match-p "0\\.1\\.0" (with-current-buffer events (buffer-string))))
+      (duet-rpc-stop)
+      (should (buffer-live-p events))
+      (kill-buffer events))))
+
+;;; The page for readers
+
+(duet-rpc-tests-deftest duet-rpc-readme-is-true
+  "Each block of README.md can be evaluated, and gives what it says behind =>."
+  (let ((blocks 0) (claims 0))
+    (with-temp-buffer
+      (emacs-lisp-mode)
+      (insert-file-contents "README.md")
+      (while (re-search-forward "^```elisp\n" nil t)
+        (cl-incf blocks)
+        (let ((end (copy-marker (save-excursion (re-search-forward "^```$")
+                                                (match-beginning 0)))))
+          (while (progn (forward-comment (buffer-size)) (< (point) end))
+            (let ((value (eval (read (current-buffer)) t)))
+              (when (looking-at "[ \n]*;; => \\(.*\\)")
+                (cl-incf claims)
+                (should (equal value (car (read-from-string (match-string 1)))))))))))
+    (should (> blocks 0))
+    (should (> claims 0))))
+
+(provide 'duet-rpc-tests-life)
+;;; duet-rpc-tests-life.el ends here
