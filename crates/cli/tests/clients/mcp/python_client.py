@@ -71,10 +71,12 @@ class Dropped(logging.Handler):
 class Visit:
     def __init__(self):
         self.heard = []
+        self.faults = []
         self.asked = 0
 
     async def hear(self, message):
-        self.heard.append(message)
+        # What is no message comes here too.
+        (self.faults if isinstance(message, Exception) else self.heard).append(message)
 
     async def roots(self, _context):
         self.asked += 1
@@ -93,6 +95,7 @@ class Visit:
             await self.many_at_once()
             await self.asking_back()
             check("messages that nobody asked for", self.heard, [])
+            check("lines that are no messages", self.faults, [])
 
     async def tool(self, name, arguments, wanted):
         result = await self.client.call_tool(name, arguments)
@@ -229,8 +232,12 @@ async def main():
         status = os.path.join(folder, "status")
         args = ["-c", WRAPPER, "sh", os.environ["SERVER"], status]
         parameters = StdioServerParameters(command="sh", args=args, env=dict(os.environ))
-        async with asyncio.timeout(float(os.environ.get("PATIENCE", "60"))):
-            await Visit().run(parameters)
+        patience = float(os.environ.get("PATIENCE", "60"))
+        try:
+            async with asyncio.timeout(patience):
+                await Visit().run(parameters)
+        except TimeoutError:
+            sys.exit(f"nothing more came in {patience} s")
         with open(status, encoding="ascii") as file:
             check("exit status", file.read(), "0\n")
 
