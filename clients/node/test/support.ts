@@ -22,9 +22,27 @@ export function program(name: 'DUET_RPC' | 'TESTBED'): string {
   return path;
 }
 
+/** How many seconds a test may take. Who sets it wants to hear of the first failure, and of no other. */
+const patience = process.env.PATIENCE;
+
 /** A test that fails if it hangs. */
 export function check(name: string, body: () => void | Promise<void>): void {
-  void test(name, { timeout: 60_000 }, body);
+  void test(name, { timeout: 60_000 }, patience === undefined ? body : () => atMost(Number(patience), name, body));
+}
+
+async function atMost(seconds: number, name: string, body: () => void | Promise<void>): Promise<void> {
+  const fail = (error: unknown): never => {
+    console.error(name, error);
+    process.exit(1);
+  };
+  const timer = setTimeout(() => fail(`it takes longer than ${seconds} s`), seconds * 1000).unref();
+  try {
+    await body();
+  } catch (error) {
+    fail(error);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Does something with a daemon, which is stopped whatever comes of it. */
