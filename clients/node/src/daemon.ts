@@ -42,6 +42,8 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
   #link: Link | undefined;
   /** The process that is started, or was. */
   #child: Promise<Child | undefined> = Promise.resolve(undefined);
+  /** Resolves when nothing is left to do about the last process. */
+  #gone: Promise<void> = Promise.resolve();
   /** Why it has failed. */
   #error: Error | undefined;
   #stop: Promise<Exit | undefined> | undefined;
@@ -49,6 +51,8 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
   #deaths = 0;
   #since = 0;
   #cancelRestart = (): void => undefined;
+  /** Counts starts and stops, so that what a start waited for is known to be out of date. */
+  #turn = 0;
   readonly #calls = new Set<Call>();
   /** Those of the calls that wait for the daemon, and those who wait for it in `start`. */
   readonly #waiting = new Set<Call>();
@@ -93,12 +97,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
       case 'stopped':
       case 'failed':
         this.#deaths = 0;
-        try {
-          await this.#launch();
-        } catch (error) {
-          if (this.#isStarting()) this.#fail(error as Error);
-          throw error;
-        }
+        return this.#launch((error) => this.#fail(error));
     }
   }
 
@@ -172,13 +171,15 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
   async #end(): Promise<Exit | undefined> {
     const stopped = new DaemonError('stopped', 'the daemon was stopped');
     const isRunning = this.#state === 'running';
+    this.#turn += 1;
     if (this.#state !== 'stopped') this.#become('stopping');
     this.#cancelRestart();
     this.#failWaiting(stopped);
     // One that is being started is there in a moment.
-    const child = await this.#child.catch(() => undefined);
+    const child = await this.#child;
     if (isRunning && this.#link !== undefined) await this.#askToEnd(this.#link);
     const exit = await child?.end(this.#settings.grace);
+    await this.#gone;
     for (const call of this.#calls) call.fail(stopped);
     if (this.#state !== 'stopped') this.#become('stopped');
     return exit;
@@ -193,14 +194,31 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     call.fail(undefined);
   }
 
-  /** Starts a process, and waits until it answers. */
-  async #launch(): Promise<void> {
-    const { command, clock, grace } = this.#settings;
+  /** Starts a process, and waits until it answers. Unless it was stopped meanwhile, `onFailure` is called if
+   * that fails. */
+  async #launch(onFailure: (error: Error) => void): Promise<void> {
+    const turn = ++this.#turn;
+    const checkTurn = (): void => {
+      if (this.#turn !== turn) throw new DaemonError('stopped', 'the daemon was stopped');
+    };
     this.#become('starting');
-    const starting = Child.start(command, clock, (line) => this.#log(line));
-    this.#child = starting.catch(() => undefined);
-    const child = await starting;
-    if (!this.#isStarting()) throw new DaemonError('stopped', 'the daemon was stopped');
+    try {
+      const starting = Child.start(this.#settings.command, this.#settings.clock, (line) => this.#log(line));
+      this.#child = starting.catch(() => undefined);
+      const child = await starting;
+      checkTurn();
+      const link = await this.#connect(child);
+      checkTurn();
+      this.#arrive(link);
+    } catch (error) {
+      if (this.#turn === turn) onFailure(error as Error);
+      throw error;
+    }
+  }
+
+  /** Makes a connection to a process, and ends the process if it does not answer. */
+  async #connect(child: Child): Promise<Link> {
+    const { grace } = this.#settings;
     const link: Link = new Link(child, this.#settings, {
       serve: (method, params, token) => this.#handlers.answer(method, params, token),
       notice: (method, params) => this.#handlers.tell(method, params),
@@ -209,16 +227,19 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
       broken: () => void child.end(grace),
     });
     this.#link = link;
-    const end = child.ended.then((exit) => this.#ended(link, exit));
+    this.#gone = child.ended.then((exit) => this.#ended(link, exit));
     try {
       await this.#probe(link);
     } catch (error) {
       await child.end(grace);
-      await end;
+      await this.#gone;
       throw error;
     }
-    if (!this.#isStarting()) throw new DaemonError('stopped', 'the daemon was stopped');
-    this.#since = clock.now();
+    return link;
+  }
+
+  #arrive(link: Link): void {
+    this.#since = this.#settings.clock.now();
     this.#become('running');
     for (const call of [...this.#waiting]) {
       this.#waiting.delete(call);
@@ -241,7 +262,8 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
   }
 
   /** A process has ended, and all that it wrote was read. */
-  #ended(link: Link, exit: Exit): void {
+  async #ended(link: Link, exit: Exit): Promise<void> {
+    await link.drained();
     const code = this.#state === 'stopping' ? 'stopped' : 'died';
     const error = new DaemonError(code, link.child.describe(exit));
     const isRunning = this.#state === 'running';
@@ -264,9 +286,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     }
     const delay = delayAfter(this.#deaths, backoff, random());
     this.#cancelRestart = clock.after(delay, () => {
-      this.#launch().catch((next: Error) => {
-        if (this.#isStarting()) this.#restart(next);
-      });
+      this.#launch((next) => this.#restart(next)).catch(() => undefined);
     });
     this.#become('waiting', { error, delay });
   }
@@ -295,11 +315,6 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     } catch (error) {
       this.#problems.fire(new Error('onLog failed', { cause: error }));
     }
-  }
-
-  /** Whether nothing has come between since it was started. */
-  #isStarting(): boolean {
-    return this.#state === 'starting';
   }
 
   #become(state: State, more: Pick<StateChange, 'error' | 'delay'> = {}): void {

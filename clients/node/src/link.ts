@@ -27,12 +27,16 @@ export interface Hooks {
   broken(): void;
 }
 
+/** After how many turns of the event loop without a message there is none left. */
+const IDLE_TURNS = 10;
+
 /** How messages are framed, and how long they may be. */
 export type Wire = Pick<Settings, 'framing' | 'maxMessageBytes' | 'maxAnswerBytes'>;
 
 export class Link {
   readonly child: Child;
   readonly #connection: MessageConnection;
+  #handled = 0;
 
   constructor(child: Child, wire: Wire, hooks: Hooks) {
     this.child = child;
@@ -49,6 +53,12 @@ export class Link {
             // Async, so that a connection which is closed makes a promise that fails, and nothing is thrown.
             sendCancellation: async (connection, id) => connection.sendNotification('$/cancelRequest', { id }),
             cleanup: () => undefined,
+          },
+        },
+        messageStrategy: {
+          handleMessage: (message, handle) => {
+            this.#handled += 1;
+            return handle(message);
           },
         },
       },
@@ -82,6 +92,15 @@ export class Link {
 
   async notify(method: string, params: unknown): Promise<void> {
     await this.#connection.sendNotification(method, ParameterStructures.byName, new Held(params, () => undefined));
+  }
+
+  /** Waits until all messages that have arrived are handled. vscode-jsonrpc takes a turn of the event loop to
+   * decode one, and another to hand it on, so after some without any there is none left. */
+  async drained(): Promise<void> {
+    for (let handled = this.#handled, turns = 0; turns < IDLE_TURNS; turns++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.#handled !== handled) [handled, turns] = [this.#handled, 0];
+    }
   }
 
   dispose(): void {

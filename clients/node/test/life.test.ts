@@ -256,6 +256,36 @@ check('calls that wait for it to come back end by their timeout, an abort, or a 
   assert.equal(daemon.state, 'stopped');
 });
 
+for (const framing of ['lsp', 'length'] as const) {
+  check(`${framing}: answers that were written before a death are taken`, () =>
+    // It answers the first request, then nothing until there are 100 more, then all of them at once, and is gone.
+    withScript(
+      `const isLsp = ${framing === 'lsp'};
+      const frame = (id) => {
+        const text = JSON.stringify({ jsonrpc: '2.0', id, result: id });
+        const head = Buffer.alloc(4);
+        head.writeUInt32BE(text.length);
+        return isLsp ? 'Content-Length: ' + text.length + '\\r\\n\\r\\n' + text : head.toString('latin1') + text + '\\n';
+      };
+      let input = '';
+      process.stdin.on('data', (piece) => {
+        input += piece;
+        const ids = [...input.matchAll(/"id":(\\d+)/g)].map(([, id]) => Number(id));
+        if (ids.length === 1) process.stdout.write(frame(0));
+        if (ids.length === 101) process.stdout.write(ids.slice(1).map(frame).join(''), () => process.exit(5));
+      });`,
+      async (options) => {
+        const daemon = new Daemon({ ...options, framing, giveUpAfter: 0 });
+        await daemon.start();
+        const failed = next(daemon, 'failed');
+        const answers = await Promise.all(Array.from({ length: 100 }, () => daemon.call('m')));
+        assert.deepEqual(answers, Array.from({ length: 100 }, (_, index) => index + 1));
+        assert.ok(is('gave-up', /status 5/)((await failed).error));
+        await daemon.stop();
+      },
+    ));
+}
+
 check('one that closes its stdout is of no use, and replaced', () =>
   withScript('require("fs").closeSync(1); process.stdin.on("end", () => process.exit(7)).resume()', async (options) => {
     await assert.rejects(new Daemon(options).start(), is('died', /status 7/));
@@ -279,6 +309,18 @@ check('stop ends it whatever it does', async () => {
   await started;
   assert.equal(daemon.state, 'stopped');
   await new Daemon(AGENT).stop();
+
+  // At each moment of its start, and started anew at once.
+  for (let turns = 0; turns < 40; turns++) {
+    const first = daemon.start().then(() => 'started', (error: DaemonError) => error.code);
+    for (let count = 0; count < turns; count++) await turn();
+    const isEarly = daemon.pid === undefined;
+    await daemon.stop();
+    await daemon.start();
+    assert.deepEqual(await daemon.request('version'), { version: '0.1.0' });
+    await daemon.stop();
+    assert.ok(['stopped', ...(isEarly ? [] : ['started'])].includes(await first));
+  }
 });
 
 check('a request that is under way when it is stopped is answered if there is time', () =>
