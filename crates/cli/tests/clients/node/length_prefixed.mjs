@@ -1,6 +1,7 @@
 // What the main process of a desktop shell does with the daemon: plain Node, which starts it and speaks the
 // framing with 4 bytes of length, written by hand. Shows F1, F2, F5 and F30 to F32 (frames and faults), M2 (ids),
-// M6 (batches), P3 (cancelling), section 3 (errors with their data), the events of C3, L1 to L4 (stdout, order, how it ends).
+// M6 (batches), P3 (cancelling), section 3 (errors with their data), the events of C3, L1 to L4 (stdout, order,
+// how it ends).
 //
 // Environment: DUET_RPC, TESTBED, PATIENCE (seconds).
 import assert from 'node:assert/strict';
