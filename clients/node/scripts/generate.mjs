@@ -120,7 +120,8 @@ function profiles() {
 }
 
 const parts = profiles().map(([name, base, methods]) => {
-  const begin = `/** The methods of the ${name.replace('Methods', '').toLowerCase()} profile. */\nexport interface ${name}`;
+  const profile = name.replace('Methods', '').toLowerCase();
+  const begin = `/** The methods of the ${profile} profile. */\nexport interface ${name}`;
   return `${begin}${base === undefined ? '' : ` extends ${base}`} {\n${methods.map(methodOf).join('')}}\n`;
 });
 

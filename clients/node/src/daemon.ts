@@ -187,7 +187,8 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
 
   /** Sends `shutdown`, and waits for the answer or the end. */
   async #askToEnd(link: Link): Promise<void> {
-    const call = new Call('shutdown', undefined, { timeout: this.#settings.grace }, this.#settings.clock, () => undefined);
+    const { grace, clock } = this.#settings;
+    const call = new Call('shutdown', undefined, { timeout: grace }, clock, () => undefined);
     call.send(link);
     // A daemon that does not know the method, or does not answer, is ended by what comes next.
     await Promise.race([call.result.catch(() => undefined), link.child.ended]);

@@ -10,5 +10,7 @@ export { DaemonError, FramingError, type DaemonErrorCode, type FaultKind } from 
 export { LengthPrefixedMessageReader, type LengthPrefixedOptions } from './reader';
 export { LengthPrefixedMessageWriter } from './writer';
 export type { AgentMethods, DesktopMethods, EditorMethods, NoParams } from './methods';
-export type { DaemonEvent, EventData, Framing, LogRecord, Method, Profile, ProfileMethods, Stats, Topic } from './types';
-export { CancellationTokenSource, ResponseError, type CancellationToken, type Disposable, type Event } from 'vscode-jsonrpc/node';
+export type { DaemonEvent, EventData, Framing, LogRecord, Profile, ProfileMethods, Stats, Topic } from './types';
+// What users need of vscode-jsonrpc to use the above.
+export { CancellationTokenSource, ResponseError } from 'vscode-jsonrpc/node';
+export type { CancellationToken, Disposable, Event } from 'vscode-jsonrpc/node';

@@ -115,6 +115,7 @@ function backoffOf(given: Partial<Backoff>): Backoff {
 
 /** A number that makes sense. NaN is none. */
 export function atLeast(least: number, name: string, value: number): number {
-  if (typeof value !== 'number' || !(value >= least)) throw new RangeError(`${name} is ${least} at least, not ${value}`);
+  const isNumber = typeof value === 'number' && value >= least;
+  if (!isNumber) throw new RangeError(`${name} is ${least} at least, not ${value}`);
   return value;
 }

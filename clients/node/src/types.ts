@@ -15,12 +15,6 @@ export interface ProfileMethods {
   readonly agent: AgentMethods;
 }
 
-/** A method: what it takes, and what it answers. */
-export interface Method {
-  readonly params: unknown;
-  readonly result: unknown;
-}
-
 /** The names of methods. `shutdown` is left to `stop`, or the daemon would be started again. */
 export type MethodName<M> = Exclude<keyof M & string, 'shutdown'>;
 
@@ -28,7 +22,9 @@ export type Params<M, K extends keyof M> = M[K] extends { readonly params: infer
 export type Result<M, K extends keyof M> = M[K] extends { readonly result: infer R } ? R : never;
 
 /** The arguments behind the name of a method: params can be left out if the method can do without. */
-export type Rest<P, Options extends unknown[]> = undefined extends P ? [params?: P, ...Options] : [params: P, ...Options];
+export type Rest<P, Options extends unknown[]> = undefined extends P
+  ? [params?: P, ...Options]
+  : [params: P, ...Options];
 
 /** A record of the daemon's log. */
 export interface LogRecord {

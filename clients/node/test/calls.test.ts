@@ -1,7 +1,8 @@
 // Calls in both directions, with each profile and framing.
 
 import assert from 'node:assert/strict';
-import { CancellationTokenSource, DaemonError, ResponseError, type DaemonEvent, type Framing, type Profile } from '../src/index';
+import { CancellationTokenSource, DaemonError, ResponseError } from '../src/index';
+import type { DaemonEvent, Framing, Profile } from '../src/index';
 import { check, testbed, withDaemon, withTestbed } from './support';
 
 const WAYS: [Profile, Framing][] = [
@@ -133,7 +134,8 @@ for (const framing of ['lsp', 'length'] as const) {
         // It comes after the others, so it shows that they have ended.
         await daemon.request('version');
       }
-      await assert.rejects(daemon.request('version', null, { signal: AbortSignal.abort('why') }), (error) => error === 'why');
+      const signal = AbortSignal.abort('why');
+      await assert.rejects(daemon.request('version', null, { signal }), (error) => error === 'why');
     }));
 
   check(`P3 ${framing}: a token that is cancelled ends the call with the daemon's answer`, () =>
@@ -166,7 +168,8 @@ check('events come with their numbers, until they are not wanted any more', () =
     const logged: DaemonEvent<'log'>[] = [];
     const listener = daemon.onEvent('log', (event) => void logged.push(event));
     const stats = new Promise<DaemonEvent<'stats'>>((resolve) => daemon.onEvent('stats', resolve));
-    assert.deepEqual(await daemon.request('events.subscribe', { topics: ['log', 'stats'] }), { topics: ['log', 'stats'] });
+    const topics = ['log', 'stats'] as const;
+    assert.deepEqual(await daemon.request('events.subscribe', { topics }), { topics });
     await assert.rejects(daemon.call('no.such.method'));
     const { data, sequence, topic } = await stats;
     assert.deepEqual([topic, sequence, data.faults], ['stats', 1, 0]);

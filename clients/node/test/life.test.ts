@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Daemon, DaemonError, type DaemonOptions, type StateChange } from '../src/index';
-import { check, isAlive, ManualClock, next, program, testbed, withDaemon, withTestbed, type TestMethods } from './support';
+import { check, isAlive, ManualClock, next, program, testbed, withDaemon, withTestbed } from './support';
+import type { TestMethods } from './support';
 
 const HOUR = 3_600_000;
 const AGENT = { profile: 'agent' } as const;
@@ -21,6 +22,13 @@ const is = (code: DaemonError['code'], text = /./) => (error: unknown): boolean 
 
 /** Lets all that is ready happen. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Waits until no process and no timer is left. Node closes its handles a moment later than it says; if one stays
+ * open, the test runs into its timeout. */
+async function nothingIsLeft(): Promise<void> {
+  const isLeft = (name: string): boolean => name === 'ProcessWrap' || name === 'Timeout';
+  while (process.getActiveResourcesInfo().some(isLeft)) await turn();
+}
 
 /** A program in a folder of its own: a script for Node. */
 async function withScript(text: string, act: (options: DaemonOptions<'agent'>) => Promise<void>): Promise<void> {
@@ -52,9 +60,7 @@ check('it is started once, and stopped with status 0, and nothing is left of it'
     assert.equal(daemon.pid, undefined);
   }
   assert.deepEqual(states, Array(2).fill(['starting', 'running', 'stopping', 'stopped']).flat());
-  // Node closes its handles a moment later. If one is left open, the test runs into its timeout.
-  const isLeft = (name: string): boolean => name === 'ProcessWrap' || name === 'Timeout';
-  while (process.getActiveResourcesInfo().some(isLeft)) await turn();
+  await nothingIsLeft();
 });
 
 check('calls that are made while it starts wait for it', async () => {
@@ -76,7 +82,8 @@ check('what it writes to stderr comes line by line, also to a callback that fail
     throw new Error('no');
   };
   const env = { ...process.env, NO_COLOR: '1' };
-  const daemon = new Daemon({ profile: 'editor', program: program('DUET_RPC'), onLog, env, args: ['--log-level', 'debug'] });
+  const args = ['--log-level', 'debug'];
+  const daemon = new Daemon({ profile: 'editor', program: program('DUET_RPC'), onLog, env, args });
   daemon.onProblem((error) => problems.push(error.message));
   await daemon.start();
   for (let count = 0; count < 500; count++) await daemon.request('version');
@@ -223,7 +230,8 @@ check('starts that come to nothing count as deaths, and calls that wait fail wit
       const waiting = next(daemon, 'waiting');
       await assert.rejects(daemon.request('version'), is('died', /status 4/));
       await waiting;
-      const call = assert.rejects(daemon.request('version'), is('gave-up', /3 times in a row; [^]*status 3[^]*not again/));
+      const text = /3 times in a row; [^]*status 3[^]*not again/;
+      const call = assert.rejects(daemon.request('version'), is('gave-up', text));
       const failed = next(daemon, 'failed');
       const again = next(daemon, 'waiting');
       clock.advance(HOUR / 1_000);
@@ -265,7 +273,8 @@ for (const framing of ['lsp', 'length'] as const) {
         const text = JSON.stringify({ jsonrpc: '2.0', id, result: id });
         const head = Buffer.alloc(4);
         head.writeUInt32BE(text.length);
-        return isLsp ? 'Content-Length: ' + text.length + '\\r\\n\\r\\n' + text : head.toString('latin1') + text + '\\n';
+        if (isLsp) return 'Content-Length: ' + text.length + '\\r\\n\\r\\n' + text;
+        return head.toString('latin1') + text + '\\n';
       };
       let input = '';
       process.stdin.on('data', (piece) => {
@@ -285,6 +294,22 @@ for (const framing of ['lsp', 'length'] as const) {
       },
     ));
 }
+
+check('a death inside a message leaves nothing behind', () =>
+  withScript(
+    `const text = '{"jsonrpc":"2.0","id":0,"result":1}';
+    process.stdin.once('data', () => {
+      process.stdout.write('Content-Length: ' + text.length + '\\r\\n\\r\\n' + text);
+      process.stdin.once('data', () => process.stdout.write('Content-Length: 9\\r\\n\\r\\n{', () => process.exit(6)));
+    });`,
+    async (options) => {
+      const daemon = new Daemon({ ...options, framing: 'lsp', giveUpAfter: 0 });
+      await daemon.start();
+      await assert.rejects(daemon.call('m'), is('died', /status 6/));
+      await daemon.stop();
+      await nothingIsLeft();
+    },
+  ));
 
 check('one that closes its stdout is of no use, and replaced', () =>
   withScript('require("fs").closeSync(1); process.stdin.on("end", () => process.exit(7)).resume()', async (options) => {

@@ -23,7 +23,9 @@ check('the document has what its types say', () =>
     assert.deepEqual([info.title, info.version], ['duet-rpc', '0.1.0']);
     const described = await daemon.request('describeMethods');
     assert.deepEqual(methods.map(({ name }) => name), described.map(({ name }) => name));
-    for (const method of methods) assert.ok(method.summary !== '' && Array.isArray(method.params) && method.result !== undefined);
+    for (const { summary, params, result } of methods) {
+      assert.ok(summary !== '' && Array.isArray(params) && result !== undefined);
+    }
   }));
 
 // The compiler checks these: each line that it is told to expect an error at has one.

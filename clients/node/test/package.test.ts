@@ -29,7 +29,8 @@ function withUser(act: (folder: string) => void): void {
 }
 
 check('only what is meant is packed', () => {
-  const output = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, encoding: 'utf8' });
+  const args = ['pack', '--dry-run', '--json', '--ignore-scripts'];
+  const output = execFileSync('npm', args, { cwd: ROOT, encoding: 'utf8' });
   const [pack] = JSON.parse(output) as { files: { path: string }[] }[];
   const modules = readdirSync(join(ROOT, 'src')).map((name) => name.replace(/\.ts$/, ''));
   const built = modules.flatMap((name) => [`dist/${name}.d.ts`, `dist/${name}.js`]);
@@ -48,7 +49,8 @@ check('it has the version and the licence of the project', () => {
 check('it can be required and imported', () =>
   withUser((folder) => {
     const run = (args: string[]): string => execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
-    const print = 'console.log(Object.keys(it).filter((name) => !/^(default|module\\.exports|__esModule)$/.test(name)).sort().join())';
+    // Node adds names of its own.
+    const print = 'console.log(Object.keys(it).filter((name) => /^[A-Z]/.test(name)).sort().join())';
     writeFileSync(join(folder, 'required.cjs'), `const it = require('duet-rpc'); ${print}`);
     writeFileSync(join(folder, 'imported.mjs'), `import * as it from 'duet-rpc'; ${print}`);
     for (const name of ['required.cjs', 'imported.mjs']) assert.equal(run([name]).trim(), EXPORTS.join(), name);
@@ -61,7 +63,8 @@ check('the code of the README fits the package', () =>
     assert.ok(blocks.length >= 4);
     blocks.forEach((code, index) => writeFileSync(join(folder, `block${index}.mts`), code));
     const electron = join(ROOT, 'test', 'electron.d.ts');
-    const compilerOptions = { strict: true, target: 'es2022', module: 'nodenext', types: ['node'], noEmit: true, skipDefaultLibCheck: true };
+    const output = { noEmit: true, skipDefaultLibCheck: true };
+    const compilerOptions = { strict: true, target: 'es2022', module: 'nodenext', types: ['node'], ...output };
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts', electron] }));
     const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
     const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' });

@@ -78,8 +78,9 @@ check('F5 a message is one write, and the next one waits until it is flushed', a
   const all = ['é', 2, 3].map((value) => writer.write(message(value)).then(() => done.push(value)));
   for (const [index, value] of ['é', 2, 3].entries()) {
     await settled();
-    assert.equal(stream.written.length, index + 1, 'nothing more is handed to the stream');
+    assert.equal(stream.written.length, index + 1);
     const frame = stream.written[index];
+    assert.equal(stream.writableLength, frame?.length, 'nothing more is handed to the stream');
     const text = JSON.stringify(message(value));
     assert.equal(frame?.readUInt32BE(), Buffer.byteLength(text));
     assert.equal(frame?.subarray(4).toString(), `${text}\n`);
