@@ -18,7 +18,7 @@ use std::thread;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use mischief::{Direction, Mischief};
+use mischief::{Direction, Mischief, Spoiler};
 use units::Units;
 
 fn main() -> ExitCode {
@@ -122,7 +122,7 @@ fn stand_between(client: &TcpStream, server: &TcpStream, mischief: Mischief) -> 
 }
 
 /// Passes on what comes from one side to the other, until either is gone.
-fn pass(mut from: impl Read, mut to: impl Write, mut spoil: mischief::Spoiler) {
+fn pass(mut from: impl Read, mut to: impl Write, mut spoiler: Option<Spoiler>) {
     let (mut units, mut chunk) = (Units::default(), vec![0; 64 * 1024]);
     loop {
         let count = match from.read(&mut chunk) {
@@ -130,10 +130,16 @@ fn pass(mut from: impl Read, mut to: impl Write, mut spoil: mischief::Spoiler) {
             Ok(count) => count,
             Err(_) => 0,
         };
-        units.feed(&chunk[..count]);
         let mut output = Vec::new();
-        while let Some(unit) = units.next_unit(count == 0) {
-            spoil.pass(&unit, &mut output);
+        match &mut spoiler {
+            // What is not spoiled goes on in the pieces that it comes in.
+            None => output.extend_from_slice(&chunk[..count]),
+            Some(spoiler) => {
+                units.feed(&chunk[..count]);
+                while let Some(unit) = units.next_unit(count == 0) {
+                    spoiler.pass(&unit, &mut output);
+                }
+            }
         }
         if to.write_all(&output).and_then(|()| to.flush()).is_err() || count == 0 {
             return;

@@ -72,16 +72,25 @@ impl Mischief {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, mischief)| *mischief)
     }
 
-    /// What does it in one direction of a connection.
-    pub(crate) fn at(self, direction: Direction) -> Spoiler {
-        Spoiler { mischief: self, direction, messages: 0, answers: 0, results: 0 }
+    /// What does it in one direction of a connection, if it is done there.
+    pub(crate) fn at(self, direction: Direction) -> Option<Spoiler> {
+        let goes = match self {
+            Mischief::Nothing | Mischief::Status => return None,
+            Mischief::CancelLost | Mischief::NoticeLost => Direction::ToServer,
+            _ => Direction::ToClient,
+        };
+        (goes == direction).then_some(Spoiler {
+            mischief: self,
+            messages: 0,
+            answers: 0,
+            results: 0,
+        })
     }
 }
 
 /// Spoils what goes in one direction.
 pub(crate) struct Spoiler {
     mischief: Mischief,
-    direction: Direction,
     /// How many have passed, with this one.
     messages: u32,
     answers: u32,
@@ -91,12 +100,9 @@ pub(crate) struct Spoiler {
 impl Spoiler {
     /// Writes what is left of it.
     pub(crate) fn pass(&mut self, unit: &Unit, output: &mut Vec<u8>) {
-        let is_to_client = self.direction == Direction::ToClient;
         match self.mischief {
-            Mischief::Mute if is_to_client => return,
-            Mischief::Misspelled if is_to_client => {
-                return misspelled(unit).write(output);
-            }
+            Mischief::Mute => return,
+            Mischief::Misspelled => return misspelled(unit).write(output),
             _ => {}
         }
         // What is no message, as clients may send it on purpose, and batches pass as they are.
@@ -107,13 +113,6 @@ impl Spoiler {
             message.get("method").and_then(Value::as_str),
             Some("$/cancelRequest" | "notifications/cancelled")
         );
-        if !is_to_client {
-            return match self.mischief {
-                Mischief::CancelLost if is_cancel => {}
-                Mischief::NoticeLost if has_method && !has_id && !is_cancel => {}
-                _ => unit.write(output),
-            };
-        }
         self.messages += 1;
         self.answers += u32::from(!has_method);
         self.results += u32::from(!has_method && message.get("result").is_some());
@@ -143,6 +142,8 @@ impl Spoiler {
             }
             Mischief::CallLost if has_method && has_id => {}
             Mischief::EventLost if has_method && !has_id => {}
+            Mischief::CancelLost if is_cancel => {}
+            Mischief::NoticeLost if has_method && !has_id && !is_cancel => {}
             Mischief::EventTwice if has_method && !has_id => {
                 unit.write(output);
                 unit.write(output);
