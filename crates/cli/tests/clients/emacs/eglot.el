@@ -184,7 +184,10 @@
       (if (getenv "SERVER") (try-server (expand-file-name "text.txt" folder))
         (error "SERVER names no program"))
     (error (setq failed (error-message-string error))))
-  (mapc #'delete-process (process-list))
+  (dolist (process (process-list))
+    ;; Nobody is to complain of that.
+    (set-process-sentinel process #'ignore)
+    (delete-process process))
   (set-buffer-modified-p nil)
   (delete-directory folder t)
   (setq inhibit-message nil)

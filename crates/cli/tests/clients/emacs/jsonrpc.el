@@ -306,7 +306,10 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
   (condition-case error
       (progn (try-editor) (try-waiting) (try-stdio) (try-tcp))
     (error (setq failed (error-message-string error))))
-  (mapc #'delete-process (process-list))
+  (dolist (process (process-list))
+    ;; Nobody is to complain of that.
+    (set-process-sentinel process #'ignore)
+    (delete-process process))
   (setq inhibit-message nil)
   (if failed (message "jsonrpc.el: %s" failed)
     (message "jsonrpc.el: all as it should be, Emacs %s" emacs-version))
