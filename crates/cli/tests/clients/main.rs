@@ -5,6 +5,7 @@
 
 mod curl;
 mod everyone;
+mod foreign_server;
 mod script;
 #[path = "../support/mod.rs"]
 mod support;

@@ -152,10 +152,18 @@ impl Stage {
         Stage { programs, mischief: "", _folder: None }
     }
 
-    /// The saboteur under the name of each, which finds the real ones in a folder beside it.
     pub(crate) fn sabotaged(server: Option<&str>, mischief: &'static str) -> Self {
-        let (real, saboteur) = (Self::real(server), example("duet-rpc-cli", "saboteur"));
-        let folder = Folder::new();
+        Stage { mischief, ..Self::with_stand_ins(Self::real(server).programs) }
+    }
+
+    /// A server of other people's making that is sabotaged; the mischief is for who starts it to say.
+    pub(crate) fn of_foreign(server: &Path) -> Self {
+        Self::with_stand_ins(vec![("SERVER", server.to_owned())])
+    }
+
+    /// The saboteur under the name of each, which finds the real ones in a folder beside it.
+    fn with_stand_ins(real: Vec<(&'static str, PathBuf)>) -> Self {
+        let (folder, saboteur) = (Folder::new(), example("duet-rpc-cli", "saboteur"));
         std::fs::create_dir(folder.path("real")).expect("a folder can be made");
         let stand_in = |(variable, program): (&'static str, PathBuf)| {
             let name = program.file_name().and_then(|name| name.to_str()).expect("a plain name");
@@ -163,8 +171,8 @@ impl Stage {
             symlink(&saboteur, folder.path(name)).expect("a link can be made");
             (variable, folder.path(name))
         };
-        let programs = real.programs.into_iter().map(stand_in).collect();
-        Stage { programs, mischief, _folder: Some(folder) }
+        let programs = real.into_iter().map(stand_in).collect();
+        Stage { programs, mischief: "", _folder: Some(folder) }
     }
 
     /// The program that this variable names.

@@ -1,0 +1,40 @@
+//! The other way around: our client, the example `any_server`, starts a server of other people's making.
+
+use std::process::{Command, Stdio};
+
+use super::script::Stage;
+use super::support::programs::example;
+use super::{fetched, has, skip};
+
+#[test]
+fn t1_p3_our_client_starts_bash_language_server_and_sends_it_home() {
+    let program = "node_modules/.bin/bash-language-server";
+    let Some(server) = fetched(program).filter(|_| has("node")) else {
+        return skip("`bash-language-server`", "scripts/clients has not fetched it");
+    };
+    let run = |program: &std::path::Path, mischief: &str, patience: &str| {
+        let mut command = Command::new(example("duet-rpc", "any_server"));
+        command.args(["--patience", patience, "--"]).arg(program).arg("start");
+        command.env("SABOTAGE", mischief).stdin(Stdio::null()).output().expect("it is built")
+    };
+    let stage = Stage::of_foreign(&server);
+    let stand_in = stage.program("SERVER");
+    for (program, mischief) in [(&*server, ""), (stand_in, "nothing")] {
+        let output = run(program, mischief, "60");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        let lines: Vec<_> = said.lines().collect();
+        let [name, can, asked, end] = lines[..] else { panic!("{said}") };
+        assert_eq!(name, "name: it does not say");
+        for capability in ["completionProvider", "hoverProvider", "textDocumentSync"] {
+            assert!(can.contains(capability), "{can}");
+        }
+        assert_eq!(asked, "asked: workspace/configuration");
+        assert_eq!(end, "end: the remote closed it; its process ended with exit status: 0");
+    }
+    // What the server is asked, is asked by the server, and is told at the end must all arrive.
+    for mischief in ["mute", "wrong-id", "answer-lost", "status", "misspelled"] {
+        let output = run(stand_in, mischief, "3");
+        assert_eq!(output.status.code(), Some(1), "{mischief}");
+    }
+}
