@@ -61,6 +61,14 @@
                                     (string-match-p "testbed [^l]" name))
                                   (mapcar #'buffer-name (buffer-list))))))
 
+(duet-rpc-tests-deftest duet-rpc-closed-stderr-is-no-end
+  "A server may close its standard error long before it ends."
+  (let ((connection (duet-rpc-tests--shell "exec 2>&-; exec tail -f /dev/null")))
+    (duet-rpc-tests--until (not (process-live-p (duet-rpc--stderr connection))))
+    (should (duet-rpc-live-p connection))
+    (duet-rpc-tests--kill connection)
+    (duet-rpc-tests--until (not (or duet-rpc--connections (process-list))))))
+
 (duet-rpc-tests-deftest duet-rpc-names-are-never-shared
   "Servers of one program have buffers of their own."
   (let ((servers (list (duet-rpc-tests--agent) (duet-rpc-tests--agent)
