@@ -1,12 +1,13 @@
 //! How a daemon that listens ends, and how a connection does (L4, L5, L10, T2).
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use crate::client::{Client, Framed, Way};
@@ -38,6 +39,23 @@ fn check_end(end: &End, signal: Signal, case: &str) {
     let told = end.lines.iter().filter(|line| line.contains(name) && line.contains("INFO"));
     assert_eq!(told.count(), 1, "{case}: {:?}", end.lines);
     assert!(!end.lines.concat().contains("ERROR"), "{case}: {:?}", end.lines);
+}
+
+/// Whoever has started it reads the end of stdout as its end, and not before.
+#[test]
+fn t2_l1_stdout_stays_empty_and_open_until_the_end() {
+    let (mut reader, writer) = std::io::pipe().expect("a pipe can be had");
+    let mut command = with_addresses(rpc(&["--profile", "agent"]), &[TCP]);
+    command.stdin(Stdio::null()).stdout(writer);
+    let server = Server::with_stdin_and_stdout(command, 1);
+    let mut poll = [PollFd::new(&reader, PollFlags::IN)];
+    let ready =
+        rustix::event::poll(&mut poll, Some(&Timespec::default())).expect("it can be asked");
+    assert_eq!(ready, 0, "{:?}", poll[0].revents());
+    server.stop();
+    let mut said = Vec::new();
+    reader.read_to_end(&mut said).expect("a pipe can be read");
+    assert!(said.is_empty(), "{said:?}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::driver::Threads;
 use crate::error::{Error, ErrorKind};
 use crate::fence;
 use crate::hub::Hub;
-use crate::transport::{Address, Listener, hush_stdio};
+use crate::transport::{Address, Listener, set_stdio_aside};
 use crate::watchdog::CountsFrom;
 
 /// How many descriptors a thread with a runtime needs, and how many all the rest.
@@ -26,7 +26,7 @@ const RESERVE: usize = 32;
 
 impl Server {
     pub(super) async fn run_listening(self, watch: &Watch, slow: &Arc<Pool>) -> Result<(), Error> {
-        hush_stdio().map_err(cannot_start)?;
+        let _stdout = set_stdio_aside().map_err(cannot_start)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let pool = Arc::new(Pool::new("duet-rpc connections", processors));
         let hub = self.hub(processors, &pool, slow);

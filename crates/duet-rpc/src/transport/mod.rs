@@ -40,7 +40,7 @@ pub use listener::{Incoming, Listener};
 pub use outbox::Outbox;
 pub use socket::Socket;
 #[cfg(unix)]
-pub(crate) use stdio::{Borrower, Lender, hush_stdio};
+pub(crate) use stdio::{Borrower, Lender, set_stdio_aside};
 #[cfg(unix)]
 pub use stdio::{Restore, Stdio};
 pub use stream::Stream;

@@ -148,9 +148,18 @@ fn take_descriptors() -> io::Result<Stdio> {
     Ok(stdio)
 }
 
+/// The same for who serves others than stdin and stdout. What is returned is the real stdout, which nothing
+/// is written to. It is to be kept: its end is the end of the process for whoever has started it, and Emacs
+/// goes round in circles if there is one without the other.
+pub(crate) fn set_stdio_aside() -> io::Result<OwnedFd> {
+    let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
+    hush_stdio()?;
+    Ok(output)
+}
+
 /// From here on what anything prints goes to stderr, and what anything reads from stdin is an empty
 /// input.
-pub(crate) fn hush_stdio() -> io::Result<()> {
+fn hush_stdio() -> io::Result<()> {
     let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     retry_on_intr(|| rustix::stdio::dup2_stdin(&nothing))?;
     retry_on_intr(|| rustix::stdio::dup2_stdout(rustix::stdio::stderr()))?;
