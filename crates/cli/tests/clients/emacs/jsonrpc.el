@@ -15,8 +15,6 @@
 ;;   kept, and looked through at the end of each connection.
 ;; - It does not tell the id of a request. They count from 1 on each connection.
 ;; - Emacs 28 reads the names of members as Latin-1, and no U+0000. So names are ASCII here.
-;; - It waits for ever, and busily, if a program that it has started closes stdout and goes on, as a daemon
-;;   that listens does. So that one has one pipe for stdout and stderr.
 ;; - The `data' of an error that a request of the server is answered with is not sent.
 
 (require 'cl-lib)
