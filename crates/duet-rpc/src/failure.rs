@@ -1,11 +1,13 @@
 //! What a handler fails with.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 
 use duet_rpc_proto::message::{Code, ErrorObject};
+use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, RemoteError};
 
@@ -17,19 +19,21 @@ type Cause = Box<dyn StdError + Send + Sync + 'static>;
 /// write that conversion; for those that the remote need not understand, `?` does.
 ///
 /// ```
-/// use duet_rpc::{Failure, proto::message::{Code, ErrorObject}};
+/// use duet_rpc::Failure;
 ///
-/// enum BankError { Overdrawn, Offline(std::io::Error) }
+/// enum BankError { Overdrawn { by: u64 }, Offline(std::io::Error) }
 ///
 /// impl From<BankError> for Failure {
 ///     fn from(error: BankError) -> Failure {
 ///         match error {
-///             BankError::Overdrawn => ErrorObject::application(Code(-32001), "Overdrawn", None).into(),
+///             BankError::Overdrawn { by } => Failure::new(-32001, "Overdrawn").with_data([by]),
 ///             BankError::Offline(cause) => cause.into(),
 ///         }
 ///     }
 /// }
 ///
+/// let failure = Failure::from(BankError::Overdrawn { by: 5 });
+/// assert_eq!(failure.object().message(), "Overdrawn");
 /// let failure = Failure::from(BankError::Offline(std::io::Error::other("no route to the bank")));
 /// assert_eq!(failure.object().message(), "Internal error");
 /// ```
@@ -39,6 +43,24 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// An error for the remote to understand. Codes from -32099 to -32001 are the application's, and so are
+    /// all that JSON-RPC does not reserve.
+    pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        ErrorObject::application(Code(code), message, None).into()
+    }
+
+    /// Tells the remote more, in the error's `data`. What cannot be written as JSON makes an internal error
+    /// of it.
+    #[must_use]
+    pub fn with_data(self, data: impl Serialize) -> Self {
+        let data = match serde_json::value::to_raw_value(&data) {
+            Ok(data) => data,
+            Err(error) => return Failure::internal(error),
+        };
+        let (code, message) = (self.object.code(), self.object.message().to_owned());
+        Failure { object: ErrorObject::application(code, message, Some(data)), ..self }
+    }
+
     /// An internal error; the cause is for the log alone (E1).
     pub fn internal(cause: impl Into<Cause>) -> Self {
         Failure { object: ErrorObject::internal_error(), cause: Some(cause.into()) }

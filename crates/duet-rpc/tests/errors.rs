@@ -1,12 +1,14 @@
 //! Errors in the process: E1, E2 and E3.
 
+use std::collections::HashMap;
 use std::error::Error as _;
 use std::future::ready;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use duet_rpc::proto::message::{Code, Id};
-use duet_rpc::{Error, ErrorKind, fence};
+use duet_rpc::proto::message::{Code, Id, write_error};
+use duet_rpc::{Error, ErrorKind, Failure, fence};
+use serde_json::{Value, json};
 
 const ALL: [ErrorKind; 12] = [
     ErrorKind::Handler,
@@ -97,4 +99,23 @@ fn e1_what_is_told_to_the_remote_holds_nothing_of_the_cause() {
         assert!(!error.to_object().to_string().contains("CANARY"), "{kind:?}");
         assert!(format!("{error:#}").contains("CANARY"), "but the log may have it");
     }
+}
+
+#[test]
+fn e1_an_error_of_the_application_has_its_code_its_words_and_its_data() {
+    let plain = Failure::new(-32001, "Overdrawn");
+    assert_eq!((plain.object().code(), plain.object().message()), (Code(-32001), "Overdrawn"));
+    let written = |failure: &Failure| {
+        let mut text = Vec::new();
+        write_error(&mut text, &Id::from("x"), failure.object());
+        serde_json::from_slice::<Value>(&text).expect("it is JSON")["error"].take()
+    };
+    assert_eq!(written(&plain), json!({"code": -32001, "message": "Overdrawn"}));
+    let told = plain.caused_by("CANARY").with_data(json!({"by": 5}));
+    let expected = json!({"code": -32001, "message": "Overdrawn", "data": {"by": 5}});
+    assert_eq!(written(&told), expected);
+    assert!(told.cause().is_some(), "the log still has it");
+    // A map whose keys are no strings cannot be written.
+    let odd = Failure::new(1, "x").with_data(HashMap::from([((1, 2), 3)]));
+    assert_eq!(odd.object().code(), Code::INTERNAL_ERROR);
 }

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use duet_rpc::proto::message::{Code, ErrorObject};
+use duet_rpc::proto::message::ErrorObject;
 use duet_rpc::{Context, Failure, Profile, Router, Server};
 use serde_json::{Value, json};
 
@@ -62,10 +62,7 @@ impl Session {
         let state = self.state();
         match state.phase {
             Phase::Open => Ok(state),
-            Phase::New => {
-                let code = Code(-32002);
-                Err(ErrorObject::application(code, "The server is not initialized", None).into())
-            }
+            Phase::New => Err(Failure::new(-32002, "The server is not initialized")),
             Phase::ShutDown => Err(ErrorObject::invalid_request().into()),
         }
     }
