@@ -12,21 +12,8 @@ mod support;
 mod websockets;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
-/// Whether this program can be run at all.
-fn has(program: &str) -> bool {
-    let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-/// Says that something is not tested, which must not happen where it is required.
-fn skip(what: &str, why: &str) {
-    let is_required = std::env::var_os("REAL_CLIENTS").is_some_and(|value| value == "required");
-    assert!(!is_required, "{what} is required here, but {why}");
-    support::say_skipped(what, why);
-}
+use support::{has, skip};
 
 /// Where `scripts/clients` puts what it fetches.
 fn fetched(name: &str) -> Option<PathBuf> {

@@ -54,7 +54,7 @@ impl Script {
         let check = |mischief: &'static str| {
             let command = self.command().expect("it was there a moment ago");
             // Most wait in vain for something, and need not do that for long.
-            let patience = if mischief == "nothing" { "60" } else { "6" };
+            let patience = if mischief == "nothing" { "60" } else { "5" };
             let output = self.run(command, &Stage::sabotaged(self.server, mischief), patience);
             let has_failed = output.status.code().is_some_and(|code| code != 0);
             (has_failed == (mischief == "nothing"))

@@ -62,7 +62,7 @@ fn check(command: impl Fn() -> Command) {
     assert!(is_well, "{said}");
     for mischief in ["nothing", "misspelled", "mute"] {
         let mut command = command();
-        command.env("PATIENCE", if mischief == "nothing" { "60" } else { "6" });
+        command.env("PATIENCE", if mischief == "nothing" { "60" } else { "5" });
         let (is_well, said) = run(command, &Stage::sabotaged(None, mischief));
         assert_eq!(is_well, mischief == "nothing", "{mischief}: {said}");
     }

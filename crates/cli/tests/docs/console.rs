@@ -17,7 +17,7 @@ use super::support::daemon::HANG;
 use super::support::folder::Folder;
 use super::support::listening::SocketFolder;
 use super::support::programs::{DUET_RPC, folder, testbed};
-use super::{has, skip};
+use super::support::{has, skip};
 
 /// A command and the lines that it prints.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ fn commands_print_what_the_pages_say() {
     super::check(&["console"], |page, block| {
         let shown = shown(&block.text)?;
         if let Some(program) = block.comment("needs").filter(|program| !has(program)) {
-            skip(&format!("{}:{}", page.path, block.line), program);
+            skip(&format!("{}:{}", page.path, block.line), &format!("{program} is not installed"));
             return Ok(());
         }
         match block.comment("run by") {

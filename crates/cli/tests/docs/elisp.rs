@@ -7,12 +7,12 @@ use super::pages::{pages, root};
 use super::support::folder::Folder;
 use super::support::once::run;
 use super::support::programs::DUET_RPC;
-use super::{has, skip};
+use super::support::{has, skip};
 
 #[test]
 fn lisp_does_what_it_should_in_emacs() {
     if !has("emacs") {
-        return skip("the Lisp in the pages", "emacs");
+        return skip("the Lisp in the pages", "Emacs is not installed");
     }
     let folder = Folder::new();
     for page in pages() {

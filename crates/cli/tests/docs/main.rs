@@ -43,18 +43,6 @@ fn check(languages: &[&str], check: impl Fn(&Page, &Block) -> Result<(), String>
     );
 }
 
-/// Whether this program can be run at all.
-fn has(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
-}
-
-/// Says that something is not tested, which must not happen where clients are required.
-fn skip(what: &str, program: &str) {
-    let is_required = std::env::var_os("REAL_CLIENTS").is_some_and(|value| value == "required");
-    assert!(!is_required, "{program} is required here for {what}");
-    support::say_skipped(what, &format!("{program} is not installed"));
-}
-
 #[test]
 fn every_block_has_a_language_that_is_checked() {
     let known = ["rust", "console", "json", "ini", "elisp", "ts", "text"];

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::io::Write;
+use std::process::{Command, Stdio};
 
 pub(crate) mod daemon;
 pub(crate) mod folder;
@@ -15,4 +16,19 @@ pub(crate) mod terminal;
 /// seen.
 pub(crate) fn say_skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}, as {why}");
+}
+
+/// Whether this program can be run at all.
+pub(crate) fn has(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Says that something is not tested for want of a program of other people's making, which must not happen
+/// where those are required.
+pub(crate) fn skip(what: &str, why: &str) {
+    let is_required = std::env::var_os("REAL_CLIENTS").is_some_and(|value| value == "required");
+    assert!(!is_required, "{what} is required here, but {why}");
+    say_skipped(what, why);
 }
