@@ -16,7 +16,7 @@ use super::pages::root;
 use super::support::daemon::HANG;
 use super::support::folder::Folder;
 use super::support::listening::SocketFolder;
-use super::support::programs::{DUET_RPC, folder, testbed};
+use super::support::programs::{DUET_RPC, example, folder, testbed};
 use super::support::{has, skip};
 
 /// A command and the lines that it prints.
@@ -64,13 +64,39 @@ fn shown(text: &str) -> Result<Vec<Shown>, String> {
     }
 }
 
-/// Somebody else runs it, and shows no output here, as nobody would look at it.
+/// What is run on every change: by itself, and by those that it runs.
+const GATES: [&str; 3] = [".ci/run", ".github/workflows/ci.yml", "scripts/test"];
+
+/// Somebody else runs it, and looks at what it prints.
 fn is_run_by(shown: &[Shown], path: &str) -> Result<(), String> {
-    let file = fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))?;
-    match shown.iter().find(|shown| !file.contains(&shown.command)) {
-        Some(missing) => Err(format!("{path} does not run `{}`", missing.command)),
-        None => Ok(()),
+    let read = |path: &str| {
+        fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
+    };
+    let script = read(path)?;
+    for Shown { command, lines } in shown {
+        for line in lines.iter().chain([command]) {
+            if !has_words(&script, line) {
+                return Err(format!("{path} does not have `{line}`"));
+            }
+        }
     }
+    let mut gates = GATES.iter().filter(|gate| **gate != path).map(|gate| read(gate));
+    let is_gate = GATES.contains(&path);
+    match is_gate || gates.any(|gate| gate.is_ok_and(|gate| has_words(&gate, path))) {
+        true => Ok(()),
+        false => Err(format!("nobody runs {path}")),
+    }
+}
+
+/// Whether these words stand in a script, whole, in a line that is no comment.
+fn has_words(script: &str, words: &str) -> bool {
+    let is_end = |letter: Option<char>| letter.is_none_or(|letter| " ()'\"".contains(letter));
+    let lines = script.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.flat_map(|line| line.match_indices(words).map(move |(at, _)| line.split_at(at))).any(
+        |(before, rest)| {
+            is_end(before.chars().next_back()) && is_end(rest[words.len()..].chars().next())
+        },
+    )
 }
 
 /// A folder with the programs of this workspace, for `PATH`.
@@ -78,6 +104,10 @@ fn programs() -> Folder {
     let bin = Folder::new();
     symlink(DUET_RPC, bin.path("duet-rpc")).expect("a link can be made");
     testbed();
+    // `cargo test` for this package alone does not build those of others.
+    for name in ["first_server", "mcp_server"] {
+        example("duet-rpc", name);
+    }
     for entry in fs::read_dir(folder().join("examples")).expect("it is built").flatten() {
         let name = entry.file_name().into_string().expect("a plain name");
         // Others are what cargo keeps for itself.
@@ -140,6 +170,8 @@ fn run(script: &str, programs: &Path) -> String {
     command.args(["-c", script]).current_dir(folder.path("")).process_group(0);
     command.env("PATH", format!("{}:{path}", programs.display()));
     command.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8");
+    // What this machine's user has set up for the shell and for curl is not what is shown.
+    command.env_remove("BASH_ENV").env("HOME", folder.path("")).env("no_proxy", "*");
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut process = command.spawn().expect("there is a shell");
     let group = Pid::from_child(&process);
@@ -218,7 +250,27 @@ fn a_block_that_is_wrong_is_found() {
         assert!(check(wrong).is_err(), "{wrong}");
     }
     assert!(shown("duet-rpc version\n").is_err());
-    let text = "$ scripts/test\n";
-    assert_eq!(is_run_by(&shown(text).expect("a block"), ".ci/run"), Ok(()));
-    assert!(is_run_by(&shown("$ scripts/tests\n").expect("a block"), ".ci/run").is_err());
+    assert!(shown("").is_err());
+}
+
+#[test]
+fn what_others_are_said_to_run_is_run() {
+    let check = |text: &str, path| is_run_by(&shown(text).expect("a block"), path);
+    assert_eq!(check("$ scripts/test\n", ".ci/run"), Ok(()));
+    assert_eq!(check("$ cargo test\n", "scripts/first-server"), Ok(()));
+    for (wrong, path) in [
+        ("$ scripts/tests\n", ".ci/run"),
+        ("$ scripts/tes\n", ".ci/run"),
+        ("$ cargo test\nall is well\n", "scripts/first-server"),
+        // It is in a comment there.
+        ("$ scripts/first-server\n", "scripts/first-server"),
+        // This is run by nobody but a release.
+        ("$ cargo deb\n", "packaging/deb"),
+        ("$ true\n", "scripts/none"),
+    ] {
+        assert!(check(wrong, path).is_err(), "{wrong} {path}");
+    }
+    assert!(has_words("a=$(cargo test)", "cargo test"));
+    assert!(!has_words("  # cargo test", "cargo test"));
+    assert!(!has_words("cargo tests", "cargo test"));
 }

@@ -8,6 +8,8 @@ pub(crate) struct Page {
     /// From the root of the repository.
     pub(crate) path: String,
     pub(crate) blocks: Vec<Block>,
+    /// Lines that show code, or may, where it is not taken for a block.
+    pub(crate) unseen: Vec<String>,
     prose: String,
 }
 
@@ -39,55 +41,78 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("it is there")
 }
 
-/// All pages: in the root, in `docs`, beside crates and clients.
+/// All pages of the repository.
 pub(crate) fn pages() -> Vec<Page> {
     let mut paths = Vec::new();
-    for folder in [".", "docs", "bench", "fuzz", "packaging"] {
-        collect(&root().join(folder), &mut paths);
-    }
-    for parent in ["crates", "clients"] {
-        let Ok(folders) = fs::read_dir(root().join(parent)) else { continue };
-        folders.flatten().for_each(|folder| collect(&folder.path(), &mut paths));
-    }
+    collect(&root(), &mut paths);
     paths.sort();
     assert!(paths.len() > 10, "{paths:?}");
-    paths.iter().map(|path| Page::read(path)).collect()
+    let read = |path: &PathBuf| {
+        let text = fs::read_to_string(path).expect("a page is text");
+        let path = path.strip_prefix(root()).expect("it is in the repository");
+        Page::new(&path.display().to_string(), &text)
+    };
+    paths.iter().map(read).collect()
 }
 
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
-    let files = entries.flatten().map(|entry| entry.path());
-    paths.extend(
-        files
-            .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
-            .filter_map(|path| path.canonicalize().ok()),
-    );
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        // What is fetched or built is not ours.
+        let others = ["target", "node_modules", ".git", ".venv"];
+        let is_ours = !others.iter().any(|other| name == *other);
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && is_ours => collect(&path, paths),
+            Ok(_) if path.extension().is_some_and(|extension| extension == "md") => {
+                paths.push(path);
+            }
+            _ => {}
+        }
+    }
 }
 
+const FENCE: &str = "```";
+
 impl Page {
-    fn read(path: &Path) -> Self {
-        let text = fs::read_to_string(path).expect("a page is text");
-        let path =
-            path.strip_prefix(root()).expect("it is in the repository").display().to_string();
-        let (mut blocks, mut prose, mut before) = (Vec::new(), String::new(), "");
+    fn new(path: &str, text: &str) -> Self {
+        let (mut blocks, mut unseen) = (Vec::new(), Vec::new());
+        let (mut prose, mut before) = (String::new(), "");
         let mut lines = text.lines().enumerate();
+        let mut is_strange = |number: usize, line: &str| {
+            unseen.push(format!("{path}:{}: `{line}`", number + 1));
+        };
         while let Some((number, line)) = lines.next() {
-            let Some(info) = line.trim_start().strip_prefix("```") else {
+            let Some(info) = line.trim_start().strip_prefix(FENCE) else {
+                if may_be_code(before, line) {
+                    is_strange(number, line);
+                }
                 prose.push_str(line);
                 prose.push('\n');
                 before = line;
                 continue;
             };
             let indent = line.len() - line.trim_start().len();
-            let mut text = String::new();
-            for (_, line) in lines.by_ref().take_while(|(_, line)| line.trim_start() != "```") {
+            let (mut text, mut is_closed) = (String::new(), false);
+            for (number, line) in lines.by_ref() {
+                is_closed = line.trim() == FENCE;
+                if is_closed {
+                    break;
+                }
+                // A fence that is longer, or opens another block, is read differently by others.
+                if line.trim_start().starts_with(FENCE) {
+                    is_strange(number, line);
+                }
                 text.push_str(line.get(indent..).unwrap_or_default());
                 text.push('\n');
             }
-            let before = before.trim().to_owned();
-            blocks.push(Block { line: number + 1, info: info.to_owned(), text, before });
+            if !is_closed {
+                is_strange(number, line);
+            }
+            let comment = std::mem::take(&mut before).trim().to_owned();
+            blocks.push(Block { line: number + 1, info: info.to_owned(), text, before: comment });
         }
-        Page { path, blocks, prose }
+        Page { path: path.to_owned(), blocks, unseen, prose }
     }
 
     /// Where its links lead to in this repository.
@@ -106,4 +131,33 @@ impl Page {
             kept.chars().filter(is_kept).collect::<String>() == anchor
         })
     }
+}
+
+/// Markdown has more ways to show code than fences at the start of a line. None is used here.
+fn may_be_code(before: &str, line: &str) -> bool {
+    let has_fence = line.contains(FENCE) || line.contains("~~~");
+    let is_indented = line.starts_with("    ") || line.starts_with('\t');
+    let has_tag = line.contains("<pre") || line.contains("<code");
+    has_fence || has_tag || (is_indented && before.trim().is_empty())
+}
+
+#[test]
+fn code_that_is_not_in_a_plain_block_is_found() {
+    for (page, unseen) in [
+        ("text\n\n```rust\nlet a = 1;\n```\n\ntext\n", 0),
+        ("- item\n\n  ```rust\n  let a = 1;\n  ```   \n  text\n", 0),
+        ("- item that is\n  longer\n    - another\n", 0),
+        ("~~~rust\nlet a = 1;\n~~~\n", 2),
+        ("> ```rust\n> let a = 1;\n> ```\n", 2),
+        ("text\n\n    let a = 1;\n", 1),
+        ("text\n\n\tlet a = 1;\n", 1),
+        ("<pre>let a = 1;</pre>\n", 1),
+        ("```text\na picture\n````\n\n```rust\nlet a = 1;\n```\n", 2),
+        ("```rust\nlet a = 1;\n", 1),
+    ] {
+        assert_eq!(Page::new("page.md", page).unseen.len(), unseen, "{page}");
+    }
+    let page = Page::new("page.md", "<!-- file: a.rs -->\n```rust\n```\n```rust\n```\n");
+    let files: Vec<_> = page.blocks.iter().map(|block| block.comment("file")).collect();
+    assert_eq!(files, [Some("a.rs"), None]);
 }

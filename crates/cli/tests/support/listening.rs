@@ -187,7 +187,10 @@ impl SocketFolder {
         use std::sync::atomic::{AtomicU32, Ordering};
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (pid, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(format!("duet-rpc-{pid}-{number}"));
+        // The path of a socket has room for about 100 bytes, and TMPDIR may be longer than that.
+        let folder = Some(std::env::temp_dir()).filter(|path| path.as_os_str().len() <= 50);
+        let folder = folder.unwrap_or_else(|| PathBuf::from("/tmp"));
+        let path = folder.join(format!("duet-rpc-{pid}-{number}"));
         fs::create_dir_all(&path)?;
         Ok(SocketFolder(path))
     }
