@@ -16,7 +16,7 @@ use super::pages::root;
 use super::support::daemon::HANG;
 use super::support::folder::Folder;
 use super::support::listening::SocketFolder;
-use super::support::programs::{DUET_RPC, example, folder, testbed};
+use super::support::programs::{DUET_RPC, example, first_server, folder, testbed};
 use super::support::{has, skip};
 
 /// A command and the lines that it prints.
@@ -104,10 +104,8 @@ fn programs() -> Folder {
     let bin = Folder::new();
     symlink(DUET_RPC, bin.path("duet-rpc")).expect("a link can be made");
     testbed();
-    // `cargo test` for this package alone does not build those of others.
-    for name in ["first_server", "mcp_server"] {
-        example("duet-rpc", name);
-    }
+    first_server();
+    example("duet-rpc", "mcp_server");
     for entry in fs::read_dir(folder().join("examples")).expect("it is built").flatten() {
         let name = entry.file_name().into_string().expect("a plain name");
         // Others are what cargo keeps for itself.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, Once};
 
 /// The command.
 pub(crate) const DUET_RPC: &str = env!("CARGO_BIN_EXE_duet-rpc");
@@ -25,6 +25,19 @@ pub(crate) fn example(package: &str, name: &str) -> PathBuf {
         assert!(cargo.status().expect("cargo runs").success());
     }
     program
+}
+
+/// The first server of docs/serving.md. `cargo test` builds its tests in its place, so it is built here, also
+/// if there is one: that may be of yesterday. As part of the workspace it takes what is built already.
+pub(crate) fn first_server() {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--workspace", "--all-features"]);
+        cargo.args(["--example", "first_server"]);
+        cargo.args(folder().ends_with("release").then_some("--release"));
+        assert!(cargo.status().expect("cargo runs").success());
+    });
 }
 
 /// The daemon with methods that misbehave on purpose.
