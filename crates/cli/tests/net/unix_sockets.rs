@@ -26,13 +26,14 @@ fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
 }
 
-/// It cannot listen there, and says so.
-fn check_refused(url: &str, case: &str) {
+/// It says that it cannot listen there, and returns what it says.
+fn check_refused(url: &str, case: &str) -> String {
     let output = run(with_addresses(rpc(&[]), &[url]), b"");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{case}: {said}");
     assert!(output.stdout.is_empty() && !said.contains("listening on"), "{case}: {said}");
     assert!(said.contains(url) && !said.contains("panicked"), "{case}: {said}");
+    said
 }
 
 #[test]
@@ -131,7 +132,8 @@ fn t3_a_socket_on_which_somebody_listens_is_left_alone() {
 fn t3_what_is_no_socket_is_left_alone() {
     let folder = folder();
     fs::write(folder.path("file"), "precious").expect("it can be written");
-    check_refused(&folder.url("file"), "a file");
+    let said = check_refused(&folder.url("file"), "a file");
+    assert!(said.contains("no socket; choose another path, or move the file away"), "{said}");
     assert_eq!(fs::read_to_string(folder.path("file")).expect("it is there"), "precious");
     fs::create_dir(folder.path("folder")).expect("it can be made");
     check_refused(&folder.url("folder"), "a folder");

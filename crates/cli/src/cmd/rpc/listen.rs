@@ -102,6 +102,7 @@ fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {
     bound.map_err(|error| {
         let advice = match error.kind() {
             io::ErrorKind::AddrInUse => "; is another daemon running there?",
+            io::ErrorKind::AlreadyExists => "; choose another path, or move the file away",
             io::ErrorKind::PermissionDenied => "; may you listen there?",
             io::ErrorKind::NotFound => "; does its folder exist?",
             io::ErrorKind::AddrNotAvailable => "; is it an address of this machine?",

@@ -99,7 +99,8 @@ pub(super) fn make_way(path: &Path) -> io::Result<()> {
         metadata => metadata?.file_type(),
     };
     if !file_type.is_socket() {
-        return Err(in_use("there is a file of that name, and it is no socket"));
+        let why = "there is a file of that name, and it is no socket";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     match knock(path) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
