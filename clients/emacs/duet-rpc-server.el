@@ -204,7 +204,8 @@ With CONNECTION only those that come from there, else all.
 
 FUNCTION is called with the connection and the params, and returns the result.
 It answers with an error of its choice through `jsonrpc-error', of which
-jsonrpc.el sends the code and the message; any other error is an internal one.
+jsonrpc.el sends the code and the message; any other error is an internal one,
+and so is a quit, as at a question that FUNCTION asks the user.
 The server waits for it, so it must not wait for the server."
   (duet-rpc--register method function
                       (if connection (duet-rpc--own-requests connection)
@@ -242,6 +243,8 @@ use `duet-rpc-call-async'")))
          (duet-rpc--in-handler t))
     (condition-case error
         (funcall function connection params)
+      ;; jsonrpc.el would not answer at all, and leave the messages behind it.
+      (quit (jsonrpc-error :code -32603 :message "The user has quit"))
       (jsonrpc-error
        ;; Up to Emacs 29, the code that stands for a text has lost its minus.
        (let-alist (cddr error)
@@ -275,12 +278,17 @@ messages behind, and a wait for the next message breaks the one at hand."
 
 (defun duet-rpc--run-queue ()
   "Call what `duet-rpc--later' has put by."
-  (while duet-rpc--queue
-    (let ((call (car duet-rpc--queue)))
-      ;; Before the call, which may wait and come here again.
-      (setq duet-rpc--queue (cdr duet-rpc--queue))
-      (with-demoted-errors "Error in a function that duet-rpc has called: %S"
-        (apply call)))))
+  (unwind-protect
+      (while duet-rpc--queue
+        (let ((call (car duet-rpc--queue)))
+          ;; Before the call, which may wait and come here again.
+          (setq duet-rpc--queue (cdr duet-rpc--queue))
+          (with-demoted-errors "Error in a function that duet-rpc has called: %S"
+            (apply call))))
+    ;; One that was left with C-g, or from the debugger, must not keep those
+    ;; behind it waiting.
+    (when duet-rpc--queue
+      (run-at-time 0 nil #'duet-rpc--run-queue))))
 
 ;;; The log
 
@@ -298,9 +306,12 @@ messages behind, and a wait for the next message breaks the one at hand."
                                (duet-rpc--log (process-get pipe 'duet-rpc-connection)
                                               text))
                      :sentinel (lambda (pipe _change)
-                                 (duet-rpc--later
-                                  #'duet-rpc--settle
-                                  (process-get pipe 'duet-rpc-connection)))))
+                                 (let ((connection
+                                        (process-get pipe 'duet-rpc-connection)))
+                                   ;; There is none if the server was not started.
+                                   (when connection
+                                     (duet-rpc--later #'duet-rpc--settle
+                                                      connection))))))
 
 (defun duet-rpc--log (connection text)
   "Add TEXT to the log of CONNECTION, and drop what is too old."

@@ -139,7 +139,10 @@
   "The message names the program and the setting; nothing is left behind."
   (let* ((duet-rpc-program "/nowhere/duet-rpc")
          (error (should-error (duet-rpc-call "version") :type 'user-error)))
-    (should (string-match-p "/nowhere/duet-rpc.*duet-rpc-program" (cadr error)))))
+    (should (string-match-p "/nowhere/duet-rpc.*duet-rpc-program" (cadr error))))
+  ;; One that is there, and cannot be started like this, is no fault of a callback.
+  (should-error (duet-rpc-open duet-rpc-tests--daemon '(1)) :type 'wrong-type-argument)
+  (should-not duet-rpc--queue))
 
 (duet-rpc-tests-deftest duet-rpc-bad-arguments-are-told
   "A daemon that ends at once is an error that says how it ended, and where to look."
@@ -268,6 +271,19 @@
     (duet-rpc-tests--until (string-match-p "nobody handles the notification \"test.event\""
                                            (duet-rpc-tests--log connection)))))
 
+(duet-rpc-tests-deftest duet-rpc-function-that-is-left-holds-up-nobody
+  "By a quit or from the debugger, which is a throw: those behind it are called."
+  (let ((connection (duet-rpc-tests--agent)) seen)
+    (duet-rpc-handle-notification "test.event"
+                                  (lambda (_connection params)
+                                    (push (aref params 0) seen)
+                                    (when (= (aref params 0) 2) (throw 'left t))))
+    (should (catch 'left
+              (duet-rpc-call "test.emit" '(:count 5) :connection connection)
+              (duet-rpc-tests--until (= (length seen) 5))))
+    (duet-rpc-tests--until (= (length seen) 5))
+    (should (equal (nreverse seen) '(1 2 3 4 5)))))
+
 (duet-rpc-tests-deftest duet-rpc-events-are-notifications
   "The daemon's events come as its documents say."
   (let ((connection (duet-rpc-tests--agent)) events)
@@ -303,6 +319,8 @@
       (should (equal (failure "text") '(duet-rpc-error -32603 "No tea" nil)))
       (duet-rpc-handle-request "bug" (lambda (&rest _) (duet-rpc-tests--raise)))
       (should (equal (failure "bug") '(duet-rpc-error -32603 "Internal error" nil)))
+      (duet-rpc-handle-request "quit" (lambda (&rest _) (signal 'quit nil)))
+      (should (equal (failure "quit") '(duet-rpc-error -32603 "The user has quit" nil)))
       ;; Two that wait for each other would wait for ever.
       (duet-rpc-handle-request "wait" (lambda (connection _)
                                         (let ((debug-on-error nil))
