@@ -252,6 +252,17 @@ use `duet-rpc-call-async'")))
                                 .jsonrpc-error-code)
                         :message .jsonrpc-error-message))))))
 
+(cl-defmethod jsonrpc-connection-send :around ((connection duet-rpc-connection)
+                                               &rest message &key id &allow-other-keys)
+  "Send MESSAGE, and if it is a result that is no JSON, answer ID nevertheless."
+  (condition-case error
+      (cl-call-next-method)
+    (error
+     (unless (plist-member message :result) (signal (car error) (cdr error)))
+     (duet-rpc--log connection (format "duet-rpc.el: an answer is no JSON: %S\n" error))
+     (cl-call-next-method connection :id id :error
+                          '(:code -32603 :message "Internal error")))))
+
 (defun duet-rpc--notified (connection method params)
   "Pass METHOD with PARAMS on, which CONNECTION has sent."
   (let* ((name (symbol-name method))

@@ -319,6 +319,11 @@
       (should (equal (failure "text") '(duet-rpc-error -32603 "No tea" nil)))
       (duet-rpc-handle-request "bug" (lambda (&rest _) (duet-rpc-tests--raise)))
       (should (equal (failure "bug") '(duet-rpc-error -32603 "Internal error" nil)))
+      (duet-rpc-handle-request "junk" (lambda (&rest _)
+                                        (vector (current-buffer))))
+      (should (equal (failure "junk") '(duet-rpc-error -32603 "Internal error" nil)))
+      (should (string-match-p "an answer is no JSON: (wrong-type-argument"
+                              (duet-rpc-tests--log connection)))
       (duet-rpc-handle-request "quit" (lambda (&rest _) (signal 'quit nil)))
       (should (equal (failure "quit") '(duet-rpc-error -32603 "The user has quit" nil)))
       ;; Two that wait for each other would wait for ever.
