@@ -71,7 +71,9 @@ export class Child {
       return new Child(process, clock, onLine);
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new DaemonError('not-started', `${command.program} cannot be started: ${why}`, { cause });
+      // Of a folder that is not there, the system says the same as of such a program.
+      const where = command.cwd === undefined ? '' : ` in ${command.cwd}`;
+      throw new DaemonError('not-started', `${command.program} cannot be started${where}: ${why}`, { cause });
     }
   }
 

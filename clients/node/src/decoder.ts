@@ -49,10 +49,7 @@ export class LengthPrefixedDecoder {
   #noFrameAt = 0;
 
   constructor(limit: number = DEFAULT_LIMIT) {
-    if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_LENGTH) {
-      throw new RangeError(`the limit must be a whole number from 1 to ${LARGEST_LENGTH}, not ${limit}`);
-    }
-    this.#limit = limit;
+    this.#limit = checkLimit('the limit', limit);
   }
 
   /** Takes bytes, in pieces of any size, and gives what has become whole. The piece must not be changed
@@ -186,4 +183,11 @@ export class LengthPrefixedDecoder {
     this.#noFrameAt = 0;
     this.#bytes.drop(count);
   }
+}
+
+/** A limit that 4 bytes of length can reach. */
+export function checkLimit(name: string, limit: number): number {
+  const isLength = Number.isInteger(limit) && limit >= 1 && limit <= LARGEST_LENGTH;
+  if (!isLength) throw new RangeError(`${name} must be a whole number from 1 to ${LARGEST_LENGTH}, not ${limit}`);
+  return limit;
 }

@@ -1,7 +1,7 @@
 // How a daemon is started and kept.
 
 import type { Command } from './child';
-import { DEFAULT_LIMIT } from './decoder';
+import { checkLimit, DEFAULT_LIMIT } from './decoder';
 import { DEFAULT_BACKOFF, SYSTEM_CLOCK, type Backoff, type Clock } from './time';
 import type { Framing, Profile } from './types';
 
@@ -91,7 +91,7 @@ export function settle(options: DaemonOptions): Settings {
     framing,
     onLog: options.onLog ?? (() => undefined),
     maxMessageBytes: atLeast(1, 'maxMessageBytes', limit ?? MAX_MESSAGE_BYTES[profile]),
-    maxAnswerBytes: atLeast(1, 'maxAnswerBytes', options.maxAnswerBytes ?? DEFAULT_LIMIT),
+    maxAnswerBytes: checkLimit('maxAnswerBytes', options.maxAnswerBytes ?? DEFAULT_LIMIT),
     timeout: atLeast(0, 'timeout', options.timeout ?? 30_000),
     startTimeout: atLeast(0, 'startTimeout', options.startTimeout ?? 10_000),
     grace: atLeast(0, 'grace', options.grace ?? 2_500),

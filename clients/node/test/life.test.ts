@@ -98,7 +98,7 @@ check('a program that is not there, or does not start as it should, is told at o
   const rows: [Partial<DaemonOptions<'agent'>>, DaemonError['code'], RegExp][] = [
     [{ program: '/no/such/program' }, 'not-started', /\/no\/such\/program cannot be started: .*ENOENT/],
     [{ program: tmpdir() }, 'not-started', /EACCES/],
-    [{ cwd: '/no/such/folder' }, 'not-started', /ENOENT/],
+    [{ cwd: '/no/such/folder' }, 'not-started', /in \/no\/such\/folder: .*ENOENT/],
     [{ args: ['--no-such-option'] }, 'died', /ended with status 2; it said last:[^]*--no-such-option/],
     [{ program: process.execPath, argv: ['-e', 'process.kill(process.pid, "SIGKILL")'] }, 'died', /ended by SIGKILL/],
     [{ program: process.execPath, argv: ['-e', ''] }, 'died', /ended with status 0$/],
@@ -120,6 +120,7 @@ check('options that make no sense are told', () => {
   const rows = [
     { profile: 'none' }, { framing: 'ndjson' }, { timeout: -1 }, { grace: NaN }, { giveUpAfter: -1 },
     { backoff: { factor: 0.5 } }, { backoff: { jitter: 2 } }, { args: [], argv: [] }, { maxMessageBytes: 0 },
+    { maxAnswerBytes: Infinity }, { maxAnswerBytes: 1.5 },
   ];
   for (const row of rows) assert.throws(() => new Daemon({ ...AGENT, ...row } as DaemonOptions), JSON.stringify(row));
 });
