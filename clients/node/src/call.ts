@@ -44,9 +44,7 @@ export class Call {
     this.#cleanups.push(() => onEnd(this));
     const { signal, token, timeout = 0 } = options;
     if (signal !== undefined) {
-      const abort = (): void => this.#abandon(signal.reason);
-      signal.addEventListener('abort', abort);
-      this.#cleanups.push(() => signal.removeEventListener('abort', abort));
+      this.#cleanups.push(onAbort(signal, () => this.#abandon(signal.reason)));
     }
     if (token !== undefined) {
       const listener = token.onCancellationRequested(() => this.#cancel());
@@ -89,4 +87,32 @@ export class Call {
     this.#source.dispose();
     act(settle);
   }
+}
+
+interface Watch {
+  readonly acts: Set<() => void>;
+  readonly tell: () => void;
+}
+
+const WATCHES = new WeakMap<AbortSignal, Watch>();
+
+/** Acts when a signal is aborted; what is returned takes that back. Any number of calls may have the same
+ * signal, and Node warns of a leak from the eleventh listener on, so there is one for all of them. */
+function onAbort(signal: AbortSignal, act: () => void): () => void {
+  const watch = WATCHES.get(signal) ?? watchOf(signal);
+  watch.acts.add(act);
+  return () => {
+    watch.acts.delete(act);
+    if (watch.acts.size > 0) return;
+    signal.removeEventListener('abort', watch.tell);
+    WATCHES.delete(signal);
+  };
+}
+
+function watchOf(signal: AbortSignal): Watch {
+  const acts = new Set<() => void>();
+  const watch = { acts, tell: () => [...acts].forEach((act) => act()) };
+  signal.addEventListener('abort', watch.tell);
+  WATCHES.set(signal, watch);
+  return watch;
 }

@@ -1,6 +1,7 @@
 // Calls in both directions, with each profile and framing.
 
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { CancellationTokenSource, DaemonError, ResponseError } from '../src/index';
 import type { DaemonEvent, Framing, Profile } from '../src/index';
 import { check, testbed, withDaemon, withTestbed } from './support';
@@ -162,6 +163,26 @@ for (const framing of ['lsp', 'length'] as const) {
       await assert.rejects(daemon.request('version', null, { timeout: NaN }), RangeError);
     }));
 }
+
+check('any number of calls may share a signal, and none stays behind', () =>
+  withTestbed(testbed('agent', 'length'), async (daemon) => {
+    const warnings: Error[] = [];
+    const listener = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', listener);
+    const abort = new AbortController();
+    const { signal } = abort;
+    const all = (ms: number): Promise<unknown>[] =>
+      Array.from({ length: 100 }, () => daemon.request('test.sleep', { ms }, { signal }));
+    await Promise.all(all(0));
+    assert.equal(getEventListeners(signal, 'abort').length, 0);
+    const calls = all(HOUR);
+    assert.equal(getEventListeners(signal, 'abort').length, 1);
+    abort.abort();
+    for (const call of calls) await assert.rejects(call, { name: 'AbortError' });
+    assert.equal(getEventListeners(signal, 'abort').length, 0);
+    process.off('warning', listener);
+    assert.deepEqual(warnings, []);
+  }));
 
 check('events come with their numbers, until they are not wanted any more', () =>
   withDaemon({ profile: 'desktop' }, async (daemon) => {
