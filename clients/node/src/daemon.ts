@@ -154,34 +154,35 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
 
   /** Takes events of a topic, which come after `events.subscribe`. */
   onEvent<T extends Topic>(topic: T, handler: (event: DaemonEvent<T>) => void): Disposable {
-    return this.#handlers.listen('event', (params) => {
-      if ((params as DaemonEvent | undefined)?.topic === topic) handler(params as DaemonEvent<T>);
-    });
+    const isOfTopic = (params: unknown): params is DaemonEvent<T> => (params as DaemonEvent | null)?.topic === topic;
+    return this.#handlers.listen('event', (params) => (isOfTopic(params) ? handler(params) : undefined));
   }
 
   /** Stops it for certain: asks it to shut down, closes its stdin, then SIGTERM, then SIGKILL, each after a
    * time. Resolves when the process is gone, with how it ended. Calls that are not answered by then fail. */
   stop(): Promise<Exit | undefined> {
-    this.#stop ??= this.#end().finally(() => {
-      this.#stop = undefined;
-    });
-    return this.#stop;
+    if (this.#state === 'stopped') return this.#child.then((child) => child?.ended);
+    if (this.#stop !== undefined) return this.#stop;
+    const running = this.#state === 'running' ? this.#link : undefined;
+    this.#turn += 1;
+    this.#cancelRestart();
+    this.#failWaiting(new DaemonError('stopped', 'the daemon was stopped'));
+    // Before anybody hears of it, who may call this too.
+    const stop = this.#end(running);
+    this.#stop = stop;
+    this.#become('stopping');
+    return stop;
   }
 
-  async #end(): Promise<Exit | undefined> {
-    const stopped = new DaemonError('stopped', 'the daemon was stopped');
-    const isRunning = this.#state === 'running';
-    this.#turn += 1;
-    if (this.#state !== 'stopped') this.#become('stopping');
-    this.#cancelRestart();
-    this.#failWaiting(stopped);
+  async #end(running: Link | undefined): Promise<Exit | undefined> {
     // One that is being started is there in a moment.
     const child = await this.#child;
-    if (isRunning && this.#link !== undefined) await this.#askToEnd(this.#link);
+    if (running !== undefined) await this.#askToEnd(running);
     const exit = await child?.end(this.#settings.grace);
     await this.#gone;
-    for (const call of this.#calls) call.fail(stopped);
-    if (this.#state !== 'stopped') this.#become('stopped');
+    for (const call of this.#calls) call.fail(new DaemonError('stopped', 'the daemon was stopped'));
+    this.#stop = undefined;
+    this.#become('stopped');
     return exit;
   }
 
@@ -294,8 +295,9 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
 
   #fail(error: Error): void {
     this.#error = error;
-    this.#become('failed', { error });
+    // What is waited for from now on, by who listens and starts it anew, is waited for in vain no more.
     this.#failWaiting(error);
+    this.#become('failed', { error });
   }
 
   #failWaiting(error: Error): void {

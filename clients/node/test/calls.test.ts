@@ -184,6 +184,17 @@ check('any number of calls may share a signal, and none stays behind', () =>
     assert.deepEqual(warnings, []);
   }));
 
+check('a handler of events that fails, also later, is a problem and no more', () =>
+  withDaemon({ profile: 'desktop' }, async (daemon) => {
+    const problem = new Promise<Error>((resolve) => daemon.onProblem(resolve));
+    daemon.onEvent('log', async () => {
+      throw new Error('later');
+    });
+    await daemon.request('events.subscribe', { topics: ['log'] });
+    await assert.rejects(daemon.call('no.such.method'));
+    assert.equal((await problem).message, 'a handler of event failed: later');
+  }));
+
 check('events come with their numbers, until they are not wanted any more', () =>
   withDaemon({ profile: 'desktop' }, async (daemon) => {
     const logged: DaemonEvent<'log'>[] = [];

@@ -356,3 +356,49 @@ check('a request that is under way when it is stopped is answered if there is ti
     assert.equal(await call, 'pong');
     assert.deepEqual(await stop, { code: 0, signal: null });
   }));
+
+check('who hears of a change may start it and stop it', async () => {
+  const daemon = new Daemon({ ...AGENT, program: program('DUET_RPC'), giveUpAfter: 0 });
+  // The one that failed is started anew, and what is asked of the new one is not told why the old one failed.
+  const back = new Promise<unknown>((resolve) => {
+    const listener = daemon.onState(({ state }) => {
+      if (state !== 'failed') return;
+      listener.dispose();
+      resolve(Promise.all([daemon.start(), daemon.start(), daemon.request('version')]));
+    });
+  });
+  await daemon.start();
+  process.kill(daemon.pid ?? 0, 'SIGKILL');
+  assert.deepEqual(await back, [undefined, undefined, { version: '0.1.0' }]);
+
+  // A stop within a stop is the same one; one behind it stops what was started behind it.
+  const states: string[] = [];
+  const stops: Promise<unknown>[] = [];
+  const starts: Promise<unknown>[] = [];
+  daemon.onState(({ state }) => {
+    states.push(state);
+    if (state === 'stopping') stops.push(daemon.stop());
+    if (state !== 'stopped' || starts.length > 0) return;
+    starts.push(assert.rejects(daemon.start(), is('stopped')));
+    stops.push(daemon.stop());
+  });
+  await daemon.stop();
+  assert.deepEqual(await Promise.all(stops), Array(3).fill({ code: 0, signal: null }));
+  await Promise.all(starts);
+  assert.deepEqual(states, ['stopping', 'stopped', 'starting', 'stopping', 'stopped']);
+  assert.equal(daemon.pid, undefined);
+  await nothingIsLeft();
+});
+
+check('to stop what is stopped does not disturb the start behind it', async () => {
+  const daemon = new Daemon({ ...AGENT, program: program('DUET_RPC') });
+  const states: string[] = [];
+  daemon.onState(({ state }) => states.push(state));
+  const stop = daemon.stop();
+  const start = daemon.start();
+  assert.deepEqual(await daemon.request('version'), { version: '0.1.0' });
+  await start;
+  assert.equal(await stop, undefined);
+  assert.deepEqual(states, ['starting', 'running']);
+  await daemon.stop();
+});
