@@ -29,6 +29,9 @@ export interface Hooks {
 
 /** After how many turns of the event loop without a message there is none left. */
 const IDLE_TURNS = 10;
+/** How many messages may wait to be handled before no more are read. vscode-jsonrpc handles one in a turn of the
+ * event loop, whatever has arrived meanwhile, and keeps the others. */
+const MOST_WAITING = 1_000;
 
 /** How messages are framed, and how long they may be. */
 export type Wire = Pick<Settings, 'framing' | 'maxMessageBytes' | 'maxAnswerBytes'>;
@@ -37,13 +40,16 @@ export class Link {
   readonly child: Child;
   readonly #connection: MessageConnection;
   #handled = 0;
+  /** How many have arrived and are not handled. */
+  #arrived = 0;
+  #isPaused = false;
 
   constructor(child: Child, wire: Wire, hooks: Hooks) {
     this.child = child;
     const [reader, writer] = streams(child, wire);
     const complain = (message: string): void => hooks.problem(new Error(message));
     this.#connection = createMessageConnection(
-      reader,
+      this.#paced(reader),
       new TellingWriter(writer),
       { error: complain, warn: complain, info: () => undefined, log: () => undefined },
       {
@@ -58,6 +64,7 @@ export class Link {
         messageStrategy: {
           handleMessage: (message, handle) => {
             this.#handled += 1;
+            this.#arrived -= 1;
             return handle(message);
           },
         },
@@ -77,7 +84,8 @@ export class Link {
       let isUnsent = false;
       const held = new Held(params, (error) => {
         isUnsent = true;
-        if (isOfMessage(error)) reject(error);
+        // It is the message that cannot be written, and not the pipe that is broken.
+        if (this.child.stdin.writable) reject(error);
       });
       const fail = (error: unknown): void => {
         if (!isUnsent) reject(error);
@@ -106,6 +114,28 @@ export class Link {
   dispose(): void {
     this.#connection.dispose();
   }
+
+  /** A reader that does not read on while too many messages wait, so that the daemon waits too. */
+  #paced(reader: MessageReader): MessageReader {
+    const { onError, onClose, onPartialMessage } = reader;
+    const listen: MessageReader['listen'] = (callback) =>
+      reader.listen((message) => {
+        this.#arrived += 1;
+        if (this.#arrived >= MOST_WAITING && !this.#isPaused) void this.#pause();
+        callback(message);
+      });
+    return { onError, onClose, onPartialMessage, listen, dispose: () => reader.dispose() };
+  }
+
+  async #pause(): Promise<void> {
+    this.#isPaused = true;
+    this.child.stdout.pause();
+    await this.drained();
+    // Some are never handed on, such as the first of two answers with one id.
+    this.#arrived = 0;
+    this.#isPaused = false;
+    this.child.stdout.resume();
+  }
 }
 
 /** Params on their way. vscode-jsonrpc wraps arrays and drops empty ones, but leaves objects alone; and an
@@ -116,8 +146,11 @@ class Held {
     readonly fault: (error: unknown) => void,
   ) {}
 
-  toJSON(): unknown {
-    return this.params;
+  toJSON(key: string): unknown {
+    const { params } = this;
+    // Of what is returned here, this is not asked again.
+    const { toJSON } = (params ?? {}) as { toJSON?: unknown };
+    return typeof toJSON === 'function' ? toJSON.call(params, key) : params;
   }
 }
 
@@ -154,11 +187,6 @@ class TellingWriter implements MessageWriter {
   dispose(): void {
     this.#inner.dispose();
   }
-}
-
-/** Whether it is the message that cannot be written, and not the pipe that is broken. */
-function isOfMessage(error: unknown): boolean {
-  return error instanceof RangeError || error instanceof TypeError;
 }
 
 function streams(child: Child, { framing, maxMessageBytes, maxAnswerBytes }: Wire): [MessageReader, MessageWriter] {

@@ -56,6 +56,9 @@ for (const framing of ['lsp', 'length'] as const) {
       const long = 'ü漢😀'.repeat(40_000);
       const values = [undefined, null, {}, [], [[]], [1, 'two', null], { a: [{}] }, ['é\u0000\u2028\n'], [long]];
       for (const value of values) assert.deepEqual(await daemon.request('system.echo', value), value ?? null);
+      // What says itself how it is written is asked, and only once.
+      const own = { toJSON: (key: string) => ({ key, toJSON: () => 'twice' }) };
+      assert.deepEqual(await daemon.call('system.echo', own), { key: 'params' });
       const numbers = Array.from({ length: 1_000 }, (_, number) => number);
       const answers = await Promise.all(numbers.map((number) => daemon.request('system.echo', [number])));
       assert.deepEqual(answers, numbers.map((number) => [number]));
@@ -69,6 +72,12 @@ for (const framing of ['lsp', 'length'] as const) {
       await assert.rejects(daemon.request('system.echo', round), TypeError);
       await assert.rejects(daemon.request('system.echo', [1n]), TypeError);
       await assert.rejects(daemon.notify('system.echo', ['x'.repeat(1_000)]), RangeError);
+      const own = new Error('no JSON');
+      const toJSON = (): never => {
+        throw own;
+      };
+      await assert.rejects(daemon.call('system.echo', [{ toJSON }]), (error) => error === own);
+      await assert.rejects(daemon.call('system.echo', { toJSON }), (error) => error === own);
       const length = 1_000 - JSON.stringify({ jsonrpc: '2.0', id: 10, method: 'system.echo', params: [''] }).length;
       const most = ['x'.repeat(length)];
       assert.deepEqual(await daemon.request('system.echo', most), most);

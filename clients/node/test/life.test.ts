@@ -402,3 +402,38 @@ check('to stop what is stopped does not disturb the start behind it', async () =
   assert.deepEqual(states, ['starting', 'running']);
   await daemon.stop();
 });
+
+for (const framing of ['lsp', 'length'] as const) {
+  check(`${framing}: one that sends faster than it is heard has to wait`, () =>
+    // It answers the first request, and the next with notifications, as many as go. Its log says how far it is.
+    withScript(
+      `const isLsp = ${framing === 'lsp'};
+      const frame = (message) => {
+        const text = JSON.stringify({ jsonrpc: '2.0', ...message });
+        const head = Buffer.alloc(4);
+        head.writeUInt32BE(text.length);
+        return isLsp ? 'Content-Length: ' + text.length + '\\r\\n\\r\\n' + text : head.toString('latin1') + text + '\\n';
+      };
+      const send = (count) => {
+        if (count % 500 === 0) console.error(count);
+        if (count === 10000) return process.stdout.write(frame({ id: 1, result: count }));
+        process.stdout.write(frame({ method: 'n', params: ['x'.repeat(1000)] }), () => send(count + 1));
+      };
+      process.stdin.once('data', () => {
+        process.stdout.write(frame({ id: 0, result: 0 }));
+        process.stdin.once('data', () => send(0));
+      });`,
+      async (options) => {
+        let heard = 0;
+        let ahead = 0;
+        const onLog = (line: string): void => void (ahead = Math.max(ahead, Number(line) - heard));
+        const daemon = new Daemon({ ...options, framing, onLog, grace: 1 });
+        daemon.onNotification('n', () => void heard++);
+        await daemon.start();
+        assert.equal(await daemon.call('m'), 10_000);
+        assert.equal(heard, 10_000);
+        assert.ok(ahead < 3_000, `it was ${ahead} messages ahead`);
+        await daemon.stop();
+      },
+    ));
+}
