@@ -16,8 +16,13 @@ const LIMIT = 1_048_576;
 
 /** What is being checked, for the message if it hangs. */
 let subject = 'the start';
+let isOver = false;
 const children = new Set();
-process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
+process.on('exit', (code) => {
+  children.forEach((child) => child.kill('SIGKILL'));
+  // Node ends by itself, without a word, if nothing is left that could still answer.
+  if (code !== 1 && !isOver) console.error(`${subject}: the daemon has ended, and no answer can come any more`);
+});
 const give = (why) => {
   console.error(`${subject}: ${why}`);
   process.exit(1);
@@ -339,3 +344,4 @@ await calls();
 await faults();
 await events();
 await testbed();
+isOver = true;

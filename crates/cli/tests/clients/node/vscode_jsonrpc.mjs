@@ -17,9 +17,13 @@ const HOUR = 3_600_000;
 
 /** What is being checked, for the message if it hangs. */
 let subject = 'the start';
+let isOver = false;
 const children = new Set();
-const endAll = () => children.forEach((child) => child.kill('SIGKILL'));
-process.on('exit', endAll);
+process.on('exit', (code) => {
+  children.forEach((child) => child.kill('SIGKILL'));
+  // Node ends by itself, without a word, if nothing is left that could still answer.
+  if (code !== 1 && !isOver) console.error(`${subject}: the server has ended, and no answer can come any more`);
+});
 const give = (why) => {
   console.error(`${subject}: ${why}`);
   process.exit(1);
@@ -282,3 +286,4 @@ async function testbed() {
 await editor();
 await agent();
 await testbed();
+isOver = true;
