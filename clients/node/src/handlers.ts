@@ -8,8 +8,9 @@ export type RequestHandler = (params: unknown, token: CancellationToken) => unkn
 export type NotificationHandler = (params: unknown) => void | Promise<void>;
 
 export class Handlers {
-  readonly #requests = new Map<string, RequestHandler>();
-  readonly #notifications = new Map<string, Set<NotificationHandler>>();
+  // Each registration is one by itself, also of a function that is registered elsewhere, or was.
+  readonly #requests = new Map<string, { readonly handler: RequestHandler }>();
+  readonly #notifications = new Map<string, Set<{ readonly handler: NotificationHandler }>>();
   readonly #problem: (error: Error) => void;
 
   constructor(problem: (error: Error) => void) {
@@ -18,27 +19,29 @@ export class Handlers {
 
   serve(method: string, handler: RequestHandler): Disposable {
     if (this.#requests.has(method)) throw new Error(`${method} is served already`);
-    this.#requests.set(method, handler);
+    const entry = { handler };
+    this.#requests.set(method, entry);
     return Disposable.create(() => {
-      if (this.#requests.get(method) === handler) this.#requests.delete(method);
+      if (this.#requests.get(method) === entry) this.#requests.delete(method);
     });
   }
 
   listen(method: string, handler: NotificationHandler): Disposable {
     const handlers = this.#notifications.get(method) ?? new Set();
-    this.#notifications.set(method, handlers.add(handler));
+    const entry = { handler };
+    this.#notifications.set(method, handlers.add(entry));
     return Disposable.create(() => {
-      handlers.delete(handler);
+      handlers.delete(entry);
       if (handlers.size === 0 && this.#notifications.get(method) === handlers) this.#notifications.delete(method);
     });
   }
 
   /** Answers a request. What failed is for this end to know; the other is told that it failed. */
   async answer(method: string, params: unknown, token: CancellationToken): Promise<unknown> {
-    const handler = this.#requests.get(method);
-    if (handler === undefined) return new ResponseError(ErrorCodes.MethodNotFound, `Method not found: ${method}`);
+    const entry = this.#requests.get(method);
+    if (entry === undefined) return new ResponseError(ErrorCodes.MethodNotFound, `Method not found: ${method}`);
     try {
-      return await handler(params, token);
+      return await entry.handler(params, token);
     } catch (error) {
       if (error instanceof ResponseError) return error;
       this.#tellProblem(`the handler of ${method} failed`, error);
@@ -47,7 +50,7 @@ export class Handlers {
   }
 
   tell(method: string, params: unknown): void {
-    for (const handler of [...(this.#notifications.get(method) ?? [])]) {
+    for (const { handler } of [...(this.#notifications.get(method) ?? [])]) {
       Promise.resolve()
         .then(() => handler(params))
         .catch((error: unknown) => this.#tellProblem(`a handler of ${method} failed`, error));

@@ -113,7 +113,12 @@ for (const framing of ['lsp', 'length'] as const) {
       assert.throws(() => daemon.onRequest('add', () => 0), /served already/);
       daemon.onRequest('gone', () => 1).dispose();
       await assert.rejects(back('gone'), { code: -32601 });
-      daemon.onRequest('gone', () => 2);
+      const two = (): number => 2;
+      const first = daemon.onRequest('gone', two);
+      first.dispose();
+      daemon.onRequest('gone', two);
+      // It is what it has registered that it takes back, and no more.
+      first.dispose();
       assert.equal(await back('gone'), 2);
     }));
 
@@ -172,6 +177,18 @@ for (const framing of ['lsp', 'length'] as const) {
       await assert.rejects(daemon.request('version', null, { timeout: NaN }), RangeError);
     }));
 }
+
+check('a handler that is registered twice is called twice, until one of the two goes', () =>
+  withTestbed(testbed('agent', 'length'), async (daemon) => {
+    const seen: unknown[] = [];
+    const handler = (params: unknown): void => void seen.push(params);
+    const [first] = [1, 2].map(() => daemon.onNotification('test.event', handler));
+    await daemon.request('test.emit', { count: 1 });
+    assert.deepEqual(seen, [[1], [1]]);
+    first?.dispose();
+    await daemon.request('test.emit', { count: 1 });
+    assert.deepEqual(seen, [[1], [1], [1]]);
+  }));
 
 check('any number of calls may share a signal, and none stays behind', () =>
   withTestbed(testbed('agent', 'length'), async (daemon) => {
