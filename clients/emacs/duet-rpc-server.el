@@ -133,7 +133,7 @@ seconds for each."
       (when (duet-rpc-live-p connection)
         (setq refused nil)
         ;; It may be gone before the step is taken.
-        (ignore-errors (funcall step))
+        (ignore-errors (duet-rpc--within duet-rpc-stop-timeout step #'ignore))
         (duet-rpc--wait (lambda () (or refused (duet-rpc--ended connection))))))
     (duet-rpc--wait (lambda () (duet-rpc--gone-p connection)))
     (duet-rpc--clean-up connection)
@@ -154,6 +154,14 @@ Two of one name would share jsonrpc.el's buffers, and their messages."
   (let ((deadline (+ (float-time) duet-rpc-stop-timeout)))
     (while (not (or (funcall condition) (> (float-time) deadline)))
       (accept-process-output nil 0.05))))
+
+(defun duet-rpc--within (seconds send late)
+  "Call SEND, and if it takes longer than SECONDS, leave it and call LATE.
+To send waits for as long as the server does not read.  Emacs keeps what is
+left, and sends it before anything else.  For SECONDS of nil there is no limit."
+  (if seconds
+      (with-timeout (seconds (funcall late)) (funcall send))
+    (funcall send)))
 
 (defun duet-rpc--on-end (connection)
   "Note that jsonrpc.el has seen the end of CONNECTION's server."

@@ -90,6 +90,34 @@
                    ("trap '' TERM; exec tail -f /dev/null" . 9)))
       (should (= (duet-rpc-close (duet-rpc-tests--shell (car row))) (cdr row))))))
 
+(duet-rpc-tests-deftest duet-rpc-server-that-does-not-read-is-not-waited-for
+  "A pipe that is full holds up neither a call nor the end."
+  (let* ((duet-rpc-stop-timeout 0.1)
+         (long (vector (make-string 500000 ?x)))
+         (late 0)
+         (fail (lambda (connection)
+                 (should-error (duet-rpc-call "system.echo" long :connection connection
+                                              :timeout 0.1)
+                               :type 'duet-rpc-timeout)
+                 (duet-rpc-call-async "version" nil :connection connection :timeout 0.1
+                                      :on-timeout (lambda () (cl-incf late))))))
+    (let ((connection (duet-rpc-tests--shell "exec tail -f /dev/null")))
+      (funcall fail connection)
+      (should (= (duet-rpc-close connection) 15)))
+    ;; One that reads later gets all of it, in order.
+    (let ((connection (duet-rpc-tests--shell
+                       (format "trap go=1 USR1; echo ready >&2
+                                while [ -z \"$go\" ]; do sleep 0.01; done
+                                exec '%s' --profile agent --framing lsp"
+                               duet-rpc-tests--testbed))))
+      (funcall fail connection)
+      (duet-rpc-tests--until (string-match-p "ready" (duet-rpc-tests--log connection)))
+      (signal-process (duet-rpc-tests--pid connection) 'SIGUSR1)
+      (should (equal (duet-rpc-call "system.echo" long :connection connection) long))
+      (setq duet-rpc-stop-timeout duet-rpc-tests--patience)
+      (should (= (duet-rpc-close connection) 0)))
+    (duet-rpc-tests--until (= late 2))))
+
 (duet-rpc-tests-deftest duet-rpc-close-does-not-wait-for-who-refuses
   "A server that has no method `shutdown' gets the end of its input at once."
   (let* ((answer "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"?\"}}")

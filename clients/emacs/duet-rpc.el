@@ -106,13 +106,19 @@ and a value: `result' and it, `error' and jsonrpc.el's plist of it, or
     (duet-rpc--send
      connection
      (lambda ()
-       (jsonrpc-async-request
-        connection (duet-rpc--symbol method) params :timeout timeout
-        :success-fn (lambda (result) (funcall end 'result result))
-        :error-fn (lambda (error) (funcall end 'error error))
-        :timeout-fn (lambda ()
-                      (duet-rpc--tell-cancelled request)
-                      (funcall end 'timeout nil)))))
+       (duet-rpc--within
+        timeout
+        (lambda ()
+          (jsonrpc-async-request
+           connection (duet-rpc--symbol method) params :timeout timeout
+           :success-fn (lambda (result) (funcall end 'result result))
+           :error-fn (lambda (error) (funcall end 'error error))
+           :timeout-fn (lambda ()
+                         (when (eq (duet-rpc-request-state request) 'waiting)
+                           (duet-rpc--tell-cancelled request))
+                         (funcall end 'timeout nil))))
+        ;; Who does not read that would not read of its end either.
+        (lambda () (funcall end 'timeout nil)))))
     request))
 
 (defun duet-rpc--send (connection send)
