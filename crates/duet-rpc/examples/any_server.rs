@@ -59,14 +59,17 @@ fn read_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Wishe
     }
 }
 
-/// What the server asked of us, in order. The connection keeps it.
+/// What the server asked of us, in order, each thing once. The connection keeps it.
 #[derive(Default)]
 struct Asked(Mutex<Vec<&'static str>>);
 
 impl Asked {
     fn note(cx: &Context, method: &'static str) {
         let asked = cx.peer().local::<Asked>();
-        asked.0.lock().unwrap_or_else(PoisonError::into_inner).push(method);
+        let mut asked = asked.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !asked.contains(&method) {
+            asked.push(method);
+        }
     }
 }
 
@@ -147,16 +150,21 @@ async fn visit(server: &Peer, out: &mut impl Write) -> Result<(), Error> {
     let name =
         server_info.map(|info| format!("{} {}", info.name, info.version.unwrap_or_default()));
     let name = name.unwrap_or_else(|| "it does not say".to_owned());
-    let _ = writeln!(out, "name: {}", name.trim_end());
+    let _ = writeln!(out, "name: {}", plain(name.trim_end()));
     // What is false or null is as good as not there.
     let has = |(_, value): &(_, _)| !matches!(value, Value::Bool(false) | Value::Null);
-    let capabilities = capabilities.into_iter().filter(has).map(|(name, _)| name);
+    let capabilities = capabilities.into_iter().filter(has).map(|(name, _)| plain(&name));
     let _ = writeln!(out, "can: {}", list(capabilities));
     send_home(server).await?;
     let asked = server.local::<Asked>();
     let asked = asked.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let _ = writeln!(out, "asked: {}", list(asked.into_iter().map(str::to_owned)));
     Ok(())
+}
+
+/// What a server says of itself is nothing to steer a terminal with.
+fn plain(text: &str) -> String {
+    text.replace(char::is_control, "?")
 }
 
 fn list(names: impl Iterator<Item = String>) -> String {

@@ -37,11 +37,13 @@ fn servers_that_ask_are_answered() {
         ask(1, "workspace/configuration", r#"{"items":[{},{"section":"a"}]}"#),
         ask(2, "client/registerCapability", r#"{"registrations":[]}"#),
         ask(3, "window/workDoneProgress/create", r#"{"token":1}"#),
-        ask(4, "no/such/thing", "{}"),
+        ask(4, "window/workDoneProgress/create", r#"{"token":2}"#),
+        ask(5, "no/such/thing", "{}"),
     ];
     let mut script = r#"
         read initialize
-        echo '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"a":{},"b":false,"c":1,"d":null}}}'
+        printf '%s' '{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"\u001b[31m\nname: x"},'
+        echo '"capabilities":{"a":{},"b":false,"c":1,"d":null}}}'
         read initialized
         read shutdown
     "#
@@ -53,7 +55,7 @@ fn servers_that_ask_are_answered() {
 
     let output = run(&["--framing", "ndjson", "sh", "-c", &script]);
     let wanted = [
-        "name: it does not say",
+        "name: ?[31m?name: x",
         "can: a, c",
         "asked: workspace/configuration, client/registerCapability, window/workDoneProgress/create",
         "end: the remote closed it; its process ended with exit status: 7",
@@ -63,7 +65,8 @@ fn servers_that_ask_are_answered() {
         r#"its stderr: {"jsonrpc":"2.0","id":1,"result":[null,null]}"#,
         r#"its stderr: {"jsonrpc":"2.0","id":2,"result":null}"#,
         r#"its stderr: {"jsonrpc":"2.0","id":3,"result":null}"#,
-        r#"its stderr: {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"Method not found: no/such/thing"}}"#,
+        r#"its stderr: {"jsonrpc":"2.0","id":4,"result":null}"#,
+        r#"its stderr: {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found: no/such/thing"}}"#,
     ];
     assert_eq!(text(&output.stderr).lines().collect::<Vec<_>>(), wanted);
     assert_eq!(output.status.code(), Some(1), "a server that ends with 7 has failed");
