@@ -33,8 +33,12 @@ fn t1_p3_our_client_starts_bash_language_server_and_sends_it_home() {
         assert_eq!(end, "end: the remote closed it; its process ended with exit status: 0");
     }
     // What the server is asked, is asked by the server, and is told at the end must all arrive.
-    for mischief in ["mute", "wrong-id", "answer-lost", "status", "misspelled"] {
-        let output = run(stand_in, mischief, "3");
-        assert_eq!(output.status.code(), Some(1), "{mischief}");
-    }
+    std::thread::scope(|scope| {
+        for mischief in ["mute", "wrong-id", "answer-lost", "status", "misspelled"] {
+            scope.spawn(move || {
+                let output = run(stand_in, mischief, "3");
+                assert_eq!(output.status.code(), Some(1), "{mischief}");
+            });
+        }
+    });
 }

@@ -36,77 +36,86 @@ pub(crate) enum Runs {
     Alone(&'static str, &'static str),
 }
 
+/// Each of these fails with a server that is broken in any of the ways that concern it, but not because
+/// somebody stands between.
+pub(crate) fn notice_what_is_broken(scripts: &[&Script]) {
+    let here = scripts.iter().filter(|script| script.is_here());
+    let tries = here.flat_map(|script| {
+        ["nothing"].iter().chain(script.notices).map(move |mischief| (script, *mischief))
+    });
+    let tries: Vec<_> = tries.collect();
+    let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        // Most of them wait most of the time.
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while let Some((script, mischief)) = tries.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let found = script.misses(mischief);
+                    missed.lock().expect("nobody panics here").extend(found);
+                }
+            });
+        }
+    });
+    let missed = missed.into_inner().expect("nobody panics here");
+    assert!(missed.is_empty(), "{}", missed.join("\n\n"));
+}
+
 impl Script {
     /// It ends well with the server as it is.
     pub(crate) fn succeeds(&self) {
-        let Some(command) = self.command() else { return };
-        let output = self.run(command, &Stage::real(self.server), "60");
-        assert!(output.status.success(), "{}: {}", self.file, said(&output));
-    }
-
-    /// It fails with a server that is broken in any of the ways that concern it, but not because somebody
-    /// stands between.
-    pub(crate) fn notices_what_is_broken(&self) {
-        if self.command().is_none() {
-            return;
+        if self.is_here() {
+            let output = self.run(&Stage::real(self.server), "60");
+            assert!(output.status.success(), "{}: {}", self.file, said(&output));
         }
-        let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let check = |mischief: &'static str| {
-            let command = self.command().expect("it was there a moment ago");
-            // Most wait in vain for something, and need not do that for long.
-            let patience = if mischief == "nothing" { "60" } else { "5" };
-            let output = self.run(command, &Stage::sabotaged(self.server, mischief), patience);
-            let has_failed = output.status.code().is_some_and(|code| code != 0);
-            (has_failed == (mischief == "nothing"))
-                .then(|| format!("{mischief}: {:?} {}", output.status, said(&output)))
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..12 {
-                scope.spawn(|| {
-                    let all = || ["nothing"].iter().chain(self.notices);
-                    while let Some(mischief) = all().nth(next.fetch_add(1, Ordering::Relaxed)) {
-                        missed.lock().expect("nobody panics here").extend(check(mischief));
-                    }
-                });
-            }
-        });
-        let missed = missed.into_inner().expect("nobody panics here");
-        assert!(missed.is_empty(), "{} does not notice {}", self.file, missed.join("\n"));
     }
 
-    /// What runs it, if that is here.
-    fn command(&self) -> Option<Command> {
-        let (command, is_here) = match self.runs_in {
+    /// What it says if it does not notice this.
+    fn misses(&self, mischief: &'static str) -> Option<String> {
+        // It waits in vain for something, and need not do that for long.
+        let patience = if mischief == "nothing" { "60" } else { "5" };
+        let output = self.run(&Stage::sabotaged(self.server, mischief), patience);
+        let has_failed = output.status.code().is_some_and(|code| code != 0);
+        (has_failed == (mischief == "nothing")).then(|| {
+            format!("{} with {mischief}: {:?} {}", self.file, output.status, said(&output))
+        })
+    }
+
+    /// Whether all that it needs is here.
+    fn is_here(&self) -> bool {
+        let is_here = match self.runs_in {
             Runs::Node(package) => {
-                let modules = fetched(&format!("node_modules/{package}")).filter(|_| has("node"));
-                (Command::new("node"), modules.is_some())
+                has("node") && fetched(&format!("node_modules/{package}")).is_some()
             }
-            Runs::Python(None) => (Command::new("python3"), has("python3")),
-            Runs::Python(Some(package)) => {
-                let found = fetched("python/bin/python").filter(|python| {
-                    let mut command = Command::new(python);
-                    command.args([
-                        "-c",
-                        &format!("import importlib.util as u; assert u.find_spec('{package}')"),
-                    ]);
-                    command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
-                });
-                (Command::new(found.as_deref().unwrap_or(Path::new("python3"))), found.is_some())
-            }
-            Runs::Emacs(feature) => {
-                let mut command = Command::new("emacs");
-                command.args(["-Q", "--batch", "--load"]);
-                (command, has("emacs") && emacs_has(feature))
-            }
-            Runs::Alone(program, folder) => {
-                (Command::new(self.path()), has(program) && root().join(folder).exists())
-            }
+            Runs::Python(None) => has("python3"),
+            Runs::Python(Some(package)) => fetched_python().is_some_and(|python| {
+                let find = format!("import importlib.util as u; assert u.find_spec('{package}')");
+                let mut command = Command::new(python);
+                command.args(["-c", &find]).stderr(Stdio::null());
+                command.status().is_ok_and(|status| status.success())
+            }),
+            Runs::Emacs(feature) => has("emacs") && emacs_has(feature),
+            Runs::Alone(program, folder) => has(program) && root().join(folder).exists(),
         };
         if !is_here {
             skip(self.client, "it is not here (scripts/clients fetches what can be fetched)");
-            return None;
         }
-        Some(command)
+        is_here
+    }
+
+    fn command(&self) -> Command {
+        let mut command = match self.runs_in {
+            Runs::Node(_) => Command::new("node"),
+            Runs::Python(None) => Command::new("python3"),
+            Runs::Python(Some(_)) => Command::new(fetched_python().expect("it was here just now")),
+            Runs::Emacs(_) => Command::new("emacs"),
+            Runs::Alone(..) => return Command::new(self.path()),
+        };
+        if matches!(self.runs_in, Runs::Emacs(_)) {
+            command.args(["-Q", "--batch", "--load"]);
+        }
+        command.arg(self.path());
+        command
     }
 
     fn path(&self) -> PathBuf {
@@ -116,10 +125,8 @@ impl Script {
         }
     }
 
-    fn run(&self, mut command: Command, stage: &Stage, patience: &str) -> Output {
-        if !matches!(self.runs_in, Runs::Alone(..)) {
-            command.arg(self.path());
-        }
+    fn run(&self, stage: &Stage, patience: &str) -> Output {
+        let mut command = self.command();
         for (variable, program) in &stage.programs {
             command.env(variable, program);
         }
@@ -180,6 +187,10 @@ impl Stage {
         let named = self.programs.iter().find(|(name, _)| *name == variable);
         &named.expect("it has a name").1
     }
+}
+
+fn fetched_python() -> Option<PathBuf> {
+    fetched("python/bin/python")
 }
 
 fn emacs_has(feature: &str) -> bool {

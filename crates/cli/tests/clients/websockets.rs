@@ -60,12 +60,16 @@ fn run(mut command: Command, stage: &Stage) -> (bool, String) {
 fn check(command: impl Fn() -> Command) {
     let (is_well, said) = run(command(), &Stage::real(None));
     assert!(is_well, "{said}");
-    for mischief in ["nothing", "misspelled", "mute"] {
-        let mut command = command();
-        command.env("PATIENCE", if mischief == "nothing" { "60" } else { "5" });
-        let (is_well, said) = run(command, &Stage::sabotaged(None, mischief));
-        assert_eq!(is_well, mischief == "nothing", "{mischief}: {said}");
-    }
+    std::thread::scope(|scope| {
+        for mischief in ["nothing", "misspelled", "mute"] {
+            let mut command = command();
+            command.env("PATIENCE", if mischief == "nothing" { "60" } else { "5" });
+            scope.spawn(move || {
+                let (is_well, said) = run(command, &Stage::sabotaged(None, mischief));
+                assert_eq!(is_well, mischief == "nothing", "{mischief}: {said}");
+            });
+        }
+    });
 }
 
 #[test]
