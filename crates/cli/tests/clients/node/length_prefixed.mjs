@@ -6,30 +6,14 @@
 // Environment: DUET_RPC, TESTBED, PATIENCE (seconds).
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { checking, children, give, over } from './patience.mjs';
 
-const { DUET_RPC, TESTBED, PATIENCE = '60' } = process.env;
+const { DUET_RPC, TESTBED } = process.env;
 for (const [name, value] of Object.entries({ DUET_RPC, TESTBED })) {
   assert.ok(value, `the environment variable ${name} is not set`);
 }
 /** The longest message that the daemon takes. */
 const LIMIT = 1_048_576;
-
-/** What is being checked, for the message if it hangs. */
-let subject = 'the start';
-let isOver = false;
-const children = new Set();
-process.on('exit', (code) => {
-  children.forEach((child) => child.kill('SIGKILL'));
-  // Node ends by itself, without a word, if nothing is left that could still answer.
-  if (code !== 1 && !isOver) console.error(`${subject}: the daemon has ended, and no answer can come any more`);
-});
-const give = (why) => {
-  console.error(`${subject}: ${why}`);
-  process.exit(1);
-};
-setTimeout(() => give(`nothing came within ${PATIENCE} s`), Number(PATIENCE) * 1000).unref();
-process.on('uncaughtException', (error) => give(error.stack));
-process.on('unhandledRejection', (error) => give(error?.stack ?? error));
 
 function frame(text) {
   const payload = Buffer.from(text);
@@ -167,7 +151,7 @@ const FAREWELL = { result: { message: 'Shutting down gracefully' } };
 
 async function calls() {
   const backend = new Backend();
-  subject = 'requests';
+  checking('requests');
   assert.deepEqual(await backend.call('version'), { result: { version: '0.1.0' } });
   assert.deepEqual(await backend.call('system.ping', {}), { result: 'pong' });
   for (const value of [{}, [], { a: ['é 漢 😀', null, -0.5] }, ['😀'.repeat(100_000)], [['\u0000\n']]]) {
@@ -175,14 +159,14 @@ async function calls() {
   }
   assert.deepEqual(await backend.call('setLogLevel', ['WARN']), { result: { level: 'warn', success: true } });
 
-  subject = 'ids of every kind';
+  checking('ids of every kind');
   for (const id of ['text é', '', 0, -1, 1.5]) {
     const { text, answer } = backend.prepare('system.ping', undefined, id);
     await backend.write(frame(text));
     assert.deepEqual(await answer, pong(id));
   }
 
-  subject = 'errors';
+  checking('errors');
   assert.deepEqual(await backend.call('no.such.method'), {
     error: { code: -32601, message: 'Method not found: no.such.method' },
   });
@@ -195,7 +179,7 @@ async function calls() {
     },
   });
 
-  subject = 'batches';
+  checking('batches');
   const notification = '{"jsonrpc":"2.0","method":"system.ping"}';
   await backend.write(frame(`[${ping('"a"')},${notification},1,${ping('"b"')}]`));
   const answers = await backend.other();
@@ -205,19 +189,19 @@ async function calls() {
   await backend.write(frame(`[${notification},${notification}]`));
   assert.deepEqual(await backend.call('system.ping'), { result: 'pong' });
 
-  subject = '1,000 requests at once';
+  checking('1,000 requests at once');
   const many = Array.from({ length: 1_000 }, (_, number) => backend.prepare('system.echo', [number, `n${number}`]));
   await backend.write(Buffer.concat(many.map(({ text }) => frame(text))));
   const echoes = await Promise.all(many.map(({ answer }) => answer));
   assert.deepEqual(echoes, many.map(({ id }, number) => ({ jsonrpc: '2.0', id, result: [number, `n${number}`] })));
 
-  subject = 'requests in odd pieces';
+  checking('requests in odd pieces');
   const some = Array.from({ length: 40 }, (_, number) => backend.prepare('system.echo', ['é'.repeat(number)]));
   await backend.writeInPieces(Buffer.concat(some.map(({ text }) => frame(text))), [1, 2, 3, 5, 7, 11, 64, 131]);
   const pieced = await Promise.all(some.map(({ answer }) => answer));
   assert.deepEqual(pieced.map(({ result }) => result[0].length), some.map((_, number) => number));
 
-  subject = 'the end by shutdown';
+  checking('the end by shutdown');
   assert.deepEqual(await backend.call('shutdown'), FAREWELL);
   await backend.hasEnded();
   assert.deepEqual(backend.notifications, []);
@@ -227,17 +211,17 @@ async function faults() {
   const backend = new Backend();
   const isServed = async () => assert.deepEqual(await backend.call('system.ping'), { result: 'pong' });
 
-  subject = 'one over the limit is refused before it comes, and skipped';
+  checking('one over the limit is refused before it comes, and skipped');
   await backend.write(prefix(LIMIT + 1));
   assert.deepEqual(await backend.other(), invalid('oversize'));
   await backend.write(Buffer.alloc(LIMIT + 1, 'x'));
   await backend.write('\n');
   await isServed();
-  subject = 'one over the limit that never comes';
+  checking('one over the limit that never comes');
   await backend.write(prefix(LIMIT + 1));
   assert.deepEqual(await backend.other(), invalid('oversize'));
   await isServed();
-  subject = 'the longest that is taken';
+  checking('the longest that is taken');
   const around = JSON.stringify({ jsonrpc: '2.0', id: 1000, method: 'system.echo', params: [''] }).length;
   const { text, answer, id } = backend.prepare('system.echo', ['x'.repeat(LIMIT - around)], 1000);
   assert.equal(text.length, LIMIT);
@@ -253,13 +237,13 @@ async function faults() {
     ['a length that is too small', Buffer.concat([prefix(5), Buffer.from(`${ping(1)}\n`)])],
   ];
   for (const [name, bytes] of bad) {
-    subject = name;
+    checking(name);
     await backend.write(bytes);
     await isServed();
     assert.deepEqual(await backend.other(), parseError);
   }
 
-  subject = 'the end of stdin inside a message';
+  checking('the end of stdin inside a message');
   const last = backend.prepare('system.ping');
   backend.child.stdin.end(Buffer.concat([frame(last.text), prefix(10), Buffer.from('{')]));
   assert.deepEqual(await last.answer, pong(last.id));
@@ -272,7 +256,7 @@ async function events() {
   const topics = (...names) => ({ topics: names });
   const named = (name) => backend.notifications.filter(({ params }) => params.topic === name);
 
-  subject = 'the topic log';
+  checking('the topic log');
   assert.deepEqual(await backend.call('events.subscribe', topics('log')), { result: topics('log') });
   const error = { code: -32601, message: 'Method not found: no.such.method' };
   assert.deepEqual(await backend.call('no.such.method'), { error });
@@ -281,7 +265,7 @@ async function events() {
   assert.equal(params.data.id, 2);
   assert.ok(Date.parse(params.data.timestamp) > 0 && params.data.message !== '');
 
-  subject = 'the topic stats';
+  checking('the topic stats');
   assert.deepEqual(await backend.call('events.subscribe', topics('stats')), { result: topics('log', 'stats') });
   const stats = await backend.notification((event) => event.params.topic === 'stats');
   const { messages, bytesReceived, bytesSent, ...rest } = stats.params.data;
@@ -292,7 +276,7 @@ async function events() {
   });
   assert.ok(messages >= 3 && bytesReceived > 200 && bytesSent > 200, JSON.stringify(stats));
 
-  subject = 'no event comes after it was unsubscribed';
+  checking('no event comes after it was unsubscribed');
   assert.deepEqual(await backend.call('events.unsubscribe', topics('log')), { result: topics('stats') });
   const count = named('log').length;
   assert.deepEqual(named('log').map((event) => event.params.sequence), named('log').map((_, index) => index + 1));
@@ -303,14 +287,14 @@ async function events() {
   const bad = await backend.call('events.subscribe', topics('news'));
   assert.deepEqual([bad.error.code, bad.error.data.accepted], [-32602, ['log', 'stats']]);
 
-  subject = 'the end by SIGTERM';
+  checking('the end by SIGTERM');
   backend.child.kill('SIGTERM');
   await backend.hasEnded();
 }
 
 async function testbed() {
   const backend = new Backend(TESTBED, ['--profile', 'desktop']);
-  subject = 'notifications, in order and complete';
+  checking('notifications, in order and complete');
   assert.deepEqual(await backend.call('test.emit', { count: 300 }), { result: 300 });
   const expected = Array.from({ length: 300 }, (_, index) => ({
     jsonrpc: '2.0',
@@ -318,18 +302,18 @@ async function testbed() {
     params: [index + 1],
   }));
   assert.deepEqual(backend.notifications, expected);
-  subject = 'an error of the application';
+  checking('an error of the application');
   const error = { code: -32042, message: 'of the application: é', data: { a: [1, null] } };
   assert.deepEqual(await backend.call('test.fail', error), { error });
-  subject = 'cancelling';
+  checking('cancelling');
   const sleeper = backend.prepare('test.sleep', { ms: 3_600_000 });
   const cancel = JSON.stringify({ jsonrpc: '2.0', method: '$/cancelRequest', params: { id: sleeper.id } });
   await backend.write(Buffer.concat([frame(sleeper.text), frame(cancel)]));
   const cancelled = { code: -32800, message: 'Request cancelled' };
   assert.deepEqual(await sleeper.answer, { jsonrpc: '2.0', id: sleeper.id, error: cancelled });
-  subject = 'a long answer';
+  checking('a long answer');
   assert.deepEqual(await backend.call('test.big', { bytes: 3_000_000 }), { result: 'x'.repeat(3_000_000) });
-  subject = 'the end by closing stdin: what came before it is answered, in order';
+  checking('the end by closing stdin: what came before it is answered, in order');
   const order = [];
   const slow = [5, 0, 3, 0].map((ms) => backend.prepare('test.sleep', { ms }));
   for (const { answer } of slow) void answer.then(({ id }) => order.push(id));
@@ -344,4 +328,4 @@ await calls();
 await faults();
 await events();
 await testbed();
-isOver = true;
+over();

@@ -7,30 +7,14 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { checking, children, give, over } from './patience.mjs';
 
-const { DUET_RPC, TESTBED, NODE_MODULES, PATIENCE = '60' } = process.env;
+const { DUET_RPC, TESTBED, NODE_MODULES } = process.env;
 for (const [name, value] of Object.entries({ DUET_RPC, TESTBED, NODE_MODULES })) {
   assert.ok(value, `the environment variable ${name} is not set`);
 }
 const rpc = createRequire(path.resolve(NODE_MODULES, 'here.js'))('vscode-jsonrpc/node');
 const HOUR = 3_600_000;
-
-/** What is being checked, for the message if it hangs. */
-let subject = 'the start';
-let isOver = false;
-const children = new Set();
-process.on('exit', (code) => {
-  children.forEach((child) => child.kill('SIGKILL'));
-  // Node ends by itself, without a word, if nothing is left that could still answer.
-  if (code !== 1 && !isOver) console.error(`${subject}: the server has ended, and no answer can come any more`);
-});
-const give = (why) => {
-  console.error(`${subject}: ${why}`);
-  process.exit(1);
-};
-setTimeout(() => give(`nothing came within ${PATIENCE} s`), Number(PATIENCE) * 1000).unref();
-process.on('uncaughtException', (error) => give(error.stack));
-process.on('unhandledRejection', (error) => give(error?.stack ?? error));
 
 /** A server on stdio, with a connection to it. Anything that the connection complains of is a failure. */
 class Server {
@@ -127,7 +111,7 @@ const SIX = ['initialize', 'listMethods', 'describeMethods', 'version', 'setLogL
 
 /** What every profile does. */
 async function basics(server) {
-  subject = 'requests without params, with named ones and with positional ones';
+  checking('requests without params, with named ones and with positional ones');
   assert.deepEqual(await server.request('initialize'), {
     serverInfo: { name: 'duet-rpc', version: '0.1.0' },
     protocolVersion: '2.0',
@@ -141,7 +125,7 @@ async function basics(server) {
   const typed = new rpc.RequestType1('setLogLevel');
   assert.deepEqual(await server.request(typed, { level: 'info' }), { level: 'info', success: true });
 
-  subject = 'errors';
+  checking('errors');
   assert.deepEqual(await server.refusal('no.such.method'), {
     code: -32601,
     message: 'Method not found: no.such.method',
@@ -157,7 +141,7 @@ async function basics(server) {
     data: { param: '[0]', expected: 'string', received: 'number', accepted: LEVELS },
   });
 
-  subject = 'notifications are not answered, whatever is wrong with them';
+  checking('notifications are not answered, whatever is wrong with them');
   await server.connection.sendNotification('version');
   await server.connection.sendNotification('no.such.notification', [1, 2]);
   await server.connection.sendNotification('setLogLevel', { level: 'loud' });
@@ -167,9 +151,9 @@ async function basics(server) {
 async function editor() {
   const server = new Server(DUET_RPC, ['rpc', '--profile', 'editor']);
   await basics(server);
-  subject = 'the six methods of an editor';
+  checking('the six methods of an editor');
   assert.deepEqual((await server.request('listMethods')).map(({ name }) => name), SIX);
-  subject = 'shutdown of the editor profile';
+  checking('shutdown of the editor profile');
   await server.shutdown();
 }
 
@@ -179,17 +163,17 @@ async function agent() {
   const echo = (...params) => server.request('system.echo', rpc.ParameterStructures.byPosition, ...params);
   await basics(server);
 
-  subject = 'Unicode, and messages over 64 KB';
+  checking('Unicode, and messages over 64 KB');
   const texts = ['é 漢字 😀 \u2028 \u0000 \\ "', '😀'.repeat(50_000), 'x'.repeat(900_000)];
   for (const text of texts) assert.deepEqual(await echo(text), [text]);
   assert.deepEqual(await server.request('system.echo', { 'ключ 鍵': texts[0] }), { 'ключ 鍵': texts[0] });
 
-  subject = '1,000 requests at once';
+  checking('1,000 requests at once');
   const numbers = Array.from({ length: 1_000 }, (_, number) => number);
   const answers = await Promise.all(numbers.map((number) => echo(number, `n${number}`)));
   assert.deepEqual(answers, numbers.map((number) => [number, `n${number}`]));
 
-  subject = 'requests of the server to this end';
+  checking('requests of the server to this end');
   connection.onRequest('add', (one, two) => one + two);
   connection.onRequest('describe', (params) => ({ got: params, text: 'é' }));
   connection.onRequest('refuse', () => new rpc.ResponseError(-32050, 'not now: é', { until: ['later', 1] }));
@@ -210,7 +194,7 @@ async function agent() {
   const sums = await Promise.all(numbers.slice(0, 100).map((number) => server.request(...back('add', [number, 1]))));
   assert.deepEqual(sums, numbers.slice(1, 101));
 
-  subject = 'events';
+  checking('events');
   const events = [];
   let whenLogged = () => {};
   connection.onNotification('event', (event) => {
@@ -235,7 +219,7 @@ async function agent() {
   await server.refusal('no.such.method');
   assert.equal(events.length, count, 'no event comes after the answer to events.unsubscribe');
 
-  subject = 'shutdown of the agent profile';
+  checking('shutdown of the agent profile');
   await server.shutdown();
 }
 
@@ -243,7 +227,7 @@ async function testbed() {
   const server = new Server(TESTBED, ['--profile', 'agent', '--framing', 'lsp']);
   const { connection } = server;
 
-  subject = 'an error of the application';
+  checking('an error of the application');
   for (const data of [{ a: [1, null, 'é'] }, 'text', [[]], 0, false]) {
     const wanted = { code: -32042, message: 'of the application: é', data };
     assert.deepEqual(await server.refusal('test.fail', wanted), wanted);
@@ -251,7 +235,7 @@ async function testbed() {
   assert.deepEqual(await server.refusal('test.fail', { code: 7, message: 'm' }), { code: 7, message: 'm' });
   assert.deepEqual(await server.refusal('test.panic'), { code: -32603, message: 'Internal error' });
 
-  subject = 'cancelling';
+  checking('cancelling');
   for (const others of [0, 20]) {
     const source = new rpc.CancellationTokenSource();
     const cancelled = server.refusal('test.sleep', { ms: HOUR }, source.token);
@@ -266,24 +250,24 @@ async function testbed() {
   late.cancel();
   assert.equal(await server.request('system.ping'), 'pong');
 
-  subject = 'notifications of the server';
+  checking('notifications of the server');
   const seen = [];
   connection.onNotification('test.event', (number) => void seen.push(number));
   assert.equal(await server.request('test.emit', { count: 500 }), 500);
   assert.deepEqual(seen, Array.from({ length: 500 }, (_, index) => index + 1));
 
-  subject = 'a long answer';
+  checking('a long answer');
   assert.equal(await server.request('test.big', { bytes: 3_000_000 }), 'x'.repeat(3_000_000));
 
-  subject = 'a print of a handler does not come between messages';
+  checking('a print of a handler does not come between messages');
   assert.equal(await server.request('test.print'), null);
   assert.equal(await server.request('system.ping'), 'pong');
 
-  subject = 'shutdown of the test bed';
+  checking('shutdown of the test bed');
   await server.shutdown();
 }
 
 await editor();
 await agent();
 await testbed();
-isOver = true;
+over();
