@@ -13,11 +13,11 @@ mod websockets;
 
 use std::path::PathBuf;
 
+use support::programs::root;
 use support::{has, skip};
 
 /// Where `scripts/clients` puts what it fetches.
 fn fetched(name: &str) -> Option<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/clients");
-    let path = folder.canonicalize().ok()?.join(name);
+    let path = root().join("target/clients").join(name);
     path.exists().then_some(path)
 }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::support::folder::Folder;
-use super::support::programs::{DUET_RPC, example, testbed};
+use super::support::programs::{DUET_RPC, example, root, testbed};
 use super::{fetched, has, skip};
 
 /// Something that can be run, with all that it needs.
@@ -72,9 +72,7 @@ impl Script {
 
     /// What it says if it does not notice this.
     fn misses(&self, mischief: &'static str) -> Option<String> {
-        // It waits in vain for something, and need not do that for long.
-        let patience = if mischief == "nothing" { "60" } else { "5" };
-        let output = self.run(&Stage::sabotaged(self.server, mischief), patience);
+        let output = self.run(&Stage::sabotaged(self.server, mischief), patience_with(mischief));
         let has_failed = output.status.code().is_some_and(|code| code != 0);
         (has_failed == (mischief == "nothing")).then(|| {
             format!("{} with {mischief}: {:?} {}", self.file, output.status, said(&output))
@@ -105,15 +103,16 @@ impl Script {
 
     fn command(&self) -> Command {
         let mut command = match self.runs_in {
+            Runs::Alone(..) => return Command::new(self.path()),
             Runs::Node(_) => Command::new("node"),
             Runs::Python(None) => Command::new("python3"),
             Runs::Python(Some(_)) => Command::new(fetched_python().expect("it was here just now")),
-            Runs::Emacs(_) => Command::new("emacs"),
-            Runs::Alone(..) => return Command::new(self.path()),
+            Runs::Emacs(_) => {
+                let mut command = Command::new("emacs");
+                command.args(["-Q", "--batch", "--load"]);
+                command
+            }
         };
-        if matches!(self.runs_in, Runs::Emacs(_)) {
-            command.args(["-Q", "--batch", "--load"]);
-        }
         command.arg(self.path());
         command
     }
@@ -141,6 +140,11 @@ impl Script {
         command.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
         command.stdin(Stdio::null()).output().expect("it is here")
     }
+}
+
+/// How many seconds a script waits. With what is broken it waits in vain, and need not do that for long.
+pub(crate) fn patience_with(mischief: &str) -> &'static str {
+    if mischief == "nothing" { "60" } else { "5" }
 }
 
 /// The programs that a script starts.
@@ -198,10 +202,6 @@ fn emacs_has(feature: &str) -> bool {
     let mut command = Command::new("emacs");
     command.args(["--batch", "--eval", &find]).stdin(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("it is there")
 }
 
 fn said(output: &Output) -> String {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use super::script::Stage;
+use super::script::{Stage, patience_with};
 use super::support::folder::Folder;
 use super::support::listening::{Server, WS};
 use super::{fetched, has, skip};
@@ -63,7 +63,7 @@ fn check(command: impl Fn() -> Command) {
     std::thread::scope(|scope| {
         for mischief in ["nothing", "misspelled", "mute"] {
             let mut command = command();
-            command.env("PATIENCE", if mischief == "nothing" { "60" } else { "5" });
+            command.env("PATIENCE", patience_with(mischief));
             scope.spawn(move || {
                 let (is_well, said) = run(command, &Stage::sabotaged(None, mischief));
                 assert_eq!(is_well, mischief == "nothing", "{mischief}: {said}");

@@ -12,11 +12,10 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::pages::root;
 use super::support::daemon::HANG;
 use super::support::folder::Folder;
 use super::support::listening::SocketFolder;
-use super::support::programs::{DUET_RPC, example, first_server, folder, testbed};
+use super::support::programs::{DUET_RPC, example, first_server, folder, root, testbed};
 use super::support::{has, skip};
 
 /// A command and the lines that it prints.

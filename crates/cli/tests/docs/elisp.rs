@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use super::pages::{pages, root};
+use super::pages::pages;
 use super::support::folder::Folder;
 use super::support::once::run;
-use super::support::programs::DUET_RPC;
+use super::support::programs::{DUET_RPC, root};
 use super::support::{has, skip};
 
 #[test]

@@ -21,9 +21,9 @@ mod support;
 use std::fs;
 use std::process::Command;
 
-use pages::{Block, Page, pages, root};
+use pages::{Block, Page, pages};
 use support::once::run;
-use support::programs::DUET_RPC;
+use support::programs::{DUET_RPC, root};
 
 /// Runs a check for each block of these languages, and shows all that failed.
 fn check(languages: &[&str], check: impl Fn(&Page, &Block) -> Result<(), String>) {

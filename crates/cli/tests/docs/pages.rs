@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::support::programs::root;
+
 /// A file of Markdown.
 pub(crate) struct Page {
     /// From the root of the repository.
@@ -35,10 +37,6 @@ impl Block {
         let comment = self.before.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
         comment.strip_prefix(key)?.strip_prefix(": ")
     }
-}
-
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("it is there")
 }
 
 /// All pages of the repository.

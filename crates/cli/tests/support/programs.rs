@@ -7,6 +7,11 @@ use std::sync::{Mutex, Once};
 /// The command.
 pub(crate) const DUET_RPC: &str = env!("CARGO_BIN_EXE_duet-rpc");
 
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("it is there")
+}
+
 /// The folder of what cargo builds, such as `target/debug`.
 pub(crate) fn folder() -> PathBuf {
     let test = std::env::current_exe().expect("this test is a file");
