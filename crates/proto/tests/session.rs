@@ -419,6 +419,25 @@ fn l2_sequential_what_is_no_message_is_answered_in_its_turn_too() {
 }
 
 #[test]
+fn l2_m6_sequential_a_batch_with_nothing_but_invalid_entries_is_answered_in_its_turn_too() {
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("fault", ""),
+            ("[1 {}]", ""),
+            ("[{} b#2]", ""),
+            ("c#3", ""),
+            (
+                "end park.a",
+                "1=ok null!-32700 [null!-32600 null!-32600] >b#2 [null!-32600 2=ok] >c#3 3=ok",
+            ),
+            ("[1]", "[null!-32600]"),
+        ],
+    );
+}
+
+#[test]
 fn l2_barrier_requests_run_side_by_side_and_a_notification_is_finished_first() {
     check(
         &ordered(Order::Barrier),

@@ -28,7 +28,10 @@ impl<C> Session<C> {
                 (Waiting::Message(message), None) => return Some((job, message)),
                 (Waiting::Message(_), Some(error)) => self.answer_error(job, &error, out),
                 (Waiting::Refusal(reply), _) => {
-                    self.refuse(reply, None, out);
+                    self.refuse(reply, job.batch, out);
+                    if let Some(batch) = job.batch {
+                        self.batches.settle(batch, out);
+                    }
                 }
             }
         }

@@ -355,10 +355,12 @@ impl<C> Session<C> {
         match self.storm.handle_bad(now) {
             // Good messages are not answered any more either.
             Treatment::Answer if !self.phase.takes_work() => Handled::Done,
-            Treatment::Answer
-                if batch.is_none() && self.schedule.delays_refusals(self.must_read_on()) =>
-            {
-                let job = self.new_job(None, None, "", &Params::Absent);
+            Treatment::Answer if self.schedule.delays_refusals(self.must_read_on()) => {
+                // In a batch too: one with nothing else in it would be answered before its turn.
+                let job = self.new_job(None, batch, "", &Params::Absent);
+                if let Some(batch) = batch {
+                    self.batches.expect(batch);
+                }
                 self.schedule.wait(job, Waiting::Refusal(reply.clone()));
                 Handled::Refused(reply)
             }
