@@ -6,3 +6,5 @@
 
 pub mod programs;
 pub mod random;
+pub mod soak;
+pub mod wire;

@@ -1,0 +1,221 @@
+//! What needs quiet around it: storms, bursts, frames that never end, readers that do not read.
+
+use std::time::Duration;
+
+use super::expect::{Due, Outcome};
+use super::good;
+use super::ledger::Order;
+use super::line::Unit;
+use super::log::Log;
+use super::player::{FOREVER, Player};
+use super::tally::{Broken, Under};
+use super::terms::{IN_FLIGHT, STORM};
+use super::texts::envelope;
+use crate::wire::Framing;
+
+impl Player<'_> {
+    /// One of them.
+    pub(super) fn act(&mut self) -> Result<(), Broken> {
+        self.settle()?;
+        match self.random.below(12) {
+            0 => self.storm()?,
+            1 | 2 => self.burst()?,
+            3..=5 => self.read_slowly()?,
+            6 if self.terms.is_alone() => self.leave_log_unread()?,
+            7..=9 => self.ask_twice()?,
+            10 => self.many_slow()?,
+            _ => self.echo_large()?,
+        }
+        self.settle()
+    }
+
+    /// Past a thousand faults in a row there is no answer, until something good comes (F7).
+    fn storm(&mut self) -> Result<(), Broken> {
+        let (good, first, last) = (good::quick(self.terms), self.id(), self.id());
+        let (more, is_text) = (1 + self.random.below(300), self.random.once_in(2));
+        let (text, outcome) = match is_text {
+            true => ("}", Outcome::parse_error()),
+            false => (r#"{"jsonrpc":"2.0"}"#, Outcome::invalid()),
+        };
+        self.ask(&good, &first);
+        for _ in 0..STORM {
+            self.line.ledger.expect(Due::refusal(outcome.clone()));
+        }
+        for _ in 0..STORM + more {
+            self.say(text);
+        }
+        self.ask(&good, &last);
+        self.tally.add(Under::BadInput, "in storms", (STORM + more) as u64);
+        self.tally.count(Under::Deeds, "storms");
+        self.settle()
+    }
+
+    /// More requests than may be under way. Side by side they are refused; one by one they wait (P4, L8).
+    fn burst(&mut self) -> Result<(), Broken> {
+        self.tally.count(Under::Deeds, "bursts");
+        let quick = good::quick(self.terms);
+        if self.terms.order() == Order::Sequential {
+            let count = 1100 + self.random.below(1000);
+            let (first, id) = (good::sleep("test.sleep", 5, false), self.id());
+            self.ask(&first, &id);
+            for _ in 0..count {
+                let id = self.id();
+                self.ask(&quick, &id);
+            }
+            return self.settle();
+        }
+        let endless = good::sleep("test.sleep", FOREVER, false);
+        let ids: Vec<_> = (0..IN_FLIGHT).map(|_| self.id()).collect();
+        for id in &ids {
+            let mut due = endless.due(id).overtaking();
+            (due.kind, due.outcomes) = ("cancellations", vec![Outcome::cancelled()]);
+            self.expect(due, None);
+            self.say_request(&endless, id);
+        }
+        let count = 1 + self.random.below(50);
+        for _ in 0..count {
+            let id = self.id();
+            self.expect(Due::new("busy", &id, Outcome::busy(IN_FLIGHT)), None);
+            self.say_request(&quick, &id);
+        }
+        for id in &ids {
+            self.say_cancel(id);
+        }
+        self.settle()
+    }
+
+    /// Nobody reads what is answered, for a while; then nothing of it is lost (L8).
+    fn read_slowly(&mut self) -> Result<(), Broken> {
+        self.tally.count(Under::Deeds, "times that nobody read answers");
+        let (nap, sips) = (10 + self.random.below(60), self.random.below(300));
+        self.line.slow_down(nap as u64, sips as u64);
+        let count = 10 + self.random.below(30);
+        for _ in 0..count {
+            let (asked, id) = match self.random.below(3) {
+                0 => (self.any(), self.id()),
+                _ => (good::big_of(self.random.below(200_000)), self.id()),
+            };
+            self.ask(&asked, &id);
+            self.send();
+        }
+        self.settle()
+    }
+
+    /// Nobody reads the log, for a while: it costs records, and nothing else (L8).
+    fn leave_log_unread(&mut self) -> Result<(), Broken> {
+        self.tally.count(Under::Deeds, "times that nobody read the log");
+        let (debug, id) = (good::log_level(&mut self.random, "debug"), self.id());
+        self.ask(&debug, &id);
+        self.settle()?;
+        self.log.nap(20 + self.random.below(50) as u64);
+        let quick = good::quick(self.terms);
+        for _ in 0..10 {
+            for _ in 0..100 {
+                let id = self.id();
+                self.ask(&quick, &id);
+            }
+            self.settle()?;
+        }
+        let (info, id) = (good::log_level(&mut self.random, "info"), self.id());
+        self.ask(&info, &id);
+        self.settle()?;
+        self.mark()
+    }
+
+    /// Waits until the log has come to what is said now. If it is full that may need more than one try.
+    pub(super) fn mark(&mut self) -> Result<(), Broken> {
+        self.settle()?;
+        for _ in 0..30 {
+            // No random numbers here: how many tries there are must not change what is done afterwards.
+            self.marks += 1;
+            let (name, id) = (Log::mark(self.marks), format!("\"mark {}\"", self.marks));
+            let outcome = Outcome::error(-32601, &format!("Method not found: {name}"));
+            self.expect(Due::new("unknown methods", &id, outcome), None);
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{name}"}}"#);
+            let bytes = self.terms.framing.frame(text.as_bytes());
+            self.line.send(Unit { bytes, cuts: Vec::new() });
+            self.line.settle(self.patience)?;
+            if self.log.wait_for_mark(&name, Duration::from_secs(1)) {
+                return Ok(());
+            }
+        }
+        Err(Broken::new("the log does not show what was done"))
+    }
+
+    /// The same id again while the first request runs (M11).
+    fn ask_twice(&mut self) -> Result<(), Broken> {
+        self.tally.count(Under::Deeds, "ids that were in use");
+        let id = self.id();
+        if self.terms.order() == Order::Sequential {
+            for _ in 0..1 + self.random.below(3) {
+                let asked = good::sleep("test.sleep", self.random.below(3), true);
+                self.ask(&asked, &id);
+            }
+            return self.settle();
+        }
+        let endless = good::sleep("test.sleep", FOREVER, true);
+        let mut due = endless.due(&id);
+        (due.kind, due.outcomes) = ("cancellations", vec![Outcome::cancelled()]);
+        self.expect(due, None);
+        self.say_request(&endless, &id);
+        for _ in 0..1 + self.random.below(5) {
+            let asked = self.any();
+            let outcome = Outcome::invalid_because("duplicate-id");
+            self.expect(Due::new("duplicates", &id, outcome), None);
+            self.say_request(&asked, &id);
+        }
+        self.say_cancel(&id);
+        self.settle()
+    }
+
+    /// As many handlers that block their threads as there are threads for them, and more.
+    pub(super) fn many_slow(&mut self) -> Result<(), Broken> {
+        let count = if self.terms.order() == Order::Sequential { 5 } else { 40 };
+        for _ in 0..count {
+            let (asked, id) = (good::sleep("test.block", 20, false), self.id());
+            self.ask(&asked, &id);
+        }
+        self.settle()
+    }
+
+    /// A message as long as it may be.
+    fn echo_large(&mut self) -> Result<(), Broken> {
+        let (quick, id) = (good::quick(self.terms), self.id());
+        let text = |params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quick.method)
+        };
+        let room = super::terms::MESSAGE_LIMIT - text(r#"[""]"#).len();
+        self.expect(quick.due(&id), None);
+        self.say(&text(&format!(r#"["{}"]"#, "y".repeat(room))));
+        self.settle()
+    }
+
+    /// A frame that does not come to its end, as the log says; its late bytes, and the next frame (F6).
+    pub(super) fn stall(&mut self) -> Result<(), Broken> {
+        let (level, id) = (good::log_level(&mut self.random, "info"), self.id());
+        self.ask(&level, &id);
+        self.unsubscribe()?;
+        self.mark()?;
+        let before = self.log.timeouts();
+        let asked = good::quick(self.terms);
+        let (id, next) = (self.id(), self.id());
+        let text = envelope(&mut self.random, Some(&id), &asked.method, Some("[1,2,3]"), &[""]);
+        let frame = self.terms.framing.frame(text.as_bytes());
+        let cut = 1 + self.random.below(frame.len() - 1);
+        let (begin, rest) = frame.split_at(cut);
+        self.line.send(Unit { bytes: begin.to_vec(), cuts: Vec::new() });
+        if !self.log.wait_for_timeouts(before + 1, self.patience) {
+            let broken = Broken::new("the log does not say that a frame came too late");
+            return Err(self.line.with_last(broken));
+        }
+        self.tally.count(Under::Deeds, "read timeouts");
+        let late = if self.random.once_in(3) && self.terms.framing != Framing::Ndjson {
+            &[]
+        } else {
+            rest
+        };
+        self.line.send(Unit { bytes: late.to_vec(), cuts: vec![late.len() / 2] });
+        self.ask(&asked, &next);
+        self.settle()
+    }
+}

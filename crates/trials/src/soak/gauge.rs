@@ -1,0 +1,190 @@
+//! What the daemon costs, looked at when all is quiet: it must not grow with time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::tally::Broken;
+
+/// How much the memory of the last part may be above that of the part before it. Allocators keep what
+/// they were given back, each thread has its own, and which thread works for whom is chance.
+pub const SLACK_KB: u64 = 2048;
+
+/// What it costs at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Resident memory.
+    pub resident_kb: u64,
+    /// The part of it that is nobody else's and was written to.
+    pub private_kb: u64,
+    /// Open descriptors.
+    pub descriptors: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+impl Sample {
+    /// Looks at a process.
+    fn take(pid: u32) -> Option<Sample> {
+        let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let count =
+            |folder| Some(fs::read_dir(format!("/proc/{pid}/{folder}")).ok()?.count() as u64);
+        Some(Sample {
+            resident_kb: number(&status, "VmRSS:")?,
+            private_kb: number(&rollup, "Private_Dirty:")?,
+            descriptors: count("fd")?,
+            threads: count("task")?,
+        })
+    }
+}
+
+fn number(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether there is something to look at: elsewhere than on Linux there may not be.
+pub fn can_look() -> bool {
+    Sample::take(std::process::id()).is_some()
+}
+
+/// What it cost over time.
+#[derive(Debug)]
+pub struct Gauge {
+    pid: u32,
+    samples: Vec<Sample>,
+    /// Every so many looks one is kept, so that a long run keeps no more than a short one.
+    stride: u64,
+    looks: u64,
+    peak_kb: u64,
+    /// How many descriptors there are with so many threads: each thread of the pool has its own.
+    by_threads: BTreeMap<u64, u64>,
+    /// How many threads there may be more than at first.
+    more_threads: u64,
+}
+
+/// More samples are not kept.
+const MOST: usize = 4096;
+
+impl Gauge {
+    /// Of a process that may start so many threads more than it has at first.
+    pub fn new(pid: u32, more_threads: u64) -> Self {
+        let by_threads = BTreeMap::new();
+        Gauge {
+            pid,
+            samples: Vec::new(),
+            stride: 1,
+            looks: 0,
+            peak_kb: 0,
+            by_threads,
+            more_threads,
+        }
+    }
+
+    /// Looks at it when it is quiet. Descriptors may take a moment to be closed, but then there are as many
+    /// as there were.
+    ///
+    /// # Errors
+    ///
+    /// If there are more descriptors than there were with as many threads, or too many threads.
+    pub fn look(&mut self, patience: Duration) -> Result<(), Broken> {
+        if !can_look() {
+            return Ok(());
+        }
+        let until = Instant::now() + patience;
+        let sample = loop {
+            let sample = Sample::take(self.pid)
+                .ok_or_else(|| Broken::new("the daemon is gone, and nobody has ended it"))?;
+            let known = self.by_threads.get(&sample.threads).copied();
+            if known.is_none_or(|known| known >= sample.descriptors) {
+                break sample;
+            }
+            if Instant::now() >= until {
+                let expected = format!("{known:?} descriptors, as before");
+                let names = descriptors(self.pid);
+                return Err(Broken::because("descriptors are left open", expected, &names));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let most = self.samples.first().unwrap_or(&sample).threads + self.more_threads;
+        if sample.threads > most {
+            return Err(Broken::because("too many threads", most, &format!("{sample:?}")));
+        }
+        self.by_threads.insert(sample.threads, sample.descriptors);
+        self.peak_kb = self.peak_kb.max(sample.resident_kb);
+        if self.looks.is_multiple_of(self.stride) {
+            self.samples.push(sample);
+        }
+        self.looks += 1;
+        if self.samples.len() >= MOST {
+            let mut is_kept = false;
+            self.samples.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+            self.stride *= 2;
+        }
+        Ok(())
+    }
+
+    /// Whether memory has stayed flat: the first half is for warming up; of the rest the later part is not
+    /// above the earlier by more than the slack.
+    ///
+    /// # Errors
+    ///
+    /// If it has grown.
+    pub fn check(&self) -> Result<(), Broken> {
+        let rest = &self.samples[self.samples.len() / 2..];
+        let (earlier, later) = rest.split_at(rest.len() / 2);
+        if earlier.len() < 4 {
+            return Ok(());
+        }
+        for (name, of) in FIGURES {
+            let (before, after) = (median(earlier, of), median(later, of));
+            if after > before + SLACK_KB {
+                let expected = format!("{before} kB and {SLACK_KB} kB of slack at most");
+                let what = format!("{name} memory grows");
+                return Err(Broken::because(&what, expected, &format!("{after} kB")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kinds of memory, and how each is told.
+const FIGURES: [(&str, fn(&Sample) -> u64); 2] =
+    [("resident", |it| it.resident_kb), ("private", |it| it.private_kb)];
+
+fn median(samples: &[Sample], of: fn(&Sample) -> u64) -> u64 {
+    let mut values: Vec<_> = samples.iter().map(of).collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
+
+/// What the descriptors of a process lead to.
+fn descriptors(pid: u32) -> String {
+    let folder = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let names = folder.filter_map(|entry| fs::read_link(entry.path()).ok());
+    names.map(|name| name.display().to_string()).collect::<Vec<_>>().join(" ")
+}
+
+impl fmt::Display for Gauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, last)) = self.samples.first().zip(self.samples.last()) else {
+            return write!(f, "memory, descriptors and threads: not seen on this system");
+        };
+        // The first look comes before any work; what counts is where it stands after warming up.
+        let middle = &self.samples[self.samples.len() / 2];
+        let line = |name: &str, of: fn(&Sample) -> u64| {
+            let [first, middle, last] = [first, middle, last].map(of);
+            format!("{name:<20} first {first}, in the middle {middle}, last {last}")
+        };
+        writeln!(f, "{}, peak {}", line("resident memory, kB", FIGURES[0].1), self.peak_kb)?;
+        writeln!(f, "{}", line("private memory, kB", FIGURES[1].1))?;
+        writeln!(f, "{}", line("descriptors", |it| it.descriptors))?;
+        writeln!(f, "{}", line("threads", |it| it.threads))?;
+        write!(f, "{:<20} {}", "quiet moments", self.looks)
+    }
+}

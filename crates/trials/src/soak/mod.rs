@@ -1,0 +1,187 @@
+//! The soak: one daemon under a random mix of all that clients do, good and bad, for as long as one likes.
+//! Every answer is checked against what the contract says, every byte of output and every line of the log
+//! is accounted for, and what the daemon costs must stay flat.
+
+mod acts;
+mod bad;
+mod daemon;
+mod expect;
+pub mod flags;
+mod gauge;
+mod good;
+mod ledger;
+mod line;
+mod log;
+mod player;
+mod report;
+mod tally;
+mod terms;
+mod texts;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use self::daemon::Daemon;
+use self::expect::Pages;
+use self::gauge::Gauge;
+use self::ledger::Ledger;
+use self::line::Line;
+use self::player::Player;
+use self::tally::{Tally, Under};
+use self::terms::{POOL, Terms};
+use crate::random::Random;
+use crate::wire::Framing;
+
+pub use self::report::Report;
+pub use self::tally::Broken;
+pub use self::terms::{Over, Profile};
+
+/// How much is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// As much as can be in this time.
+    Time(Duration),
+    /// So many rounds.
+    Rounds(u64),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The same seed plays the same game.
+    pub seed: u64,
+    /// How much of it.
+    pub amount: Amount,
+    /// Who the client is.
+    pub profile: Profile,
+    /// What carries the messages.
+    pub over: Over,
+    /// How messages are cut out of the stream, if not as the profile has it.
+    pub framing: Option<Framing>,
+    /// How many connections there are at a time, where it listens.
+    pub connections: usize,
+    /// How long the daemon waits for the rest of a frame.
+    pub read_timeout: Duration,
+    /// How long anything may take before it counts as lost.
+    pub patience: Duration,
+    /// Whether nothing is said on the way.
+    pub is_quiet: bool,
+    /// The daemon, and what comes before its flags; the test bed if there is nothing.
+    pub program: Vec<PathBuf>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            seed: 1,
+            amount: Amount::Time(Duration::from_secs(60)),
+            profile: Profile::Agent,
+            over: Over::Stdio,
+            framing: None,
+            connections: 8,
+            read_timeout: Duration::from_secs(1),
+            patience: Duration::from_secs(30),
+            is_quiet: false,
+            program: Vec::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// The framing that is spoken.
+    pub fn framing(&self) -> Framing {
+        self.framing.unwrap_or(self.profile.framing())
+    }
+}
+
+/// Every so many rounds there is a frame that does not come to its end: each takes the read timeout.
+const STALL_EVERY: u64 = 50;
+
+/// A soak that is under way.
+struct Soak {
+    plan: Plan,
+    begun: Instant,
+    told_at: Instant,
+    rounds: u64,
+    tally: Arc<Tally>,
+    gauge: Gauge,
+}
+
+/// Plays the game.
+///
+/// # Errors
+///
+/// With the first thing that broke.
+pub fn run(plan: &Plan) -> Result<Report, Broken> {
+    let mut plan = plan.clone();
+    if plan.program.is_empty() {
+        plan.program = vec![crate::programs::testbed()];
+    }
+    let terms = Terms { profile: plan.profile, over: plan.over, framing: plan.framing() };
+    let tally = Arc::<Tally>::default();
+    let daemon =
+        Daemon::start(&plan.program, terms, plan.read_timeout, None, &tally, plan.patience)?;
+    let now = Instant::now();
+    let gauge = Gauge::new(daemon.id(), POOL + 2);
+    let mut soak = Soak { plan, begun: now, told_at: now, rounds: 0, tally, gauge };
+    let log = Arc::clone(&daemon.log);
+    soak.over_stdio(daemon, terms)?;
+    soak.gauge.check()?;
+    let (took, dropped) = (soak.begun.elapsed(), log.dropped());
+    let Soak { plan, rounds, tally, gauge, .. } = soak;
+    Ok(Report { plan, took, rounds, tally, dropped, gauge })
+}
+
+impl Soak {
+    fn over_stdio(&mut self, mut daemon: Daemon, terms: Terms) -> Result<(), Broken> {
+        let (stdin, stdout) = daemon.pipes().ok_or_else(|| Broken::new("no pipes"))?;
+        let (log, pages) = (Arc::clone(&daemon.log), Arc::<Pages>::default());
+        let ledger = Ledger::new(terms.order(), pages, Arc::clone(&self.tally));
+        let line = Line::new(terms.framing, stdin, stdout, ledger, &self.tally);
+        let patience = self.plan.patience;
+        let random = Random::new(self.plan.seed);
+        let mut player = Player::new(random, terms, &line, &log, &self.tally, patience);
+        player.settle()?;
+        self.gauge.look(patience)?;
+        player.many_slow()?;
+        while self.goes_on() {
+            player.mix()?;
+            if player.random.once_in(3) {
+                player.act()?;
+            }
+            if self.rounds % STALL_EVERY == STALL_EVERY / 2 {
+                player.stall()?;
+            }
+            if self.rounds.is_multiple_of(8) {
+                self.gauge.look(patience)?;
+            }
+        }
+        player.unsubscribe()?;
+        self.gauge.look(patience)?;
+        self.tally.count(Under::Connections, "to the end of input");
+        line.finish(patience)?;
+        daemon.wait(patience)
+    }
+
+    /// Whether there is another round. Now and then a word about it.
+    fn goes_on(&mut self) -> bool {
+        let is_more = match self.plan.amount {
+            Amount::Time(time) => self.begun.elapsed() < time,
+            Amount::Rounds(rounds) => self.rounds < rounds,
+        };
+        self.rounds += u64::from(is_more);
+        let is_long =
+            matches!(self.plan.amount, Amount::Time(time) if time > Duration::from_secs(600));
+        let pause = Duration::from_secs(if is_long { 60 } else { 10 });
+        if !self.plan.is_quiet && self.told_at.elapsed() >= pause {
+            self.told_at = Instant::now();
+            let (answers, bad) = (self.tally.sum(Under::Answers), self.tally.sum(Under::BadInput));
+            let seconds = self.begun.elapsed().as_secs();
+            let line =
+                format!("{seconds} s, round {}: {answers} answers, {bad} bad inputs", self.rounds);
+            eprintln!("{line}");
+        }
+        is_more
+    }
+}
