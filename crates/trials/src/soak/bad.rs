@@ -1,7 +1,7 @@
 //! Bad input of every framing, each with exactly what must be said to it (F2).
 
 use super::expect::{Due, Outcome};
-use super::terms::{DEPTH, HEADER_LIMIT, MESSAGE_LIMIT, Terms};
+use super::terms::{DEPTH, HEADER_LIMIT, MESSAGE_LIMIT, Over, Terms};
 use crate::random::Random;
 use crate::wire::Framing;
 
@@ -9,28 +9,38 @@ use crate::wire::Framing;
 pub(super) struct Bad {
     pub(super) kind: &'static str,
     pub(super) bytes: Vec<u8>,
+    /// Whether they are a text, and still to be put in a frame.
+    pub(super) is_text: bool,
     pub(super) answers: Vec<Due>,
 }
 
 impl Bad {
     fn new(kind: &'static str, bytes: impl Into<Vec<u8>>, outcome: Outcome) -> Self {
-        Bad { kind, bytes: bytes.into(), answers: vec![Due::refusal(outcome)] }
+        let answers = vec![Due::refusal(outcome)];
+        Bad { kind, bytes: bytes.into(), is_text: false, answers }
+    }
+
+    /// A text that is bad in a frame that is right.
+    fn text(kind: &'static str, text: impl Into<Vec<u8>>, outcome: Outcome) -> Self {
+        Bad { is_text: true, ..Bad::new(kind, text, outcome) }
     }
 }
 
 /// Anything bad. The request is a good one, to be spoiled; its id stands in it as it is given.
 pub(super) fn any(random: &mut Random, terms: Terms, request: &str, id: &str) -> Bad {
     let framing = terms.framing;
-    match random.below(10) {
+    // What breaks the frames of a WebSocket ends it, so that is for its end.
+    let most = if terms.over == Over::Ws { 5 } else { 10 };
+    match random.below(most) {
         0..=2 => {
             let (text, outcome, id) = bad_message(random, terms, id);
-            let mut bad = Bad::new("invalid requests", framing.frame(text.as_bytes()), outcome);
+            let mut bad = Bad::text("invalid requests", text, outcome);
             bad.answers[0].id = id;
             bad
         }
         3 | 4 => {
             let (kind, text) = bad_text(random, request, framing);
-            Bad::new(kind, framing.frame(&text), Outcome::parse_error())
+            Bad::text(kind, text, Outcome::parse_error())
         }
         5 => oversize(random, framing),
         _ => match framing {
@@ -200,7 +210,7 @@ fn bad_line(random: &mut Random) -> Bad {
         ]));
     }
     let answers = vec![Due::refusal(Outcome::parse_error()); count];
-    Bad { kind: "stray lines", bytes, answers }
+    Bad { kind: "stray lines", bytes, is_text: false, answers }
 }
 
 fn bad_length(random: &mut Random, request: &str) -> Bad {

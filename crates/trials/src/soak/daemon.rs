@@ -1,6 +1,5 @@
 //! The daemon as a process: one for the whole soak.
 
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::Plan;
 use super::log::Log;
 use super::tally::{Broken, Tally};
 use super::terms::{IN_FLIGHT, MESSAGE_LIMIT, Over, Profile, Terms};
@@ -24,20 +24,18 @@ pub(super) struct Daemon {
 impl Daemon {
     /// Starts it.
     pub(super) fn start(
-        program: &[PathBuf],
+        plan: &Plan,
         terms: Terms,
-        read_timeout: Duration,
         listen: Option<&str>,
         tally: &Arc<Tally>,
-        patience: Duration,
     ) -> Result<Self, Broken> {
-        let (first, rest) = program.split_first().ok_or_else(|| Broken::new("no program"))?;
+        let (first, rest) = plan.program.split_first().ok_or_else(|| Broken::new("no program"))?;
         let mut command = Command::new(first);
         command.args(rest);
         command.args(["--profile", &terms.profile.to_string(), "--log-format", "json"]);
         command.args(["--framing", terms.framing.name()]);
         command.args(["--max-message-bytes", &MESSAGE_LIMIT.to_string()]);
-        command.args(["--read-timeout", &read_timeout.as_secs_f64().to_string()]);
+        command.args(["--read-timeout", &plan.read_timeout.as_secs_f64().to_string()]);
         if terms.profile == Profile::Agent {
             command.args(["--max-in-flight", &IN_FLIGHT.to_string()]);
         }
@@ -54,7 +52,7 @@ impl Daemon {
             let url = line.strip_prefix("listening on ").filter(|_| listens);
             url.is_some_and(|url| tell.send(url.trim().to_owned()).is_ok())
         });
-        let url = listens.then(|| told.recv_timeout(patience));
+        let url = listens.then(|| told.recv_timeout(plan.patience));
         let url = url.transpose().map_err(|_| Broken::new("the daemon does not listen"))?;
         Ok(Daemon { process, log, stderr, url })
     }

@@ -1,11 +1,13 @@
 //! What is due on a connection, and what comes: each answer once and rightly, and nothing besides.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::expect::{Due, Effect, Pages};
 use super::tally::{Broken, Tally, Under};
+use super::ws::Event;
 use crate::wire::{Message, elements};
 
 /// Whether answers keep the order of what they answer (L2).
@@ -41,6 +43,11 @@ struct State {
     calls: HashMap<String, Call>,
     /// Calls of the daemon's that are never answered: it must take them back.
     taken_back: Vec<String>,
+    /// What pings said, and pongs must say.
+    pongs: VecDeque<Vec<u8>>,
+    /// The codes with which a WebSocket may be closed, and whether it was.
+    closes: Vec<u16>,
+    was_closed: bool,
     /// Whether the daemon has closed its side.
     has_ended: bool,
     /// Whether it may leave out the rest, as the connection is being broken off.
@@ -103,6 +110,16 @@ impl Ledger {
         self.state().calls.insert(method, call);
     }
 
+    /// Pongs are due.
+    pub(super) fn expect_pongs(&self, pongs: Vec<Vec<u8>>) {
+        self.state().pongs.extend(pongs);
+    }
+
+    /// The daemon will close this WebSocket with one of these codes.
+    pub(super) fn expect_close(&self, codes: &[u16]) {
+        self.state().closes = codes.to_vec();
+    }
+
     /// Waits until all that is due has come.
     pub(super) fn settle(&self, patience: Duration) -> Result<(), Broken> {
         self.wait(patience, "what is due does not come", |state| {
@@ -111,6 +128,7 @@ impl Ledger {
                 && state.emits.is_empty()
                 && state.calls.is_empty()
                 && state.taken_back.is_empty()
+                && state.pongs.is_empty()
         })
     }
 
@@ -122,6 +140,17 @@ impl Ledger {
     /// Waits until the daemon has closed its side.
     pub(super) fn wait_for_end(&self, patience: Duration) -> Result<(), Broken> {
         self.wait(patience, "the daemon does not end the connection", |state| state.has_ended)
+    }
+
+    /// Whether something is due that can come no more.
+    pub(super) fn check_empty(&self) -> Result<(), Broken> {
+        let state = self.state();
+        match state.is_over || (state.dues.is_empty() && state.batches.is_empty()) {
+            true => Ok(()),
+            false => {
+                Err(Broken::because("the connection ends before all is said", state.shown(), ""))
+            }
+        }
     }
 
     fn wait(
@@ -162,6 +191,14 @@ impl Ledger {
         self.state().is_over
     }
 
+    /// Reading fails. Who breaks off, or is refused, may see the connection broken.
+    pub(super) fn lose(&self, error: &io::Error) {
+        let state = self.state();
+        if !state.is_over && state.closes.is_empty() {
+            self.tally.fail(Broken::new(format!("the connection breaks: {error}")));
+        }
+    }
+
     /// The daemon has closed its side, after so many bytes that are no whole frame.
     pub(super) fn end(&self, rest: &[u8]) {
         let mut state = self.state();
@@ -170,21 +207,41 @@ impl Ledger {
             let rest = String::from_utf8_lossy(rest).into_owned();
             self.tally.fail(Broken::because("its output ends with what is no frame", "", &rest));
         }
+        if !state.closes.is_empty() && !state.was_closed && !state.is_over {
+            let codes = &state.closes;
+            self.tally.fail(Broken::because("a WebSocket ends and is not closed", codes, ""));
+        }
         drop(state);
         self.changed.notify_all();
     }
 
     /// Checks what came. What is to be said to it comes back.
-    pub(super) fn take(&self, text: &str) -> Option<String> {
+    pub(super) fn take(&self, event: Event) -> Option<String> {
         let mut state = self.state();
         if state.is_over {
             return None;
         }
-        let outcome = match text.starts_with('[') {
-            true => self.take_batch(&mut state, text).map(|()| None),
-            false => Message::read(text)
-                .map_err(|why| Broken::because(&why, "", text))
-                .and_then(|message| self.take_message(&mut state, &message, text)),
+        let outcome = match event {
+            Event::Text(text) if text.starts_with('[') => {
+                self.take_batch(&mut state, &text).map(|()| None)
+            }
+            Event::Text(text) => Message::read(&text)
+                .map_err(|why| Broken::because(&why, "", &text))
+                .and_then(|message| self.take_message(&mut state, &message, &text)),
+            // The last of several pings may be answered for all of them.
+            Event::Pong(payload) => match state.pongs.iter().position(|ping| *ping == payload) {
+                Some(place) => {
+                    state.pongs.drain(..=place);
+                    Ok(None)
+                }
+                None => Err(Broken::because("a pong", &state.pongs, &format!("{payload:?}"))),
+            },
+            Event::Close(code) => {
+                state.was_closed = true;
+                let is_right = code.is_some_and(|code| state.closes.contains(&code));
+                let broken = || Broken::because("closed", &state.closes, &format!("{code:?}"));
+                if is_right { Ok(None) } else { Err(broken()) }
+            }
         };
         drop(state);
         self.changed.notify_all();
@@ -399,6 +456,7 @@ impl State {
         shown.extend(self.calls.iter().take(2).map(|call| format!("{call:?}")));
         shown.extend(self.emits.iter().map(|next| format!("notification {next} of test.emit")));
         shown.extend(self.taken_back.iter().map(|id| format!("call {id} taken back")));
+        shown.extend(self.pongs.iter().map(|ping| format!("pong {ping:?}")));
         format!("{} in all: {}", self.dues.len() + self.batches.len(), shown.join("; "))
     }
 }

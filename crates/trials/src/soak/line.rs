@@ -11,10 +11,30 @@ use std::time::Duration;
 
 use super::ledger::Ledger;
 use super::tally::{Broken, Tally};
+use super::ws;
 use crate::wire::{Frames, Framing};
 
 /// How many of the bytes that were sent are kept, to be shown if something breaks.
 const KEPT: usize = 2048;
+
+/// How messages are cut out of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carrier {
+    /// A stream of bytes.
+    Stream(Framing),
+    /// A WebSocket.
+    Ws,
+}
+
+impl Carrier {
+    /// A text on its way to the daemon.
+    pub(super) fn frame(self, text: &[u8]) -> Vec<u8> {
+        match self {
+            Carrier::Stream(framing) => framing.frame(text),
+            Carrier::Ws => ws::frame(ws::LAST | ws::TEXT, text, [7, 0, 255, 42]),
+        }
+    }
+}
 
 /// Bytes that are sent without others in between, and where they are cut into writes.
 #[derive(Debug, Default)]
@@ -24,7 +44,6 @@ pub(super) struct Unit {
 }
 
 pub(super) struct Line {
-    framing: Framing,
     pub(super) ledger: Arc<Ledger>,
     tally: Arc<Tally>,
     /// What is to be written; nothing more behind a `None`.
@@ -47,7 +66,7 @@ struct Pace {
 impl Line {
     /// Starts the threads of a connection.
     pub(super) fn new(
-        framing: Framing,
+        carrier: Carrier,
         mut input: impl Write + Send + 'static,
         output: impl Read + Send + 'static,
         ledger: Ledger,
@@ -80,14 +99,10 @@ impl Line {
         let says = units.clone();
         let (reads_of, slow, counts) = (Arc::clone(&ledger), Arc::clone(&pace), Arc::clone(tally));
         let reader = thread::spawn(move || {
-            read(output, framing, &reads_of, &slow, &counts, &says);
+            read(output, carrier, &reads_of, &slow, &counts, &says);
         });
         let tally = Arc::clone(tally);
-        Line { framing, ledger, tally, units, last, pace, writer, reader }
-    }
-
-    pub(super) fn framing(&self) -> Framing {
-        self.framing
+        Line { ledger, tally, units, last, pace, writer, reader }
     }
 
     /// Sends this, when all before is sent.
@@ -118,10 +133,8 @@ impl Line {
     /// Sends no more, which ends the daemon or the connection, and waits until the daemon has ended it too.
     pub(super) fn finish(self, patience: Duration) -> Result<(), Broken> {
         let _ = self.units.send(None);
-        let ended = self.ledger.wait_for_end(patience).map_err(|broken| self.with_last(broken));
-        if ended.is_err() {
-            return ended;
-        }
+        let ended = self.ledger.wait_for_end(patience).and_then(|()| self.ledger.check_empty());
+        ended.map_err(|broken| self.with_last(broken))?;
         let _ = self.reader.join();
         let _ = self.writer.join();
         self.tally.broken().map_or(Ok(()), Err)
@@ -135,15 +148,52 @@ fn keep(last: &Mutex<VecDeque<u8>>, bytes: &[u8]) {
     last.drain(..surplus);
 }
 
+/// What came, cut into what it means.
+enum Cutter {
+    Frames(Frames),
+    Ws(Vec<u8>),
+}
+
+impl Cutter {
+    fn feed(&mut self, bytes: &[u8]) {
+        match self {
+            Cutter::Frames(frames) => frames.feed(bytes),
+            Cutter::Ws(all) => all.extend_from_slice(bytes),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<ws::Event>, String> {
+        match self {
+            Cutter::Frames(frames) => Ok(frames.next_text()?.map(ws::Event::Text)),
+            Cutter::Ws(all) => {
+                let Some((event, length)) = ws::next(all)? else { return Ok(None) };
+                all.drain(..length);
+                Ok(Some(event))
+            }
+        }
+    }
+
+    fn rest(&self) -> &[u8] {
+        match self {
+            Cutter::Frames(frames) => frames.rest(),
+            Cutter::Ws(all) => all,
+        }
+    }
+}
+
 fn read(
     mut output: impl Read,
-    framing: Framing,
+    carrier: Carrier,
     ledger: &Ledger,
     pace: &Pace,
     tally: &Tally,
     says: &Sender<Option<Unit>>,
 ) {
-    let (mut frames, mut chunk) = (Frames::new(framing), vec![0; 64 * 1024]);
+    let mut chunk = vec![0; 64 * 1024];
+    let mut cutter = match carrier {
+        Carrier::Stream(framing) => Cutter::Frames(Frames::new(framing)),
+        Carrier::Ws => Cutter::Ws(Vec::new()),
+    };
     loop {
         let nap = pace.nap.swap(0, Ordering::AcqRel);
         if nap > 0 {
@@ -155,24 +205,27 @@ fn read(
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => break,
+            Err(error) => {
+                ledger.lose(&error);
+                break;
+            }
         };
         if is_sip {
             pace.sips.fetch_sub(1, Ordering::Relaxed);
         }
         tally.received.fetch_add(count as u64, Ordering::Relaxed);
-        frames.feed(&chunk[..count]);
+        cutter.feed(&chunk[..count]);
         loop {
-            match frames.next_text() {
-                Ok(Some(text)) => {
-                    if let Some(answer) = ledger.take(&text) {
-                        let bytes = framing.frame(answer.as_bytes());
+            match cutter.next() {
+                Ok(Some(event)) => {
+                    if let Some(answer) = ledger.take(event) {
+                        let bytes = carrier.frame(answer.as_bytes());
                         let _ = says.send(Some(Unit { bytes, cuts: Vec::new() }));
                     }
                 }
                 Ok(None) => break,
                 Err(why) => {
-                    let rest = String::from_utf8_lossy(frames.rest()).into_owned();
+                    let rest = String::from_utf8_lossy(cutter.rest()).into_owned();
                     tally.fail(Broken::because(&why, "a frame", &rest));
                     ledger.end(b"");
                     return;
@@ -180,5 +233,5 @@ fn read(
             }
         }
     }
-    ledger.end(frames.rest());
+    ledger.end(cutter.rest());
 }

@@ -4,11 +4,13 @@
 
 mod acts;
 mod bad;
+mod crowd;
 mod daemon;
 mod expect;
 pub mod flags;
 mod gauge;
 mod good;
+mod leave;
 mod ledger;
 mod line;
 mod log;
@@ -17,11 +19,14 @@ mod report;
 mod tally;
 mod terms;
 mod texts;
+mod ws;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use self::crowd::Crowd;
 use self::daemon::Daemon;
 use self::expect::Pages;
 use self::gauge::Gauge;
@@ -98,6 +103,27 @@ impl Plan {
 /// Every so many rounds there is a frame that does not come to its end: each takes the read timeout.
 const STALL_EVERY: u64 = 50;
 
+/// A place for a socket, which goes when this does.
+struct SocketFolder(PathBuf);
+
+impl SocketFolder {
+    fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("duet-rpc-soak-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        // Without it the daemon says what is wrong.
+        let _ = std::fs::create_dir_all(&folder);
+        SocketFolder(folder)
+    }
+}
+
+impl Drop for SocketFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// A soak that is under way.
 struct Soak {
     plan: Plan,
@@ -120,13 +146,21 @@ pub fn run(plan: &Plan) -> Result<Report, Broken> {
     }
     let terms = Terms { profile: plan.profile, over: plan.over, framing: plan.framing() };
     let tally = Arc::<Tally>::default();
-    let daemon =
-        Daemon::start(&plan.program, terms, plan.read_timeout, None, &tally, plan.patience)?;
+    let folder = SocketFolder::new();
+    let listen = match plan.over {
+        Over::Stdio => None,
+        Over::Unix => Some(format!("unix://{}/socket", folder.0.display())),
+        over => Some(format!("{over}://127.0.0.1:0")),
+    };
+    let daemon = Daemon::start(&plan, terms, listen.as_deref(), &tally)?;
     let now = Instant::now();
     let gauge = Gauge::new(daemon.id(), POOL + 2);
     let mut soak = Soak { plan, begun: now, told_at: now, rounds: 0, tally, gauge };
     let log = Arc::clone(&daemon.log);
-    soak.over_stdio(daemon, terms)?;
+    match terms.over {
+        Over::Stdio => soak.over_stdio(daemon, terms)?,
+        _ => soak.over_sockets(daemon, terms)?,
+    }
     soak.gauge.check()?;
     let (took, dropped) = (soak.begun.elapsed(), log.dropped());
     let Soak { plan, rounds, tally, gauge, .. } = soak;
@@ -138,11 +172,11 @@ impl Soak {
         let (stdin, stdout) = daemon.pipes().ok_or_else(|| Broken::new("no pipes"))?;
         let (log, pages) = (Arc::clone(&daemon.log), Arc::<Pages>::default());
         let ledger = Ledger::new(terms.order(), pages, Arc::clone(&self.tally));
-        let line = Line::new(terms.framing, stdin, stdout, ledger, &self.tally);
+        let line = Line::new(terms.carrier(), stdin, stdout, ledger, &self.tally);
         let patience = self.plan.patience;
         let random = Random::new(self.plan.seed);
         let mut player = Player::new(random, terms, &line, &log, &self.tally, patience);
-        player.settle()?;
+        player.greet()?;
         self.gauge.look(patience)?;
         player.many_slow()?;
         while self.goes_on() {
@@ -161,6 +195,26 @@ impl Soak {
         self.gauge.look(patience)?;
         self.tally.count(Under::Connections, "to the end of input");
         line.finish(patience)?;
+        daemon.wait(patience)
+    }
+
+    fn over_sockets(&mut self, daemon: Daemon, terms: Terms) -> Result<(), Broken> {
+        let patience = self.plan.patience;
+        let url = daemon.url.clone().unwrap_or_default();
+        let (log, pages, tally) =
+            (Arc::clone(&daemon.log), Arc::<Pages>::default(), Arc::clone(&self.tally));
+        let crowd = Crowd { terms, url, log, pages, tally, patience };
+        let mut random = Random::new(self.plan.seed);
+        self.gauge.look(patience)?;
+        crowd.warm_up(random.fork())?;
+        while self.goes_on() {
+            crowd.generation(&mut random, self.plan.connections)?;
+            if self.rounds % STALL_EVERY == 1 {
+                crowd.stall(random.fork())?;
+            }
+            self.gauge.look(patience)?;
+        }
+        daemon.terminate();
         daemon.wait(patience)
     }
 

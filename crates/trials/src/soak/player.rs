@@ -8,11 +8,12 @@ use super::bad;
 use super::expect::{Due, Outcome};
 use super::good::{self, Asked};
 use super::ledger::{Call, Order};
-use super::line::{Line, Unit};
+use super::line::{Carrier, Line, Unit};
 use super::log::Log;
 use super::tally::{Broken, Tally, Under};
 use super::terms::{BATCH, IN_FLIGHT, Terms};
 use super::texts::{self, FIXED_IDS, envelope, quoted};
+use super::ws;
 use crate::random::Random;
 use crate::wire::Framing;
 
@@ -87,8 +88,20 @@ impl<'l> Player<'l> {
 
     /// Says this in a frame.
     pub(super) fn say(&mut self, text: &str) {
-        let frame = self.terms.framing.frame(text.as_bytes());
+        let frame = self.frame(text.as_bytes());
         self.pending.extend(frame);
+    }
+
+    /// A text as it goes over the wire.
+    pub(super) fn frame(&mut self, text: &[u8]) -> Vec<u8> {
+        match self.terms.carrier() {
+            Carrier::Stream(framing) => framing.frame(text),
+            Carrier::Ws => {
+                let (bytes, pings) = ws::message(&mut self.random, text);
+                self.line.ledger.expect_pongs(pings);
+                bytes
+            }
+        }
     }
 
     /// Asks for something.
@@ -144,6 +157,13 @@ impl<'l> Player<'l> {
         self.under_way = 0;
         self.fixed_ids = FIXED_IDS.to_vec();
         self.line.settle(self.patience)
+    }
+
+    /// The first request: once it is answered, the daemon is there.
+    pub(super) fn greet(&mut self) -> Result<(), Broken> {
+        let (asked, id) = (good::quick(self.terms), self.id());
+        self.ask(&asked, &id);
+        self.settle()
     }
 
     /// A while of everything that needs no quiet around it.
@@ -202,7 +222,8 @@ impl<'l> Player<'l> {
         for due in bad.answers {
             self.line.ledger.expect(due);
         }
-        self.pending.extend(bad.bytes);
+        let bytes = if bad.is_text { self.frame(&bad.bytes) } else { bad.bytes };
+        self.pending.extend(bytes);
         let id = self.id();
         self.ask(&asked, &id);
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::ledger::Order;
+use super::line::Carrier;
 use crate::wire::Framing;
 
 /// Who the client is (C3).
@@ -105,6 +106,14 @@ impl Terms {
 
     pub(super) fn has_events(self) -> bool {
         self.has_system() && self.over != Over::Http
+    }
+
+    /// How messages are cut out of a connection.
+    pub(super) fn carrier(self) -> Carrier {
+        match self.over {
+            Over::Ws => Carrier::Ws,
+            _ => Carrier::Stream(self.framing),
+        }
     }
 
     /// Whether this connection is all that the daemon has.

@@ -1,0 +1,195 @@
+//! Many connections to one daemon that come and go, each with a game of its own. When all of a generation
+//! are gone, the daemon must be as it was before.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::expect::Pages;
+use super::ledger::Ledger;
+use super::line::Line;
+use super::log::Log;
+use super::player::Player;
+use super::tally::{Broken, Tally, Under};
+use super::terms::{Over, Terms};
+use super::ws;
+use crate::random::Random;
+
+/// What all connections share.
+pub(super) struct Crowd {
+    pub(super) terms: Terms,
+    pub(super) url: String,
+    pub(super) log: Arc<Log>,
+    pub(super) pages: Arc<Pages>,
+    pub(super) tally: Arc<Tally>,
+    pub(super) patience: Duration,
+}
+
+/// A socket of either kind.
+pub(super) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    pub(super) fn connect(url: &str) -> io::Result<Self> {
+        let (scheme, rest) = url.split_once("://").unwrap_or_default();
+        match scheme {
+            "unix" => UnixStream::connect(rest).map(Socket::Unix),
+            _ => {
+                let stream = TcpStream::connect(rest.trim_end_matches('/'))?;
+                // Pieces are sent as they are cut.
+                stream.set_nodelay(true)?;
+                Ok(Socket::Tcp(stream))
+            }
+        }
+    }
+
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Socket::Tcp(stream) => stream.try_clone().map(Socket::Tcp),
+            Socket::Unix(stream) => stream.try_clone().map(Socket::Unix),
+        }
+    }
+
+    pub(super) fn shutdown(&self, how: Shutdown) {
+        let _ = match self {
+            Socket::Tcp(stream) => stream.shutdown(how),
+            Socket::Unix(stream) => stream.shutdown(how),
+        };
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(bytes),
+            Socket::Unix(stream) => stream.read(bytes),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write(bytes),
+            Socket::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The end that is written to: when it goes, the daemon sees the end of its input.
+struct Sending(Socket);
+
+impl Write for Sending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.shutdown(Shutdown::Write);
+    }
+}
+
+impl Crowd {
+    /// A generation: so many connections at once, each with its own random numbers.
+    pub(super) fn generation(&self, random: &mut Random, count: usize) -> Result<(), Broken> {
+        let randoms: Vec<_> = (0..count).map(|_| random.fork()).collect();
+        thread::scope(|scope| {
+            let lives = randoms.into_iter().map(|random| scope.spawn(|| self.live(random)));
+            let lives: Vec<_> = lives.collect();
+            let ends = lives.into_iter().map(|life| match life.join() {
+                Ok(end) => end,
+                Err(_) => Err(Broken::new("a client panicked")),
+            });
+            // All are waited for, and the first that broke is told.
+            ends.fold(Ok(()), |all, end| {
+                if let Err(broken) = &end {
+                    self.tally.fail(broken.clone());
+                }
+                all.and(end)
+            })
+        })
+    }
+
+    /// One connection, from its beginning to its end.
+    fn live(&self, random: Random) -> Result<(), Broken> {
+        self.with_line(random, |player, socket| {
+            player.greet()?;
+            for _ in 0..1 + player.random.below(3) {
+                player.mix()?;
+                if player.random.once_in(3) {
+                    player.act()?;
+                }
+            }
+            player.unsubscribe()?;
+            player.leave(socket)
+        })
+    }
+
+    /// Alone: frames that do not come to their end, as the log is the whole daemon's.
+    pub(super) fn stall(&self, random: Random) -> Result<(), Broken> {
+        self.with_line(random, |player, _| {
+            player.greet()?;
+            player.stall()?;
+            if self.terms.over != Over::Ws {
+                player.part();
+            }
+            Ok(())
+        })
+    }
+
+    /// As many slow handlers as there are threads for them.
+    pub(super) fn warm_up(&self, random: Random) -> Result<(), Broken> {
+        self.with_line(random, |player, _| {
+            player.many_slow()?;
+            player.part();
+            Ok(())
+        })
+    }
+
+    fn with_line(
+        &self,
+        random: Random,
+        play: impl FnOnce(&mut Player<'_>, &Socket) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        let broken = |error: io::Error| Broken::new(format!("no connection: {error}"));
+        let mut socket = Socket::connect(&self.url).map_err(broken)?;
+        if self.terms.over == Over::Ws {
+            let host = self.url.trim_start_matches("ws://").trim_end_matches('/');
+            ws::shake_hands(&mut socket, host).map_err(broken)?;
+        }
+        let pages = Arc::clone(&self.pages);
+        let ledger = Ledger::new(self.terms.order(), pages, Arc::clone(&self.tally));
+        let (sending, receiving) =
+            (Sending(socket.try_clone().map_err(broken)?), socket.try_clone().map_err(broken)?);
+        let line = Line::new(self.terms.carrier(), sending, receiving, ledger, &self.tally);
+        let mut player =
+            Player::new(random, self.terms, &line, &self.log, &self.tally, self.patience);
+        let played = play(&mut player, &socket);
+        if played.is_err() {
+            line.ledger.break_off();
+            socket.shutdown(Shutdown::Both);
+        }
+        let ended = line.finish(self.patience);
+        played.and(ended)
+    }
+
+    /// Counts a connection that ended so.
+    pub(super) fn count(tally: &Tally, how: &'static str) {
+        tally.count(Under::Connections, how);
+    }
+}

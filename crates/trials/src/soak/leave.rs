@@ -1,0 +1,141 @@
+//! How a connection ends: in order, in the middle of something, or against the rules.
+
+use std::net::Shutdown;
+
+use super::crowd::{Crowd, Socket};
+use super::expect::{Due, Outcome};
+use super::good;
+use super::line::{Carrier, Unit};
+use super::player::{FOREVER, Player};
+use super::tally::Broken;
+use super::terms::MESSAGE_LIMIT;
+use super::ws::{self, BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
+
+impl Player<'_> {
+    /// Ends this connection. What follows sends no more, and waits until the daemon has ended it too.
+    pub(super) fn leave(&mut self, socket: &Socket) -> Result<(), Broken> {
+        match (self.random.below(10), self.terms.carrier()) {
+            (0 | 1, _) => self.break_off(socket),
+            (2, _) => self.shut_down(),
+            (3 | 4, Carrier::Ws) => self.break_rules(),
+            (5, Carrier::Ws) => self.be_too_long(),
+            (_, Carrier::Ws) => self.close(),
+            (3 | 4, Carrier::Stream(_)) => self.end_in_a_frame(),
+            (5..=7, Carrier::Stream(_)) => self.end_with_work(),
+            _ => self.part(),
+        }
+        self.send();
+        Ok(())
+    }
+
+    /// Ends it as it should be.
+    pub(super) fn part(&mut self) {
+        match self.terms.carrier() {
+            Carrier::Ws => self.close(),
+            Carrier::Stream(_) => Crowd::count(&self.tally, "ended when all was answered"),
+        }
+    }
+
+    /// Is gone while much is due, read or not.
+    fn break_off(&mut self, socket: &Socket) {
+        Crowd::count(&self.tally, "broken off");
+        self.line.ledger.break_off();
+        let endless = good::sleep("test.sleep", FOREVER, true);
+        for number in 0..20 {
+            let asked = match number % 3 {
+                0 => good::big_of(100_000),
+                1 => good::sleep("test.block", 1, true),
+                _ => good::sleep("test.sleep", FOREVER, true),
+            };
+            let id = self.id();
+            self.say_request(&asked, &id);
+        }
+        let id = self.id();
+        self.say_request(&endless, &id);
+        self.send();
+        socket.shutdown(if self.random.once_in(2) { Shutdown::Both } else { Shutdown::Read });
+    }
+
+    /// `shutdown` ends the connection that it comes on (T2).
+    fn shut_down(&mut self) {
+        Crowd::count(&self.tally, "ended by shutdown");
+        let id = self.id();
+        let result = r#"{"message":"Shutting down gracefully"}"#.to_owned();
+        if self.terms.carrier() == Carrier::Ws {
+            self.line.ledger.expect_close(&[1000, 1001]);
+        }
+        self.expect(Due::new("shutdown", &id, Outcome::Result(result)), None);
+        self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"shutdown"}}"#));
+        self.send();
+        // What comes after it is not read.
+        let _ = self.line.settle(self.patience);
+    }
+
+    /// All that was asked before the end of input is answered (L3).
+    fn end_with_work(&mut self) {
+        Crowd::count(&self.tally, "ended when much was due");
+        for _ in 0..1 + self.random.below(20) {
+            let asked = self.any();
+            let id = self.id();
+            self.ask(&asked, &id);
+        }
+    }
+
+    /// The end of input inside a frame (F15, F20).
+    fn end_in_a_frame(&mut self) {
+        Crowd::count(&self.tally, "ended inside a frame");
+        let (asked, id) = (good::quick(self.terms), self.id());
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{}}}"#, asked.method);
+        let frame = self.frame(text.as_bytes());
+        // The last line needs no end, so what is cut off is more than that.
+        let cut = 1 + self.random.below(frame.len() - 2);
+        self.line.ledger.expect(Due::refusal(Outcome::parse_error()));
+        self.line.send(Unit { bytes: frame[..cut].to_vec(), cuts: Vec::new() });
+    }
+
+    fn close(&mut self) {
+        Crowd::count(&self.tally, "closed");
+        let codes = [1000_u16, 1001, 3000, 4999];
+        let code = *self.random.pick(&codes);
+        self.line.ledger.expect_close(&[code, 1000]);
+        let bytes = ws::frame(LAST | CLOSE, &code.to_be_bytes(), [1, 2, 3, 4]);
+        self.line.send(Unit { bytes, cuts: Vec::new() });
+    }
+
+    /// More than a message may have closes a WebSocket (T2).
+    fn be_too_long(&mut self) {
+        Crowd::count(&self.tally, "closed as a message was too long");
+        self.line.ledger.expect_close(&[1009]);
+        let half = vec![b' '; MESSAGE_LIMIT / 2 + 1];
+        let mask = [9, 9, 9, 9];
+        let bytes = match self.random.once_in(2) {
+            true => ws::frame(LAST | TEXT, &[&half[..], &half].concat(), mask),
+            false => {
+                [ws::frame(BINARY, &half, mask), ws::frame(CONTINUATION, &half, mask)].concat()
+            }
+        };
+        self.line.send(Unit { bytes, cuts: Vec::new() });
+    }
+
+    /// Who breaks the rules of frames is closed with 1002.
+    fn break_rules(&mut self) {
+        Crowd::count(&self.tally, "closed as the rules were broken");
+        self.line.ledger.expect_close(&[1002]);
+        let mask = [0, 1, 2, 3];
+        let rows = [
+            vec![LAST | TEXT, 2, b'{', b'}'],
+            ws::frame(LAST | 0x40 | TEXT, b"{}", mask),
+            ws::frame(LAST | 0x10 | PING, b"", mask),
+            ws::frame(LAST | 3, b"{}", mask),
+            ws::frame(LAST | 0xb, b"", mask),
+            ws::frame(PING, b"", mask),
+            ws::frame(LAST | PING, &[b'x'; 126], mask),
+            ws::frame(LAST | CONTINUATION, b"{}", mask),
+            [ws::frame(TEXT, b"{", mask), ws::frame(LAST | TEXT, b"}", mask)].concat(),
+            ws::frame(LAST | CLOSE, &[3], mask),
+            ws::frame(LAST | CLOSE, &1005_u16.to_be_bytes(), mask),
+        ];
+        let bytes = self.random.pick(&rows).clone();
+        self.line.send(Unit { bytes, cuts: Vec::new() });
+    }
+}
