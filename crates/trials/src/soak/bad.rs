@@ -29,8 +29,8 @@ impl Bad {
 /// Anything bad. The request is a good one, to be spoiled; its id stands in it as it is given.
 pub(super) fn any(random: &mut Random, terms: Terms, request: &str, id: &str) -> Bad {
     let framing = terms.framing;
-    // What breaks the frames of a WebSocket ends it, so that is for its end.
-    let most = if terms.over == Over::Ws { 5 } else { 10 };
+    // What breaks the frames of a WebSocket, or the heads of HTTP, ends it, so that is for its end.
+    let most = if matches!(terms.over, Over::Ws | Over::Http) { 5 } else { 10 };
     match random.below(most) {
         0..=2 => {
             let (text, outcome, id) = bad_message(random, terms, id);

@@ -127,6 +127,9 @@ impl Crowd {
 
     /// One connection, from its beginning to its end.
     fn live(&self, random: Random) -> Result<(), Broken> {
+        if self.terms.over == Over::Http {
+            return self.post(random);
+        }
         self.with_line(random, |player, socket| {
             player.greet()?;
             for _ in 0..1 + player.random.below(3) {
@@ -142,6 +145,9 @@ impl Crowd {
 
     /// Alone: frames that do not come to their end, as the log is the whole daemon's.
     pub(super) fn stall(&self, random: Random) -> Result<(), Broken> {
+        if self.terms.over == Over::Http {
+            return self.post_half(random);
+        }
         self.with_line(random, |player, _| {
             player.greet()?;
             player.stall()?;
@@ -154,6 +160,9 @@ impl Crowd {
 
     /// As many slow handlers as there are threads for them.
     pub(super) fn warm_up(&self, random: Random) -> Result<(), Broken> {
+        if self.terms.over == Over::Http {
+            return self.post_slow(random);
+        }
         self.with_line(random, |player, _| {
             player.many_slow()?;
             player.part();

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::wire::{Message, squeezed};
+use crate::wire::{Message, elements, squeezed};
 
 /// One of the things that an answer may say.
 #[derive(Clone, Debug)]
@@ -164,4 +164,17 @@ impl Due {
             && came.get("jsonrpc") == Some("\"2.0\"")
             && self.outcomes.iter().any(|outcome| outcome.is(came, pages))
     }
+}
+
+/// Whether a text is an array of these answers, in any order.
+pub(super) fn is_batch(dues: &[Due], text: &str, pages: &Pages) -> bool {
+    let Some(parts) = elements(text).filter(|parts| parts.len() == dues.len()) else {
+        return false;
+    };
+    let mut left: Vec<&Due> = dues.iter().collect();
+    parts.iter().all(|part| {
+        let Ok(message) = Message::read(part) else { return false };
+        let place = left.iter().position(|due| due.is(&message, pages));
+        place.map(|place| left.swap_remove(place)).is_some()
+    })
 }

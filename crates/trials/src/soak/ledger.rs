@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::expect::{Due, Effect, Pages};
+use super::expect::{Due, Effect, Pages, is_batch};
 use super::tally::{Broken, Tally, Under};
 use super::ws::Event;
 use crate::wire::{Message, elements};
@@ -316,19 +316,11 @@ impl Ledger {
     }
 
     fn take_batch(&self, state: &mut State, text: &str) -> Result<(), Broken> {
-        let parts = elements(text).ok_or_else(|| Broken::because("no JSON", "", text))?;
-        let messages: Vec<_> = parts.iter().filter_map(|part| Message::read(part).ok()).collect();
-        let is_it = |entries: &Vec<Due>| {
-            let mut left: Vec<&Due> = entries.iter().collect();
-            entries.len() == parts.len()
-                && messages.len() == parts.len()
-                && messages.iter().all(|message| {
-                    let place = left.iter().position(|due| due.is(message, &self.pages));
-                    place.map(|place| left.swap_remove(place)).is_some()
-                })
-        };
-        let Some(place) =
-            state.batches.iter().find(|(_, entries)| is_it(entries)).map(|(&place, _)| place)
+        let Some(place) = state
+            .batches
+            .iter()
+            .find(|(_, dues)| is_batch(dues, text, &self.pages))
+            .map(|(&place, _)| place)
         else {
             let shown = format!("{:?}", state.batches);
             return Err(Broken::because("the answer to a batch is not what is due", shown, text));

@@ -11,7 +11,7 @@ use super::tally::{Broken, Tally, Under};
 use crate::wire::Message;
 
 /// What the daemon says of a frame that does not come to its end (F6).
-const TOO_LATE: &str = "a message took too long, and was dropped";
+const TOO_LATE: &str = "a message took too long";
 
 /// What was read of the log, and what was done that must show in it.
 #[derive(Debug, Default)]

@@ -10,6 +10,7 @@ mod expect;
 pub mod flags;
 mod gauge;
 mod good;
+mod http;
 mod leave;
 mod ledger;
 mod line;
