@@ -5,8 +5,11 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
+pub mod game;
 pub mod ledger;
+pub mod nearly;
 pub mod pair;
+pub mod reference;
 pub mod side;
 pub mod words;
 

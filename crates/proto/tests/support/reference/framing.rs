@@ -1,1 +1,122 @@
-//! Where the messages of a whole stream stand, by the rules of `ndjson` and `length`.
+//! What comes out of a whole stream, by the rules of `ndjson` and `length` (F20 to F32): one look
+//! at all of it, from the first byte to the end.
+
+use super::json;
+
+/// What comes out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A body that is JSON, without the white space around it.
+    Body(String),
+    /// An error with `id: null`: its code, and the reason if there is one.
+    Fault(i32, Option<&'static str>),
+}
+
+const PARSE_ERROR: Item = Item::Fault(-32700, None);
+const OVERSIZE: Item = Item::Fault(-32600, Some("oversize"));
+
+/// The limits of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Of a message.
+    pub bytes: usize,
+    pub depth: usize,
+}
+
+pub fn ndjson(stream: &[u8], sizes: Sizes) -> Vec<Item> {
+    let mut items = Vec::new();
+    for line in stream.split(|byte| *byte == b'\n') {
+        // F20: `\r\n` ends a line as well.
+        let line = line.strip_suffix(b"\r").unwrap_or(line).trim_ascii_start();
+        if line.is_empty() {
+            continue;
+        }
+        items.push(if line.len() > sizes.bytes { OVERSIZE } else { body(line, sizes) });
+    }
+    items
+}
+
+pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut at = 0;
+    while at < stream.len() {
+        let unit = unit(&stream[at..], sizes);
+        let end = at + unit.bytes;
+        // F2, F32: of all places behind a fault, the first where a whole frame stands.
+        let next_frame = |from: usize, to: usize| {
+            (from..to).find(|place| {
+                let rest = &stream[*place..];
+                rest[0] == 0 && self::unit(rest, sizes).what.is_ok_and(|item| item != PARSE_ERROR)
+            })
+        };
+        match unit.what {
+            // A whole frame without JSON in it: what stands behind it where no frame can begin is
+            // the same run of bad bytes.
+            Ok(item) => {
+                let is_bad = item == PARSE_ERROR && stream.get(end).is_some_and(|byte| *byte != 0);
+                items.push(item);
+                at = if is_bad {
+                    next_frame(end, stream.len()).unwrap_or(stream.len())
+                } else {
+                    end
+                };
+            }
+            // F31: the payload is skipped, unless the next frame begins before its end.
+            Err(OVERSIZE) => {
+                items.push(OVERSIZE);
+                let to = end.min(stream.len());
+                let payload = (at + PREFIX).min(to);
+                let zero = || (payload..to).find(|place| stream[*place] == 0);
+                at = next_frame(at + 1, payload).or_else(zero).unwrap_or(to);
+            }
+            Err(fault) => {
+                items.push(fault);
+                at = next_frame(at + 1, stream.len()).unwrap_or(stream.len());
+            }
+        }
+    }
+    items
+}
+
+const PREFIX: usize = 4;
+
+/// What stands at the front of the bytes.
+struct Unit {
+    /// A whole frame with its newline, or what is wrong.
+    what: Result<Item, Item>,
+    /// How many bytes it takes, as far as it can be told.
+    bytes: usize,
+}
+
+fn unit(bytes: &[u8], sizes: Sizes) -> Unit {
+    let bad = |what: Item, bytes: usize| Unit { what: Err(what), bytes };
+    // F31: a first byte that no length within the limit can have.
+    assert!(sizes.bytes < 16 * 1024 * 1024, "these rules are for limits below 16 MiB");
+    if bytes[0] != 0 {
+        return bad(PARSE_ERROR, 1);
+    }
+    let Some((prefix, behind)) = bytes.split_first_chunk::<PREFIX>() else {
+        return bad(PARSE_ERROR, bytes.len());
+    };
+    let length = u32::from_be_bytes(*prefix) as usize;
+    let all = PREFIX + length + 1;
+    if length > sizes.bytes {
+        return bad(OVERSIZE, all);
+    }
+    // F30, F31, F32: a length, no zero byte within it, and the newline behind it.
+    match behind.get(..length) {
+        Some(payload)
+            if length > 0 && !payload.contains(&0) && behind.get(length) == Some(&b'\n') =>
+        {
+            Unit { what: Ok(body(payload, sizes)), bytes: all }
+        }
+        _ => bad(PARSE_ERROR, all),
+    }
+}
+
+fn body(bytes: &[u8], sizes: Sizes) -> Item {
+    // F4.
+    let text = std::str::from_utf8(bytes).ok();
+    let value = text.and_then(|text| json::read(text, sizes.depth));
+    value.map_or(PARSE_ERROR, |value| Item::Body(value.text))
+}

@@ -4,6 +4,7 @@
 //! It allocates, recurses and copies as it likes. Where the code and this page differ, one of the
 //! two has misread a rule.
 
+pub mod against;
 pub mod framing;
 pub mod json;
 
@@ -85,6 +86,8 @@ fn message(value: &Value) -> Verdict {
             _ => return Verdict::Stray,
         };
         return match (&id[..], &jsonrpc[..]) {
+            // `params` has no place in a response, but is a member of the envelope still.
+            _ if params.len() > 1 => Verdict::Stray,
             ([id], [jsonrpc]) if is_id(id) && is_two(jsonrpc) => {
                 Verdict::Response { id: id.text.clone(), outcome }
             }
