@@ -1,7 +1,9 @@
-//! Invariant: whatever the bytes and however they are cut, the same events come out; there are no more events than bytes; memory stays within the limits; and the next well-formed frame is served, whatever stands before it.
+//! Invariant: whatever the bytes and however they are cut, the same events come out; there are no more events than bytes; memory stays within the limits; the next well-formed frame is served, whatever stands before it; and of lines and prefixed texts comes out what the rules, written once more, say.
 
 #![no_main]
 
+use duet_rpc_fuzz::support::reference::against::check_stream;
+use duet_rpc_fuzz::support::reference::framing::Sizes;
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice};
 use duet_rpc_proto::message::Reply;
@@ -41,6 +43,11 @@ fuzz_target!(|bytes: &[u8]| {
     };
     found.extend(feed(&mut decoder, &sentinel, usize::MAX));
     assert_eq!(found.last().map(String::as_str), Some(SENTINEL), "{found:?}");
+
+    if let FramingChoice::Fixed(framing @ (Framing::Ndjson | Framing::Length)) = framing {
+        let sizes = Sizes { bytes: message_bytes, depth: limits.depth };
+        check_stream(framing, bytes, sizes, usize::MAX);
+    }
 });
 
 fn events(framing: FramingChoice, limits: &Limits, bytes: &[u8], step: usize) -> Vec<String> {

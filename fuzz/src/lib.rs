@@ -1,0 +1,7 @@
+//! What the fuzz targets share with the tests: the ledger and its games, and the rules written once
+//! more. A target adds where its bytes go, so that what it checks is what the tests check.
+
+#[path = "../../crates/proto/tests/support/mod.rs"]
+pub mod support;
+
+pub mod process;
