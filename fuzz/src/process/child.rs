@@ -1,6 +1,6 @@
 //! A daemon that lives from input to input.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 
@@ -140,7 +140,13 @@ impl Child {
 
     fn read_more(&mut self) -> bool {
         let mut buffer = [0; 65536];
-        let count = self.stdout.read(&mut buffer).expect("stdout can be read");
+        // The fuzzer's alarm interrupts.
+        let count = loop {
+            match self.stdout.read(&mut buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read.expect("stdout can be read"),
+            }
+        };
         self.read.extend_from_slice(&buffer[..count]);
         count > 0
     }
