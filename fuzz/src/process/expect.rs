@@ -40,6 +40,8 @@ pub enum Expect {
 pub struct One {
     id: String,
     what: What,
+    /// Whether it stands behind a `shutdown`, perhaps in the same batch: it may go unanswered.
+    is_late: bool,
 }
 
 #[derive(Debug)]
@@ -136,7 +138,8 @@ fn one(
         Verdict::Notification { method, params } => (None, method, params),
         Verdict::Error(refusal) => {
             owed.err()?;
-            return Some(Some(One::error(&refusal.id, refusal.code, refusal.reason)));
+            let error = One::error(&refusal.id, refusal.code, refusal.reason);
+            return Some(Some(One { is_late: owed.shuts_down, ..error }));
         }
         Verdict::Response { .. } => {
             owed.errors = 0;
@@ -146,6 +149,7 @@ fn one(
         Verdict::Batch(_) => unreachable!("a batch in a batch is an error"),
     };
     owed.errors = 0;
+    let is_late = owed.shuts_down;
     let method = String::from_utf16_lossy(&method);
     let has_more = setting.profile != Profile::Editor;
     let what = match &*method {
@@ -175,7 +179,7 @@ fn one(
             }
         },
     };
-    Some(id.map(|id| One { id, what }))
+    Some(id.map(|id| One { id, what, is_late }))
 }
 
 impl Owed {
@@ -268,7 +272,7 @@ impl Expect {
                         place.map(|place| open.remove(place)).is_none()
                     });
                 }
-                open.is_empty() && left.is_empty()
+                open.iter().all(|one| one.is_late) && left.is_empty()
             }
             _ => false,
         }
@@ -282,7 +286,8 @@ impl One {
             (_, Some("batch-not-supported")) => "Batch requests not supported",
             _ => "Invalid Request",
         };
-        One { id: id.to_owned(), what: What::Error { code, reason, message: message.to_owned() } }
+        let what = What::Error { code, reason, message: message.to_owned() };
+        One { id: id.to_owned(), what, is_late: false }
     }
 
     fn admits(&self, answer: &Answer, leniency: Leniency) -> bool {

@@ -27,10 +27,10 @@ pub fn ndjson(stream: &[u8], sizes: Sizes) -> Vec<Item> {
     let mut items = Vec::new();
     for line in stream.split(|byte| *byte == b'\n') {
         // F20: `\r\n` ends a line as well.
-        let line = line.strip_suffix(b"\r").unwrap_or(line).trim_ascii_start();
-        if line.is_empty() {
-            continue;
-        }
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_white = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+        let Some(start) = line.iter().position(|byte| !is_white(byte)) else { continue };
+        let line = &line[start..];
         items.push(if line.len() > sizes.bytes { OVERSIZE } else { body(line, sizes) });
     }
     items
