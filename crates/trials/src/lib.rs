@@ -4,6 +4,7 @@
 //! it, so that a mistake there is not made here again.
 #![cfg(unix)]
 
+pub mod chaos;
 pub mod programs;
 pub mod random;
 pub mod soak;

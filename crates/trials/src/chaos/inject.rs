@@ -1,0 +1,3 @@
+//! soon
+use super::Kind;
+pub(super) const KINDS: &[Kind] = &[];

@@ -1,0 +1,183 @@
+//! The chaos: many short lives of the real daemon, each ended in another way, and each checked.
+//!
+//! A life is a function of a seed and a number, so one that went wrong can be had again. What is done in it is
+//! its kind; every kind has a name, and stands in the file of what it is about:
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `options` `report` | what is wanted, and what came of it |
+//! | `trial` | one life, and what is checked of each |
+//! | `daemon` `frames` `ledger` | a process; what it writes; what it was asked and has to answer |
+//! | `signals` | signals of every kind, one by one and in storms |
+//! | `pipes` | stdin, stdout and stderr that are closed, in every order |
+//! | `odd` | descriptors that are files, devices, sockets, terminals, or not there |
+//! | `handlers` | handlers that run when the end comes |
+//! | `parents` | the death of who has started it |
+//! | `logs` | log files that cannot be written |
+//! | `busy` | descriptors that others have made non-blocking, pipes that hold little, calls that are interrupted |
+//! | `inject` | calls of the system that fail, one by one |
+//! | `memory` | little memory, few descriptors, and remotes that want much |
+//! | `listen` | daemons that listen, with connections in every state |
+
+mod busy;
+pub mod command;
+mod daemon;
+pub mod frames;
+mod handlers;
+mod inject;
+pub mod ledger;
+mod listen;
+mod logs;
+mod memory;
+mod odd;
+pub mod options;
+mod parents;
+mod pipes;
+pub mod report;
+mod signals;
+mod trial;
+
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::programs;
+use crate::random::Random;
+use options::Options;
+use report::{Life, Report};
+use trial::{PROFILES, Trial};
+
+/// A way to live and to end.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// Its name.
+    pub name: &'static str,
+    live: fn(&mut Trial<'_>) -> io::Result<()>,
+}
+
+/// What all lives share.
+#[derive(Debug)]
+pub struct World {
+    daemon: PathBuf,
+    testbed: PathBuf,
+    /// Times are allowed to be so many times as long.
+    patience: f64,
+    /// Where lives have their folders.
+    folder: PathBuf,
+    /// Whether calls of the system can be made to fail here, and file systems be made.
+    can_inject: bool,
+    can_mount: bool,
+}
+
+/// All kinds, those that show the most first.
+pub fn kinds() -> Vec<Kind> {
+    let files = [
+        signals::KINDS,
+        pipes::KINDS,
+        odd::KINDS,
+        handlers::KINDS,
+        parents::KINDS,
+        logs::KINDS,
+        busy::KINDS,
+        inject::KINDS,
+        memory::KINDS,
+        listen::KINDS,
+    ];
+    files.concat()
+}
+
+/// Lives all the lives that are wanted, a few at a time; each is told as it ends.
+pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Report> {
+    let world = World::new(options)?;
+    let wanted = options.numbers();
+    let kinds: Vec<_> = kinds().into_iter().filter(|kind| options.wants(kind.name)).collect();
+    if kinds.is_empty() {
+        return Err(io::Error::other("there is no such kind; see --list"));
+    }
+    let next = AtomicUsize::new(0);
+    let report = Mutex::new(Report::new(&kinds));
+    let work = || {
+        while let Some(&number) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let life = live(&world, options.seed, number, &kinds);
+            tell(&life);
+            report.lock().unwrap_or_else(std::sync::PoisonError::into_inner).add(life);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..options.jobs {
+            scope.spawn(work);
+        }
+    });
+    let _ = fs::remove_dir_all(&world.folder);
+    Ok(report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// One life. The first are one of each kind, the others are as it comes.
+fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
+    let mut random = Random::new(seed ^ (number as u64).wrapping_mul(0x9e6c_63d0_876a_3f6b));
+    let any = random.below(kinds.len());
+    let kind = kinds.get(number).unwrap_or(&kinds[any]);
+    let folder = world.folder.join(number.to_string());
+    let mut trial = Trial {
+        world,
+        profile: *random.pick(&PROFILES),
+        is_testbed: random.once_in(2),
+        random,
+        folder,
+        complaints: Vec::new(),
+        skipped: None,
+        took: None,
+        was_idle: false,
+        story: Vec::new(),
+        may_leave: Vec::new(),
+        may_say: Vec::new(),
+    };
+    let lived = fs::create_dir_all(&trial.folder).and_then(|()| {
+        let lived = catch_unwind(AssertUnwindSafe(|| (kind.live)(&mut trial)));
+        lived.unwrap_or_else(|_| Err(io::Error::other("a panic")))
+    });
+    if let Err(trouble) = lived {
+        trial.complain(format_args!("the trial itself failed: {trouble}"));
+    }
+    let _ = fs::remove_dir_all(&trial.folder);
+    let Trial { complaints, skipped, took, was_idle, story, .. } = trial;
+    Life { number, kind: kind.name, complaints, skipped, took, was_idle, story }
+}
+
+impl World {
+    fn new(options: &Options) -> io::Result<Self> {
+        let folder = std::env::temp_dir();
+        // A socket's path has little room.
+        let folder = if folder.as_os_str().len() > 40 { PathBuf::from("/tmp") } else { folder };
+        static RUNS: AtomicUsize = AtomicUsize::new(0);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let folder = folder.join(format!("duet-chaos-{}-{run}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        Ok(World {
+            daemon: options.daemon.clone().unwrap_or_else(programs::duet_rpc),
+            testbed: options.testbed.clone().unwrap_or_else(programs::testbed),
+            patience: options.patience,
+            folder,
+            can_inject: works(
+                "strace",
+                &["-D", "-f", "-o", "/dev/null", "-e", "inject=chdir:error=EIO", "true"],
+            ),
+            can_mount: works(
+                "unshare",
+                &["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"],
+            ),
+        })
+    }
+}
+
+/// Whether a tool is there, and may do what it is needed for.
+fn works(program: &str, words: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,264 @@
+//! stdin, stdout and stderr that are closed: between frames, inside of one, in every order (L3, L5, L7).
+
+use std::io;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Kind;
+use super::daemon::Daemon;
+use super::frames::Framing;
+use super::ledger::Expect;
+use super::trial::{Ending, Trial};
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind { name: "eof-idle", live: eof_idle },
+    Kind { name: "eof-traffic", live: eof_traffic },
+    Kind { name: "eof-at-once", live: eof_at_once },
+    Kind { name: "eof-mid-frame", live: eof_mid_frame },
+    Kind { name: "eof-running", live: eof_running },
+    Kind { name: "eof-slow-reader", live: slow_reader },
+    Kind { name: "shutdown", live: shutdown },
+    Kind { name: "stdout-closed", live: stdout_closed },
+    Kind { name: "stdout-unread", live: stdout_unread },
+    Kind { name: "stderr-closed", live: stderr_closed },
+    Kind { name: "stderr-unread", live: stderr_unread },
+    Kind { name: "all-closed", live: all_closed },
+    Kind { name: "closed-in-order", live: closed_in_order },
+];
+
+fn eof_idle(trial: &mut Trial<'_>) -> io::Result<()> {
+    let mut daemon = trial.daemon()?;
+    if !trial.greet(&mut daemon) {
+        return Ok(());
+    }
+    trial.traffic(&mut daemon);
+    trial.settle(&mut daemon);
+    trial.was_idle = true;
+    trial.close_stdin(&mut daemon);
+    trial.finish(&mut daemon, &Ending::complete());
+    let said = daemon.text();
+    let is_told = said.contains("stdin closed, shutting down gracefully");
+    trial.check(is_told || !said.contains("duet-rpc started"), "the log does not say why");
+    Ok(())
+}
+
+/// Everything that came before is answered, however much it is.
+fn eof_traffic(trial: &mut Trial<'_>) -> io::Result<()> {
+    let mut daemon = trial.daemon()?;
+    trial.traffic(&mut daemon);
+    trial.close_stdin(&mut daemon);
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// Before it is even up.
+fn eof_at_once(trial: &mut Trial<'_>) -> io::Result<()> {
+    let mut daemon = trial.daemon()?;
+    if trial.random.once_in(2) {
+        trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+    }
+    trial.close_stdin(&mut daemon);
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// A frame that is cut is a fault, and the normal end follows.
+fn eof_mid_frame(trial: &mut Trial<'_>) -> io::Result<()> {
+    let mut daemon = trial.daemon()?;
+    trial.traffic(&mut daemon);
+    // Behind a fault, a part of a frame may be of the same.
+    trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+    let frame = daemon.framing.frame(r#"{"jsonrpc":"2.0","id":77777,"method":"version"}"#);
+    // A line is a message also without its end.
+    let most = if daemon.framing == Framing::Ndjson { frame.len() - 2 } else { frame.len() - 1 };
+    let mut cut = 1 + trial.random.below(most);
+    if daemon.framing == Framing::Length && cut == frame.len() - 1 {
+        // All but the newline: whether that is whole is a question of taste, and no life.
+        cut -= 1;
+    }
+    trial.tell(format_args!("{cut} bytes of a frame"));
+    daemon.send(&frame[..cut]);
+    daemon.ledger.expect_fault();
+    trial.close_stdin(&mut daemon);
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// With requests running that take less than there is time for.
+fn eof_running(trial: &mut Trial<'_>) -> io::Result<()> {
+    trial.is_testbed = true;
+    let mut daemon = trial.daemon()?;
+    let count = 1 + trial.random.below(3);
+    for _ in 0..count {
+        let ms = trial.random.below(300);
+        let method = *trial.random.pick(&["test.sleep", "test.block", "test.spin"]);
+        trial.tell(format_args!("{method} for {ms} ms"));
+        trial.ask(&mut daemon, method, &json!({"ms": ms}), Expect::Result(json!(ms)));
+    }
+    trial.messages(&mut daemon, 5);
+    trial.close_stdin(&mut daemon);
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// Who reads slowly loses nothing: the time counts from the last byte.
+fn slow_reader(trial: &mut Trial<'_>) -> io::Result<()> {
+    trial.is_testbed = true;
+    let mut daemon = trial.daemon()?;
+    let count = 1 + trial.random.below(4);
+    for _ in 0..count {
+        let bytes = 100_000 + trial.random.below(1_000_000);
+        trial.ask(&mut daemon, "test.big", &json!({"bytes": bytes}), Expect::Letters(bytes));
+    }
+    trial.tell(format_args!("{count} large answers"));
+    daemon.leaves_stdout = true;
+    trial.close_stdin(&mut daemon);
+    for _ in 0..20 {
+        let nap = Duration::from_millis(trial.random.below(60) as u64);
+        daemon.leaves_stdout = true;
+        daemon.pump(nap, |_| false);
+        daemon.leaves_stdout = false;
+        daemon.pump(Duration::from_micros(100), |_| false);
+        daemon.mark();
+    }
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// It answers what came before, says so, and goes; also if stdin stays open, also as a notification.
+fn shutdown(trial: &mut Trial<'_>) -> io::Result<()> {
+    let mut daemon = trial.daemon()?;
+    trial.traffic(&mut daemon);
+    trial.settle(&mut daemon);
+    trial.was_idle = true;
+    if trial.random.once_in(3) {
+        trial.tell("shutdown as a notification");
+        let frame = daemon.framing.frame(r#"{"jsonrpc":"2.0","method":"shutdown"}"#);
+        daemon.send(&frame);
+    } else {
+        trial.tell("shutdown");
+        let answer = json!({"message": "Shutting down gracefully"});
+        trial.ask(&mut daemon, "shutdown", &json!(null), Expect::Result(answer));
+    }
+    daemon.mark();
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// It cannot be survived, and shows at the next answer.
+fn stdout_closed(trial: &mut Trial<'_>) -> io::Result<()> {
+    let mut daemon = trial.daemon()?;
+    let is_up = trial.random.once_in(2);
+    if is_up && !trial.greet(&mut daemon) {
+        return Ok(());
+    }
+    trial.traffic(&mut daemon);
+    trial.tell("stdout is closed");
+    daemon.stdout = None;
+    trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+    daemon.mark();
+    trial.finish(&mut daemon, &Ending::code(1).cut());
+    trial.check(daemon.has_said("ERROR") || daemon.has_said("\"error\""), "no record says why");
+    Ok(())
+}
+
+/// Nobody reads what it has to say, and it ends all the same.
+fn stdout_unread(trial: &mut Trial<'_>) -> io::Result<()> {
+    trial.is_testbed = true;
+    let mut daemon = trial.daemon()?;
+    if !trial.greet(&mut daemon) {
+        return Ok(());
+    }
+    daemon.leaves_stdout = true;
+    for _ in 0..1 + trial.random.below(5) {
+        let bytes = trial.random.below(2_000_000);
+        trial.ask(&mut daemon, "test.big", &json!({"bytes": bytes}), Expect::Letters(bytes));
+    }
+    daemon.pump(Duration::from_millis(20), |_| false);
+    match trial.random.below(3) {
+        0 => {
+            trial.tell("stdin is closed");
+            daemon.stdin = None;
+            daemon.mark();
+        }
+        1 => trial.end_by(&mut daemon, rustix::process::Signal::TERM),
+        _ => {
+            trial.tell("shutdown");
+            trial.ask(&mut daemon, "shutdown", &json!(null), Expect::Anything);
+            daemon.mark();
+            // It may not be read, as answers wait: then the closing of stdin is what ends it.
+            daemon.pump(Duration::from_millis(50), |daemon| daemon.ended.is_some());
+            daemon.stdin = None;
+            daemon.mark();
+        }
+    }
+    trial.finish(&mut daemon, &Ending::code(0).cut());
+    Ok(())
+}
+
+/// Whoever reads the log is gone, and that is no reason to stop.
+fn stderr_closed(trial: &mut Trial<'_>) -> io::Result<()> {
+    let mut daemon = trial.daemon()?;
+    if trial.random.once_in(2) && !trial.greet(&mut daemon) {
+        return Ok(());
+    }
+    trial.tell("stderr is closed");
+    daemon.stderr = None;
+    trial.traffic(&mut daemon);
+    trial.settle(&mut daemon);
+    trial.was_idle = true;
+    trial.close_stdin(&mut daemon);
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// Nobody reads the log.
+fn stderr_unread(trial: &mut Trial<'_>) -> io::Result<()> {
+    let command = trial.command_at("debug");
+    let mut daemon = trial.start(command)?;
+    // Kept, and not read.
+    let unread = daemon.stderr.take();
+    trial.messages(&mut daemon, 600);
+    trial.settle(&mut daemon);
+    if trial.random.once_in(2) {
+        trial.close_stdin(&mut daemon);
+    } else {
+        trial.end_by(&mut daemon, rustix::process::Signal::HUP);
+    }
+    trial.finish(&mut daemon, &Ending::complete());
+    drop(unread);
+    Ok(())
+}
+
+/// As it is when a client dies.
+fn all_closed(trial: &mut Trial<'_>) -> io::Result<()> {
+    let mut daemon = trial.daemon()?;
+    trial.traffic(&mut daemon);
+    trial.pause(&mut daemon);
+    trial.tell("all is closed");
+    (daemon.stdin, daemon.stdout, daemon.stderr) = (None, None, None);
+    daemon.mark();
+    trial.finish(&mut daemon, &Ending::code(0).or(1).cut());
+    Ok(())
+}
+
+/// One after the other.
+fn closed_in_order(trial: &mut Trial<'_>) -> io::Result<()> {
+    let mut daemon = trial.daemon()?;
+    trial.traffic(&mut daemon);
+    let mut left: Vec<fn(&mut Daemon)> =
+        vec![|daemon| daemon.stdin = None, |daemon| daemon.stdout = None, |daemon| {
+            daemon.stderr = None
+        }];
+    let mut names = vec!["stdin", "stdout", "stderr"];
+    while !left.is_empty() {
+        trial.pause(&mut daemon);
+        let at = trial.random.below(left.len());
+        trial.tell(format_args!("{} is closed", names.remove(at)));
+        left.remove(at)(&mut daemon);
+        daemon.mark();
+    }
+    trial.finish(&mut daemon, &Ending::code(0).or(1).cut());
+    Ok(())
+}

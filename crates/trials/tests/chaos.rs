@@ -1,0 +1,120 @@
+//! The chaos, in small: one life of each kind and some more, always the same. And that it finds what is wrong:
+//! programs that misbehave in one way each are found out.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use duet_rpc_trials::chaos::options::Options;
+use duet_rpc_trials::chaos::report::Report;
+use duet_rpc_trials::chaos::{kinds, run};
+
+/// A machine that tests has other things to do.
+const PATIENCE: f64 = 10.0;
+
+fn live(options: &Options) -> Report {
+    let report = run(options, &|_| ()).expect("it can be tried");
+    for (kind, why) in report.skipped() {
+        eprintln!("SKIPPED: {kind}, as {why}");
+    }
+    report
+}
+
+#[test]
+fn l3_l4_l5_l7_l10_every_life_ends_as_it_should() {
+    let lives = kinds().len() + 40;
+    let options = Options { seed: 8, lives, jobs: 8, patience: PATIENCE, ..Options::default() };
+    let report = live(&options);
+    assert!(report.failed().is_empty(), "{report}\n{:#?}", report.failed());
+    assert_eq!(report.lived() + report.skipped().len(), kinds().len(), "{report}");
+}
+
+/// A program that misbehaves.
+struct Impostor(PathBuf);
+
+impl Impostor {
+    /// A script in the place of the daemon; `$REAL` is the daemon itself.
+    fn new(name: &str, script: &str) -> Self {
+        let file = format!("duet-chaos-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(file);
+        let real = duet_rpc_trials::programs::duet_rpc();
+        let text = format!("#!/bin/sh\nREAL='{}'\n{script}\n", real.display());
+        fs::write(&path, text).expect("it can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        Impostor(path)
+    }
+
+    /// What is said of it when it lives lives of this kind.
+    fn complaints(&self, only: &str) -> String {
+        let path = Some(self.0.clone());
+        let options = Options {
+            only: Some(only.to_owned()),
+            lives: 4,
+            daemon: path.clone(),
+            testbed: path,
+            ..Options::default()
+        };
+        let report = live(&options);
+        assert!(!report.is_good(PATIENCE), "{only}: nothing is found");
+        let complaints = report.failed().iter().flat_map(|life| life.complaints.clone());
+        complaints.collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Impostor {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn check(name: &str, script: &str, only: &str, expect: &str) {
+    let complaints = Impostor::new(name, script).complaints(only);
+    assert!(complaints.contains(expect), "{name}: {complaints}");
+}
+
+#[test]
+fn l7_a_wrong_exit_code_is_found() {
+    check("code", r#""$REAL" "$@"; exit 3"#, "eof-idle", "exit status: 3");
+}
+
+#[test]
+fn l5_a_daemon_that_hangs_is_found() {
+    check("hangs", r#""$REAL" "$@"; exec sleep 60"#, "eof-idle", "it does not end");
+}
+
+#[test]
+fn l1_a_stray_line_is_found() {
+    check("stray", r#"echo hello; exec "$REAL" "$@""#, "eof-idle", "no frame: hello");
+    check("late", r#""$REAL" "$@"; echo goodbye"#, "eof-idle", "no frame: goodbye");
+}
+
+#[test]
+fn l3_an_answer_that_is_lost_is_found() {
+    let script = r#"exec 3<&0; "$REAL" "$@" <&3 | head -c 1"#;
+    check("lost", script, "eof-traffic", "unanswered");
+}
+
+#[test]
+fn l4_a_signal_that_is_not_received_is_found() {
+    let script = r#"trap '' TERM; "$REAL" "$@"; exit 0"#;
+    check("deaf", script, "signal-term", "it does not end");
+}
+
+#[test]
+fn t1_a_process_that_is_left_is_found() {
+    let script = r#"sleep 60 >/dev/null 2>&1 & exec "$REAL" "$@""#;
+    check("orphan", script, "eof-idle", "left a process behind");
+}
+
+#[test]
+fn g1_a_panic_is_found() {
+    let script = r#"echo "thread 'main' panicked at 'x'" >&2; exec "$REAL" "$@""#;
+    check("panic", script, "eof-idle", "panicked at");
+}
+
+#[test]
+fn a_file_that_is_left_is_found() {
+    check("file", r#": >core; exec "$REAL" "$@""#, "eof-idle", "has left the file core");
+    assert!(!Path::new("core").exists());
+}
