@@ -67,7 +67,7 @@ impl Framing {
                 Err(()) => return garbage(bytes),
             },
         };
-        if length > 1 << 30 {
+        if length > 1 << 26 {
             return garbage(bytes);
         }
         let Some(frame) = bytes.get(..begin + length + end) else { return Next::Part };

@@ -1,3 +1,340 @@
-//! soon
+//! Calls of the system that fail: `strace` makes them, one by one, at a place that comes of the seed. What can be
+//! tried again is, and changes nothing; what cannot be survived ends the daemon with 1 and a reason (L7, G1).
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
+use serde_json::json;
+
 use super::Kind;
-pub(super) const KINDS: &[Kind] = &[];
+use super::client::Client;
+use super::daemon::{Channel, Daemon};
+use super::frames::Framing;
+use super::ledger::{Expect, random_message};
+use super::trial::{Ending, Trial};
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind { name: "inject-interrupts", live: interrupts },
+    Kind { name: "inject-again", live: again },
+    Kind { name: "inject-stdin-fails", live: stdin_fails },
+    Kind { name: "inject-stdout-fails", live: stdout_fails },
+    Kind { name: "inject-stderr-fails", live: stderr_fails },
+    Kind { name: "inject-start-fails", live: start_fails },
+    Kind { name: "inject-accept-fails", live: accept_fails },
+    Kind { name: "inject-clients-fail", live: clients_fail },
+];
+
+const NO_STRACE: &str = "there is no strace that may trace";
+const READS: &str = "read,readv,recvfrom,recvmsg";
+const WRITES: &str = "write,writev,sendto,sendmsg";
+const WAITS: &str = "?poll,ppoll,?epoll_wait,epoll_pwait,?epoll_pwait2";
+
+/// The command under `strace`, where these calls fail like this, if they are about this path.
+fn failing(trial: &mut Trial<'_>, command: &Command, path: Option<&str>, fault: &str) -> Command {
+    let calls = fault.split(':').next().unwrap_or_default().to_owned();
+    trial.tell(format_args!("inject={fault} {}", path.unwrap_or_default()));
+    trial.may_leave.push("trace");
+    let mut strace = Command::new("strace");
+    // The daemon stays our own child, and whoever traces it is not of its group.
+    strace.args(["-DD", "-f", "-qq", "-o", "trace"]);
+    if let Some(path) = path {
+        strace.args(["-P", path]);
+    }
+    strace.args(["-e", &format!("trace={calls}"), "-e", &format!("inject={fault}"), "--"]);
+    strace.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => strace.env(name, value),
+            None => strace.env_remove(name),
+        };
+    }
+    strace.current_dir(&trial.folder);
+    strace
+}
+
+/// Three pipes, the daemon's ends first, and the names of those for the system.
+fn pipes() -> io::Result<([(OwnedFd, OwnedFd); 3], [String; 3])> {
+    let [(input, to_input), (from_output, output), (from_errors, errors)] = [
+        pipe_with(PipeFlags::CLOEXEC)?,
+        pipe_with(PipeFlags::CLOEXEC)?,
+        pipe_with(PipeFlags::CLOEXEC)?,
+    ];
+    let pipes = [(input, to_input), (output, from_output), (errors, from_errors)];
+    let mut names = [const { String::new() }; 3];
+    for (name, (theirs, _)) in names.iter_mut().zip(&pipes) {
+        let link = fs::read_link(format!("/proc/self/fd/{}", theirs.as_raw_fd()))?;
+        *name = link.to_string_lossy().into_owned();
+    }
+    Ok((pipes, names))
+}
+
+fn start(
+    trial: &mut Trial<'_>,
+    command: Command,
+    pipes: [(OwnedFd, OwnedFd); 3],
+) -> io::Result<Daemon> {
+    trial.start_on(command, pipes.map(|(theirs, ours)| Channel::Both(theirs, ours)))
+}
+
+/// Messages that are not waited for.
+fn send_some(trial: &mut Trial<'_>, daemon: &mut Daemon, count: usize) {
+    for _ in 0..count {
+        let text =
+            random_message(&mut trial.random, &mut daemon.ledger, trial.profile, trial.is_testbed);
+        let frame = daemon.framing.frame(&text);
+        daemon.send(&frame);
+        trial.pause(daemon);
+    }
+}
+
+/// Every few calls are interrupted, of those that read, write or wait.
+fn interrupts(trial: &mut Trial<'_>) -> io::Result<()> {
+    if !trial.world.can_inject {
+        return trial.skip(NO_STRACE);
+    }
+    let (pipes, names) = pipes()?;
+    let when =
+        format!("error=EINTR:when={}+{}", 1 + trial.random.below(5), 2 + trial.random.below(4));
+    let (calls, path) = match trial.random.below(4) {
+        0 => (READS, Some(names[0].as_str())),
+        1 => (WRITES, Some(names[1].as_str())),
+        2 => (WRITES, Some(names[2].as_str())),
+        _ => (WAITS, None),
+    };
+    let command = trial.command();
+    let command = failing(trial, &command, path, &format!("{calls}:{when}"));
+    let mut daemon = start(trial, command, pipes)?;
+    trial.messages(&mut daemon, 12);
+    trial.settle(&mut daemon);
+    if trial.random.once_in(2) {
+        trial.close_stdin(&mut daemon);
+    } else {
+        trial.end_by(&mut daemon, Signal::TERM);
+    }
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// A read finds nothing though there is something. Who waits for news is told of the next.
+fn again(trial: &mut Trial<'_>) -> io::Result<()> {
+    if !trial.world.can_inject {
+        return trial.skip(NO_STRACE);
+    }
+    let (pipes, names) = pipes()?;
+    let command = trial.command();
+    let fault = format!("{READS}:error=EAGAIN:when={}", 1 + trial.random.below(6));
+    let command = failing(trial, &command, Some(&names[0]), &fault);
+    let mut daemon = start(trial, command, pipes)?;
+    send_some(trial, &mut daemon, 12);
+    trial.close_stdin(&mut daemon);
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// It cannot be read any more.
+fn stdin_fails(trial: &mut Trial<'_>) -> io::Result<()> {
+    if !trial.world.can_inject {
+        return trial.skip(NO_STRACE);
+    }
+    let (pipes, names) = pipes()?;
+    let command = trial.command();
+    let error = *trial.random.pick(&["EIO", "EBADF", "EINVAL", "EISDIR", "ENOMEM", "EFAULT"]);
+    let fault = format!("{READS}:error={error}:when={}", 1 + trial.random.below(3));
+    let command = failing(trial, &command, Some(&names[0]), &fault);
+    let mut daemon = start(trial, command, pipes)?;
+    while !daemon.pump(Duration::from_millis(20), |daemon| daemon.ended.is_some()) {
+        if daemon.ledger.last_id() > 50 {
+            // Each is a read at least, so it failed long ago.
+            trial.complain("it goes on though it cannot read");
+            break;
+        }
+        trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+        daemon.mark();
+    }
+    trial.finish(&mut daemon, &Ending::code(1));
+    check_reason(trial, &daemon);
+    Ok(())
+}
+
+/// It cannot be written any more.
+fn stdout_fails(trial: &mut Trial<'_>) -> io::Result<()> {
+    if !trial.world.can_inject {
+        return trial.skip(NO_STRACE);
+    }
+    let (pipes, names) = pipes()?;
+    let command = trial.command();
+    let error =
+        *trial.random.pick(&["EIO", "EPIPE", "ENOSPC", "EDQUOT", "EFBIG", "ENOMEM", "ECONNRESET"]);
+    let place = 1 + trial.random.below(4);
+    let command =
+        failing(trial, &command, Some(&names[1]), &format!("{WRITES}:error={error}:when={place}"));
+    let mut daemon = start(trial, command, pipes)?;
+    for _ in 0..place {
+        trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+        let count = daemon.ledger.answers();
+        daemon
+            .pump(trial.hang(), |daemon| daemon.ledger.answers() > count || daemon.ended.is_some());
+    }
+    daemon.mark();
+    trial.finish(&mut daemon, &Ending::code(1));
+    check_reason(trial, &daemon);
+    let answers = daemon.ledger.answers();
+    trial.check(
+        answers == place - 1,
+        format_args!("{answers} answers came, and write {place} failed"),
+    );
+    Ok(())
+}
+
+fn check_reason(trial: &mut Trial<'_>, daemon: &Daemon) {
+    let is_told =
+        daemon.has_said(" ERROR ") || daemon.has_said("\"error\"") || daemon.has_said("duet-rpc: ");
+    trial.check(is_told, "nothing says why");
+}
+
+/// The log cannot be written, for a while or for ever.
+fn stderr_fails(trial: &mut Trial<'_>) -> io::Result<()> {
+    if !trial.world.can_inject {
+        return trial.skip(NO_STRACE);
+    }
+    let (pipes, names) = pipes()?;
+    let command = trial.command_at("debug");
+    let error = *trial.random.pick(&["EIO", "EPIPE", "ENOSPC", "EBADF", "EINVAL"]);
+    let when = ["1+", "1", "2+2", "2+"][trial.random.below(4)];
+    let command =
+        failing(trial, &command, Some(&names[2]), &format!("{WRITES}:error={error}:when={when}"));
+    let mut daemon = start(trial, command, pipes)?;
+    trial.messages(&mut daemon, 20);
+    trial.settle(&mut daemon);
+    if trial.random.once_in(2) {
+        trial.close_stdin(&mut daemon);
+    } else {
+        trial.end_by(&mut daemon, Signal::HUP);
+    }
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
+/// Something that it needs at the start is not to be had: it says so and ends, or does without.
+fn start_fails(trial: &mut Trial<'_>) -> io::Result<()> {
+    if !trial.world.can_inject {
+        return trial.skip(NO_STRACE);
+    }
+    const CALLS: [(&str, &[&str], usize); 12] = [
+        ("clone3", &["EAGAIN", "ENOMEM"], 6),
+        ("mmap", &["ENOMEM"], 40),
+        ("openat", &["EMFILE", "ENFILE", "EACCES"], 8),
+        ("?open", &["EMFILE", "ENFILE", "EACCES"], 3),
+        ("socketpair", &["EMFILE", "ENFILE", "ENOMEM"], 3),
+        ("epoll_create1", &["EMFILE", "ENFILE", "ENOMEM"], 2),
+        ("eventfd2", &["EMFILE", "ENFILE", "ENOMEM"], 2),
+        ("epoll_ctl", &["ENOMEM", "ENOSPC"], 4),
+        ("fcntl", &["EMFILE", "EINVAL"], 16),
+        ("?dup2,dup3", &["EMFILE", "EBUSY"], 3),
+        ("mprotect", &["ENOMEM"], 20),
+        ("sched_getaffinity", &["EPERM"], 6),
+    ];
+    let &(calls, errors, most) = trial.random.pick(&CALLS);
+    let error = *trial.random.pick(errors);
+    let fault = format!("{calls}:error={error}:when={}", 1 + trial.random.below(most));
+    let command = trial.command();
+    let command = failing(trial, &command, None, &fault);
+    // The loader, which is there before any code of ours.
+    trial.may_say.extend([
+        "error while loading shared libraries",
+        "cannot allocate memory",
+        "Cannot allocate memory",
+    ]);
+    let mut daemon = trial.start(command)?;
+    for _ in 0..5 {
+        trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+    }
+    trial.close_stdin(&mut daemon);
+    trial.finish(&mut daemon, &Ending::code(0).or(1).or(127));
+    let has_succeeded = daemon.ended.is_some_and(|(status, _)| status.success());
+    if has_succeeded {
+        trial.check(daemon.ledger.is_settled(), "it ends well, and has not answered");
+    } else {
+        trial.check(!daemon.said.is_empty(), "it does not say why it ends");
+    }
+    Ok(())
+}
+
+/// Starts one that listens, under `strace`.
+fn listen(trial: &mut Trial<'_>, fault: &str) -> io::Result<Option<(Daemon, String)>> {
+    let mut command = trial.command();
+    command.args(["--listen", "tcp://127.0.0.1:0"]);
+    let command = failing(trial, &command, None, fault);
+    trial.may_say.push("listening on ");
+    let mut daemon = trial.start(command)?;
+    let is_up = daemon.pump(trial.hang(), |daemon| daemon.text().contains('\n'));
+    trial.check(is_up, "it does not say where it listens");
+    let said = daemon.text();
+    let url = said.lines().next().and_then(|line| line.strip_prefix("listening on "));
+    Ok(url.map(|url| (daemon, url.to_owned())))
+}
+
+/// Whether somebody is served at last, within so many attempts.
+fn is_served(trial: &mut Trial<'_>, daemon: &mut Daemon, url: &str) -> bool {
+    (0..20).any(|_| {
+        daemon.pump(Duration::from_millis(1), |_| false);
+        let short = Duration::from_secs(3).mul_f64(trial.world.patience);
+        let client = Client::connect(url, Framing::of(trial.profile), short);
+        client.is_ok_and(|mut client| client.is_served())
+    })
+}
+
+/// Who knocks cannot be let in, some of the time.
+fn accept_fails(trial: &mut Trial<'_>) -> io::Result<()> {
+    if !trial.world.can_inject {
+        return trial.skip(NO_STRACE);
+    }
+    const ERRORS: [&str; 8] =
+        ["EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "ECONNABORTED", "EPROTO", "EPERM", "EINTR"];
+    let error = *trial.random.pick(&ERRORS);
+    let fault = format!(
+        "accept4:error={error}:when={}+{}",
+        1 + trial.random.below(3),
+        2 + trial.random.below(3)
+    );
+    let Some((mut daemon, url)) = listen(trial, &fault)? else { return Ok(()) };
+    for _ in 0..4 {
+        let is_served = is_served(trial, &mut daemon, &url);
+        trial.check(is_served, "nobody is let in any more");
+    }
+    trial.end_by(&mut daemon, Signal::TERM);
+    trial.finish(&mut daemon, &Ending::code(0));
+    Ok(())
+}
+
+/// Connections break in the middle of a call; others are served.
+fn clients_fail(trial: &mut Trial<'_>) -> io::Result<()> {
+    if !trial.world.can_inject {
+        return trial.skip(NO_STRACE);
+    }
+    let error = *trial.random.pick(&[
+        "ECONNRESET",
+        "ETIMEDOUT",
+        "EHOSTUNREACH",
+        "EPIPE",
+        "ENOBUFS",
+        "EINTR",
+    ]);
+    let calls = *trial.random.pick(&["recvfrom", "sendto", "sendto,recvfrom"]);
+    let first = 4 + trial.random.below(4);
+    let last = first + trial.random.below(8);
+    let fault = format!("{calls}:error={error}:when={first}..{last}");
+    let Some((mut daemon, url)) = listen(trial, &fault)? else { return Ok(()) };
+    for _ in 0..4 {
+        let is_served = is_served(trial, &mut daemon, &url);
+        trial.check(is_served, "nobody is served any more");
+    }
+    trial.end_by(&mut daemon, Signal::TERM);
+    trial.finish(&mut daemon, &Ending::code(0));
+    Ok(())
+}

@@ -17,9 +17,10 @@
 //! | `busy` | descriptors that others have made non-blocking, pipes that hold little, calls that are interrupted |
 //! | `inject` | calls of the system that fail, one by one |
 //! | `memory` | little memory, few descriptors, and remotes that want much |
-//! | `listen` | daemons that listen, with connections in every state |
+//! | `listen` `client` | daemons that listen, with connections in every state |
 
 mod busy;
+mod client;
 pub mod command;
 mod daemon;
 pub mod frames;
@@ -136,6 +137,7 @@ fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
         story: Vec::new(),
         may_leave: Vec::new(),
         may_say: Vec::new(),
+        may_say_nothing: false,
     };
     let lived = fs::create_dir_all(&trial.folder).and_then(|()| {
         let lived = catch_unwind(AssertUnwindSafe(|| (kind.live)(&mut trial)));

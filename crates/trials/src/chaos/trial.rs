@@ -51,6 +51,8 @@ pub(super) struct Trial<'w> {
     pub(super) may_leave: Vec<&'static str>,
     /// What the daemon may say on stderr that is no record.
     pub(super) may_say: Vec<&'static str>,
+    /// Also an empty line.
+    pub(super) may_say_nothing: bool,
 }
 
 /// What a life may end with.
@@ -341,7 +343,9 @@ impl Trial<'_> {
             is_text || line.starts_with('{') && line.ends_with('}')
         };
         let may_say = |line: &str| {
-            line.starts_with("duet-rpc: ") || self.may_say.iter().any(|word| line.contains(word))
+            line.is_empty() && self.may_say_nothing
+                || line.starts_with("duet-rpc: ")
+                || self.may_say.iter().any(|word| line.contains(word))
         };
         let strays = lines.into_iter().filter(|line| !is_record(line) && !may_say(line));
         let strays: Vec<_> =
