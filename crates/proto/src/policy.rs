@@ -131,3 +131,55 @@ impl Profile {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{BatchRule, Dialect, IdStyle, Order, Profile};
+    use crate::frame::Framing;
+
+    #[test]
+    fn c3_the_profiles_are_as_the_table_says() {
+        let (sequential, barrier) = (Order::Sequential, Order::Barrier);
+        let (reject, allow) = (BatchRule::Reject, BatchRule::Allow);
+        let rows = [
+            (Profile::editor(), Framing::Lsp, sequential, reject, 10_485_760, 1),
+            (Profile::desktop(), Framing::Length, sequential, allow, 1_048_576, 1),
+            (Profile::agent(), Framing::Ndjson, barrier, allow, 1_048_576, 1024),
+        ];
+        for (profile, framing, order, batch, message_bytes, in_flight) in rows {
+            assert_eq!(profile.framing, framing.into());
+            assert_eq!((profile.order, profile.batch), (order, batch), "{framing:?}");
+            assert_eq!(profile.limits.message_bytes, message_bytes, "{framing:?}");
+            assert_eq!(profile.limits.in_flight, in_flight, "{framing:?}");
+            // The same in all of them.
+            assert_eq!(profile.limits.header_bytes, 8192);
+            assert_eq!((profile.limits.depth, profile.limits.batch_entries), (128, 1000));
+            assert_eq!(profile.limits.answered_faults, 1000);
+            assert_eq!(profile.read_timeout, Some(Duration::from_secs(30)));
+            assert_eq!(profile.call_timeout, Some(Duration::from_secs(30)));
+            assert!(profile.drain_timeout < Duration::from_millis(1900));
+            assert_eq!((profile.dialect, profile.ids), (Dialect::Dollar, IdStyle::Counter));
+        }
+    }
+
+    #[test]
+    fn c3_more_than_one_in_flight_turns_sequential_order_into_barrier() {
+        let by_key = Profile { order: Order::ByKey, ..Profile::agent() };
+        let rows = [
+            (Profile::editor(), 0, Order::Sequential),
+            (Profile::editor(), 1, Order::Sequential),
+            (Profile::editor(), 2, Order::Barrier),
+            (Profile::desktop(), 7, Order::Barrier),
+            (Profile::agent(), 1, Order::Barrier),
+            (by_key, 1, Order::ByKey),
+            (by_key, 7, Order::ByKey),
+        ];
+        for (before, in_flight, order) in rows {
+            let profile = before.with_in_flight(in_flight);
+            assert_eq!(profile.order, order, "{:?} {in_flight}", before.order);
+            assert_eq!(profile.limits.in_flight, in_flight);
+        }
+    }
+}

@@ -1,12 +1,15 @@
 //! The errors of section 3 as they go out, and what never goes out (E1, M12).
 
 use duet_rpc_proto::Limits;
+use duet_rpc_proto::fault::{Fault, FaultKind, Malformed};
 use duet_rpc_proto::frame::{Decoder, Framing};
 use duet_rpc_proto::message::{
-    Code, ErrorObject, Id, Incoming, ParamProblem, Reason, Reply, write_error,
+    Code, ErrorObject, Id, Incoming, ParamProblem, Params, Reason, Reply, Settled, WhyStray,
+    write_error,
 };
+use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::BatchRule;
-use duet_rpc_proto::text::Text;
+use duet_rpc_proto::text::{NotJson, Text, Why};
 use serde_json::{Value, json};
 
 fn error_json(error: &ErrorObject) -> Value {
@@ -143,5 +146,116 @@ fn e1_no_debug_output_shows_what_was_received() {
         assert_eq!(decoder.feed(json.as_bytes()), json.len());
         shown += &format!("{decoder:?}");
         assert!(!shown.contains("CANARY"), "{shown}");
+    }
+}
+
+#[test]
+fn e3_an_error_says_in_the_process_what_it_is_about() {
+    let rows = [
+        (ErrorObject::parse_error(), None, None, "Parse error (-32700)"),
+        (
+            ErrorObject::invalid_request_because(Reason::DuplicateId),
+            Some(Reason::DuplicateId),
+            None,
+            "Invalid Request (-32600)",
+        ),
+        (
+            ErrorObject::invalid_params(ParamProblem::wrong_type("level", "string", "number")),
+            None,
+            Some(("level", "string")),
+            "Invalid params (-32602)",
+        ),
+        (ErrorObject::server_busy(7), None, None, "Server busy (-32000)"),
+        // The name is the remote's text, and what a terminal obeys is escaped.
+        (
+            ErrorObject::method_not_found("a\n\u{1b}[2J"),
+            None,
+            None,
+            "Method not found: a\\n\\u{1b}[2J (-32601)",
+        ),
+    ];
+    for (error, reason, param, shown) in rows {
+        assert_eq!((error.reason(), error.param()), (reason, param), "{shown}");
+        assert_eq!(error.to_string(), shown);
+    }
+}
+
+/// Whether each of these is a sentence of its own.
+fn all_differ(said: impl IntoIterator<Item = String>) {
+    let mut said: Vec<_> = said.into_iter().collect();
+    assert!(said.iter().all(|text| text.len() > 10 && text.contains(' ')), "{said:?}");
+    let count = said.len();
+    said.sort();
+    said.dedup();
+    assert_eq!(said.len(), count, "{said:?}");
+}
+
+#[test]
+fn g5_the_log_has_words_of_its_own_for_whatever_can_be_wrong() {
+    let not_json = |why| FaultKind::NotJson(NotJson { at: 3, why });
+    let kinds = [
+        FaultKind::Malformed(Malformed::HeaderLine),
+        FaultKind::Malformed(Malformed::BareLineFeed),
+        FaultKind::Malformed(Malformed::LengthValue),
+        FaultKind::Malformed(Malformed::LengthConflict),
+        FaultKind::Malformed(Malformed::LengthMissing),
+        FaultKind::Malformed(Malformed::ZeroLength),
+        FaultKind::Malformed(Malformed::NoPrefix),
+        FaultKind::Malformed(Malformed::NoTerminator),
+        FaultKind::Malformed(Malformed::ZeroByte),
+        not_json(Why::Syntax),
+        not_json(Why::TooDeep),
+        not_json(Why::NotUtf8),
+        not_json(Why::TooLong),
+        FaultKind::CutShort,
+        FaultKind::Oversize,
+        FaultKind::HeaderTooLarge,
+        FaultKind::UnsupportedContentType,
+        FaultKind::BadCharset,
+    ];
+    all_differ(kinds.iter().map(ToString::to_string));
+    for kind in kinds {
+        assert_eq!(Fault { kind, body: None }.to_string(), kind.to_string());
+    }
+    let strays =
+        [WhyStray::BadId, WhyStray::BadVersion, WhyStray::MemberTwice, WhyStray::ResultAndError];
+    let notices = [
+        Notice::UnknownNotification,
+        Notice::NotificationDropped,
+        Notice::BadCancellation,
+        Notice::UnmatchedResponse,
+        Notice::Muted(7),
+    ];
+    let of_strays = strays.iter().map(|&why| Notice::Stray(why));
+    all_differ(notices.into_iter().chain(of_strays).map(|notice| notice.to_string()));
+    assert_eq!(Notice::Stray(WhyStray::BadId).to_string(), WhyStray::BadId.to_string());
+    assert!(Notice::Muted(7).to_string().starts_with("7 more"));
+}
+
+#[test]
+fn g5_what_the_remote_did_is_a_warning_and_what_is_lost_here_an_error() {
+    let dropped = Notice::NotificationDropped;
+    assert_eq!(dropped.severity(), Severity::Error);
+    let others = [Notice::UnknownNotification, Notice::UnmatchedResponse, Notice::Muted(1)];
+    assert!(others.iter().all(|notice| notice.severity() == Severity::Warn));
+}
+
+#[test]
+fn g6_debug_output_shows_shapes_and_sizes() {
+    let rows = [
+        (format!("{:?}", Settled::Result("[1]")), "Result(3 bytes)"),
+        (format!("{:?}", Settled::Error("{}")), "Error(2 bytes)"),
+        (format!("{:?}", Params::Absent), "Absent"),
+        (format!("{:?}", Params::Null), "Null"),
+        (format!("{:?}", Params::Array("[1,2]")), "Array(5 bytes)"),
+        (format!("{:?}", Params::Object("{}")), "Object(2 bytes)"),
+        (format!("{:?}", Id::from(7)), "Id(7)"),
+        (
+            format!("{:?}", Settled::Error("{\"code\":7}").error()),
+            "Some(ReceivedError { code: 7, .. })",
+        ),
+    ];
+    for (shown, expect) in rows {
+        assert_eq!(shown, expect);
     }
 }

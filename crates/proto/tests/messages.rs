@@ -4,8 +4,8 @@ mod support;
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::{
-    ErrorObject, Id, Incoming, Params, PlainRequest, Reason, Settled, WhyStray, write_error,
-    write_notification, write_raw_result, write_request, write_result,
+    ErrorObject, Id, Incoming, Params, PlainRequest, Reason, Settled, Subject, WhyStray,
+    write_error, write_notification, write_raw_result, write_request, write_result,
 };
 use duet_rpc_proto::policy::BatchRule;
 use duet_rpc_proto::text::Text;
@@ -286,6 +286,14 @@ fn calls_are_written_whole_or_not_at_all() {
 }
 
 #[test]
+fn s3_a_raw_result_reserves_what_it_takes_and_no_more() {
+    let (id, result) = (Id::from(&*"i".repeat(100)), format!("\"{}\"", "r".repeat(1000)));
+    let mut out = Vec::new();
+    write_raw_result(&mut out, &id, &result);
+    assert!(out.capacity() - out.len() < 48, "{} for {}", out.capacity(), out.len());
+}
+
+#[test]
 fn params_are_borrowed_and_errors_of_others_are_read_as_far_as_they_go() {
     let parsed: (i32, &str) = Params::Array(r#"[1,"a"]"#).parse().expect("they fit");
     assert_eq!(parsed, (1, "a"));
@@ -314,4 +322,23 @@ fn params_are_borrowed_and_errors_of_others_are_read_as_far_as_they_go() {
         assert_eq!(found, expect, "{raw}");
     }
     assert!(Settled::Result("{}").error().is_none());
+}
+
+#[test]
+fn g3_a_record_is_about_the_method_and_the_id_where_they_can_be_told() {
+    let rows = [
+        (r#"{"jsonrpc":"2.0","id":7,"method":"a"}"#, (Some("a"), Some("7"))),
+        (r#"{"jsonrpc":"1.0","id":null,"method":"\u0061"}"#, (Some("a"), Some("null"))),
+        (r#"{"id":"x"}"#, (None, Some("\"x\""))),
+        (r#"{"id":[],"method":1}"#, (None, None)),
+        // What is given twice could be either.
+        (r#"{"id":1,"id":2,"method":"a"}"#, (Some("a"), None)),
+        (r#"{"id":1,"method":"a","method":"b"}"#, (None, Some("1"))),
+        ("[7]", (None, None)),
+    ];
+    for (json, expect) in rows {
+        let subject = Subject::of(&Text::check(json.as_bytes(), 128).expect(json));
+        let (method, id) = (subject.method.as_deref(), subject.id.as_ref().map(Id::as_raw));
+        assert_eq!((method, id), expect, "{json}");
+    }
 }

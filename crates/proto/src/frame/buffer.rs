@@ -122,3 +122,151 @@ fn next_step(whole: usize, at_hand: usize) -> usize {
     }
     step
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Buffer, LARGEST_READ, SMALLEST_READ, next_step};
+
+    /// How much a read is offered.
+    fn offered(buffer: &mut Buffer, expected: Option<usize>) -> usize {
+        let space = buffer.space(expected);
+        space.capacity() - space.len()
+    }
+
+    /// A read that takes all that it is offered.
+    fn fill(buffer: &mut Buffer, expected: Option<usize>) -> usize {
+        let count = offered(buffer, expected);
+        buffer.bytes.resize(buffer.bytes.capacity(), b'x');
+        count
+    }
+
+    #[test]
+    fn f3_a_read_is_offered_more_only_while_reads_take_all() {
+        let mut buffer = Buffer::default();
+        assert_eq!(offered(&mut buffer, None), SMALLEST_READ);
+        buffer.bytes.extend_from_slice(b"a little");
+        buffer.drop_front(8);
+        assert_eq!(offered(&mut buffer, None), SMALLEST_READ);
+        let mut grows = Vec::new();
+        for _ in 0..5 {
+            grows.push(fill(&mut buffer, None));
+            buffer.drop_front(usize::MAX / 2);
+        }
+        let twice = 2 * SMALLEST_READ;
+        assert_eq!(grows, [SMALLEST_READ, twice, 2 * twice, LARGEST_READ, LARGEST_READ]);
+    }
+
+    #[test]
+    fn f3_a_long_frame_is_read_in_steps_and_never_beyond_its_end() {
+        // The least of a half, a quarter, an eighth … that is more than what is at hand.
+        let rows = [(80, 9, 10), (80, 10, 20), (80, 19, 20), (80, 39, 40), (80, 40, 80), (7, 3, 4)];
+        for (whole, at_hand, expect) in rows {
+            assert_eq!(next_step(whole, at_hand), expect, "{at_hand} of {whole}");
+        }
+        // Up to a read's size reads are of that size, or of what is missing.
+        let mut buffer = Buffer::default();
+        assert_eq!(offered(&mut buffer, Some(100)), 100);
+        let mut buffer = Buffer::default();
+        assert_eq!(offered(&mut buffer, Some(1_000_000)), SMALLEST_READ);
+        // From a read's size on, by steps: 15,625 is a sixty-fourth of it.
+        buffer.bytes.resize(SMALLEST_READ, b'x');
+        buffer.full_at = 0;
+        assert_eq!(offered(&mut buffer, Some(1_000_000)), 15_625 - SMALLEST_READ);
+        buffer.bytes.resize(600_000, b'x');
+        buffer.bytes.shrink_to_fit();
+        assert_eq!(offered(&mut buffer, Some(1_000_000)), 400_000);
+        // What is done with is not at hand.
+        buffer.bytes.resize(700_000, b'x');
+        buffer.bytes.shrink_to_fit();
+        buffer.drop_front(500_000);
+        buffer.full_at = 0;
+        offered(&mut buffer, Some(300_000));
+        assert_eq!((buffer.done, buffer.bytes.len()), (0, 200_000));
+        assert_eq!(buffer.bytes.capacity(), 700_000, "there was room enough");
+    }
+
+    #[test]
+    fn bytes_are_not_moved_before_most_of_the_room_is_used() {
+        let mut buffer = Buffer::default();
+        offered(&mut buffer, None);
+        let quarter = SMALLEST_READ / 4;
+        buffer.bytes.resize(SMALLEST_READ - quarter, b'x');
+        buffer.drop_front(100);
+        assert_eq!(offered(&mut buffer, None), quarter);
+        assert_eq!(buffer.done, 100, "a quarter is enough");
+        buffer.bytes.push(b'x');
+        offered(&mut buffer, None);
+        assert_eq!(buffer.done, 0, "less is not");
+    }
+
+    /// A buffer that was lent memory of this capacity, all of it read into.
+    fn lent(capacity: usize) -> Buffer {
+        let mut buffer = Buffer::default();
+        assert_eq!(buffer.lend(Vec::with_capacity(capacity)), None);
+        buffer.bytes.resize(capacity, b'x');
+        buffer
+    }
+
+    #[test]
+    fn p8_memory_is_lent_to_who_has_none_and_comes_back_when_few_bytes_need_it() {
+        const SIZE: usize = 20_000;
+        let came_back = |mut buffer: Buffer, at_hand: usize| {
+            buffer.drop_front(buffer.bytes.len() - at_hand);
+            let memory = buffer.give_back().map(|memory| memory.capacity());
+            assert_eq!(buffer.bytes().len(), at_hand, "what is at hand stays");
+            (memory, buffer)
+        };
+        for few in [0, 1, SIZE / 4 - 1] {
+            let (memory, mut buffer) = came_back(lent(SIZE), few);
+            assert_eq!(memory, Some(SIZE), "{few} bytes");
+            assert_eq!((buffer.done, buffer.full_at), (0, 0));
+            // It is lent memory again only if it has none of its own.
+            let again = buffer.lend(Vec::with_capacity(SIZE)).map(|memory| memory.capacity());
+            assert_eq!(again, (few > 0).then_some(SIZE));
+        }
+        for many in [SIZE / 4, SIZE] {
+            let (memory, mut buffer) = came_back(lent(SIZE), many);
+            assert_eq!(memory, None, "{many} bytes");
+            // It is its own from now on, however few there are; but it is shared once it is empty.
+            buffer.drop_front(many - 1);
+            assert_eq!(buffer.give_back(), None);
+            buffer.drop_front(1);
+            assert_eq!(buffer.give_back().map(|memory| memory.capacity()), Some(SIZE));
+            assert_eq!(buffer.give_back(), None, "there is nothing left");
+        }
+        // What was lent has old bytes of others in it.
+        let mut buffer = Buffer::default();
+        assert_eq!(buffer.lend(b"of another".to_vec()), None);
+        assert_eq!(buffer.bytes(), b"");
+    }
+
+    #[test]
+    fn p8_memory_that_was_never_shared_or_has_grown_does_not_come_back() {
+        let mut buffer = Buffer::default();
+        fill(&mut buffer, None);
+        buffer.drop_front(usize::MAX / 2);
+        assert_eq!(buffer.give_back(), None, "nobody lent it anything");
+        // It has grown, so the memory is its own while a byte is at hand.
+        let mut buffer = lent(1000);
+        offered(&mut buffer, None);
+        buffer.drop_front(999);
+        assert_eq!(buffer.give_back(), None);
+        // As much room as is wanted is made by a move, and that is no growth.
+        let mut buffer = lent(1000);
+        buffer.drop_front(900);
+        assert_eq!(offered(&mut buffer, Some(1000)), 900);
+        assert_eq!(buffer.give_back().map(|memory| memory.capacity()), Some(1000));
+    }
+
+    #[test]
+    fn memory_that_is_lent_again_is_read_into_as_before() {
+        let mut buffer = Buffer::default();
+        for _ in 0..5 {
+            assert_eq!(buffer.lend(Vec::with_capacity(2 * LARGEST_READ)), None);
+            buffer.space(None).extend_from_slice(b"a little");
+            assert_eq!(buffer.read_size, SMALLEST_READ);
+            buffer.drop_front(8);
+            assert!(buffer.give_back().is_some());
+        }
+    }
+}

@@ -70,16 +70,16 @@ impl Id {
         let bytes = raw.as_bytes();
         // Most ids have a few digits. To gather them in a register is faster than a call that
         // copies so few.
-        match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-            _ if bytes.len() > 8 => text[..bytes.len()].copy_from_slice(bytes),
-            (Some(&first), Some(&last)) => {
+        match (bytes.len(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            (9.., ..) => text[..bytes.len()].copy_from_slice(bytes),
+            (_, Some(&first), Some(&last)) => {
                 // They may overlap; the bytes that do are the same.
                 let last = u64::from(u32::from_le_bytes(last)) << (8 * (bytes.len() - 4));
                 let word = u64::from(u32::from_le_bytes(first)) | last;
                 text[..8].copy_from_slice(&word.to_le_bytes());
             }
             _ => {
-                let word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
+                let word = bytes.iter().rev().fold(0, |word, &byte| (word << 8) + u32::from(byte));
                 text[..4].copy_from_slice(&word.to_le_bytes());
             }
         }
@@ -213,6 +213,9 @@ impl fmt::Debug for Id {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::hash::{DefaultHasher, Hash, Hasher};
+
     use super::{INLINE, Id};
 
     #[test]
@@ -263,6 +266,18 @@ mod tests {
         assert_eq!(id("18446744073709551616").as_u64(), None);
         assert_eq!(id("\"42\"").as_u64(), None);
         assert!(Id::NULL.is_null() && !id("\"null\"").is_null());
+    }
+
+    #[test]
+    fn p1_ids_that_are_the_same_have_one_hash_and_others_have_others() {
+        let hash = |raw| {
+            let mut hasher = DefaultHasher::new();
+            Id::from_raw(raw).expect("an id").hash(&mut hasher);
+            hasher.finish()
+        };
+        assert_eq!(hash(r#""a/b""#), hash(r#""\u0061\/b""#));
+        let others = ["1", "2", "\"1\"", "\"2\"", "null", "\"null\""];
+        assert_eq!(others.map(hash).into_iter().collect::<HashSet<_>>().len(), others.len());
     }
 
     #[test]
