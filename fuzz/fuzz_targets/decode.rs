@@ -1,4 +1,4 @@
-//! Invariant: whatever the bytes and however they are cut, the same events come out; there are no more events than bytes; memory stays within the limits; the next well-formed frame is served, whatever stands before it; and of lines and prefixed texts comes out what the rules, written once more, say.
+//! Invariant: whatever the bytes and however they are cut, the same events come out; there are no more events than bytes; memory stays within the limits; the next well-formed frame is served, whatever stands before it, and whenever time runs out for what is half there; and of lines and prefixed texts comes out what the rules, written once more, say.
 
 #![no_main]
 
@@ -29,8 +29,35 @@ fuzz_target!(|bytes: &[u8]| {
     let pieces = events(framing, &limits, bytes, usize::from(*step) % 40 + 1);
     assert_eq!(whole, pieces);
 
+    // The memory of a connection may be lent, and taken back between reads.
+    let lent = events_in_lent_memory(framing, &limits, bytes, usize::from(*step) % 40 + 1);
+    assert_eq!(whole, lent);
+
     let mut decoder = Decoder::new(framing, &limits);
-    let mut found = feed(&mut decoder, bytes, usize::MAX);
+    let found = feed(&mut decoder, bytes, usize::MAX);
+    check_sentinel(decoder, found);
+
+    // Time runs out (F6) behind some of the pieces.
+    let mut decoder = Decoder::new(framing, &limits);
+    let mut found = Vec::new();
+    let often = usize::from(how >> 6) + 1;
+    for (number, piece) in bytes.chunks(usize::from(*step) % 40 + 1).enumerate() {
+        found.extend(feed(&mut decoder, piece, usize::MAX));
+        if number % often == 0 {
+            time_out(&mut decoder, &mut found);
+        }
+    }
+    assert!(found.len() <= bytes.len());
+    check_sentinel(decoder, found);
+
+    if let FramingChoice::Fixed(framing @ (Framing::Ndjson | Framing::Length)) = framing {
+        let sizes = Sizes { bytes: message_bytes, depth: limits.depth };
+        check_stream(framing, bytes, sizes, usize::MAX);
+    }
+});
+
+/// The next well-formed frame is served.
+fn check_sentinel(mut decoder: Decoder, mut found: Vec<String>) {
     let sentinel = match decoder.framing() {
         // Nothing has decided yet, so the sentinel decides.
         Some(Framing::Lsp) | None => {
@@ -43,12 +70,43 @@ fuzz_target!(|bytes: &[u8]| {
     };
     found.extend(feed(&mut decoder, &sentinel, usize::MAX));
     assert_eq!(found.last().map(String::as_str), Some(SENTINEL), "{found:?}");
+}
 
-    if let FramingChoice::Fixed(framing @ (Framing::Ndjson | Framing::Length)) = framing {
-        let sizes = Sizes { bytes: message_bytes, depth: limits.depth };
-        check_stream(framing, bytes, sizes, usize::MAX);
+/// What is half there is dropped, until there is nothing that time could run out for.
+fn time_out(decoder: &mut Decoder, found: &mut Vec<String>) {
+    let at_hand = decoder.at_hand().len();
+    // A header may be done with, and its body still to come.
+    for _ in 0..at_hand + 2 {
+        let Some(partial) = decoder.partial() else { return };
+        assert_eq!(decoder.handle_timeout().map(|dropped| dropped.serial), Some(partial.serial));
+        drain(decoder, found);
     }
-});
+    panic!("time runs out for ever: {:?}", decoder.partial());
+}
+
+fn events_in_lent_memory(
+    framing: FramingChoice,
+    limits: &Limits,
+    bytes: &[u8],
+    step: usize,
+) -> Vec<String> {
+    let mut decoder = Decoder::new(framing, limits);
+    let (mut found, mut memory) = (Vec::new(), Some(Vec::with_capacity(1000)));
+    for (number, piece) in bytes.chunks(step).enumerate() {
+        if let Some(lent) = memory.take() {
+            memory = decoder.lend(lent);
+        }
+        found.extend(feed(&mut decoder, piece, usize::MAX));
+        match number % 3 {
+            0 => memory = decoder.give_back().or(memory),
+            1 => decoder.shrink(),
+            _ => {}
+        }
+    }
+    decoder.finish();
+    drain(&mut decoder, &mut found);
+    found
+}
 
 fn events(framing: FramingChoice, limits: &Limits, bytes: &[u8], step: usize) -> Vec<String> {
     let mut decoder = Decoder::new(framing, limits);
