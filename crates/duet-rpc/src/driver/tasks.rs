@@ -80,8 +80,11 @@ impl Tasks {
         Some(&task.origin)
     }
 
+    /// Stops all handlers, in the order in which their messages came: the same each time.
     pub(super) fn stop_all(&mut self) {
-        for task in self.running.values() {
+        let mut running: Vec<_> = self.running.iter().collect();
+        running.sort_unstable_by_key(|(key, _)| **key);
+        for (_, task) in running {
             task.stop();
         }
     }

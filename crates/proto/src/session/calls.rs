@@ -1,9 +1,10 @@
 //! The calls that wait for an answer, and the five doors out: reply, timeout, cancel, drop, close
 //! (P1, P2, P3, P5).
 
-use std::collections::hash_map::{self, Entry};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
+use std::vec;
 
 use crate::message::Id;
 
@@ -33,15 +34,16 @@ pub(super) struct Calls<C> {
     deadlines: BTreeMap<(Instant, u64), Id>,
     /// Which call a token of progress belongs to.
     tokens: HashMap<Id, Id>,
-    /// Those that are left of the pending calls, once the connection is closed.
-    ending: hash_map::IntoIter<Id, Call<C>>,
+    /// Those that are left of the pending calls, once the connection is closed, oldest first.
+    ending: vec::IntoIter<(Id, Call<C>)>,
     last_serial: u64,
 }
 
 #[derive(Debug)]
 struct Call<C> {
     caller: C,
-    due: Option<(Instant, u64)>,
+    serial: u64,
+    deadline: Option<Instant>,
     timeout: Option<Duration>,
     /// The token of its progress, and the last moment to which that may move the deadline.
     progress: Option<(Id, Option<Instant>)>,
@@ -50,7 +52,7 @@ struct Call<C> {
 impl<C> Default for Calls<C> {
     fn default() -> Self {
         let (pending, tokens) = (HashMap::new(), HashMap::new());
-        let ending = HashMap::new().into_iter();
+        let ending = Vec::new().into_iter();
         Calls { pending, deadlines: BTreeMap::new(), tokens, ending, last_serial: 0 }
     }
 }
@@ -67,23 +69,23 @@ impl<C> Calls<C> {
             (Some(deadline), Some(last)) => Some(deadline.min(last)),
             (deadline, last) => deadline.or(last),
         };
-        let due = deadline.map(|deadline| (deadline, self.last_serial));
-        if let Some(due) = due {
-            self.deadlines.insert(due, id.clone());
+        let serial = self.last_serial;
+        if let Some(deadline) = deadline {
+            self.deadlines.insert((deadline, serial), id.clone());
         }
         let progress = terms.progress.map(|progress| {
             self.tokens.insert(progress.token.clone(), id);
             (progress.token, last)
         });
-        place.insert(Call { caller, due, timeout: terms.timeout, progress });
+        place.insert(Call { caller, serial, deadline, timeout: terms.timeout, progress });
         Ok(())
     }
 
     /// Ends a call, by any door.
     pub(super) fn end(&mut self, id: &Id) -> Option<C> {
         let call = self.pending.remove(id)?;
-        if let Some(due) = call.due {
-            self.deadlines.remove(&due);
+        if let Some(deadline) = call.deadline {
+            self.deadlines.remove(&(deadline, call.serial));
         }
         if let Some((token, _)) = call.progress
             && self.tokens.get(&token) == Some(id)
@@ -103,14 +105,17 @@ impl<C> Calls<C> {
         self.end(&id).map(|caller| (id, caller))
     }
 
-    /// Ends any one call: the connection is closed, and all of them end.
-    pub(super) fn end_any(&mut self) -> Option<(Id, C)> {
+    /// Ends the oldest call: the connection is closed, and all of them end. In what order those who
+    /// wait are told must not hang on the order of a table, or no run would be like another.
+    pub(super) fn end_oldest(&mut self) -> Option<(Id, C)> {
         // To look for the first entry of a table again and again, as it gets emptier, would take
         // time with the square of its size.
         if self.ending.len() == 0 && !self.pending.is_empty() {
             self.deadlines.clear();
             self.tokens.clear();
-            self.ending = std::mem::take(&mut self.pending).into_iter();
+            let mut ending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
+            ending.sort_unstable_by_key(|(_, call)| call.serial);
+            self.ending = ending.into_iter();
         }
         self.ending.next().map(|(id, call)| (id, call.caller))
     }
@@ -119,15 +124,16 @@ impl<C> Calls<C> {
     pub(super) fn restart(&mut self, token: &Id, now: Instant) {
         let Some(id) = self.tokens.get(token) else { return };
         let Some(call) = self.pending.get_mut(id) else { return };
-        let (Some(due), Some(timeout), Some((_, last))) = (call.due, call.timeout, &call.progress)
+        let (Some(deadline), Some(timeout), Some((_, last))) =
+            (call.deadline, call.timeout, &call.progress)
         else {
             return;
         };
         let Some(later) = now.checked_add(timeout) else { return };
-        let later = (last.map_or(later, |last| later.min(last)), due.1);
-        self.deadlines.remove(&due);
-        self.deadlines.insert(later, id.clone());
-        call.due = Some(later);
+        let later = last.map_or(later, |last| later.min(last));
+        self.deadlines.remove(&(deadline, call.serial));
+        self.deadlines.insert((later, call.serial), id.clone());
+        call.deadline = Some(later);
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {

@@ -131,9 +131,9 @@ impl<C> Session<C> {
         Some((id, caller))
     }
 
-    /// Ends any one call, because no answer can come any more; ask until there is none.
+    /// Ends the oldest call, because no answer can come any more; ask until there is none.
     pub fn abandon(&mut self) -> Option<(Id, C)> {
-        if self.phase.hears() { None } else { self.calls.end_any() }
+        if self.phase.hears() { None } else { self.calls.end_oldest() }
     }
 
     /// Says whether somebody waits for room to make a call. To such a one the remote's answer matters
