@@ -199,7 +199,9 @@ impl Driver {
     /// Why the connection is over, if the remote is deaf and has said all that is awaited from it.
     fn heard_out(&mut self, now: Instant) -> Option<io::Error> {
         let is_awaited = self.core.session.pending_calls() > 0 && !self.core.input_ended;
-        let is_over = |deaf: &mut Deaf| !is_awaited || deaf.until <= now;
+        // It may have been closing already, and that is never longer for it.
+        let is_late = self.core.session.drain_deadline().is_some_and(|until| until <= now);
+        let is_over = |deaf: &mut Deaf| !is_awaited || is_late || deaf.until <= now;
         self.deaf.take_if(is_over).map(|deaf| deaf.error)
     }
 
