@@ -98,13 +98,18 @@ impl<T> Call<T> {
         // The time for room counts too.
         let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
         terms.timeout = terms.timeout.map(|timeout| timeout.saturating_sub(waited));
+        if let Some(progress) = &mut terms.progress {
+            progress.total = progress.total.saturating_sub(waited);
+        }
         let post = Post::Call { id: self.id.clone(), message, caller, terms };
         match peer.shared().post_if_room(post) {
             Posted::Done => Ok(Step::Sent(answer)),
             Posted::Closed => Err(self.closed_error()),
             Posted::Full(Post::Call { message, .. }) => {
-                let (peer, left) = (peer.clone(), self.terms.timeout);
-                let left = left.map(|timeout| timeout.saturating_sub(waited));
+                let peer = peer.clone();
+                let total = self.terms.progress.as_ref().map(|progress| progress.total);
+                let left = self.terms.timeout.into_iter().chain(total).min();
+                let left = left.map(|most| most.saturating_sub(waited));
                 let room = async move {
                     let _waiting = peer.shared().wait_to_call();
                     peer.room_within(left).await
