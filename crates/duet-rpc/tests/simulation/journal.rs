@@ -1,0 +1,176 @@
+//! All that happens in a simulation, in its order and with its time: what the oracle reads, what is
+//! shown if it objects, and what has to be the same when a seed is run again.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::time::Instant;
+
+use crate::plan::End;
+
+/// Something that happened on one side, which is the first part of each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Event {
+    // The link: so many bytes were taken from a side, or given to it.
+    Wrote(usize, usize),
+    Read(usize, usize),
+    ReadEnd(usize),
+    ReadFailed(usize),
+    WriteFailed(usize),
+    /// Its writer was closed, its reader was dropped.
+    Shut(usize),
+    Deaf(usize),
+    /// The last byte of its message of this number was taken from it, or reached the other.
+    Sent(usize, usize),
+    Arrived(usize, usize),
+    /// The last byte of this piece from the third hand reached it.
+    Handed(usize, usize),
+    Mishap(&'static str),
+    // The peers.
+    Begins {
+        side: usize,
+        call: usize,
+    },
+    Ends {
+        side: usize,
+        call: usize,
+        end: Option<End>,
+    },
+    Told {
+        side: usize,
+        number: u64,
+        is_sent: bool,
+    },
+    Starts {
+        side: usize,
+        number: u64,
+    },
+    Stops {
+        side: usize,
+        number: u64,
+    },
+    Closes(usize),
+    State(usize, &'static str),
+}
+
+/// A call as it was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) side: usize,
+    pub(crate) id: String,
+    pub(crate) number: u64,
+    pub(crate) begun: u64,
+    pub(crate) timeout: u64,
+    /// The total, if progress restarts the timeout.
+    pub(crate) total: Option<u64>,
+    /// When it ended, and how; `None` if it was dropped.
+    pub(crate) ended: Option<(u64, Option<End>)>,
+}
+
+/// A message that went over the link.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) body: Vec<u8>,
+    pub(crate) sent: u64,
+    /// Where it ends in all that the side has written.
+    pub(crate) end: usize,
+    /// When its first and its last byte reached the other side.
+    pub(crate) first_arrived: Option<u64>,
+    pub(crate) arrived: Option<u64>,
+}
+
+pub(crate) struct Book {
+    started: Instant,
+    pub(crate) events: Vec<(u64, Event)>,
+    pub(crate) calls: Vec<Call>,
+    /// What each side has sent.
+    pub(crate) frames: [Vec<Frame>; 2],
+    /// What reached each side, byte by byte.
+    pub(crate) bytes: [Vec<u8>; 2],
+    /// What was seen that must not be.
+    pub(crate) objections: Vec<String>,
+}
+
+/// The journal of one simulation, shared by all that take part in it.
+#[derive(Clone)]
+pub(crate) struct Journal(Arc<Mutex<Book>>);
+
+impl Journal {
+    pub(crate) fn new() -> Self {
+        Journal(Arc::new(Mutex::new(Book {
+            started: Instant::now(),
+            events: Vec::new(),
+            calls: Vec::new(),
+            frames: Default::default(),
+            bytes: Default::default(),
+            objections: Vec::new(),
+        })))
+    }
+
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().expect("nobody panics while it is written")
+    }
+
+    pub(crate) fn note(&self, event: Event) {
+        self.book().note(event);
+    }
+
+    pub(crate) fn object(&self, objection: String) {
+        self.book().objections.push(objection);
+    }
+
+    /// A call is made now; its place in the journal comes back.
+    pub(crate) fn begin(&self, call: Call) -> usize {
+        let mut book = self.book();
+        let (side, place) = (call.side, book.calls.len());
+        let begun = book.now();
+        book.calls.push(Call { begun, ..call });
+        book.note(Event::Begins { side, call: place });
+        place
+    }
+
+    pub(crate) fn end(&self, call: usize, end: Option<End>) {
+        let mut book = self.book();
+        let now = book.now();
+        let side = book.calls[call].side;
+        if let Some(before) = book.calls[call].ended.replace((now, end.clone())) {
+            let objection = format!("call {call} ended before: {before:?}");
+            book.objections.push(objection);
+        }
+        book.note(Event::Ends { side, call, end });
+    }
+}
+
+impl Book {
+    /// The time in milliseconds since the beginning.
+    pub(crate) fn now(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    pub(crate) fn note(&mut self, event: Event) {
+        self.events.push((self.now(), event));
+    }
+
+    /// The same for two runs in which the same happened at the same time.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.events, &self.bytes, &self.objections).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The last events, one a line.
+    pub(crate) fn tail(&self, count: usize) -> String {
+        let first = self.events.len().saturating_sub(count);
+        let line = |(at, event): &(u64, Event)| match event {
+            Event::Sent(side, n) | Event::Arrived(side, n) => {
+                let from = if matches!(event, Event::Sent(..)) { *side } else { 1 - *side };
+                let body = self.frames[from].get(*n).map(|frame| &*frame.body).unwrap_or_default();
+                let body = &body[..body.len().min(160)];
+                format!("{at:>7} {event:?} {}\n", String::from_utf8_lossy(body))
+            }
+            Event::Begins { call, .. } => format!("{at:>7} {event:?} {:?}\n", self.calls[*call]),
+            _ => format!("{at:>7} {event:?}\n"),
+        };
+        self.events[first..].iter().map(line).collect()
+    }
+}

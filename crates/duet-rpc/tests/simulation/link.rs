@@ -1,0 +1,526 @@
+//! A bad link between two peers: bytes stay in order, and that is all it promises.
+//!
+//! It cuts them anywhere, delays them, takes only parts of what is written, has little room, stalls,
+//! and breaks. All of that comes from the seed, and it has no task and no clock of its own.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use crate::cutter::Cutter;
+use crate::journal::{Event, Frame, Journal};
+use crate::random::Random;
+use crate::world::{Lie, Mishap, WayTerms, When, World};
+
+/// No world asks a link as often as this.
+const TOO_OFTEN: usize = 1_000_000;
+
+#[derive(Clone)]
+pub(crate) struct Link(Arc<Mutex<Inner>>);
+
+struct Inner {
+    started: Instant,
+    journal: Journal,
+    ways: [Way; 2],
+    mishap: Option<(usize, usize, Mishap)>,
+    lie: Option<Lie>,
+    /// How often it was asked for something.
+    asked: usize,
+    /// How much each side may have waiting to be written.
+    most_waiting: [usize; 2],
+}
+
+/// One direction: from the side of this number to the other.
+struct Way {
+    terms: WayTerms,
+    random: Random,
+    cutter: Cutter,
+    under_way: VecDeque<Parcel>,
+    /// What was written and not flushed.
+    held: VecDeque<Parcel>,
+    /// How many bytes are under way or held.
+    load: usize,
+    /// How many bytes of its own the side has written, and the other has read.
+    written: usize,
+    read: usize,
+    /// When the first byte was read of the message that is not written to its end.
+    first_read: Option<u64>,
+    latest: Instant,
+    /// What comes behind all that is under way.
+    end: Option<WayEnd>,
+    cannot_write: Option<io::ErrorKind>,
+    is_silent: bool,
+    /// What the third hand wants to put here, at the end of a message.
+    handed: VecDeque<(usize, Vec<u8>)>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+struct Parcel {
+    ready: Instant,
+    bytes: VecDeque<u8>,
+    /// Which piece it is, if it is the third hand's.
+    piece: Option<usize>,
+}
+
+#[derive(Clone, Copy)]
+enum WayEnd {
+    Eof,
+    Failed(io::ErrorKind),
+}
+
+/// The ends of the link that a side has.
+pub(crate) struct Reader {
+    link: Link,
+    side: usize,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+pub(crate) struct Writer {
+    link: Link,
+    side: usize,
+    is_shut: bool,
+}
+
+impl Link {
+    pub(crate) fn new(world: &World, journal: &Journal, most_waiting: [usize; 2]) -> Self {
+        let framing = world.framing.expect("this link carries bytes");
+        let mut random = Random::new(!world.seed);
+        let started = Instant::now();
+        let way = |terms: &WayTerms| Way {
+            terms: terms.clone(),
+            random: random.fork(),
+            cutter: Cutter::new(framing),
+            under_way: VecDeque::new(),
+            held: VecDeque::new(),
+            load: 0,
+            written: 0,
+            read: 0,
+            first_read: None,
+            latest: started,
+            end: None,
+            cannot_write: None,
+            is_silent: false,
+            handed: VecDeque::new(),
+            reader: None,
+            writer: None,
+        };
+        let ways = world.ways.each_ref().map(way);
+        let mishap = match world.mishap {
+            Some((When::Byte(side, byte), mishap)) => Some((side, byte, mishap)),
+            _ => None,
+        };
+        let (journal, lie) = (journal.clone(), world.lie);
+        Link(Arc::new(Mutex::new(Inner {
+            started,
+            journal,
+            ways,
+            mishap,
+            lie,
+            asked: 0,
+            most_waiting,
+        })))
+    }
+
+    pub(crate) fn ends_of(&self, side: usize) -> (Reader, Writer) {
+        let link = self.clone();
+        let reader = Reader { link: link.clone(), side, sleep: None };
+        (reader, Writer { link, side, is_shut: false })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().expect("nothing here panics")
+    }
+
+    pub(crate) fn break_down(&self, mishap: Mishap) {
+        self.inner().break_down(mishap);
+    }
+
+    /// Whether nothing is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.inner().ways.iter().all(|way| way.load == 0 && way.handed.is_empty())
+    }
+
+    /// Puts a piece of the third hand's on its way: now, or when the message that is being written
+    /// ends.
+    pub(crate) fn hand_over(&self, to: usize, piece: usize, bytes: Vec<u8>) {
+        let mut inner = self.inner();
+        inner.ways[1 - to].handed.push_back((piece, bytes));
+        inner.ways[1 - to].take_handed();
+    }
+}
+
+impl Inner {
+    fn break_down(&mut self, mishap: Mishap) {
+        self.mishap = None;
+        let [one, two] = &mut self.ways;
+        let name = match mishap {
+            Mishap::Ends(side) => {
+                self.ways[side].end.get_or_insert(WayEnd::Eof);
+                self.ways[side].cannot_write = Some(io::ErrorKind::BrokenPipe);
+                "ends"
+            }
+            Mishap::Reset => {
+                for way in [one, two] {
+                    way.lose_all();
+                    way.end = Some(WayEnd::Failed(io::ErrorKind::ConnectionReset));
+                    way.cannot_write = Some(io::ErrorKind::ConnectionReset);
+                }
+                "reset"
+            }
+            Mishap::CannotRead(side) => {
+                self.ways[1 - side].end = Some(WayEnd::Failed(io::ErrorKind::TimedOut));
+                "cannot read"
+            }
+            Mishap::CannotWrite(side) => {
+                self.ways[side].cannot_write = Some(io::ErrorKind::BrokenPipe);
+                "cannot write"
+            }
+            Mishap::Silence(side) => {
+                self.ways[side].is_silent = true;
+                "silence"
+            }
+            Mishap::Dead => {
+                one.is_silent = true;
+                two.is_silent = true;
+                "dead"
+            }
+        };
+        self.journal.note(Event::Mishap(name));
+        for way in &mut self.ways {
+            way.wake();
+        }
+    }
+
+    /// Somebody asks for something. A link that is asked for ever, on a clock that does not go on, breaks.
+    fn ask(&mut self) {
+        self.asked += 1;
+        if self.asked == TOO_OFTEN {
+            self.journal.object("it spins".to_owned());
+            self.break_down(Mishap::Reset);
+        }
+    }
+
+    /// Takes bytes from a side, as many as it likes to; 0 stands for none now.
+    fn take(&mut self, side: usize, bytes: &[u8]) -> usize {
+        let limit = match self.mishap {
+            Some((by, byte, _)) if by == side => byte - self.ways[side].written,
+            _ => usize::MAX,
+        };
+        let way = &mut self.ways[side];
+        let room = way.terms.room.saturating_sub(way.load);
+        let most = 1 + way.random.below(way.terms.most_written) as usize;
+        let bytes = &bytes[..bytes.len().min(room).min(most).min(limit)];
+        let (mut taken, mut parcel) = (0, Vec::new());
+        let mut book = self.journal.book();
+        for &byte in bytes {
+            let place = way.written;
+            way.written += 1;
+            taken += 1;
+            match self.lie {
+                Some(Lie::LosesByte(by, lost)) if (by, lost) == (side, place) => {}
+                Some(Lie::ChangesByte(by, changed)) if (by, changed) == (side, place) => {
+                    parcel.push(byte ^ 1);
+                }
+                _ => parcel.push(byte),
+            }
+            let Some(body) = way.cutter.take(byte) else { continue };
+            let sent = book.now();
+            let number = book.frames[side].len();
+            match body {
+                Err(wrong) => book.objections.push(format!("side {side} wrote {wrong}")),
+                Ok(body) => {
+                    let end = way.written;
+                    let (first_arrived, arrived) = (way.first_read.take(), None);
+                    let frame = Frame { body, sent, end, first_arrived, arrived };
+                    book.frames[side].push(frame);
+                    book.note(Event::Sent(side, number));
+                }
+            }
+            let begins = match number {
+                0 => 0,
+                _ => book.frames[side].get(number - 1).map_or(0, |frame| frame.end),
+            };
+            let length = (way.written - begins).min(parcel.len());
+            match self.lie {
+                Some(Lie::RepeatsMessage(by, n)) if (by, n) == (side, number) => {
+                    parcel.extend_from_within(parcel.len() - length..);
+                }
+                Some(Lie::LosesMessage(by, n)) if (by, n) == (side, number) => {
+                    parcel.truncate(parcel.len() - length);
+                }
+                _ => {}
+            }
+            if !way.handed.is_empty() {
+                break;
+            }
+        }
+        if taken > 0 {
+            book.note(Event::Wrote(side, taken));
+            drop(book);
+            way.send(parcel.into(), None);
+            way.take_handed();
+        }
+        taken
+    }
+
+    /// Gives bytes to a side; `None` if there are none now, and when there will be, if that is known.
+    fn give(
+        &mut self,
+        side: usize,
+        buf: &mut ReadBuf<'_>,
+    ) -> Result<io::Result<()>, Option<Instant>> {
+        let way = &mut self.ways[1 - side];
+        if way.is_silent {
+            return Err(None);
+        }
+        let Some(first) = way.under_way.front_mut() else {
+            return match way.end {
+                Some(WayEnd::Eof) => {
+                    self.journal.note(Event::ReadEnd(side));
+                    Ok(Ok(()))
+                }
+                Some(WayEnd::Failed(kind)) => {
+                    self.journal.note(Event::ReadFailed(side));
+                    Ok(Err(kind.into()))
+                }
+                None => Err(None),
+            };
+        };
+        let now = Instant::now();
+        let at = (now - self.started).as_millis() as u64;
+        let stall = way.terms.stalls.iter().filter(|(from, to)| (*from..*to).contains(&at));
+        let stalled_until = stall.map(|(_, to)| self.started + Duration::from_millis(*to)).max();
+        let ready = first.ready.max(stalled_until.unwrap_or(first.ready));
+        if ready > now {
+            return Err(Some(ready));
+        }
+        let most = 1 + way.random.below(way.terms.most_read) as usize;
+        let count = first.bytes.len().min(most).min(buf.remaining());
+        let (piece, is_last) = (first.piece, first.bytes.len() == count);
+        let mut book = self.journal.book();
+        for byte in first.bytes.drain(..count) {
+            buf.put_slice(&[byte]);
+            book.bytes[side].push(byte);
+        }
+        book.note(Event::Read(side, count));
+        if is_last {
+            way.under_way.pop_front();
+        }
+        way.load = way.load.saturating_sub(count);
+        match piece {
+            Some(piece) if is_last => book.note(Event::Handed(side, piece)),
+            Some(_) => {}
+            None => {
+                let before = way.read;
+                way.read += count;
+                let from = 1 - side;
+                let unread = book.frames[from].partition_point(|frame| frame.end <= before);
+                for n in unread..book.frames[from].len() {
+                    let begins = n.checked_sub(1).map_or(0, |n| book.frames[from][n].end);
+                    if way.read > begins {
+                        book.frames[from][n].first_arrived.get_or_insert(at);
+                    }
+                    if way.read < book.frames[from][n].end {
+                        break;
+                    }
+                    book.frames[from][n].arrived = Some(at);
+                    book.note(Event::Arrived(side, n));
+                }
+                if way.read > book.frames[from].last().map_or(0, |frame| frame.end) {
+                    way.first_read.get_or_insert(at);
+                }
+            }
+        }
+        if let Some(writer) = way.writer.take() {
+            writer.wake();
+        }
+        Ok(Ok(()))
+    }
+}
+
+impl Way {
+    /// Puts bytes on their way.
+    fn send(&mut self, bytes: VecDeque<u8>, piece: Option<usize>) {
+        self.load += bytes.len();
+        let delay = match self.random.once_in(self.terms.delayed) {
+            true => self.random.below(self.terms.delay + 1),
+            false => 0,
+        };
+        let ready = Instant::now() + Duration::from_millis(delay);
+        self.held.push_back(Parcel { ready, bytes, piece });
+        if !self.terms.buffers || self.load >= self.terms.room {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        // Who is woken for nothing might wake another for nothing.
+        if self.held.is_empty() {
+            return;
+        }
+        for mut parcel in self.held.drain(..) {
+            self.latest = self.latest.max(parcel.ready);
+            parcel.ready = self.latest;
+            if !parcel.bytes.is_empty() {
+                self.under_way.push_back(parcel);
+            }
+        }
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
+    fn take_handed(&mut self) {
+        if self.cutter.is_between() && self.end.is_none() {
+            while let Some((piece, bytes)) = self.handed.pop_front() {
+                self.send(bytes.into(), Some(piece));
+                self.flush();
+            }
+        }
+    }
+
+    fn lose_all(&mut self) {
+        self.under_way.clear();
+        self.held.clear();
+        self.load = 0;
+    }
+
+    fn wake(&mut self) {
+        for waker in [self.reader.take(), self.writer.take()].into_iter().flatten() {
+            waker.wake();
+        }
+    }
+
+    /// Whether to try again, at once or later, although there is no need to.
+    fn hesitates(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Error>> {
+        if self.random.once_in(self.terms.interrupted) {
+            return Some(Poll::Ready(io::ErrorKind::Interrupted.into()));
+        }
+        if self.random.once_in(self.terms.hesitant) {
+            cx.waker().wake_by_ref();
+            return Some(Poll::Pending);
+        }
+        None
+    }
+}
+
+impl AsyncRead for Reader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let mut inner = this.link.inner();
+        inner.ask();
+        let way = &mut inner.ways[1 - this.side];
+        if let Some(hesitates) = way.hesitates(cx) {
+            return hesitates.map(Err);
+        }
+        loop {
+            let later = match inner.give(this.side, buf) {
+                Ok(read) => return Poll::Ready(read),
+                Err(later) => later,
+            };
+            inner.ways[1 - this.side].reader = Some(cx.waker().clone());
+            let Some(later) = later else { return Poll::Pending };
+            let sleep = this.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(later)));
+            if sleep.deadline() != later {
+                sleep.as_mut().reset(later);
+            }
+            if sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut inner = self.link.inner();
+        let side = self.side;
+        inner.ask();
+        if bytes.len() > inner.most_waiting[side] {
+            let (waiting, most) = (bytes.len(), inner.most_waiting[side]);
+            inner.journal.object(format!("side {side} has {waiting} bytes waiting, over {most}"));
+        }
+        if let Some(hesitates) = inner.ways[side].hesitates(cx) {
+            return hesitates.map(Err);
+        }
+        loop {
+            if let Some(kind) = inner.ways[side].cannot_write {
+                inner.journal.note(Event::WriteFailed(side));
+                return Poll::Ready(Err(kind.into()));
+            }
+            let count = inner.take(side, bytes);
+            if count > 0 {
+                return Poll::Ready(Ok(count));
+            }
+            match inner.mishap {
+                Some((by, byte, mishap)) if by == side && byte == inner.ways[side].written => {
+                    inner.break_down(mishap);
+                }
+                _ => {
+                    inner.ways[side].flush();
+                    inner.ways[side].writer = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut inner = self.link.inner();
+        if let Some(Poll::Pending) = inner.ways[self.side].hesitates(cx) {
+            return Poll::Pending;
+        }
+        inner.ways[self.side].flush();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.shut();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Writer {
+    fn shut(&mut self) {
+        if std::mem::replace(&mut self.is_shut, true) {
+            return;
+        }
+        let mut inner = self.link.inner();
+        inner.journal.note(Event::Shut(self.side));
+        let way = &mut inner.ways[self.side];
+        way.flush();
+        way.end.get_or_insert(WayEnd::Eof);
+        way.wake();
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.shut();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut inner = self.link.inner();
+        inner.journal.note(Event::Deaf(self.side));
+        let way = &mut inner.ways[1 - self.side];
+        way.cannot_write.get_or_insert(io::ErrorKind::BrokenPipe);
+        way.wake();
+    }
+}

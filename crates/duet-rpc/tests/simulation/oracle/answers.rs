@@ -1,0 +1,129 @@
+//! Who is answered: every request once, and nobody else.
+
+use std::collections::BTreeMap;
+
+use super::{Counts, Kind, Oracle};
+use crate::journal::Event;
+use crate::plan::End;
+
+impl Oracle<'_> {
+    pub(super) fn check_answers(&mut self) {
+        for side in [0, 1] {
+            self.check_answers_of(side);
+        }
+    }
+
+    /// What a side has answered to what reached it.
+    fn check_answers_of(&mut self, side: usize) {
+        let mut objections = Vec::new();
+        // When each request reached it, and whether that is sure.
+        let mut asked: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
+        let mut cancelled: BTreeMap<&str, u64> = BTreeMap::new();
+        for message in &self.messages[1 - side] {
+            match &message.kind {
+                Kind::Request(id, _) => {
+                    if let Some(at) = message.arrived
+                        && asked.insert(id, (at, !message.is_late)).is_some()
+                    {
+                        objections.push(format!("side {} has used the id {id} twice", 1 - side));
+                    }
+                }
+                Kind::Cancel(id) => {
+                    if let Some(at) = message.arrived {
+                        cancelled.entry(id).or_insert(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut faults = 0;
+        for (at, event) in &self.book.events {
+            if let Event::Handed(to, n) = event
+                && *to == side
+            {
+                let piece = &self.world.pieces[*n];
+                faults += piece.faults;
+                for stranger in &piece.requests {
+                    asked.insert(&stranger.id, (*at, true));
+                }
+            }
+        }
+
+        let mut answered = Counts::new();
+        let mut to_nobody = 0;
+        let limits = &self.world.sides[side].profile.limits;
+        for message in &self.messages[side] {
+            let answers = match &message.kind {
+                Kind::Answer(id, end) => std::slice::from_ref(&(id.clone(), end.clone())).to_vec(),
+                Kind::Answers(answers) => answers.clone(),
+                _ => continue,
+            };
+            for (id, end) in answers {
+                if id == "null" {
+                    to_nobody += 1;
+                    continue;
+                }
+                *answered.entry(id.clone()).or_default() += 1;
+                match asked.get(&*id) {
+                    Some((at, _)) if *at <= message.sent => {}
+                    _ => objections
+                        .push(format!("side {side} has answered {id}, which nobody asked")),
+                }
+                let was_cancelled = cancelled.get(&*id).is_some_and(|at| *at <= message.sent);
+                let is_allowed = match end {
+                    End::Code(-32800) => was_cancelled,
+                    End::Code(-32000) => *limits != duet_rpc::proto::Limits::default(),
+                    End::Code(code) => matches!(code, -32603 | -32003..=-32001),
+                    _ => true,
+                };
+                if !is_allowed {
+                    objections.push(format!("side {side} has answered {id} with {end:?}"));
+                }
+            }
+        }
+        for (id, times) in &answered {
+            if *times > 1 {
+                objections.push(format!("side {side} has answered {id} {times} times"));
+            }
+        }
+        // What is no message is answered once at most; too large ones and late ones are no messages.
+        let oversize = self.book.frames[1 - side].iter();
+        let mut oversize = oversize.filter(|frame| frame.body.len() > limits.message_bytes).count();
+        // One that is too large is answered before it is whole, and may never be.
+        oversize += usize::from(limits.message_bytes < 3000);
+        // So is a message that ends with the input.
+        let cut =
+            self.when(|event| matches!(event, Event::ReadEnd(of) if *of == side)).take(1).count();
+        if to_nobody > faults + oversize + cut {
+            objections.push(format!("side {side} has found {to_nobody} faults, of {faults}"));
+        }
+        if self.world.lives_on() && self.outcome.was_quiet {
+            for (id, (at, is_sure)) in &asked {
+                if *is_sure && !answered.contains_key(*id) {
+                    objections
+                        .push(format!("side {side} has not answered {id}, which came at {at}"));
+                }
+            }
+        }
+        self.objections.append(&mut objections);
+    }
+
+    /// Events come in their order, and who gets fewer is told how many were left out (P9).
+    pub(super) fn check_events(&mut self) {
+        for side in [0, 1] {
+            let mut streams: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+            let mut objections = Vec::new();
+            for message in &self.messages[side] {
+                let Kind::Event(topic, sequence, dropped) = &message.kind else { continue };
+                let (last, counted) = streams.entry(topic).or_default();
+                *counted += 1 + dropped;
+                if *sequence <= *last || *counted < *sequence {
+                    let event = format!("event {sequence} of {topic} behind {last}");
+                    objections.push(format!("side {side} sent {event}, {dropped} dropped"));
+                }
+                *last = *sequence;
+            }
+            self.objections.append(&mut objections);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! How calls end.
+
+use duet_rpc::proto::policy::Dialect;
+
+use super::{Kind, Message, Oracle};
+use crate::journal::{Call, Event};
+use crate::plan::{End, Plan, STEP};
+use crate::world::Deed;
+
+impl Oracle<'_> {
+    /// Each call ends once, and as what was read says.
+    pub(super) fn check_calls(&mut self) {
+        for call in &self.book.calls {
+            if let Err(why) = self.check_call(call) {
+                self.objections.push(format!("{why}: {call:?}"));
+            }
+        }
+    }
+
+    fn check_call(&self, call: &Call) -> Result<(), String> {
+        let Some((at, end)) = &call.ended else { return Err("it never ended".into()) };
+        let has_wire = self.world.framing.is_some();
+        let [soonest, deadline] = [false, true].map(|counts| self.deadline(call, counts));
+        let answers = self.messages[1 - call.side].iter().filter_map(|message| {
+            let arrived = message.arrived?;
+            match &message.kind {
+                Kind::Answer(id, end) if *id == call.id => Some((arrived, end, message.is_late)),
+                _ => None,
+            }
+        });
+        // One that took too long to be read may have been dropped.
+        let mut sure = answers.clone().filter(|(.., is_late)| !is_late);
+        match end {
+            Some(end @ (End::Value(_) | End::Code(_))) if has_wire => {
+                let is_it =
+                    |(arrived, answer, _): (u64, &End, bool)| arrived == *at && answer == end;
+                if !answers.clone().any(is_it) {
+                    return Err("no such answer came then".into());
+                }
+                if *at > deadline {
+                    return Err(format!("it was over at {deadline}"));
+                }
+            }
+            Some(End::Value(_) | End::Code(_)) => {}
+            Some(End::Timeout) => {
+                // Progress is not seen on a link in memory.
+                if ![soonest, deadline].contains(at) && (has_wire || call.total.is_none()) {
+                    return Err(format!("its deadline is {deadline}"));
+                }
+                if sure.any(|(arrived, ..)| arrived < *at) {
+                    return Err("its answer had come".into());
+                }
+            }
+            Some(End::Disconnected) => {
+                if !self.has_ended(call.side, *at) {
+                    return Err("the connection stands".into());
+                }
+                if sure.any(|(arrived, ..)| arrived < *at) {
+                    return Err("its answer had come".into());
+                }
+            }
+            Some(End::Capacity) => {
+                let most = self.world.sides[call.side].profile.limits.pending_calls;
+                let pending = self.pending_beside(call);
+                if pending < most {
+                    return Err(format!("{pending} were pending, and {most} may be"));
+                }
+            }
+            Some(End::Other(_)) => return Err("no call ends so".into()),
+            None => {
+                if sure.any(|(arrived, ..)| arrived < *at) {
+                    return Err("it was dropped, and its answer had come".into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When a call times out: progress that is read restarts its time, up to its total. What is read
+    /// at the very moment may count or not.
+    fn deadline(&self, call: &Call, last_moment_counts: bool) -> u64 {
+        let mut deadline = call.begun + call.timeout;
+        let Some(total) = call.total else { return deadline };
+        let last = call.begun + total;
+        deadline = deadline.min(last);
+        if self.world.dialect() == Dialect::None {
+            return deadline;
+        }
+        let progress = |message: &Message| match message.kind {
+            Kind::Progress(token) if token == call.number => message.arrived,
+            _ => None,
+        };
+        for at in self.messages[1 - call.side].iter().filter_map(progress) {
+            let is_in_time = at < deadline || (at == deadline && last_moment_counts);
+            if is_in_time && at >= call.begun {
+                deadline = last.min(at + call.timeout);
+            }
+        }
+        deadline
+    }
+
+    /// Whether there was a reason by then for a side to be closed.
+    fn has_ended(&self, side: usize, by: u64) -> bool {
+        let mut ends = self.when(|event| match event {
+            Event::Closes(of)
+            | Event::ReadEnd(of)
+            | Event::ReadFailed(of)
+            | Event::WriteFailed(of) => *of == side,
+            Event::State(of, "draining" | "disconnected") => *of == side,
+            _ => false,
+        });
+        ends.any(|at| at <= by)
+    }
+
+    /// How many other calls of the same side were pending at some time in the moment in which a call
+    /// was made.
+    fn pending_beside(&self, call: &Call) -> usize {
+        let at = call.begun;
+        let is_beside = |other: &&Call| {
+            other.side == call.side
+                && other.id != call.id
+                && other.begun <= at
+                && other.ended.as_ref().is_none_or(|(ended, _)| *ended >= at)
+        };
+        self.book.calls.iter().filter(is_beside).count()
+    }
+
+    /// Where nothing waits for anything else, each act ends as its plan says; elsewhere, as it may.
+    pub(super) fn check_plans(&mut self) {
+        for act in &self.world.acts {
+            let number = act.number * STEP;
+            let (timeout, total, dropped) = match act.deed {
+                Deed::Call(timeout) => (timeout, None, None),
+                Deed::CallWithProgress(timeout, total) => (timeout, Some(total), None),
+                Deed::CallAndDrop(time) => (crate::world::CALL_TIMEOUT, None, Some(time)),
+                Deed::Notify | Deed::Events(_) | Deed::Bye(_) => continue,
+            };
+            let is_it = |call: &&Call| call.number == number && call.side == act.by;
+            let Some(call) = self.book.calls.iter().find(is_it) else {
+                self.objections.push(format!("no call was made of {act:?}"));
+                continue;
+            };
+            let dialect = self.world.dialect();
+            let planned = act.plan.end_of_call(number, timeout, total, dialect);
+            let takes = act.plan.end(number, dialect).map(|(time, _)| time);
+            let expected = match dropped {
+                Some(time) if takes.is_none_or(|takes| takes > time) => None,
+                _ => Some(planned),
+            };
+            let actual = call.ended.as_ref().and_then(|(_, end)| end.clone());
+            let is_right = match self.world.is_exact() {
+                true => actual == expected,
+                false => match &actual {
+                    Some(end @ (End::Value(_) | End::Code(_))) => {
+                        self.may_end_so(&act.plan, number, end)
+                    }
+                    _ => true,
+                },
+            };
+            if !is_right {
+                self.objections.push(format!("expected {expected:?} of {act:?}: {call:?}"));
+            }
+        }
+    }
+
+    /// Whether a plan can be answered so, if others get in its way.
+    fn may_end_so(&self, plan: &Plan, number: u64, end: &End) -> bool {
+        let is_planned = plan.end(number, self.world.dialect()).is_some_and(|(_, e)| e == *end);
+        is_planned
+            || match end {
+                End::Code(-32603) => plan.calls_back(),
+                End::Code(-32000) => {
+                    self.world.sides.iter().any(|side| self.world.has_small_limits(side))
+                }
+                // It did not have to wait for the one that it calls back as long as it thought.
+                End::Value(_) => plan.calls_back(),
+                _ => false,
+            }
+    }
+}

@@ -1,0 +1,84 @@
+//! How the connection ended: states in their order, and a reason that was seen (P5).
+
+use duet_rpc::Reason;
+
+use super::{Kind, Oracle};
+use crate::journal::Event;
+
+impl Oracle<'_> {
+    pub(super) fn check_ends(&mut self) {
+        for side in [0, 1] {
+            self.check_states(side);
+            self.check_reason(side);
+            self.check_unmatched(side);
+        }
+    }
+
+    fn check_states(&mut self, side: usize) {
+        const STATES: [&str; 4] = ["connecting", "connected", "draining", "disconnected"];
+        let states = self.book.events.iter().filter_map(|(_, event)| match event {
+            Event::State(of, name) if *of == side => STATES.iter().position(|state| state == name),
+            _ => None,
+        });
+        let states: Vec<_> = states.collect();
+        if !states.is_sorted_by(|before, after| before < after) || states.last() != Some(&3) {
+            self.object(format!("the states of side {side} are {states:?}"));
+        }
+    }
+
+    fn check_reason(&mut self, side: usize) {
+        let Some(disconnect) = &self.outcome.disconnects[side] else { return };
+        let saw = |is_it: fn(usize, &Event) -> bool| self.when(|e| is_it(side, e)).next().is_some();
+        let is_right =
+            match disconnect.reason() {
+                // A call of the method that closes does, too.
+                Reason::Closed => {
+                    saw(|side, event| matches!(event, Event::Closes(of) if *of == side))
+                        || self.world.acts.iter().any(|act| {
+                            act.by != side && matches!(act.deed, crate::world::Deed::Bye(_))
+                        })
+                }
+                Reason::RemoteClosed => {
+                    self.world.framing.is_none()
+                        || saw(|side, event| matches!(event, Event::ReadEnd(of) if *of == side))
+                }
+                Reason::ReadFailed => {
+                    saw(|side, event| matches!(event, Event::ReadFailed(of) if *of == side))
+                }
+                Reason::WriteFailed => {
+                    self.world.framing.is_none()
+                        || saw(|side, event| matches!(event, Event::WriteFailed(of) if *of == side))
+                }
+                Reason::ConnectFailed => false,
+            };
+        let has_cause = matches!(disconnect.reason(), Reason::ReadFailed | Reason::WriteFailed);
+        if !is_right || disconnect.failure().is_some() != has_cause {
+            let reason = disconnect.reason();
+            self.object(format!("side {side} says that it ended by {reason:?}: {disconnect:?}"));
+        }
+    }
+
+    /// An answer that nobody waits for came too late, or was the third hand's, or to it.
+    fn check_unmatched(&mut self, side: usize) {
+        let given_up = self.book.calls.iter().filter(|call| {
+            call.side == side
+                && !matches!(
+                    call.ended,
+                    Some((_, Some(crate::plan::End::Value(_) | crate::plan::End::Code(_))))
+                )
+        });
+        let strange: usize = self.messages[1 - side]
+            .iter()
+            .map(|message| match &message.kind {
+                Kind::Answer(id, _) => usize::from(id == "null" || id.starts_with("\"x")),
+                Kind::Answers(answers) => answers.len(),
+                _ => 0,
+            })
+            .sum();
+        let (given_up, handed) = (given_up.count(), self.world.pieces.len());
+        let unmatched = self.outcome.unmatched[side];
+        if unmatched > given_up + strange + handed && self.world.framing.is_some() {
+            self.object(format!("side {side} had {unmatched} answers too many, of {given_up}"));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What handlers do, and how a call of one ends if nothing gets in its way.
+//!
+//! Handlers take whole tens of milliseconds, and timeouts lie between them, at a place of their own
+//! for each depth. So no two events that matter to each other fall on the same moment, unless a link
+//! that takes its time moves them.
+
+use duet_rpc::proto::policy::Dialect;
+use serde::{Deserialize, Serialize};
+
+use crate::random::Random;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Plan {
+    Now,
+    After(u64),
+    Never,
+    Fail(i64),
+    Panic,
+    PanicAfter(u64),
+    /// Answers with so many bytes.
+    Big(usize),
+    /// Sends a notification, then answers.
+    Tell,
+    /// Tells of progress every so many milliseconds, so many times, then answers.
+    Progress(u64, u64),
+    /// Calls back, with a timeout, and passes on what comes of it.
+    Back(Box<Plan>, u64),
+}
+
+/// How a call ends.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum End {
+    Value(u64),
+    Code(i64),
+    Timeout,
+    Capacity,
+    Disconnected,
+    /// In a way that no call may.
+    Other(String),
+}
+
+/// Numbers of acts have room between them for their call-backs.
+pub(crate) const STEP: u64 = 10;
+/// How deep call-backs go.
+const DEPTH: u64 = 3;
+/// What a handler that failed is answered with, whatever it was.
+const FAILED: End = End::Code(-32603);
+
+impl Plan {
+    pub(crate) fn random(random: &mut Random, depth: u64, is_small: bool) -> Self {
+        let time = random.below(30) * 10;
+        match random.below(if depth == DEPTH { 11 } else { 16 }) {
+            0 | 1 => Plan::Now,
+            2 | 3 => Plan::After(time),
+            4 => Plan::Never,
+            5 => Plan::Fail(-32001 - random.below(3) as i64),
+            6 => Plan::Panic,
+            7 => Plan::PanicAfter(time),
+            8 => Plan::Big(random.pick(if is_small { &[0, 100] } else { &[0, 100, 1000, 3000] })),
+            9 => Plan::Tell,
+            10 => Plan::Progress(10 + random.below(6) * 10, 1 + random.below(6)),
+            _ => {
+                let timeout = timeout(random, depth + 1);
+                Plan::Back(Box::new(Plan::random(random, depth + 1, is_small)), timeout)
+            }
+        }
+    }
+
+    pub(crate) fn is_endless(&self) -> bool {
+        match self {
+            Plan::Never => true,
+            Plan::Back(plan, _) => plan.is_endless(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn calls_back(&self) -> bool {
+        matches!(self, Plan::Back(..))
+    }
+
+    /// How a call of it ends, with this timeout and, if progress restarts that, this total.
+    pub(crate) fn end_of_call(
+        &self,
+        number: u64,
+        timeout: u64,
+        total: Option<u64>,
+        dialect: Dialect,
+    ) -> End {
+        let by = match (total, self) {
+            (Some(total), Plan::Progress(every, times)) if dialect != Dialect::None => {
+                let last = (*every < timeout).then_some(every * times).unwrap_or_default();
+                total.min(last + timeout)
+            }
+            (Some(total), _) => total.min(timeout),
+            (None, _) => timeout,
+        };
+        match self.end(number, dialect) {
+            Some((time, end)) if time < by => end,
+            _ => End::Timeout,
+        }
+    }
+
+    /// How it ends and after how many milliseconds; `None` for never.
+    pub(crate) fn end(&self, number: u64, dialect: Dialect) -> Option<(u64, End)> {
+        match self {
+            Plan::Now | Plan::Big(_) | Plan::Tell => Some((0, End::Value(number))),
+            Plan::After(time) => Some((*time, End::Value(number))),
+            Plan::Progress(every, times) => Some((every * times, End::Value(number))),
+            Plan::Never => None,
+            Plan::Fail(code) => Some((0, End::Code(*code))),
+            Plan::Panic => Some((0, FAILED)),
+            Plan::PanicAfter(time) => Some((*time, FAILED)),
+            // Errors of a call are the handler's failure.
+            Plan::Back(plan, timeout) => match plan.end(number + 1, dialect) {
+                Some((time, end @ End::Value(_))) if time < *timeout => Some((time, end)),
+                Some((time, _)) if time < *timeout => Some((time, FAILED)),
+                _ => Some((*timeout, FAILED)),
+            },
+        }
+    }
+}
+
+/// The timeout of a call at this depth: no handler ends at that moment, nor another call.
+pub(crate) fn timeout(random: &mut Random, depth: u64) -> u64 {
+    random.below(40) * 10 + 4 + depth
+}

@@ -1,0 +1,327 @@
+//! What a seed stands for: two peers, what lies between them, what they do, and what happens to them.
+
+use std::time::Duration;
+
+use duet_rpc::proto::Limits;
+use duet_rpc::proto::frame::{Framing, FramingChoice};
+use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
+use duet_rpc::{Profile, Router};
+
+use crate::hand::Piece;
+use crate::plan::{Plan, timeout};
+use crate::random::Random;
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    /// `None` for a link in memory, which carries whole messages.
+    pub(crate) framing: Option<Framing>,
+    pub(crate) sides: [Side; 2],
+    pub(crate) ways: [WayTerms; 2],
+    pub(crate) mishap: Option<(When, Mishap)>,
+    pub(crate) acts: Vec<Act>,
+    /// What a third hand puts on the link, between messages.
+    pub(crate) pieces: Vec<Piece>,
+    /// Who closes, and when.
+    pub(crate) close: Option<(usize, u64)>,
+    /// Who closes at the end, if nobody has.
+    pub(crate) last: usize,
+    /// For showing that the oracle sees it.
+    pub(crate) lie: Option<Lie>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Side {
+    pub(crate) profile: Profile,
+    /// What the router says of the pace of its handlers. To find it out would take the real clock.
+    pub(crate) is_quick: bool,
+}
+
+/// How bytes go one way, from the side of this number to the other.
+#[derive(Clone, Debug)]
+pub(crate) struct WayTerms {
+    /// How many bytes are under way at most.
+    pub(crate) room: usize,
+    /// How many are taken or given at once, at most.
+    pub(crate) most_written: u64,
+    pub(crate) most_read: u64,
+    /// How often a piece is delayed, and by how many milliseconds at most.
+    pub(crate) delayed: u64,
+    pub(crate) delay: u64,
+    /// How often a read or a write is interrupted, or not ready although it could be.
+    pub(crate) interrupted: u64,
+    pub(crate) hesitant: u64,
+    /// Whether what was written leaves only when it is flushed.
+    pub(crate) buffers: bool,
+    /// When nothing is delivered, from one moment to another.
+    pub(crate) stalls: Vec<(u64, u64)>,
+}
+
+/// When the link breaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    /// When this side has written so many bytes.
+    Byte(usize, usize),
+    At(u64),
+}
+
+/// How it breaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mishap {
+    /// What this side has written arrives, then comes the end; it can write no more.
+    Ends(usize),
+    /// What is under way is lost, and nothing can be read or written.
+    Reset,
+    /// This side can read no more, after what is under way.
+    CannotRead(usize),
+    /// This side can write no more, and the other does not learn of it.
+    CannotWrite(usize),
+    /// Nothing arrives any more of what this side writes, and nobody learns of it.
+    Silence(usize),
+    /// The same in both directions.
+    Dead,
+}
+
+/// What an honest link never does to the bytes that this side writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lie {
+    LosesByte(usize, usize),
+    ChangesByte(usize, usize),
+    RepeatsMessage(usize, usize),
+    LosesMessage(usize, usize),
+}
+
+#[derive(Debug)]
+pub(crate) struct Act {
+    pub(crate) by: usize,
+    /// When, in milliseconds.
+    pub(crate) at: u64,
+    pub(crate) deed: Deed,
+    pub(crate) number: u64,
+    pub(crate) plan: Plan,
+    /// How many bytes the message has more than it needs.
+    pub(crate) pad: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deed {
+    Notify,
+    /// A call with this timeout, in milliseconds.
+    Call(u64),
+    /// The same, with a total up to which progress restarts it.
+    CallWithProgress(u64, u64),
+    /// A call that is dropped so many milliseconds later.
+    CallAndDrop(u64),
+    /// So many events on a stream that holds a few.
+    Events(u64),
+    /// A call of the method that closes the connection.
+    Bye(u64),
+}
+
+/// How long a notification waits for room, and what calls have that say nothing.
+pub(crate) const CALL_TIMEOUT: u64 = 2_000;
+/// How long a peer that closes waits for its handlers.
+pub(crate) const DRAIN: u64 = 300;
+
+impl World {
+    pub(crate) fn random(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        // In a third of them the model knows how each call ends: nothing waits for anything else.
+        let is_tame = random.once_in(3);
+        let framing = match random.below(16) {
+            0 => None,
+            1..=5 => Some(Framing::Lsp),
+            6..=10 => Some(Framing::Ndjson),
+            _ => Some(Framing::Length),
+        };
+        let dialect = random.pick(&[
+            Dialect::Dollar,
+            Dialect::Dollar,
+            Dialect::Notifications,
+            Dialect::Notifications,
+            Dialect::None,
+        ]);
+        let ids =
+            random.pick(&[IdStyle::Counter, IdStyle::Counter, IdStyle::Counter, IdStyle::Uuid]);
+        let has_timeouts = !is_tame && random.once_in(4);
+        let side = |random: &mut Random| {
+            let profile = Profile {
+                framing: match framing {
+                    Some(Framing::Lsp) if random.once_in(4) => FramingChoice::Auto,
+                    Some(framing) => framing.into(),
+                    None => Framing::Ndjson.into(),
+                },
+                dialect,
+                ids,
+                read_timeout: has_timeouts.then_some(Duration::from_millis(50)),
+                call_timeout: Some(Duration::from_millis(CALL_TIMEOUT)),
+                drain_timeout: Duration::from_millis(DRAIN),
+                order: Order::Concurrent,
+                ..Profile::agent()
+            };
+            let is_quick = random.once_in(2);
+            if is_tame {
+                return Side { profile, is_quick };
+            }
+            let order = random.pick(&[
+                Order::Concurrent,
+                Order::Barrier,
+                Order::Barrier,
+                Order::Sequential,
+                Order::ByKey,
+            ]);
+            let limits = match random.below(3) {
+                0 => Limits::default(),
+                _ => small_limits(random),
+            };
+            Side { profile: Profile { order, limits, ..profile }, is_quick }
+        };
+        let sides = [side(&mut random), side(&mut random)];
+        // Where bytes go one by one there are few of them, as each costs a turn.
+        let is_fine = random.once_in(6);
+        let ways = [0, 1].map(|_| WayTerms::random(&mut random, is_tame, is_fine));
+        let mishap =
+            (!is_tame && framing.is_some() && random.once_in(3)).then(|| mishap(&mut random));
+        let most = random.pick(if is_fine { &[2, 5] } else { &[3, 6, 6, 20] });
+        let count = 2 + random.below(most);
+        let acts = (0..count).map(|number| Act::random(&mut random, number, is_tame, is_fine));
+        let acts = acts.collect();
+        let pieces = match framing {
+            Some(framing) if random.once_in(3) => Piece::some(&mut random, framing),
+            _ => Vec::new(),
+        };
+        let close =
+            (!is_tame && random.once_in(4)).then(|| (random.below(2) as usize, random.below(400)));
+        let last = random.below(2) as usize;
+        World { seed, framing, sides, ways, mishap, acts, pieces, close, last, lie: None }
+    }
+
+    /// Whether nothing but the plans decides how calls end.
+    pub(crate) fn is_exact(&self) -> bool {
+        let is_free =
+            |side: &Side| side.profile.order == Order::Concurrent && !self.has_small_limits(side);
+        let is_fast = |way: &WayTerms| way.delayed == 0 && way.stalls.is_empty();
+        self.sides.iter().all(is_free)
+            && (self.framing.is_none() || self.ways.iter().all(is_fast))
+            && self.lives_on()
+            && !self.may_lose_messages()
+    }
+
+    /// Whether nothing ends the connection before all is done.
+    pub(crate) fn lives_on(&self) -> bool {
+        self.mishap.is_none()
+            && self.close.is_none()
+            && !self.acts.iter().any(|act| matches!(act.deed, Deed::Bye(_)))
+    }
+
+    /// Whether messages may take too long to be read, and are dropped.
+    pub(crate) fn may_lose_messages(&self) -> bool {
+        self.sides[0].profile.read_timeout.is_some()
+    }
+
+    pub(crate) fn has_small_limits(&self, side: &Side) -> bool {
+        side.profile.limits != Limits::default()
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.sides[0].profile.dialect
+    }
+
+    /// Whether ids, and so the bytes, are not the same each time.
+    pub(crate) fn has_random_ids(&self) -> bool {
+        self.sides[0].profile.ids == IdStyle::Uuid
+    }
+}
+
+impl Side {
+    pub(crate) fn pace(&self, router: Router, method: &str) -> Router {
+        if self.is_quick { router.quick(method) } else { router.slow(method) }
+    }
+}
+
+/// Small enough that each of them is reached.
+fn small_limits(random: &mut Random) -> Limits {
+    Limits {
+        message_bytes: random.pick(&[2500, 1024 * 1024]),
+        in_flight: random.pick(&[1, 2, 3, 1024]),
+        waiting: random.pick(&[1, 2, 4, 1024]),
+        waiting_bytes: random.pick(&[300, 1500, 4 * 1024 * 1024]),
+        pending_calls: random.pick(&[2, 5, 1000]),
+        outgoing_bytes: random.pick(&[1, 100, 1000, 1024 * 1024]),
+        batch_bytes: random.pick(&[50, 200, 1024 * 1024]),
+        answered_faults: random.pick(&[1, 3, 1000]),
+        ..Limits::default()
+    }
+}
+
+impl WayTerms {
+    fn random(random: &mut Random, is_tame: bool, is_fine: bool) -> Self {
+        let is_slow = !is_tame && random.once_in(2);
+        let stalls = if is_slow && random.once_in(3) { 1 + random.below(3) } else { 0 };
+        let stalls = (0..stalls).map(|_| {
+            let from = random.below(300);
+            (from, from + random.pick(&[5, 30, 100, 400]))
+        });
+        let stalls = stalls.collect();
+        WayTerms {
+            room: if is_fine {
+                random.pick(&[1, 7, 100])
+            } else {
+                random.pick(&[500, 4096, 65536])
+            },
+            most_written: random.pick(if is_fine { &[1, 3, 50] } else { &[200, 2000, 100_000] }),
+            most_read: random.pick(if is_fine { &[1, 3, 50] } else { &[200, 2000, 100_000] }),
+            delayed: if is_slow { random.pick(&[1, 2, 10]) } else { 0 },
+            delay: random.pick(&[1, 10, 60]),
+            interrupted: random.pick(&[0, 0, 3, 20]),
+            hesitant: random.pick(&[0, 0, 3, 20]),
+            buffers: random.once_in(4),
+            stalls,
+        }
+    }
+}
+
+fn mishap(random: &mut Random) -> (When, Mishap) {
+    let side = random.below(2) as usize;
+    let when = match random.once_in(2) {
+        true => When::At(random.below(400)),
+        false => {
+            let most = random.pick(&[10, 100, 1000, 5000]);
+            When::Byte(random.below(2) as usize, random.below(most) as usize)
+        }
+    };
+    let mishap = match random.below(8) {
+        0 | 1 => Mishap::Ends(side),
+        2 | 3 => Mishap::Reset,
+        4 => Mishap::CannotRead(side),
+        5 => Mishap::CannotWrite(side),
+        6 => Mishap::Silence(side),
+        _ => Mishap::Dead,
+    };
+    (when, mishap)
+}
+
+impl Act {
+    fn random(random: &mut Random, number: u64, is_tame: bool, is_fine: bool) -> Self {
+        let own_timeout = timeout(random, 0);
+        let deed = match random.below(32) {
+            0..=6 => Deed::Notify,
+            7..=12 => Deed::CallAndDrop(random.below(30) * 10 + 3),
+            13..=15 => Deed::CallWithProgress(random.below(10) * 10 + 4, random.below(40) * 10 + 9),
+            16 | 17 => Deed::Events(random.below(12)),
+            18 if !is_tame && random.once_in(4) => Deed::Bye(own_timeout),
+            _ => Deed::Call(own_timeout),
+        };
+        let mut plan = Plan::random(random, 0, is_fine);
+        // One that never ends would be in the way of all that comes after it.
+        if let (Deed::Notify, true) = (deed, plan.is_endless()) {
+            plan = Plan::Now;
+        }
+        if let Deed::CallWithProgress(..) = deed {
+            plan = Plan::Progress(10 + random.below(6) * 10, 1 + random.below(6));
+        }
+        let (by, at) = (random.below(2) as usize, random.below(20) * 10);
+        let pad = random.pick(if is_fine { &[0, 30] } else { &[0, 0, 0, 30, 300, 3000] });
+        Act { by, at, deed, number, plan, pad }
+    }
+}
