@@ -13,19 +13,12 @@ pub(crate) struct Piece {
     pub(crate) to: usize,
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
-    /// The requests in it, and how often each is to be answered.
-    pub(crate) requests: Vec<Stranger>,
+    /// The ids of the requests in it.
+    pub(crate) requests: Vec<String>,
     /// Which messages it has that a handler serves, in their order.
     pub(crate) messages: Vec<(u64, bool)>,
     /// How many answers to nothing, with `id: null`, there are for it at most.
     pub(crate) faults: usize,
-}
-
-/// A request of nobody's.
-#[derive(Debug)]
-pub(crate) struct Stranger {
-    pub(crate) id: String,
-    pub(crate) times: usize,
 }
 
 /// Where the numbers of its messages begin.
@@ -103,7 +96,7 @@ impl Piece {
             _ => Plan::Now,
         };
         let plan = serde_json::to_string(&plan).expect("a plan is JSON");
-        self.requests.push(Stranger { id: id.clone(), times: 1 });
+        self.requests.push(id.clone());
         self.messages.push((number, true));
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"do","params":[{number},{plan},""]}}"#)
     }

@@ -88,20 +88,20 @@ impl Plan {
     ) -> End {
         let by = match (total, self) {
             (Some(total), Plan::Progress(every, times)) if dialect != Dialect::None => {
-                let last = (*every < timeout).then_some(every * times).unwrap_or_default();
+                let last = if *every < timeout { every * times } else { 0 };
                 total.min(last + timeout)
             }
             (Some(total), _) => total.min(timeout),
             (None, _) => timeout,
         };
-        match self.end(number, dialect) {
+        match self.end(number) {
             Some((time, end)) if time < by => end,
             _ => End::Timeout,
         }
     }
 
     /// How it ends and after how many milliseconds; `None` for never.
-    pub(crate) fn end(&self, number: u64, dialect: Dialect) -> Option<(u64, End)> {
+    pub(crate) fn end(&self, number: u64) -> Option<(u64, End)> {
         match self {
             Plan::Now | Plan::Big(_) | Plan::Tell => Some((0, End::Value(number))),
             Plan::After(time) => Some((*time, End::Value(number))),
@@ -111,7 +111,7 @@ impl Plan {
             Plan::Panic => Some((0, FAILED)),
             Plan::PanicAfter(time) => Some((*time, FAILED)),
             // Errors of a call are the handler's failure.
-            Plan::Back(plan, timeout) => match plan.end(number + 1, dialect) {
+            Plan::Back(plan, timeout) => match plan.end(number + 1) {
                 Some((time, end @ End::Value(_))) if time < *timeout => Some((time, end)),
                 Some((time, _)) if time < *timeout => Some((time, FAILED)),
                 _ => Some((*timeout, FAILED)),

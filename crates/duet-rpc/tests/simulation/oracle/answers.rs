@@ -43,8 +43,8 @@ impl Oracle<'_> {
             {
                 let piece = &self.world.pieces[*n];
                 faults += piece.faults;
-                for stranger in &piece.requests {
-                    asked.insert(&stranger.id, (*at, true));
+                for id in &piece.requests {
+                    asked.insert(id, (*at, true));
                 }
             }
         }

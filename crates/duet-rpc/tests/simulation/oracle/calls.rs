@@ -142,7 +142,7 @@ impl Oracle<'_> {
             };
             let dialect = self.world.dialect();
             let planned = act.plan.end_of_call(number, timeout, total, dialect);
-            let takes = act.plan.end(number, dialect).map(|(time, _)| time);
+            let takes = act.plan.end(number).map(|(time, _)| time);
             let expected = match dropped {
                 Some(time) if takes.is_none_or(|takes| takes > time) => None,
                 _ => Some(planned),
@@ -165,7 +165,7 @@ impl Oracle<'_> {
 
     /// Whether a plan can be answered so, if others get in its way.
     fn may_end_so(&self, plan: &Plan, number: u64, end: &End) -> bool {
-        let is_planned = plan.end(number, self.world.dialect()).is_some_and(|(_, e)| e == *end);
+        let is_planned = plan.end(number).is_some_and(|(_, e)| e == *end);
         is_planned
             || match end {
                 End::Code(-32603) => plan.calls_back(),
