@@ -131,6 +131,9 @@ fn again(trial: &mut Trial<'_>) -> io::Result<()> {
     let command = failing(trial, &command, Some(&names[0]), &fault);
     let mut daemon = start(trial, command, pipes)?;
     send_some(trial, &mut daemon, 12);
+    daemon.pump(Duration::from_millis(30), |daemon| daemon.ledger.is_settled());
+    trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+    trial.settle(&mut daemon);
     trial.close_stdin(&mut daemon);
     trial.finish(&mut daemon, &Ending::complete());
     Ok(())

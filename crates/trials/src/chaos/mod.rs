@@ -51,7 +51,7 @@ use crate::programs;
 use crate::random::Random;
 use options::Options;
 use report::{Life, Report};
-use trial::{PROFILES, Trial};
+use trial::Trial;
 
 /// A way to live and to end.
 #[derive(Clone, Copy, Debug)]
@@ -124,21 +124,7 @@ fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
     let any = random.below(kinds.len());
     let kind = kinds.get(number).unwrap_or(&kinds[any]);
     let folder = world.folder.join(number.to_string());
-    let mut trial = Trial {
-        world,
-        profile: *random.pick(&PROFILES),
-        is_testbed: random.once_in(2),
-        random,
-        folder,
-        complaints: Vec::new(),
-        skipped: None,
-        took: None,
-        was_idle: false,
-        story: Vec::new(),
-        may_leave: Vec::new(),
-        may_say: Vec::new(),
-        may_say_nothing: false,
-    };
+    let mut trial = Trial::new(world, random, folder);
     let lived = fs::create_dir_all(&trial.folder).and_then(|()| {
         let lived = catch_unwind(AssertUnwindSafe(|| (kind.live)(&mut trial)));
         lived.unwrap_or_else(|_| Err(io::Error::other("a panic")))

@@ -104,6 +104,27 @@ impl Ending {
     }
 }
 
+impl<'w> Trial<'w> {
+    /// One that nothing has been done in yet; its profile and its program come of the random numbers.
+    pub(super) fn new(world: &'w World, mut random: Random, folder: PathBuf) -> Self {
+        Trial {
+            world,
+            profile: *random.pick(&PROFILES),
+            is_testbed: random.once_in(2),
+            random,
+            folder,
+            complaints: Vec::new(),
+            skipped: None,
+            took: None,
+            was_idle: false,
+            story: Vec::new(),
+            may_leave: Vec::new(),
+            may_say: Vec::new(),
+            may_say_nothing: false,
+        }
+    }
+}
+
 impl Trial<'_> {
     /// Notes what is done.
     pub(super) fn tell(&mut self, what: impl Display) {
