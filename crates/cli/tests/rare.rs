@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
@@ -128,6 +129,38 @@ fn l7_too_few_descriptors_are_an_error_and_no_panic() {
         let expect = if said.contains("duet-rpc started") { 0 } else { 1 };
         assert_eq!(end.status.code(), Some(expect), "{most}: {said}");
     }
+}
+
+/// With the least memory that it starts with, and a little more, it has none for a further thread.
+#[test]
+fn l3_l6_with_no_thread_to_spare_it_says_all_the_same_why_it_ends() {
+    let mut started = 0;
+    for kib in (4 * 1024..512 * 1024).step_by(512) {
+        let mut limited = Command::new("sh");
+        let daemon = "exec \"$0\" rpc --profile agent --log-level debug";
+        limited.args(["-c", &format!("ulimit -v {kib}; {daemon}")]);
+        limited.arg(env!("CARGO_BIN_EXE_duet-rpc")).env_remove("DUET_RPC_LOG");
+        // Else each thread would have 64 MiB set aside.
+        limited.env("MALLOC_ARENA_MAX", "1");
+        let mut daemon = Daemon::with_pipes(piped(limited), Framing::Ndjson);
+        // So much to be written that it is not done by itself.
+        let text = request(1, "version", "[]") + "\n";
+        let stdin = daemon.stdin.as_mut().expect("a pipe");
+        // It may be gone already.
+        let _ = stdin.write_all(text.repeat(200).as_bytes());
+        let end = daemon.end(Trigger::Eof);
+        let said = end.lines.join("\n");
+        assert!(!said.contains("panicked"), "{kib} KiB: {said}");
+        if said.contains("duet-rpc started") {
+            started += 1;
+            assert_eq!(end.status.code(), Some(0), "{kib} KiB: {said}");
+            assert!(said.contains("stdin closed, shutting down gracefully"), "{kib} KiB: {said}");
+        }
+        if started == 8 {
+            return;
+        }
+    }
+    panic!("it starts with no limit at all");
 }
 
 fn piped(mut command: Command) -> Command {

@@ -19,15 +19,17 @@ pub(super) fn once(act: LastAct) -> LastAct {
     })
 }
 
-/// Does something on a thread of its own, and goes on when it is done or the time is over.
-pub(super) fn run_within(time: Duration, act: LastAct) {
+/// Does something on a thread of its own, and goes on when it is done or the time is over. Without a thread
+/// it cannot be done in a bounded time: then this is `false`, and nothing is done.
+pub(super) fn run_within(time: Duration, act: LastAct) -> bool {
     let (done, is_done) = mpsc::channel();
     let run = move || {
         let _ = fence::call(|| act());
         let _ = done.send(());
     };
-    // Without a thread it cannot be done in a bounded time, and so not at all.
-    if thread::Builder::new().name("duet-rpc exit".to_owned()).spawn(run).is_ok() {
+    let has_begun = thread::Builder::new().name("duet-rpc exit".to_owned()).spawn(run).is_ok();
+    if has_begun {
         let _ = is_done.recv_timeout(time);
     }
+    has_begun
 }
