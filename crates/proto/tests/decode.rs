@@ -243,7 +243,58 @@ fn auto_is_decided_by_the_first_byte_that_is_not_white_space() {
         check_to_the_end(FramingChoice::Auto, &limits(), &input, &[PARSE_ERROR, A], &[]);
     }
     check_to_the_end(FramingChoice::Auto, &limits(), b" \n", &[], &[]);
-    let names = ["lsp", "ndjson", "length", "auto", "LSP"].map(|name| name.parse().ok());
-    let fixed = Framing::ALL.map(|framing| Some(FramingChoice::Fixed(framing)));
-    assert_eq!(names, [fixed[0], fixed[1], fixed[2], Some(FramingChoice::Auto), None]);
+}
+
+#[test]
+fn c3_framings_are_chosen_and_shown_by_their_names() {
+    let fixed = Framing::ALL.map(FramingChoice::Fixed);
+    let rows = [
+        ("lsp", fixed[0]),
+        ("ndjson", fixed[1]),
+        ("length", fixed[2]),
+        ("auto", FramingChoice::Auto),
+    ];
+    for (name, choice) in rows {
+        assert_eq!(name.parse(), Ok(choice));
+        assert_eq!(choice.to_string(), name);
+    }
+    assert_eq!(Framing::ALL.map(|framing| framing.to_string()), ["lsp", "ndjson", "length"]);
+    for name in ["LSP", "", "automatic"] {
+        let unknown = name.parse::<FramingChoice>().expect_err("no such framing");
+        assert!(unknown.to_string().contains("lsp, ndjson, length or auto"));
+    }
+}
+
+#[test]
+fn auto_tells_what_it_found_as_soon_as_the_byte_is_here_and_keeps_no_white_space() {
+    for (framing, first) in Framing::ALL.into_iter().zip(["C", "{", "\0"]) {
+        assert_eq!(Decoder::new(framing, &limits()).framing(), Some(framing));
+        let mut decoder = Decoder::new(FramingChoice::Auto, &limits());
+        assert_eq!((decoder.framing(), decoder.at_hand()), (None, &b""[..]));
+        assert_eq!(decoder.feed(b" \r\n"), 3);
+        assert_eq!((decoder.framing(), decoder.at_hand()), (None, &b" \r\n"[..]));
+        assert!(decoder.next_event().is_none());
+        assert_eq!(decoder.at_hand(), b"", "white space is not kept (F3)");
+        assert_eq!(decoder.feed(first.as_bytes()), 1);
+        assert_eq!(decoder.framing(), Some(framing), "it was not looked at yet");
+        assert!(decoder.next_event().is_none());
+        assert_eq!((decoder.framing(), decoder.at_hand()), (Some(framing), first.as_bytes()));
+    }
+}
+
+#[test]
+fn p8_decoders_take_turns_with_one_piece_of_memory() {
+    let mut memory = Vec::with_capacity(50_000);
+    for framing in Framing::ALL {
+        let (frame, cut) = (framed(framing, A), 25);
+        let mut decoder = Decoder::new(framing, &limits());
+        assert_eq!(decoder.lend(memory), None, "it has none of its own");
+        assert_eq!(feed(&mut decoder, &[&frame, &frame[..cut]]), [A]);
+        memory = decoder.give_back().expect("few bytes are at hand");
+        assert_eq!(memory.capacity(), 50_000);
+        // What it has now is its own.
+        assert_eq!(decoder.lend(vec![7]), Some(vec![7]));
+        assert_eq!(feed(&mut decoder, &[&frame[cut..]]), [A], "what was at hand stays");
+        assert_eq!(decoder.at_hand(), b"");
+    }
 }
