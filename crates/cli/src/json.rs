@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use duet_rpc::proto::message::is_obeyed;
+use duet_rpc::proto::message::{is_obeyed, write_escape};
 
 /// Without white space, so on one line.
 pub(crate) fn compact(text: &str) -> String {
@@ -51,7 +51,7 @@ pub(crate) fn tame(text: &str) -> String {
     for char in text.chars() {
         if char != '\n' && is_obeyed(char) {
             // Writing to a string does not fail.
-            let _ = write!(out, "\\u{:04x}", u32::from(char));
+            let _ = write_escape(&mut out, char);
         } else {
             out.push(char);
         }

@@ -25,6 +25,8 @@ fn forgeries() -> Vec<String> {
             "\u{9d}0;title\u{9c}",
             "\u{8}\u{8}\u{8}\u{7f}",
             "\u{202e}\u{2066}\u{feff}\u{200f}",
+            // What shows nothing, so that it looks like another method.
+            "ver\u{200b}sion\u{2060}\u{2064}\u{fffb}\u{e0001}\u{e0041}\u{e007f}",
             "\" id=7",
             "x\" id=7 \"",
             "x id=7",

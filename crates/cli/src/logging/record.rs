@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use duet_rpc::proto::message::is_obeyed;
+use duet_rpc::proto::message::{is_obeyed, write_escape};
 
 use super::Level;
 use super::clock::Timestamp;
@@ -178,7 +178,8 @@ fn push_json(json: &mut String, text: impl Iterator<Item = char>) {
             '\r' => json.push_str("\\r"),
             '\t' => json.push_str("\\t"),
             _ if is_obeyed(character) => {
-                let _ = write!(json, "\\u{:04x}", u32::from(character));
+                // Writing to a string does not fail.
+                let _ = write_escape(json, character);
             }
             _ => json.push(character),
         }

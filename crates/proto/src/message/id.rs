@@ -183,13 +183,12 @@ impl fmt::Display for Id {
     }
 }
 
-/// Writes JSON with nothing in it that a terminal or a log obeys: control characters, separators of
-/// lines, and marks that turn the direction of what follows. All of these are in strings, where an
+/// Writes JSON with nothing in it that a terminal or a log obeys. All of that is in strings, where an
 /// escape means the same.
 fn write_harmless(f: &mut fmt::Formatter<'_>, json: &str) -> fmt::Result {
     for character in json.chars() {
         if is_obeyed(character) {
-            write!(f, "\\u{:04x}", u32::from(character))?;
+            write_escape(f, character)?;
         } else {
             f.write_char(character)?;
         }
@@ -197,12 +196,20 @@ fn write_harmless(f: &mut fmt::Formatter<'_>, json: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Whether a terminal or a log does something else with a character than to show it.
+/// Writes a character as JSON does that shows none: two of these escapes are one beyond the first 65,536.
+pub fn write_escape(out: &mut impl fmt::Write, character: char) -> fmt::Result {
+    let mut units = [0; 2];
+    character.encode_utf16(&mut units).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))
+}
+
+/// Whether a terminal or a log does something else with a character than to show it: control characters,
+/// separators of lines, marks that turn the direction of what follows, and those that show nothing, so that
+/// one name can look like another. The two that join letters in some scripts are none of these.
 pub fn is_obeyed(character: char) -> bool {
     character.is_control()
         || matches!(character,
-            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' | '\u{feff}')
+            '\u{061c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 impl fmt::Debug for Id {
@@ -295,6 +302,9 @@ mod tests {
         let id = Id::from_raw("\"a\u{9b}\u{7f}é\u{202e}\"").expect("a string");
         assert_eq!(id.to_string(), r#""a\u009b\u007fé\u202e""#);
         assert_eq!(id.as_raw(), "\"a\u{9b}\u{7f}é\u{202e}\"");
+        // What shows nothing, also where it takes two escapes.
+        let id = Id::from_raw("\"a\u{200b}b\u{e0041}\"").expect("a string");
+        assert_eq!(id.to_string(), r#""a\u200bb\udb40\udc41""#);
     }
 
     #[test]

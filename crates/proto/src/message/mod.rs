@@ -16,7 +16,7 @@ pub use classify::{
     Batch, Incoming, Notification, PlainRequest, Request, Response, Settled, Stray, WhyStray,
 };
 pub use error::{Code, ErrorObject, ParamProblem, Reason, ReceivedError};
-pub use id::{Id, is_obeyed};
+pub use id::{Id, is_obeyed, write_escape};
 pub use params::Params;
 pub use reply::Reply;
 pub use subject::Subject;
