@@ -71,10 +71,16 @@ pub(super) fn unix(path: &Path) -> io::Result<Bound> {
     let _turn = file::take_turn(path);
     file::make_way(path)?;
     let socket = stream_socket(AddressFamily::UNIX)?;
+    let owners = Mode::RUSR | Mode::WUSR;
+    // Where the system does that, the file is made with this mode. To set it afterwards goes by the path, at
+    // which one who may write to the folder could have put a link to another file meanwhile.
+    let _ = rustix::fs::fchmod(&socket, owners);
     rustix::net::bind(&socket, &address)?;
     let file = SocketFile::new(path)?;
     // Nobody can connect before it listens, so there is no moment at which others could.
-    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
+    if !file.is_private() {
+        rustix::fs::chmod(path, owners)?;
+    }
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(Bound::Unix(socket.into(), file))
 }

@@ -37,6 +37,12 @@ impl SocketFile {
         Ok(SocketFile(Some(Arc::new(Own { path, identity }))))
     }
 
+    /// Whether its user may connect to it, and nobody else.
+    pub(super) fn is_private(&self) -> bool {
+        let data = self.0.as_ref().map(|own| std::fs::symlink_metadata(&own.path));
+        data.is_some_and(|data| data.is_ok_and(|data| data.mode() & 0o7777 == 0o600))
+    }
+
     /// A file that somebody else made and will remove.
     pub(super) fn of_another() -> Self {
         SocketFile(None)
