@@ -292,6 +292,26 @@ fn t3_a_token_is_nothing_to_tcp_and_needs_a_file_that_holds_one() {
 }
 
 #[test]
+fn t3_a_token_that_other_users_can_read_or_change_is_warned_of() {
+    let folder = Folder::new();
+    let path = token_file(&folder, TOKEN);
+    for (mode, is_exposed) in [
+        (0o600, false),
+        (0o400, false),
+        (0o640, false),
+        (0o644, true),
+        (0o604, true),
+        (0o660, true),
+    ] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        let server = Server::rpc("agent", &[HTTP], &["--token-file", &path]);
+        let said = server.end(Signal::TERM).lines.concat();
+        assert_eq!(said.contains("other users of this machine"), is_exposed, "{mode:o}: {said}");
+        assert!(!said.contains("CANARY") && !said.contains(&path), "{said}");
+    }
+}
+
+#[test]
 fn t2_only_the_path_of_the_url_is_served() {
     let addresses = ["http://127.0.0.1:0/rpc", "ws://127.0.0.1:0/live/rpc"];
     let server = Server::rpc("agent", &addresses, &[]);

@@ -122,6 +122,10 @@ fn remote(address: &Address) -> Problem {
 /// What those who run it should know.
 fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
     let mut warnings = Vec::new();
+    if args.token_file.as_deref().is_some_and(token::is_exposed) {
+        let who = "other users of this machine can read or change the token file";
+        warnings.push(format!("{who}: `chmod 600` makes it yours alone"));
+    }
     for listener in listeners {
         let address = listener.address();
         let is_guarded = matches!(address, Address::WebSocket(..) | Address::Http(..));

@@ -1,7 +1,8 @@
 //! The token that opens WebSocket and HTTP (T3).
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::listen::Problem;
@@ -29,4 +30,10 @@ pub(crate) fn read(path: &Path) -> Result<String, Problem> {
         return Err(complain(&"a token is one word of visible ASCII characters"));
     }
     Ok(token.to_owned())
+}
+
+/// Whether users of this machine whom nobody meant can read the token, or change it. A group may have been
+/// meant.
+pub(super) fn is_exposed(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o027 != 0)
 }
