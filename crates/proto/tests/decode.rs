@@ -219,6 +219,18 @@ fn f32_after_garbage_the_next_frame_is_found_whatever_the_garbage() {
 }
 
 #[test]
+fn f32_zeros_before_a_frame_are_no_frame_with_the_last_byte_of_its_length() {
+    // A length of 306 ends with the code of a 2, and the body begins with a newline.
+    let text = format!("\n[\"{}\"]", "x".repeat(306 - 5));
+    for garbage in [&b"\0\0"[..], b"\0\0\0", b"\0\0\0\0", b"x\0", b"x\0\0\0\0\0"] {
+        let input = [garbage, &framed(Framing::Length, &text)].concat();
+        check(Framing::Length, &Limits::default(), &input, &[PARSE_ERROR, &text]);
+    }
+    // In its place a number is a frame like any other.
+    length(b"\0\0\0\x012\n", &["2"]);
+}
+
+#[test]
 fn f15_and_f32_a_frame_cut_off_by_the_end_is_a_parse_error() {
     let frame = framed(Framing::Length, A);
     for cut in 1..frame.len() {

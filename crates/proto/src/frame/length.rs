@@ -3,7 +3,9 @@
 //! JSON never contains a zero byte, and every length below 16 MiB begins with one. So a zero byte
 //! inside a payload shows at once that the payload is none, and once the place in the stream is
 //! lost, each zero byte is tried as the beginning of a frame until one proves right: a length
-//! under the limit, no zero byte in the payload, the newline behind it, and JSON.
+//! under the limit, no zero byte in the payload, the newline behind it, and JSON. Only a number
+//! proves nothing: zeros that stray before a frame of 306 bytes, `00 00 01 32`, whose body begins
+//! with a newline would be a frame that holds a `2`.
 
 use memchr::memchr;
 
@@ -115,6 +117,7 @@ impl Length {
                 continue;
             }
             let text = unit.filter(|_| is_length).and_then(|unit| unit.strip_suffix(b"\n"));
+            let text = text.filter(|text| !is_number(text));
             if text.is_some_and(|text| Outline::default().take(text, self.depth).is_ok()) {
                 return Some(start);
             }
@@ -153,6 +156,9 @@ impl Length {
             return self.lose(bytes, FaultKind::Malformed(Malformed::NoTerminator));
         }
         match outline.take(&bytes[payload.clone()], self.depth) {
+            Ok(()) if self.is_lost() && is_number(&bytes[payload.clone()]) => {
+                self.lose(bytes, FaultKind::Malformed(Malformed::NoPrefix))
+            }
             Ok(()) => {
                 (self.state, self.searched, self.no_frame_at) = (State::InStep, 0, 0);
                 Step::Frame { body: payload, consumed }
@@ -167,6 +173,11 @@ impl Length {
             }
         }
     }
+}
+
+/// Whether JSON is a number. It is no message, so none is lost for it.
+fn is_number(json: &[u8]) -> bool {
+    matches!(json.trim_ascii_start().first(), Some(b'-' | b'0'..=b'9'))
 }
 
 impl Framer for Length {
