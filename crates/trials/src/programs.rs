@@ -14,6 +14,11 @@ pub fn testbed() -> PathBuf {
     built("examples/testbed", &["--example", "testbed"])
 }
 
+/// What stands between a client and a server, and spoils one thing that passes.
+pub fn saboteur() -> PathBuf {
+    built("examples/saboteur", &["--example", "saboteur"])
+}
+
 /// A program of the command's package, beside this one; built if it is not there.
 fn built(name: &str, what: &[&str]) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());

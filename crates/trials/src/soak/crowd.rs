@@ -111,17 +111,13 @@ impl Crowd {
         thread::scope(|scope| {
             let lives = randoms.into_iter().map(|random| scope.spawn(|| self.live(random)));
             let lives: Vec<_> = lives.collect();
-            let ends = lives.into_iter().map(|life| match life.join() {
-                Ok(end) => end,
-                Err(_) => Err(Broken::new("a client panicked")),
+            let ends = lives.into_iter().map(|life| {
+                let end = life.join().unwrap_or_else(|_| Err(Broken::new("a client panicked")));
+                end.inspect_err(|broken| self.tally.fail(broken.clone()))
             });
             // All are waited for, and the first that broke is told.
-            ends.fold(Ok(()), |all, end| {
-                if let Err(broken) = &end {
-                    self.tally.fail(broken.clone());
-                }
-                all.and(end)
-            })
+            let ends: Vec<_> = ends.collect();
+            ends.into_iter().collect()
         })
     }
 

@@ -9,19 +9,19 @@ use super::tally::Broken;
 
 /// How much the memory of the last part may be above that of the part before it. Allocators keep what
 /// they were given back, each thread has its own, and which thread works for whom is chance.
-pub const SLACK_KB: u64 = 2048;
+const SLACK_KB: u64 = 2048;
 
 /// What it costs at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
+struct Sample {
     /// Resident memory.
-    pub resident_kb: u64,
+    resident_kb: u64,
     /// The part of it that is nobody else's and was written to.
-    pub private_kb: u64,
+    private_kb: u64,
     /// Open descriptors.
-    pub descriptors: u64,
+    descriptors: u64,
     /// Threads.
-    pub threads: u64,
+    threads: u64,
 }
 
 impl Sample {
@@ -46,7 +46,7 @@ fn number(text: &str, name: &str) -> Option<u64> {
 }
 
 /// Whether there is something to look at: elsewhere than on Linux there may not be.
-pub fn can_look() -> bool {
+fn can_look() -> bool {
     Sample::take(std::process::id()).is_some()
 }
 
@@ -153,11 +153,14 @@ impl Gauge {
     }
 }
 
+/// One figure of a sample.
+type Figure = fn(&Sample) -> u64;
+
 /// The kinds of memory, and how each is told.
-const FIGURES: [(&str, fn(&Sample) -> u64); 2] =
+const FIGURES: [(&str, Figure); 2] =
     [("resident", |it| it.resident_kb), ("private", |it| it.private_kb)];
 
-fn median(samples: &[Sample], of: fn(&Sample) -> u64) -> u64 {
+fn median(samples: &[Sample], of: Figure) -> u64 {
     let mut values: Vec<_> = samples.iter().map(of).collect();
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)
@@ -177,7 +180,7 @@ impl fmt::Display for Gauge {
         };
         // The first look comes before any work; what counts is where it stands after warming up.
         let middle = &self.samples[self.samples.len() / 2];
-        let line = |name: &str, of: fn(&Sample) -> u64| {
+        let line = |name: &str, of: Figure| {
             let [first, middle, last] = [first, middle, last].map(of);
             format!("{name:<20} first {first}, in the middle {middle}, last {last}")
         };
@@ -186,5 +189,42 @@ impl fmt::Display for Gauge {
         writeln!(f, "{}", line("descriptors", |it| it.descriptors))?;
         writeln!(f, "{}", line("threads", |it| it.threads))?;
         write!(f, "{:<20} {}", "quiet moments", self.looks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Gauge, SLACK_KB, Sample};
+
+    /// What is said of a process whose memory is this over time.
+    fn is_flat(memory: impl Fn(u64) -> u64) -> bool {
+        let mut gauge = Gauge::new(0, 0);
+        let sample = |time| Sample { resident_kb: memory(time), ..Sample::default() };
+        gauge.samples = (0..100).map(sample).collect();
+        gauge.check().is_ok()
+    }
+
+    #[test]
+    fn memory_that_grows_is_found_and_what_warms_up_is_not() {
+        assert!(is_flat(|_| 10_000));
+        assert!(is_flat(|time| if time < 40 { 5_000 + 500 * time } else { 25_000 }));
+        assert!(is_flat(|time| 10_000 + time * 7919 % SLACK_KB));
+        assert!(!is_flat(|time| 10_000 + time * SLACK_KB / 20));
+        assert!(!is_flat(|time| if time < 70 { 10_000 } else { 10_001 + SLACK_KB }));
+    }
+
+    #[test]
+    fn descriptors_that_are_left_open_are_found() {
+        let mut gauge = Gauge::new(std::process::id(), 1000);
+        if !super::can_look() {
+            return;
+        }
+        // Other tests of this process open files too, so this says only what is too many for certain.
+        gauge.look(std::time::Duration::ZERO).expect("it is the first look");
+        let threads: Vec<_> = gauge.by_threads.keys().copied().collect();
+        assert_eq!(threads.len(), 1);
+        gauge.by_threads = (0..1000).map(|threads| (threads, 0)).collect();
+        let found = gauge.look(std::time::Duration::ZERO).expect_err("there are some");
+        assert_eq!(found.what, "descriptors are left open");
     }
 }

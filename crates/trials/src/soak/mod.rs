@@ -185,7 +185,7 @@ impl Soak {
             if player.random.once_in(3) {
                 player.act()?;
             }
-            if self.rounds % STALL_EVERY == STALL_EVERY / 2 {
+            if self.rounds % STALL_EVERY == 2 {
                 player.stall()?;
             }
             if self.rounds.is_multiple_of(8) {

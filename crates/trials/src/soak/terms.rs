@@ -33,11 +33,11 @@ pub enum Over {
 }
 
 /// Every profile, by its name.
-pub const PROFILES: [(&str, Profile); 3] =
+pub(super) const PROFILES: [(&str, Profile); 3] =
     [("editor", Profile::Editor), ("desktop", Profile::Desktop), ("agent", Profile::Agent)];
 
 /// Every transport, by its name.
-pub const TRANSPORTS: [(&str, Over); 5] = [
+pub(super) const TRANSPORTS: [(&str, Over); 5] = [
     ("stdio", Over::Stdio),
     ("tcp", Over::Tcp),
     ("unix", Over::Unix),

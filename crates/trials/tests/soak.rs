@@ -1,0 +1,124 @@
+//! The soak in short: so much work and no more, whatever the machine. And that it is no check that cannot
+//! fail: each of many ways to be broken is noticed.
+#![cfg(unix)]
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use duet_rpc_trials::programs;
+use duet_rpc_trials::soak::{Amount, Over, Plan, Profile, run};
+
+const PROFILES: [Profile; 3] = [Profile::Editor, Profile::Desktop, Profile::Agent];
+
+/// A plan for so many rounds.
+fn plan(profile: Profile, over: Over, rounds: u64) -> Plan {
+    let amount = Amount::Rounds(rounds);
+    Plan { profile, over, amount, is_quiet: true, connections: 3, ..Plan::default() }
+}
+
+fn check(plan: &Plan) {
+    let played = run(plan);
+    played.unwrap_or_else(|broken| panic!("{} over {}: {broken}", plan.profile, plan.over));
+}
+
+#[test]
+fn l1_f2_m2_the_soak_holds_over_stdio() {
+    thread::scope(|scope| {
+        for profile in PROFILES {
+            scope.spawn(move || check(&plan(profile, Over::Stdio, 12)));
+        }
+    });
+}
+
+#[test]
+fn t2_the_soak_holds_for_connections_that_come_and_go() {
+    thread::scope(|scope| {
+        for (over, profile) in [
+            (Over::Tcp, Profile::Editor),
+            (Over::Unix, Profile::Desktop),
+            (Over::Ws, Profile::Agent),
+            (Over::Http, Profile::Agent),
+        ] {
+            scope.spawn(move || check(&plan(profile, over, 2)));
+        }
+    });
+}
+
+#[test]
+fn the_same_seed_plays_the_same_game() {
+    let plan = plan(Profile::Editor, Over::Stdio, 4);
+    let bytes = || {
+        let report = run(&plan).unwrap_or_else(|broken| panic!("{broken}"));
+        report.tally.sent.load(Ordering::Relaxed)
+    };
+    assert_eq!(bytes(), bytes());
+}
+
+/// A folder in which the saboteur has the name of the test bed; it goes when this does.
+struct Stage(PathBuf);
+
+impl Stage {
+    fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("soak-{}-{number}", std::process::id());
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(folder.join("real")).expect("a folder can be made");
+        for (program, place) in
+            [(programs::saboteur(), "testbed"), (programs::testbed(), "real/testbed")]
+        {
+            std::os::unix::fs::symlink(program, folder.join(place)).expect("a link can be made");
+        }
+        Stage(folder)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn what_is_broken_is_noticed() {
+    // What is spoiled, and a word of what is said then.
+    let rows = [
+        ("mute", "does not come"),
+        ("answer-lost", "does not come"),
+        ("wrong-id", "nothing is due with this id"),
+        ("wrong-result", "due"),
+        ("error-code", "due"),
+        ("error-data", "due"),
+        ("short-count", ""),
+        ("stray-print", ""),
+        ("call-lost", "does not"),
+        ("event-lost", ""),
+        ("event-twice", ""),
+        ("cancel-lost", "does not come"),
+        ("notice-lost", "the errors in the log"),
+        ("status", "ends badly"),
+        ("misspelled", "not what is due"),
+    ];
+    let stage = Stage::new();
+    let sabotaged = |mischief: &str, patience: u64| {
+        // The saboteur is told by its environment what to do.
+        let program =
+            vec!["env".into(), format!("SABOTAGE={mischief}").into(), stage.0.join("testbed")];
+        let patience = Duration::from_secs(patience);
+        run(&Plan { program, patience, ..plan(Profile::Agent, Over::Stdio, 1) })
+    };
+    if let Err(broken) = sabotaged("nothing", 60) {
+        panic!("it fails for another reason: {broken}");
+    }
+    thread::scope(|scope| {
+        for (mischief, word) in rows {
+            let sabotaged = &sabotaged;
+            scope.spawn(move || {
+                let broken = sabotaged(mischief, 3).expect_err(mischief);
+                assert!(broken.what.contains(word), "{mischief}: {broken}");
+            });
+        }
+    });
+}
