@@ -9,7 +9,7 @@ use super::line::{Carrier, Unit};
 use super::log::Log;
 use super::player::{FOREVER, Player};
 use super::tally::{Broken, Under};
-use super::terms::{IN_FLIGHT, STORM};
+use super::terms::{HEADER_LIMIT, IN_FLIGHT, MESSAGE_LIMIT, STORM};
 use super::texts::envelope;
 use crate::wire::Framing;
 
@@ -17,14 +17,15 @@ impl Player<'_> {
     /// One of them.
     pub(super) fn act(&mut self) -> Result<(), Broken> {
         self.settle()?;
-        match self.random.below(12) {
+        match self.random.below(14) {
             0 => self.storm()?,
             1 | 2 => self.burst()?,
             3..=5 => self.read_slowly()?,
             6 if self.terms.is_alone() => self.leave_log_unread()?,
             7..=9 => self.ask_twice()?,
             10 => self.many_slow()?,
-            _ => self.echo_large()?,
+            11 if self.terms.carrier() != Carrier::Ws => self.be_refused_at_once()?,
+            _ => self.fill_a_message()?,
         }
         self.settle()
     }
@@ -182,13 +183,45 @@ impl Player<'_> {
         self.settle()
     }
 
+    /// What is too long is refused before all of it is there, whatever comes then (F13, F14, F21, F31).
+    fn be_refused_at_once(&mut self) -> Result<(), Broken> {
+        let length = MESSAGE_LIMIT + 1;
+        let text = vec![b'z'; length];
+        let (begin, rest, reason) = match self.terms.framing {
+            Framing::Lsp if self.random.once_in(3) => {
+                let begin = format!("X-Long: {}", "h".repeat(HEADER_LIMIT + 1));
+                (begin.into_bytes(), b"\r\n\r\n".to_vec(), "header-too-large")
+            }
+            Framing::Lsp => {
+                (format!("Content-Length: {length}\r\n\r\n").into_bytes(), text, "oversize")
+            }
+            Framing::Length => {
+                let prefix = (length as u32).to_be_bytes().to_vec();
+                (prefix, [&text[..], b"\n"].concat(), "oversize")
+            }
+            Framing::Ndjson => (text, b"zz\n".to_vec(), "oversize"),
+        };
+        self.tally.count(Under::BadInput, "refused before it was whole");
+        self.line.ledger.expect(Due::refusal(Outcome::invalid_because(reason)));
+        self.line.send(Unit { bytes: begin, cuts: Vec::new() });
+        self.settle()?;
+        // A line has to end; of all else the rest need not come.
+        let is_needed = self.terms.framing == Framing::Ndjson || reason == "header-too-large";
+        if is_needed || self.random.once_in(2) {
+            self.line.send(Unit { bytes: rest, cuts: Vec::new() });
+        }
+        let (asked, id) = (good::quick(self.terms), self.id());
+        self.ask(&asked, &id);
+        self.settle()
+    }
+
     /// A message as long as it may be.
-    fn echo_large(&mut self) -> Result<(), Broken> {
+    fn fill_a_message(&mut self) -> Result<(), Broken> {
         let (quick, id) = (good::quick(self.terms), self.id());
         let text = |params: &str| {
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quick.method)
         };
-        let room = super::terms::MESSAGE_LIMIT - text(r#"[""]"#).len();
+        let room = MESSAGE_LIMIT - text(r#"[""]"#).len();
         self.expect(quick.due(&id), None);
         self.say(&text(&format!(r#"["{}"]"#, "y".repeat(room))));
         self.settle()

@@ -56,8 +56,8 @@ impl Player<'_> {
         socket.shutdown(if self.random.once_in(2) { Shutdown::Both } else { Shutdown::Read });
     }
 
-    /// `shutdown` ends the connection that it comes on (T2).
-    fn shut_down(&mut self) {
+    /// `shutdown` ends the connection that it comes on, and on stdio the daemon (T2, L4).
+    pub(super) fn shut_down(&mut self) {
         Crowd::count(&self.tally, "ended by shutdown");
         let id = self.id();
         let result = r#"{"message":"Shutting down gracefully"}"#.to_owned();

@@ -194,7 +194,14 @@ impl Soak {
         }
         player.unsubscribe()?;
         self.gauge.look(patience)?;
-        self.tally.count(Under::Connections, "to the end of input");
+        match player.random.below(3) {
+            0 => self.tally.count(Under::Connections, "ended by the end of input"),
+            1 => player.shut_down(),
+            _ => {
+                self.tally.count(Under::Connections, "ended by SIGTERM");
+                daemon.terminate();
+            }
+        }
         line.finish(patience)?;
         daemon.wait(patience)
     }
