@@ -489,7 +489,15 @@ impl AsyncWrite for Writer {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut inner = self.link.inner();
+        let way = &mut inner.ways[self.side];
+        way.flush();
+        if way.terms.lingers && way.load > 0 && way.cannot_write.is_none() {
+            way.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        drop(inner);
         self.shut();
         Poll::Ready(Ok(()))
     }

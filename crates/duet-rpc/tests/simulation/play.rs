@@ -11,7 +11,9 @@ use std::time::Duration;
 use duet_rpc::proto::message::{Code, ErrorObject};
 use duet_rpc::proto::policy::{Dialect, Order};
 use duet_rpc::transport::{Stream, Transport, memory};
-use duet_rpc::{Context, Disconnect, Error, ErrorKind, Failure, Peer, Priority, Router, State};
+use duet_rpc::{
+    Context, Disconnect, Error, ErrorKind, Failure, Peer, Priority, Profile, Router, State,
+};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
@@ -218,14 +220,15 @@ impl Drop for Alive {
 type Answer = (u64, String);
 
 fn router(journal: &Journal, side: usize, terms: &Side, alive: &Arc<AtomicUsize>) -> Router {
-    let (journal, count, dialect) = (journal.clone(), Arc::clone(alive), terms.profile.dialect);
+    let (journal, count, profile) = (journal.clone(), Arc::clone(alive), terms.profile);
     let router = Router::new()
         .method("do", move |(number, plan, _pad): (u64, Plan, String), cx: Context| {
             let alive = Alive::new(&journal, side, number, &count);
             let journal = journal.clone();
+            check_bounds(&journal, side, &profile, cx.peer());
             async move {
                 let _alive = alive;
-                follow(number, plan, side, cx, &journal, dialect).await
+                follow(number, plan, side, cx, &journal, profile.dialect).await
             }
         })
         .method("event", async |_: Value| Ok::<_, Failure>(()))
@@ -235,6 +238,21 @@ fn router(journal: &Journal, side: usize, terms: &Side, alive: &Arc<AtomicUsize>
             lane_of(number)
         });
     ["do", "event", "bye"].into_iter().fold(router, |router, method| terms.pace(router, method))
+}
+
+/// What is under way stays within the limits (P9).
+fn check_bounds(journal: &Journal, side: usize, profile: &Profile, peer: &Peer) {
+    let (stats, limits) = (peer.stats(), &profile.limits);
+    let most_running = if profile.order == Order::Sequential { 1 } else { limits.in_flight.max(1) };
+    // Notifications may go beyond, by their bytes, and so may the rest of a batch.
+    let most_waiting = limits.waiting + limits.waiting_bytes / 256 * 4 + 8;
+    // The one that closes is never one too many.
+    if stats.running > most_running + 1
+        || stats.waiting > most_waiting
+        || stats.pending_calls > limits.pending_calls
+    {
+        journal.object(format!("side {side} has too much under way: {stats:?}"));
+    }
 }
 
 /// Which messages are kept in order where the order is by key.

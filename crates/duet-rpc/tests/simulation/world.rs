@@ -53,6 +53,8 @@ pub(crate) struct WayTerms {
     pub(crate) hesitant: u64,
     /// Whether what was written leaves only when it is flushed.
     pub(crate) buffers: bool,
+    /// Whether a writer is closed only when all that it wrote was read.
+    pub(crate) lingers: bool,
     /// When nothing is delivered, from one moment to another.
     pub(crate) stalls: Vec<(u64, u64)>,
 }
@@ -198,12 +200,15 @@ impl World {
 
     /// Whether nothing but the plans decides how calls end.
     pub(crate) fn is_exact(&self) -> bool {
-        let is_free =
-            |side: &Side| side.profile.order == Order::Concurrent && !self.has_small_limits(side);
+        let is_concurrent = |side: &Side| side.profile.order == Order::Concurrent;
+        self.sides.iter().all(is_concurrent) && self.is_free() && self.lives_on()
+    }
+
+    /// Whether no limit is reached and nothing takes time on the link.
+    pub(crate) fn is_free(&self) -> bool {
         let is_fast = |way: &WayTerms| way.delayed == 0 && way.stalls.is_empty();
-        self.sides.iter().all(is_free)
+        !self.sides.iter().any(|side| self.has_small_limits(side))
             && (self.framing.is_none() || self.ways.iter().all(is_fast))
-            && self.lives_on()
             && !self.may_lose_messages()
     }
 
@@ -276,6 +281,7 @@ impl WayTerms {
             interrupted: random.pick(&[0, 0, 3, 20]),
             hesitant: random.pick(&[0, 0, 3, 20]),
             buffers: random.once_in(4),
+            lingers: random.once_in(4),
             stalls,
         }
     }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Counts, Kind, Oracle};
+use super::{Counts, Kind, Message, Oracle};
 use crate::journal::Event;
 use crate::plan::End;
+use crate::world::{DRAIN, Deed};
 
 impl Oracle<'_> {
     pub(super) fn check_answers(&mut self) {
@@ -106,6 +107,52 @@ impl Oracle<'_> {
             }
         }
         self.objections.append(&mut objections);
+        self.check_answers_at_closing(side);
+        self.check_told_before_answered(side);
+    }
+
+    /// Who closes finishes and answers what runs, if there is time for it.
+    fn check_answers_at_closing(&mut self, side: usize) {
+        let is_closed_by_hand = self.world.mishap.is_none()
+            && self.world.is_free()
+            && !self.world.acts.iter().any(|act| matches!(act.deed, Deed::Bye(_)));
+        let Some((by, _)) = self.world.close.filter(|_| is_closed_by_hand) else { return };
+        let closed = self.when(|event| *event == Event::Closes(side)).next();
+        let Some(closed) = closed.filter(|_| by == side) else { return };
+        for message in &self.messages[1 - side] {
+            let Kind::Request(id, Some(number)) = &message.kind else { continue };
+            let number = *number;
+            let begun = self.when(|event| *event == Event::Starts { side, number }).next();
+            let ended = self.when(|event| *event == Event::Stops { side, number }).next();
+            let is_due =
+                begun.is_some_and(|at| at < closed) && ended.is_some_and(|at| at < closed + DRAIN);
+            let is_it = |answer: &Message| matches!(&answer.kind, Kind::Answer(of, _) if of == id);
+            if is_due && !self.messages[side].iter().any(is_it) {
+                self.objections.push(format!("side {side} has closed and not answered {id}"));
+            }
+        }
+    }
+
+    /// What a handler sends goes before its answer.
+    fn check_told_before_answered(&mut self, side: usize) {
+        for (_, event) in &self.book.events {
+            let Event::Told { side: by, number, is_sent: true } = event else { continue };
+            let numbers = self.messages[1 - side].iter().find_map(|message| match &message.kind {
+                Kind::Request(id, Some(asked)) if asked + 1 == *number => Some(id),
+                _ => None,
+            });
+            let Some(id) = numbers.filter(|_| *by == side) else { continue };
+            let place = |is_it: &dyn Fn(&Kind) -> bool| {
+                self.messages[side].iter().position(|message| is_it(&message.kind))
+            };
+            let told = place(&|kind| matches!(kind, Kind::Notification(Some(n)) if n == number));
+            let answered =
+                place(&|kind| matches!(kind, Kind::Answer(of, End::Value(_)) if of == id));
+            if answered.is_some_and(|answered| told.is_none_or(|told| told > answered)) {
+                self.objections
+                    .push(format!("side {side} has answered {id} before it told {number}"));
+            }
+        }
     }
 
     /// Events come in their order, and who gets fewer is told how many were left out (P9).
