@@ -4,7 +4,7 @@
 mod support;
 
 use duet_rpc_proto::Limits;
-use duet_rpc_proto::frame::{Decoder, Framing, FramingChoice, write_frame};
+use duet_rpc_proto::frame::{Decoder, FrameWriter, Framing, FramingChoice, write_frame};
 use support::{check, check_to_the_end, feed, framed};
 
 const A: &str = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
@@ -70,6 +70,29 @@ fn f5_and_f17_what_is_written_can_be_read_and_holds_nothing_else() {
     let line = write(Framing::Ndjson, pretty);
     assert_eq!(line, b"{    \"a\": [     1   ] }\n");
     assert_eq!(write(Framing::Lsp, pretty), framed(Framing::Lsp, pretty));
+    assert_eq!(write(Framing::Ndjson, "\n\n[]\n"), b"  [] \n");
+}
+
+#[test]
+fn f5_a_writer_leaves_as_much_room_for_a_header_as_the_last_one_took() {
+    let mut writer = FrameWriter::new(Framing::Lsp);
+    let mut write = |digits: u32| {
+        let (mut out, mut room) = (b"before".to_vec(), 0);
+        let body = vec![b'1'; 10_usize.pow(digits - 1)];
+        let written = writer.write(&mut out, |out| {
+            room = out.len() - 6;
+            out.extend_from_slice(&body);
+            Ok::<_, ()>(())
+        });
+        assert_eq!(written, Ok(()));
+        assert_eq!(out[6..], framed(Framing::Lsp, &body));
+        room - "Content-Length: \r\n\r\n".len()
+    };
+    assert_eq!(write(1), 3, "it starts with three digits");
+    for digits in 1..=6 {
+        write(digits);
+        assert_eq!(write(digits), digits as usize);
+    }
 }
 
 #[test]
@@ -148,6 +171,9 @@ fn f31_lengths_over_the_limit_and_of_zero() {
     length(b"\x00\x00\x00\x00", &[PARSE_ERROR]);
     let text = format!("\"{}\"", "x".repeat(98));
     length(&framed(Framing::Length, &text), &[&text]);
+    // All of the refused payload is skipped and not a byte more: what is behind it is told again.
+    let skipped = over(format!("{}\n", "x".repeat(101)).as_bytes());
+    length(&[&skipped, &b"stray"[..]].concat(), &["!-32600 oversize", PARSE_ERROR]);
     // A stray zero before a length of ten is not a length of zero with its newline.
     let ten = "[12345678]";
     let stray = [&b"\0"[..], &framed(Framing::Length, ten)].concat();
@@ -211,6 +237,11 @@ fn f32_after_garbage_the_next_frame_is_found_whatever_the_garbage() {
         let input = [garbage, &next, garbage, &next].concat();
         length(&input, &[PARSE_ERROR, B, PARSE_ERROR, B]);
     }
+    // While the place is lost, a frame that holds no JSON proves nothing and is not another fault.
+    length(&[b"hello", &framed(Framing::Length, "nope")[..], &next].concat(), &[PARSE_ERROR, B]);
+    // A length that is too large, and ends with the frame that it swallows.
+    let swallows = [&[0, 0, 0, B.len() as u8 + 5, b'x'], &next[..]].concat();
+    length(&swallows, &[PARSE_ERROR, B]);
     // These look like a length over the limit, and eat into the next frame's.
     for garbage in [&b"\x00\x07"[..], b"\x00\x07\x00", b"\x00\x01\x00\x01"] {
         let input = [garbage, &next, garbage, &next].concat();
@@ -291,6 +322,30 @@ fn auto_tells_what_it_found_as_soon_as_the_byte_is_here_and_keeps_no_white_space
         assert_eq!(decoder.framing(), Some(framing), "it was not looked at yet");
         assert!(decoder.next_event().is_none());
         assert_eq!((decoder.framing(), decoder.at_hand()), (Some(framing), first.as_bytes()));
+    }
+}
+
+#[test]
+fn f3_what_is_refused_is_skipped_and_not_kept() {
+    let limits = limits();
+    let rows: [(Framing, &[u8]); 8] = [
+        (Framing::Lsp, b"garbage\r\n"),
+        (Framing::Lsp, b"Content-Length: 5\r\n\r\nnope!"),
+        (Framing::Lsp, b"Content-Length: 5\r\n\r\nnope\n"),
+        (Framing::Lsp, b"Content-Length: 101\r\n\r\n"),
+        (Framing::Lsp, b"X: "),
+        (Framing::Ndjson, b"x"),
+        (Framing::Length, b"x"),
+        (Framing::Length, b"\0\xff\xff\xff"),
+    ];
+    for (framing, start) in rows {
+        let mut decoder = Decoder::new(framing, &limits);
+        feed(&mut decoder, &[start, &[b'x'; 101]]);
+        for _ in 0..1000 {
+            feed(&mut decoder, &[b"x"]);
+            let kept = decoder.at_hand().len();
+            assert!(kept <= limits.header_bytes + 1, "{framing} {}: {kept}", start.escape_ascii());
+        }
     }
 }
 

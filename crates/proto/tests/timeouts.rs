@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use duet_rpc_proto::Limits;
@@ -71,6 +72,30 @@ fn f6_a_frame_that_begins_without_an_event_has_a_clock_of_its_own() {
     feed(&mut decoder, &[b"}\n{\"b\":"]);
     timer.observe(decoder.partial(), at(60));
     assert_eq!(timer.deadline(), Some(at(90)));
+}
+
+#[test]
+fn f6_no_two_frames_have_the_same_serial_whatever_became_of_the_first() {
+    for framing in Framing::ALL {
+        let (frame, bad) = (framed(framing, A), framed(framing, "nope"));
+        let mut decoder = Decoder::new(framing, &limits());
+        let mut serials = Vec::new();
+        let mut begin = |decoder: &mut Decoder, before: &[u8]| {
+            feed(decoder, &[before, &frame[..30]]);
+            let partial = decoder.partial().expect("a frame is begun");
+            serials.push(partial.serial);
+        };
+        begin(&mut decoder, b"");
+        begin(&mut decoder, &frame[30..]);
+        let rest_and_bad = [&frame[30..], &bad].concat();
+        begin(&mut decoder, &rest_and_bad);
+        assert!(decoder.handle_timeout().is_some());
+        begin(&mut decoder, b"");
+        let distinct: HashSet<_> = serials.iter().collect();
+        assert_eq!(distinct.len(), 4, "{framing}: {serials:?}");
+        let shown = format!("{decoder:?}");
+        assert!(shown.contains(&format!("{framing:?}")) && shown.contains("Partial"), "{shown}");
+    }
 }
 
 #[test]
@@ -195,13 +220,15 @@ fn f6_any_number_of_timeouts_in_a_row_leaves_the_decoder_alive() {
 
 #[test]
 fn f6_between_frames_and_in_refused_bytes_nothing_times_out() {
-    let rows: [(Framing, &[u8]); 6] = [
+    let rows: [(Framing, &[u8]); 7] = [
         (Framing::Lsp, b"\r\n \r\n"),
         (Framing::Lsp, b"garbage\r\nmore"),
         (Framing::Lsp, b"Content-Length: 1000\r\n\r\nabc"),
         (Framing::Ndjson, b" \r\n\t"),
         (Framing::Ndjson, &[b'x'; 150]),
         (Framing::Length, b"\x00\xff\xff\xffabc"),
+        // A frame may begin inside the refused prefix.
+        (Framing::Length, b"\x00\x10\x00\x01"),
     ];
     for (framing, bytes) in rows {
         let mut decoder = Decoder::new(framing, &limits());

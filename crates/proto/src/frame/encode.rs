@@ -81,7 +81,7 @@ impl FrameWriter {
                 let mut rest = &mut out[start..];
                 while let Some(line_end) = memchr2(b'\n', b'\r', rest) {
                     rest[line_end] = b' ';
-                    rest = &mut rest[line_end + 1..];
+                    rest = &mut rest[line_end..];
                 }
                 out.push(b'\n');
             }
@@ -104,11 +104,12 @@ fn write_header(out: &mut Vec<u8>, start: usize, body_start: usize) -> usize {
     let mut digits = itoa::Buffer::new();
     let digits = digits.format(out.len() - body_start).as_bytes();
     let place = start + NAME.len();
-    if place + digits.len() + END.len() != body_start {
-        let end = place + digits.len();
-        move_body(out, body_start, end + END.len());
-        out[end..end + END.len()].copy_from_slice(END);
+    let end = place + digits.len();
+    let body_place = end + END.len();
+    if body_place != body_start {
+        move_body(out, body_start, body_place);
+        out[end..body_place].copy_from_slice(END);
     }
-    out[place..place + digits.len()].copy_from_slice(digits);
+    out[place..end].copy_from_slice(digits);
     digits.len()
 }

@@ -139,7 +139,7 @@ impl Length {
                 self.state = State::InStep;
                 Step::Drop(zero)
             }
-            None if here.is_empty() && left > 0 => Step::Wait,
+            None if here.is_empty() => Step::Wait,
             None => {
                 let left = left - here.len();
                 self.state = if left == 0 { State::InStep } else { State::Refused(left) };
@@ -211,7 +211,7 @@ impl Framer for Length {
             return self.frame(bytes, length, outline);
         }
         let from = self.searched.max(PREFIX);
-        let arrived = &bytes[from..bytes.len().min(PREFIX + length)];
+        let arrived = &bytes[from..];
         if memchr(0, arrived).is_some() {
             return self.lose(bytes, FaultKind::Malformed(Malformed::ZeroByte));
         }

@@ -243,7 +243,7 @@ impl Lsp {
         }
         // A header may have begun behind the last line end; what is before it is done with.
         let line_start = memrchr(b'\n', &bytes[from..]).map_or(0, |offset| from + offset + 1);
-        let mut done = line_start.max(bytes.len().saturating_sub(self.header_bytes + 1));
+        let mut done = line_start.max(bytes.len().saturating_sub(self.header_bytes));
         if let Ok(left) = usize::try_from(left)
             && left <= bytes.len()
         {
