@@ -5,3 +5,7 @@
 pub mod support;
 
 pub mod process;
+pub mod transport;
+
+#[path = "../../crates/duet-rpc/src/meter.rs"]
+mod meter;
