@@ -124,10 +124,6 @@ impl Daemon {
         })
     }
 
-    pub(super) fn pid(&self) -> Pid {
-        self.pid
-    }
-
     /// Has bytes sent as soon as they are read.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         self.to_send.extend_from_slice(bytes);

@@ -57,8 +57,11 @@ fn failing(trial: &mut Trial<'_>, command: &Command, path: Option<&str>, fault: 
     strace
 }
 
-/// Three pipes, the daemon's ends first, and the names of those for the system.
-fn pipes() -> io::Result<([(OwnedFd, OwnedFd); 3], [String; 3])> {
+/// Three pipes, the daemon's end of each first.
+type Pipes = [(OwnedFd, OwnedFd); 3];
+
+/// The pipes, and the names that the system has for them.
+fn pipes() -> io::Result<(Pipes, [String; 3])> {
     let [(input, to_input), (from_output, output), (from_errors, errors)] = [
         pipe_with(PipeFlags::CLOEXEC)?,
         pipe_with(PipeFlags::CLOEXEC)?,
@@ -73,11 +76,7 @@ fn pipes() -> io::Result<([(OwnedFd, OwnedFd); 3], [String; 3])> {
     Ok((pipes, names))
 }
 
-fn start(
-    trial: &mut Trial<'_>,
-    command: Command,
-    pipes: [(OwnedFd, OwnedFd); 3],
-) -> io::Result<Daemon> {
+fn start(trial: &mut Trial<'_>, command: Command, pipes: Pipes) -> io::Result<Daemon> {
     trial.start_on(command, pipes.map(|(theirs, ours)| Channel::Both(theirs, ours)))
 }
 
@@ -177,20 +176,18 @@ fn stdout_fails(trial: &mut Trial<'_>) -> io::Result<()> {
     let command =
         failing(trial, &command, Some(&names[1]), &format!("{WRITES}:error={error}:when={place}"));
     let mut daemon = start(trial, command, pipes)?;
-    for _ in 0..place {
+    // Each thread that writes counts for itself, and there are two that may.
+    while daemon.ended.is_none() && daemon.ledger.last_id() < 100 {
         trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+        daemon.mark();
         let count = daemon.ledger.answers();
         daemon
             .pump(trial.hang(), |daemon| daemon.ledger.answers() > count || daemon.ended.is_some());
     }
-    daemon.mark();
     trial.finish(&mut daemon, &Ending::code(1));
     check_reason(trial, &daemon);
     let answers = daemon.ledger.answers();
-    trial.check(
-        answers == place - 1,
-        format_args!("{answers} answers came, and write {place} failed"),
-    );
+    trial.check(answers + 1 >= place, "an answer is lost that came before the failure");
     Ok(())
 }
 

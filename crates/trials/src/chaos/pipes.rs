@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Kind;
-use super::daemon::Daemon;
 use super::frames::Framing;
 use super::ledger::Expect;
 use super::trial::{Ending, Trial};
@@ -247,16 +246,17 @@ fn all_closed(trial: &mut Trial<'_>) -> io::Result<()> {
 fn closed_in_order(trial: &mut Trial<'_>) -> io::Result<()> {
     let mut daemon = trial.daemon()?;
     trial.traffic(&mut daemon);
-    let mut left: Vec<fn(&mut Daemon)> =
-        vec![|daemon| daemon.stdin = None, |daemon| daemon.stdout = None, |daemon| {
-            daemon.stderr = None
-        }];
-    let mut names = vec!["stdin", "stdout", "stderr"];
+    let mut left = vec!["stdin", "stdout", "stderr"];
     while !left.is_empty() {
         trial.pause(&mut daemon);
-        let at = trial.random.below(left.len());
-        trial.tell(format_args!("{} is closed", names.remove(at)));
-        left.remove(at)(&mut daemon);
+        let name = left.remove(trial.random.below(left.len()));
+        trial.tell(format_args!("{name} is closed"));
+        let end = match name {
+            "stdin" => &mut daemon.stdin,
+            "stdout" => &mut daemon.stdout,
+            _ => &mut daemon.stderr,
+        };
+        *end = None;
         daemon.mark();
     }
     trial.finish(&mut daemon, &Ending::code(0).or(1).cut());

@@ -107,9 +107,10 @@ impl Ending {
 impl<'w> Trial<'w> {
     /// One that nothing has been done in yet; its profile and its program come of the random numbers.
     pub(super) fn new(world: &'w World, mut random: Random, folder: PathBuf) -> Self {
+        let profile = *random.pick(&PROFILES);
         Trial {
             world,
-            profile: *random.pick(&PROFILES),
+            profile,
             is_testbed: random.once_in(2),
             random,
             folder,
@@ -219,8 +220,14 @@ impl Trial<'_> {
         let text = daemon.ledger.ask("version", &serde_json::json!([]), Expect::Anything);
         let frame = daemon.framing.frame(&text);
         daemon.send(&frame);
-        let is_up = daemon.pump(self.hang(), |daemon| daemon.ledger.is_settled());
-        self.check(is_up, "it does not answer the first request");
+        self.await_answers(daemon);
+        let is_up = daemon.ledger.is_settled();
+        if !is_up {
+            self.complain("it does not answer the first request");
+            self.check_output(daemon, &Ending::code(0));
+            self.check_words(daemon);
+            self.tell_words(daemon);
+        }
         is_up
     }
 
@@ -260,7 +267,7 @@ impl Trial<'_> {
             }
             daemon.send(end);
             if is_patient && self.random.once_in(3) {
-                daemon.pump(self.hang(), |daemon| daemon.ledger.is_settled());
+                self.await_answers(daemon);
             }
         }
     }
@@ -274,10 +281,17 @@ impl Trial<'_> {
 
     /// Waits until all is answered that is due.
     pub(super) fn settle(&mut self, daemon: &mut Daemon) {
-        let is_settled = daemon.pump(self.hang(), |daemon| daemon.ledger.is_settled());
-        if !is_settled && let Some(missing) = daemon.ledger.missing() {
+        self.await_answers(daemon);
+        if let Some(missing) = daemon.ledger.missing() {
             self.complain(format_args!("while it lives, {missing}"));
         }
+    }
+
+    /// Waits until all is answered, or nothing more can come of it.
+    fn await_answers(&self, daemon: &mut Daemon) {
+        daemon.pump(self.hang(), |daemon| {
+            daemon.ledger.is_settled() || daemon.garbage.is_some() || daemon.ended.is_some()
+        });
     }
 
     /// Sends all that is to be sent.
