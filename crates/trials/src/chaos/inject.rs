@@ -25,6 +25,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { name: "inject-stdout-fails", live: stdout_fails },
     Kind { name: "inject-stderr-fails", live: stderr_fails },
     Kind { name: "inject-start-fails", live: start_fails },
+    Kind { name: "inject-threads-fail", live: threads_fail },
     Kind { name: "inject-accept-fails", live: accept_fails },
     Kind { name: "inject-clients-fail", live: clients_fail },
 ];
@@ -39,6 +40,8 @@ fn failing(trial: &mut Trial<'_>, command: &Command, path: Option<&str>, fault: 
     let calls = fault.split(':').next().unwrap_or_default().to_owned();
     trial.tell(format_args!("inject={fault} {}", path.unwrap_or_default()));
     trial.may_leave.push("trace");
+    // It says so of a call that the end of the process has overtaken.
+    trial.may_say.push("strace: Failed to tamper with process");
     let mut strace = Command::new("strace");
     // The daemon stays our own child, and whoever traces it is not of its group.
     strace.args(["-DD", "-f", "-qq", "-o", "trace"]);
@@ -130,8 +133,13 @@ fn again(trial: &mut Trial<'_>) -> io::Result<()> {
     let command = failing(trial, &command, Some(&names[0]), &fault);
     let mut daemon = start(trial, command, pipes)?;
     send_some(trial, &mut daemon, 12);
-    daemon.pump(Duration::from_millis(30), |daemon| daemon.ledger.is_settled());
-    trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+    // News for who waits for them, once or twice.
+    for _ in 0..10 {
+        if daemon.pump(Duration::from_millis(30), |daemon| daemon.ledger.is_settled()) {
+            break;
+        }
+        trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+    }
     trial.settle(&mut daemon);
     trial.close_stdin(&mut daemon);
     trial.finish(&mut daemon, &Ending::complete());
@@ -177,13 +185,7 @@ fn stdout_fails(trial: &mut Trial<'_>) -> io::Result<()> {
         failing(trial, &command, Some(&names[1]), &format!("{WRITES}:error={error}:when={place}"));
     let mut daemon = start(trial, command, pipes)?;
     // Each thread that writes counts for itself, and there are two that may.
-    while daemon.ended.is_none() && daemon.ledger.last_id() < 100 {
-        trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
-        daemon.mark();
-        let count = daemon.ledger.answers();
-        daemon
-            .pump(trial.hang(), |daemon| daemon.ledger.answers() > count || daemon.ended.is_some());
-    }
+    trial.ask_until_it_ends(&mut daemon);
     trial.finish(&mut daemon, &Ending::code(1));
     check_reason(trial, &daemon);
     let answers = daemon.ledger.answers();
@@ -265,6 +267,28 @@ fn start_fails(trial: &mut Trial<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// No thread can be started beyond those that it begins with: handlers that may be slow have to do without.
+fn threads_fail(trial: &mut Trial<'_>) -> io::Result<()> {
+    if !trial.world.can_inject {
+        return trial.skip(NO_STRACE);
+    }
+    trial.is_testbed = true;
+    let command = trial.command();
+    // The log has one, and the watchdog.
+    let fault = format!("clone3:error=EAGAIN:when={}+", 3 + trial.random.below(3));
+    let command = failing(trial, &command, None, &fault);
+    let mut daemon = trial.start(command)?;
+    for _ in 0..20 {
+        let method = *trial.random.pick(&["test.block", "test.spin", "test.sleep", "test.nap"]);
+        let ms = trial.random.below(10);
+        trial.ask(&mut daemon, method, &json!({"ms": ms}), Expect::Result(json!(ms)));
+        trial.messages(&mut daemon, 1);
+    }
+    trial.close_stdin(&mut daemon);
+    trial.finish(&mut daemon, &Ending::complete());
+    Ok(())
+}
+
 /// Starts one that listens, under `strace`.
 fn listen(trial: &mut Trial<'_>, fault: &str) -> io::Result<Option<(Daemon, String)>> {
     let mut command = trial.command();
@@ -335,6 +359,13 @@ fn clients_fail(trial: &mut Trial<'_>) -> io::Result<()> {
         trial.check(is_served, "nobody is served any more");
     }
     trial.end_by(&mut daemon, Signal::TERM);
+    // The thread that receives signals is woken by such a call too.
+    while !daemon.pump(Duration::from_millis(50), |daemon| daemon.ended.is_some()) {
+        if daemon.trigger.elapsed() > trial.hang() {
+            break;
+        }
+        daemon.signal(Signal::TERM);
+    }
     trial.finish(&mut daemon, &Ending::code(0));
     Ok(())
 }

@@ -117,6 +117,10 @@ fn crowd(trial: &mut Trial<'_>, urls: &[String]) -> io::Result<Vec<Client>> {
 fn end(trial: &mut Trial<'_>, daemon: &mut Daemon, clients: Vec<Client>) {
     let signal = *trial.random.pick(&SIGNALS);
     trial.end_by(daemon, signal);
+    for _ in 0..trial.random.below(5) {
+        let again = *trial.random.pick(&SIGNALS);
+        daemon.signal(again);
+    }
     trial.finish(daemon, &Ending::code(0));
     let is_open = |mut client: Client| !client.is_closed();
     let open = clients.into_iter().filter_map(|client| is_open(client).then_some(())).count();

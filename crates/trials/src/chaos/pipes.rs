@@ -135,13 +135,26 @@ fn shutdown(trial: &mut Trial<'_>) -> io::Result<()> {
         trial.tell("shutdown as a notification");
         let frame = daemon.framing.frame(r#"{"jsonrpc":"2.0","method":"shutdown"}"#);
         daemon.send(&frame);
-    } else {
-        trial.tell("shutdown");
-        let answer = json!({"message": "Shutting down gracefully"});
-        trial.ask(&mut daemon, "shutdown", &json!(null), Expect::Result(answer));
+        daemon.mark();
+        trial.finish(&mut daemon, &Ending::complete());
+        return Ok(());
+    }
+    trial.tell("shutdown");
+    let answer = json!({"message": "Shutting down gracefully"});
+    trial.ask(&mut daemon, "shutdown", &json!(null), Expect::Result(answer));
+    let id = daemon.ledger.last_id();
+    let has_more = trial.random.once_in(2);
+    if has_more {
+        trial.tell("and more behind it");
+        for _ in 0..20 {
+            trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+        }
     }
     daemon.mark();
-    trial.finish(&mut daemon, &Ending::complete());
+    trial.finish(&mut daemon, &Ending::code(0));
+    trial.check(daemon.ledger.is_answered(id), "shutdown is not answered");
+    // What came behind it is not begun.
+    trial.check(!daemon.ledger.is_answered(id + 1), "it goes on after shutdown");
     Ok(())
 }
 
@@ -155,8 +168,7 @@ fn stdout_closed(trial: &mut Trial<'_>) -> io::Result<()> {
     trial.traffic(&mut daemon);
     trial.tell("stdout is closed");
     daemon.stdout = None;
-    trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
-    daemon.mark();
+    trial.ask_until_it_ends(&mut daemon);
     trial.finish(&mut daemon, &Ending::code(1).cut());
     trial.check(daemon.has_said("ERROR") || daemon.has_said("\"error\""), "no record says why");
     Ok(())

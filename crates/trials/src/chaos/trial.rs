@@ -244,6 +244,18 @@ impl Trial<'_> {
         daemon.send(&frame);
     }
 
+    /// Asks again and again until it ends: what is wrong with its output shows at the next answer. One alone
+    /// may not be enough, as what another life has just started has our ends too for a moment.
+    pub(super) fn ask_until_it_ends(&mut self, daemon: &mut Daemon) {
+        for _ in 0..100 {
+            self.ask(daemon, "version", &serde_json::json!([]), Expect::Anything);
+            daemon.mark();
+            if daemon.pump(Duration::from_millis(50), |daemon| daemon.ended.is_some()) {
+                return;
+            }
+        }
+    }
+
     /// Some messages at random, in pieces at random.
     pub(super) fn traffic(&mut self, daemon: &mut Daemon) {
         let most = *self.random.pick(&[1, 5, 5, 30, 30, 300]);
