@@ -52,6 +52,8 @@ struct Way {
     /// When the first byte was read of the message that is not written to its end.
     first_read: Option<u64>,
     latest: Instant,
+    /// Since when there is room for the rest of the message that is being written.
+    room_since: Option<Instant>,
     /// What comes behind all that is under way.
     end: Option<WayEnd>,
     cannot_write: Option<io::ErrorKind>,
@@ -104,6 +106,7 @@ impl Link {
             read: 0,
             first_read: None,
             latest: started,
+            room_since: None,
             end: None,
             cannot_write: None,
             is_silent: false,
@@ -144,7 +147,8 @@ impl Link {
 
     /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.inner().ways.iter().all(|way| way.load == 0 && way.handed.is_empty())
+        let is_idle = |way: &Way| way.load == 0 && way.handed.is_empty() && way.cutter.is_between();
+        self.inner().ways.iter().all(is_idle)
     }
 
     /// Puts a piece of the third hand's on its way: now, or when the message that is being written
@@ -214,6 +218,12 @@ impl Inner {
             _ => usize::MAX,
         };
         let way = &mut self.ways[side];
+        if let Some(since) = way.room_since
+            && since < Instant::now()
+        {
+            let late = since.elapsed();
+            self.journal.object(format!("side {side} goes on {late:?} after there was room"));
+        }
         let room = way.terms.room.saturating_sub(way.load);
         let most = 1 + way.random.below(way.terms.most_written) as usize;
         let bytes = &bytes[..bytes.len().min(room).min(most).min(limit)];
@@ -267,6 +277,7 @@ impl Inner {
             way.send(parcel.into(), None);
             way.take_handed();
         }
+        way.look_at_room();
         taken
     }
 
@@ -338,6 +349,7 @@ impl Inner {
                 }
             }
         }
+        way.look_at_room();
         if let Some(writer) = way.writer.take() {
             writer.wake();
         }
@@ -384,6 +396,12 @@ impl Way {
                 self.flush();
             }
         }
+    }
+
+    /// A message that is begun goes on as soon as there is room.
+    fn look_at_room(&mut self) {
+        let goes_on = !self.cutter.is_between() && self.load < self.terms.room;
+        self.room_since = goes_on.then(|| self.room_since.unwrap_or_else(Instant::now));
     }
 
     fn lose_all(&mut self) {

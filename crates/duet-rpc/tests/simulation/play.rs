@@ -95,6 +95,9 @@ async fn run(world: &World, journal: &Journal, outcome: &mut Outcome) {
 
     if world.lives_on() {
         outcome.was_quiet = until_quiet(&peers, link.as_ref()).await;
+        if world.must_get_quiet() && !outcome.was_quiet {
+            journal.object("it never gets quiet".to_owned());
+        }
         if outcome.was_quiet {
             for side in [0, 1] {
                 let called = last_call(journal, &peers, side).await;
@@ -490,7 +493,7 @@ async fn until_quiet(peers: &[Peer; 2], link: Option<&Link>) -> bool {
         let stats = peer.stats();
         stats.pending_calls + stats.running + stats.waiting == 0
     };
-    for patience in 0..12 {
+    for patience in 0..14 {
         sleep(10 << patience).await;
         if peers.iter().all(is_quiet) && link.is_none_or(Link::is_idle) {
             return true;

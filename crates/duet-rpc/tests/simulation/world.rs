@@ -224,6 +224,15 @@ impl World {
         self.sides[0].profile.read_timeout.is_some()
     }
 
+    /// Whether what never ends is called off when nobody waits for it any more. There may be no word for
+    /// that, or it gets lost, or it stands behind so much that it is not read.
+    pub(crate) fn must_get_quiet(&self) -> bool {
+        let is_heard = self.dialect() != Dialect::None
+            && !self.may_lose_messages()
+            && !self.sides.iter().any(|side| self.has_small_limits(side));
+        is_heard || !self.acts.iter().any(|act| act.plan.is_endless())
+    }
+
     pub(crate) fn has_small_limits(&self, side: &Side) -> bool {
         side.profile.limits != Limits::default()
     }
