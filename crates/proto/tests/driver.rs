@@ -1,0 +1,227 @@
+//! What a driver asks of a session besides its messages: the short way of a burst, requests that
+//! close, what is ready, and what a log may show.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Instant;
+
+use duet_rpc_proto::message::{Code, Id, Incoming, write_raw_result};
+use duet_rpc_proto::notice::Notice;
+use duet_rpc_proto::policy::Order;
+use duet_rpc_proto::session::{EventQueue, Handled, Key, Priority, Session, Terms};
+use duet_rpc_proto::text::Text;
+use duet_rpc_proto::{Limits, Profile};
+
+/// What became of a message.
+#[derive(Debug, PartialEq)]
+enum Became {
+    Parked(Key),
+    Waiting,
+    Refused(Code),
+    Notice(Notice),
+    Nothing,
+}
+
+struct Driven {
+    session: Session<()>,
+    out: Vec<Vec<u8>>,
+}
+
+impl Driven {
+    fn new(order: Order, limits: Limits) -> Self {
+        let profile = Profile { order, limits, ..Profile::agent() };
+        Driven { session: Session::new(&profile), out: Vec::new() }
+    }
+
+    /// Handles `method` or `method#id`; what starts is parked.
+    fn handle(&mut self, word: &str) -> Became {
+        let json = match word.split_once('#') {
+            Some((method, id)) => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#),
+            None => format!(r#"{{"jsonrpc":"2.0","method":"{word}"}}"#),
+        };
+        self.handle_text(if word.starts_with('{') { word } else { &json })
+    }
+
+    fn handle_text(&mut self, json: &str) -> Became {
+        let profile = *self.session.profile();
+        let text = Text::check(json.as_bytes(), 128).expect("tests send JSON");
+        let message = Incoming::classify(&text, profile.batch, &profile.limits);
+        match self.session.handle(message, None, Instant::now(), &mut self.out) {
+            Handled::Start { job, .. } => Became::Parked(self.session.park(job)),
+            Handled::Waits { .. } => Became::Waiting,
+            Handled::Refused(reply) => Became::Refused(reply.error.code()),
+            Handled::Notice(notice) => Became::Notice(notice),
+            _ => Became::Nothing,
+        }
+    }
+
+    fn parked(&mut self, word: &str) -> Key {
+        match self.handle(word) {
+            Became::Parked(key) => key,
+            other => panic!("{word}: {other:?}"),
+        }
+    }
+}
+
+fn in_flight(in_flight: usize) -> Limits {
+    Limits { in_flight, ..Limits::default() }
+}
+
+const ALL: [Order; 4] = [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey];
+
+#[test]
+fn s3_a_request_is_begun_at_once_only_if_nothing_else_is_under_way() {
+    for order in ALL {
+        let mut it = Driven::new(order, Limits::default());
+        let (first, second) = (it.session.begin_at_once(), it.session.begin_at_once());
+        assert!(first.is_some() && first < second, "each has a key of its own: {order:?}");
+        let running = it.parked("park#1");
+        assert!(Some(running) > second);
+        assert_eq!(it.session.begin_at_once(), None, "something runs");
+        assert!(it.session.finish(running).is_some());
+        assert!(it.session.begin_at_once().is_some());
+        it.session.hold(true);
+        assert_eq!(it.session.begin_at_once(), None, "requests are held");
+        assert_eq!(it.handle("held#2"), Became::Waiting);
+        it.session.hold(false);
+        assert_eq!(it.session.begin_at_once(), None, "something waits");
+        assert!(it.session.next_ready(&mut it.out).is_some());
+        assert!(it.session.begin_at_once().is_some());
+        it.session.close(None, Instant::now(), &mut it.out);
+        assert_eq!(it.session.begin_at_once(), None, "it is closing");
+    }
+}
+
+#[test]
+fn p4_where_no_request_may_be_in_flight_none_is_begun_at_once_but_under_sequential_order() {
+    for order in ALL {
+        for most in [0, 1] {
+            let begun = Driven::new(order, in_flight(most)).session.begin_at_once();
+            assert_eq!(begun.is_some(), most > 0 || order == Order::Sequential, "{order:?} {most}");
+        }
+    }
+}
+
+#[test]
+fn l2_with_lanes_of_the_applications_own_nothing_is_begun_at_once() {
+    let mut it = Driven::new(Order::ByKey, Limits::default());
+    it.session.set_lanes(Arc::new(|_, _| Some(7)));
+    assert_eq!(it.session.begin_at_once(), None);
+}
+
+#[test]
+fn s3_what_was_begun_at_once_and_is_not_done_becomes_a_job_like_others() {
+    for order in [Order::Sequential, Order::Barrier] {
+        let mut it = Driven::new(order, Limits::default());
+        let key = it.session.begin_at_once().expect("nothing is under way");
+        let job = it.session.job_of(key, Id::from(1));
+        assert_eq!((job.key(), job.id(), job.is_in_batch()), (key, Some(&Id::from(1)), false));
+        assert_eq!(it.session.park(job), key);
+        assert_eq!(it.session.id_of(key), Some(&Id::from(1)));
+        // It blocks what the order says that it blocks.
+        let waits = it.handle("next#2") == Became::Waiting;
+        assert_eq!(waits, order == Order::Sequential);
+        let job = it.session.finish(key).expect("it is still to be answered");
+        let Ok(()) = it.session.answer(job, &mut it.out, |out, id| {
+            write_raw_result(out, id, "7");
+            Ok::<_, Infallible>(())
+        });
+        assert_eq!(it.out, [br#"{"jsonrpc":"2.0","id":1,"result":7}"#]);
+    }
+}
+
+#[test]
+fn f7_a_request_that_is_begun_at_once_ends_a_storm() {
+    let mut it = Driven::new(Order::Barrier, Limits { answered_faults: 1, ..Limits::default() });
+    assert_eq!(it.handle("{}"), Became::Refused(Code::INVALID_REQUEST));
+    assert_eq!(it.handle("{}"), Became::Notice(Notice::Muted(1)));
+    assert!(it.session.begin_at_once().is_some());
+    assert_eq!(it.handle("{}"), Became::Refused(Code::INVALID_REQUEST));
+}
+
+fn closing(order: Order, limits: Limits) -> Driven {
+    let mut it = Driven::new(order, limits);
+    it.session.set_closing(Arc::new(|method| method == "exit"));
+    it
+}
+
+#[test]
+fn p4_a_request_that_closes_the_connection_is_never_refused_for_there_being_too_many() {
+    let busy = Became::Refused(Code::SERVER_BUSY);
+    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
+        let mut it = closing(order, in_flight(1));
+        it.parked("park#1");
+        assert_eq!(it.handle("other#2"), busy, "{order:?}");
+        it.parked("exit#3");
+        // It waits while requests are held, as all do.
+        it.session.hold(true);
+        assert_eq!(it.handle("other#4"), busy);
+        assert_eq!(it.handle("exit#5"), Became::Waiting, "{order:?}");
+    }
+    // It waits behind what stands before it in its lane.
+    let mut it = closing(Order::Barrier, in_flight(1));
+    it.parked("park#1");
+    assert_eq!(it.handle("change"), Became::Waiting);
+    assert_eq!(it.handle("other#2"), busy);
+    assert_eq!(it.handle("exit#3"), Became::Waiting);
+    // Under sequential order it waits for its turn, though nothing more should.
+    let mut it = closing(Order::Sequential, Limits { waiting: 1, ..Limits::default() });
+    let terms = Terms::default();
+    assert_eq!(it.session.call(Id::from(1), (), terms, Instant::now()), Ok(()));
+    it.parked("park#1");
+    assert_eq!(it.handle("other#2"), Became::Waiting);
+    assert_eq!(it.handle("other#3"), busy);
+    assert_eq!(it.handle("exit#4"), Became::Waiting);
+}
+
+#[test]
+fn l8_what_is_let_go_is_ready_and_nothing_else_is() {
+    let mut it = Driven::new(Order::Barrier, Limits::default());
+    assert!(!it.session.has_ready());
+    it.session.hold(true);
+    assert_eq!(it.handle("a#1"), Became::Waiting);
+    assert!(!it.session.has_ready(), "it is held");
+    it.session.hold(false);
+    assert!(it.session.has_ready());
+    let (job, message) = it.session.next_ready(&mut it.out).expect("it is ready");
+    assert_eq!((message.method(), job.id()), ("a", Some(&Id::from(1))));
+    assert!(!it.session.has_ready());
+    assert_eq!(format!("{message:?}"), "Message { params: Absent, .. }");
+}
+
+#[test]
+fn m6_a_job_knows_whether_it_is_of_a_batch_and_a_key_whose_it_is() {
+    let mut it = Driven::new(Order::Barrier, Limits::default());
+    let batch = it.session.begin_batch();
+    let text = Text::check(br#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, 128).expect("JSON");
+    let message = Incoming::classify(&text, it.session.profile().batch, &Limits::default());
+    let handled = it.session.handle(message, Some(batch), Instant::now(), &mut it.out);
+    let Handled::Start { job, .. } = handled else { panic!("{handled:?}") };
+    assert!(job.is_in_batch());
+    let key = it.session.park(job);
+    assert_eq!(it.session.id_of(key), Some(&Id::from(1)));
+    let notification = it.parked("n");
+    assert_eq!(it.session.id_of(notification), None, "it has none");
+    assert!(it.session.finish(key).is_some());
+    assert_eq!(it.session.id_of(key), None, "it has ended");
+}
+
+#[test]
+fn g6_debug_output_of_a_session_shows_how_much_is_under_way_and_not_what() {
+    let mut it = Driven::new(Order::Barrier, Limits::default());
+    it.parked("CANARY#1");
+    let shown = format!("{:?}", it.session);
+    assert!(!shown.contains("CANARY"), "{shown}");
+    for part in ["phase: Open", "order: Barrier", "running: 1", "pending_calls: 0"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+}
+
+#[test]
+fn p9_a_queue_of_events_is_empty_when_none_waits() {
+    let mut queue = EventQueue::new(2, 100);
+    assert!(queue.is_empty());
+    queue.push(Priority::High, "one", 3);
+    assert!(!queue.is_empty());
+    assert!(queue.pop().is_some() && queue.is_empty());
+}
