@@ -326,6 +326,17 @@ fn auto_tells_what_it_found_as_soon_as_the_byte_is_here_and_keeps_no_white_space
 }
 
 #[test]
+fn f1_what_ends_a_frame_goes_with_it() {
+    for framing in Framing::ALL {
+        let mut decoder = Decoder::new(framing, &limits());
+        let frame = framed(framing, A);
+        assert_eq!(decoder.feed(&frame), frame.len());
+        assert!(decoder.next_event().is_some());
+        assert_eq!(decoder.at_hand(), b"", "{framing}");
+    }
+}
+
+#[test]
 fn f3_what_is_refused_is_skipped_and_not_kept() {
     let limits = limits();
     let rows: [(Framing, &[u8]); 8] = [

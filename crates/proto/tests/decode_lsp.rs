@@ -3,7 +3,9 @@
 mod support;
 
 use duet_rpc_proto::Limits;
+use duet_rpc_proto::fault::{FaultKind, Malformed};
 use duet_rpc_proto::frame::Framing::Lsp;
+use duet_rpc_proto::frame::{Decoder, Event};
 use support::{check, check_to_the_end, framed};
 
 const A: &str = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
@@ -50,6 +52,25 @@ fn f10_white_space_between_frames_is_skipped() {
 fn f11_a_length_that_is_no_number_is_a_parse_error() {
     for value in ["", " ", "-5", "+5", "5.0", "0x10", "five", "5 5", "5,5", "5;"] {
         rows(&[(&with_header(&format!("Content-Length: {value}"), A), &[PARSE_ERROR])]);
+    }
+}
+
+#[test]
+fn f11_the_log_is_told_what_is_malformed() {
+    let rows = [
+        ("stray output", Malformed::HeaderLine),
+        ("X: y\nContent-Length: 5", Malformed::BareLineFeed),
+        ("Content-Length: ", Malformed::LengthValue),
+        ("Content-Length: 5x", Malformed::LengthValue),
+        ("Content-Length: 5\r\nContent-Length: 6", Malformed::LengthConflict),
+        ("X: y", Malformed::LengthMissing),
+    ];
+    for (header, expect) in rows {
+        let input = with_header(header, A);
+        let mut decoder = Decoder::new(Lsp, &limits());
+        assert_eq!(decoder.feed(input.as_bytes()), input.len());
+        let Some(Event::Fault(fault)) = decoder.next_event() else { panic!("{header}") };
+        assert_eq!(fault.kind, FaultKind::Malformed(expect), "{header}");
     }
 }
 
@@ -160,6 +181,19 @@ fn f13_a_long_header_section_is_refused_at_once_and_its_body_skipped() {
         // Nor is one that stands anywhere but at a line's start a part of the section.
         (&with_header(&format!("X-Pad: {} Content-Length: {length}", pad(200)), A), &[fault, A]),
         (&with_header(&format!("X-Pad: {}\nContent-Length: {length}", pad(200)), A), &[fault, A]),
+        // A first line that ends with LF alone is none, and what comes later does not mend it.
+        (
+            &with_header(&format!("X-Pad: {}\nX: y\r\nContent-Length: {length}", pad(200)), A),
+            &[fault, A],
+        ),
+        // But a later one does not spoil a section that began well.
+        (
+            &with_header(
+                &format!("X-Pad: {}\r\nX: y\nX: y\r\nContent-Length: {length}", pad(200)),
+                A,
+            ),
+            &[fault],
+        ),
     ]);
 }
 
@@ -301,6 +335,13 @@ fn f16_the_next_length_line_is_the_next_frame_in_any_case_but_not_behind_a_dash(
         (&format!("junk\r\nContent-Length: {length}x\r\n\r\n{B}"), &[PARSE_ERROR]),
         (&format!("junk\r\nContent-Length:\r\n\r\n{B}"), &[PARSE_ERROR]),
     ]);
+    // A line that is too long for any header section is none.
+    let padded = |line: usize| {
+        let pad = " ".repeat(line - "Content-Length:\r\n".len() - 2);
+        format!("junk\r\njunk Content-Length:{pad}{length}\r\n\r\n{B}")
+    };
+    let most = limits().header_bytes;
+    rows(&[(&padded(most), &[PARSE_ERROR, B]), (&padded(most + 1), &[PARSE_ERROR])]);
     // A JSON string that holds the letters is no frame.
     let text = r#"["Content-Length: 5\r\n"]"#;
     rows(&[(&with_header(&format!("Content-Length: {}", text.len()), text), &[text])]);

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn f12_types_and_charsets() {
-        let rows: [(&str, _); 20] = [
+        let rows: [(&str, _); 22] = [
             ("application/vscode-jsonrpc", None),
             ("Application/VSCode-JsonRPC", None),
             ("application/vscode-jsonrpc; charset=utf-8", None),
@@ -74,6 +74,8 @@ mod tests {
             ("application/vscode-jsonrpc; charset=\"utf-8", Some(BadCharset)),
             ("application/vscode-jsonrpc; charset=utf-8; charset=utf-16", Some(BadCharset)),
             ("application/vscode-jsonrpc; charset=utf-7; v=1", Some(BadCharset)),
+            ("application/vscode-jsonrpc; note=\"ab\"; charset=latin1", Some(BadCharset)),
+            ("application/vscode-jsonrpc; note=\\\"a\"; charset=latin1", Some(BadCharset)),
             ("application/json", Some(UnsupportedContentType)),
             ("application/json; charset=utf-8", Some(UnsupportedContentType)),
             ("text/plain; charset=latin1", Some(UnsupportedContentType)),

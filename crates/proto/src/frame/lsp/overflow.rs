@@ -53,10 +53,9 @@ impl Overflow {
     pub(super) fn advance(&mut self, bytes: &[u8], ended: bool, longest_line: usize) -> Next {
         let Some(offset) = memchr(b'\n', &bytes[self.searched..]) else {
             self.searched = bytes.len();
-            let too_long = bytes.len().saturating_sub(longest_line + 1);
+            let too_long = bytes.len().saturating_sub(longest_line);
             let done = if ended { bytes.len() } else { too_long };
             self.searched -= done;
-            self.at_line_start &= done == 0;
             return if done == 0 { Next::Wait } else { Next::Drop(done) };
         };
         let line = &bytes[..self.searched + offset + 1];
