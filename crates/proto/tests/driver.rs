@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use duet_rpc_proto::message::{Code, Id, Incoming, write_raw_result};
 use duet_rpc_proto::notice::Notice;
@@ -224,4 +224,33 @@ fn p9_a_queue_of_events_is_empty_when_none_waits() {
     queue.push(Priority::High, "one", 3);
     assert!(!queue.is_empty());
     assert!(queue.pop().is_some() && queue.is_empty());
+}
+
+#[test]
+fn p5_a_session_is_idle_when_nothing_is_to_be_answered_and_clean_when_nothing_is_left() {
+    let states = |it: &Driven| (it.session.is_idle(), it.session.is_clean());
+    let mut it = Driven::new(Order::Barrier, Limits::default());
+    assert_eq!(states(&it), (true, true));
+    // Each of these alone.
+    let running = it.parked("park#1");
+    assert_eq!(states(&it), (false, false), "one runs");
+    assert!(it.session.finish(running).is_some());
+    it.session.hold(true);
+    assert_eq!(it.handle("held#2"), Became::Waiting);
+    assert_eq!(states(&it), (false, false), "one waits");
+    it.session.hold(false);
+    assert!(it.session.next_ready(&mut it.out).is_some());
+    assert_eq!(states(&it), (true, true));
+    let batch = it.session.begin_batch();
+    assert_eq!(states(&it), (false, false), "a batch is not answered");
+    it.session.end_batch(batch, &mut it.out);
+    // A call of ours is nothing that is to be answered.
+    let (id, now) = (Id::from(1), Instant::now());
+    let timeout = Some(Duration::from_secs(1));
+    for terms in [Terms::default(), Terms { timeout, progress: None }] {
+        assert_eq!(it.session.call(id.clone(), (), terms, now), Ok(()));
+        assert_eq!(states(&it), (true, false));
+        assert!(it.session.cancel(&id, &mut it.out).is_some());
+        assert_eq!(states(&it), (true, true));
+    }
 }

@@ -438,6 +438,43 @@ fn l2_m6_sequential_a_batch_with_nothing_but_invalid_entries_is_answered_in_its_
 }
 
 #[test]
+fn l2_sequential_what_is_no_message_does_not_overtake_a_request_that_is_held() {
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("hold", ""),
+            ("a#1", ""),
+            ("{}", ""),
+            ("free", ">a#1 1=ok null!-32600"),
+            // Nor one that runs while a call of ours is pending, as long as there is room.
+            ("call x", "x#1"),
+            ("park#2", ">park#2"),
+            ("{}", ""),
+            ("end park", "2=ok null!-32600"),
+            ("1=", "1:ok"),
+        ],
+    );
+}
+
+#[test]
+fn l8_while_requests_are_held_as_many_as_may_be_in_flight_are_enough_to_read() {
+    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
+        check(
+            &in_flight(order, 2),
+            &[
+                ("hold", ""),
+                ("a#1", ""),
+                ("wants", "true"),
+                ("b#2", ""),
+                ("wants", "false"),
+                ("free", ">a#1 1=ok >b#2 2=ok"),
+                ("wants", "true"),
+            ],
+        );
+    }
+}
+
+#[test]
 fn l2_barrier_requests_run_side_by_side_and_a_notification_is_finished_first() {
     check(
         &ordered(Order::Barrier),

@@ -226,7 +226,7 @@ impl<C> Session<C> {
 
     /// Whether nothing is left of what has ended: no entry, no deadline, no token, no lane.
     pub fn is_clean(&self) -> bool {
-        let calls = self.calls.len() + self.calls.left_behind();
-        self.is_idle() && calls + self.schedule.left_behind() == 0
+        let left = [self.calls.len(), self.calls.left_behind(), self.schedule.left_behind()];
+        self.is_idle() && left == [0; 3]
     }
 }

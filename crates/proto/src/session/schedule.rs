@@ -218,11 +218,8 @@ impl Schedule {
     }
 
     fn can_start(&self, is_request: bool) -> bool {
-        let most = match self.order {
-            Order::Sequential => 1,
-            _ => self.limits.in_flight.max(1),
-        };
-        self.running.len() < most && !(is_request && self.held)
+        // Under sequential order it is the lane that lets one run at a time.
+        self.running.len() < self.limits.in_flight.max(1) && !(is_request && self.held)
     }
 
     /// Whether nothing of the lane stands before a message that comes now.
@@ -402,8 +399,9 @@ impl Schedule {
 
     /// How many lanes and ids are remembered; none if nothing runs or waits.
     pub(super) fn left_behind(&self) -> usize {
-        let ready = self.ready_requests.len() + self.ready_notifications.len();
-        self.by_id.len() + self.blocked.len() + ready + self.waiting_bytes
+        let ready = [self.ready_requests.len(), self.ready_notifications.len()];
+        let rest = [self.by_id.len(), self.blocked.len(), self.waiting_bytes];
+        ready.into_iter().chain(rest).sum()
     }
 }
 
