@@ -258,4 +258,7 @@ fn g6_debug_output_shows_shapes_and_sizes() {
     for (shown, expect) in rows {
         assert_eq!(shown, expect);
     }
+    let text = Text::check(b" [1,2]", 128).expect("JSON");
+    assert_eq!(format!("{text:?}"), "Text(Array, 6 bytes)");
+    assert_eq!(format!("{:?}", text.elements()), "Elements { next: Some(2), .. }");
 }

@@ -58,6 +58,7 @@ fn m1_requests_and_notifications() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"\u0061\n\"é"}"#, "request 1 a\n\"é absent"),
         (" { \"jsonrpc\" :\n\"2.0\" , \"id\" : 1 , \"method\" : \"a\" } ", "request 1 a absent"),
         (r#"{"jsonrpc":"2\u002e0","\u0069d":1,"m\u0065thod":"a"}"#, "request 1 a absent"),
+        (r#"{"\u006asonrpc":"2.0","id":1,"method":"a","p\u0061rams":[1]}"#, "request 1 a [1]"),
     ]);
 }
 
@@ -209,6 +210,8 @@ fn m7_a_response_is_known_by_its_members_and_never_answered() {
         (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "response 1 result null"),
         (r#"{"jsonrpc":"2.0","id":"x","error":{}}"#, "response \"x\" error {}"),
         (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, "response null error {}"),
+        (r#"{"jsonrpc":"2.0","id":1,"\u0072esult":2}"#, "response 1 result 2"),
+        (r#"{"jsonrpc":"2.0","id":1,"err\u006fr":2}"#, "response 1 error 2"),
         (r#"{"jsonrpc":"2.0","result":1}"#, &bad_id),
         (r#"{"jsonrpc":"2.0","id":[],"result":1}"#, &bad_id),
         (r#"{"jsonrpc":"2.0","id":1,"id":1,"result":1}"#, &bad_id),

@@ -463,6 +463,8 @@ fn what_a_control_frame_cannot_carry_is_cut() {
     assert_eq!(Control::new(&[b'x'; 200]).as_bytes(), [b'x'; 125]);
     assert_eq!(Control::close(1000, "").as_bytes(), b"\x03\xe8");
     assert_eq!(Control::close(1001, "bye").as_bytes(), b"\x03\xe9bye");
+    let whole = "x".repeat(123);
+    assert_eq!(Control::close(1000, &whole).as_bytes()[2..], *whole.as_bytes());
     // 123 bytes have no room for a whole last letter, nor for a shorter one behind it.
     let long = Control::close(1000, &format!("{}x", "é".repeat(62)));
     assert_eq!(long.as_bytes()[2..], *"é".repeat(61).as_bytes());

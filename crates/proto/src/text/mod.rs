@@ -93,7 +93,7 @@ impl<'a> Text<'a> {
     /// with no escape in a name or string of its own.
     #[inline]
     pub(crate) fn is_plain_object_of(&self, members: &[Member]) -> bool {
-        let expected = members.iter().fold(0, |bits, member| bits | member.bit());
+        let expected: u32 = members.iter().map(|member| member.bit()).sum();
         let Outline { kind, seen, twice, escaped, .. } = self.outline;
         kind == Kind::Object && u32::from(seen) == expected && twice == 0 && !escaped
     }
