@@ -3,8 +3,6 @@
 //! No value is made of it, so numbers of any size, the order of members and members that are there
 //! twice come out as they came. The text is known to be valid.
 
-use std::fmt::Write;
-
 use duet_rpc::proto::message::{is_obeyed, write_escape};
 
 /// Without white space, so on one line.
