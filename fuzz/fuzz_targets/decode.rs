@@ -29,6 +29,10 @@ fuzz_target!(|bytes: &[u8]| {
     let pieces = events(framing, &limits, bytes, usize::from(*step) % 40 + 1);
     assert_eq!(whole, pieces);
 
+    if framing == FramingChoice::Auto {
+        check_auto(&limits, bytes, &whole);
+    }
+
     // The memory of a connection may be lent, and taken back between reads.
     let lent = events_in_lent_memory(framing, &limits, bytes, usize::from(*step) % 40 + 1);
     assert_eq!(whole, lent);
@@ -55,6 +59,18 @@ fuzz_target!(|bytes: &[u8]| {
         check_stream(framing, bytes, sizes, usize::MAX);
     }
 });
+
+/// The first byte that is not white space decides, and what comes out is what its framing gives.
+fn check_auto(limits: &Limits, bytes: &[u8], whole: &[String]) {
+    let start = bytes.iter().position(|byte| !b" \t\r\n".contains(byte));
+    let bytes = &bytes[start.unwrap_or(bytes.len())..];
+    let framing = match bytes.first() {
+        Some(0) => Framing::Length,
+        Some(b'{' | b'[') => Framing::Ndjson,
+        _ => Framing::Lsp,
+    };
+    assert_eq!(whole, events(framing.into(), limits, bytes, usize::MAX));
+}
 
 /// The next well-formed frame is served.
 fn check_sentinel(mut decoder: Decoder, mut found: Vec<String>) {
