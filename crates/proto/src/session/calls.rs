@@ -180,9 +180,9 @@ mod tests {
         assert_eq!((calls.len(), calls.left_behind()), (2, 1));
         // Those that end with the connection count until each was told.
         for left in [1, 0] {
-            assert!(calls.end_any().is_some());
+            assert!(calls.end_oldest().is_some());
             assert_eq!((calls.len(), calls.left_behind(), calls.is_empty()), (left, 0, left == 0));
         }
-        assert!(calls.end_any().is_none());
+        assert!(calls.end_oldest().is_none());
     }
 }
