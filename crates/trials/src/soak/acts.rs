@@ -24,6 +24,7 @@ impl Player<'_> {
             6 if self.terms.is_alone() => self.leave_log_unread()?,
             7..=9 => self.ask_twice()?,
             10 => self.many_slow()?,
+            12 => self.cancel_many()?,
             11 if self.terms.carrier() != Carrier::Ws => self.be_refused_at_once()?,
             _ => self.fill_a_message()?,
         }
@@ -65,15 +66,14 @@ impl Player<'_> {
             }
             return self.settle();
         }
-        let endless = good::sleep("test.sleep", FOREVER, false);
-        let ids: Vec<_> = (0..IN_FLIGHT).map(|_| self.id()).collect();
         // What was called off before counts until its handler has really ended, so which is the first that
-        // is too many is not certain.
-        let busy = || Outcome::busy(IN_FLIGHT);
-        for (number, id) in ids.iter().enumerate() {
-            let due = Due::new("cancellations", id, Outcome::cancelled());
-            self.expect(if number < IN_FLIGHT / 2 { due } else { due.or(busy()) }, None);
-            self.say_request(&endless, id);
+        // is too many is not certain; nor is it whether some have ended by then.
+        let (asked, busy) = (good::sleep("test.sleep", 100, false), || Outcome::busy(IN_FLIGHT));
+        for number in 0..IN_FLIGHT {
+            let (id, is_certain) = (self.id(), number < IN_FLIGHT / 2);
+            let due = asked.due(&id);
+            self.expect(if is_certain { due } else { due.or(busy()) }, None);
+            self.say_request(&asked, &id);
         }
         let count = 1 + self.random.below(50);
         for _ in 0..count {
@@ -83,8 +83,22 @@ impl Player<'_> {
             self.expect(due, None);
             self.say_request(&quick, &id);
         }
+        self.settle()
+    }
+
+    /// Many requests that would never end, each called off.
+    fn cancel_many(&mut self) -> Result<(), Broken> {
+        let endless = good::sleep("test.sleep", FOREVER, false);
+        let count = 1 + self.random.below(IN_FLIGHT / 4);
+        let mut ids: Vec<_> = (0..count).map(|_| self.id()).collect();
         for id in &ids {
-            self.say_cancel(id);
+            let due = Due::new("cancellations", id, Outcome::cancelled());
+            self.expect(due.overtaking(), None);
+            self.say_request(&endless, id);
+        }
+        while !ids.is_empty() {
+            let id = ids.swap_remove(self.random.below(ids.len()));
+            self.say_cancel(&id);
         }
         self.settle()
     }

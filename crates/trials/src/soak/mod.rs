@@ -240,9 +240,9 @@ impl Soak {
             self.told_at = Instant::now();
             let (answers, bad) = (self.tally.sum(Under::Answers), self.tally.sum(Under::BadInput));
             let seconds = self.begun.elapsed().as_secs();
-            let line =
-                format!("{seconds} s, round {}: {answers} answers, {bad} bad inputs", self.rounds);
-            eprintln!("{line}");
+            let (rounds, memory) = (self.rounds, self.gauge.resident_kb());
+            let done = format!("round {rounds}: {answers} answers, {bad} bad inputs");
+            eprintln!("{seconds} s, {done}, {memory} kB");
         }
         is_more
     }
