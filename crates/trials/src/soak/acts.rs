@@ -149,7 +149,7 @@ impl Player<'_> {
             self.marks += 1;
             let (name, id) = (Log::mark(self.marks), format!("\"mark {}\"", self.marks));
             let outcome = Outcome::error(-32601, &format!("Method not found: {name}"));
-            self.expect(Due::new("unknown methods", &id, outcome), None);
+            self.expect(Due::new("marks in the log", &id, outcome), None);
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{name}"}}"#);
             let bytes = self.terms.carrier().frame(text.as_bytes());
             self.line.send(Unit { bytes, cuts: Vec::new() });

@@ -17,6 +17,7 @@ mod line;
 mod log;
 mod player;
 mod report;
+mod state;
 mod tally;
 mod terms;
 mod texts;
@@ -34,13 +35,12 @@ use self::gauge::Gauge;
 use self::ledger::Ledger;
 use self::line::Line;
 use self::player::Player;
-use self::tally::{Tally, Under};
 use self::terms::{POOL, Terms};
 use crate::random::Random;
 use crate::wire::Framing;
 
 pub use self::report::Report;
-pub use self::tally::Broken;
+pub use self::tally::{Broken, Tally, Under};
 pub use self::terms::{Over, Profile};
 
 /// How much is done.
