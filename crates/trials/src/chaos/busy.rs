@@ -10,10 +10,11 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::Kind;
-use super::daemon::Channel;
+use super::channel::Channel;
+use super::ending::Ending;
 use super::ledger::Expect;
 use super::odd::terminal;
-use super::trial::{Ending, Trial};
+use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "busy-nonblocking", live: nonblocking },

@@ -6,8 +6,9 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::Kind;
+use super::ending::Ending;
 use super::ledger::Expect;
-use super::trial::{Ending, Trial};
+use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "handler-sleeps", live: |trial| runs(trial, "test.sleep") },

@@ -9,10 +9,12 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::Kind;
+use super::channel::in_shell;
 use super::client::Client;
-use super::daemon::{Daemon, in_shell};
+use super::daemon::Daemon;
+use super::ending::Ending;
 use super::frames::Framing;
-use super::trial::{Ending, Trial};
+use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "listen-signal", live: signal },

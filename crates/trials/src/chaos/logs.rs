@@ -5,8 +5,9 @@ use std::io;
 use std::process::Command;
 
 use super::Kind;
-use super::daemon::in_shell;
-use super::trial::{Ending, Trial};
+use super::channel::in_shell;
+use super::ending::Ending;
+use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "log-file", live: log_file },

@@ -10,10 +10,12 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::daemon::{Daemon, in_shell};
+use super::channel::in_shell;
+use super::daemon::Daemon;
+use super::ending::Ending;
 use super::frames::Framing;
 use super::ledger::Expect;
-use super::trial::{Ending, PROFILES, Trial};
+use super::trial::{PROFILES, Trial};
 use super::{Kind, World};
 
 pub(super) const KINDS: &[Kind] = &[

@@ -6,8 +6,10 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `options` `report` | what is wanted, and what came of it |
-//! | `trial` | one life, and what is checked of each |
-//! | `daemon` `frames` `ledger` | a process; what it writes; what it was asked and has to answer |
+//! | `trial` `ending` `checks` | one life; what it may end with; what is checked of each |
+//! | `daemon` `channel` | a process, and what it is started on |
+//! | `frames` `ledger` | what it writes; what it was asked and has to answer |
+//! | `pulse` | how late the machine is by itself |
 //! | `signals` | signals of every kind, one by one and in storms |
 //! | `pipes` | stdin, stdout and stderr that are closed, in every order |
 //! | `odd` | descriptors that are files, devices, sockets, terminals, or not there |
@@ -20,9 +22,12 @@
 //! | `listen` `client` | daemons that listen, with connections in every state |
 
 mod busy;
+mod channel;
+mod checks;
 mod client;
 pub mod command;
 mod daemon;
+mod ending;
 pub mod frames;
 mod handlers;
 mod inject;
@@ -34,6 +39,7 @@ mod odd;
 pub mod options;
 mod parents;
 mod pipes;
+mod pulse;
 pub mod report;
 mod signals;
 mod trial;
@@ -50,6 +56,7 @@ use std::thread;
 use crate::programs;
 use crate::random::Random;
 use options::Options;
+use pulse::Pulse;
 use report::{Life, Report};
 use trial::Trial;
 
@@ -73,6 +80,7 @@ pub struct World {
     /// Whether calls of the system can be made to fail here, and file systems be made.
     can_inject: bool,
     can_mount: bool,
+    pulse: Pulse,
 }
 
 /// All kinds, those that show the most first.
@@ -110,9 +118,13 @@ pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Repor
         }
     };
     thread::scope(|scope| {
-        for _ in 0..options.jobs {
-            scope.spawn(work);
+        scope.spawn(|| world.pulse.beat());
+        let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            // What panics in a life is told of that life.
+            let _ = worker.join();
         }
+        world.pulse.end();
     });
     let _ = fs::remove_dir_all(&world.folder);
     Ok(report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -159,6 +171,7 @@ impl World {
                 "unshare",
                 &["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"],
             ),
+            pulse: Pulse::default(),
         })
     }
 }

@@ -12,9 +12,10 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use serde_json::json;
 
 use super::Kind;
-use super::daemon::{Channel, in_shell};
+use super::channel::{Channel, in_shell};
+use super::ending::Ending;
 use super::ledger::{Expect, Ledger, random_message};
-use super::trial::{Ending, Trial};
+use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "stdin-directory", live: stdin_directory },

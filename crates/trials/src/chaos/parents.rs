@@ -6,8 +6,11 @@ use std::time::Instant;
 use rustix::process::Signal;
 
 use super::Kind;
-use super::daemon::{Daemon, in_shell};
-use super::trial::{BOUND, Ending, Trial};
+use super::channel::in_shell;
+use super::checks::BOUND;
+use super::daemon::Daemon;
+use super::ending::Ending;
+use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "parent-dies", live: dies },
@@ -33,7 +36,8 @@ fn dies(trial: &mut Trial<'_>) -> io::Result<()> {
     let is_gone = daemon.pump_beyond(trial.hang(), |daemon| !daemon.is_left());
     let took = begun.elapsed();
     trial.check(is_gone, "it outlives its parent");
-    let in_time = took <= BOUND.mul_f64(trial.world.patience);
+    let bound = BOUND.mul_f64(trial.world.patience) + trial.world.pulse.late_since(begun);
+    let in_time = took <= bound;
     trial.check(in_time || !is_gone, format_args!("it took {took:?} to end"));
     trial.finish(&mut daemon, &Ending::killed(Signal::KILL));
     trial.took = Some(took);

@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Kind;
+use super::ending::Ending;
 use super::frames::Framing;
 use super::ledger::Expect;
-use super::trial::{Ending, Trial};
+use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "eof-idle", live: eof_idle },
@@ -187,6 +188,7 @@ fn stdout_unread(trial: &mut Trial<'_>) -> io::Result<()> {
         trial.ask(&mut daemon, "test.big", &json!({"bytes": bytes}), Expect::Letters(bytes));
     }
     daemon.pump(Duration::from_millis(20), |_| false);
+    daemon.ledger.expect_fault();
     match trial.random.below(3) {
         0 => {
             trial.tell("stdin is closed");
@@ -249,6 +251,8 @@ fn all_closed(trial: &mut Trial<'_>) -> io::Result<()> {
     trial.pause(&mut daemon);
     trial.tell("all is closed");
     (daemon.stdin, daemon.stdout, daemon.stderr) = (None, None, None);
+    // A frame may be cut by that.
+    daemon.ledger.expect_fault();
     daemon.mark();
     trial.finish(&mut daemon, &Ending::code(0).or(1).cut());
     Ok(())
@@ -258,6 +262,8 @@ fn all_closed(trial: &mut Trial<'_>) -> io::Result<()> {
 fn closed_in_order(trial: &mut Trial<'_>) -> io::Result<()> {
     let mut daemon = trial.daemon()?;
     trial.traffic(&mut daemon);
+    // When stdin is closed a frame may be cut by that.
+    daemon.ledger.expect_fault();
     let mut left = vec!["stdin", "stdout", "stderr"];
     while !left.is_empty() {
         trial.pause(&mut daemon);

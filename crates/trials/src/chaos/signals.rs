@@ -8,8 +8,9 @@ use serde_json::json;
 
 use super::Kind;
 use super::daemon::Daemon;
+use super::ending::Ending;
 use super::ledger::Expect;
-use super::trial::{Ending, Trial};
+use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "signal-int", live: |trial| one(trial, Signal::INT) },

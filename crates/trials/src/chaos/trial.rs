@@ -1,34 +1,22 @@
-//! One life: what it needs, what is done to it, and what is checked of every one.
+//! One life: what it needs, and what is done to it.
 
 use std::fmt::Display;
-use std::fs;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::World;
-use super::daemon::{Channel, Daemon, in_shell};
+use super::channel::{Channel, in_shell};
+use super::daemon::Daemon;
+use super::ending::Ending;
 use super::frames::Framing;
 use super::ledger::{Expect, random_message};
 use crate::random::Random;
 
-/// Every end comes within this time of what causes it (L5).
-pub(super) const BOUND: Duration = Duration::from_secs(2);
-
 pub(super) const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
-
-/// What never may be on stderr.
-const PANIC: [&str; 5] = [
-    "panicked at",
-    "stack backtrace",
-    "RUST_BACKTRACE",
-    "fatal runtime error",
-    "overflowed its stack",
-];
 
 /// One life, with a place of its own.
 pub(super) struct Trial<'w> {
@@ -55,55 +43,6 @@ pub(super) struct Trial<'w> {
     pub(super) may_say_nothing: bool,
     /// Words of lines that are not ours: of the loader, and of Rust itself where there is no memory.
     pub(super) excused: Vec<&'static str>,
-}
-
-/// What a life may end with.
-#[derive(Clone, Debug)]
-pub(super) struct Ending {
-    pub(super) codes: Vec<i32>,
-    pub(super) signals: Vec<Signal>,
-    /// Whether each request has to be answered.
-    pub(super) answers_all: bool,
-    /// Whether the last frame may be cut.
-    pub(super) may_cut: bool,
-    /// How much longer than the bound it may take.
-    pub(super) extra: Duration,
-}
-
-impl Ending {
-    /// With this exit code, whole frames, and no answer that has to be there.
-    pub(super) fn code(code: i32) -> Self {
-        let (codes, signals) = (vec![code], vec![]);
-        Ending { codes, signals, answers_all: false, may_cut: false, extra: Duration::ZERO }
-    }
-
-    /// With 0 and all answers.
-    pub(super) fn complete() -> Self {
-        Ending { answers_all: true, ..Self::code(0) }
-    }
-
-    /// By this signal, in the middle of whatever it was doing.
-    pub(super) fn killed(signal: Signal) -> Self {
-        Ending { codes: vec![], signals: vec![signal], may_cut: true, ..Self::code(0) }
-    }
-
-    /// Or with this code.
-    pub(super) fn or(mut self, code: i32) -> Self {
-        self.codes.push(code);
-        self
-    }
-
-    /// The last frame may be cut, as nobody can read it.
-    pub(super) fn cut(mut self) -> Self {
-        self.may_cut = true;
-        self
-    }
-
-    fn holds(&self, status: ExitStatus) -> bool {
-        let is_signal = |signal: &Signal| status.signal() == Some(signal.as_raw());
-        status.code().is_some_and(|code| self.codes.contains(&code))
-            || self.signals.iter().any(is_signal)
-    }
 }
 
 impl<'w> Trial<'w> {
@@ -331,117 +270,8 @@ impl Trial<'_> {
         daemon.signal(signal);
     }
 
-    /// Waits for the end, and checks all that has to hold at every end.
-    pub(super) fn finish(&mut self, daemon: &mut Daemon, ending: &Ending) {
-        let has_ended = daemon.pump(self.hang(), |daemon| daemon.ended.is_some());
-        let Some((status, at)) = daemon.ended.filter(|_| has_ended) else {
-            self.complain("it does not end");
-            self.tell_words(daemon);
-            daemon.signal_all(Signal::KILL);
-            return;
-        };
-        // The rest of what it said.
-        daemon.pump(Duration::from_millis(1), |_| false);
-        let took = at.saturating_duration_since(daemon.trigger);
-        self.took = Some(took);
-        let bound = (BOUND + ending.extra).mul_f64(self.world.patience);
-        self.check(
-            took <= bound,
-            format_args!("it took {took:?} to end, and {bound:?} are allowed"),
-        );
-        if !ending.holds(status) {
-            let Ending { codes, signals, .. } = ending;
-            self.complain(format_args!("{status}, and not one of {codes:?} {signals:?}"));
-        }
-        self.check_output(daemon, ending);
-        self.check_words(daemon);
-        self.check_traces(daemon);
-        if !self.complaints.is_empty() {
-            self.tell_words(daemon);
-        }
-    }
-
-    fn check_output(&mut self, daemon: &Daemon, ending: &Ending) {
-        if let Some(garbage) = &daemon.garbage {
-            self.complain(format_args!("stdout holds what is no frame: {garbage}"));
-        } else if !daemon.out.is_empty() && !ending.may_cut {
-            let left = daemon.out.len();
-            self.complain(format_args!("the last frame on stdout is cut after {left} bytes"));
-        }
-        self.complaints.extend(daemon.ledger.complaints(self.profile != "agent"));
-        if ending.answers_all
-            && let Some(missing) = daemon.ledger.missing()
-        {
-            self.complain(format_args!("at the end {missing}"));
-        }
-    }
-
-    /// Records and nothing else, and no trace of a panic.
-    fn check_words(&mut self, daemon: &Daemon) {
-        let said = daemon.text();
-        let is_excused = |line: &&str| self.excused.iter().any(|word| line.contains(word));
-        let said = said.split('\n').filter(|line| !is_excused(line)).collect::<Vec<_>>().join("\n");
-        for word in PANIC {
-            self.check(!said.contains(word), format_args!("stderr has {word:?}"));
-        }
-        // The place of a panic is told, but only handlers of the test bed have any.
-        let has_place = !self.is_testbed && said.contains(".rs:");
-        self.check(!has_place, "stderr names a place in the source");
-        // The last one may be cut where a signal or a limit has cut it.
-        let mut lines: Vec<_> = said.split('\n').collect();
-        lines.pop();
-        let is_record = |line: &str| {
-            let is_text = line.len() > 24 && line.as_bytes()[4] == b'-' && line.contains('Z');
-            is_text || line.starts_with('{') && line.ends_with('}')
-        };
-        let may_say = |line: &str| {
-            line.is_empty() && self.may_say_nothing
-                || line.starts_with("duet-rpc: ")
-                || self.may_say.iter().any(|word| line.contains(word))
-        };
-        let strays = lines.into_iter().filter(|line| !is_record(line) && !may_say(line));
-        let strays: Vec<_> =
-            strays.take(3).map(|line| format!("stderr has a stray line: {line}")).collect();
-        self.complaints.extend(strays);
-    }
-
-    /// No process, no changed flag, no file is left of it.
-    fn check_traces(&mut self, daemon: &Daemon) {
-        if daemon.is_left() {
-            self.complain("it has left a process behind");
-            daemon.signal_all(Signal::KILL);
-        }
-        for name in daemon.changed_flags() {
-            self.complain(format_args!("the flags of {name} were not put back"));
-        }
-        self.check_folder();
-    }
-
-    /// Complains of files that should not be there.
-    pub(super) fn check_folder(&mut self) {
-        for name in names_in(&self.folder) {
-            let may_be = self.may_leave.iter().any(|known| name.starts_with(known));
-            self.check(may_be, format_args!("it has left the file {name}"));
-        }
-    }
-
-    /// Keeps what it said, for who reads of the failure.
-    pub(super) fn tell_words(&mut self, daemon: &Daemon) {
-        let said = daemon.text();
-        let lines: Vec<_> = said.lines().collect();
-        for line in &lines[lines.len().saturating_sub(12)..] {
-            let line: String = line.chars().take(300).collect();
-            self.story.push(format!("stderr: {line}"));
-        }
-    }
-
     /// A path in the folder of this life.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
-}
-
-fn names_in(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
