@@ -18,12 +18,13 @@ const LAST_LOOK: Duration = Duration::from_millis(20);
 
 impl Driver {
     /// Handles the messages that have arrived, as long as that makes sense; `true` if there were
-    /// any.
+    /// any, or if it was found only now that there are none: then it is time to read on.
     pub(super) fn handle_arrived(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let mut moved = false;
         while !self.is_drained && self.core.takes_messages() {
             let Some(event) = self.inbox.next_event() else {
                 self.is_drained = true;
+                moved = true;
                 break;
             };
             moved = true;

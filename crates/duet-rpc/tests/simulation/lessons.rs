@@ -8,9 +8,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use duet_rpc::proto::Limits;
+use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::Stream;
-use duet_rpc::{ErrorKind, Peer, Profile, Reason, Router};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use duet_rpc::{ErrorKind, Failure, Peer, Profile, Reason, Router};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// A remote that says nothing. Who asks it for ever is stopped.
@@ -118,4 +120,40 @@ async fn p5_callers_hear_of_the_end_in_their_order() {
         tokio::task::yield_now().await;
     }
     assert!(ended.lock().expect("no panic").is_sorted(), "{ended:?}");
+}
+
+/// Reading stops when so much waits, and goes on when it does not, also if nothing was left of what had
+/// been read: the driver slept on, as nobody was to wake it for what came.
+#[tokio::test(start_paused = true)]
+async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
+    let (here, there) = tokio::io::duplex(1024);
+    let go_on = Arc::new(Notify::new());
+    let gate = Arc::clone(&go_on);
+    let router = Router::new().method("wait", move || {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.notified().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    let limits = Limits { waiting: 1, ..Limits::default() };
+    let profile = Profile { order: Order::Sequential, limits, ..Profile::agent() };
+    let peer = Peer::spawn(Stream::of(there), &profile, router);
+    let mut remote = BufReader::new(here);
+    let request = |id: u64| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"wait\"}}\n");
+    // The first runs, the second waits, and what follows is not read.
+    remote.write_all((request(1) + &request(2)).as_bytes()).await.expect("there is room");
+    while peer.stats().waiting == 0 {
+        tokio::task::yield_now().await;
+    }
+    let cancel = "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancelRequest\",\"params\":{\"id\":2}}\n";
+    remote.write_all(cancel.as_bytes()).await.expect("there is room");
+    let begun = Instant::now();
+    go_on.notify_one();
+    for expected in ["\"id\":1,\"result\":null", "\"id\":2,\"error\":{\"code\":-32800"] {
+        let mut answer = String::new();
+        remote.read_line(&mut answer).await.expect("it answers");
+        assert!(answer.contains(expected), "{answer}");
+    }
+    assert_eq!(begun.elapsed(), Duration::ZERO);
 }
