@@ -1,6 +1,7 @@
 //! Cuts messages out of what a peer writes, strictly: a peer's own output has exactly one form.
 
 use duet_rpc::proto::frame::Framing;
+use serde::de::IgnoredAny;
 
 pub(crate) struct Cutter {
     framing: Framing,
@@ -48,6 +49,13 @@ impl Cutter {
         self.bytes.clear();
         self.body = None;
         Some(Ok(body))
+    }
+
+    /// What is there of a message at the end: a last line without its end is one (F20).
+    pub(crate) fn take_rest(&mut self) -> Option<Vec<u8>> {
+        let is_whole = serde_json::from_slice::<IgnoredAny>(&self.bytes).is_ok();
+        let is_message = self.framing == Framing::Ndjson && is_whole;
+        is_message.then(|| std::mem::take(&mut self.bytes))
     }
 
     fn wrong(&mut self) -> Result<Vec<u8>, String> {

@@ -294,7 +294,20 @@ impl Inner {
         let Some(first) = way.under_way.front_mut() else {
             return match way.end {
                 Some(WayEnd::Eof) => {
-                    self.journal.note(Event::ReadEnd(side));
+                    let mut book = self.journal.book();
+                    if let Some(body) = way.cutter.take_rest() {
+                        let (at, from) = (book.now(), 1 - side);
+                        let n = book.frames[from].len();
+                        book.frames[from].push(Frame {
+                            body,
+                            sent: at,
+                            end: way.written,
+                            first_arrived: way.first_read,
+                            arrived: Some(at),
+                        });
+                        book.note(Event::Arrived(side, n));
+                    }
+                    book.note(Event::ReadEnd(side));
                     Ok(Ok(()))
                 }
                 Some(WayEnd::Failed(kind)) => {

@@ -30,6 +30,17 @@ impl Oracle<'_> {
         });
         // One that took too long to be read may have been dropped.
         let mut sure = answers.clone().filter(|(.., is_late)| !is_late);
+        // No answer can come after the end of what the remote sends, so nobody waits for one.
+        let is_it =
+            |message: &Message| matches!(&message.kind, Kind::Request(id, _) if *id == call.id);
+        let input_ended = self.when(|event| *event == Event::ReadEnd(call.side)).next();
+        if let Some(input_ended) = input_ended
+            && call.begun < input_ended
+            && *at > input_ended
+            && self.messages[call.side].iter().any(is_it)
+        {
+            return Err(format!("its remote had closed at {input_ended}"));
+        }
         match end {
             Some(end @ (End::Value(_) | End::Code(_))) if has_wire => {
                 let is_it =
