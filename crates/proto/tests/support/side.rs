@@ -52,6 +52,8 @@ pub struct Side {
     shown: Vec<String>,
     /// How the calls settled, by their number less one.
     calls: Vec<Option<&'static str>>,
+    /// When the time of each is over: not before the first, and not after the second (P2).
+    times: Vec<(Option<Instant>, Option<Instant>)>,
 }
 
 impl Side {
@@ -67,6 +69,7 @@ impl Side {
             out: Vec::new(),
             shown: Vec::new(),
             calls: Vec::new(),
+            times: Vec::new(),
         }
     }
 
@@ -339,6 +342,9 @@ impl Side {
                 _ => panic!("{word}"),
             }
         }
+        let first = [terms.timeout, total].into_iter().flatten().min();
+        let last = total.or(terms.timeout);
+        self.times.push((first.map(|time| self.now + time), last.map(|time| self.now + time)));
         terms.progress = token.zip(total).map(|(token, total)| Progress { token, total });
         let (id, caller) = (self.ids.next(), self.calls.len() as u64 + 1);
         self.calls.push(None);
@@ -367,7 +373,16 @@ impl Side {
         }
         while let Some((_, caller)) = self.session.expire(self.now, &mut self.out) {
             assert!(is_due, "the timeout of {caller} was not foretold");
+            let (first, _) = self.times[caller as usize - 1];
+            assert!(
+                first.is_some_and(|first| first <= self.now),
+                "the time of {caller} was not over"
+            );
             self.settle(caller, "timeout");
+        }
+        for (call, (settled, (_, last))) in self.calls.iter().zip(&self.times).enumerate() {
+            let is_over = last.is_some_and(|last| last <= self.now);
+            assert!(settled.is_some() || !is_over, "the time of {} is over", call + 1);
         }
         let next = self.session.poll_timeout();
         let may_be_past = matches!(self.session.phase(), Phase::Draining(_));
