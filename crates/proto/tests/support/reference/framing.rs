@@ -42,11 +42,18 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
     while at < stream.len() {
         let unit = unit(&stream[at..], sizes);
         let end = at + unit.bytes;
-        // F2, F32: of all places behind a fault, the first where a whole frame stands.
+        // F2, F32: of all places behind a fault, the first where a whole frame stands. One with a number in
+        // it may be zeros that stray, and the last byte of the next frame's length.
+        let is_proof = |item: Item| match item {
+            Item::Body(text) => {
+                !text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+            }
+            _ => false,
+        };
         let next_frame = |from: usize, to: usize| {
             (from..to).find(|place| {
                 let rest = &stream[*place..];
-                rest[0] == 0 && self::unit(rest, sizes).what.is_ok_and(|item| item != PARSE_ERROR)
+                rest[0] == 0 && self::unit(rest, sizes).what.is_ok_and(is_proof)
             })
         };
         match unit.what {
