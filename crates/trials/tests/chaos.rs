@@ -5,6 +5,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use duet_rpc_trials::chaos::options::Options;
 use duet_rpc_trials::chaos::report::Report;
@@ -111,6 +112,37 @@ fn t1_a_process_that_is_left_is_found() {
 fn g1_a_panic_is_found() {
     let script = r#"echo "thread 'main' panicked at 'x'" >&2; exec "$REAL" "$@""#;
     check("panic", script, "eof-idle", "panicked at");
+}
+
+#[test]
+fn t3_a_socket_that_is_left_is_found() {
+    let script = r#"
+        "$REAL" "$@" & real=$!
+        trap 'kill $real; wait $real; : >socket; exit 0' INT TERM HUP
+        wait $real"#;
+    check("socket", script, "listen-killed", "it has left the file socket");
+}
+
+/// The words by which a life can be had again are told, and the exit code says that something is wrong.
+#[test]
+fn the_command_tells_how_to_have_a_failure_again() {
+    let run = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_chaos")).args(words).output();
+        let output = output.expect("it is built");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let bad = ["--daemon", "false", "--testbed", "false"];
+    let words = ["--seed", "3", "--lives", "2", "--only", "eof-idle"];
+    let (code, said) = run(&[&words[..], &bad].concat());
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("scripts/chaos --seed 3 --life 1 --only eof-idle"), "{said}");
+    let (code, said) = run(&["--seed", "3", "--life", "1", "--only", "eof-idle"]);
+    assert_eq!(code, Some(0), "{said}");
+    for words in
+        [&["--only", "no such kind"][..], &["--patience", "0"], &["--nonsense"], &["--seed"]]
+    {
+        assert_eq!(run(words).0, Some(2), "{words:?}");
+    }
 }
 
 #[test]

@@ -308,3 +308,18 @@ fn pidfd(pid: Pid) -> Option<OwnedFd> {
 fn pidfd(_: Pid) -> Option<OwnedFd> {
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t4_flags_that_were_not_put_back_are_found() {
+        let on = [Channel::Pipe, Channel::Pipe, Channel::Pipe];
+        let daemon = Daemon::start(Command::new("true"), Framing::Ndjson, on);
+        let daemon = daemon.expect("there is such a program everywhere");
+        assert_eq!(daemon.changed_flags(), [""; 0]);
+        rustix::io::ioctl_fionbio(daemon.their_end(1), true).expect("it is a pipe");
+        assert_eq!(daemon.changed_flags(), ["stdout"]);
+    }
+}

