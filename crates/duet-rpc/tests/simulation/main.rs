@@ -8,8 +8,11 @@
 //! `SEED=123 cargo test -p duet-rpc --all-features --test simulation`, and `scripts/simulate` runs as
 //! many as there is time for.
 
+mod acts;
+mod calling;
 mod cutter;
 mod hand;
+mod handlers;
 mod journal;
 mod lessons;
 mod link;
@@ -19,6 +22,7 @@ mod play;
 mod random;
 mod world;
 
+use std::fmt;
 use std::io::Write;
 use std::process::Command;
 use std::sync::Mutex;
@@ -33,7 +37,7 @@ use world::{Lie, World};
 const SEEDS: u64 = 3000;
 
 /// What was simulated.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct Figures {
     seeds: u64,
     exact: u64,
@@ -55,6 +59,23 @@ impl Figures {
         self.pieces += other.pieces;
         self.broken += other.broken;
         self.handed += other.handed;
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hours = self.virtual_ms as f64 / 3_600_000.0;
+        writeln!(
+            f,
+            "{:>12} seeds, of which {} are known to the model to the end",
+            self.seeds, self.exact
+        )?;
+        writeln!(f, "{hours:>12.1} hours of simulated time")?;
+        writeln!(f, "{:>12} calls", self.calls)?;
+        writeln!(f, "{:>12} messages on the link", self.messages)?;
+        writeln!(f, "{:>12} pieces in which they were read", self.pieces)?;
+        writeln!(f, "{:>12} pieces that a third hand put between them", self.handed)?;
+        write!(f, "{:>12} links that broke", self.broken)
     }
 }
 
@@ -163,7 +184,7 @@ fn every_call_settles_once_as_the_model_says() {
     }
     let (from, seeds) = (number_from("FROM").unwrap_or(0), number_from("SEEDS").unwrap_or(SEEDS));
     let figures = simulate_all(from, seeds);
-    eprintln!("{figures:?}");
+    eprintln!("\n{figures}");
 }
 
 /// Everything that happens is the same when a seed is run again, and in another process, where tables

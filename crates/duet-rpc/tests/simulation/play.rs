@@ -8,26 +8,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use duet_rpc::proto::message::{Code, ErrorObject};
-use duet_rpc::proto::policy::{Dialect, Order};
+use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::{Stream, Transport, memory};
-use duet_rpc::{
-    Context, Disconnect, Error, ErrorKind, Failure, Peer, Priority, Profile, Router, State,
-};
-use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use duet_rpc::{Disconnect, Error, ErrorKind, Peer, State};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::journal::{Call, Event, Journal};
+use crate::acts::{Actor, last_call, perform};
+use crate::calling::{Answer, sleep};
+use crate::handlers::router;
+use crate::journal::{Event, Journal};
 use crate::link::Link;
-use crate::plan::{End, Plan, STEP};
-use crate::world::{Act, CALL_TIMEOUT, Deed, Side, When, World};
+use crate::world::{When, World};
 
 /// Longer than any world takes on its own clock.
 const FOR_EVER: Duration = Duration::from_secs(600);
-/// Where the numbers of the last calls begin, which show that all still works.
-pub(crate) const LAST: u64 = 1_000_000;
 
 /// What is to be known once it is over.
 pub(crate) struct Outcome {
@@ -197,300 +192,6 @@ fn join(
     ([one, two], [first, second])
 }
 
-// ---- handlers
-
-/// A handler from its beginning to its end, however that comes.
-struct Alive {
-    journal: Journal,
-    side: usize,
-    number: u64,
-    count: Arc<AtomicUsize>,
-}
-
-impl Alive {
-    fn new(journal: &Journal, side: usize, number: u64, count: &Arc<AtomicUsize>) -> Self {
-        journal.note(Event::Starts { side, number });
-        count.fetch_add(1, Ordering::SeqCst);
-        Alive { journal: journal.clone(), side, number, count: Arc::clone(count) }
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::SeqCst);
-        self.journal.note(Event::Stops { side: self.side, number: self.number });
-    }
-}
-
-type Answer = (u64, String);
-
-fn router(journal: &Journal, side: usize, terms: &Side, alive: &Arc<AtomicUsize>) -> Router {
-    let (journal, count, profile) = (journal.clone(), Arc::clone(alive), terms.profile);
-    let router = Router::new()
-        .method("do", move |(number, plan, _pad): (u64, Plan, String), cx: Context| {
-            let alive = Alive::new(&journal, side, number, &count);
-            let journal = journal.clone();
-            check_bounds(&journal, side, &profile, cx.peer());
-            async move {
-                let _alive = alive;
-                follow(number, plan, side, cx, &journal, profile.dialect).await
-            }
-        })
-        .method("event", async |_: Value| Ok::<_, Failure>(()))
-        .shutdown("bye", async |number: (u64,)| Ok::<_, Failure>((number.0, String::new())))
-        .ordered_by(|_, params| {
-            let (number, ..) = params.parse::<(u64, IgnoredAny, IgnoredAny)>().ok()?;
-            lane_of(number)
-        });
-    ["do", "event", "bye"].into_iter().fold(router, |router, method| terms.pace(router, method))
-}
-
-/// What is under way stays within the limits (P9).
-fn check_bounds(journal: &Journal, side: usize, profile: &Profile, peer: &Peer) {
-    let (stats, limits) = (peer.stats(), &profile.limits);
-    let most_running = if profile.order == Order::Sequential { 1 } else { limits.in_flight.max(1) };
-    // Notifications may go beyond, by their bytes, and so may the rest of a batch.
-    let most_waiting = limits.waiting + limits.waiting_bytes / 256 * 4 + 8;
-    // The one that closes is never one too many.
-    if stats.running > most_running + 1
-        || stats.waiting > most_waiting
-        || stats.pending_calls > limits.pending_calls
-    {
-        journal.object(format!("side {side} has too much under way: {stats:?}"));
-    }
-}
-
-/// Which messages are kept in order where the order is by key.
-pub(crate) fn lane_of(number: u64) -> Option<u64> {
-    Some(number / STEP % 4).filter(|lane| *lane > 0)
-}
-
-async fn follow(
-    number: u64,
-    plan: Plan,
-    side: usize,
-    cx: Context,
-    journal: &Journal,
-    dialect: Dialect,
-) -> Result<Answer, Failure> {
-    let mut bytes = 0;
-    match plan {
-        Plan::Now => {}
-        Plan::Big(size) => bytes = size,
-        Plan::After(time) => sleep(time).await,
-        Plan::Never => std::future::pending().await,
-        Plan::Fail(code) => return Err(ErrorObject::application(Code(code), "no", None).into()),
-        Plan::Panic => std::panic::resume_unwind(Box::new("on purpose")),
-        Plan::PanicAfter(time) => {
-            sleep(time).await;
-            std::panic::resume_unwind(Box::new("on purpose"))
-        }
-        Plan::Tell => {
-            let told = cx.peer().notify("do", (number + 1, Plan::Now, "")).await;
-            journal.note(Event::Told { side, number: number + 1, is_sent: told.is_ok() });
-        }
-        Plan::Progress(every, times) => {
-            for _ in 0..times {
-                sleep(every).await;
-                let (method, token) = progress_words(dialect);
-                // Who does not hear of it gives up the earlier.
-                let _ = cx.peer().notify(method, json!({ token: number })).await;
-            }
-        }
-        Plan::Back(plan, timeout) => {
-            let call = Called { peer: cx.peer(), journal, side, number: number + 1 };
-            return Ok(call
-                .make(*plan, 0, Terms { timeout, total: None, dropped: None })
-                .await??);
-        }
-    }
-    Ok((number, "x".repeat(bytes)))
-}
-
-fn progress_words(dialect: Dialect) -> (&'static str, &'static str) {
-    match dialect {
-        Dialect::Dollar | Dialect::None => ("$/progress", "token"),
-        Dialect::Notifications => ("notifications/progress", "progressToken"),
-    }
-}
-
-// ---- calls
-
-struct Called<'a> {
-    peer: &'a Peer,
-    journal: &'a Journal,
-    side: usize,
-    number: u64,
-}
-
-struct Terms {
-    timeout: u64,
-    total: Option<u64>,
-    dropped: Option<u64>,
-}
-
-/// Ends a call in the journal also if the handler that makes it is dropped.
-struct Entry<'a> {
-    journal: &'a Journal,
-    place: usize,
-    end: Option<End>,
-}
-
-impl Drop for Entry<'_> {
-    fn drop(&mut self) {
-        self.journal.end(self.place, self.end.take());
-    }
-}
-
-/// That a call was dropped.
-#[derive(Debug)]
-struct Dropped;
-
-impl From<Dropped> for Failure {
-    fn from(_: Dropped) -> Self {
-        Failure::new(-1, "dropped")
-    }
-}
-
-impl Called<'_> {
-    async fn make(
-        self,
-        plan: Plan,
-        pad: usize,
-        terms: Terms,
-    ) -> Result<Result<Answer, Error>, Dropped> {
-        let params = (self.number, plan, "p".repeat(pad));
-        self.ask("do", params, terms).await
-    }
-
-    async fn ask(
-        self,
-        method: &str,
-        params: impl serde::Serialize,
-        terms: Terms,
-    ) -> Result<Result<Answer, Error>, Dropped> {
-        let Terms { timeout, total, dropped } = terms;
-        let mut call = self.peer.call::<Answer>(method, params).timeout(millis(timeout));
-        if let Some(total) = total {
-            call = call.restart_on_progress(self.number, millis(total));
-        }
-        let (side, number, begun, ended) = (self.side, self.number, 0, None);
-        let id = call.id().as_raw().to_owned();
-        let place = self.journal.begin(Call { side, id, number, begun, timeout, total, ended });
-        let mut entry = Entry { journal: self.journal, place, end: None };
-        let answer = match dropped {
-            None => call.await,
-            Some(time) => match tokio::time::timeout(millis(time), call).await {
-                Ok(answer) => answer,
-                Err(_) => return Err(Dropped),
-            },
-        };
-        entry.end = Some(end_of(&answer));
-        Ok(answer)
-    }
-}
-
-fn end_of(answer: &Result<Answer, Error>) -> End {
-    match answer {
-        Ok((number, _)) => End::Value(*number),
-        Err(error) => match (error.kind(), error.remote()) {
-            (ErrorKind::Timeout, _) => End::Timeout,
-            (ErrorKind::Remote, Some(remote)) => End::Code(remote.code),
-            (ErrorKind::Capacity, _) => End::Capacity,
-            (ErrorKind::Disconnected, _) => End::Disconnected,
-            (kind, _) => End::Other(format!("{kind:?}")),
-        },
-    }
-}
-
-// ---- acts
-
-struct Actor {
-    journal: Journal,
-    peer: Peer,
-    side: usize,
-    at: u64,
-    deed: Deed,
-    number: u64,
-    plan: Plan,
-    pad: usize,
-    most_events: usize,
-}
-
-impl Actor {
-    fn new(world: &World, journal: &Journal, peer: &Peer, act: &Act) -> Self {
-        Actor {
-            journal: journal.clone(),
-            peer: peer.clone(),
-            side: act.by,
-            at: act.at,
-            deed: act.deed,
-            number: act.number * STEP,
-            plan: act.plan.clone(),
-            pad: act.pad,
-            most_events: if world.is_exact() { 100 } else { 3 },
-        }
-    }
-}
-
-async fn perform(actor: Actor) {
-    let Actor { journal, peer, side, at, deed, number, plan, pad, most_events } = actor;
-    sleep(at).await;
-    let call = Called { peer: &peer, journal: &journal, side, number };
-    let terms = |timeout| Terms { timeout, total: None, dropped: None };
-    // How a call ends is in the journal.
-    let _ = match deed {
-        Deed::Notify => {
-            let told = peer.notify("do", (number, plan, "p".repeat(pad))).await;
-            check_told(&journal, side, &told);
-            journal.note(Event::Told { side, number, is_sent: told.is_ok() });
-            return;
-        }
-        Deed::Call(timeout) => call.make(plan, pad, terms(timeout)).await,
-        Deed::CallWithProgress(timeout, total) => {
-            call.make(plan, pad, Terms { total: Some(total), ..terms(timeout) }).await
-        }
-        Deed::CallAndDrop(time) => {
-            call.make(plan, pad, Terms { dropped: Some(time), ..terms(CALL_TIMEOUT) }).await
-        }
-        Deed::Bye(timeout) => call.ask("bye", (number,), terms(timeout)).await,
-        Deed::Events(count) => {
-            let events = peer.events("event", &number.to_string()).bounded(most_events, 10_000);
-            for n in 0..count {
-                let priority = if n % 3 == 0 { Priority::High } else { Priority::Low };
-                let sent = events.send(priority, &n);
-                assert!(sent.is_ok(), "a number is JSON");
-                if n % 2 == 1 {
-                    tokio::task::yield_now().await;
-                }
-            }
-            return;
-        }
-    };
-}
-
-/// A notification waits for room as long as a call would, and fails only then, or if it is over.
-fn check_told(journal: &Journal, side: usize, told: &Result<(), Error>) {
-    if let Err(error) = told
-        && !matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Disconnected)
-    {
-        journal.object(format!("a notification of side {side} failed: {error:#}"));
-    }
-}
-
-/// What is still on its way, such as answers to calls that were given up, arrives before this does.
-async fn last_call(journal: &Journal, peers: &[Peer; 2], side: usize) -> bool {
-    let number = LAST + side as u64 * STEP;
-    let call = Called { peer: &peers[side], journal, side, number };
-    let terms = Terms { timeout: 60_000, total: None, dropped: None };
-    match call.make(Plan::Now, 0, terms).await {
-        Ok(Ok((answer, _))) => answer == number,
-        // What was given up long ago may only have come now.
-        Ok(Err(error)) => error.remote().is_some_and(|remote| remote.code == -32000),
-        Err(Dropped) => false,
-    }
-}
-
 // ---- the end
 
 /// Waits until nothing is under way. The clock goes on only when nobody can do anything, so what has
@@ -562,14 +263,6 @@ fn watch(journal: Journal, side: usize, peer: &Peer) -> impl Future<Output = ()>
             }
         }
     }
-}
-
-async fn sleep(ms: u64) {
-    tokio::time::sleep(millis(ms)).await;
-}
-
-fn millis(ms: u64) -> Duration {
-    Duration::from_millis(ms)
 }
 
 fn alive_tasks() -> usize {

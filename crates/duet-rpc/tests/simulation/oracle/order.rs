@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use duet_rpc::proto::policy::Order;
 
 use super::{Kind, Oracle};
+use crate::acts::LAST;
 use crate::hand::STRANGERS;
+use crate::handlers::lane_of;
 use crate::journal::Event;
-use crate::play::{LAST, lane_of};
 
 /// A message that reached a side.
 #[derive(Clone, Copy, Debug)]

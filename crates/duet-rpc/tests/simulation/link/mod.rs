@@ -3,17 +3,18 @@
 //! It cuts them anywhere, delays them, takes only parts of what is written, has little room, stalls,
 //! and breaks. All of that comes from the seed, and it has no task and no clock of its own.
 
-use std::collections::VecDeque;
+mod tips;
+mod way;
+
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep};
+use tokio::io::ReadBuf;
+use tokio::time::Instant;
 
-use crate::cutter::Cutter;
+pub(crate) use self::tips::{Reader, Writer};
+use self::way::{Way, WayEnd};
 use crate::journal::{Event, Frame, Journal};
 use crate::random::Random;
 use crate::world::{Lie, Mishap, WayTerms, When, World};
@@ -36,84 +37,12 @@ struct Inner {
     most_waiting: [usize; 2],
 }
 
-/// One direction: from the side of this number to the other.
-struct Way {
-    terms: WayTerms,
-    random: Random,
-    cutter: Cutter,
-    under_way: VecDeque<Parcel>,
-    /// What was written and not flushed.
-    held: VecDeque<Parcel>,
-    /// How many bytes are under way or held.
-    load: usize,
-    /// How many bytes of its own the side has written, and the other has read.
-    written: usize,
-    read: usize,
-    /// When the first byte was read of the message that is not written to its end.
-    first_read: Option<u64>,
-    latest: Instant,
-    /// Since when there is room for the rest of the message that is being written.
-    room_since: Option<Instant>,
-    /// What comes behind all that is under way.
-    end: Option<WayEnd>,
-    cannot_write: Option<io::ErrorKind>,
-    is_silent: bool,
-    /// What the third hand wants to put here, at the end of a message.
-    handed: VecDeque<(usize, Vec<u8>)>,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
-}
-
-struct Parcel {
-    ready: Instant,
-    bytes: VecDeque<u8>,
-    /// Which piece it is, if it is the third hand's.
-    piece: Option<usize>,
-}
-
-#[derive(Clone, Copy)]
-enum WayEnd {
-    Eof,
-    Failed(io::ErrorKind),
-}
-
-/// The ends of the link that a side has.
-pub(crate) struct Reader {
-    link: Link,
-    side: usize,
-    sleep: Option<Pin<Box<Sleep>>>,
-}
-
-pub(crate) struct Writer {
-    link: Link,
-    side: usize,
-    is_shut: bool,
-}
-
 impl Link {
     pub(crate) fn new(world: &World, journal: &Journal, most_waiting: [usize; 2]) -> Self {
         let framing = world.framing.expect("this link carries bytes");
         let mut random = Random::new(!world.seed);
         let started = Instant::now();
-        let way = |terms: &WayTerms| Way {
-            terms: terms.clone(),
-            random: random.fork(),
-            cutter: Cutter::new(framing),
-            under_way: VecDeque::new(),
-            held: VecDeque::new(),
-            load: 0,
-            written: 0,
-            read: 0,
-            first_read: None,
-            latest: started,
-            room_since: None,
-            end: None,
-            cannot_write: None,
-            is_silent: false,
-            handed: VecDeque::new(),
-            reader: None,
-            writer: None,
-        };
+        let way = |terms: &WayTerms| Way::new(terms, random.fork(), framing);
         let ways = world.ways.each_ref().map(way);
         let mishap = match world.mishap {
             Some((When::Byte(side, byte), mishap)) => Some((side, byte, mishap)),
@@ -367,199 +296,5 @@ impl Inner {
             writer.wake();
         }
         Ok(Ok(()))
-    }
-}
-
-impl Way {
-    /// Puts bytes on their way.
-    fn send(&mut self, bytes: VecDeque<u8>, piece: Option<usize>) {
-        self.load += bytes.len();
-        let delay = match self.random.once_in(self.terms.delayed) {
-            true => self.random.below(self.terms.delay + 1),
-            false => 0,
-        };
-        let ready = Instant::now() + Duration::from_millis(delay);
-        self.held.push_back(Parcel { ready, bytes, piece });
-        if !self.terms.buffers || self.load >= self.terms.room {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        // Who is woken for nothing might wake another for nothing.
-        if self.held.is_empty() {
-            return;
-        }
-        for mut parcel in self.held.drain(..) {
-            self.latest = self.latest.max(parcel.ready);
-            parcel.ready = self.latest;
-            if !parcel.bytes.is_empty() {
-                self.under_way.push_back(parcel);
-            }
-        }
-        if let Some(reader) = self.reader.take() {
-            reader.wake();
-        }
-    }
-
-    fn take_handed(&mut self) {
-        if self.cutter.is_between() && self.end.is_none() {
-            while let Some((piece, bytes)) = self.handed.pop_front() {
-                self.send(bytes.into(), Some(piece));
-                self.flush();
-            }
-        }
-    }
-
-    /// A message that is begun goes on as soon as there is room.
-    fn look_at_room(&mut self) {
-        let goes_on = !self.cutter.is_between() && self.load < self.terms.room;
-        self.room_since = goes_on.then(|| self.room_since.unwrap_or_else(Instant::now));
-    }
-
-    fn lose_all(&mut self) {
-        self.under_way.clear();
-        self.held.clear();
-        self.load = 0;
-    }
-
-    fn wake(&mut self) {
-        for waker in [self.reader.take(), self.writer.take()].into_iter().flatten() {
-            waker.wake();
-        }
-    }
-
-    /// Whether to try again, at once or later, although there is no need to.
-    fn hesitates(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Error>> {
-        if self.random.once_in(self.terms.interrupted) {
-            return Some(Poll::Ready(io::ErrorKind::Interrupted.into()));
-        }
-        if self.random.once_in(self.terms.hesitant) {
-            cx.waker().wake_by_ref();
-            return Some(Poll::Pending);
-        }
-        None
-    }
-}
-
-impl AsyncRead for Reader {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let mut inner = this.link.inner();
-        inner.ask();
-        let way = &mut inner.ways[1 - this.side];
-        if let Some(hesitates) = way.hesitates(cx) {
-            return hesitates.map(Err);
-        }
-        loop {
-            let later = match inner.give(this.side, buf) {
-                Ok(read) => return Poll::Ready(read),
-                Err(later) => later,
-            };
-            inner.ways[1 - this.side].reader = Some(cx.waker().clone());
-            let Some(later) = later else { return Poll::Pending };
-            let sleep = this.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(later)));
-            if sleep.deadline() != later {
-                sleep.as_mut().reset(later);
-            }
-            if sleep.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-        }
-    }
-}
-
-impl AsyncWrite for Writer {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let mut inner = self.link.inner();
-        let side = self.side;
-        inner.ask();
-        if bytes.len() > inner.most_waiting[side] {
-            let (waiting, most) = (bytes.len(), inner.most_waiting[side]);
-            inner.journal.object(format!("side {side} has {waiting} bytes waiting, over {most}"));
-        }
-        if let Some(hesitates) = inner.ways[side].hesitates(cx) {
-            return hesitates.map(Err);
-        }
-        loop {
-            if let Some(kind) = inner.ways[side].cannot_write {
-                inner.journal.note(Event::WriteFailed(side));
-                return Poll::Ready(Err(kind.into()));
-            }
-            let count = inner.take(side, bytes);
-            if count > 0 {
-                return Poll::Ready(Ok(count));
-            }
-            match inner.mishap {
-                Some((by, byte, mishap)) if by == side && byte == inner.ways[side].written => {
-                    inner.break_down(mishap);
-                }
-                _ => {
-                    inner.ways[side].flush();
-                    inner.ways[side].writer = Some(cx.waker().clone());
-                    return Poll::Pending;
-                }
-            }
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut inner = self.link.inner();
-        if let Some(Poll::Pending) = inner.ways[self.side].hesitates(cx) {
-            return Poll::Pending;
-        }
-        inner.ways[self.side].flush();
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut inner = self.link.inner();
-        let way = &mut inner.ways[self.side];
-        way.flush();
-        if way.terms.lingers && way.load > 0 && way.cannot_write.is_none() {
-            way.writer = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        drop(inner);
-        self.shut();
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl Writer {
-    fn shut(&mut self) {
-        if std::mem::replace(&mut self.is_shut, true) {
-            return;
-        }
-        let mut inner = self.link.inner();
-        inner.journal.note(Event::Shut(self.side));
-        let way = &mut inner.ways[self.side];
-        way.flush();
-        way.end.get_or_insert(WayEnd::Eof);
-        way.wake();
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.shut();
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        let mut inner = self.link.inner();
-        inner.journal.note(Event::Deaf(self.side));
-        let way = &mut inner.ways[1 - self.side];
-        way.cannot_write.get_or_insert(io::ErrorKind::BrokenPipe);
-        way.wake();
     }
 }
