@@ -301,15 +301,7 @@ impl Core {
     /// Sends what waits.
     pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>, now: Instant) -> std::io::Result<()> {
         if !self.outbox.is_empty() || !self.has_sent_all {
-            let signs = self.outbox.signs();
-            let sent = self.transport.poll_send(cx, &mut self.outbox);
-            self.has_sent_all = sent.is_ready();
-            if let Poll::Ready(sent) = sent {
-                sent?;
-            }
-            if self.outbox.signs() != signs {
-                self.session.handle_progress(now);
-            }
+            self.send(cx, now)?;
         }
         let is_crowded = self.is_crowded();
         self.session.hold(is_crowded);
@@ -317,5 +309,19 @@ impl Core {
             self.refusals = 0;
         }
         Ok(())
+    }
+
+    /// Hands to the transport what it takes.
+    pub(super) fn send(&mut self, cx: &mut TaskContext<'_>, now: Instant) -> std::io::Result<()> {
+        let signs = self.outbox.signs();
+        let sent = self.transport.poll_send(cx, &mut self.outbox);
+        self.has_sent_all = sent.is_ready();
+        if self.outbox.signs() != signs {
+            self.session.handle_progress(now);
+        }
+        match sent {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => Ok(()),
+        }
     }
 }

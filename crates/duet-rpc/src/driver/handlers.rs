@@ -53,7 +53,7 @@ impl Core {
         };
         if !entry.is_quick() && elsewhere.is_none() && !self.outbox.is_empty() {
             // An error shows again when the turn ends.
-            let _ = self.transport.poll_send(cx, &mut self.outbox);
+            self.has_sent_all &= self.send(cx, super::now()).is_ok();
         }
         let is_watched = elsewhere.is_none()
             && (self.outbox.is_empty() || self.watchful > 0)

@@ -157,3 +157,58 @@ async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
     }
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
+
+/// A writer that passes on what it was given only when it is flushed, and not at the first try.
+#[derive(Clone, Default)]
+struct Reluctant {
+    held: Arc<Mutex<Vec<u8>>>,
+    passed_on: Arc<Mutex<Vec<u8>>>,
+    has_refused: bool,
+}
+
+impl AsyncWrite for Reluctant {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.held.lock().expect("no panic").extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !std::mem::replace(&mut self.has_refused, true) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let mut held = self.held.lock().expect("no panic");
+        self.passed_on.lock().expect("no panic").append(&mut held);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What is sent before a handler that may be slow begins is flushed, too, however long that takes.
+#[tokio::test(start_paused = true)]
+async fn f5_an_answer_that_leaves_before_a_slow_handler_begins_is_flushed() {
+    let (mut remote, there) = tokio::io::duplex(1024);
+    let router = Router::new()
+        .method("now", async || Ok::<_, Failure>(()))
+        .method("never", async || {
+            std::future::pending::<()>().await;
+            Ok::<_, Failure>(())
+        })
+        .slow("never");
+    let writer = Reluctant::default();
+    let passed_on = Arc::clone(&writer.passed_on);
+    let peer = Peer::spawn(Stream::new(there, writer), &Profile::agent(), router);
+    let requests = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"now\"}\n\
+                    {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"never\"}\n";
+    remote.write_all(requests.as_bytes()).await.expect("there is room");
+    tokio::time::sleep(TENTH).await;
+    let answer = String::from_utf8(passed_on.lock().expect("no panic").clone()).expect("text");
+    assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}\n", "{peer:?}");
+}
