@@ -50,6 +50,12 @@ impl Oracle<'_> {
             }
         }
 
+        // Of one that did not arrive as a whole, a part may have.
+        let handed =
+            self.when(|event| matches!(event, Event::Handed(to, _) if *to == side)).count();
+        let pieces = self.world.pieces.iter().filter(|piece| piece.to == side);
+        faults += pieces.count() - handed;
+
         let mut answered = Counts::new();
         let mut to_nobody = 0;
         let limits = &self.world.sides[side].profile.limits;
