@@ -125,6 +125,20 @@ fn requests(size: usize) -> Vec<String> {
 }
 
 #[test]
+fn a_quote_in_the_wrong_place_of_flat_params_is_found_at_every_size() {
+    for pad in 0..200 {
+        let pad = "x".repeat(pad);
+        let valid = format!(r#"{{"params":{{"a":"x",":":"y"}},"pad":"{pad}"}}"#);
+        assert!(Text::check(valid.as_bytes(), DEPTH).is_ok(), "{valid}");
+        // Read from a byte too early, these would be names and values.
+        for broken in [r#"{"a":"x",":"y"}"#, r#"{"a":"x","":"y":"z"}"#, r#"{"a":1,:"y"}"#] {
+            let text = format!(r#"{{"params":{broken},"pad":"{pad}"}}"#);
+            assert!(Text::check(text.as_bytes(), DEPTH).is_err(), "{text}");
+        }
+    }
+}
+
+#[test]
 fn requests_of_every_size_are_read_as_others_read_them() {
     for size in 1..400 {
         for request in requests(size) {

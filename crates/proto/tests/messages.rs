@@ -146,6 +146,9 @@ fn m4_other_members_are_ignored_and_ours_may_not_repeat() {
         // This name is a backslash and six letters, and not `id`.
         (r#"{"jsonrpc":"2.0","method":"a","\\u0069d":2}"#, "notification a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","\\u0069d":2}"#, "request 1 a absent"),
+        // Names that only begin like ours.
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","jsonrpc2:":3}"#, "request 1 a absent"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params:":[],"error:":1}"#, "request 1 a absent"),
     ]);
 }
 
@@ -254,6 +257,18 @@ fn m9_depth_is_bounded_and_the_outermost_is_level_one() {
     let in_envelope = |depth| format!(r#"{{"a":{}}}"#, nested(depth));
     assert!(Text::check(in_envelope(127).as_bytes(), 128).is_ok());
     assert!(Text::check(in_envelope(128).as_bytes(), 128).is_err());
+    // At each of the sizes for which there is a reader of its own.
+    for size in [0, 70, 150, 300] {
+        let pad = "x".repeat(size);
+        let flat = format!(r#"{{"params":{{"a":"{pad}"}}}}"#);
+        assert!(Text::check(flat.as_bytes(), 2).is_ok(), "{size}");
+        assert!(Text::check(flat.as_bytes(), 1).is_err(), "{size}");
+        for limit in [2, 3, 10, 60] {
+            let params = |depth| format!(r#"{{"params":{},"pad":"{pad}"}}"#, nested(depth));
+            assert!(Text::check(params(limit - 1).as_bytes(), limit).is_ok(), "{limit} {size}");
+            assert!(Text::check(params(limit).as_bytes(), limit).is_err(), "{limit} {size}");
+        }
+    }
     assert!(Text::check(b"1", 0).is_ok() && Text::check(b"{}", 0).is_err());
     assert!(Text::check(b"[]", 0).is_err());
 }

@@ -134,6 +134,8 @@ fn on_depth() {
                 format!("{opens}[],[],[],[]{closes}"),
                 format!("{objects}1{braces}"),
                 format!("[{objects}[]{braces},{opens}{closes}]{opens}"),
+                // What closes in the block before it gets too deep.
+                format!("[[],[[]],{opens}{closes}]"),
             ] {
                 check_within(text.as_bytes(), depth);
             }
