@@ -367,6 +367,49 @@ fn m11_under_sequential_order_no_two_are_in_flight_so_none_is_a_duplicate() {
 // ---- L2: the orders
 
 #[test]
+fn p3_m11_under_sequential_order_a_cancellation_finds_each_of_two_with_the_same_id() {
+    // Both wait: the later, then the other, then none.
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("park.x#1", ">park.x#1"),
+            ("park.a#7", ""),
+            ("park.b#7", ""),
+            ("~7", "7!-32800"),
+            ("~7", "7!-32800"),
+            ("~7", ""),
+            ("end park.x", "1=ok"),
+        ],
+    );
+    // The first runs, and is gone, while another stands before the second.
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("park.x#1", ">park.x#1"),
+            ("park.a#7", ""),
+            ("park.c#8", ""),
+            ("park.b#7", ""),
+            ("end park.x", "1=ok >park.a#7"),
+            ("end park.a", "7=ok >park.c#8"),
+            ("~7", "7!-32800"),
+            ("end park.c", "8=ok"),
+        ],
+    );
+    // The first runs, and is called off too.
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("park.a#7", ">park.a#7"),
+            ("park.b#7", ""),
+            ("~7", "7!-32800"),
+            ("~7", "7!-32800 stop park.a"),
+            ("~7", ""),
+            ("end park.a", ""),
+        ],
+    );
+}
+
+#[test]
 fn l2_sequential_one_message_is_finished_before_the_next_begins() {
     check(
         &ordered(Order::Sequential),

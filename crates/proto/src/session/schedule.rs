@@ -86,6 +86,9 @@ pub(super) struct Schedule {
     running_requests: usize,
     /// Where the requests are that can be cancelled.
     by_id: HashMap<Id, Place>,
+    /// Whether two of the same id were in flight since nothing was: one of them stands there, and the
+    /// other is looked for when that one is gone.
+    has_twins: bool,
     /// How many running messages block each lane.
     blocked: HashMap<u64, usize>,
     /// What waits and has nothing of its lane before it: requests that start when they are neither
@@ -129,6 +132,7 @@ impl Schedule {
             waiting_requests: 0,
             running_requests: 0,
             by_id: HashMap::new(),
+            has_twins: false,
             blocked: HashMap::new(),
             ready_requests: BTreeMap::new(),
             ready_notifications: BTreeMap::new(),
@@ -255,7 +259,8 @@ impl Schedule {
         self.waiting_bytes += waiting.cost();
         if let Some(id) = &job.id {
             self.waiting_requests += 1;
-            self.by_id.insert(id.clone(), Place { key: job.key, waits_in: Some(lane) });
+            let place = Place { key: job.key, waits_in: Some(lane) };
+            self.has_twins |= self.by_id.insert(id.clone(), place).is_some();
         }
         let is_ready = lane == NO_LANE || self.is_free(Some(lane));
         if is_ready {
@@ -324,7 +329,8 @@ impl Schedule {
         }
         if let Some(id) = &job.id {
             self.running_requests += 1;
-            self.by_id.insert(id.clone(), Place { key, waits_in: None });
+            let place = Place { key, waits_in: None };
+            self.has_twins |= self.by_id.insert(id.clone(), place).is_some();
         }
         self.running.insert(key, Running { job, is_answered: false });
         key
@@ -349,11 +355,32 @@ impl Schedule {
         (!is_answered).then_some(job)
     }
 
-    /// Under sequential order a later request may have taken the id over.
+    /// Under sequential order another request may have taken the id over.
     fn forget(&mut self, id: &Id, key: Key) {
         if self.by_id.get(id).is_some_and(|place| place.key == key) {
             self.by_id.remove(id);
+            self.find_twin(id);
         }
+    }
+
+    /// Another request of an id that has just been forgotten: the latest that waits, or else the one
+    /// that runs. Clients that are in order have none, and then nothing is looked for.
+    fn find_twin(&mut self, id: &Id) {
+        if !self.has_twins {
+            return;
+        }
+        let is_it = |job: &Job| job.id.as_ref() == Some(id);
+        let waits = self.waiting.iter().rev().find(|(_, (job, _))| is_it(job));
+        let waits = waits.map(|(&(lane, key), _)| Place { key, waits_in: Some(lane) });
+        let runs = || {
+            let mut running = self.running.iter();
+            let found = running.find(|(_, running)| is_it(&running.job) && !running.is_answered);
+            found.map(|(&key, _)| Place { key, waits_in: None })
+        };
+        if let Some(place) = waits.or_else(runs) {
+            self.by_id.insert(id.clone(), place);
+        }
+        self.has_twins = !self.by_id.is_empty();
     }
 
     pub(super) fn cancel(&mut self, id: &Id) -> Option<Found> {
@@ -364,6 +391,7 @@ impl Schedule {
         self.by_id.remove(id);
         let running = self.running.get_mut(&place.key)?;
         running.is_answered = true;
+        self.find_twin(id);
         Some(Found::Running(place.key))
     }
 
