@@ -137,6 +137,12 @@ impl Ledger {
         self.entries.remove(place);
     }
 
+    /// A cancellation found nothing (P3).
+    pub fn check_unknown(&self, id: &str) {
+        let is_it = |entry: &Entry| entry.id.as_deref() == Some(id) && !entry.is_answered;
+        assert!(!self.entries.iter().any(is_it), "{id} could be called off: {:?}", self.entries);
+    }
+
     /// What waits behind this one will never begin.
     pub fn give_up(&mut self, behind: Key) {
         let is_it = |entry: &Entry| entry.key == Some(behind);

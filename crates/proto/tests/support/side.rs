@@ -201,7 +201,11 @@ impl Side {
             _ => None,
         };
         let cancelled = match &message {
-            Incoming::Notification(notification) => cancelled(&notification.params),
+            Incoming::Notification(it)
+                if words::cancels(&it.method, self.session.profile().dialect) =>
+            {
+                cancelled(&it.params)
+            }
             _ => None,
         };
         let (wanted, waited) = (self.session.wants_input(), self.session.waiting());
@@ -241,6 +245,9 @@ impl Side {
                 self.ledger.call_off(&id);
             }
             Handled::Done => {
+                if let Some(id) = cancelled {
+                    self.ledger.check_unknown(&id);
+                }
                 if let Some(id) = entry.and_then(|entry| entry.id) {
                     self.ledger.excused(&id);
                 }
