@@ -149,6 +149,10 @@ fn m4_other_members_are_ignored_and_ours_may_not_repeat() {
         // Names that only begin like ours.
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","jsonrpc2:":3}"#, "request 1 a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","params:":[],"error:":1}"#, "request 1 a absent"),
+        // A colon further on is not the one behind the name.
+        (r#"{ "method": "abc:1","id":1,"jsonrpc":"2.0"}"#, "request 1 abc:1 absent"),
+        (r#"{ "params": ["ab:1"],"id":1,"method":"a","jsonrpc":"2.0"}"#, r#"request 1 a ["ab:1"]"#),
+        (r#"{ "result": "abc:1","id":1,"jsonrpc":"2.0"}"#, r#"response 1 result "abc:1""#),
     ]);
 }
 
