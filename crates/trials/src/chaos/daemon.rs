@@ -1,5 +1,6 @@
 //! A daemon as a process, driven by one thread that never waits for it in a read or a write.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -29,7 +30,7 @@ pub(super) struct Daemon {
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
-    to_send: Vec<u8>,
+    to_send: VecDeque<u8>,
     /// What came on stdout and is no whole frame yet.
     pub(super) out: Vec<u8>,
     pub(super) garbage: Option<String>,
@@ -72,7 +73,7 @@ impl Daemon {
             stdin: to_stdin,
             stdout: from_stdout,
             stderr: from_stderr,
-            to_send: Vec::new(),
+            to_send: VecDeque::new(),
             out: Vec::new(),
             garbage: None,
             said: Vec::new(),
@@ -86,7 +87,7 @@ impl Daemon {
 
     /// Has bytes sent as soon as they are read.
     pub(super) fn send(&mut self, bytes: &[u8]) {
-        self.to_send.extend_from_slice(bytes);
+        self.to_send.extend(bytes);
     }
 
     /// Whether all has been sent, or nobody is there to take it.
@@ -226,7 +227,7 @@ impl Daemon {
     fn give(&mut self) {
         let Some(stdin) = &self.stdin else { return };
         while !self.to_send.is_empty() {
-            match rustix::io::write(stdin, &self.to_send) {
+            match rustix::io::write(stdin, self.to_send.as_slices().0) {
                 Ok(count) => drop(self.to_send.drain(..count)),
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return,
                 // It is gone, and that is seen elsewhere.
