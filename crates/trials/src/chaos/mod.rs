@@ -102,12 +102,12 @@ pub fn kinds() -> Vec<Kind> {
 
 /// Lives all the lives that are wanted, a few at a time; each is told as it ends.
 pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Report> {
-    let world = World::new(options)?;
     let wanted = options.numbers();
     let kinds: Vec<_> = kinds().into_iter().filter(|kind| options.wants(kind.name)).collect();
     if kinds.is_empty() {
         return Err(io::Error::other("there is no such kind; see --list"));
     }
+    let world = World::new(options)?;
     let next = AtomicUsize::new(0);
     let report = Mutex::new(Report::new(&kinds));
     let work = || {
