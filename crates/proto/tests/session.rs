@@ -65,6 +65,10 @@ fn f7_what_was_muted_is_reported_though_nothing_more_comes() {
     assert_eq!(storm.handle_timeout(start), None);
     assert_eq!(storm.handle_timeout(due), Some(Notice::Muted(1)));
     assert_eq!((storm.poll_timeout(), storm.handle_timeout(due)), (None, None));
+    // At the end all is reported, though it is not due.
+    assert_eq!(storm.handle_bad(due), Treatment::Mute);
+    assert_eq!(storm.take_muted(), Some(Notice::Muted(1)));
+    assert_eq!(storm.take_muted(), None);
 }
 
 #[test]

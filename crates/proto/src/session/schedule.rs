@@ -440,3 +440,22 @@ impl fmt::Debug for Schedule {
         shown.field("waiting", &self.waiting.len()).field("held", &self.held).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Job, Key, Schedule};
+    use crate::Limits;
+    use crate::message::Id;
+    use crate::policy::Order;
+
+    #[test]
+    fn p9_ids_and_lanes_are_remembered_as_long_as_what_they_belong_to() {
+        let mut schedule = Schedule::new(Order::Sequential, Limits::default());
+        assert_eq!(schedule.left_behind(), 0);
+        let (key, lane) = (Key(1), schedule.lane(None));
+        schedule.park(Job { key, id: Some(Id::from(1)), lane, batch: None });
+        assert_eq!(schedule.left_behind(), 2, "its id, and the lane that it blocks");
+        assert!(schedule.finish(key).is_some());
+        assert_eq!(schedule.left_behind(), 0);
+    }
+}

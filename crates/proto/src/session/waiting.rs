@@ -70,3 +70,17 @@ impl Waiting {
         256 + text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Message, Waiting};
+    use crate::message::{ErrorObject, Id, Params, Reply};
+
+    #[test]
+    fn l8_what_waits_costs_its_text_and_its_place_in_the_tables() {
+        let message = Message::new("abc", &Params::Array("[1]"));
+        assert_eq!(Waiting::Message(message).cost(), 256 + 6);
+        let reply = Reply { id: Id::from("x"), error: ErrorObject::parse_error() };
+        assert_eq!(Waiting::Refusal(reply).cost(), 256 + 3);
+    }
+}
