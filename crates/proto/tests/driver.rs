@@ -254,3 +254,20 @@ fn p5_a_session_is_idle_when_nothing_is_to_be_answered_and_clean_when_nothing_is
         assert_eq!(states(&it), (true, true));
     }
 }
+
+#[test]
+fn p5_when_the_connection_is_gone_calls_count_until_each_was_told() {
+    let mut it = Driven::new(Order::Barrier, Limits::default());
+    for id in 1..=2 {
+        let call = it.session.call(Id::from(id), (), Terms::default(), Instant::now());
+        assert_eq!(call, Ok(()));
+    }
+    assert!(it.session.abandon().is_none(), "answers can still come");
+    assert_eq!(it.session.handle_gone(), None);
+    for left in [1, 0] {
+        assert!(it.session.abandon().is_some());
+        assert_eq!(it.session.pending_calls(), left);
+    }
+    assert!(it.session.abandon().is_none());
+    assert!(it.session.is_clean());
+}

@@ -154,35 +154,3 @@ impl<C> Calls<C> {
         self.deadlines.len() + self.tokens.len()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, Instant};
-
-    use super::{Calls, Progress, Terms};
-    use crate::message::Id;
-
-    #[test]
-    fn p1_p5_all_that_a_call_leaves_behind_is_counted_until_it_has_ended() {
-        let (mut calls, now) = (Calls::default(), Instant::now());
-        let token = Progress { token: Id::from("t"), total: Duration::from_secs(9) };
-        let timeout = Some(Duration::from_secs(1));
-        let rows = [
-            (1, Terms::default(), 0),
-            (2, Terms { timeout, progress: None }, 1),
-            (3, Terms { timeout, progress: Some(token) }, 3),
-        ];
-        for (id, terms, left_behind) in rows {
-            assert_eq!(calls.begin(Id::from(id), id, terms, now), Ok(()));
-            assert_eq!((calls.len() as u64, calls.left_behind()), (id, left_behind));
-        }
-        assert_eq!(calls.end(&Id::from(3)), Some(3));
-        assert_eq!((calls.len(), calls.left_behind()), (2, 1));
-        // Those that end with the connection count until each was told.
-        for left in [1, 0] {
-            assert!(calls.end_oldest().is_some());
-            assert_eq!((calls.len(), calls.left_behind(), calls.is_empty()), (left, 0, left == 0));
-        }
-        assert!(calls.end_oldest().is_none());
-    }
-}
