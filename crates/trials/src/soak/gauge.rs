@@ -142,11 +142,11 @@ impl Gauge {
     ///
     /// If it has grown.
     pub fn check(&self) -> Result<(), Broken> {
-        let rest = &self.samples[self.samples.len() / 2..];
-        let (earlier, later) = rest.split_at(rest.len() / 2);
-        if earlier.len() < 4 {
+        if !self.can_judge() {
             return Ok(());
         }
+        let rest = &self.samples[self.samples.len() / 2..];
+        let (earlier, later) = rest.split_at(rest.len() / 2);
         for (name, of) in FIGURES {
             let (before, after) = (median(earlier, of), median(later, of));
             if after > before + SLACK_KB {
@@ -179,6 +179,13 @@ fn descriptors(pid: u32) -> String {
     names.map(|name| name.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
+impl Gauge {
+    /// Whether there were looks enough to tell growth from chance: four in each quarter.
+    fn can_judge(&self) -> bool {
+        self.samples.len() >= 16
+    }
+}
+
 impl fmt::Display for Gauge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((first, last)) = self.samples.first().zip(self.samples.last()) else {
@@ -194,7 +201,8 @@ impl fmt::Display for Gauge {
         writeln!(f, "{}", line("private memory, kB", FIGURES[1].1))?;
         writeln!(f, "{}", line("descriptors", |it| it.descriptors))?;
         writeln!(f, "{}", line("threads", |it| it.threads))?;
-        write!(f, "{:<20} {}", "quiet moments", self.looks)
+        let verdict = if self.can_judge() { "" } else { ", too few to judge memory by" };
+        write!(f, "{:<20} {}{verdict}", "quiet moments", self.looks)
     }
 }
 
