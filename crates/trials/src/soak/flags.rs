@@ -21,7 +21,7 @@ usage: soak [--seed N] [--seconds N | --rounds N] [--profile editor|desktop|agen
   --over          what carries the messages (stdio)
   --framing       how messages are cut out of the stream (the profile's)
   --connections   how many there are at a time, where it listens (8)
-  --read-timeout  how long the daemon waits for the rest of a frame (1)
+  --read-timeout  how long the daemon waits for the rest of a frame (3)
   --patience      how long an answer may take before it counts as lost (30)
   --quiet         no word on the way
 

@@ -86,7 +86,7 @@ impl Default for Plan {
             over: Over::Stdio,
             framing: None,
             connections: 8,
-            read_timeout: Duration::from_secs(1),
+            read_timeout: Duration::from_secs(3),
             patience: Duration::from_secs(30),
             is_quiet: false,
             program: Vec::new(),
@@ -158,14 +158,30 @@ pub fn run(plan: &Plan) -> Result<Report, Broken> {
     let gauge = Gauge::new(daemon.id(), POOL + 2);
     let mut soak = Soak { plan, begun: now, told_at: now, rounds: 0, tally, gauge };
     let log = Arc::clone(&daemon.log);
-    match terms.over {
-        Over::Stdio => soak.over_stdio(daemon, terms)?,
-        _ => soak.over_sockets(daemon, terms)?,
-    }
+    let played = match terms.over {
+        Over::Stdio => soak.over_stdio(daemon, terms),
+        _ => soak.over_sockets(daemon, terms),
+    };
+    played.map_err(|broken| explain(broken, log.timeouts(), &soak))?;
     soak.gauge.check()?;
     let (took, dropped) = (soak.begun.elapsed(), log.dropped());
     let Soak { plan, rounds, tally, gauge, .. } = soak;
     Ok(Report { plan, took, rounds, tally, dropped, gauge })
+}
+
+/// A machine that holds one of us up in the middle of a frame, for longer than the read timeout, has the daemon
+/// drop it, as it should. Nobody here can tell that from a daemon that drops frames, so it is said.
+fn explain(mut broken: Broken, timeouts: u64, soak: &Soak) -> Broken {
+    let deeds = soak.tally.under(Under::Deeds);
+    let meant =
+        deeds.iter().find(|(name, _)| *name == "read timeouts").map_or(0, |(_, count)| *count);
+    if timeouts > meant {
+        let more = timeouts - meant;
+        let why = "it counts wrongly, or this machine was too busy for --read-timeout";
+        broken.what +=
+            &format!(" (and the daemon dropped {more} frames as too late that we had sent: {why})");
+    }
+    broken
 }
 
 impl Soak {
