@@ -46,18 +46,20 @@ fn is_name(text: &str) -> bool {
     text.contains('_') && text.bytes().all(is_plain)
 }
 
-/// The names of the tests in a file of Rust.
+/// The names of the tests in a file of Rust. One that is ignored shows nothing.
 fn tests_in(text: &str) -> BTreeSet<&str> {
-    let (mut found, mut is_test) = (BTreeSet::new(), false);
+    let (mut found, mut is_test, mut is_ignored) = (BTreeSet::new(), false, false);
     for line in text.lines().map(str::trim) {
         if line.starts_with("#[") {
             is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+            is_ignored |= line.starts_with("#[ignore");
         } else if let Some(name) = line.trim_start_matches("async ").strip_prefix("fn ") {
-            if std::mem::take(&mut is_test) {
+            if is_test && !is_ignored {
                 found.extend(name.split('(').next());
             }
+            (is_test, is_ignored) = (false, false);
         } else if !line.starts_with("//") {
-            is_test = false;
+            (is_test, is_ignored) = (false, false);
         }
     }
     found
@@ -116,7 +118,7 @@ fn tests_that_pages_name_are_there() {
 
 #[test]
 fn what_is_a_test_and_how_it_is_run_is_known() {
-    let text = "fn a_b() {}\n#[test]\n#[ignore]\nfn c_d() {}\n  #[tokio::test(start_paused = true)]\n  \
+    let text = "fn a_b() {}\n#[test]\n#[ignore]\nfn i_j() {}\n#[test]\nfn c_d() {}\n  #[tokio::test(start_paused = true)]\n  \
         // Why.\n  async fn e_f() {}\nconst X: u8 = 1;\nfn g_h() {}\n";
     assert_eq!(tests_in(text).into_iter().collect::<Vec<_>>(), ["c_d", "e_f"]);
     for (path, command) in [
