@@ -115,7 +115,9 @@ impl Frames {
             Some(Kind::Request) => {
                 static METER: Meter = Meter::new(20);
                 METER.log("connections of browsers were closed", || {
-                    tracing::warn!("an HTTP request where frames are expected, perhaps of a web page");
+                    tracing::warn!(
+                        "an HTTP request where frames are expected, perhaps of a web page"
+                    );
                 });
                 Err(io::Error::new(io::ErrorKind::InvalidData, "the remote speaks HTTP"))
             }
