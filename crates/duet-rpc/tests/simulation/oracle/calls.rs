@@ -4,8 +4,8 @@ use duet_rpc::proto::policy::Dialect;
 
 use super::{Kind, Message, Oracle};
 use crate::journal::{Call, Event};
-use crate::plan::{End, Plan, STEP};
-use crate::world::Deed;
+use crate::plan::{End, STEP};
+use crate::world::{Act, Deed};
 
 impl Oracle<'_> {
     /// Each call ends once, and as what was read says.
@@ -162,9 +162,7 @@ impl Oracle<'_> {
             let is_right = match self.world.is_exact() {
                 true => actual == expected,
                 false => match &actual {
-                    Some(end @ (End::Value(_) | End::Code(_))) => {
-                        self.may_end_so(&act.plan, number, end)
-                    }
+                    Some(end @ (End::Value(_) | End::Code(_))) => self.may_end_so(act, number, end),
                     _ => true,
                 },
             };
@@ -175,14 +173,13 @@ impl Oracle<'_> {
     }
 
     /// Whether a plan can be answered so, if others get in its way.
-    fn may_end_so(&self, plan: &Plan, number: u64, end: &End) -> bool {
+    fn may_end_so(&self, act: &Act, number: u64, end: &End) -> bool {
+        let plan = &act.plan;
         let is_planned = plan.end(number).is_some_and(|(_, e)| e == *end);
         is_planned
             || match end {
                 End::Code(-32603) => plan.calls_back(),
-                End::Code(-32000) => {
-                    self.world.sides.iter().any(|side| self.world.has_small_limits(side))
-                }
+                End::Code(-32000) => self.world.has_small_limits(&self.world.sides[1 - act.by]),
                 // It did not have to wait for the one that it calls back as long as it thought.
                 End::Value(_) => plan.calls_back(),
                 _ => false,

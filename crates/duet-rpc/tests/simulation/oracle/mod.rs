@@ -6,6 +6,7 @@
 //! deadline if none was read before.
 
 mod answers;
+mod busy;
 mod calls;
 mod ends;
 mod order;
@@ -69,6 +70,7 @@ pub(crate) fn judge(world: &World, book: &Book, outcome: &Outcome) -> Vec<String
     oracle.check_ends();
     if world.framing.is_some() {
         oracle.check_answers();
+        oracle.check_busy();
         oracle.check_events();
     }
     oracle.objections
