@@ -47,9 +47,47 @@ struct Figures {
     pieces: u64,
     broken: u64,
     handed: u64,
+    refused: u64,
 }
 
+/// What the first seeds come to at least, of all that makes a link bad and a peer busy. A world that
+/// has become harmless finds nothing.
+const FLOOR: Figures = Figures {
+    seeds: SEEDS,
+    exact: 800,
+    virtual_ms: 3 * 3_600_000,
+    calls: 15_000,
+    messages: 40_000,
+    pieces: 400_000,
+    broken: 400,
+    handed: 2_000,
+    refused: 400,
+};
+
 impl Figures {
+    /// Each figure with its name.
+    fn named(&self) -> [(&'static str, u64); 9] {
+        [
+            ("seeds", self.seeds),
+            ("exact", self.exact),
+            ("virtual_ms", self.virtual_ms),
+            ("calls", self.calls),
+            ("messages", self.messages),
+            ("pieces", self.pieces),
+            ("broken", self.broken),
+            ("handed", self.handed),
+            ("refused", self.refused),
+        ]
+    }
+
+    /// Whether there is enough of everything for so many seeds, if they are enough to tell.
+    fn check_floor(&self) {
+        for ((name, figure), (_, floor)) in self.named().into_iter().zip(FLOOR.named()) {
+            let floor = floor * self.seeds / FLOOR.seeds;
+            assert!(self.seeds < SEEDS || figure >= floor, "{name}: {figure}, below {floor}");
+        }
+    }
+
     fn add(&mut self, other: Figures) {
         self.seeds += other.seeds;
         self.exact += other.exact;
@@ -59,6 +97,7 @@ impl Figures {
         self.pieces += other.pieces;
         self.broken += other.broken;
         self.handed += other.handed;
+        self.refused += other.refused;
     }
 }
 
@@ -75,6 +114,7 @@ impl fmt::Display for Figures {
         writeln!(f, "{:>12} messages on the link", self.messages)?;
         writeln!(f, "{:>12} pieces in which they were read", self.pieces)?;
         writeln!(f, "{:>12} pieces that a third hand put between them", self.handed)?;
+        writeln!(f, "{:>12} requests that were refused, as there was too much", self.refused)?;
         write!(f, "{:>12} links that broke", self.broken)
     }
 }
@@ -115,8 +155,13 @@ fn simulate_world(world: &World, shows_all: bool) -> Result<(Figures, u64), Stri
         pieces: count(|event| matches!(event, Event::Read(..))),
         broken: count(|event| matches!(event, Event::Mishap(_))),
         handed: count(|event| matches!(event, Event::Handed(..))),
+        refused: book.frames.iter().flatten().map(|frame| refusals_in(&frame.body)).sum(),
     };
     Ok((figures, book.digest()))
+}
+
+fn refusals_in(body: &[u8]) -> u64 {
+    String::from_utf8_lossy(body).matches(r#""message":"Server busy""#).count() as u64
 }
 
 fn number_from(variable: &str) -> Option<u64> {
@@ -185,6 +230,8 @@ fn every_call_settles_once_as_the_model_says() {
     let (from, seeds) = (number_from("FROM").unwrap_or(0), number_from("SEEDS").unwrap_or(SEEDS));
     let figures = simulate_all(from, seeds);
     eprintln!("\n{figures}");
+    assert_eq!(figures.seeds, seeds, "each of them was simulated");
+    figures.check_floor();
 }
 
 /// Everything that happens is the same when a seed is run again, and in another process, where tables
