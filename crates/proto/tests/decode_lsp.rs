@@ -212,6 +212,46 @@ fn f13_the_limit_counts_the_lines_without_the_empty_one() {
 }
 
 #[test]
+fn f13_a_limit_below_the_shortest_section_refuses_that_too() {
+    let section = format!("Content-Length: {}\r\n", A.len()).len();
+    let within = |header_bytes| Limits { header_bytes, ..limits() };
+    let frame = framed(Lsp, A);
+    check(Lsp, &within(section), &frame, &[A]);
+    let refused = ["!-32600 header-too-large"];
+    check_to_the_end(Lsp.into(), &within(section - 1), &frame, &refused, &[]);
+}
+
+#[test]
+fn f13_of_a_long_first_line_no_more_than_the_limit_is_looked_at() {
+    let fault = "!-32600 header-too-large";
+    let named = |bytes| {
+        let name = "x".repeat(bytes);
+        with_header(&format!("{name}:\r\nContent-Length: {}", A.len()), A)
+    };
+    // The colon is the first byte too many, and still makes it a header.
+    rows(&[
+        (&named(limits().header_bytes), &[fault]),
+        (&named(limits().header_bytes + 1), &[fault, A]),
+    ]);
+}
+
+#[test]
+fn f2_f13_of_long_sections_in_a_row_a_few_are_read_and_the_others_searched() {
+    let fault = "!-32600 header-too-large";
+    let pad = "x".repeat(100);
+    let long = format!("Content-Length: 5\r\nX: {pad} ");
+    let length = format!("Content-Length: {}", A.len());
+    let last = with_header(&format!("{length}\r\nX: {}\r\n{length}", &pad[..60]), A);
+    // Read, the last one says that a body is to be skipped. Searched, it has the next frame in it.
+    rows(&[
+        (&format!("{pad} {}{last}", long.repeat(7)), &[fault]),
+        (&format!("{pad} {}{last}", long.repeat(8)), &[fault, A]),
+        (&format!("{pad} {}{last}", long.repeat(9)), &[fault, A]),
+        (&format!("{pad} {}{last}", long.repeat(20)), &[fault, A]),
+    ]);
+}
+
+#[test]
 fn f13_the_refusal_waits_for_nothing() {
     let input = format!("X: {}", "x".repeat(94));
     check_to_the_end(Lsp.into(), &limits(), input.as_bytes(), &["!-32600 header-too-large"], &[]);

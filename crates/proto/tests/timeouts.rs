@@ -75,6 +75,16 @@ fn f6_a_frame_that_begins_without_an_event_has_a_clock_of_its_own() {
 }
 
 #[test]
+fn f6_f14_the_clock_runs_from_the_first_byte_behind_a_refused_body_that_ends_a_line() {
+    let mut decoder = Decoder::new(Framing::Lsp, &limits());
+    let body = format!("{}\n", "x".repeat(149));
+    feed(&mut decoder, &[b"Content-Length: 150\r\n\r\n", body.as_bytes()]);
+    assert_eq!(decoder.partial(), None);
+    feed(&mut decoder, &[b"C"]);
+    assert!(decoder.partial().is_some());
+}
+
+#[test]
 fn f6_no_two_frames_have_the_same_serial_whatever_became_of_the_first() {
     for framing in Framing::ALL {
         let (frame, bad) = (framed(framing, A), framed(framing, "nope"));
