@@ -83,6 +83,7 @@ fn emits(trial: &mut Trial<'_>) -> io::Result<()> {
     }
     let count = 1 + trial.random.below(20_000);
     trial.tell(format_args!("{count} notifications"));
+    daemon.ledger.expect_events("test.event", count);
     trial.ask(&mut daemon, "test.emit", &json!({"count": count}), Expect::Result(json!(count)));
     trial.pause(&mut daemon);
     let ending = if trial.random.once_in(2) {

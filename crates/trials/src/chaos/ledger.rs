@@ -29,6 +29,8 @@ pub struct Ledger {
     /// Messages that are answered without an id.
     faults: usize,
     faults_answered: usize,
+    /// What nobody asks for, and may come all the same: a method, how many times, and how many came.
+    events: Option<(&'static str, usize, usize)>,
     /// What came that nobody is waiting for.
     pub wrong: Vec<String>,
 }
@@ -47,17 +49,44 @@ impl Ledger {
         self.faults += 1;
     }
 
+    /// Notes that so many notifications may come, which are numbered from 1 on.
+    pub fn expect_events(&mut self, method: &'static str, count: usize) {
+        self.events = Some((method, count, 0));
+    }
+
     /// A message came.
     pub fn note(&mut self, message: &Value) {
-        let is_answer = message.get("method").is_none();
         if message["jsonrpc"] != "2.0" {
             self.wrong.push(format!("no message of JSON-RPC: {}", short(message)));
-        } else if !is_answer {
-            // Events, and what is asked of us.
+        } else if message.get("method").is_some() {
+            self.note_event(message);
         } else if message["id"].is_null() {
-            self.faults_answered += 1;
+            self.note_fault(message);
         } else {
             self.note_answer(message);
+        }
+    }
+
+    /// Nobody subscribes, and nobody has anything asked of us: what comes unasked was announced, or is wrong.
+    fn note_event(&mut self, message: &Value) {
+        if let Some((method, count, came)) = &mut self.events {
+            *came += 1;
+            let event = json!({"jsonrpc": "2.0", "method": method, "params": [*came]});
+            if *came <= *count && *message == event {
+                return;
+            }
+        }
+        self.wrong.push(format!("nobody asked for this: {}", short(message)));
+    }
+
+    /// What cannot be read, or is no request, is answered so; nothing else has no id.
+    fn note_fault(&mut self, message: &Value) {
+        let is_right = matches!(message["error"]["code"].as_i64(), Some(-32700 | -32600))
+            && message.get("result").is_none();
+        if is_right {
+            self.faults_answered += 1;
+        } else {
+            self.wrong.push(format!("no answer to a fault: {}", short(message)));
         }
     }
 
@@ -179,5 +208,43 @@ pub fn random_message(
             ledger.ask("test.big", &json!({"bytes": bytes}), Expect::Letters(bytes))
         }
         _ => ledger.ask("describeMethods", &json!([]), Expect::Anything),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(prepare: impl Fn(&mut Ledger), messages: &[Value]) -> Vec<String> {
+        let mut ledger = Ledger::default();
+        prepare(&mut ledger);
+        messages.iter().for_each(|message| ledger.note(message));
+        ledger.complaints(true)
+    }
+
+    #[test]
+    fn l1_what_comes_unasked_is_found() {
+        let event = |number: u64| json!({"jsonrpc": "2.0", "method": "e", "params": [number]});
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "e", "params": [1]});
+        assert_eq!(complaints(|_| (), &[event(1)]).len(), 1);
+        let two = |ledger: &mut Ledger| ledger.expect_events("e", 2);
+        assert_eq!(complaints(two, &[event(1), event(2)]), [""; 0]);
+        for wrong in [&[event(1), event(2), event(3)][..], &[event(1), event(1)], &[request]] {
+            assert_eq!(complaints(two, wrong).len(), 1, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn m5_an_answer_without_an_id_is_one_to_a_fault() {
+        let one = |ledger: &mut Ledger| ledger.expect_fault();
+        let fault = |code: i64| json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": ""}});
+        let result = json!({"jsonrpc": "2.0", "id": null, "result": 1});
+        for code in [-32700, -32600] {
+            assert_eq!(complaints(one, &[fault(code)]), [""; 0]);
+        }
+        let wrong = [&[fault(-32603)][..], &[result], &[fault(-32700), fault(-32700)]];
+        for messages in wrong {
+            assert_eq!(complaints(one, messages).len(), 1, "{messages:?}");
+        }
     }
 }
