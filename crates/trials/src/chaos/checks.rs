@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -34,14 +34,7 @@ impl Trial<'_> {
         };
         // The rest of what it said.
         daemon.pump(Duration::from_millis(1), |_| false);
-        let took = at.saturating_duration_since(daemon.trigger);
-        self.took = Some(took);
-        let late = self.world.pulse.late_since(daemon.trigger);
-        let bound = BOUND.mul_f64(self.world.patience) + late;
-        self.check(
-            took <= bound,
-            format_args!("it took {took:?} to end, and {bound:?} are allowed"),
-        );
+        self.check_time(daemon.trigger, at);
         if !ending.holds(status) {
             let Ending { codes, signals, .. } = ending;
             self.complain(format_args!("{status}, and not one of {codes:?} {signals:?}"));
@@ -52,6 +45,18 @@ impl Trial<'_> {
         if !self.complaints.is_empty() {
             self.tell_words(daemon);
         }
+    }
+
+    /// From what causes the end until it comes. The time that the machine was late by itself is not counted.
+    pub(super) fn check_time(&mut self, trigger: Instant, end: Instant) {
+        let took = end.saturating_duration_since(trigger);
+        let late = self.world.pulse.late_between(trigger, end);
+        (self.took, self.late) = (Some(took), late);
+        let bound = BOUND.mul_f64(self.world.patience) + late;
+        self.check(
+            took <= bound,
+            format_args!("it took {took:?} to end, and {bound:?} are allowed"),
+        );
     }
 
     pub(super) fn check_output(&mut self, daemon: &Daemon, ending: &Ending) {
@@ -96,6 +101,16 @@ impl Trial<'_> {
         let strays: Vec<_> =
             strays.take(3).map(|line| format!("stderr has a stray line: {line}")).collect();
         self.complaints.extend(strays);
+    }
+
+    /// The records of its start and its end are there if its level shows them, and only then; the one of the
+    /// end has one of these words.
+    pub(super) fn check_records(&mut self, daemon: &Daemon, words: &[&str]) {
+        let is_due = self.level != "warn";
+        let has_begun = daemon.has_said("duet-rpc started");
+        self.check(has_begun == is_due, "the record of its start is missing, or should be");
+        let has_ended = words.iter().any(|word| daemon.has_said(word));
+        self.check(has_ended == is_due, "the record of why it ends is missing, or should be");
     }
 
     /// No process, no changed flag, no file is left of it.

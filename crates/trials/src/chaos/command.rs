@@ -41,10 +41,7 @@ fn live_all(options: &Options) -> io::Result<bool> {
     let report = run(options, &|life| tell(life, options))?;
     writeln!(io::stdout(), "{report}")?;
     if report.is_slow(options.patience) {
-        writeln!(
-            io::stdout(),
-            "with nothing in flight, half of the ends take longer than they should"
-        )?;
+        writeln!(io::stdout(), "with nothing in flight, ends take longer than they should")?;
     }
     Ok(report.is_good(options.patience))
 }

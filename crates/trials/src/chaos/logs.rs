@@ -7,6 +7,7 @@ use std::process::Command;
 use super::Kind;
 use super::channel::in_shell;
 use super::ending::Ending;
+use super::report::Skipped;
 use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
@@ -19,6 +20,11 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { name: "log-directory", live: |trial| at(trial, "/") },
     Kind { name: "log-nowhere", live: |trial| at(trial, "no/such/folder/log") },
 ];
+
+/// Whether it may is a question of the system, and nothing that could be installed.
+const NO_MOUNT: Skipped =
+    Skipped { why: "unshare cannot make a file system here", can_be_helped: false };
+const NO_FIFO: Skipped = Skipped { why: "no named pipe can be made", can_be_helped: false };
 
 /// The command, with its log there.
 fn logging_to(trial: &mut Trial<'_>, path: &str) -> Command {
@@ -65,7 +71,7 @@ fn log_file(trial: &mut Trial<'_>) -> io::Result<()> {
 /// A file system with room for almost nothing.
 fn full_disk(trial: &mut Trial<'_>) -> io::Result<()> {
     if !trial.world.can_mount {
-        return trial.skip("unshare cannot make a file system here");
+        return trial.skip(NO_MOUNT);
     }
     fs::create_dir(trial.path("disk"))?;
     trial.may_leave.push("disk");
@@ -99,7 +105,7 @@ fn fifo(trial: &mut Trial<'_>) -> io::Result<()> {
     trial.may_leave.push("log");
     let made = Command::new("mkfifo").arg(trial.path("log")).status()?;
     if !made.success() {
-        return trial.skip("no named pipe can be made");
+        return trial.skip(NO_FIFO);
     }
     let command = logging_to(trial, "log");
     let is_open = trial.random.once_in(2);

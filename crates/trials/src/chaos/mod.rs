@@ -75,6 +75,8 @@ pub struct World {
     testbed: PathBuf,
     /// Times are allowed to be so many times as long.
     patience: f64,
+    /// Whether what can be installed has to be there.
+    is_required: bool,
     /// Where lives have their folders.
     folder: PathBuf,
     /// Whether calls of the system can be made to fail here, and file systems be made.
@@ -144,9 +146,14 @@ fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
     if let Err(trouble) = lived {
         trial.complain(format_args!("the trial itself failed: {trouble}"));
     }
+    if let Some(lacking) =
+        trial.skipped.take_if(|lacking| world.is_required && lacking.can_be_helped)
+    {
+        trial.complain(format_args!("{}, and CHAOS=required is set", lacking.why));
+    }
     let _ = fs::remove_dir_all(&trial.folder);
-    let Trial { complaints, skipped, took, was_idle, story, .. } = trial;
-    Life { number, kind: kind.name, complaints, skipped, took, was_idle, story }
+    let Trial { complaints, skipped, took, late, was_idle, story, .. } = trial;
+    Life { number, kind: kind.name, complaints, skipped, took, late, was_idle, story }
 }
 
 impl World {
@@ -162,6 +169,7 @@ impl World {
             daemon: options.daemon.clone().unwrap_or_else(programs::duet_rpc),
             testbed: options.testbed.clone().unwrap_or_else(programs::testbed),
             patience: options.patience,
+            is_required: options.is_required,
             folder,
             can_inject: works(
                 "strace",

@@ -18,6 +18,8 @@ Usage: chaos [OPTIONS]
   --smallest       find the smallest memory limit with which each profile serves, and nothing else
   --list           print the kinds
   --help           print this
+
+With CHAOS=required in the environment a kind that lacks a program, such as strace, has failed.
 ";
 
 /// What is wanted.
@@ -35,6 +37,8 @@ pub struct Options {
     pub patience: f64,
     /// Lives at the same time.
     pub jobs: usize,
+    /// Whether a kind has failed if it lacks what can be installed.
+    pub is_required: bool,
     /// Programs instead of those of the workspace.
     pub daemon: Option<PathBuf>,
     /// The same for the test bed.
@@ -63,6 +67,7 @@ impl Default for Options {
             only: None,
             patience: 1.0,
             jobs: 4,
+            is_required: std::env::var_os("CHAOS").is_some_and(|value| value == "required"),
             daemon: None,
             testbed: None,
             instead: None,

@@ -7,7 +7,6 @@ use rustix::process::Signal;
 
 use super::Kind;
 use super::channel::in_shell;
-use super::checks::BOUND;
 use super::daemon::Daemon;
 use super::ending::Ending;
 use super::trial::Trial;
@@ -34,13 +33,10 @@ fn dies(trial: &mut Trial<'_>) -> io::Result<()> {
     kill_parent(&mut daemon, trial);
     let begun = Instant::now();
     let is_gone = daemon.pump_beyond(trial.hang(), |daemon| !daemon.is_left());
-    let took = begun.elapsed();
+    let end = Instant::now();
     trial.check(is_gone, "it outlives its parent");
-    let bound = BOUND.mul_f64(trial.world.patience) + trial.world.pulse.late_since(begun);
-    let in_time = took <= bound;
-    trial.check(in_time || !is_gone, format_args!("it took {took:?} to end"));
     trial.finish(&mut daemon, &Ending::killed(Signal::KILL));
-    trial.took = Some(took);
+    trial.check_time(begun, end);
     trial.check(daemon.out.is_empty(), "the last frame is cut");
     Ok(())
 }
@@ -60,13 +56,13 @@ fn dies_unwatched(trial: &mut Trial<'_>) -> io::Result<()> {
     daemon.stdin = None;
     let begun = Instant::now();
     let is_gone = daemon.pump_beyond(trial.hang(), |daemon| !daemon.is_left());
-    let took = begun.elapsed();
+    let end = Instant::now();
     trial.check(is_gone, "it outlives its input");
     trial.finish(
         &mut daemon,
         &Ending { answers_all: true, may_cut: false, ..Ending::killed(Signal::KILL) },
     );
-    trial.took = Some(took);
+    trial.check_time(begun, end);
     Ok(())
 }
 

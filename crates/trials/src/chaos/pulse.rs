@@ -14,21 +14,32 @@ const PRECISE: Duration = Duration::from_millis(1);
 /// Beats that came too late.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
-    late: Mutex<Vec<(Instant, Duration)>>,
+    beats: Mutex<Beats>,
     is_over: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Beats {
+    /// When they were due, and when they came.
+    late: Vec<(Instant, Instant)>,
+    /// When the next is due.
+    next: Option<Instant>,
 }
 
 impl Pulse {
     /// Beats until it is told to end.
     pub(super) fn beat(&self) {
         while !self.is_over.load(Ordering::Relaxed) {
-            let begun = Instant::now();
+            let due = Instant::now() + BEAT;
+            self.note(|beats| beats.next = Some(due));
             thread::sleep(BEAT);
-            let late = begun.elapsed().saturating_sub(BEAT);
-            if late > PRECISE {
-                let mut all = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-                all.push((Instant::now(), late));
-            }
+            let now = Instant::now();
+            self.note(|beats| {
+                beats.next = None;
+                if now > due + PRECISE {
+                    beats.late.push((due, now));
+                }
+            });
         }
     }
 
@@ -36,9 +47,42 @@ impl Pulse {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// How late the beats were since then, in all.
-    pub(super) fn late_since(&self, then: Instant) -> Duration {
-        let all = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().rev().take_while(|(at, _)| *at >= then).map(|(_, late)| *late).sum()
+    /// For how much of this time a beat was due and did not come.
+    pub(super) fn late_between(&self, from: Instant, to: Instant) -> Duration {
+        self.note(|beats| beats.late_between(from, to))
+    }
+
+    fn note<T>(&self, act: impl FnOnce(&mut Beats) -> T) -> T {
+        act(&mut self.beats.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Beats {
+    fn late_between(&self, from: Instant, to: Instant) -> Duration {
+        let overlap =
+            |(due, came): (Instant, Instant)| came.min(to).saturating_duration_since(due.max(from));
+        let late = self.late.iter().rev().copied().take_while(|(_, came)| *came >= from);
+        // One that has not come yet is late too.
+        let waited = self.next.map(|due| (due, to)).filter(|(due, to)| *to > *due + PRECISE);
+        late.chain(waited).map(overlap).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_late_meanwhile_counts() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let beats = Beats { late: vec![(at(10), at(20)), (at(50), at(90))], next: Some(at(120)) };
+        let late = |from, to| beats.late_between(at(from), at(to)).as_millis();
+        assert_eq!(late(0, 100), 50);
+        assert_eq!(late(15, 60), 15);
+        assert_eq!(late(20, 50), 0);
+        assert_eq!(late(60, 80), 20);
+        assert_eq!(late(100, 150), 30);
+        assert_eq!(late(100, 121), 0);
     }
 }

@@ -14,6 +14,7 @@ use super::daemon::Daemon;
 use super::ending::Ending;
 use super::frames::Framing;
 use super::ledger::{Expect, random_message};
+use super::report::Skipped;
 use crate::random::Random;
 
 pub(super) const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
@@ -27,10 +28,14 @@ pub(super) struct Trial<'w> {
     pub(super) profile: &'static str,
     /// Whether it is the test bed, which has more methods.
     pub(super) is_testbed: bool,
+    /// From which level on it logs.
+    pub(super) level: &'static str,
     pub(super) complaints: Vec<String>,
     /// Why it was not tried.
-    pub(super) skipped: Option<&'static str>,
+    pub(super) skipped: Option<Skipped>,
     pub(super) took: Option<Duration>,
+    /// How much of that the machine was late by itself.
+    pub(super) late: Duration,
     /// Whether nothing was in flight at the end, so that it should have been quick.
     pub(super) was_idle: bool,
     /// What was done, for who reads of a failure.
@@ -55,9 +60,11 @@ impl<'w> Trial<'w> {
             is_testbed: random.once_in(2),
             random,
             folder,
+            level: "info",
             complaints: Vec::new(),
             skipped: None,
             took: None,
+            late: Duration::ZERO,
             was_idle: false,
             story: Vec::new(),
             may_leave: Vec::new(),
@@ -86,7 +93,7 @@ impl Trial<'_> {
     }
 
     /// Says that it cannot be tried here.
-    pub(super) fn skip(&mut self, why: &'static str) -> io::Result<()> {
+    pub(super) fn skip(&mut self, why: Skipped) -> io::Result<()> {
         self.skipped = Some(why);
         Ok(())
     }
@@ -103,7 +110,8 @@ impl Trial<'_> {
     }
 
     /// The same, which logs from this level on.
-    pub(super) fn command_at(&mut self, level: &str) -> Command {
+    pub(super) fn command_at(&mut self, level: &'static str) -> Command {
+        self.level = level;
         let mut command = match self.is_testbed {
             true => Command::new(&self.world.testbed),
             false => {

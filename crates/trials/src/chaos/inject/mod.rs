@@ -19,6 +19,7 @@ use super::daemon::Daemon;
 use super::ending::Ending;
 use super::ledger::{Expect, random_message};
 use super::memory::WITHOUT_MEMORY;
+use super::report::Skipped;
 use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
@@ -33,7 +34,8 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { name: "inject-clients-fail", live: network::clients_fail },
 ];
 
-const NO_STRACE: &str = "there is no strace that may trace";
+const NO_STRACE: Skipped =
+    Skipped { why: "there is no strace that may trace", can_be_helped: true };
 const READS: &str = "read,readv,recvfrom,recvmsg";
 const WRITES: &str = "write,writev,sendto,sendmsg";
 const WAITS: &str = "?poll,ppoll,?epoll_wait,epoll_pwait,?epoll_pwait2";
