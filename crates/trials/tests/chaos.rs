@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +18,8 @@ const PATIENCE: f64 = 10.0;
 fn live(options: &Options) -> Report {
     let report = run(options, &|_| ()).expect("it can be tried");
     for (kind, why) in report.skipped() {
-        eprintln!("SKIPPED: {kind}, as {why}");
+        // It goes past the capture of the tests' output, so that it is seen.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {kind}, as {why}");
     }
     report
 }
@@ -27,7 +29,7 @@ fn l3_l4_l5_l7_l10_every_life_ends_as_it_should() {
     let lives = kinds().len() + 40;
     let options = Options { seed: 8, lives, jobs: 8, patience: PATIENCE, ..Options::default() };
     let report = live(&options);
-    assert!(report.failed().is_empty(), "{report}\n{:#?}", report.failed());
+    assert!(report.is_good(PATIENCE), "{report}\n{:#?}", report.failed());
     assert_eq!(report.lived() + report.skipped().len(), kinds().len(), "{report}");
 }
 
@@ -96,6 +98,43 @@ fn l3_an_answer_that_is_lost_is_found() {
     check("lost", script, "eof-traffic", "unanswered");
 }
 
+/// A daemon that does not wait for a reader that was away for a second or so.
+#[test]
+fn l5_a_reader_that_naps_and_loses_something_is_found() {
+    let script = r#"timeout -s KILL 1 "$REAL" "$@"; exit 0"#;
+    check("hasty", script, "eof-slow-reader-naps", "unanswered");
+}
+
+/// Without a record of its start or its end, at whatever level.
+#[test]
+fn g1_a_daemon_that_logs_nothing_is_found() {
+    let script = r#"exec "$REAL" "$@" 2>/dev/null"#;
+    check("silent", script, "eof-idle", "the record of its start is missing");
+    check("silent", script, "signal-term", "the record of why it ends is missing");
+}
+
+#[test]
+fn l8_a_daemon_that_needs_many_descriptors_is_found() {
+    let script = r#"
+        if [ "$(ulimit -n)" -lt 64 ]; then echo "duet-rpc: too few" >&2; exit 1; fi
+        exec "$REAL" "$@""#;
+    check("many", script, "files-few", "exit status: 1");
+}
+
+/// A notification that nobody has asked for, in whatever framing.
+#[test]
+fn l1_a_message_that_nobody_asked_for_is_found() {
+    let script = r#"
+        text='{"jsonrpc":"2.0","method":"x"}'
+        case "$*" in
+            *editor*) printf 'Content-Length: 30\r\n\r\n%s' "$text" ;;
+            *desktop*) printf '\000\000\000\036%s\n' "$text" ;;
+            *) echo "$text" ;;
+        esac
+        exec "$REAL" "$@""#;
+    check("unasked", script, "eof-idle", "nobody asked for this");
+}
+
 #[test]
 fn l4_a_signal_that_is_not_received_is_found() {
     let script = r#"trap '' TERM; "$REAL" "$@"; exit 0"#;
@@ -143,6 +182,24 @@ fn the_command_tells_how_to_have_a_failure_again() {
     {
         assert_eq!(run(words).0, Some(2), "{words:?}");
     }
+}
+
+/// What lacks a program is not tried, and that is a failure where it is required.
+#[test]
+fn the_command_fails_without_strace_where_it_is_required() {
+    let run = |value: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chaos"));
+        command.args(["--lives", "1", "--only", "inject-again"]);
+        let output = command.env("CHAOS", value).env("PATH", "/nowhere").output();
+        let output = output.expect("it is built");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, said) = run("");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("NOT TRIED: there is no strace"), "{said}");
+    let (code, said) = run("required");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("there is no strace that may trace, and CHAOS=required"), "{said}");
 }
 
 #[test]

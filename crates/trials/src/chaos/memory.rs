@@ -30,6 +30,9 @@ const ENOUGH: usize = 64 * 1024;
 /// The same with handlers that keep a thread each, 32 at most.
 const ENOUGH_FOR_THREADS: usize = 192 * 1024;
 
+/// With so many descriptors every profile serves.
+const ENOUGH_FILES: usize = 18;
+
 /// With less than this it may find out that it has too little only when it serves.
 const LITTLE: usize = 32 * 1024;
 /// How the loader and Rust itself say that there is no memory; nobody else can say it then.
@@ -179,19 +182,45 @@ fn hostile(trial: &mut Trial<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// So few descriptors that it may not be able to start.
+/// It serves with few descriptors, and says so if they are too few to start with.
 fn few_files(trial: &mut Trial<'_>) -> io::Result<()> {
-    let most = 3 + trial.random.below(25);
-    let mut daemon = trial.daemon_in_shell(&format!(r#"ulimit -n {most}; exec "$@""#))?;
-    trial.may_say.push("error while loading shared libraries");
+    let is_enough = trial.random.once_in(2);
+    let most = if is_enough {
+        ENOUGH_FILES + trial.random.below(8)
+    } else {
+        3 + trial.random.below(ENOUGH_FILES - 3)
+    };
+    trial.tell(format_args!("at most {most} descriptors"));
+    let limit = most + inherited();
+    let mut daemon = trial.daemon_in_shell(&format!(r#"ulimit -n {limit}; exec "$@""#))?;
     trial.messages(&mut daemon, 10);
     trial.close_stdin(&mut daemon);
+    if is_enough {
+        trial.finish(&mut daemon, &Ending::complete());
+        return Ok(());
+    }
+    trial.may_say.push("error while loading shared libraries");
     trial.finish(&mut daemon, &Ending::code(0).or(1).or(127));
     let has_succeeded = daemon.ended.is_some_and(|(status, _)| status.success());
     let is_told =
         has_succeeded && daemon.ledger.is_settled() || !has_succeeded && !daemon.said.is_empty();
     trial.check(is_told, "it neither serves nor says why");
     Ok(())
+}
+
+/// Descriptors that every child of this process has besides its standard ones: whoever has started us left them
+/// open. Those beyond any limit here take no room.
+fn inherited() -> usize {
+    const CLOEXEC: u32 = 0o2_000_000;
+    let is_inherited = |entry: std::fs::DirEntry| {
+        let number: usize = entry.file_name().to_str()?.parse().ok()?;
+        let text = std::fs::read_to_string(entry.path()).ok()?;
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+        ((3..2 * ENOUGH_FILES).contains(&number) && flags & CLOEXEC == 0).then_some(())
+    };
+    let all = std::fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
+    all.filter_map(is_inherited).count()
 }
 
 /// Handlers that keep as many threads as there may be.
