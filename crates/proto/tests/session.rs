@@ -371,7 +371,7 @@ fn m11_under_sequential_order_no_two_are_in_flight_so_none_is_a_duplicate() {
 // ---- L2: the orders
 
 #[test]
-fn p3_m11_under_sequential_order_a_cancellation_finds_each_of_two_with_the_same_id() {
+fn p3_m11_under_sequential_order_a_cancellation_finds_each_of_those_with_the_same_id() {
     // Both wait: the later, then the other, then none.
     check(
         &ordered(Order::Sequential),
@@ -383,6 +383,23 @@ fn p3_m11_under_sequential_order_a_cancellation_finds_each_of_two_with_the_same_
             ("~7", "7!-32800"),
             ("~7", ""),
             ("end park.x", "1=ok"),
+        ],
+    );
+    // Three of them, and another began to run behind the last.
+    check(
+        &ordered(Order::Sequential),
+        &[
+            ("park.x#1", ">park.x#1"),
+            ("park.y#8", ""),
+            ("park.a#7", ""),
+            ("park.b#7", ""),
+            ("park.c#7", ""),
+            ("end park.x", "1=ok >park.y#8"),
+            ("~7", "7!-32800"),
+            ("~7", "7!-32800"),
+            ("~7", "7!-32800"),
+            ("~7", ""),
+            ("end park.y", "8=ok"),
         ],
     );
     // The first runs, and is gone, while another stands before the second.
