@@ -106,6 +106,25 @@ fn on_texts_that_meet_the_blocks_in_every_place() {
 }
 
 #[test]
+fn on_strings_with_a_mark_or_two_where_the_blocks_meet() {
+    let marks = ["", "\\\"", "\\\\", "\\n", "\",\"", "\"\n,\"", "\t", "é"];
+    let [long, lines] = ["x", "\n"].map(|byte| byte.repeat(70));
+    for before in (55..66).step_by(EVERY) {
+        for between in [0, 1, 60, 61, 62, 63, 64] {
+            let (before, between) = ("x".repeat(before), "x".repeat(between));
+            for first in marks {
+                for second in marks {
+                    let text = format!("[\"{before}{first}{between}{second}");
+                    check(format!("{text}\"]").as_bytes());
+                    check(format!("{text}{long}\"]").as_bytes());
+                    check(format!("{text}\"{lines}]").as_bytes());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn on_every_mix_of_a_few_tokens() {
     // All texts of so many of these tokens in an array, whole and around the end of a block.
     let tokens = ["{", "}", "[", "]", ":", ",", "\"a\"", "1"];
