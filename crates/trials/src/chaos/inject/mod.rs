@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
@@ -138,8 +138,9 @@ fn again(trial: &mut Trial<'_>) -> io::Result<()> {
     let command = failing(trial, &command, Some(&names[0]), &fault);
     let mut daemon = start(trial, command, pipes)?;
     send_some(trial, &mut daemon, 12);
-    // News for who waits for them, once or twice.
-    for _ in 0..10 {
+    // News for who waits for them, until it has them: on a machine that is late the failure may be yet to come.
+    let begun = Instant::now();
+    while begun.elapsed() < trial.hang() {
         if daemon.pump(Duration::from_millis(30), |daemon| daemon.ledger.is_settled()) {
             break;
         }
