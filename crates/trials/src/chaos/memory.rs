@@ -135,6 +135,8 @@ fn limited(trial: &mut Trial<'_>, kib: usize) -> io::Result<Daemon> {
     trial.tell(format_args!("{kib} KiB"));
     let mut command = trial.command();
     command.env("MALLOC_ARENA_MAX", "1");
+    // On a machine that is late, the making of the next long message may take longer than a frame may.
+    command.args(["--read-timeout", "600"]);
     trial.start(in_shell(format!(r#"ulimit -v {kib}; exec "$@""#), &command))
 }
 
