@@ -131,9 +131,26 @@ fn a_quote_in_the_wrong_place_of_flat_params_is_found_at_every_size() {
         let valid = format!(r#"{{"params":{{"a":"x",":":"y"}},"pad":"{pad}"}}"#);
         assert!(Text::check(valid.as_bytes(), DEPTH).is_ok(), "{valid}");
         // Read from a byte too early, these would be names and values.
-        for broken in [r#"{"a":"x",":"y"}"#, r#"{"a":"x","":"y":"z"}"#, r#"{"a":1,:"y"}"#] {
+        for broken in
+            [r#"{"a":"x",":"y"}"#, r#"{"a":"x","":"y":"z"}"#, r#"{"a":1,:"y"}"#, r#"{"a":","b":1}"#]
+        {
             let text = format!(r#"{{"params":{broken},"pad":"{pad}"}}"#);
             assert!(Text::check(text.as_bytes(), DEPTH).is_err(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn f4_what_is_wrong_in_a_flat_container_is_found_at_every_size() {
+    for size in [0, 70, 150, 300] {
+        let pad = "x".repeat(size);
+        let with = |text: &str| text.replace("<pad>", &pad).into_bytes();
+        let not_utf8 = [&with(r#"{"a":"<pad>"#)[..], b"\xff\"}"].concat();
+        for wrong in [with(r#"["a":"<pad>"}"#), with(r#"{"a":"<pad>",":1}"#), not_utf8] {
+            let params = [br#"{"params":"#, &wrong[..], b"}"].concat();
+            for text in [wrong, params] {
+                assert!(Text::check(&text, DEPTH).is_err(), "{}", text.escape_ascii());
+            }
         }
     }
 }
