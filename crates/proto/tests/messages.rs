@@ -59,6 +59,11 @@ fn m1_requests_and_notifications() {
         (" { \"jsonrpc\" :\n\"2.0\" , \"id\" : 1 , \"method\" : \"a\" } ", "request 1 a absent"),
         (r#"{"jsonrpc":"2\u002e0","\u0069d":1,"m\u0065thod":"a"}"#, "request 1 a absent"),
         (r#"{"\u006asonrpc":"2.0","id":1,"method":"a","p\u0061rams":[1]}"#, "request 1 a [1]"),
+        // The longest of our names, in the longest way to write it.
+        (
+            r#"{"\u006a\u0073\u006f\u006e\u0072\u0070\u0063":"2.0","id":1,"method":"a"}"#,
+            "request 1 a absent",
+        ),
     ]);
 }
 
