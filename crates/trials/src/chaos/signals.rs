@@ -56,9 +56,11 @@ fn one(trial: &mut Trial<'_>, signal: Signal) -> io::Result<()> {
     Ok(())
 }
 
-/// So early that nobody may receive it yet.
+/// So early that nobody may receive it yet. What is ignored here, as under `nohup`, is ignored there too
+/// until the daemon asks for it, so it may be lost.
 fn early(trial: &mut Trial<'_>) -> io::Result<()> {
     let signal = *trial.random.pick(&GRACEFUL);
+    let signal = if is_ignored_here(signal) { Signal::TERM } else { signal };
     let mut daemon = trial.daemon()?;
     let time = Duration::from_micros(trial.random.below(6000) as u64);
     daemon.pump(time, |_| false);
@@ -67,6 +69,14 @@ fn early(trial: &mut Trial<'_>) -> io::Result<()> {
     ending.signals.push(signal);
     trial.finish(&mut daemon, &ending);
     Ok(())
+}
+
+/// Whether this process was started so that it does not receive a signal.
+fn is_ignored_here(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask >> (signal.as_raw() - 1) & 1 == 1
 }
 
 /// While requests run that are soon done: they are answered.
