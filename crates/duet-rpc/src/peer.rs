@@ -206,9 +206,9 @@ impl Peer {
         self.shared().locals.get()
     }
 
-    /// Closes the connection gracefully: what runs is finished, within the profile's
-    /// [`drain_timeout`](Profile::drain_timeout), and what is written is sent. It begins at once,
-    /// also if the future is dropped, which waits for the end.
+    /// Closes the connection gracefully: running handlers finish, and messages and events that wait
+    /// are sent, all within the profile's [`drain_timeout`](Profile::drain_timeout). Closing begins
+    /// immediately, even if the returned future is dropped; the future waits for the end.
     pub fn close(&self) -> impl Future<Output = Disconnect> + Send + 'static {
         self.begin_close(None);
         closed(self.shared().state.subscribe())

@@ -1,9 +1,13 @@
 //! Streams of events to a remote that is too slow for them (P9).
 
+use std::time::Duration;
+
+use duet_rpc::proto::Limits;
 use duet_rpc::transport::Stream;
-use duet_rpc::{Peer, Priority, Profile, Router};
+use duet_rpc::{Context, Failure, Peer, Priority, Profile, Reason, Router};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::time::Instant;
 
 /// A peer, and the raw other end of its connection.
 fn peer() -> (Peer, BufReader<DuplexStream>) {
@@ -78,4 +82,103 @@ async fn p9_streams_of_a_closed_connection_take_events_and_forget_them() {
         events.send(Priority::Low, &number).expect("a number is JSON");
     }
     assert!(events.dropped() >= 990);
+}
+
+/// How much may wait to be sent, and a text that alone is more.
+const OUTGOING: usize = 1000;
+const LARGE: usize = 5 * OUTGOING;
+/// A link that takes a large message in one write, and one that does not.
+const LINKS: [usize; 2] = [10 * OUTGOING, OUTGOING];
+
+/// A peer with little room, which answers `large` with three events and a large result, on a link that
+/// takes so many bytes before they are read.
+fn crowded_peer(link: usize) -> (Peer, BufReader<DuplexStream>) {
+    let router = Router::new().method("large", async |cx: Context| {
+        tokio::task::yield_now().await;
+        send_three(cx.peer());
+        Ok::<_, Failure>("x".repeat(LARGE))
+    });
+    let (here, there) = tokio::io::duplex(link);
+    let limits = Limits { outgoing_bytes: OUTGOING, ..Limits::default() };
+    let profile = Profile { limits, ..Profile::agent() };
+    (Peer::spawn(Stream::of(here), &profile, router), BufReader::new(there))
+}
+
+fn send_three(peer: &Peer) {
+    let events = peer.events("event", "log");
+    for number in 1..=3 {
+        events.send(Priority::High, &number).expect("a number is JSON");
+    }
+}
+
+/// Reads a large message and the data of the events behind it, up to the end. The clock goes on only when
+/// nobody can do anything, so what is not there within a second never comes.
+async fn events_behind_large(remote: &mut BufReader<DuplexStream>) -> Vec<Value> {
+    let mut line = String::new();
+    remote.read_line(&mut line).await.expect("it is open");
+    assert!(line.len() > LARGE, "{line}");
+    let mut data = Vec::new();
+    loop {
+        line.clear();
+        let read = tokio::time::timeout(Duration::from_secs(1), remote.read_line(&mut line)).await;
+        if !matches!(read, Ok(Ok(1..))) {
+            return data;
+        }
+        let event: Value = serde_json::from_str(&line).expect("a message");
+        data.push(event["params"]["data"].clone());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p9_event_behind_a_large_notification_is_sent_without_other_traffic() {
+    for link in LINKS {
+        let (peer, mut remote) = crowded_peer(link);
+        peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
+        send_three(&peer);
+        assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p9_event_behind_a_large_result_is_sent_without_other_traffic() {
+    for link in LINKS {
+        let (_peer, mut remote) = crowded_peer(link);
+        let request = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"large\"}\n";
+        remote.write_all(request).await.expect("there is room");
+        assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p9_graceful_close_delivers_the_events_that_wait() {
+    for link in LINKS {
+        let (peer, mut remote) = crowded_peer(link);
+        peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
+        send_three(&peer);
+        let closing = peer.close();
+        assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
+        assert_eq!(closing.await.reason(), Reason::Closed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p9_end_of_input_delivers_the_events_that_wait() {
+    for link in LINKS {
+        let (peer, mut remote) = crowded_peer(link);
+        peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
+        send_three(&peer);
+        remote.shutdown().await.expect("it is open");
+        assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
+        assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p9_events_that_nobody_reads_delay_the_end_by_the_drain_timeout_at_most() {
+    let (peer, _remote) = crowded_peer(OUTGOING);
+    peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
+    send_three(&peer);
+    let begun = Instant::now();
+    assert_eq!(peer.close().await.reason(), Reason::Closed);
+    assert_eq!(begun.elapsed(), Profile::agent().drain_timeout);
 }

@@ -208,7 +208,9 @@ impl Driver {
     /// Whether what had to wait because too much was to be sent can go on, now that this has left:
     /// nobody else would wake us for it.
     fn can_go_on(&self) -> bool {
-        self.core.session.has_ready() || (!self.is_drained && self.core.takes_messages())
+        self.core.session.has_ready()
+            || (!self.is_drained && self.core.takes_messages())
+            || self.core.can_send_events()
     }
 
     /// Whether what has come and is not begun will not be.
@@ -228,6 +230,7 @@ impl Driver {
             && self.core.session.is_idle()
             && self.core.outbox.is_empty()
             && self.core.has_sent_all
+            && !self.core.has_events
             && !self.core.shared.has_mail();
         let is_late = self.core.session.drain_deadline().is_some_and(|until| until <= now);
         (is_done || is_late).then_some(match draining.ending {

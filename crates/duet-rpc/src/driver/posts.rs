@@ -95,12 +95,16 @@ impl Core {
         records::end(method.unwrap_or_default(), id.as_ref(), logged_at, error);
     }
 
-    /// Moves events out, as long as there is room.
+    /// Whether events wait, and there is room for one.
+    pub(super) fn can_send_events(&self) -> bool {
+        self.has_events && !self.is_crowded()
+    }
+
+    /// Moves events to the outbox while there is room.
     pub(super) fn send_events(&mut self) {
-        if !self.has_events {
+        if !self.can_send_events() {
             return;
         }
-        let most = self.shared.profile.limits.outgoing_bytes;
         let mut streams = self.shared.streams();
         // One event of each in turn, beginning behind the last: a stream that is never empty must
         // not keep the others from theirs.
@@ -110,7 +114,7 @@ impl Core {
         let mut moved = true;
         while std::mem::take(&mut moved) {
             for stream in &streams {
-                if self.outbox.len() >= most {
+                if self.is_crowded() {
                     return;
                 }
                 moved |= stream.send_one(&mut self.outbox);
