@@ -1,12 +1,14 @@
 //! What a handler can ask for besides its params.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::Key;
-use tokio::sync::Notify;
+use tokio::sync::SetOnce;
 
 use crate::peer::Peer;
 
@@ -31,19 +33,8 @@ pub struct Context {
     flag: Arc<Flag>,
 }
 
-/// Raised when a request is cancelled.
-#[derive(Default)]
-pub(crate) struct Flag {
-    is_raised: AtomicBool,
-    raised: Notify,
-}
-
-impl Flag {
-    pub(crate) fn raise(&self) {
-        self.is_raised.store(true, Ordering::Release);
-        self.raised.notify_waiters();
-    }
-}
+/// Set once, when a request is cancelled or its connection is gone.
+pub(crate) type Flag = SetOnce<()>;
 
 impl Context {
     pub(crate) fn new(peer: Peer, id: Option<Id>, key: Key, flag: Arc<Flag>) -> Self {
@@ -65,17 +56,19 @@ impl Context {
     /// A cancelled handler is dropped at its next `await`; this is for what it has started
     /// elsewhere, such as a thread.
     pub fn is_cancelled(&self) -> bool {
-        self.flag.is_raised.load(Ordering::Acquire)
+        self.flag.initialized() || self.peer.shared().gone.initialized()
     }
 
-    /// Waits until the request is cancelled, or the connection is gone.
+    /// Waits until the request is cancelled, or the connection is gone: after the handler has
+    /// returned, too.
     pub async fn cancelled(&self) {
-        let raised = self.flag.raised.notified();
-        tokio::pin!(raised);
-        raised.as_mut().enable();
-        if !self.is_cancelled() {
-            raised.await;
-        }
+        let mut cancelled = pin!(self.flag.wait());
+        let mut gone = pin!(self.peer.shared().gone.wait());
+        poll_fn(|cx| match cancelled.as_mut().poll(cx) {
+            Poll::Pending => gone.as_mut().poll(cx).map(|()| ()),
+            Poll::Ready(()) => Poll::Ready(()),
+        })
+        .await;
     }
 
     /// Closes the connection gracefully: this message and those before it are finished and

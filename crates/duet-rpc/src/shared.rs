@@ -14,6 +14,7 @@ use duet_rpc_proto::message::{ErrorObject, Id};
 use duet_rpc_proto::session::{Ids, Key, Terms};
 use tokio::sync::{Notify, SetOnce, oneshot, watch};
 
+use crate::context::Flag;
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::Stream;
 use crate::handler::Outcome;
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) complaint: SetOnce<RemoteError>,
     /// Told at once, on whatever thread, that the connection is to be closed.
     pub(crate) on_close: OnceLock<OnClose>,
+    /// Set when the connection ends, before its handlers are stopped.
+    pub(crate) gone: Flag,
     /// What the application keeps with the connection.
     pub(crate) locals: Locals,
 }
@@ -141,6 +144,7 @@ impl Shared {
             runtime: OnceLock::new(),
             complaint: SetOnce::new(),
             on_close: OnceLock::new(),
+            gone: Flag::new(),
             locals: Locals::default(),
         }
     }

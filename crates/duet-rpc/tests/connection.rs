@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use duet_rpc::transport::{Stream, memory};
 use duet_rpc::{Context, Failure, Peer, Priority, Profile, Router};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::task::AbortHandle;
 
 #[derive(Default)]
 struct Visits(AtomicU64);
@@ -88,4 +90,61 @@ async fn figures_count_messages_faults_and_bytes() {
     let stats = peer.stats();
     assert_eq!((stats.messages, stats.faults), (4, 3), "{stats:?}");
     assert_eq!((stats.bytes_received, stats.bytes_sent), (text.len() as u64, sent as u64));
+}
+
+/// Keeps the contexts of the messages that it served: work in the background would hold them.
+#[derive(Clone, Default)]
+struct Contexts(Arc<std::sync::Mutex<Vec<Context>>>);
+
+impl Contexts {
+    fn router(&self) -> Router {
+        let (now, later) = (self.clone(), self.clone());
+        Router::new().method("now", move |cx: Context| now.clone().keep(cx)).method(
+            "later",
+            move |cx: Context| {
+                let kept = later.clone();
+                async move {
+                    tokio::task::yield_now().await;
+                    kept.keep(cx).await
+                }
+            },
+        )
+    }
+
+    async fn keep(self, cx: Context) -> Result<(), Failure> {
+        self.0.lock().expect("no panic").push(cx);
+        Ok(())
+    }
+
+    /// Serves a message with each handler, and returns the two contexts.
+    async fn of_two(&self, client: &Peer) -> Vec<Context> {
+        for method in ["now", "later"] {
+            client.call::<()>(method, ()).await.expect("it is served");
+        }
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+}
+
+/// The clock goes on only when nobody can do anything, so what does not happen in a second never does.
+#[tokio::test(start_paused = true)]
+async fn p5_context_is_cancelled_when_the_connection_ends_after_its_handler() {
+    let ends: [fn(&Peer, &Peer, &AbortHandle); 3] = [
+        |client, _, _| drop(client.close()),
+        |_, server, _| drop(server.close()),
+        |_, _, driver| driver.abort(),
+    ];
+    for (row, end) in ends.into_iter().enumerate() {
+        let contexts = Contexts::default();
+        let (here, there) = memory::pair();
+        let (server, driver) = Peer::new(there, &Profile::agent(), contexts.router());
+        let driver = tokio::spawn(driver).abort_handle();
+        let client = Peer::spawn(here, &Profile::agent(), Router::new());
+        let contexts = contexts.of_two(&client).await;
+        assert!(contexts.iter().all(|cx| !cx.is_cancelled()), "row {row}: it stands");
+        end(&client, &server, &driver);
+        for cx in contexts {
+            let cancelled = tokio::time::timeout(Duration::from_secs(1), cx.cancelled()).await;
+            assert!(cancelled.is_ok() && cx.is_cancelled(), "row {row}: {cx:?} waits on");
+        }
+    }
 }

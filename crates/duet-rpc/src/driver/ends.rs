@@ -55,6 +55,8 @@ impl Core {
             records::notice(notice, &Subject::default());
         }
         self.abandon_calls(disconnect);
+        // It is set already if the driver is dropped while it closes its transport.
+        let _ = self.shared.gone.set(());
         self.tasks.stop_all();
         for post in self.shared.close() {
             match post {

@@ -76,7 +76,11 @@ impl Tasks {
     /// Stops a handler: it is dropped where it waits. When it has ended, that is posted.
     pub(super) fn stop(&self, key: Key) -> Option<&Origin> {
         let task = self.running.get(&key)?;
-        task.stop();
+        if let Some(flag) = &task.flag {
+            // A flag that is set already stays so.
+            let _ = flag.set(());
+        }
+        task.abort.abort();
         Some(&task.origin)
     }
 
@@ -85,7 +89,7 @@ impl Tasks {
         let mut running: Vec<_> = self.running.iter().collect();
         running.sort_unstable_by_key(|(key, _)| **key);
         for (_, task) in running {
-            task.stop();
+            task.abort.abort();
         }
     }
 
@@ -97,15 +101,6 @@ impl Tasks {
     /// A handler has ended; where it came from comes back.
     pub(super) fn remove(&mut self, key: Key) -> Option<Origin> {
         self.running.remove(&key).map(|task| task.origin)
-    }
-}
-
-impl Task {
-    fn stop(&self) {
-        if let Some(flag) = &self.flag {
-            flag.raise();
-        }
-        self.abort.abort();
     }
 }
 
