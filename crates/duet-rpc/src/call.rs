@@ -94,14 +94,8 @@ impl<T> Call<T> {
     fn send(&mut self, message: Vec<u8>, since: Option<Instant>) -> Result<Step, Error> {
         let Some(peer) = &self.peer else { return Err(self.closed_error()) };
         let (caller, answer) = oneshot::channel();
-        let mut terms = self.terms.clone();
-        // The time for room counts too.
-        let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
-        terms.timeout = terms.timeout.map(|timeout| timeout.saturating_sub(waited));
-        if let Some(progress) = &mut terms.progress {
-            progress.total = progress.total.saturating_sub(waited);
-        }
-        let post = Post::Call { id: self.id.clone(), message, caller, terms };
+        let (id, terms) = (self.id.clone(), self.terms.clone());
+        let post = Post::Call { id, message, caller, terms, since: since.map(Instant::into_std) };
         match peer.shared().post_if_room(post) {
             Posted::Done => Ok(Step::Sent(answer)),
             Posted::Closed => Err(self.closed_error()),
@@ -109,6 +103,7 @@ impl<T> Call<T> {
                 let peer = peer.clone();
                 let total = self.terms.progress.as_ref().map(|progress| progress.total);
                 let left = self.terms.timeout.into_iter().chain(total).min();
+                let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
                 let left = left.map(|most| most.saturating_sub(waited));
                 let room = async move {
                     let _waiting = peer.shared().wait_to_call();

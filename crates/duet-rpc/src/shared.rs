@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
+use std::time::Instant;
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::message::{ErrorObject, Id};
@@ -93,6 +94,8 @@ pub(crate) enum Post {
         message: Vec<u8>,
         caller: Caller,
         terms: Terms,
+        /// When it was made, if it had to wait for room since.
+        since: Option<Instant>,
     },
     Cancel(Id),
     Notify(Vec<u8>),

@@ -27,8 +27,8 @@ impl Core {
 
     fn handle_post(&mut self, post: Post, now: Instant) {
         match post {
-            Post::Call { id, message, caller, terms } => {
-                match self.session.call(id, caller, terms, now) {
+            Post::Call { id, message, caller, terms, since } => {
+                match self.session.call(id, caller, terms, since.unwrap_or(now)) {
                     Ok(()) => self.outbox.push(&message),
                     Err(caller) => {
                         let error = match self.session.phase() {

@@ -98,6 +98,33 @@ async fn p2_the_time_for_room_counts_for_the_total() {
     assert_eq!(begun.elapsed(), TENTH);
 }
 
+/// Progress restarts the whole timeout of a call that had to wait for room, and not what was left of it.
+#[tokio::test(start_paused = true)]
+async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
+    let (mut remote, there) = tokio::io::duplex(100);
+    let limits = Limits { outgoing_bytes: 1, ..Limits::default() };
+    let profile = Profile { limits, ..Profile::agent() };
+    let peer = Peer::spawn(Stream::of(there), &profile, Router::new());
+    peer.notify("first", ["x".repeat(200)]).await.expect("there is room");
+    let call = peer.call::<u64>("second", ()).timeout(10 * TENTH);
+    let id = call.id().as_raw().to_owned();
+    let call = tokio::spawn(call.restart_on_progress("token", 100 * TENTH));
+    tokio::time::sleep(9 * TENTH).await;
+    let mut remote = BufReader::new(&mut remote);
+    for method in ["first", "second"] {
+        let mut line = String::new();
+        remote.read_line(&mut line).await.expect("it is open");
+        assert!(line.contains(method), "{line}");
+    }
+    let progress =
+        "{\"jsonrpc\":\"2.0\",\"method\":\"$/progress\",\"params\":{\"token\":\"token\"}}\n";
+    remote.write_all(progress.as_bytes()).await.expect("it is open");
+    tokio::time::sleep(9 * TENTH).await;
+    let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":7}}\n");
+    remote.write_all(answer.as_bytes()).await.expect("it is open");
+    assert_eq!(call.await.expect("no panic").expect("there is time"), 7);
+}
+
 /// Those who wait for answers hear of the end in the order in which they called, each time.
 #[tokio::test(start_paused = true)]
 async fn p5_callers_hear_of_the_end_in_their_order() {

@@ -59,12 +59,18 @@ impl<C> Default for Calls<C> {
 
 impl<C> Calls<C> {
     /// Begins a call. One that is pending is not replaced, as its caller would never be told.
-    pub(super) fn begin(&mut self, id: Id, caller: C, terms: Terms, now: Instant) -> Result<(), C> {
+    pub(super) fn begin(
+        &mut self,
+        id: Id,
+        caller: C,
+        terms: Terms,
+        since: Instant,
+    ) -> Result<(), C> {
         let Entry::Vacant(place) = self.pending.entry(id.clone()) else { return Err(caller) };
         self.last_serial += 1;
         // A deadline beyond what the clock can tell is none.
-        let deadline = terms.timeout.and_then(|timeout| now.checked_add(timeout));
-        let last = terms.progress.as_ref().and_then(|progress| now.checked_add(progress.total));
+        let deadline = terms.timeout.and_then(|timeout| since.checked_add(timeout));
+        let last = terms.progress.as_ref().and_then(|progress| since.checked_add(progress.total));
         let deadline = match (deadline, last) {
             (Some(deadline), Some(last)) => Some(deadline.min(last)),
             (deadline, last) => deadline.or(last),

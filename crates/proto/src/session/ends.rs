@@ -108,13 +108,14 @@ impl<C> Session<C> {
     // ---- our calls
 
     /// Begins a call, unless there are too many, the id is that of a pending one, or the session
-    /// is not open: then the caller comes back. The request itself is sent by who calls.
-    pub fn call(&mut self, id: Id, caller: C, terms: Terms, now: Instant) -> Result<(), C> {
+    /// is not open: then the caller comes back. The request itself is sent by who calls. The times
+    /// in its terms count from `since`, which is earlier than now if the call waited to be sent.
+    pub fn call(&mut self, id: Id, caller: C, terms: Terms, since: Instant) -> Result<(), C> {
         let is_open = self.phase == Phase::Open;
         if !is_open || self.calls.len() >= self.profile.limits.pending_calls {
             return Err(caller);
         }
-        self.calls.begin(id, caller, terms, now)
+        self.calls.begin(id, caller, terms, since)
     }
 
     /// Gives a call up, because its caller did: the remote is told. `None` if it had ended.
