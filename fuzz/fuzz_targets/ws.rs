@@ -1,4 +1,4 @@
-//! Invariant: whatever the bytes and however they are cut, the same events and messages come out; no message is over the limit; nothing comes behind an end; and what is written, with whatever in between, is read back.
+//! Invariant: whatever the bytes and however they are cut, the same events and messages come out; no message is over the limit; a text message is UTF-8; nothing comes behind an end; and what is written, with whatever in between, is read back.
 
 #![no_main]
 
@@ -25,6 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut stream = Vec::new();
     let mut expect = Vec::new();
     for text in bytes.chunks(step * 8) {
+        let text = String::from_utf8_lossy(text);
+        let text = text.as_bytes();
         let written = writer.write(&mut stream, |out| {
             out.extend_from_slice(text);
             Ok::<_, ()>(())

@@ -97,10 +97,10 @@ fn serve_as(role: Role, set: impl FnOnce(WebSocket) -> WebSocket) -> (Peer, Remo
 }
 
 impl Remote {
-    fn frame(&mut self, text: &str) -> Vec<u8> {
+    fn frame(&mut self, text: impl AsRef<[u8]>) -> Vec<u8> {
         let mut bytes = Vec::new();
         let written = self.writer.write(&mut bytes, |out| {
-            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(text.as_ref());
             Ok::<_, ()>(())
         });
         written.expect("it cannot fail");
@@ -116,7 +116,7 @@ impl Remote {
     /// A request for an echo.
     fn request(&mut self, id: usize) -> Vec<u8> {
         self.frame(
-            &json!({"jsonrpc": "2.0", "id": id, "method": "echo", "params": [id]}).to_string(),
+            json!({"jsonrpc": "2.0", "id": id, "method": "echo", "params": [id]}).to_string(),
         )
     }
 
@@ -233,17 +233,30 @@ async fn t2_f4_what_is_no_json_is_answered_and_the_connection_lives() {
             remote.send(&frame).await;
             assert!(remote.next().await.contains("-32700"), "{text}");
         }
-        let mut bytes = Vec::new();
-        let written = remote.writer.write(&mut bytes, |out| {
-            out.extend_from_slice(b"[\"\xff\"]");
-            Ok::<_, ()>(())
-        });
-        written.expect("it cannot fail");
-        remote.send(&bytes).await;
-        assert!(remote.next().await.contains("-32700"));
         let request = remote.request(1);
         remote.send(&request).await;
         assert_eq!(remote.next().await, answer(1));
+    }
+}
+
+#[tokio::test]
+async fn f4_t2_text_that_is_not_utf8_closes_with_1007_and_what_came_before_is_answered() {
+    for role in [Role::Client, Role::Server] {
+        for (case, text) in [
+            ("a wrong byte", &b"\"\xff\xfe\""[..]),
+            ("a wrong byte in a request", b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"\xc3(\"}"),
+            ("a character that is cut", b"\"\xe2\x82"),
+        ] {
+            let (peer, mut remote) = serve(role);
+            let request = remote.request(1);
+            let text = remote.frame(text);
+            let stream = [&request[..], &text, &request].concat();
+            remote.send(&stream).await;
+            assert_eq!(remote.next().await, answer(1), "{case}");
+            assert_eq!(remote.next().await, "Close(Some(1007))", "{case}");
+            drop(remote);
+            assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed, "{case}");
+        }
     }
 }
 
@@ -252,7 +265,7 @@ async fn t2_f3_a_message_that_is_too_large_ends_the_connection_and_what_came_bef
     for role in [Role::Client, Role::Server] {
         let (peer, mut remote) = serve(role);
         let mut stream = remote.request(1);
-        let large = remote.frame(&"x".repeat(LIMIT + 1));
+        let large = remote.frame("x".repeat(LIMIT + 1));
         stream.extend(&large[..1000]);
         remote.send(&stream).await;
         assert_eq!(remote.next().await, answer(1));
@@ -464,7 +477,7 @@ async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came(
     let _other = tracing::Dispatch::new(Log::default());
     let _guard = tracing::subscriber::set_default(log.clone());
     let (peer, mut remote) = serve(Role::Server);
-    let large = remote.frame(&"secret".repeat(LIMIT));
+    let large = remote.frame("secret".repeat(LIMIT));
     remote.send(&large[..100]).await;
     peer.closed().await;
     let (peer, mut remote) = serve(Role::Server);

@@ -50,6 +50,36 @@ fn t2_who_breaks_the_rules_of_frames_is_closed_with_1002() {
 }
 
 #[test]
+fn f4_text_that_is_not_utf8_is_closed_with_1007_and_binary_is_answered_with_a_parse_error() {
+    let request =
+        b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"system.echo\",\"params\":[\"\xc3(\"]}";
+    let rows: [(&str, Vec<u8>); 6] = [
+        ("one frame", frame(LAST | TEXT, b"\"\xff\xfe\"")),
+        ("in a request", frame(LAST | TEXT, request)),
+        ("a surrogate", frame(LAST | TEXT, b"\"\xed\xa0\x80\"")),
+        ("a cut character", frame(LAST | TEXT, b"\"\xf0\x9f\x98")),
+        ("two frames", [frame(TEXT, b"\"\xc3"), frame(LAST | CONTINUATION, b"(\"")].concat()),
+        // The rest does not come: the first wrong byte is enough.
+        ("a part of a frame", frame(LAST | TEXT, request)[..request.len() + 4].to_vec()),
+    ];
+    let server = server();
+    let mut other = WebSocket::connect(server.url("ws"));
+    for (number, (case, bytes)) in rows.iter().enumerate() {
+        let mut client = WebSocket::connect(server.url("ws"));
+        client.check(1);
+        client.send_raw(&[frame(LAST | TEXT, ASK), bytes.clone()].concat());
+        assert_eq!(client.receive().as_deref(), Some(PONGED), "{case}");
+        assert_eq!(client.receive(), None, "{case}");
+        assert_eq!(client.closed, Some(1007), "{case}");
+        other.check(number as u64);
+    }
+    other.send_frame(LAST | BINARY, request);
+    assert!(other.receive().is_some_and(|answer| answer.contains("-32700")));
+    other.check(99);
+    server.stop();
+}
+
+#[test]
 fn t2_a_ping_is_answered_also_between_the_pieces_of_a_message() {
     let server = server();
     let mut client = WebSocket::connect(server.url("ws"));

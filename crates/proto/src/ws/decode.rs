@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::utf8::Utf8Check;
 use super::{
     CONTROL_BYTES, Control, EIGHT_BYTES, Event, FIN, MASKED, Problem, Role, TWO_BYTES, mask, opcode,
 };
@@ -13,8 +14,9 @@ use super::{
 pub struct Decoder {
     role: Role,
     state: State,
-    /// Whether a message has begun whose last frame has not.
-    is_open: bool,
+    /// The message that has begun and not ended.
+    message: Option<Message>,
+    utf8: Utf8Check,
     /// How many bytes of the frame's payload are still to come.
     left: usize,
     /// The mask, as it goes on; all zero if there is none.
@@ -50,9 +52,18 @@ enum Kind {
     Close,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    /// Has to be UTF-8.
+    Text,
+    Binary,
+}
+
 /// The header of a frame.
 struct Header {
     kind: Kind,
+    /// The message that it begins.
+    begins: Option<Message>,
     payload: usize,
     mask: [u8; 4],
     /// How many bytes the header itself has.
@@ -66,7 +77,8 @@ impl Decoder {
         Decoder {
             role,
             state: State::Header,
-            is_open: false,
+            message: None,
+            utf8: Utf8Check::default(),
             left: 0,
             mask: [0; 4],
             limit: max_message_bytes,
@@ -81,7 +93,8 @@ impl Decoder {
     /// how many they were. All of them are taken if there is no event.
     ///
     /// An event comes with the last byte that it needs. Behind [`Event::Close`] and
-    /// [`Event::Failed`] bytes are taken, and nothing comes of them.
+    /// [`Event::Failed`] bytes are taken, and nothing comes of them. After [`Event::Failed`] the caller
+    /// drops what `message` holds of the unfinished message.
     pub fn decode(&mut self, input: &[u8], message: &mut Vec<u8>) -> (usize, Option<Event>) {
         let mut rest = input;
         let mut event = None;
@@ -106,7 +119,7 @@ impl Decoder {
     /// Whether a message or a frame has begun and not ended.
     pub fn is_inside(&self) -> bool {
         let is_between = self.state == State::Header && self.header_length == 0;
-        self.state != State::Done && (self.is_open || !is_between)
+        self.state != State::Done && (self.message.is_some() || !is_between)
     }
 
     fn take_header(&mut self, rest: &mut &[u8]) -> Option<Event> {
@@ -137,7 +150,10 @@ impl Decoder {
         self.left = header.payload;
         self.mask = header.mask;
         match header.kind {
-            Kind::Data { .. } => self.room -= header.payload,
+            Kind::Data { .. } => {
+                self.room -= header.payload;
+                self.message = header.begins.or(self.message);
+            }
             _ => self.control = Control::new(b""),
         }
         self.state = State::Payload(header.kind);
@@ -148,7 +164,7 @@ impl Decoder {
     /// shows it; `None` if it is not whole.
     fn read_header(&self, bytes: &[u8]) -> Result<Option<Header>, Problem> {
         let Some(&first) = bytes.first() else { return Ok(None) };
-        let kind = self.read_kind(first)?;
+        let (kind, begins) = self.read_kind(first)?;
         let Some(&second) = bytes.get(1) else { return Ok(None) };
         let is_masked = second & MASKED != 0;
         match self.role {
@@ -174,31 +190,31 @@ impl Decoder {
             Some((mask, behind)) => (*mask, behind),
             None => return Ok(None),
         };
-        Ok(Some(Header { kind, payload, mask, size: bytes.len() - behind.len() }))
+        Ok(Some(Header { kind, begins, payload, mask, size: bytes.len() - behind.len() }))
     }
 
-    fn read_kind(&self, first: u8) -> Result<Kind, Problem> {
+    fn read_kind(&self, first: u8) -> Result<(Kind, Option<Message>), Problem> {
         if first & 0x70 != 0 {
             return Err(Problem::Protocol("a reserved bit is set"));
         }
         let is_last = first & FIN != 0;
-        let control = match first & 0x0f {
-            opcode::CONTINUATION if !self.is_open => {
+        let control = match (first & 0x0f, self.message) {
+            (opcode::CONTINUATION, None) => {
                 return Err(Problem::Protocol("a continuation of nothing"));
             }
-            opcode::TEXT | opcode::BINARY if self.is_open => {
+            (opcode::TEXT | opcode::BINARY, Some(_)) => {
                 return Err(Problem::Protocol("a message inside of another"));
             }
-            opcode::CONTINUATION | opcode::TEXT | opcode::BINARY => {
-                return Ok(Kind::Data { is_last });
-            }
-            opcode::CLOSE => Kind::Close,
-            opcode::PING => Kind::Ping,
-            opcode::PONG => Kind::Pong,
+            (opcode::CONTINUATION, _) => return Ok((Kind::Data { is_last }, None)),
+            (opcode::TEXT, _) => return Ok((Kind::Data { is_last }, Some(Message::Text))),
+            (opcode::BINARY, _) => return Ok((Kind::Data { is_last }, Some(Message::Binary))),
+            (opcode::CLOSE, _) => Kind::Close,
+            (opcode::PING, _) => Kind::Ping,
+            (opcode::PONG, _) => Kind::Pong,
             _ => return Err(Problem::Protocol("an unknown kind of frame")),
         };
         match is_last {
-            true => Ok(control),
+            true => Ok((control, None)),
             false => Err(Problem::Protocol("a control frame in pieces")),
         }
     }
@@ -213,8 +229,12 @@ impl Decoder {
         *rest = behind;
         self.left -= payload.len();
         if let Kind::Data { .. } = kind {
+            let start = message.len();
             mask::append_unmasked(message, payload, self.mask);
             mask::advance(&mut self.mask, payload.len());
+            if self.message == Some(Message::Text) && !self.utf8.take(&message[start..]) {
+                return Some(self.fail(Problem::NotUtf8));
+            }
         } else {
             self.control.append(payload);
         }
@@ -224,11 +244,15 @@ impl Decoder {
     fn end_frame(&mut self, kind: Kind) -> Option<Event> {
         self.state = State::Header;
         if let Kind::Data { is_last } = kind {
-            self.is_open = !is_last;
-            if is_last {
-                self.room = self.limit;
+            if !is_last {
+                return None;
             }
-            return is_last.then_some(Event::Message);
+            self.message = None;
+            self.room = self.limit;
+            return Some(match self.utf8.is_whole() {
+                true => Event::Message,
+                false => self.fail(Problem::NotUtf8),
+            });
         }
         mask::apply(&mut self.control.bytes[..usize::from(self.control.length)], self.mask);
         Some(match kind {

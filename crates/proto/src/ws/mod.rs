@@ -3,8 +3,8 @@
 //! A [`Decoder`] is fed with bytes in any pieces. What it finds of a message it appends to the
 //! buffer that it is lent, and it says when the message is whole; it keeps nothing of it. A
 //! [`FrameWriter`] writes each message as one frame. No extension is spoken, so no frame has a
-//! reserved bit. Text and binary messages are received alike: whether it is a text is for whoever
-//! reads it to say, and sent is always text. Nothing here reads, writes, waits or draws a random
+//! reserved bit. Text and binary messages are received alike, but a text message that is not UTF-8 ends
+//! the stream. Messages are always sent as text. Nothing here reads, writes, waits or draws a random
 //! number.
 //!
 //! ```
@@ -27,6 +27,7 @@
 mod decode;
 mod encode;
 mod mask;
+mod utf8;
 
 use std::fmt;
 
@@ -78,7 +79,7 @@ pub enum Event {
 pub enum Problem {
     /// The rules of frames are broken so.
     Protocol(&'static str),
-    /// The reason in a close frame is not UTF-8.
+    /// A text message, or the reason in a close frame, is not UTF-8.
     NotUtf8,
     /// The message is larger than the limit: it has at least so many bytes.
     TooLarge(u64),
@@ -98,7 +99,7 @@ impl Problem {
     pub fn reason(&self) -> &'static str {
         match self {
             Problem::Protocol(reason) => reason,
-            Problem::NotUtf8 => "a close reason that is not UTF-8",
+            Problem::NotUtf8 => "invalid UTF-8",
             Problem::TooLarge(_) => "message too large",
         }
     }

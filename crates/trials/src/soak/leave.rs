@@ -117,25 +117,28 @@ impl Player<'_> {
         self.line.send(Unit { bytes, cuts: Vec::new() });
     }
 
-    /// Who breaks the rules of frames is closed with 1002.
+    /// A client that breaks the rules of frames is closed with 1002, and one whose text is not UTF-8 with
+    /// 1007.
     fn break_rules(&mut self) {
         Crowd::count(&self.tally, "closed as the rules were broken");
-        self.line.ledger.expect_close(&[1002]);
         let mask = [0, 1, 2, 3];
         let rows = [
-            vec![LAST | TEXT, 2, b'{', b'}'],
-            ws::frame(LAST | 0x40 | TEXT, b"{}", mask),
-            ws::frame(LAST | 0x10 | PING, b"", mask),
-            ws::frame(LAST | 3, b"{}", mask),
-            ws::frame(LAST | 0xb, b"", mask),
-            ws::frame(PING, b"", mask),
-            ws::frame(LAST | PING, &[b'x'; 126], mask),
-            ws::frame(LAST | CONTINUATION, b"{}", mask),
-            [ws::frame(TEXT, b"{", mask), ws::frame(LAST | TEXT, b"}", mask)].concat(),
-            ws::frame(LAST | CLOSE, &[3], mask),
-            ws::frame(LAST | CLOSE, &1005_u16.to_be_bytes(), mask),
+            (1002, vec![LAST | TEXT, 2, b'{', b'}']),
+            (1002, ws::frame(LAST | 0x40 | TEXT, b"{}", mask)),
+            (1002, ws::frame(LAST | 0x10 | PING, b"", mask)),
+            (1002, ws::frame(LAST | 3, b"{}", mask)),
+            (1002, ws::frame(LAST | 0xb, b"", mask)),
+            (1002, ws::frame(PING, b"", mask)),
+            (1002, ws::frame(LAST | PING, &[b'x'; 126], mask)),
+            (1002, ws::frame(LAST | CONTINUATION, b"{}", mask)),
+            (1002, [ws::frame(TEXT, b"{", mask), ws::frame(LAST | TEXT, b"}", mask)].concat()),
+            (1002, ws::frame(LAST | CLOSE, &[3], mask)),
+            (1002, ws::frame(LAST | CLOSE, &1005_u16.to_be_bytes(), mask)),
+            (1007, ws::frame(LAST | TEXT, b"[\"\xc3(\"]", mask)),
+            (1007, [ws::frame(TEXT, b"\xe2", mask), ws::frame(LAST, b"\x82", mask)].concat()),
         ];
-        let bytes = self.random.pick(&rows).clone();
+        let (code, bytes) = self.random.pick(&rows).clone();
+        self.line.ledger.expect_close(&[code]);
         self.line.send(Unit { bytes, cuts: Vec::new() });
     }
 }

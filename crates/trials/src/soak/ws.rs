@@ -36,15 +36,16 @@ pub(super) fn frame(first: u8, payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
     frame
 }
 
-/// A message in one frame or in many, as text or binary. Between its frames there may be pings, which come
-/// back with it.
+/// A message in one frame or in many, as text or binary: what is not UTF-8 is binary, because a text has to
+/// be UTF-8. Between its frames there may be pings, which come back with it.
 pub(super) fn message(random: &mut Random, text: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut bytes, mut pings) = (Vec::new(), Vec::new());
     let count = if random.once_in(3) { 1 + random.below(5) } else { 1 };
     let mut cuts: Vec<_> = (1..count).map(|_| random.below(text.len() + 1)).collect();
     cuts.push(text.len());
     cuts.sort_unstable();
-    let (mut begin, kind) = (0, if random.once_in(3) { BINARY } else { TEXT });
+    let is_binary = random.once_in(3) || std::str::from_utf8(text).is_err();
+    let (mut begin, kind) = (0, if is_binary { BINARY } else { TEXT });
     for (number, end) in cuts.iter().copied().enumerate() {
         let mask = (random.bits() as u32).to_be_bytes();
         if random.once_in(12) {

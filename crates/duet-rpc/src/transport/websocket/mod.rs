@@ -27,8 +27,8 @@ use super::{Carries, Farewell, Inbox, Outbox, Received, Socket, Transport};
 /// Text and binary messages are received alike, and text is sent. Pings are answered. A remote that
 /// was not heard of for a while is asked for a sign of life; if it gives none, the connection is over.
 /// A message that is larger than the profile's limit, or takes longer than its
-/// [`read_timeout`](Profile::read_timeout), ends the connection too, as there is no way to skip the
-/// rest of it; what came before is answered.
+/// [`read_timeout`](Profile::read_timeout), ends the connection too, because there is no way to skip the
+/// rest of it. So does a text message that is not UTF-8. Messages before it are answered.
 ///
 /// ```no_run
 /// # async fn run() -> std::io::Result<()> {

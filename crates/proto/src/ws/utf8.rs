@@ -1,0 +1,50 @@
+//! UTF-8 check of a text that comes in pieces.
+//!
+//! A text message that is not UTF-8 must close the connection (RFC 6455, section 8.1), and the first wrong
+//! byte decides that. So each piece is checked when it comes, and not the message when it is whole.
+
+/// Knows whether what has come of a text can still become UTF-8.
+#[derive(Default)]
+pub(super) struct Utf8Check {
+    /// The beginning of a character whose rest has not come, and how long it is.
+    held: [u8; 3],
+    length: u8,
+}
+
+impl Utf8Check {
+    /// Takes the next piece; false if no rest can make the text UTF-8.
+    pub(super) fn take(&mut self, piece: &[u8]) -> bool {
+        let mut rest = piece;
+        while self.length > 0 {
+            let Some((byte, behind)) = rest.split_first() else { return true };
+            rest = behind;
+            let held = usize::from(self.length);
+            let [first, second, third] = self.held;
+            let mut character = [first, second, third, 0];
+            character[held] = *byte;
+            match std::str::from_utf8(&character[..=held]) {
+                Ok(_) => self.length = 0,
+                Err(error) if error.error_len().is_none() => {
+                    self.held[held] = *byte;
+                    self.length += 1;
+                }
+                Err(_) => return false,
+            }
+        }
+        match simdutf8::compat::from_utf8(rest) {
+            Ok(_) => true,
+            Err(error) if error.error_len().is_none() => {
+                let held = &rest[error.valid_up_to()..];
+                self.held[..held.len()].copy_from_slice(held);
+                self.length = held.len() as u8;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Whether the text may end here: no character is cut.
+    pub(super) fn is_whole(&self) -> bool {
+        self.length == 0
+    }
+}
