@@ -240,7 +240,7 @@ impl Shared {
     pub(crate) fn refusal_of_batch(&self) -> Option<ErrorObject> {
         let most = self.profile.limits.batch_bytes as u64;
         let is_full = self.is_full_of_batches.load(Ordering::Relaxed);
-        is_full.then(|| ErrorObject::server_busy(most))
+        is_full.then(|| ErrorObject::server_busy(self.profile.busy_code, most))
     }
 
     /// Counts a call that waits for room, as long as it does.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use duet_rpc::proto::message::ErrorObject;
+use duet_rpc::proto::message::{Code, ErrorObject};
 use duet_rpc::transport::Stream;
 use duet_rpc::{Context, Failure, Peer, Profile, Router};
 use serde::{Serialize, Serializer};
@@ -54,7 +54,9 @@ const METHODS: [&str; 10] =
 fn router() -> Router {
     let router = Router::new()
         .method("echo", async |params: Value| Ok::<_, Failure>(params))
-        .method("fail", async |_: Value| Err::<(), Failure>(ErrorObject::server_busy(7).into()))
+        .method("fail", async |_: Value| {
+            Err::<(), Failure>(ErrorObject::server_busy(Code::SERVER_BUSY, 7).into())
+        })
         .method("panic", async |_: Value| -> Result<(), Failure> { panic!("at once") })
         .method("typed", async |(_, _): (i64, i64)| Ok::<_, Failure>(()))
         .method("late", async |params: Value| {

@@ -1,5 +1,8 @@
 //! What a hostile remote, a careless application or an odd setting must not break.
 
+#[path = "support/remote.rs"]
+mod remote;
+
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -12,36 +15,10 @@ use duet_rpc::proto::frame::FramingChoice;
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::{Carries, Inbox, Outbox, Stream};
 use duet_rpc::{Context, ErrorKind, Failure, Peer, Priority, Profile, Reason, RemoteError, Router};
+use remote::{Remote, serve};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader, DuplexStream, ReadBuf};
-
-/// The raw other end of a connection, a message a line.
-struct Remote(BufReader<DuplexStream>);
-
-impl Remote {
-    async fn send(&mut self, text: &str) {
-        let line = format!("{text}\n");
-        self.0.get_mut().write_all(line.as_bytes()).await.expect("it is open");
-    }
-
-    async fn next(&mut self) -> Value {
-        let mut line = String::new();
-        let read = tokio::time::timeout(Duration::from_secs(20), self.0.read_line(&mut line));
-        read.await.expect("something comes").expect("it is open");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("a message: {line:?}"))
-    }
-
-    async fn ask(&mut self, text: &str) -> Value {
-        self.send(text).await;
-        self.next().await
-    }
-}
-
-fn serve(profile: &Profile, router: Router) -> (Peer, Remote) {
-    let (here, there) = tokio::io::duplex(1024 * 1024);
-    (Peer::spawn(Stream::of(here), profile, router), Remote(BufReader::new(there)))
-}
 
 fn request(method: &str) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": method}).to_string()

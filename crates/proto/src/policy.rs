@@ -1,9 +1,10 @@
-//! What a connection does where the specification leaves a choice, and the three presets.
+//! What a connection does where the specification leaves a choice, and the presets.
 
 use std::time::Duration;
 
 use crate::Limits;
 use crate::frame::{Framing, FramingChoice};
+use crate::message::Code;
 
 /// Whether an array of messages is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,16 +31,29 @@ pub enum Order {
     ByKey,
 }
 
-/// How a request is called off, and how progress on it is told.
+/// How we cancel our calls, and whether a request that the remote cancelled is answered.
+///
+/// A cancellation, and progress, that comes in is understood in the words of both dialects, whatever
+/// this says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// `$/cancelRequest` with `id`, `$/progress` with `token`: editors.
+    /// `$/cancelRequest` with `id`, as editors do (LSP). A cancelled request is answered with −32800.
     Dollar,
-    /// `notifications/cancelled` with `requestId`, `notifications/progress` with
-    /// `progressToken`: agents and their tools.
+    /// `notifications/cancelled` with `requestId`, as agents and their tools do (MCP). A cancelled
+    /// request gets no answer.
     Notifications,
-    /// Neither.
+    /// We send nothing. A cancelled request is answered with −32800.
     None,
+}
+
+impl Dialect {
+    /// Whether a request that the remote cancelled is answered.
+    pub fn answers_cancelled(self) -> bool {
+        match self {
+            Dialect::Dollar | Dialect::None => true,
+            Dialect::Notifications => false,
+        }
+    }
 }
 
 /// What the ids of our calls look like.
@@ -69,6 +83,8 @@ pub struct Profile {
     pub batch: BatchRule,
     /// How requests are cancelled.
     pub dialect: Dialect,
+    /// The error code that says that a capacity limit is reached.
+    pub busy_code: Code,
     /// What the ids of our calls look like.
     pub ids: IdStyle,
     /// How long a frame may take from its first byte to its last; `None` for ever.
@@ -91,6 +107,7 @@ impl Profile {
             order: Order::Sequential,
             batch: BatchRule::Reject,
             dialect: Dialect::Dollar,
+            busy_code: Code::SERVER_BUSY,
             ids: IdStyle::Counter,
             read_timeout: Some(Duration::from_secs(30)),
             call_timeout: Some(Duration::from_secs(30)),
@@ -120,6 +137,19 @@ impl Profile {
         }
     }
 
+    /// For a server or client of the Model Context Protocol: as [`Profile::agent`], in MCP's dialect.
+    ///
+    /// A capacity limit is told with [`Code::INTERNAL_ERROR`] and the reason `overloaded`: MCP assigns no
+    /// new meanings from −32000 to −32019, keeps the rest of that range for itself, and its clients take
+    /// −32000 for a closed connection.
+    pub fn mcp() -> Profile {
+        Profile {
+            dialect: Dialect::Notifications,
+            busy_code: Code::INTERNAL_ERROR,
+            ..Self::agent()
+        }
+    }
+
     /// The same, with this bound on the requests in flight. More than one at a time turns
     /// sequential order into barrier order.
     #[must_use]
@@ -138,6 +168,7 @@ mod tests {
 
     use super::{BatchRule, Dialect, IdStyle, Order, Profile};
     use crate::frame::Framing;
+    use crate::message::Code;
 
     #[test]
     fn c3_the_profiles_are_as_the_table_says() {
@@ -161,7 +192,16 @@ mod tests {
             assert_eq!(profile.call_timeout, Some(Duration::from_secs(30)));
             assert!(profile.drain_timeout < Duration::from_millis(1900));
             assert_eq!((profile.dialect, profile.ids), (Dialect::Dollar, IdStyle::Counter));
+            assert_eq!(profile.busy_code, Code::SERVER_BUSY);
         }
+    }
+
+    #[test]
+    fn p3_p4_the_profile_for_mcp_is_that_for_agents_but_for_its_dialect_and_busy_code() {
+        let mcp = Profile::mcp();
+        assert_eq!((mcp.dialect, mcp.busy_code), (Dialect::Notifications, Code::INTERNAL_ERROR));
+        let Profile { dialect, busy_code, .. } = Profile::agent();
+        assert_eq!(Profile { dialect, busy_code, ..mcp }, Profile::agent());
     }
 
     #[test]

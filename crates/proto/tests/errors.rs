@@ -59,7 +59,7 @@ fn m12_and_section_3_the_errors_as_they_go_out() {
         ),
         (ErrorObject::internal_error(), json!({"code": -32603, "message": "Internal error"})),
         (
-            ErrorObject::server_busy(1024),
+            ErrorObject::server_busy(Code::SERVER_BUSY, 1024),
             json!({"code": -32000, "message": "Server busy",
                 "data": {"reason": "overloaded", "limit": 1024}}),
         ),
@@ -165,7 +165,7 @@ fn e3_an_error_says_in_the_process_what_it_is_about() {
             Some(("level", "string")),
             "Invalid params (-32602)",
         ),
-        (ErrorObject::server_busy(7), None, None, "Server busy (-32000)"),
+        (ErrorObject::server_busy(Code::SERVER_BUSY, 7), None, None, "Server busy (-32000)"),
         // The name is the remote's text, and what a terminal obeys is escaped.
         (
             ErrorObject::method_not_found("a\n\u{1b}[2J"),

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::message::{Id, Incoming, WhyStray};
+use duet_rpc_proto::message::{Code, Id, Incoming, WhyStray};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::{Dialect, IdStyle, Order};
 use duet_rpc_proto::session::{
@@ -851,44 +851,97 @@ fn l8_a_notification_behind_a_request_that_is_held_keeps_its_place() {
 
 // ---- P2, P3: the words of cancellation and progress
 
+/// The cancellation of a request, as each dialect writes it.
+fn cancellations(id: u8) -> [String; 2] {
+    [("$/cancelRequest", "id"), ("notifications/cancelled", "requestId")].map(|(method, member)| {
+        format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":{id}}}}}"#)
+    })
+}
+
+const DIALECTS: [Dialect; 3] = [Dialect::Dollar, Dialect::Notifications, Dialect::None];
+
 #[test]
-fn p3_each_dialect_is_understood_and_spoken() {
-    for dialect in [Dialect::Dollar, Dialect::Notifications] {
-        let profile = Profile { dialect, ..Profile::agent() };
+fn p3_cancellations_of_both_dialects_are_understood_in_every_dialect() {
+    for dialect in DIALECTS {
+        // Under MCP's a cancelled request gets no answer at all.
+        let answered = |text| if dialect == Dialect::Notifications { "" } else { text };
+        for (running, waiting) in cancellations(1).into_iter().zip(cancellations(2)) {
+            let stopped = format!("{} stop park", answered("1!-32800"));
+            check(
+                &Profile { dialect, order: Order::Sequential, ..Profile::agent() },
+                &[
+                    ("park#1", ">park#1"),
+                    ("a#2", ""),
+                    (&waiting, answered("2!-32800")),
+                    (&waiting, ""),
+                    (&running, stopped.trim()),
+                    (&running, ""),
+                    ("b#3", ""),
+                    ("end park", ">b#3 3=ok"),
+                ],
+            );
+        }
+    }
+}
+
+#[test]
+fn p3_m6_under_mcp_a_cancelled_entry_of_a_batch_is_left_out_of_its_answer() {
+    let profile = Profile { order: Order::Sequential, ..Profile::mcp() };
+    check(
+        &profile,
+        &[
+            // One that runs and one that waits.
+            ("[park#1 a#2 b#3]", ">park#1"),
+            ("~2", ""),
+            ("~1", "stop park"),
+            ("end park", ">b#3 [3=ok]"),
+            // The last entry that was waited for is cancelled.
+            ("[a#1 park#2]", ">a#1 >park#2"),
+            ("~2", "[1=ok] stop park"),
+            ("end park", ""),
+            // Nothing is left to answer.
+            ("[park#1 a#2]", ">park#1"),
+            ("~1", "stop park"),
+            ("~2", ""),
+            ("end park", ""),
+            // A cancellation in the batch itself.
+            ("[park#1 ~1]", ">park#1 stop park"),
+            ("end park", ""),
+        ],
+    );
+}
+
+#[test]
+fn p3_the_dialect_decides_what_is_sent() {
+    for dialect in DIALECTS {
+        let said = |text| if dialect == Dialect::None { "" } else { text };
+        let dropped = format!("{} 1:dropped", said("~1"));
+        let expired = format!("{} 2:timeout", said("~2"));
         check(
-            &profile,
+            &Profile { dialect, ..Profile::agent() },
             &[
-                ("park.a#1", ">park.a#1"),
-                ("park.b#b", ">park.b#b"),
-                ("~b", "b!-32800 stop park.b"),
-                ("~1", "1!-32800 stop park.a"),
-                ("~1", ""),
-                ("~7", ""),
-                ("end park.a", ""),
-                ("end park.b", ""),
                 ("call x", "x#1"),
-                ("drop 1", "~1 1:dropped"),
+                ("call y", "y#2"),
+                ("drop 1", dropped.trim()),
                 ("drop 1", ""),
+                ("+30000", expired.trim()),
             ],
         );
     }
 }
 
 #[test]
-fn p3_without_a_dialect_nothing_is_said_and_the_words_are_those_of_the_application() {
-    let profile = Profile { dialect: Dialect::None, ..Profile::agent() };
-    check(
-        &profile,
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("~1", ">$/cancelRequest"),
-            ("call x", "x#1"),
-            ("call y", "y#2"),
-            ("drop 1", "1:dropped"),
-            ("+30000", "2:timeout"),
-            ("end park.a", "1=ok"),
-        ],
-    );
+fn p4_the_code_of_a_busy_answer_is_a_setting_of_the_profile() {
+    let rows = [
+        (Profile::agent(), "2!-32000:1"),
+        // The codes around -32000 have other meanings in MCP.
+        (Profile::mcp(), "2!-32603:1"),
+        (Profile { busy_code: Code(-31000), ..Profile::agent() }, "2!-31000:1"),
+    ];
+    for (profile, busy) in rows {
+        let profile = profile.with_in_flight(1);
+        check(&profile, &[("park#1", ">park#1"), ("a#2", busy), ("end park", "1=ok")]);
+    }
 }
 
 #[test]
@@ -946,6 +999,26 @@ fn p2_progress_restarts_the_timeout_up_to_the_total_and_the_application_hears_of
             ("%7", ">$/progress"),
         ],
     );
+}
+
+#[test]
+fn p2_progress_in_the_words_of_both_dialects_restarts_the_timeout_in_every_dialect() {
+    let rows = [("$/progress", "token"), ("notifications/progress", "progressToken")];
+    for (dialect, (method, member)) in DIALECTS.into_iter().flat_map(|it| rows.map(|row| (it, row)))
+    {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":7}}}}"#);
+        let expired = if dialect == Dialect::None { "1:timeout" } else { "~1 1:timeout" };
+        check(
+            &Profile { dialect, ..Profile::agent() },
+            &[
+                ("call x timeout=100 token=7 total=250", "x#1"),
+                ("+90", ""),
+                (&text, &format!(">{method}")),
+                ("+99", ""),
+                ("+1", expired),
+            ],
+        );
+    }
 }
 
 #[test]

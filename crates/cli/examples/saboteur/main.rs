@@ -18,7 +18,7 @@ use std::thread;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use mischief::{Direction, Mischief, Spoiler};
+use mischief::{Mischief, Spoiler};
 use units::Units;
 
 fn main() -> ExitCode {
@@ -84,8 +84,9 @@ fn stand_between_pipes(server: &mut Child, mischief: Mischief) -> io::Result<()>
     let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
         return Err(io::Error::other("the server has no pipes"));
     };
-    thread::spawn(move || pass(io::stdin(), stdin, mischief.at(Direction::ToServer)));
-    pass(stdout, io::stdout(), mischief.at(Direction::ToClient));
+    let spoilers = mischief.spoilers();
+    thread::spawn(move || pass(io::stdin(), stdin, spoilers.to_server));
+    pass(stdout, io::stdout(), spoilers.to_client);
     Ok(())
 }
 
@@ -113,11 +114,12 @@ fn stand_between_sockets(server: &mut Child, mischief: Mischief) -> io::Result<(
 
 fn stand_between(client: &TcpStream, server: &TcpStream, mischief: Mischief) -> io::Result<()> {
     let (from_client, to_server) = (client.try_clone()?, server.try_clone()?);
+    let spoilers = mischief.spoilers();
     thread::spawn(move || {
-        pass(&from_client, &to_server, mischief.at(Direction::ToServer));
+        pass(&from_client, &to_server, spoilers.to_server);
         let _ = to_server.shutdown(std::net::Shutdown::Write);
     });
-    pass(server, client, mischief.at(Direction::ToClient));
+    pass(server, client, spoilers.to_client);
     client.shutdown(std::net::Shutdown::Write)
 }
 

@@ -1,5 +1,7 @@
 //! What can be spoiled.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
 
 use crate::units::{Framing, Unit};
@@ -33,6 +35,8 @@ pub(crate) enum Mischief {
     EventTwice,
     /// Cancellations by the client are lost.
     CancelLost,
+    /// Every cancellation by the client is answered with an error, whatever the server does.
+    CancelAnswered,
     /// Notifications by the client, other than cancellations, are lost.
     NoticeLost,
     /// The server ends with another status.
@@ -41,7 +45,7 @@ pub(crate) enum Mischief {
     Misspelled,
 }
 
-const NAMES: [(&str, Mischief); 16] = [
+const NAMES: [(&str, Mischief); 17] = [
     ("nothing", Mischief::Nothing),
     ("mute", Mischief::Mute),
     ("answer-lost", Mischief::AnswerLost),
@@ -55,46 +59,61 @@ const NAMES: [(&str, Mischief); 16] = [
     ("event-lost", Mischief::EventLost),
     ("event-twice", Mischief::EventTwice),
     ("cancel-lost", Mischief::CancelLost),
+    ("cancel-answered", Mischief::CancelAnswered),
     ("notice-lost", Mischief::NoticeLost),
     ("status", Mischief::Status),
     ("misspelled", Mischief::Misspelled),
 ];
-
-/// Where a message goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    ToClient,
-    ToServer,
-}
 
 impl Mischief {
     pub(crate) fn named(name: &str) -> Option<Self> {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, mischief)| *mischief)
     }
 
-    /// What does it in one direction of a connection, if it is done there.
-    pub(crate) fn at(self, direction: Direction) -> Option<Spoiler> {
-        let goes = match self {
-            Mischief::Nothing | Mischief::Status => return None,
-            Mischief::CancelLost | Mischief::NoticeLost => Direction::ToServer,
-            _ => Direction::ToClient,
+    /// What spoils the two directions of one connection, each if something is done there.
+    pub(crate) fn spoilers(self) -> Spoilers {
+        let cancelled = Arc::default();
+        let spoiler = |direction, is_used: bool| {
+            let (mischief, cancelled) = (self, Arc::clone(&cancelled));
+            let (messages, answers, results) = (0, 0, 0);
+            let spoiler = Spoiler { mischief, direction, messages, answers, results, cancelled };
+            is_used.then_some(spoiler)
         };
-        (goes == direction).then_some(Spoiler {
-            mischief: self,
-            messages: 0,
-            answers: 0,
-            results: 0,
-        })
+        let (to_server, to_client) = match self {
+            Mischief::Nothing | Mischief::Status => (false, false),
+            Mischief::CancelLost | Mischief::NoticeLost => (true, false),
+            Mischief::CancelAnswered => (true, true),
+            _ => (false, true),
+        };
+        Spoilers {
+            to_server: spoiler(Direction::ToServer, to_server),
+            to_client: spoiler(Direction::ToClient, to_client),
+        }
     }
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    ToClient,
+    ToServer,
+}
+
+pub(crate) struct Spoilers {
+    pub(crate) to_server: Option<Spoiler>,
+    pub(crate) to_client: Option<Spoiler>,
 }
 
 /// Spoils what goes in one direction.
 pub(crate) struct Spoiler {
     mischief: Mischief,
+    direction: Direction,
     /// How many have passed, with this one.
     messages: u32,
     answers: u32,
     results: u32,
+    /// The ids of the requests that the client cancelled, seen in one direction for the other.
+    cancelled: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Spoiler {
@@ -143,6 +162,25 @@ impl Spoiler {
             Mischief::CallLost if has_method && has_id => {}
             Mischief::EventLost if has_method && !has_id => {}
             Mischief::CancelLost if is_cancel => {}
+            Mischief::CancelAnswered => {
+                let mut cancelled = self.cancelled.lock().expect("nobody panics here");
+                match self.direction {
+                    Direction::ToServer if is_cancel => {
+                        let names = ["/params/requestId", "/params/id"];
+                        let id = names.iter().find_map(|name| message.pointer(name));
+                        cancelled.extend(id.cloned());
+                    }
+                    Direction::ToServer => {}
+                    Direction::ToClient => {
+                        for id in cancelled.drain(..) {
+                            let error = json!({"code": -32800, "message": "Request cancelled"});
+                            let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                            rewritten(&answer, unit.framing).write(output);
+                        }
+                    }
+                }
+                unit.write(output);
+            }
             Mischief::NoticeLost if has_method && !has_id && !is_cancel => {}
             Mischief::EventTwice if has_method && !has_id => {
                 unit.write(output);

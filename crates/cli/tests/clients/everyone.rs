@@ -21,6 +21,7 @@ const MCP: &[&str] = &[
     "call-lost",
     "event-lost",
     "cancel-lost",
+    "cancel-answered",
 ];
 
 /// A script, and the test of it with the server as it is.

@@ -7,15 +7,14 @@
 //! npx @modelcontextprotocol/inspector target/debug/examples/mcp_server
 //! ```
 //!
-//! A request that is called off is answered with -32800. The protocol would rather have no answer, but as
-//! one may have crossed with the cancelling, clients have to drop what comes then, and they do.
+//! A request that the client cancels gets no answer, as the protocol demands. With the argument `agent` the
+//! server runs under `Profile::agent()` instead: it is cancelled in the same words, and answers -32800.
 
 mod tools;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use duet_rpc::proto::policy::Dialect;
 use duet_rpc::{Context, Failure, Profile, Router};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -109,7 +108,10 @@ fn main() -> ExitCode {
         .method("tools/call", call_tool)
         // Some tools compute, and must not keep the thread from reading and writing meanwhile.
         .slow("tools/call");
-    // Requests run side by side, in this protocol's words for cancelling.
-    let profile = Profile { dialect: Dialect::Notifications, ..Profile::agent() };
+    // Requests run side by side in both.
+    let profile = match std::env::args().nth(1).as_deref() {
+        Some("agent") => Profile::agent(),
+        _ => Profile::mcp(),
+    };
     duet_rpc::serve(&profile, router)
 }

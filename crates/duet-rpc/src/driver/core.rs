@@ -255,9 +255,12 @@ impl Core {
             Handled::Settled { id, caller, settled } => settle(&id, caller, settled),
             Handled::Stop(key) => {
                 let (origin, id) = (self.tasks.stop(key), self.session.id_of(key));
-                records::cancelled(origin.map(|origin| &*origin.entry.name), id);
+                let dialect = self.shared.profile.dialect;
+                records::cancelled(origin.map(|origin| &*origin.entry.name), id, dialect);
             }
-            Handled::Cancelled(id) => records::cancelled(None, id.as_ref()),
+            Handled::Cancelled(id) => {
+                records::cancelled(None, id.as_ref(), self.shared.profile.dialect);
+            }
             Handled::Notice(notice @ Notice::Muted(_)) => {
                 records::notice(notice, &Subject::default());
             }

@@ -10,6 +10,7 @@ use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::Partial;
 use duet_rpc_proto::message::{Code, ErrorObject, Id, Reason, Subject};
 use duet_rpc_proto::notice::{Notice, Severity};
+use duet_rpc_proto::policy::Dialect;
 use tracing::field::display;
 
 use crate::error::{Error, ErrorKind, Logged};
@@ -62,10 +63,13 @@ fn write_end(method: &str, id: Option<&Id>, took: Duration, error: Option<i64>) 
     }
 }
 
-/// A request was cancelled, and is answered with that.
-pub(super) fn cancelled(method: Option<&str>, id: Option<&Id>) {
+/// A request was cancelled. Whether it is answered is for the dialect to say.
+pub(super) fn cancelled(method: Option<&str>, id: Option<&Id>, dialect: Dialect) {
     let (error, id) = (Code::REQUEST_CANCELLED.0, id.map(display));
-    tracing::debug!(target: TRAFFIC, error, method, id, "response");
+    match dialect.answers_cancelled() {
+        true => tracing::debug!(target: TRAFFIC, error, method, id, "response"),
+        false => tracing::debug!(target: TRAFFIC, method, id, "request cancelled, no response"),
+    }
 }
 
 /// A call of ours was answered.
@@ -120,7 +124,8 @@ pub(super) fn notice(notice: Notice, subject: &Subject<'_>) {
 /// wrong because of the client; all else is ours. The cause is the application's: how it is shown, and
 /// how it is dropped, may panic.
 pub(super) fn failed(failure: Failure, method: &str, id: Option<&Id>) {
-    let is_internal = failure.object().code() == Code::INTERNAL_ERROR;
+    let object = failure.object();
+    let is_internal = object.code() == Code::INTERNAL_ERROR && !object.is_busy();
     let _ = fence::call(move || {
         let error = failure.into_error();
         let is_ours = is_internal && !is_theirs(&error);

@@ -270,7 +270,7 @@ fn busy(profile: &Profile, limit: usize) -> Vec<u8> {
         FramingChoice::Fixed(framing) => framing,
         FramingChoice::Auto => Framing::Lsp,
     };
-    let error = ErrorObject::server_busy(limit as u64);
+    let error = ErrorObject::server_busy(profile.busy_code, limit as u64);
     let mut frame = Vec::new();
     let Ok(()) = write_frame(framing, &mut frame, |out| {
         write_error(out, &Id::NULL, &error);

@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 use crate::process::{Process, Wire};
 
 fn open(capabilities: Value) -> Process {
-    let mut server = Process::start("mcp_server", Wire::Lines);
+    open_under("mcp", capabilities)
+}
+
+fn open_under(profile: &str, capabilities: Value) -> Process {
+    let mut server = Process::start_with("mcp_server", &[profile], Wire::Lines);
     let info = json!({"name": "a test", "version": "1"});
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info,
@@ -130,8 +134,13 @@ fn progress_is_told_to_who_wants_to_know() {
 }
 
 #[test]
-fn a_tool_that_is_called_off_stops() {
-    let mut server = open(json!({}));
+fn p3_a_cancelled_tool_stops_and_is_answered_only_under_the_agent_profile() {
+    for (profile, is_answered) in [("mcp", false), ("agent", true)] {
+        cancel_two_tools(open_under(profile, json!({})), is_answered);
+    }
+}
+
+fn cancel_two_tools(mut server: Process, is_answered: bool) {
     let arguments = json!({"limit": 1_000_000_000});
     for id in [1, 2] {
         let params = json!({
@@ -143,9 +152,11 @@ fn a_tool_that_is_called_off_stops() {
     }
     for (id, left) in [(1, 1), (2, 0)] {
         server.notify("notifications/cancelled", json!({"requestId": id, "reason": "enough"}));
-        let error = json!({"code": -32800, "message": "Request cancelled"});
-        let cancelled = json!({"jsonrpc": "2.0", "id": id, "error": error});
-        while message_but_progress(&server) != cancelled {}
+        if is_answered {
+            let error = json!({"code": -32800, "message": "Request cancelled"});
+            let cancelled = json!({"jsonrpc": "2.0", "id": id, "error": error});
+            assert_eq!(message_but_progress(&server), cancelled);
+        }
         // It stops at its next breath. If it does not, nothing ever says so.
         loop {
             server.ask(3, "tools/call", json!({"name": "status"}));

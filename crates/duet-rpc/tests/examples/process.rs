@@ -41,8 +41,12 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(name: &str, wire: Wire) -> Self {
+        Self::start_with(name, &[], wire)
+    }
+
+    pub(crate) fn start_with(name: &str, arguments: &[&str], wire: Wire) -> Self {
         let mut command = Command::new(example(name));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it is built");
         let stdin = child.stdin.take();
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));

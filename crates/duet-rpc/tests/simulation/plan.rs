@@ -4,7 +4,6 @@
 //! for each depth. So no two events that matter to each other fall on the same moment, unless a link
 //! that takes its time moves them.
 
-use duet_rpc::proto::policy::Dialect;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
@@ -79,15 +78,9 @@ impl Plan {
     }
 
     /// How a call of it ends, with this timeout and, if progress restarts that, this total.
-    pub(crate) fn end_of_call(
-        &self,
-        number: u64,
-        timeout: u64,
-        total: Option<u64>,
-        dialect: Dialect,
-    ) -> End {
+    pub(crate) fn end_of_call(&self, number: u64, timeout: u64, total: Option<u64>) -> End {
         let by = match (total, self) {
-            (Some(total), Plan::Progress(every, times)) if dialect != Dialect::None => {
+            (Some(total), Plan::Progress(every, times)) => {
                 let last = if *every < timeout { every * times } else { 0 };
                 total.min(last + timeout)
             }

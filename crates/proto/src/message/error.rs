@@ -91,7 +91,7 @@ impl Serialize for Reason {
     }
 }
 
-/// The one reason of [`Code::SERVER_BUSY`].
+/// The one reason of [`ErrorObject::server_busy`].
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Overloaded {
@@ -193,10 +193,10 @@ impl ErrorObject {
         Self::new(Code::INTERNAL_ERROR, "Internal error", None)
     }
 
-    /// A limit is reached.
-    pub fn server_busy(limit: u64) -> Self {
+    /// A capacity limit is reached. The code is [`Profile::busy_code`](crate::Profile::busy_code).
+    pub fn server_busy(code: Code, limit: u64) -> Self {
         let data = Data::Busy { reason: Overloaded::Overloaded, limit };
-        Self::new(Code::SERVER_BUSY, "Server busy", Some(data))
+        Self::new(code, "Server busy", Some(data))
     }
 
     /// The caller cancelled the request.
@@ -229,6 +229,11 @@ impl ErrorObject {
             Some(Data::Reason { reason }) => Some(reason),
             _ => None,
         }
+    }
+
+    /// Whether this says that a capacity limit is reached, with whatever code.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.data, Some(Data::Busy { .. }))
     }
 
     /// Which parameter is wrong and what was expected there, if this says so.

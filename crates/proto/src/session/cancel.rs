@@ -1,4 +1,4 @@
-//! Cancellation and progress, in their dialects (P2, P3).
+//! Cancellation and progress (P2, P3): both dialects are understood, the profile's is spoken.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,10 +11,13 @@ use super::Outlet;
 use crate::message::{Id, Params, write_notification};
 use crate::policy::Dialect;
 
+const DOLLAR_CANCEL: &str = "$/cancelRequest";
+const NOTIFICATIONS_CANCEL: &str = "notifications/cancelled";
+
 /// What a notification says about a request, if it is one of those that the session itself
 /// understands.
 pub(super) enum Word {
-    /// This request is called off.
+    /// This request is cancelled.
     Cancel(Id),
     /// There is progress, marked with this token.
     Progress(Id),
@@ -22,41 +25,33 @@ pub(super) enum Word {
     Malformed,
 }
 
+/// Understands a notification, in the words of either dialect: a client that cancels means it, whatever
+/// words we send ourselves. `None` if it is not about cancelling or progress; progress that cannot be
+/// understood is the application's business too, and so is none either.
+pub(super) fn hear(method: &str, params: &Params<'_>) -> Option<Word> {
+    let cancels = |id: &str| Some(member(params, id).map_or(Word::Malformed, Word::Cancel));
+    let progresses = |token: &str| member(params, token).map(Word::Progress);
+    match method {
+        DOLLAR_CANCEL => cancels("id"),
+        NOTIFICATIONS_CANCEL => cancels("requestId"),
+        "$/progress" => progresses("token"),
+        "notifications/progress" => progresses("progressToken"),
+        _ => None,
+    }
+}
+
 impl Dialect {
-    /// The method that cancels, the one that tells of progress, and what each names the id.
-    fn words(self) -> Option<[&'static str; 4]> {
-        match self {
-            Dialect::Dollar => Some(["$/cancelRequest", "id", "$/progress", "token"]),
-            Dialect::Notifications => Some([
-                "notifications/cancelled",
-                "requestId",
-                "notifications/progress",
-                "progressToken",
-            ]),
-            Dialect::None => None,
-        }
-    }
-
-    /// Understands a notification. `None` if it is not about cancelling or progress; progress that
-    /// cannot be understood is the application's business too, and so is none either.
-    pub(super) fn hear(self, method: &str, params: &Params<'_>) -> Option<Word> {
-        let [cancel, id, progress, token] = self.words()?;
-        if method == cancel {
-            return Some(member(params, id).map_or(Word::Malformed, Word::Cancel));
-        }
-        if method == progress {
-            return member(params, token).map(Word::Progress);
-        }
-        None
-    }
-
-    /// Tells the remote that one of our calls is called off.
+    /// Tells the remote that one of our calls is cancelled.
     pub(super) fn say_cancelled(self, id: &Id, out: &mut impl Outlet) {
-        let Some([cancel, member, ..]) = self.words() else { return };
+        let (method, member) = match self {
+            Dialect::Dollar => (DOLLAR_CANCEL, "id"),
+            Dialect::Notifications => (NOTIFICATIONS_CANCEL, "requestId"),
+            Dialect::None => return,
+        };
         // A map of one text and one raw value can always be written; if not, nothing is sent.
         let _ = out.send(|out| {
             let id: &RawValue = serde_json::from_str(id.as_raw())?;
-            write_notification(out, cancel, Some(&BTreeMap::from([(member, id)])))
+            write_notification(out, method, Some(&BTreeMap::from([(member, id)])))
         });
     }
 }

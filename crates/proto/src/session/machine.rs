@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::batch::Batches;
 use super::calls::Calls;
-use super::cancel::Word;
+use super::cancel::{self, Word};
 use super::schedule::{Admission, Found, Schedule};
 use super::waiting::Waiting;
 use super::{BatchKey, Job, Key, LaneOf, Message, Outlet, Phase, Storm, Treatment};
@@ -92,10 +92,10 @@ pub enum Handled<'m, C> {
         /// What the answer is.
         settled: Settled<'m>,
     },
-    /// Stop this handler; the request has been answered. When it has ended, call
-    /// [`Session::finish`].
+    /// Stop this handler: its request was cancelled, and answered if the dialect demands it. When the
+    /// handler has ended, call [`Session::finish`].
     Stop(Key),
-    /// Nothing: this request was cancelled before it began, and was answered with that.
+    /// Nothing: this request was cancelled before it began, and answered if the dialect demands it.
     Cancelled(Option<Id>),
     /// Log this.
     Notice(Notice),
@@ -243,7 +243,7 @@ impl<C> Session<C> {
         }
         match (admission, job) {
             (Admission::Busy(limit), Job { id: Some(id), .. }) => {
-                self.refuse(Reply { id, error: ErrorObject::server_busy(limit as u64) }, batch, out)
+                self.refuse(Reply { id, error: self.busy(limit) }, batch, out)
             }
             (Admission::Start, job) => {
                 if let Some(batch) = batch {
@@ -270,7 +270,7 @@ impl<C> Session<C> {
     ) -> Handled<'m, C> {
         self.storm.handle_good();
         let Notification { method, params } = notification;
-        match self.profile.dialect.hear(&method, &params) {
+        match cancel::hear(&method, &params) {
             Some(Word::Cancel(id)) => return self.handle_cancel(&id, out),
             Some(Word::Malformed) => return Handled::Notice(Notice::BadCancellation),
             Some(Word::Progress(token)) => self.calls.restart(&token, now),
@@ -297,7 +297,7 @@ impl<C> Session<C> {
             None => Handled::Done,
             Some(Found::Waiting(job)) => {
                 let id = job.id.clone();
-                self.answer_error(job, &ErrorObject::request_cancelled(), out);
+                self.settle_cancelled(job, out);
                 Handled::Cancelled(id)
             }
             Some(Found::Running(key)) => {
@@ -309,10 +309,19 @@ impl<C> Session<C> {
                     batch: job.batch,
                 });
                 if let Some(job) = answered {
-                    self.answer_error(job, &ErrorObject::request_cancelled(), out);
+                    self.settle_cancelled(job, out);
                 }
                 Handled::Stop(key)
             }
+        }
+    }
+
+    /// Answers a request that was cancelled, or leaves it unanswered, as the dialect demands.
+    fn settle_cancelled(&mut self, job: Job, out: &mut impl Outlet) {
+        if self.profile.dialect.answers_cancelled() {
+            self.answer_error(job, &ErrorObject::request_cancelled(), out);
+        } else if let Some(batch) = job.batch {
+            self.batches.settle(batch, out);
         }
     }
 
@@ -337,7 +346,12 @@ impl<C> Session<C> {
     pub(super) fn refusal_of(&self, batch: Option<BatchKey>) -> Option<ErrorObject> {
         let most = self.profile.limits.batch_bytes;
         let is_full = batch.is_some() && self.is_full_of_batches();
-        is_full.then(|| ErrorObject::server_busy(most as u64))
+        is_full.then(|| self.busy(most))
+    }
+
+    /// The error that says which capacity limit is reached.
+    fn busy(&self, limit: usize) -> ErrorObject {
+        ErrorObject::server_busy(self.profile.busy_code, limit as u64)
     }
 
     /// An answer to a call of ours may stand behind what comes now.

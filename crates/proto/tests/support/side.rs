@@ -32,9 +32,10 @@ use std::time::{Duration, Instant};
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message::{
-    Code, ErrorObject, Id, Incoming, Params, Settled, write_raw_result, write_request,
+    ErrorObject, Id, Incoming, Params, Settled, write_raw_result, write_request,
 };
 use duet_rpc_proto::notice::Notice;
+use duet_rpc_proto::policy::Dialect;
 use duet_rpc_proto::session::{BatchKey, Handled, Ids, Job, Key, Phase, Progress, Session, Terms};
 use duet_rpc_proto::text::Text;
 
@@ -201,11 +202,7 @@ impl Side {
             _ => None,
         };
         let cancelled = match &message {
-            Incoming::Notification(it)
-                if words::cancels(&it.method, self.session.profile().dialect) =>
-            {
-                cancelled(&it.params)
-            }
+            Incoming::Notification(it) if words::cancels(&it.method) => cancelled(&it.params),
             _ => None,
         };
         let (wanted, waited) = (self.session.wants_input(), self.session.waiting());
@@ -224,7 +221,7 @@ impl Side {
                 let waiting = self.ledger.waiting_requests();
                 assert!(!is_bound || waiting <= most, "more waits than the limit allows");
             }
-            Handled::Refused(reply) if reply.error.code() == Code::SERVER_BUSY => {
+            Handled::Refused(reply) if reply.error.code() == self.session.profile().busy_code => {
                 self.ledger.check_busy(self.session.pending_calls() > 0, batch.is_some());
             }
             Handled::Refused(reply) if entry.is_some() => {
@@ -237,12 +234,14 @@ impl Side {
             }
             Handled::Stop(key) => {
                 let name = self.ledger.stop(key);
+                self.excuse_cancelled(cancelled);
                 self.shown.push(format!("stop {name}"));
             }
             Handled::Cancelled(_) => {
                 let id = cancelled.expect("only a cancellation does that");
                 assert!(self.session.waiting() < waited, "it had waited");
                 self.ledger.call_off(&id);
+                self.excuse_cancelled(Some(id));
             }
             Handled::Done => {
                 if let Some(id) = cancelled {
@@ -256,6 +255,14 @@ impl Side {
                 self.ledger.check_dropped(self.session.pending_calls() > 0);
             }
             Handled::Notice(_) => {}
+        }
+    }
+
+    /// In MCP's dialect a cancelled request is not answered.
+    fn excuse_cancelled(&mut self, id: Option<String>) {
+        let id = id.expect("only a cancellation does that");
+        if self.session.profile().dialect == Dialect::Notifications {
+            self.ledger.excused(&id);
         }
     }
 

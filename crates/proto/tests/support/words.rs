@@ -98,9 +98,9 @@ pub fn answered(text: &[u8]) -> Vec<String> {
     entries.iter().filter(|entry| is_answer(entry)).map(|entry| entry["id"].to_string()).collect()
 }
 
-/// Whether a notification of this name calls a request off.
-pub fn cancels(method: &str, dialect: Dialect) -> bool {
-    dialect != Dialect::None && method == names(dialect)[0]
+/// Whether a notification of this name cancels a request.
+pub fn cancels(method: &str) -> bool {
+    [Dialect::Dollar, Dialect::Notifications].iter().any(|&dialect| method == names(dialect)[0])
 }
 
 fn names(dialect: Dialect) -> [&'static str; 4] {

@@ -59,6 +59,7 @@ impl Oracle<'_> {
         let mut answered = Counts::new();
         let mut to_nobody = 0;
         let limits = &self.world.sides[side].profile.limits;
+        let dialect = self.world.dialect();
         for message in &self.messages[side] {
             let answers = match &message.kind {
                 Kind::Answer(id, end) => std::slice::from_ref(&(id.clone(), end.clone())).to_vec(),
@@ -78,7 +79,7 @@ impl Oracle<'_> {
                 }
                 let was_cancelled = cancelled.get(&*id).is_some_and(|at| *at <= message.sent);
                 let is_allowed = match end {
-                    End::Code(-32800) => was_cancelled,
+                    End::Code(-32800) => was_cancelled && dialect.answers_cancelled(),
                     // Whether that one was right is for `check_busy` to say.
                     End::Code(code) => matches!(code, -32603 | -32003..=-32000),
                     _ => true,
@@ -106,7 +107,7 @@ impl Oracle<'_> {
         }
         if self.world.lives_on() && self.outcome.was_quiet {
             for (id, (at, is_sure)) in &asked {
-                if *is_sure && !answered.contains_key(*id) {
+                if *is_sure && !answered.contains_key(*id) && !self.may_stay_unanswered(side, id) {
                     objections
                         .push(format!("side {side} has not answered {id}, which came at {at}"));
                 }
@@ -115,6 +116,15 @@ impl Oracle<'_> {
         self.objections.append(&mut objections);
         self.check_answers_at_closing(side);
         self.check_told_before_answered(side);
+    }
+
+    /// Whether a request to this side was cancelled, and needs no answer therefore (P3).
+    fn may_stay_unanswered(&self, side: usize, request: &str) -> bool {
+        let cancels = |message: &Message| {
+            matches!(&message.kind, Kind::Cancel(id) if id == request) && message.arrived.is_some()
+        };
+        let is_cancelled = self.messages[1 - side].iter().any(cancels);
+        is_cancelled && !self.world.dialect().answers_cancelled()
     }
 
     /// Who closes finishes and answers what runs, if there is time for it.
@@ -133,7 +143,8 @@ impl Oracle<'_> {
             let is_due =
                 begun.is_some_and(|at| at < closed) && ended.is_some_and(|at| at < closed + DRAIN);
             let is_it = |answer: &Message| matches!(&answer.kind, Kind::Answer(of, _) if of == id);
-            if is_due && !self.messages[side].iter().any(is_it) {
+            let is_answered = self.messages[side].iter().any(is_it);
+            if is_due && !is_answered && !self.may_stay_unanswered(side, id) {
                 self.objections.push(format!("side {side} has closed and not answered {id}"));
             }
         }

@@ -1,7 +1,5 @@
 //! How calls end.
 
-use duet_rpc::proto::policy::Dialect;
-
 use super::{Kind, Message, Oracle};
 use crate::journal::{Call, Event};
 use crate::plan::{End, STEP};
@@ -94,9 +92,6 @@ impl Oracle<'_> {
         let Some(total) = call.total else { return deadline };
         let last = call.begun + total;
         deadline = deadline.min(last);
-        if self.world.dialect() == Dialect::None {
-            return deadline;
-        }
         let progress = |message: &Message| match message.kind {
             Kind::Progress(token) if token == call.number => message.arrived,
             _ => None,
@@ -151,8 +146,7 @@ impl Oracle<'_> {
                 self.objections.push(format!("no call was made of {act:?}"));
                 continue;
             };
-            let dialect = self.world.dialect();
-            let planned = act.plan.end_of_call(number, timeout, total, dialect);
+            let planned = act.plan.end_of_call(number, timeout, total);
             let takes = act.plan.end(number).map(|(time, _)| time);
             let expected = match dropped {
                 Some(time) if takes.is_none_or(|takes| takes > time) => None,
