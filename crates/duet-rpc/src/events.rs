@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind};
-use crate::shared::{Post, Shared};
+use crate::shared::Shared;
 
 /// How many events wait, unless said otherwise.
 const MOST_EVENTS: usize = 1024;
@@ -65,10 +65,11 @@ impl EventStream {
         let (size, mut queue) = (data.get().len(), self.stream.queue());
         let was_empty = queue.is_empty();
         queue.push(priority, data, size);
-        drop(queue);
         // The driver empties the queue once it has begun, so it is told only of the first.
-        if was_empty {
-            self.shared.post(Post::Event);
+        let is_first = was_empty && !queue.is_empty();
+        drop(queue);
+        if is_first {
+            self.shared.post_event();
         }
         Ok(())
     }

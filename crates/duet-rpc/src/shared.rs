@@ -76,6 +76,8 @@ struct Mail {
     /// How many bytes the posts and the outbox hold.
     outgoing: usize,
     streams: Vec<Arc<Stream>>,
+    /// Whether a [`Post::Event`] is among the posts.
+    has_events: bool,
     is_closed: bool,
     driver: Option<Waker>,
 }
@@ -102,7 +104,7 @@ pub(crate) enum Post {
     /// A handler has ended; without an outcome if it was stopped.
     Ended(Key, Option<Outcome>),
     Close(Option<Key>),
-    /// An event waits in one of the streams.
+    /// Events wait in the streams. One stands for all of them.
     Event,
     /// A call waits for room.
     Caller,
@@ -179,6 +181,15 @@ impl Shared {
         let mail = self.mail();
         if !mail.is_closed {
             self.deliver(mail, post);
+        }
+    }
+
+    /// Tells the driver that an event waits in a stream, unless it is to learn that anyway: sending an
+    /// event is never refused, so what it posts must be bounded (P9).
+    pub(crate) fn post_event(&self) {
+        let mut mail = self.mail();
+        if !mail.is_closed && !std::mem::replace(&mut mail.has_events, true) {
+            self.deliver(mail, Post::Event);
         }
     }
 
@@ -288,6 +299,7 @@ impl Shared {
     pub(crate) fn take_mail(&self, into: &mut Vec<Post>) {
         let mut mail = self.mail();
         self.has_mail.store(false, Ordering::Release);
+        mail.has_events = false;
         std::mem::swap(&mut mail.posts, into);
     }
 
@@ -361,9 +373,40 @@ mod tests {
     use std::sync::Arc;
 
     use duet_rpc_proto::Profile;
+    use duet_rpc_proto::session::Priority;
 
     use super::Shared;
     use crate::events::EventStream;
+
+    /// Nothing takes the posts here, as if the driver were never polled.
+    #[test]
+    fn p9_events_leave_one_post_however_many_are_sent() {
+        let kinds: [fn(EventStream) -> EventStream; 4] = [
+            |events| events,
+            |events| events.bounded(10, 4),
+            |events| events.bounded(0, 0),
+            |events| {
+                events.close();
+                events
+            },
+        ];
+        for (row, kind) in kinds.into_iter().enumerate() {
+            let shared = Arc::new(Shared::new(&Profile::agent(), true));
+            for _ in 0..3 {
+                let events = kind(EventStream::new(Arc::clone(&shared), "event", "topic"));
+                for _ in 0..1000 {
+                    events.send(Priority::Low, "longer than 4").expect("a text is JSON");
+                }
+            }
+            assert_eq!(shared.mail().posts.len(), usize::from(row == 0), "row {row}");
+            let mut posts = Vec::new();
+            shared.take_mail(&mut posts);
+            EventStream::new(Arc::clone(&shared), "event", "topic")
+                .send(Priority::Low, &1)
+                .expect("a number is JSON");
+            assert_eq!(shared.mail().posts.len(), 1, "row {row}: the next one is told of");
+        }
+    }
 
     #[test]
     fn p9_streams_that_were_dropped_do_not_gather() {
