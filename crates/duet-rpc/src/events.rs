@@ -57,9 +57,10 @@ impl EventStream {
         self
     }
 
-    /// Sends an event, or drops others, or itself, if there is no room. It fails only if the data
-    /// cannot be written as JSON.
+    /// Sends an event. If there is no room, others are dropped, or the event itself, which is not an
+    /// error. It fails if the data cannot be written as JSON, and if the connection is gone.
     pub fn send(&self, priority: Priority, data: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.shared.check_open()?;
         let data = crate::fence::call(|| serde_json::value::to_raw_value(data))?;
         let data = data.map_err(|error| Error::new(ErrorKind::Params).caused_by(error))?;
         let (size, mut queue) = (data.get().len(), self.stream.queue());

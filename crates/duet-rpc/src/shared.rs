@@ -279,6 +279,11 @@ impl Shared {
         mail.streams.push(stream);
     }
 
+    /// Fails if the connection is gone.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        if self.gone.initialized() { Err(self.closed_error()) } else { Ok(()) }
+    }
+
     /// The error of an operation that came too late.
     pub(crate) fn closed_error(&self) -> Error {
         match &*self.state.borrow() {

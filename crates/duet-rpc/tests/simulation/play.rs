@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::{Stream, Transport, memory};
-use duet_rpc::{Disconnect, Error, ErrorKind, Peer, State};
+use duet_rpc::{Disconnect, Error, ErrorKind, Peer, Priority, State};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -241,7 +241,9 @@ async fn check_closed(journal: &Journal, side: usize, peer: &Peer) {
     let told = poll_fn(|cx| Poll::Ready(notify.as_mut().poll(cx))).await;
     let mut close = pin!(peer.close());
     let closed = poll_fn(|cx| Poll::Ready(close.as_mut().poll(cx))).await;
-    if !is_closed(called.map_ok(|_| ())) || !is_closed(told) || closed.is_pending() {
+    let sent = Poll::Ready(peer.events("event", "late").send(Priority::High, &1));
+    let are_closed = [called.map_ok(|_| ()), told, sent].into_iter().all(is_closed);
+    if !are_closed || closed.is_pending() {
         journal.object(format!("side {side} is closed, and does not say so at once"));
     }
 }
