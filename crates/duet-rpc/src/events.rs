@@ -58,7 +58,8 @@ impl EventStream {
     }
 
     /// Sends an event. If there is no room, others are dropped, or the event itself, which is not an
-    /// error. It fails if the data cannot be written as JSON, and if the connection is gone.
+    /// error. It fails if the data cannot be written as JSON, if the connection is gone, and with
+    /// [`ErrorKind::OneWay`] if it carries answers alone, as HTTP does.
     pub fn send(&self, priority: Priority, data: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.shared.check_open()?;
         let data = crate::fence::call(|| serde_json::value::to_raw_value(data))?;

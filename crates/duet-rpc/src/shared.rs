@@ -279,9 +279,12 @@ impl Shared {
         mail.streams.push(stream);
     }
 
-    /// Fails if the connection is gone.
+    /// Fails if the connection is gone, or carries answers alone.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
-        if self.gone.initialized() { Err(self.closed_error()) } else { Ok(()) }
+        if self.gone.initialized() || !self.has_way_back {
+            return Err(self.closed_error());
+        }
+        Ok(())
     }
 
     /// The error of an operation that came too late.

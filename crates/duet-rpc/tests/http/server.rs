@@ -1,6 +1,6 @@
 //! What is served, and how.
 
-use duet_rpc::{Failure, Profile, Router};
+use duet_rpc::{Context, Failure, Priority, Profile, Router};
 use tokio::sync::mpsc;
 
 use crate::support::{Client, answer, call, gate, methods, post, post_with, serve, serve_with};
@@ -45,6 +45,23 @@ async fn t1_each_body_is_a_message_and_each_response_its_answer() {
     }
     client.finish().await;
     client.expect_end().await;
+}
+
+#[tokio::test]
+async fn t1_calls_notifications_and_events_to_an_http_client_fail_as_one_way() {
+    let router = Router::new().method("back", async |cx: Context| {
+        let sent = [
+            cx.peer().call::<()>("call", ()).await,
+            cx.peer().notify("notify", ()).await,
+            cx.peer().events("event", "topic").send(Priority::High, &1),
+        ];
+        Ok::<_, Failure>(sent.map(|sent| sent.map_err(|error| format!("{:?}", error.kind()))))
+    });
+    let mut client = Client::to(serve_with(Profile::agent(), gate(), router).await).await;
+    client.send(post(r#"{"jsonrpc":"2.0","id":1,"method":"back"}"#)).await;
+    let errors = r#"[{"Err":"OneWay"},{"Err":"OneWay"},{"Err":"OneWay"}]"#;
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{errors}}}"#);
+    assert_eq!(client.response().await.body, answer);
 }
 
 #[tokio::test]
