@@ -56,6 +56,11 @@ pub enum ErrorKind {
     Cancelled,
     /// A limit's: too much is under way already.
     Capacity,
+    /// The line's: the exchange of this one call failed, and the connection stands. Over HTTP: a status
+    /// that is no success ([`Refused`](crate::transport::Refused) is the cause), a connection that broke
+    /// before the answer came, or a response that is not a JSON-RPC answer. Whether the server has acted
+    /// on the request is not known.
+    Exchange,
     /// The line's: there is no connection for now, and a [`Client`](crate::Client) makes one.
     Interrupted,
     /// The line's: reading or writing failed.
@@ -78,6 +83,7 @@ impl ErrorKind {
             | ErrorKind::Timeout
             | ErrorKind::Cancelled
             | ErrorKind::Capacity
+            | ErrorKind::Exchange
             | ErrorKind::Interrupted => true,
             ErrorKind::Transport | ErrorKind::Disconnected => false,
         }
@@ -167,6 +173,7 @@ impl fmt::Display for Error {
             ErrorKind::Timeout => "there was no answer in time",
             ErrorKind::Cancelled => "the call was cancelled",
             ErrorKind::Capacity => "a capacity limit is reached",
+            ErrorKind::Exchange => "the exchange failed",
             ErrorKind::Interrupted => "there is no connection for now",
             ErrorKind::Transport => "reading or writing failed",
             ErrorKind::Disconnected => "the connection is closed",

@@ -10,7 +10,7 @@ use duet_rpc::proto::message::{Code, Id, write_error};
 use duet_rpc::{Error, ErrorKind, Failure, fence};
 use serde_json::{Value, json};
 
-const ALL: [ErrorKind; 12] = [
+const ALL: [ErrorKind; 13] = [
     ErrorKind::Handler,
     ErrorKind::Panic,
     ErrorKind::Params,
@@ -20,6 +20,7 @@ const ALL: [ErrorKind; 12] = [
     ErrorKind::Timeout,
     ErrorKind::Cancelled,
     ErrorKind::Capacity,
+    ErrorKind::Exchange,
     ErrorKind::Interrupted,
     ErrorKind::Transport,
     ErrorKind::Disconnected,

@@ -8,7 +8,7 @@ use duet_rpc_proto::message::{Code, Id, Incoming, WhyStray};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::{Dialect, IdStyle, Order};
 use duet_rpc_proto::session::{
-    EventQueue, Handled, Ids, Priority, Session, Storm, Terms, Treatment,
+    EventQueue, Handled, Ids, Priority, Progress, Session, Storm, Terms, Treatment,
 };
 use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
@@ -744,6 +744,21 @@ fn p1_an_id_that_is_pending_is_not_given_to_a_second_call() {
     let mut out = Vec::new();
     let (_, caller) = session.expire(now + second, &mut out).expect("its time is over");
     assert_eq!(caller, "first");
+    assert!(session.is_clean() && session.poll_timeout().is_none());
+}
+
+#[test]
+fn p6_a_call_that_the_transport_lost_ends_once_and_leaves_nothing() {
+    let (now, second) = (Instant::now(), Duration::from_secs(1));
+    let mut session = Session::new(&ordered(Order::Barrier));
+    let progress = Some(Progress { token: Id::from(7), total: second * 9 });
+    let terms = Terms { timeout: Some(second), progress };
+    assert_eq!(session.call(Id::from(1), "lost", terms, now), Ok(()));
+    assert_eq!(session.fail(&Id::from(2)), None, "there is no such call");
+    assert_eq!(session.fail(&Id::from(1)), Some("lost"));
+    assert_eq!(session.fail(&Id::from(1)), None, "it has ended");
+    let mut out = Vec::new();
+    assert!(session.expire(now + second, &mut out).is_none() && out.is_empty());
     assert!(session.is_clean() && session.poll_timeout().is_none());
 }
 

@@ -1,7 +1,7 @@
 //! Calls to a server that runs already, over every transport (T2, T3).
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener};
 use std::thread;
 
 use crate::support::folder::Folder;
@@ -96,12 +96,26 @@ fn t2_where_nobody_listens_that_is_told() {
     assert_eq!((both.code, &*both.out), (Some(2), ""), "{}", both.err);
 }
 
-/// Whatever is at the other end, the call ends.
+/// Whatever is at the other end, the call ends, and never as if the server had answered: with 5 if there is no
+/// connection, as a WebSocket needs a handshake, else with 6.
 #[test]
-fn t2_a_server_that_speaks_something_else_is_told_so() {
-    let words: [&[u8]; 4] =
-        [b"", b"220 ready\r\n", b"HTTP/1.1 200 OK\r\n\r\nhello", b"\0\0\0\0\0\0"];
-    for said in words {
+fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
+    let words: [(&[u8], &str); 10] = [
+        (b"", "the connection broke before the answer came"),
+        (b"220 ready\r\n", "the server does not speak HTTP"),
+        (b"hello\n", "the server does not speak HTTP"),
+        (b"\0\0\0\0\0\0", "the server does not speak HTTP"),
+        (b"\x15\x03\x01\0\x02\x02\x46", "the server does not speak HTTP"),
+        (b"HTTP/1.1 200 OK\r\n\r\nhello", "the response is not JSON"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", "the connection broke"),
+        (b"HTTP/1.1 200 OK\r\n\r\n{}", "the response is not a JSON-RPC answer"),
+        (
+            b"HTTP/1.1 413 x\r\n\r\n",
+            "the server refused: 413 Content Too Large; the server takes no",
+        ),
+        (b"HTTP/1.1 503 x\r\n\r\n", "the server refused: 503 Service Unavailable; try again later"),
+    ];
+    for (said, over_http) in words {
         for scheme in ["tcp", "ws", "http"] {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
             let port = listener.local_addr().expect("it has one").port();
@@ -109,14 +123,22 @@ fn t2_a_server_that_speaks_something_else_is_told_so() {
                 let (mut stream, _) = listener.accept().expect("it connects");
                 let _ = stream.read(&mut [0; 10]);
                 let _ = stream.write_all(said);
+                // To close while bytes are unread would reset the connection, and lose what was said.
+                let _ = stream.shutdown(Shutdown::Write);
+                let _ = std::io::copy(&mut stream, &mut std::io::sink());
             });
             let path = if scheme == "tcp" { "" } else { "/" };
             let url = format!("{scheme}://127.0.0.1:{port}{path}");
             let ended = call(&["--timeout", "20", "--connect", &url, "system.ping"]);
             server.join().expect("it only speaks");
             let case = format!("{scheme} {said:?}: {}", ended.err);
-            assert!(matches!(ended.code, Some(3 | 5 | 6)) && ended.out.is_empty(), "{case}");
-            assert!(!ended.err.is_empty() && !ended.err.contains("panicked"), "{case}");
+            let (code, told) = match scheme {
+                "ws" => (5, "cannot reach"),
+                "tcp" => (6, "without an answer"),
+                _ => (6, over_http),
+            };
+            assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
+            assert!(ended.err.contains(told) && !ended.err.contains("panicked"), "{case}");
         }
     }
 }

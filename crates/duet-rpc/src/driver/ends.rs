@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use duet_rpc_proto::message::Subject;
+use duet_rpc_proto::message::{Id, Subject};
 
 use super::core::Core;
 use super::records;
@@ -24,6 +24,15 @@ impl Core {
             records::call_timed_out(&id);
             self.transport.handle_abandoned(&id);
             let _ = caller.send(Err(Error::new(ErrorKind::Timeout)));
+        }
+    }
+
+    /// The transport cannot bring the answer to this call, and this is why.
+    pub(super) fn fail_call(&mut self, id: &Id, error: std::io::Error) {
+        if let Some(caller) = self.session.fail(id) {
+            let error = Error::new(ErrorKind::Exchange).caused_by(error).of_request(id.clone());
+            records::call_failed(id, &error);
+            let _ = caller.send(Err(error));
         }
     }
 

@@ -83,6 +83,9 @@ impl Driver {
         let before = self.inbox.size();
         let received = self.core.transport.poll_receive(cx, &mut self.inbox);
         self.core.tally.bytes_received += self.inbox.size().saturating_sub(before) as u64;
+        while let Some((id, error)) = self.inbox.next_failed_call() {
+            self.core.fail_call(&id, error);
+        }
         match received {
             Poll::Pending => {
                 self.timer.observe(self.inbox.partial(), now);

@@ -139,8 +139,13 @@ pub(super) fn failed(failure: Failure, method: &str, id: Option<&Id>) {
 
 /// Whether the remote is the cause: it answered with an error, or not at all.
 fn is_theirs(error: &Error) -> bool {
-    let kinds =
-        [ErrorKind::Remote, ErrorKind::Protocol, ErrorKind::Timeout, ErrorKind::Disconnected];
+    let kinds = [
+        ErrorKind::Remote,
+        ErrorKind::Protocol,
+        ErrorKind::Timeout,
+        ErrorKind::Exchange,
+        ErrorKind::Disconnected,
+    ];
     error.remote().is_some() || kinds.contains(&error.kind())
 }
 
@@ -157,6 +162,11 @@ pub(super) fn failed_in_vain(failure: Failure, method: Option<&str>) {
 pub(super) fn cannot_write(error: &Error, method: Option<&str>) {
     let (id, error) = (error.id().map(display), Logged(error));
     tracing::error!(%error, method, id, "a result cannot be written");
+}
+
+pub(super) fn call_failed(id: &Id, error: &Error) {
+    let error = Logged(error);
+    tracing::warn!(%error, %id, "call failed");
 }
 
 pub(super) fn call_timed_out(id: &Id) {

@@ -6,6 +6,7 @@ use std::io;
 
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice, Partial};
+use duet_rpc_proto::message::Id;
 use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 
@@ -29,6 +30,8 @@ struct Messages {
     unfinished: usize,
     /// How long those are that are whole; `None` stands for one that was longer than the limit.
     lengths: VecDeque<Option<usize>>,
+    /// Calls of ours whose answers cannot come, each with the reason.
+    failed_calls: Vec<(Id, io::Error)>,
     limits: Limits,
 }
 
@@ -43,6 +46,7 @@ impl Inbox {
                 handled: 0,
                 unfinished: 0,
                 lengths: VecDeque::new(),
+                failed_calls: Vec::new(),
                 limits,
             }),
         })
@@ -132,6 +136,13 @@ impl Inbox {
         self.messages().map(|messages| messages.bytes.truncate(messages.unfinished))
     }
 
+    /// Fails the call of this id, because its answer cannot come: for a transport that carries each call
+    /// by itself, as HTTP does, and whose connection stands. The caller gets an error of the kind
+    /// [`Exchange`](crate::ErrorKind::Exchange) with this cause. Nothing happens if the call has ended.
+    pub fn fail_call(&mut self, id: Id, error: io::Error) -> io::Result<()> {
+        self.messages().map(|messages| messages.failed_calls.push((id, error)))
+    }
+
     fn messages(&mut self) -> io::Result<&mut Messages> {
         match &mut self.0 {
             Kind::Messages(messages) => Ok(messages),
@@ -144,6 +155,15 @@ impl Inbox {
         match &mut self.0 {
             Kind::Bytes(decoder) => decoder.next_event(),
             Kind::Messages(messages) => messages.next_event(),
+        }
+    }
+
+    /// The next call that cannot be answered, and the reason.
+    #[inline]
+    pub(crate) fn next_failed_call(&mut self) -> Option<(Id, io::Error)> {
+        match &mut self.0 {
+            Kind::Bytes(_) => None,
+            Kind::Messages(messages) => messages.failed_calls.pop(),
         }
     }
 

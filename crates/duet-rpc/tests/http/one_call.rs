@@ -1,7 +1,9 @@
 //! What goes wrong with one request fails one call, and nothing else; and what ends all.
 
+use std::error::Error as _;
 use std::time::Duration;
 
+use duet_rpc::proto::Limits;
 use duet_rpc::transport::HttpClient;
 use duet_rpc::{Error, ErrorKind, Peer, Profile, Router};
 use serde_json::{Value, json};
@@ -11,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::by_hand::{Act, ByHand, response};
 use crate::client::{assert_ends_with, client_of, ok};
-use crate::support::{Client, PATIENCE, answer_with, place, target};
+use crate::support::{Client, PATIENCE, answer_with, gate, methods, place, serve_with, target};
 
 const BROKE: &str = "the connection broke before the answer came";
 
@@ -25,11 +27,21 @@ async fn outcome(call: JoinHandle<Result<Value, Error>>) -> Result<Value, Error>
     tokio::time::timeout(PATIENCE, call).await.expect("it hangs").expect("no panic")
 }
 
-/// The call failed alone, for this reason.
+/// The call failed alone, for this reason, and nobody claims that the server said so.
 fn assert_failed(outcome: Result<Value, Error>, why: &str) {
     let error = outcome.expect_err(why);
-    let remote = error.remote().unwrap_or_else(|| panic!("{why}: {error:?}"));
-    assert_eq!((remote.code, &*remote.message), (-32000, why));
+    assert_eq!(error.kind(), ErrorKind::Exchange, "{why}: {error:?}");
+    assert!(error.is_recoverable() && error.remote().is_none(), "{why}: {error:?}");
+    assert_eq!(error.source().map(ToString::to_string).as_deref(), Some(why));
+    assert!(error.id().is_some(), "{error:?}");
+}
+
+/// The server answered the call with this error.
+fn assert_answered(outcome: Result<Value, Error>, code: i64, message: &str) {
+    let error = outcome.expect_err(message);
+    assert_eq!(error.kind(), ErrorKind::Remote, "{error:?}");
+    let remote = error.remote().expect("of the server");
+    assert_eq!((remote.code, &*remote.message), (code, message));
 }
 
 /// A call goes well.
@@ -148,18 +160,18 @@ async fn p3_to_cancel_a_call_closes_its_connection_and_no_other() {
 #[tokio::test]
 async fn t1_a_refusal_of_one_request_fails_one_call() {
     let rows = [
-        ("400 x", "HTTP 400 Bad Request"),
-        ("408 x", "HTTP 408 Request Timeout"),
-        ("411 x", "HTTP 411 Length Required"),
-        ("413 x", "HTTP 413 Content Too Large"),
-        ("417 x", "HTTP 417 Expectation Failed"),
-        ("418 I'm a teapot", "HTTP 418 Client Error"),
-        ("429 x", "HTTP 429 Too Many Requests"),
-        ("431 x", "HTTP 431 Request Header Fields Too Large"),
-        ("500 x", "HTTP 500 Internal Server Error"),
-        ("502 x", "HTTP 502 Bad Gateway"),
-        ("503 x", "HTTP 503 Service Unavailable"),
-        ("599 x", "HTTP 599 Server Error"),
+        ("400 x", "the server refused: 400 Bad Request"),
+        ("408 x", "the server refused: 408 Request Timeout"),
+        ("411 x", "the server refused: 411 Length Required"),
+        ("413 x", "the server refused: 413 Content Too Large"),
+        ("417 x", "the server refused: 417 Expectation Failed"),
+        ("418 I'm a teapot", "the server refused: 418 Client Error"),
+        ("429 x", "the server refused: 429 Too Many Requests"),
+        ("431 x", "the server refused: 431 Request Header Fields Too Large"),
+        ("500 x", "the server refused: 500 Internal Server Error"),
+        ("502 x", "the server refused: 502 Bad Gateway"),
+        ("503 x", "the server refused: 503 Service Unavailable"),
+        ("599 x", "the server refused: 599 Server Error"),
     ];
     let mut server = ByHand::serve().await;
     let client = client_of(server.address).await;
@@ -195,47 +207,77 @@ async fn t1_a_notification_that_fails_fails_nothing_else() {
 }
 
 #[tokio::test]
-async fn t1_an_error_in_the_body_of_a_refusal_is_the_answer_if_it_has_the_id() {
+async fn t1_an_error_object_in_the_body_is_the_answer_if_it_has_the_id_or_none() {
     let error =
-        |id: Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": 7, "message": "no"}});
+        |id: &Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": 7, "message": "no"}});
     let mut server = ByHand::serve().await;
     let client = client_of(server.address).await;
-    let call = begin(&client, "any");
-    let request = server.request().await;
-    request.respond("500 x", &error(request.body["id"].clone()).to_string()).await;
-    let told = outcome(call).await.expect_err("an error");
-    let told = told.remote().expect("of the server");
-    assert_eq!((told.code, &*told.message), (7, "no"));
-    for id in [json!(null), json!("another")] {
+    for status in ["200 OK", "400 x", "413 x", "500 x"] {
+        for has_id in [true, false] {
+            let call = begin(&client, "any");
+            let request = server.request().await;
+            let id = if has_id { request.body["id"].clone() } else { Value::Null };
+            request.respond(status, &error(&id).to_string()).await;
+            assert_answered(outcome(call).await, 7, "no");
+        }
+    }
+    let refused = "the server refused: 500 Internal Server Error";
+    let other = "the response has the id of another request";
+    for (status, why) in [("500 x", refused), ("200 OK", other)] {
         let call = begin(&client, "any");
-        server.request().await.respond("500 x", &error(id).to_string()).await;
-        assert_failed(outcome(call).await, "HTTP 500 Internal Server Error");
+        server.request().await.respond(status, &error(&json!("another")).to_string()).await;
+        assert_failed(outcome(call).await, why);
+        let call = begin(&client, "any");
+        let result = json!({"jsonrpc": "2.0", "id": null, "result": 1});
+        server.request().await.respond(status, &result.to_string()).await;
+        assert_failed(outcome(call).await, why);
     }
     let call = begin(&client, "any");
     let request = server.request().await;
     let result = json!({"jsonrpc": "2.0", "id": request.body["id"], "result": 1});
     request.respond("500 x", &result.to_string()).await;
-    assert_failed(outcome(call).await, "HTTP 500 Internal Server Error");
+    assert_failed(outcome(call).await, refused);
+    assert_works(&client, &mut server).await;
+}
+
+#[tokio::test]
+async fn t2_a_message_over_the_servers_limit_is_answered_with_what_the_server_says() {
+    let profile =
+        Profile { limits: Limits { message_bytes: 1000, ..Limits::default() }, ..Profile::agent() };
+    let client = client_of(serve_with(profile, gate(), methods()).await).await;
+    let large = client.call::<Value>("echo", json!(["x".repeat(2000)])).await;
+    assert_answered(large, -32600, "Invalid Request");
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a sum"), 3);
 }
 
 #[tokio::test]
 async fn f3_an_answer_that_is_none_fails_one_call() {
     let head = "HTTP/1.1 200 OK\r\n";
-    let (no_http, too_long) =
-        ("the server sends no HTTP", "the server's answer is longer than a message may be");
-    let malformed = "the server's answer is malformed";
-    let no_message = "the server's answer is no JSON-RPC message";
+    let no_http = "the server does not speak HTTP";
+    let too_long = "the response is longer than the message limit";
+    let malformed = "the body of the response is malformed";
+    let no_json = "the response is not JSON";
+    let no_message = "the response is not a JSON-RPC answer";
     let nothing = "the server took the request and did not answer it";
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#;
-    let rows: [(String, bool, &str); 27] = [
+    let rows: [(String, bool, &str); 28] = [
+        ("\x15\x03\x01\0\x02\x02\x46".into(), true, no_http),
         ("SSH-2.0-OpenSSH_9.6\r\n\r\n".into(), false, no_http),
         ("\0\0\0\0".into(), false, no_http),
         ("H".repeat(100_000), false, no_http),
         (format!("{head}{}", "a: b\r\n".repeat(100_000)), false, no_http),
         (format!("{head}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"), false, no_http),
-        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(1000), false, "HTTP 100 Informational"),
-        ("HTTP/1.1 101 Switching Protocols\r\n\r\n".into(), false, "HTTP 101 Switching Protocols"),
-        ("HTTP/1.1 999 \r\n\r\n".into(), false, "HTTP 999 Unknown"),
+        (
+            "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000),
+            false,
+            "the server refused: 100 Informational",
+        ),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n".into(),
+            false,
+            "the server refused: 101 Switching Protocols",
+        ),
+        ("HTTP/1.1 999 \r\n\r\n".into(), false, "the server refused: 999 Unknown"),
         (String::new(), true, BROKE),
         ("HTTP/1.1 200".into(), true, BROKE),
         (format!("{head}Content-Length: 10\r\n\r\n{{"), true, BROKE),
@@ -244,15 +286,19 @@ async fn f3_an_answer_that_is_none_fails_one_call() {
         (format!("{head}\r\n[{}", " ".repeat(2_000_000)), false, too_long),
         (format!("{head}Transfer-Encoding: chunked\r\n\r\n80000000\r\n"), false, too_long),
         (format!("{head}Transfer-Encoding: chunked\r\n\r\nnope\r\n"), false, malformed),
-        ("HTTP/1.1 500 Oops\r\n\r\n".into(), true, "HTTP 500 Internal Server Error"),
-        ("HTTP/1.1 502 x\r\nContent-Length: 9\r\n\r\nx".into(), true, "HTTP 502 Bad Gateway"),
+        ("HTTP/1.1 500 Oops\r\n\r\n".into(), true, "the server refused: 500 Internal Server Error"),
+        (
+            "HTTP/1.1 502 x\r\nContent-Length: 9\r\n\r\nx".into(),
+            true,
+            "the server refused: 502 Bad Gateway",
+        ),
         (
             "HTTP/1.1 503 x\r\nContent-Length: 2147483648\r\n\r\n".into(),
             false,
-            "HTTP 503 Service Unavailable",
+            "the server refused: 503 Service Unavailable",
         ),
-        (response("200 OK", "<html></html>"), false, no_message),
-        (response("200 OK", "{nope"), false, no_message),
+        (response("200 OK", "<html></html>"), false, no_json),
+        (response("200 OK", "{nope"), false, no_json),
         (response("200 OK", "{}"), false, no_message),
         (response("200 OK", "[]"), false, no_message),
         (response("200 OK", request), false, no_message),
@@ -307,8 +353,9 @@ async fn t1_a_server_that_is_gone_ends_the_connection_unless_it_still_speaks() {
         server.read_request().await.expect("a request");
         if still_speaks {
             let error = outcome(begin(&client, "second")).await.expect_err("there is no other");
-            let remote = error.remote().expect("it fails alone");
-            assert!(remote.message.starts_with("the server cannot be reached: "), "{remote:?}");
+            assert_eq!(error.kind(), ErrorKind::Exchange, "it fails alone: {error:?}");
+            let why = error.source().map(ToString::to_string).unwrap_or_default();
+            assert!(why.starts_with("the server cannot be reached: "), "{why}");
             server.send(response("200 OK", &ok(1))).await;
             assert_eq!(outcome(first).await.expect("an answer"), 1);
         } else {

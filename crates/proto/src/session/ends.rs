@@ -132,6 +132,12 @@ impl<C> Session<C> {
         Some((id, caller))
     }
 
+    /// Ends a call whose answer cannot come any more, although the connection stands: the transport lost
+    /// it. The remote is not told. `None` if it had ended.
+    pub fn fail(&mut self, id: &Id) -> Option<C> {
+        self.calls.end(id)
+    }
+
     /// Ends the oldest call, because no answer can come any more; ask until there is none.
     pub fn abandon(&mut self) -> Option<(Id, C)> {
         if self.phase.hears() { None } else { self.calls.end_oldest() }

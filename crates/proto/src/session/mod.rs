@@ -5,8 +5,8 @@
 //!
 //! - when an incoming message starts, by the order of the profile and its limits (`schedule`),
 //! - what a batch answers, as a whole (`batch`),
-//! - how each call of ours ends, exactly once, by one of five doors: reply, timeout, cancel, drop,
-//!   close (`calls`),
+//! - how each call of ours ends, exactly once, by one of six doors: reply, timeout, cancel, drop,
+//!   lost by the transport, close (`calls`),
 //! - when a connection that is closing is done (`phase`).
 
 mod batch;

@@ -201,6 +201,7 @@ impl Talk<'_> {
                     }
                 }
             }
+            (ErrorKind::Exchange, _) => (Exit::BrokenProtocol, report::failed_exchange(error)),
             _ => (Exit::BrokenProtocol, report::broken_answer(error)),
         };
         self.stderr.say(&message);

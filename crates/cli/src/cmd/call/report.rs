@@ -46,6 +46,8 @@ fn advice_of_refusal(error: &(dyn std::error::Error + 'static)) -> &'static str 
         Some(401) => "; `--token-file` shows it a token",
         Some(403) => "; does it know itself by the name in the address?",
         Some(404) => "; is the path of the address right?",
+        Some(413) => "; the server takes no message of this size",
+        Some(status @ 500..) if Refused::new(status).is_temporary() => "; try again later",
         _ => "",
     }
 }
@@ -105,6 +107,13 @@ pub(super) fn not_read_within(timeout: Duration) -> String {
 pub(super) fn broken_answer(why: &dyn std::error::Error) -> String {
     let why = why.source().map(|why| format!(": {}", plain(&why.to_string()))).unwrap_or_default();
     format!("the server broke the protocol in its answer{why}")
+}
+
+/// The request or its answer was lost on the way, as over HTTP.
+pub(super) fn failed_exchange(error: &(dyn std::error::Error + 'static)) -> String {
+    let why =
+        error.source().map(|why| format!(": {}", plain(&why.to_string()))).unwrap_or_default();
+    format!("no answer{why}{}", advice_of_refusal(error))
 }
 
 /// The server is gone. `had_to_be_stopped` says that it went because we made it.

@@ -10,7 +10,7 @@ use duet_rpc_proto::message::Id;
 use tokio::net::TcpStream;
 
 use super::line::{Ended, Exchange, Line, Server};
-use super::verdict::{Failure, id_of};
+use super::verdict::{Arrival, Failure, id_of};
 use crate::transport::web::{JSON, authorization};
 use crate::transport::{
     Carries, Farewell, Inbox, Outbox, Place, Received, Socket, Target, Transport,
@@ -22,17 +22,21 @@ use crate::transport::{
 /// opened when it is needed and used again. More requests than that wait for their turn. No request is
 /// sent twice: whether a server whose connection ended has read it, nobody knows.
 ///
-/// What goes wrong with one request fails one call, with an error of the code -32000: a status such as
-/// 413 or 503, a connection that breaks, an answer that is none. A status that any request would get,
-/// 401, 403, 404, 405 or a redirect, is the end: an error with a
-/// [`Refused`](crate::transport::Refused) in it. So is a server that cannot be reached any more.
+/// What goes wrong with one request fails one call, with an error of the kind
+/// [`Exchange`](crate::ErrorKind::Exchange): a status such as 413 or 503, a connection that breaks, a
+/// response that is not a JSON-RPC answer. The connection stands, and the next call may go well. An error
+/// object in the body is the server's answer, whatever the status, if it has the id of the request or none.
+///
+/// A status that every request would get, 401, 403, 404, 405 or a redirect, ends the connection: the
+/// reason has a [`Refused`](crate::transport::Refused) in it. So does a server that cannot be reached any
+/// more.
 pub struct HttpClient {
     server: Server,
     /// The head of all requests, up to the length.
     head: Vec<u8>,
     lines: Vec<Line>,
     /// What came while messages were sent.
-    arrived: VecDeque<Vec<u8>>,
+    arrived: VecDeque<Arrival>,
     /// Why this is the end, if it is.
     end: Option<io::Error>,
     /// Calls that were given up before they were taken out of the outbox.
@@ -81,12 +85,12 @@ impl HttpClient {
             // One that was answered may have been closed behind it.
             while let Poll::Ready(Ended { exchange, outcome }) = line.poll(cx, &self.server) {
                 match outcome {
-                    Ok(message) => self.arrived.extend(message),
+                    Ok(message) => self.arrived.extend(message.map(Arrival::Message)),
                     Err(failure @ Failure::Unreachable(_)) => unreached.push((exchange, failure)),
                     Err(failure) if failure.concerns_all() => {
                         self.end.get_or_insert_with(|| failure.into_error());
                     }
-                    Err(failure) => self.arrived.extend(failure.into_answer(exchange.id())),
+                    Err(failure) => self.arrived.extend(failure.of_call(exchange.id())),
                 }
             }
         }
@@ -95,7 +99,7 @@ impl HttpClient {
         let is_there = self.lines.iter().any(Line::is_up);
         for (exchange, failure) in unreached {
             match is_there {
-                true => self.arrived.extend(failure.into_answer(exchange.id())),
+                true => self.arrived.extend(failure.of_call(exchange.id())),
                 false => {
                     self.end.get_or_insert_with(|| failure.into_error());
                 }
@@ -160,8 +164,11 @@ impl Transport for HttpClient {
         if self.arrived.is_empty() {
             return self.end.take().map_or(Poll::Pending, |end| Poll::Ready(Err(end)));
         }
-        for message in self.arrived.drain(..) {
-            inbox.push(&message)?;
+        for arrival in self.arrived.drain(..) {
+            match arrival {
+                Arrival::Message(message) => inbox.push(&message)?,
+                Arrival::Failed(id, error) => inbox.fail_call(id, error)?,
+            }
         }
         Poll::Ready(Ok(Received::Some))
     }

@@ -32,7 +32,7 @@ pub(super) enum Step {
 /// How many responses that are none are read before the real one.
 const INTERIM: u8 = 16;
 
-const NO_HTTP: Failure = Failure::Bad("the server sends no HTTP");
+const NO_HTTP: Failure = Failure::Bad("the server does not speak HTTP");
 
 impl Reply {
     /// The response to a request that is sent now.
@@ -109,8 +109,8 @@ impl Reply {
 
 fn flawed(flaw: Flaw, status: Status) -> Failure {
     let what = match flaw {
-        Flaw::TooLarge => "the server's answer is longer than a message may be",
-        Flaw::Malformed => "the server's answer is malformed",
+        Flaw::TooLarge => "the response is longer than the message limit",
+        Flaw::Malformed => "the body of the response is malformed",
     };
     unless_refused(Failure::Bad(what), status)
 }

@@ -1,55 +1,58 @@
-//! What a response means for the message that it answers, and what is said to the caller of one that
-//! failed.
+//! What a response means for the request that it answers, or why the request failed.
 
 use std::fmt;
 use std::io;
 
 use duet_rpc_proto::Limits;
-use duet_rpc_proto::message::{Code, ErrorObject, Id, Incoming, Response, Settled, write_error};
+use duet_rpc_proto::message::{Id, Incoming, Response, Settled};
 use duet_rpc_proto::policy::BatchRule;
 use duet_rpc_proto::text::Text;
 
 use crate::transport::web::{Refused, Status};
 
-/// Why a message got no answer.
+/// What came of a request.
+pub(super) enum Arrival {
+    /// This message.
+    Message(Vec<u8>),
+    /// Nothing will come for this call.
+    Failed(Id, io::Error),
+}
+
+/// Why a request failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server said so.
+    /// The server answered with this status.
     Status(Status),
-    /// The connection ended first.
+    /// The connection ended before the answer came.
     Broken,
-    /// What came is none.
+    /// The response is not an answer.
     Bad(&'static str),
-    /// There is no connection to be had.
+    /// No connection can be made.
     Unreachable(io::Error),
 }
 
 impl Failure {
-    /// Whether this is what the server says to every message, and not to this one alone.
+    /// Whether the server says this to every request, and not to this one alone.
     pub(super) fn concerns_all(&self) -> bool {
         matches!(self, Failure::Status(Status(300..=399 | 401 | 403 | 404 | 405)))
     }
 
-    /// It is the end of the connection.
     pub(super) fn into_error(self) -> io::Error {
-        match self {
-            Failure::Status(status) => Refused::new(status.0).into(),
-            Failure::Unreachable(error) => error,
-            Failure::Broken | Failure::Bad(_) => io::Error::other(self.to_string()),
-        }
+        let kind = match &self {
+            Failure::Status(status) => return Refused::new(status.0).into(),
+            Failure::Unreachable(error) => error.kind(),
+            Failure::Broken => io::ErrorKind::ConnectionAborted,
+            Failure::Bad(_) => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, self.to_string())
     }
 
-    /// The answer that the caller is given. What wants no answer has no caller: that is logged.
-    pub(super) fn into_answer(self, id: Option<&Id>) -> Option<Vec<u8>> {
-        let Some(id) = id else {
-            tracing::warn!(why = %self, "a message that wants no answer was perhaps not delivered");
-            return None;
-        };
-        let mut answer = Vec::new();
-        // To the caller it is as good as a server that has no time: the next call may go well.
-        let error = ErrorObject::application(Code::SERVER_BUSY, self.to_string(), None);
-        write_error(&mut answer, id, &error);
-        Some(answer)
+    /// Fails the call of this id. A notification has no id and no caller, so its failure is logged.
+    pub(super) fn of_call(self, id: Option<&Id>) -> Option<Arrival> {
+        if id.is_none() {
+            tracing::warn!(error = %self, "notification perhaps not delivered");
+        }
+        id.map(|id| Arrival::Failed(id.clone(), self.into_error()))
     }
 }
 
@@ -57,7 +60,7 @@ impl fmt::Display for Failure {
     /// Shows nothing that the server wrote: it may be anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Status(status) => write!(f, "HTTP {status}"),
+            Failure::Status(status) => Refused::new(status.0).fmt(f),
             Failure::Broken => f.write_str("the connection broke before the answer came"),
             Failure::Bad(what) => f.write_str(what),
             Failure::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
@@ -65,7 +68,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The id of a request; `None` if the message is none, and wants no answer.
+/// The id of a request; `None` if the message wants no answer.
 pub(super) fn id_of(message: &[u8]) -> Option<Id> {
     let text = Text::check(message, Limits::MAX_DEPTH).ok()?;
     match Incoming::classify(&text, BatchRule::Reject, &Limits::default()) {
@@ -89,21 +92,27 @@ pub(super) fn judge<'a>(
             Some(_) => Err(Failure::Bad("the server took the request and did not answer it")),
         };
     }
-    let message = Text::check(&body, limits.depth)
-        .map(|text| Incoming::classify(&text, BatchRule::Reject, limits));
-    let is_answer = match &message {
-        Ok(Incoming::Response(_) | Incoming::Stray(_)) if is_success => true,
-        Ok(Incoming::Response(Response { id: answered, settled: Settled::Error(_) })) => {
-            id() == Some(answered)
-        }
-        _ => false,
+    let bad = |what| Err(if is_success { Failure::Bad(what) } else { Failure::Status(status) });
+    let Ok(text) = Text::check(&body, limits.depth) else {
+        return bad("the response is not JSON");
     };
-    drop(message);
-    match is_answer {
-        true => Ok(Some(body)),
-        // The session would answer that with what is wrong with it. This would be another request,
-        // which the server may answer in the same way, and so on for ever.
-        false if is_success => Err(Failure::Bad("the server's answer is no JSON-RPC message")),
-        false => Err(Failure::Status(status)),
+    // Whatever else came must not reach the session: it would be answered with another request, which the
+    // server may answer in the same way, and so on for ever.
+    let Incoming::Response(Response { id: answered, settled }) =
+        Incoming::classify(&text, BatchRule::Reject, limits)
+    else {
+        return bad("the response is not a JSON-RPC answer");
+    };
+    match (id(), settled) {
+        // Nobody waits for it, but it may say what is wrong with the notification.
+        (None, _) if is_success => Ok(Some(body)),
+        (Some(id), _) if is_success && answered == *id => Ok(Some(body)),
+        (Some(id), Settled::Error(_)) if answered == *id => Ok(Some(body)),
+        // A server that cannot read a request cannot tell its id, but this response answers no other.
+        (Some(id), Settled::Error(error)) if answered.is_null() => {
+            let id = id.as_raw();
+            Ok(Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes()))
+        }
+        _ => bad("the response has the id of another request"),
     }
 }
