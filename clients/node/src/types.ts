@@ -62,6 +62,6 @@ export interface DaemonEvent<T extends Topic = Topic> {
   /** Counts the events of a topic, from 1. */
   readonly sequence: number;
   readonly data: EventData[T];
-  /** How many events before this one were dropped, as they came faster than they were read. */
+  /** How many events right before this one were dropped because they came faster than they were read. */
   readonly dropped?: number;
 }

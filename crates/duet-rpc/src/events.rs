@@ -18,8 +18,8 @@ const MOST_BYTES: usize = 256 * 1024;
 /// A stream of events to the remote, made by [`Peer::events`](crate::Peer::events).
 ///
 /// Each is a notification with the params `topic`, `sequence` and `data`. Sending never waits: past
-/// the bound the oldest events of low priority are dropped, and the next event says in `dropped`
-/// how many.
+/// the bound the oldest events of low priority are dropped, and the first event behind the gap says
+/// in `dropped` how many.
 ///
 /// ```
 /// use duet_rpc::{Peer, Priority, Profile, Router, transport::memory};

@@ -1156,25 +1156,27 @@ fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
 }
 
 #[test]
-fn p9_past_its_bound_a_stream_drops_the_oldest_of_low_priority_and_counts_them() {
+fn p9_past_its_bound_a_stream_drops_the_oldest_of_low_priority_and_counts_them_behind_the_gap() {
     let rows = [
         (3, 99, "l1 l1 l1 ? ? ? ?", "1-0 2-0 3-0 none"),
         (2, 99, "l1 l1 l1 l1 ? ? ?", "3-2 4-0 none"),
         // Those of high priority stay, in their order among the others.
-        (2, 99, "h1 l1 l1 ? ?", "1-1 3-0"),
+        (2, 99, "h1 l1 l1 ? ?", "1-0 3-1"),
         (2, 99, "l1 h1 h1 ? ?", "2-1 3-0"),
-        (2, 99, "h1 h1 l1 ? ? ?", "1-1 2-0 none"),
+        (2, 99, "h1 h1 l1 ? ? ?", "1-0 2-0 none"),
         (2, 99, "h1 h1 h1 ? ?", "2-1 3-0"),
-        // What was dropped is told with the next, also if that comes later.
+        // What was dropped is told with the first behind it, even if that comes later.
+        (2, 99, "h1 l1 l1 h1 ? ? ?", "1-0 4-2 none"),
+        (2, 99, "h1 h1 l1 ? ? l1 ?", "1-0 2-0 4-1"),
         (0, 99, "l1 h1 ?", "none"),
         (2, 99, "l1 l1 l1 ? l1 l1 ? ?", "2-1 4-1 5-0"),
         // The bound in bytes.
         (9, 10, "l4 l4 l4 ? ? ?", "2-1 3-0 none"),
-        (9, 10, "l4 h4 l9 ? ? l2 ?", "2-2 none 4-0"),
+        (9, 10, "l4 h4 l9 ? ? l2 ?", "2-1 none 4-1"),
         (9, 10, "h5 h5 h5 ? ?", "2-1 3-0"),
         // One that never fits does not push the others out.
-        (9, 10, "l4 l4 l11 ? ? ?", "1-1 2-0 none"),
-        (9, 10, "l4 h11 h4 ? ?", "1-1 3-0"),
+        (9, 10, "l4 l4 l11 ? ? ?", "1-0 2-0 none"),
+        (9, 10, "l4 h11 h4 ? ?", "1-0 3-1"),
         (9, 0, "l1 l0 ?", "2-1"),
     ];
     for (most_events, most_bytes, script, expect) in rows {

@@ -2,6 +2,9 @@
 //!
 //! Events are news: who is too slow gets fewer, and is told how many were left out. So the queue
 //! has a bound in events and in bytes, and past it the oldest events of low priority go first.
+//!
+//! Events are taken in the order of their sequence, so what is missing between two of them was
+//! dropped: the gap itself is the count, and it stands in the first event behind the gap.
 
 use std::collections::VecDeque;
 
@@ -19,7 +22,7 @@ pub enum Priority {
 pub struct Event<T> {
     /// Counts all events of the stream, those that were dropped too.
     pub sequence: u64,
-    /// How many were dropped since the last event that was taken.
+    /// How many were dropped between the event that was taken before and this one.
     pub dropped: u64,
     /// What it says.
     pub data: T,
@@ -45,7 +48,8 @@ pub struct EventQueue<T> {
     most_events: usize,
     most_bytes: usize,
     last_sequence: u64,
-    dropped: u64,
+    /// The sequence of the event that was taken last.
+    last_taken: u64,
     dropped_in_all: u64,
 }
 
@@ -66,7 +70,7 @@ impl<T> EventQueue<T> {
             most_events,
             most_bytes,
             last_sequence: 0,
-            dropped: 0,
+            last_taken: 0,
             dropped_in_all: 0,
         }
     }
@@ -76,7 +80,6 @@ impl<T> EventQueue<T> {
         self.last_sequence += 1;
         // For one that never fits, no other needs to go.
         if bytes > self.most_bytes {
-            self.dropped += 1;
             self.dropped_in_all += 1;
             return;
         }
@@ -89,7 +92,6 @@ impl<T> EventQueue<T> {
         while self.len() > self.most_events || self.bytes > self.most_bytes {
             let Some(gone) = self.low.pop_front().or_else(|| self.high.pop_front()) else { break };
             self.bytes = self.bytes.saturating_sub(gone.bytes);
-            self.dropped += 1;
             self.dropped_in_all += 1;
         }
     }
@@ -102,8 +104,9 @@ impl<T> EventQueue<T> {
         };
         let waiting = if is_low { self.low.pop_front() } else { self.high.pop_front() }?;
         self.bytes = self.bytes.saturating_sub(waiting.bytes);
-        let dropped = std::mem::take(&mut self.dropped);
-        Some(Event { sequence: waiting.sequence, dropped, data: waiting.data })
+        let sequence = waiting.sequence;
+        let before = std::mem::replace(&mut self.last_taken, sequence);
+        Some(Event { sequence, dropped: sequence - before - 1, data: waiting.data })
     }
 
     /// How many wait.

@@ -35,12 +35,10 @@ pub(super) struct State {
     pub(super) is_over: bool,
 }
 
-/// The events of a topic: the last number, how many came, and how many were dropped.
+/// The events of a topic that have come: the last number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
     last: u64,
-    came: u64,
-    dropped: u64,
 }
 
 /// A call that the daemon will make.
@@ -84,8 +82,8 @@ impl State {
         Ok(())
     }
 
-    /// An event: numbered without a gap, but for those that were dropped, which are counted (P9). Those of
-    /// low priority go first, so one that was dropped may have come after one that was not.
+    /// An event: numbered without a gap, but for those that were dropped right before it, which it counts
+    /// (P9).
     pub(super) fn take_event(&mut self, message: &Message<'_>, text: &str) -> Result<(), Broken> {
         let broken = |what: &str| Broken::because(what, "", text);
         let params = message.get("params").ok_or_else(|| broken("an event without params"))?;
@@ -98,9 +96,8 @@ impl State {
             return Err(broken("an event is malformed"));
         }
         let sequence = params.number("sequence").unwrap_or(0) as u64;
-        stream.dropped += params.number("dropped").unwrap_or(0) as u64;
-        stream.came += 1;
-        if sequence <= stream.last || sequence > stream.came + stream.dropped {
+        let dropped = params.number("dropped").unwrap_or(0) as u64;
+        if sequence != stream.last + 1 + dropped {
             return Err(Broken::because("an event is missing", stream, text));
         }
         stream.last = sequence;
