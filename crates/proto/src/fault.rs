@@ -51,7 +51,7 @@ pub enum Malformed {
     LengthMissing,
     /// A length prefix of zero.
     ZeroLength,
-    /// A byte that cannot begin a length prefix under the message limit.
+    /// Printable characters in the place of a length prefix.
     NoPrefix,
     /// A payload that is not followed by a newline.
     NoTerminator,
@@ -83,7 +83,7 @@ impl fmt::Display for Malformed {
             Malformed::LengthConflict => "two Content-Length headers disagree",
             Malformed::LengthMissing => "a header section has no Content-Length",
             Malformed::ZeroLength => "a length prefix is zero",
-            Malformed::NoPrefix => "a byte cannot begin a length prefix: stray output?",
+            Malformed::NoPrefix => "text stands where a length prefix belongs: stray output?",
             Malformed::NoTerminator => "a payload is not followed by a newline",
             Malformed::ZeroByte => "a payload holds a zero byte",
         })

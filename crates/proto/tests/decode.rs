@@ -206,11 +206,39 @@ fn f2_f31_from_16_mib_on_a_frame_behind_a_bad_body_may_begin_with_any_byte() {
 }
 
 #[test]
-fn f31_under_16_mib_a_first_byte_other_than_zero_is_a_fault_at_once() {
-    length(b"C", &[PARSE_ERROR]);
-    length(b"\n", &[PARSE_ERROR]);
-    length(b"\xff\xff\xff\xffhello", &[PARSE_ERROR]);
-    // From 16 MiB on it may be a length.
+fn f31_a_length_over_the_limit_may_begin_with_any_byte_and_only_printable_text_is_a_parse_error() {
+    const OVERSIZE: &str = "!-32600 oversize";
+    let rows: [(&[u8], &str); 12] = [
+        // 16 MiB and more; a client that counts in little-endian; the largest.
+        (b"\x01\0\0\0", OVERSIZE),
+        (b"\x2a\0\0\0", OVERSIZE),
+        (b"\x64\0\0\0[1]", OVERSIZE),
+        (b"\xff\xff\xff\xffhello", OVERSIZE),
+        (b"\x7f\x7f\x7f\x7f", OVERSIZE),
+        // One byte that cannot stand in a line of text.
+        (b"ABC\x1f", OVERSIZE),
+        (b"ABC\x7f", OVERSIZE),
+        (b"\nABC", OVERSIZE),
+        ("né!".as_bytes(), OVERSIZE),
+        (b"    ", PARSE_ERROR),
+        (b"~~~~", PARSE_ERROR),
+        (b"Listening on port 80\n", PARSE_ERROR),
+    ];
+    let next = framed(Framing::Length, B);
+    for (input, fault) in rows {
+        length(input, &[fault]);
+        length(&[input, &next, input, &next].concat(), &[fault, B, fault, B]);
+    }
+    // The end of the input in the middle of a prefix.
+    for input in [&b"C"[..], b"\n", b"\xff\n", b"\x01\0\0"] {
+        check_to_the_end(Framing::Length.into(), &limits(), input, &[], &[PARSE_ERROR]);
+    }
+    // A payload that comes is skipped to its end, and what is wrong behind it is told again.
+    let over = [&b"\x01\0\0\0"[..], &vec![b'x'; 1 << 24], b"\n"].concat();
+    let mut decoder = Decoder::new(Framing::Length, &limits());
+    let found = feed(&mut decoder, &[&over, &over, &framed(Framing::Length, "nope"), &next]);
+    assert_eq!(found, [OVERSIZE, OVERSIZE, PARSE_ERROR, B]);
+    // With a limit of 16 MiB and more it may be a length within the limit.
     let limits = Limits { message_bytes: 1 << 24, ..limits() };
     check(Framing::Length, &limits, b"\x01\x00\x00\x01", &["!-32600 oversize"]);
     check_to_the_end(Framing::Length.into(), &limits, b"\x01\x00\x00\x00", &[], &[PARSE_ERROR]);
@@ -226,7 +254,6 @@ fn f32_after_garbage_the_next_frame_is_found_whatever_the_garbage() {
         b"\x00\x00\x00",
         b"\x00\x00\x00\x00",
         b"\x00\x00\x00\x00\x00\x00\x00\x00\x00",
-        b"a\x00\x00b\x00c\x00\x00\x00",
         b"\x00\x00\x00\x05hell",
         b"\x00\x00\x00\x05hello",
         b"\x00\x00\x00\x05[1,2]x",
@@ -243,7 +270,14 @@ fn f32_after_garbage_the_next_frame_is_found_whatever_the_garbage() {
     let swallows = [&[0, 0, 0, B.len() as u8 + 5, b'x'], &next[..]].concat();
     length(&swallows, &[PARSE_ERROR, B]);
     // These look like a length over the limit, and eat into the next frame's.
-    for garbage in [&b"\x00\x07"[..], b"\x00\x07\x00", b"\x00\x01\x00\x01"] {
+    for garbage in [
+        &b"\x00\x07"[..],
+        b"\x00\x07\x00",
+        b"\x00\x01\x00\x01",
+        b"x",
+        b"\n",
+        b"a\x00\x00b\x00c\x00\x00\x00",
+    ] {
         let input = [garbage, &next, garbage, &next].concat();
         length(&input, &["!-32600 oversize", B, "!-32600 oversize", B]);
     }
@@ -253,7 +287,7 @@ fn f32_after_garbage_the_next_frame_is_found_whatever_the_garbage() {
 fn f32_zeros_before_a_frame_are_no_frame_with_the_last_byte_of_its_length() {
     // A length of 306 ends with the code of a 2, and the body begins with a newline.
     let text = format!("\n[\"{}\"]", "x".repeat(306 - 5));
-    for garbage in [&b"\0\0"[..], b"\0\0\0", b"\0\0\0\0", b"x\0", b"x\0\0\0\0\0"] {
+    for garbage in [&b"\0\0"[..], b"\0\0\0", b"\0\0\0\0", b"stray\0", b"stray\0\0\0\0\0"] {
         let input = [garbage, &framed(Framing::Length, &text)].concat();
         check(Framing::Length, &Limits::default(), &input, &[PARSE_ERROR, &text]);
     }

@@ -157,11 +157,11 @@ fn floods() -> Vec<(Framing, Vec<u8>, &'static [&'static str])> {
         (Framing::Ndjson, times(b"\0"), &["!-32600 oversize"]),
         (Framing::Length, times(b"["), &["!-32700"]),
         (Framing::Length, times(b"{\"a\":"), &["!-32700"]),
-        (Framing::Length, times(b"\r\n"), &["!-32700"]),
+        (Framing::Length, times(b"\r\n"), &["!-32600 oversize"]),
         (Framing::Length, times(b"\0"), &["!-32700"]),
         (Framing::Length, times(b"\0\0\0\x05"), &["!-32700"]),
-        (Framing::Length, noise, &["!-32700"]),
-        (Framing::Length, b"\xff\xff\xff\xff".to_vec(), &["!-32700"]),
+        (Framing::Length, noise, &["!-32600 oversize"]),
+        (Framing::Length, b"\xff\xff\xff\xff".to_vec(), &["!-32600 oversize"]),
     ]
 }
 

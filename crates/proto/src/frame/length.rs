@@ -6,6 +6,9 @@
 //! under the limit, no zero byte in the payload, the newline behind it, and JSON. Only a number
 //! proves nothing: zeros that stray before a frame of 306 bytes, `00 00 01 32`, whose body begins
 //! with a newline would be a frame that holds a `2`.
+//!
+//! With a limit below 16 MiB, a prefix that begins with another byte is a length over the limit, unless
+//! it is four printable characters: then somebody printed a line of text.
 
 use memchr::memchr;
 
@@ -44,7 +47,7 @@ enum State {
     InStep,
     /// At a place that may be the beginning of a frame. A fault was told, so nothing more is said
     /// until a frame proves right, or `certain_in` bytes have gone by: there the refused payload
-    /// of so many bytes begins.
+    /// of so many bytes begins, or the next frame if there are none.
     Lost { certain_in: usize, refused: usize },
     /// In the payload of a frame that was refused: this many bytes of it are to come. A zero byte
     /// among them is certainly the next frame.
@@ -75,9 +78,14 @@ impl Length {
     }
 
     /// The frame at the front is too long. Its prefix may be stray bytes that have the beginning
-    /// of a true one among them, so its other bytes are tried before its payload is skipped.
+    /// of a true one among them, so its other bytes are tried before its payload is skipped. One that
+    /// does not begin with zero may be any bytes at all, so its payload is tried too.
     fn refuse(&mut self, bytes: &[u8], length: usize) -> Step {
-        self.state = State::Lost { certain_in: PREFIX, refused: length.saturating_add(TERMINATOR) };
+        let behind = length.saturating_add(TERMINATOR);
+        self.state = match bytes[0] {
+            0 => State::Lost { certain_in: PREFIX, refused: behind },
+            _ => State::Lost { certain_in: behind.saturating_add(PREFIX), refused: 0 },
+        };
         let count = self.move_on(bytes);
         Step::fault(FaultKind::Oversize, count)
     }
@@ -97,7 +105,7 @@ impl Length {
             return next;
         }
         let count = *certain_in;
-        self.state = State::Refused(*refused);
+        self.state = if *refused == 0 { State::InStep } else { State::Refused(*refused) };
         count
     }
 
@@ -191,12 +199,15 @@ impl Framer for Length {
             // One fault with the bad body.
             self.state = LOST;
         }
-        if !may_be_prefix || (first != 0 && self.is_lost()) {
+        if first != 0 && self.is_lost() {
             return self.lose(bytes, FaultKind::Malformed(Malformed::NoPrefix));
         }
         let Some(&prefix) = bytes.first_chunk::<PREFIX>() else {
             return if ended { self.lose(bytes, FaultKind::CutShort) } else { Step::Wait };
         };
+        if !may_be_prefix && prefix.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+            return self.lose(bytes, FaultKind::Malformed(Malformed::NoPrefix));
+        }
         let length = u32::from_be_bytes(prefix) as usize;
         if length == 0 {
             return self.lose(bytes, FaultKind::Malformed(Malformed::ZeroLength));

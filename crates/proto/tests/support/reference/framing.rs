@@ -72,7 +72,10 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
             Err(OVERSIZE) => {
                 items.push(OVERSIZE);
                 let to = end.min(stream.len());
-                let payload = (at + PREFIX).min(to);
+                // F2: what begins with another byte than zero may be no length at all, and then a zero
+                // byte in its payload is a part of the same run of bad bytes.
+                let is_doubtful = stream[at] != 0;
+                let payload = if is_doubtful { to } else { (at + PREFIX).min(to) };
                 let zero = || (payload..to).find(|place| stream[*place] == 0);
                 at = next_frame(at + 1, payload).or_else(zero).unwrap_or(to);
             }
@@ -97,14 +100,14 @@ struct Unit {
 
 fn unit(bytes: &[u8], sizes: Sizes) -> Unit {
     let bad = |what: Item, bytes: usize| Unit { what: Err(what), bytes };
-    // F31: a first byte that no length within the limit can have.
     assert!(sizes.bytes < 16 * 1024 * 1024, "these rules are for limits below 16 MiB");
-    if bytes[0] != 0 {
-        return bad(PARSE_ERROR, 1);
-    }
     let Some((prefix, behind)) = bytes.split_first_chunk::<PREFIX>() else {
         return bad(PARSE_ERROR, bytes.len());
     };
+    // F31: a stray line of text.
+    if prefix.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return bad(PARSE_ERROR, 1);
+    }
     let length = u32::from_be_bytes(*prefix) as usize;
     let all = PREFIX + length + 1;
     if length > sizes.bytes {
