@@ -2,29 +2,40 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Stdin, Stdout, Write};
 
 use clap::error::ErrorKind;
 
+use crate::descriptors;
 use crate::exit::Exit;
+
+/// stdin, if it can be read.
+pub(crate) fn stdin() -> io::Result<Stdin> {
+    descriptors::check_stdin().map(|()| io::stdin())
+}
+
+/// stdout, if it can be written.
+pub(crate) fn stdout() -> io::Result<Stdout> {
+    descriptors::check_stdout().map(|()| io::stdout())
+}
 
 /// Prints what was asked for.
 pub(crate) fn print(text: &str) -> Exit {
-    finish(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
+    let print =
+        |mut stdout: Stdout| stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match stdout().and_then(print) {
+        Ok(()) => Exit::Success,
+        Err(error) => cannot_write(&error),
+    }
 }
 
-/// How a command ends that does nothing but write.
-pub(crate) fn finish(written: io::Result<()>) -> Exit {
-    match written {
-        Ok(()) => Exit::Success,
-        Err(error) => {
-            // Who closes the pipe has seen enough.
-            if error.kind() != io::ErrorKind::BrokenPipe {
-                say(format_args!("{error}"));
-            }
-            Exit::Failed
-        }
+/// How a command ends that cannot write what was asked for.
+pub(crate) fn cannot_write(error: &io::Error) -> Exit {
+    // A reader that closes the pipe has seen enough.
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        say(format_args!("cannot write to stdout: {error}"));
     }
+    Exit::Failed
 }
 
 /// Says something on stderr. If that fails there is nobody left to tell.

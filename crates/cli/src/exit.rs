@@ -48,6 +48,23 @@ impl Exit {
     }
 }
 
+/// Why a command cannot do what it was asked to, and how it ends.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+}
+
+impl Problem {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Problem { exit: Exit::Usage, message: message.into() }
+    }
+
+    pub(crate) fn failure(message: impl Into<String>) -> Self {
+        Problem { exit: Exit::Failed, message: message.into() }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(exit as u8)

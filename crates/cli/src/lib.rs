@@ -4,15 +4,16 @@
 //! is the `duet-rpc` package.
 //!
 //! ```text
-//! args      flags as typed
-//! settings  what they come to
-//! cmd       one verb, one file
-//! methods   what the daemon serves
-//! logging   records, and where they go
-//! exit      every exit code
-//! choice    params that are one of a closed list
-//! console   what is said to people
-//! json      text of JSON, laid out anew
+//! args         flags as typed
+//! settings     what they come to
+//! cmd          one verb, one file
+//! methods      what the daemon serves
+//! logging      records, and where they go
+//! exit         every exit code
+//! choice       params that are one of a closed list
+//! console      messages to people
+//! descriptors  which ones were closed at the start, and whether there is room for more
+//! json         text of JSON, laid out anew
 //! ```
 
 // Nothing that comes from outside may end the process; tests may.
@@ -22,6 +23,7 @@ mod args;
 mod choice;
 mod cmd;
 mod console;
+mod descriptors;
 mod exit;
 mod json;
 mod logging;

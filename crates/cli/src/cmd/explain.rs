@@ -10,12 +10,37 @@ use duet_rpc::proto::frame::{Decoder, Event, FramingChoice};
 use duet_rpc::proto::message::{Id, Incoming, Params, Reply, Settled};
 use duet_rpc::proto::policy::BatchRule;
 
+use crate::console;
+use crate::exit::Exit;
+
+/// Explains stdin on stdout.
+pub(crate) fn run(framing: FramingChoice) -> Exit {
+    let explained = console::stdin().map_err(Stopped::Reading).and_then(|input| {
+        let output = console::stdout().map_err(Stopped::Writing)?;
+        explain(framing, input.lock(), output.lock())
+    });
+    match explained {
+        Ok(()) => Exit::Success,
+        Err(Stopped::Writing(error)) => console::cannot_write(&error),
+        Err(Stopped::Reading(error)) => {
+            console::say(format_args!("cannot read stdin: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+/// Where it went wrong.
+enum Stopped {
+    Reading(io::Error),
+    Writing(io::Error),
+}
+
 /// Reads the input to its end, and writes a line for each event.
-pub(crate) fn run(
+fn explain(
     framing: FramingChoice,
     mut input: impl Read,
     mut output: impl Write,
-) -> io::Result<()> {
+) -> Result<(), Stopped> {
     let profile = Profile { batch: BatchRule::Allow, ..Profile::editor() };
     let mut decoder = Decoder::new(framing, &profile.limits);
     let mut chunk = vec![0; 64 * 1024];
@@ -23,7 +48,7 @@ pub(crate) fn run(
         let count = match input.read(&mut chunk) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
+            Err(error) => return Err(Stopped::Reading(error)),
         };
         if count == 0 {
             decoder.finish();
@@ -33,14 +58,14 @@ pub(crate) fn run(
             let taken = decoder.feed(rest);
             rest = &rest[taken..];
             while let Some(event) = decoder.next_event() {
-                writeln!(output, "{}", line(&event, &profile))?;
+                writeln!(output, "{}", line(&event, &profile)).map_err(Stopped::Writing)?;
             }
             if rest.is_empty() {
                 break;
             }
         }
         if count == 0 {
-            return output.flush();
+            return output.flush().map_err(Stopped::Writing);
         }
     }
 }

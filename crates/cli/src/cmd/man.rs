@@ -14,7 +14,10 @@ pub(crate) fn run(command: Option<&str>) -> Exit {
     let mut page = Vec::new();
     match write(command, &mut page) {
         Ok(()) => console::print(&String::from_utf8_lossy(&page)),
-        Err(error) => console::finish(Err(error)),
+        Err(error) => {
+            console::say(format_args!("cannot make the manual page: {error}"));
+            Exit::Failed
+        }
     }
 }
 

@@ -27,11 +27,7 @@ pub(crate) fn run(args: Args) -> Exit {
         Some(Command::Rpc(args)) => rpc::run(&args, global, &Additions::default()),
         Some(Command::Call(args)) => call::run(&args, global),
         Some(Command::Doctor(args)) => doctor::run(&args, global),
-        Some(Command::Explain(args)) => {
-            let written =
-                explain::run(args.framing.choice(), io::stdin().lock(), io::stdout().lock());
-            console::finish(written)
-        }
+        Some(Command::Explain(args)) => explain::run(args.framing.choice()),
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::Man { command }) => man::run(command.as_deref()),
         Some(Command::Prompt { .. }) => {

@@ -46,6 +46,10 @@ const LONGEST: usize = 256 * 1024 * 1024;
 const LONGEST_WITH_PREFIX: usize = 16 * 1024 * 1024 - 1;
 
 pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
+    // A request may change something, so it is not sent if its result would be lost.
+    if let (false, Err(error)) = (args.notify, console::stdout()) {
+        return console::cannot_write(&error);
+    }
     let params = match params::read(args.params.as_deref()) {
         Ok(params) => params,
         Err(problem) => {

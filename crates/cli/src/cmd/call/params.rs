@@ -7,17 +7,11 @@ use std::io::{self, Read};
 use serde_json::value::RawValue;
 
 use super::report::plain;
-use crate::exit::Exit;
+use crate::console;
+use crate::exit::Problem;
 
 /// The most bytes that are read: as many as an answer may have.
 const LONGEST: u64 = super::LONGEST as u64;
-
-/// Why there are no params to send.
-#[derive(Debug)]
-pub(super) struct Problem {
-    pub(super) exit: Exit,
-    pub(super) message: String,
-}
 
 /// Where params come from.
 enum Source<'a> {
@@ -34,11 +28,10 @@ pub(super) fn read(word: Option<&str>) -> Result<Option<Box<RawValue>>, Problem>
         None if word == "-" => Source::Stdin,
         None => Source::Word,
     };
-    let bytes = source.bytes(word).map_err(|error| Problem {
-        exit: Exit::Failed,
-        message: format!("cannot read the params from {source}: {error}"),
+    let bytes = source.bytes(word).map_err(|error| {
+        Problem::failure(format!("cannot read the params from {source}: {error}"))
     })?;
-    check(&source, &bytes).map_err(|message| Problem { exit: Exit::Usage, message })
+    check(&source, &bytes).map_err(Problem::usage)
 }
 
 fn check(source: &Source<'_>, bytes: &[u8]) -> Result<Option<Box<RawValue>>, String> {
@@ -71,7 +64,7 @@ impl Source<'_> {
     fn bytes(&self, word: &str) -> io::Result<Vec<u8>> {
         match self {
             Source::Word => Ok(word.as_bytes().to_vec()),
-            Source::Stdin => read_some(io::stdin().lock()),
+            Source::Stdin => read_some(console::stdin()?.lock()),
             Source::File(path) => read_some(File::open(path)?),
         }
     }

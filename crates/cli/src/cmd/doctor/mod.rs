@@ -45,6 +45,10 @@ use report::{Check, Finding, Note, Outcome, Verdict, shown};
 
 /// Makes all checks, and prints what was found.
 pub(crate) fn run(args: &DoctorArgs, global: &Global) -> Exit {
+    // The checks take seconds, and their report is all that there is of them.
+    if let Err(error) = console::stdout() {
+        return console::cannot_write(&error);
+    }
     let program = match &args.program {
         // Not to be looked for anywhere else.
         Some(file) => std::path::absolute(file),

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixListener;
 use duet_rpc::transport::{Address, Listener};
 use listenfd::ListenFd;
 
-use super::listen::Problem;
+use crate::exit::Problem;
 
 /// The sockets that nobody has asked for yet.
 pub(super) struct Inherited(Vec<Socket>);

@@ -9,7 +9,7 @@ use duet_rpc::transport::{Address, Gate, Listener};
 
 use super::{activation, token};
 use crate::args::ListenArgs;
-use crate::exit::Exit;
+use crate::exit::Problem;
 
 /// How long whoever started the daemon may take to read where it listens.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -22,22 +22,6 @@ pub(super) enum Doors {
         /// What is to be told of them.
         warnings: Vec<String>,
     },
-}
-
-/// Why the daemon cannot be reached as it was asked for.
-pub(crate) struct Problem {
-    pub(crate) exit: Exit,
-    pub(crate) message: String,
-}
-
-impl Problem {
-    pub(super) fn usage(message: impl Into<String>) -> Self {
-        Problem { exit: Exit::Usage, message: message.into() }
-    }
-
-    pub(super) fn failure(message: impl Into<String>) -> Self {
-        Problem { exit: Exit::Failed, message: message.into() }
-    }
 }
 
 /// Listens at each address, and on each socket that was handed over by whoever started the daemon.

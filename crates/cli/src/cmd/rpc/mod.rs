@@ -10,8 +10,8 @@ use duet_rpc::{Profile, Server};
 
 use self::early::EarlySignals;
 use self::listen::Doors;
-use crate::args::{Global, ProfileName, RpcArgs};
-use crate::exit::Exit;
+use crate::args::{Global, ListenArgs, ProfileName, RpcArgs};
+use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};
 use crate::methods::{self, Way};
 use crate::{Additions, console, settings};
@@ -20,15 +20,8 @@ pub(crate) use token::read as read_token;
 
 /// Serves until the daemon is to end.
 pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exit {
-    let early = match EarlySignals::note() {
-        Ok(early) => early,
-        Err(error) => {
-            console::say(format_args!("signals cannot be received: {error}"));
-            return Exit::Failed;
-        }
-    };
-    let doors = match listen::open(&args.listen) {
-        Ok(doors) => doors,
+    let (early, doors) = match prepare(&args.listen) {
+        Ok(prepared) => prepared,
         Err(problem) => {
             console::say(format_args!("{}", problem.message));
             return problem.exit;
@@ -89,6 +82,18 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
             Exit::Failed
         }
     }
+}
+
+/// Does what can fail before there is a log.
+fn prepare(args: &ListenArgs) -> Result<(EarlySignals, Doors), Problem> {
+    let early = EarlySignals::note()
+        .map_err(|error| Problem::failure(format!("cannot receive signals: {error}")))?;
+    let doors = listen::open(args)?;
+    if matches!(doors, Doors::Stdio) {
+        let cannot = |error| Problem::failure(format!("cannot write to stdout: {error}"));
+        console::stdout().map_err(cannot)?;
+    }
+    Ok((early, doors))
 }
 
 fn log_start(log: &Log, profile_name: &str, profile: &Profile) {

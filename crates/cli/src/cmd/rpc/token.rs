@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::listen::Problem;
+use crate::exit::Problem;
 
 /// No token is longer.
 const LONGEST: u64 = 4096;

@@ -1,0 +1,50 @@
+//! Which of stdin and stdout were closed when the process started.
+//!
+//! Before `main`, Rust opens `/dev/null` in place of a closed one. A write to it succeeds and what was
+//! written is lost; and nothing tells it from a `/dev/null` that the user asked for, whose output is
+//! thrown away on purpose. So the descriptors are looked at before Rust does that.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::OFlags;
+
+static STDIN_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+ctor::declarative::ctor! {
+    /// Runs before `main`, so it makes system calls and nothing else.
+    #[ctor]
+    fn note_closed() {
+        let is_closed = |fd: BorrowedFd<'_>| rustix::io::fcntl_getfd(fd).is_err();
+        STDIN_WAS_CLOSED.store(is_closed(rustix::stdio::stdin()), Ordering::Relaxed);
+        STDOUT_WAS_CLOSED.store(is_closed(rustix::stdio::stdout()), Ordering::Relaxed);
+    }
+}
+
+/// Fails if stdin cannot be read.
+pub(crate) fn check_stdin() -> io::Result<()> {
+    check_open(&STDIN_WAS_CLOSED, rustix::stdio::stdin(), OFlags::WRONLY, "reading")
+}
+
+/// Fails if stdout cannot be written.
+pub(crate) fn check_stdout() -> io::Result<()> {
+    check_open(&STDOUT_WAS_CLOSED, rustix::stdio::stdout(), OFlags::RDONLY, "writing")
+}
+
+/// `wrong` is the mode in which Rust drops what is written, and reads nothing, without an error.
+fn check_open(
+    was_closed: &AtomicBool,
+    fd: BorrowedFd<'_>,
+    wrong: OFlags,
+    purpose: &str,
+) -> io::Result<()> {
+    if was_closed.load(Ordering::Relaxed) {
+        return Err(io::Error::other("it is closed"));
+    }
+    match rustix::fs::fcntl_getfl(fd)? & OFlags::ACCMODE == wrong {
+        true => Err(io::Error::other(format!("it is not open for {purpose}"))),
+        false => Ok(()),
+    }
+}
