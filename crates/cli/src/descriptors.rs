@@ -1,11 +1,12 @@
-//! Which of stdin and stdout were closed when the process started.
+//! The descriptors that this process has: which of stdin and stdout were closed when it started, and
+//! whether there is room for more.
 //!
 //! Before `main`, Rust opens `/dev/null` in place of a closed one. A write to it succeeds and what was
 //! written is lost; and nothing tells it from a `/dev/null` that the user asked for, whose output is
 //! thrown away on purpose. So the descriptors are looked at before Rust does that.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::OFlags;
@@ -47,4 +48,10 @@ fn check_open(
         true => Err(io::Error::other(format!("it is not open for {purpose}"))),
         false => Ok(()),
     }
+}
+
+/// Fails if fewer than this many descriptors can be opened.
+pub(crate) fn check_free(count: usize) -> io::Result<()> {
+    let one = |_| io::stderr().as_fd().try_clone_to_owned();
+    (0..count).map(one).collect::<io::Result<Vec<_>>>().map(drop)
 }

@@ -1,7 +1,16 @@
-//! Odd descriptors: closed, full, or of the wrong mode.
+//! Odd descriptors: closed, full, of the wrong mode, too few of them, and pipes that nobody writes to.
 
-use std::process::{Command, Output};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::Instant;
 
+use duet_rpc::proto::frame::Framing;
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+use rustix::process::Signal;
+
+use crate::support::daemon::Daemon;
+use crate::support::folder::Folder;
 use crate::{command, once, stderr, stdout};
 
 /// These words in a shell that does this first, such as `exec >&-`.
@@ -114,6 +123,85 @@ fn l7_a_closed_stderr_changes_no_exit_code() {
         for (words, code) in rows {
             let output = run_after(preparation, words, b"");
             assert_eq!(output.status.code(), Some(code), "{words:?} after {preparation}");
+        }
+    }
+}
+
+#[test]
+fn l7_too_few_descriptors_are_told_by_every_command_and_none_panics() {
+    let commands: [&[&str]; 9] = [
+        &["version"],
+        &["man"],
+        &["explain"],
+        &["rpc", "--profile", "agent"],
+        &["call", "version"],
+        &["call", "--notify", "system.ping"],
+        &["call", "--connect", "tcp://127.0.0.1:1", "m"],
+        &["call", "--connect", "http://127.0.0.1:1/", "m"],
+        &["call", "--connect", "unix:///no/such/socket", "m"],
+    ];
+    for most in 3..=20 {
+        let limit = format!("ulimit -n {most}");
+        for words in commands {
+            let output = run_after(&limit, words, b"");
+            check_told(&format!("{words:?} with {most}"), output.status, stderr(&output));
+        }
+        // This one has to be ended where there are enough.
+        let mut listening = in_shell(&limit, &["rpc", "--listen", "tcp://127.0.0.1:0"]);
+        listening.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let listening = Daemon::with_pipes(listening, Framing::Ndjson);
+        let first = listening.wait_for_line(|_| true);
+        if first.starts_with("listening on ") {
+            listening.kill(Signal::TERM);
+        }
+        let end = listening.wait(Instant::now());
+        check_told(&format!("rpc --listen with {most}"), end.status, &first);
+    }
+}
+
+/// It worked, or it says why not in words of its own.
+fn check_told(case: &str, status: ExitStatus, said: &str) {
+    let case = format!("{case}: {status} {said}");
+    assert!(!said.contains("panicked") && !said.contains(".rs:"), "{case}");
+    match status.code() {
+        Some(0) => {}
+        // Below 4 the shell cannot even load its libraries.
+        Some(1 | 5 | 6 | 127) => assert!(!said.is_empty(), "{case}"),
+        _ => panic!("{case}"),
+    }
+}
+
+#[test]
+fn l4_a_signal_ends_the_wait_for_a_file_that_is_a_pipe_nobody_writes_to() {
+    let rows: [&[&str]; 4] = [
+        &["rpc", "--listen", "http://127.0.0.1:0/", "--token-file", "PIPE"],
+        &["rpc", "--token-file", "PIPE"],
+        &["call", "--connect", "http://127.0.0.1:1/", "--token-file", "PIPE", "m"],
+        &["call", "m", "@PIPE"],
+    ];
+    let folder = Folder::new();
+    for (number, words) in rows.into_iter().enumerate() {
+        for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+            let pipe = folder.path(&format!("{number}-{}", signal.as_raw()));
+            let mode = Mode::RUSR | Mode::WUSR;
+            mknodat(CWD, &pipe, FileType::Fifo, mode, 0).expect("a pipe can be made");
+            let path = pipe.to_str().expect("a plain path");
+            let words: Vec<_> = words.iter().map(|word| word.replace("PIPE", path)).collect();
+            let mut waiting = command(&words);
+            waiting.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut process = Daemon::with_pipes(waiting, Framing::Ndjson);
+            // It can be opened for writing only once somebody has it open for reading.
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let mut writer = open(&pipe, flags, Mode::empty());
+            while writer.is_err() {
+                let status = process.process.try_wait().expect("our child");
+                assert!(status.is_none(), "{words:?} does not wait: {status:?}");
+                thread::yield_now();
+                writer = open(&pipe, flags, Mode::empty());
+            }
+            process.kill(signal);
+            let end = process.wait(Instant::now());
+            assert_eq!(end.status.signal(), Some(signal.as_raw()), "{words:?}");
         }
     }
 }

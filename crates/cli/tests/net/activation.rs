@@ -92,7 +92,8 @@ fn t2_an_address_that_the_manager_has_opened_is_taken_over() {
 /// What is meant for another process, such as the one that started this one, is not touched.
 #[test]
 fn t2_sockets_of_another_process_are_left_alone() {
-    for variables in ["LISTEN_PID=1", "LISTEN_PID=x", "LISTEN_FDS=0"] {
+    let others = "LISTEN_PID=1 LISTEN_FDS=2147483647";
+    for variables in ["LISTEN_PID=1", others, "LISTEN_PID=x", "LISTEN_FDS=0"] {
         let (listener, _) = tcp();
         let command = activated(vec![listener.into()], variables, &["--listen", HTTP]);
         let server = Server::with_stdin_and_stdout(command, 1);
@@ -112,11 +113,14 @@ fn t2_what_is_no_socket_is_exit_code_1() {
     let file = std::fs::File::open("/dev/null").expect("it is there");
     let (stream, _peer) = std::os::unix::net::UnixStream::pair().expect("sockets are to be had");
     let missing = "LISTEN_FDS=7";
-    let rows: [(&str, OwnedFd, &str); 4] = [
+    let rows: [(&str, OwnedFd, &str); 6] = [
         ("a pipe", read, ""),
         ("a file", file.into(), ""),
         ("a connection", stream.into(), ""),
         ("one that is not there", tcp().0.into(), missing),
+        // No list of that many may be made.
+        ("far too many", tcp().0.into(), "LISTEN_FDS=2147483647"),
+        ("beyond the last", tcp().0.into(), "LISTEN_FDS_FIRST_FD=2147483647"),
     ];
     for (case, descriptor, variables) in rows {
         let output = activated(vec![descriptor], variables, &[]).output().expect("it is built");

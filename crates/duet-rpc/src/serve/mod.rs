@@ -194,7 +194,7 @@ impl Server {
         let watch = Watch::start(last_act.clone()).map_err(cannot_start)?;
         // It panics where it should fail, if there are too many open files for it.
         let runtime = fence::call(|| Builder::new_current_thread().enable_all().build());
-        let runtime = runtime.map_err(|_| io::Error::other("the runtime cannot be built"));
+        let runtime = runtime.map_err(|_| io::Error::other("too many open files for the runtime"));
         let runtime = runtime.and_then(|runtime| runtime).map_err(cannot_start)?;
         let slow = Arc::new(Pool::new("duet-rpc handler", self.threads));
         let ended = match self.listeners.is_empty() {

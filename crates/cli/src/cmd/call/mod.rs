@@ -29,9 +29,9 @@ use self::line::{Line, Traffic};
 use self::report::{Clue, Via};
 use self::stderr::Stderr;
 use crate::args::{CallArgs, Global, LogFormat};
-use crate::exit::Exit;
+use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};
-use crate::{console, json, settings};
+use crate::{console, descriptors, json, settings};
 
 /// How long each step of ending the server waits.
 const GRACE: Duration = Duration::from_secs(2);
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     if let (false, Err(error)) = (args.notify, console::stdout()) {
         return console::cannot_write(&error);
     }
-    let params = match params::read(args.params.as_deref()) {
-        Ok(params) => params,
+    let input = match Input::read(args) {
+        Ok(input) => input,
         Err(problem) => {
             console::say(format_args!("{}", problem.message));
             return problem.exit;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     };
     match start(args, global) {
         Ok((runtime, stderr, log)) => {
-            let exit = runtime.block_on(talk(args, global, params, &stderr));
+            let exit = runtime.block_on(talk(args, global, input, &stderr));
             // A server that is still there is killed with it.
             drop(runtime);
             stderr.flush();
@@ -76,8 +76,25 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     }
 }
 
+/// What is read before anything is started, while a signal still ends the process: a pipe that nobody
+/// writes to is waited for.
+struct Input {
+    params: Option<Box<RawValue>>,
+    token: Option<String>,
+}
+
+impl Input {
+    fn read(args: &CallArgs) -> Result<Input, Problem> {
+        let params = params::read(args.params.as_deref())?;
+        let token = args.token_file.as_deref().map(super::rpc::read_token).transpose()?;
+        Ok(Input { params, token })
+    }
+}
+
 /// What a call needs of this process.
 fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Option<&'static Log>)> {
+    // The runtime opens six, and panics if it cannot.
+    descriptors::check_free(8)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // Our own daemon keeps a log itself. Beside another server this side does, if it is asked to.
     let is_ours = args.command.is_empty() && args.connect.is_none();
@@ -92,7 +109,7 @@ fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Optio
 async fn talk(
     args: &CallArgs,
     global: &Global,
-    params: Option<Box<RawValue>>,
+    Input { params, token }: Input,
     stderr: &Stderr,
 ) -> Result<Exit, SignalKind> {
     let begun = Instant::now();
@@ -108,7 +125,9 @@ async fn talk(
     let (profile, framing) = profile(args);
     let found = match &args.connect {
         None => start_server(args, global, stderr),
-        Some(address) => interruptions.or(reach(args, address, &profile, time_left())).await?,
+        Some(address) => {
+            interruptions.or(reach(args, address, token, &profile, time_left())).await?
+        }
     };
     let transport = match found {
         Ok(transport) => transport,
@@ -286,12 +305,12 @@ fn start_server(
 async fn reach(
     args: &CallArgs,
     address: &Address,
+    token: Option<String>,
     profile: &Profile,
     time_left: Option<Duration>,
 ) -> Result<Box<dyn Transport>, NoServer> {
     let mut connector = Connector::new(address);
-    if let Some(file) = &args.token_file {
-        let token = super::rpc::read_token(file).map_err(|it| (it.exit, it.message))?;
+    if let Some(token) = token {
         connector = connector.token(token);
     }
     let connected = connector.connect(profile);

@@ -4,6 +4,7 @@
 //! called (`LISTEN_FDNAMES`). One whose address was asked for on the command line is taken for that; on
 //! another, WebSocket or HTTP is spoken if it is called `ws` or `http`, and else frames.
 
+use std::env::VarError;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
@@ -12,6 +13,9 @@ use duet_rpc::transport::{Address, Listener};
 use listenfd::ListenFd;
 
 use crate::exit::Problem;
+
+/// The most sockets that are taken over.
+const MOST: i32 = 1024;
 
 /// The sockets that nobody has asked for yet.
 pub(super) struct Inherited(Vec<Socket>);
@@ -23,6 +27,7 @@ enum Socket {
 
 /// What was handed over to this process.
 pub(super) fn inherited() -> Result<Inherited, Problem> {
+    check_count()?;
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
     let mut names = names.split(':');
     let mut handed_over = ListenFd::from_env();
@@ -50,6 +55,26 @@ pub(super) fn inherited() -> Result<Inherited, Problem> {
         })?);
     }
     Ok(Inherited(sockets))
+}
+
+/// Refuses a number of sockets that nobody can mean: a list is made of that many, before the first one
+/// is looked at.
+fn check_count() -> Result<(), Problem> {
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<i32>().ok());
+    let is_for_us = match std::env::var("LISTEN_PID") {
+        Ok(pid) => pid.is_empty() || pid.parse() == Ok(std::process::id()),
+        Err(error) => error == VarError::NotPresent,
+    };
+    let Some(count) = number("LISTEN_FDS").filter(|_| is_for_us) else { return Ok(()) };
+    if count > MOST {
+        let told = format!("LISTEN_FDS says that {count} sockets were handed over");
+        return Err(Problem::failure(format!("{told}: at most {MOST} can be")));
+    }
+    // Some managers use it to begin elsewhere than at 3.
+    match number("LISTEN_FDS_FIRST_FD").unwrap_or(3).checked_add(count) {
+        None => Err(Problem::failure("LISTEN_FDS_FIRST_FD is too large for a descriptor")),
+        Some(_) => Ok(()),
+    }
 }
 
 impl Inherited {

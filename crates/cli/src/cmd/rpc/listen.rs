@@ -25,7 +25,7 @@ pub(super) enum Doors {
 }
 
 /// Listens at each address, and on each socket that was handed over by whoever started the daemon.
-pub(super) fn open(args: &ListenArgs) -> Result<Doors, Problem> {
+pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Doors, Problem> {
     if args.listen.contains(&Address::Stdio) {
         return match args.listen.len() {
             1 => Ok(Doors::Stdio),
@@ -35,7 +35,7 @@ pub(super) fn open(args: &ListenArgs) -> Result<Doors, Problem> {
             )),
         };
     }
-    let gate = gate(args)?;
+    let gate = gate(args, token);
     let mut inherited = activation::inherited()?;
     if args.listen.is_empty() && inherited.is_empty() {
         return Ok(Doors::Stdio);
@@ -60,10 +60,10 @@ pub(super) fn open(args: &ListenArgs) -> Result<Doors, Problem> {
 }
 
 /// Who may come in by WebSocket and HTTP.
-fn gate(args: &ListenArgs) -> Result<Gate, Problem> {
+fn gate(args: &ListenArgs, token: Option<String>) -> Gate {
     let mut gate = Gate::default();
-    if let Some(file) = &args.token_file {
-        gate = gate.token(token::read(file)?);
+    if let Some(token) = token {
+        gate = gate.token(token);
     }
     for host in &args.allow_host {
         gate = gate.allow_host(host);
@@ -71,7 +71,7 @@ fn gate(args: &ListenArgs) -> Result<Gate, Problem> {
     for origin in &args.allow_origin {
         gate = gate.allow_origin(origin);
     }
-    Ok(gate)
+    gate
 }
 
 fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {

@@ -86,9 +86,11 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
 
 /// Does what can fail before there is a log.
 fn prepare(args: &ListenArgs) -> Result<(EarlySignals, Doors), Problem> {
+    // First, while a signal still ends the process: a pipe that nobody writes to is waited for.
+    let token = args.token_file.as_deref().map(token::read).transpose()?;
     let early = EarlySignals::note()
         .map_err(|error| Problem::failure(format!("cannot receive signals: {error}")))?;
-    let doors = listen::open(args)?;
+    let doors = listen::open(args, token)?;
     if matches!(doors, Doors::Stdio) {
         let cannot = |error| Problem::failure(format!("cannot write to stdout: {error}"));
         console::stdout().map_err(cannot)?;
