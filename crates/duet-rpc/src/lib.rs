@@ -119,6 +119,7 @@ mod hub;
 mod locals;
 mod meter;
 mod names;
+mod pace;
 pub mod params;
 mod peer;
 mod random;
@@ -130,6 +131,8 @@ mod state;
 pub mod transport;
 #[cfg(unix)]
 mod watchdog;
+#[cfg(unix)]
+mod worker_pool;
 
 pub use call::Call;
 pub use client::{Backoff, Client, ClientBuilder, ClientState};

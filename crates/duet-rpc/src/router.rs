@@ -2,15 +2,14 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use duet_rpc_proto::message::Params;
 use duet_rpc_proto::session::LaneOf;
 
 use crate::handler::{Handler, Route, Typed};
 use crate::names::ByName;
+use crate::pace::Pace;
 
 /// The methods that a peer serves. It is cheap to clone, and many connections can share one.
 ///
@@ -54,68 +53,7 @@ pub(crate) struct Entry {
     pub(crate) route: Arc<dyn Route>,
     /// Whether its arrival closes the connection.
     pub(crate) closes: bool,
-    pace: Mutex<()>,
-    /// Rung when the pace becomes known.
-    known: Condvar,
-    /// The pace, to be read without the lock.
-    pace_now: AtomicU8,
-}
-
-/// A handler's pace: whether it may run in place. A number from `SLOW` down to 1 says how many times in
-/// a row it still has to be quick elsewhere before it may.
-const UNKNOWN: u8 = 0;
-const SLOW: u8 = 64;
-const QUICK: u8 = SLOW + 1;
-/// Whoever registered it says so.
-const ALWAYS_QUICK: u8 = QUICK + 1;
-const ALWAYS_SLOW: u8 = QUICK + 2;
-
-impl Entry {
-    fn new(name: &str, index: usize, route: Arc<dyn Route>, closes: bool, pace: u8) -> Self {
-        let pace_now = AtomicU8::new(pace);
-        let (pace, known) = (Mutex::new(()), Condvar::new());
-        Entry { name: name.into(), index, route, closes, pace, known, pace_now }
-    }
-
-    /// Whether its handler may run in place. What is not known is not quick.
-    pub(crate) fn is_quick(&self) -> bool {
-        matches!(self.pace_now.load(Ordering::Relaxed), QUICK | ALWAYS_QUICK)
-    }
-
-    /// Whether its handler is known not to be quick.
-    pub(crate) fn is_slow(&self) -> bool {
-        matches!(self.pace_now.load(Ordering::Relaxed), 1..=SLOW | ALWAYS_SLOW)
-    }
-
-    /// Whether its pace is to be found out, as nobody has said what it is.
-    pub(crate) fn is_learning(&self) -> bool {
-        !matches!(self.pace_now.load(Ordering::Relaxed), ALWAYS_QUICK | ALWAYS_SLOW)
-    }
-
-    /// How its handler did. One that was slow once is trusted again only after a while: it may well
-    /// be slow for some params and quick for others.
-    pub(crate) fn set_quick(&self, is_quick: bool) {
-        let before = self.pace_now.load(Ordering::Relaxed);
-        let pace = match (before, is_quick) {
-            (ALWAYS_QUICK | ALWAYS_SLOW, _) | (QUICK, true) => return,
-            (_, false) => SLOW,
-            (UNKNOWN | 1, true) => QUICK,
-            (left, true) => left - 1,
-        };
-        let _lock = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        self.pace_now.store(pace, Ordering::Relaxed);
-        self.known.notify_all();
-    }
-
-    /// Waits, but not for longer than this, until the pace of a handler that runs elsewhere for the
-    /// first time is known. Without that, all calls of a first burst would be sent there, and more
-    /// than may be in flight would be refused although each is done in no time.
-    pub(crate) fn learn(&self, at_most: Duration) {
-        let lock = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_unknown = |_: &mut ()| self.pace_now.load(Ordering::Relaxed) == UNKNOWN;
-        // What became of it shows in the pace.
-        let _ = self.known.wait_timeout_while(lock, at_most, is_unknown);
-    }
+    pub(crate) pace: Pace,
 }
 
 impl Router {
@@ -127,7 +65,7 @@ impl Router {
     /// Serves a method. A second handler of the same name takes the place of the first.
     #[must_use]
     pub fn method<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
-        self.insert(name, Arc::new(Typed::new(handler)), false, UNKNOWN)
+        self.insert(name, Arc::new(Typed::new(handler)), false, Pace::new())
     }
 
     /// Serves a method that closes the connection gracefully, and so ends a server on stdio. The
@@ -141,13 +79,13 @@ impl Router {
     /// ```
     #[must_use]
     pub fn shutdown<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
-        self.insert(name, Arc::new(Typed::new(handler)), true, UNKNOWN)
+        self.insert(name, Arc::new(Typed::new(handler)), true, Pace::new())
     }
 
-    fn insert(mut self, name: &str, route: Arc<dyn Route>, closes: bool, pace: u8) -> Self {
+    fn insert(mut self, name: &str, route: Arc<dyn Route>, closes: bool, pace: Pace) -> Self {
         let by_name = &mut Arc::make_mut(&mut self.routes).by_name;
         let index = by_name.get(name).map_or(by_name.len(), |before| before.index);
-        let entry = Entry::new(name, index, route, closes, pace);
+        let entry = Entry { name: name.into(), index, route, closes, pace };
         by_name.insert(name.into(), Arc::new(entry));
         self
     }
@@ -166,7 +104,7 @@ impl Router {
     /// ```
     #[must_use]
     pub fn quick(self, name: &str) -> Self {
-        self.set_pace(name, ALWAYS_QUICK)
+        self.set_pace(name, Pace::always_quick())
     }
 
     /// Says that the handler of this method, which is registered already, may hold its thread: it
@@ -183,10 +121,10 @@ impl Router {
     /// ```
     #[must_use]
     pub fn slow(self, name: &str) -> Self {
-        self.set_pace(name, ALWAYS_SLOW)
+        self.set_pace(name, Pace::always_slow())
     }
 
-    fn set_pace(self, name: &str, pace: u8) -> Self {
+    fn set_pace(self, name: &str, pace: Pace) -> Self {
         let Some(entry) = self.find(name).map(Arc::clone) else { return self };
         // The entry may be shared with other routers, of which nothing was said.
         self.insert(name, Arc::clone(&entry.route), entry.closes, pace)

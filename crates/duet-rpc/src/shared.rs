@@ -108,6 +108,8 @@ pub(crate) enum Post {
     Event,
     /// A call waits for room.
     Caller,
+    /// The first poll of a method that runs for the first time is over.
+    TrialOver,
 }
 
 impl Post {
@@ -115,7 +117,12 @@ impl Post {
         match self {
             Post::Call { message, .. } | Post::Notify(message) => message.len(),
             Post::Ended(_, Some(Ok(result))) => result.len(),
-            Post::Cancel(_) | Post::Ended(..) | Post::Close(_) | Post::Event | Post::Caller => 0,
+            Post::Cancel(_)
+            | Post::Ended(..)
+            | Post::Close(_)
+            | Post::Event
+            | Post::Caller
+            | Post::TrialOver => 0,
         }
     }
 }

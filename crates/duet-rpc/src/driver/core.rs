@@ -16,9 +16,10 @@ use tokio::runtime::RuntimeFlavor;
 
 use super::in_place::settle;
 use super::records;
-use super::tasks::{QUICK, Tasks, Threads};
+use super::tasks::{Tasks, Threads};
 use crate::error::RemoteError;
 use crate::handler::Shelf;
+use crate::pace::QUICK_POLL;
 use crate::peer::Handle;
 use crate::router::{Entry, Router};
 use crate::shared::{Caller, Post, Shared};
@@ -73,6 +74,10 @@ pub(super) struct Core {
     pub(super) tally: Tally,
     /// For so many turns every handler that runs in place is watched, and not only the first.
     pub(super) watchful: u8,
+    /// A method runs for the first time, on another thread. Until its first poll is over, or this
+    /// time has come, nothing more is begun: a burst of a method that turns out to be quick would
+    /// fill the pool, and what is beyond the in-flight limit would be refused.
+    pub(super) trial: Option<Instant>,
 }
 
 /// What has passed so far.
@@ -131,6 +136,7 @@ impl Core {
             has_begun: false,
             tally: Tally::default(),
             watchful: 0,
+            trial: None,
         }
     }
 
@@ -152,7 +158,7 @@ impl Core {
     /// A turn took so long. If that was a handler, it is to be found out the next time, whatever
     /// stands before it.
     pub(super) fn note_turn(&mut self, took: Duration) {
-        self.watchful = match took >= QUICK {
+        self.watchful = match took >= QUICK_POLL {
             true => WATCHFUL,
             false => self.watchful.saturating_sub(1),
         };
@@ -174,7 +180,13 @@ impl Core {
     /// Whether another message can be handled now.
     #[inline]
     pub(super) fn takes_messages(&self) -> bool {
-        self.session.wants_input() && self.refusals < self.most_refusals
+        self.session.wants_input() && self.refusals < self.most_refusals && self.trial.is_none()
+    }
+
+    /// Whether no further request may begin for now.
+    #[inline]
+    fn must_hold(&self) -> bool {
+        self.is_crowded() || self.trial.is_some()
     }
 
     /// Whether no more should be sent than must be.
@@ -239,7 +251,7 @@ impl Core {
             // It cannot be there already: this is the only place that sets it.
             let _ = self.shared.complaint.set(RemoteError::new(error));
         }
-        self.session.hold(self.is_crowded());
+        self.session.hold(self.must_hold());
         let before = self.outbox.len();
         let handled = self.session.handle(message, batch, now, &mut self.outbox);
         self.note_refusal(before);
@@ -274,7 +286,7 @@ impl Core {
     pub(super) fn begin_ready(&mut self, cx: &mut TaskContext<'_>) {
         while let Some((job, message)) = self.session.next_ready(&mut self.outbox) {
             self.start(job, message.method(), &message.params(), cx);
-            self.session.hold(self.is_crowded());
+            self.session.hold(self.must_hold());
         }
     }
 
@@ -306,9 +318,8 @@ impl Core {
         if !self.outbox.is_empty() || !self.has_sent_all {
             self.send(cx, now)?;
         }
-        let is_crowded = self.is_crowded();
-        self.session.hold(is_crowded);
-        if !is_crowded {
+        self.session.hold(self.must_hold());
+        if !self.is_crowded() {
             self.refusals = 0;
         }
         Ok(())

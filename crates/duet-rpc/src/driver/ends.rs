@@ -14,6 +14,7 @@ use crate::state::{Disconnect, Reason, State};
 
 impl Core {
     pub(super) fn handle_time(&mut self, now: Instant) {
+        self.trial.take_if(|until| *until <= now);
         if self.session.poll_timeout().is_none_or(|due| due > now) {
             return;
         }

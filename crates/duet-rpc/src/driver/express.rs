@@ -31,8 +31,8 @@ impl Core {
         let Some(request) = PlainRequest::of(text) else { return false };
         let Some(entry) = self.latest.take_if(|latest| {
             *latest.name == *request.method
-                && latest.is_quick()
-                && !(watches && latest.is_learning())
+                && latest.pace.is_quick()
+                && !(watches && latest.pace.is_measured())
                 && !latest.closes
         }) else {
             return false;

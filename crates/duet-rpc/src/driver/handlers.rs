@@ -11,10 +11,11 @@ use duet_rpc_proto::session::{Job, Key, Phase};
 use super::core::Core;
 use super::in_place::InPlace;
 use super::records;
-use super::tasks::{Elsewhere, Origin, QUICK};
+use super::tasks::{Elsewhere, Origin, Place};
 use crate::context::{Context, Flag};
 use crate::failure::Failure;
 use crate::handler::{Shelf, Waiting};
+use crate::pace::QUICK_POLL;
 use crate::peer::{Handle, Peer};
 use crate::router::Entry;
 
@@ -47,17 +48,15 @@ impl Core {
         }
         // A handler that is not known to be quick runs elsewhere, if there is an elsewhere for it;
         // if not, it must at least not keep finished answers from leaving.
-        let elsewhere = match entry.is_quick() {
-            true => None,
-            false => self.threads.for_handler(entry.is_slow()),
-        };
-        if !entry.is_quick() && elsewhere.is_none() && !self.outbox.is_empty() {
+        let is_quick = entry.pace.is_quick();
+        let elsewhere = if is_quick { None } else { self.threads.for_handler(entry) };
+        if !is_quick && elsewhere.is_none() && !self.outbox.is_empty() {
             // An error shows again when the turn ends.
             self.has_sent_all &= self.send(cx, super::now()).is_ok();
         }
         let is_watched = elsewhere.is_none()
             && (self.outbox.is_empty() || self.watchful > 0)
-            && entry.is_learning();
+            && entry.pace.is_measured();
         let begun = is_watched.then(Instant::now);
         let mut shelf = self.take_shelf(entry.index);
         let key = job.key();
@@ -66,7 +65,7 @@ impl Core {
         let (job, flag, error) = (host.job.take(), host.flag, host.error);
         self.put_back(entry.index, shelf);
         if let Some(begun) = begun {
-            entry.set_quick(begun.elapsed() < QUICK);
+            entry.pace.record(begun.elapsed());
         }
         if let (Some(waiting), Some(job)) = (waiting, job) {
             let origin = Origin { entry: Arc::clone(entry), logged_at };
@@ -83,17 +82,18 @@ impl Core {
         waiting: Waiting,
         flag: Option<Arc<Flag>>,
         origin: Origin,
-        elsewhere: Option<tokio::runtime::Handle>,
+        elsewhere: Option<Place>,
     ) {
         let is_in_batch = job.is_in_batch();
         let key = self.session.park(job);
-        let learns = elsewhere.is_some().then(|| Arc::clone(&origin.entry));
-        let elsewhere = elsewhere.map(|threads| Elsewhere { threads, is_in_batch });
+        let elsewhere = elsewhere.map(|threads| {
+            let is_trial = threads.tries_methods() && origin.entry.pace.claim_trial();
+            if is_trial {
+                self.trial = Some(super::now() + QUICK_POLL);
+            }
+            Elsewhere { threads, is_in_batch, is_trial }
+        });
         self.tasks.spawn(key, waiting, flag, &self.shared, origin, elsewhere);
-        if let Some(entry) = learns {
-            entry.learn(QUICK);
-            self.take_mail(super::now());
-        }
     }
 
     /// The circumstances of a message.

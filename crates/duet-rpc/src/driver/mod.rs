@@ -135,6 +135,12 @@ impl Driver {
             && self.core.is_calm()
     }
 
+    /// Whether a method runs for the first time, to show its pace.
+    #[cfg(unix)]
+    pub(crate) fn is_trying(&self) -> bool {
+        self.core.trial.is_some()
+    }
+
     /// How many messages have come so far.
     #[cfg(unix)]
     pub(crate) fn messages(&self) -> u64 {
@@ -252,7 +258,8 @@ impl Driver {
         }
         let deaf_until = self.deaf.as_ref().map(|deaf| deaf.until);
         let late = self.timer.deadline().map(|late| late.max(self.last_look.unwrap_or(late)));
-        let times = [self.core.session.poll_timeout(), late, self.rest.look_at, deaf_until];
+        let session = self.core.session.poll_timeout();
+        let times = [session, late, self.rest.look_at, deaf_until, self.core.trial];
         if let Some(next) = times.into_iter().flatten().min() {
             if next <= now {
                 return false;

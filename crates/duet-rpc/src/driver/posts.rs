@@ -53,6 +53,7 @@ impl Core {
             }
             Post::Event => self.has_events = true,
             Post::Caller => {}
+            Post::TrialOver => self.trial = None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use duet_rpc_proto::session::Key;
 use tokio::runtime::Handle;
@@ -12,8 +12,11 @@ use tokio::task::AbortHandle;
 
 use crate::context::Flag;
 use crate::handler::{Outcome, Waiting};
+use crate::pace::QUICK_POLL;
 use crate::router::Entry;
 use crate::shared::{Post, Shared};
+#[cfg(unix)]
+use crate::worker_pool::{self, IfBusy, WorkerPool};
 
 /// The handlers that run as tasks.
 #[derive(Default)]
@@ -22,7 +25,7 @@ pub(super) struct Tasks {
 }
 
 struct Task {
-    abort: AbortHandle,
+    abort: Abort,
     flag: Option<Arc<Flag>>,
     origin: Origin,
 }
@@ -47,21 +50,21 @@ impl Tasks {
     ) {
         let mut end = End { key, outcome: None, shared: Arc::clone(shared) };
         let entry = Arc::clone(&origin.entry);
-        let task = match elsewhere {
+        let abort = match elsewhere {
             None => {
-                let paced = Paced { handler, entry, room: None };
-                tokio::spawn(async move {
+                let paced = Paced { handler, entry, first: None };
+                Abort::spawn(&Handle::current(), async move {
                     let outcome = paced.await;
                     end.outcome.replace(outcome);
                 })
             }
-            Some(Elsewhere { threads, is_in_batch }) => threads.spawn(async move {
+            Some(Elsewhere { threads, is_in_batch, is_trial }) => threads.spawn(async move {
                 // Many may have been sent here before the first has made an answer, and while a
                 // remote takes no answers, no more of them are made (L8).
                 let shared = Arc::clone(&end.shared);
                 shared.wait_to_begin().await;
                 let outcome = match shared.refusal_of_batch().filter(|_| is_in_batch) {
-                    None => Paced { handler, entry, room: Some(shared) }.await,
+                    None => Paced { handler, entry, first: Some((shared, is_trial)) }.await,
                     Some(busy) => {
                         shared.pass_room_on();
                         Err(busy.into())
@@ -70,7 +73,7 @@ impl Tasks {
                 end.outcome.replace(outcome);
             }),
         };
-        self.running.insert(key, Task { abort: task.abort_handle(), flag, origin });
+        self.running.insert(key, Task { abort, flag, origin });
     }
 
     /// Stops a handler: it is dropped where it waits. When it has ended, that is posted.
@@ -104,23 +107,43 @@ impl Tasks {
     }
 }
 
-/// Where a handler goes on that may be slow.
-pub(super) struct Elsewhere {
-    pub(super) threads: Handle,
-    pub(super) is_in_batch: bool,
+/// How a task is stopped.
+enum Abort {
+    Runtime(AbortHandle),
+    #[cfg(unix)]
+    Pool(Arc<worker_pool::Task>),
 }
 
-/// A handler whose every poll is watched: one that takes long, be it the first or the last, tells that
-/// it must not run in place from here on. Elsewhere, a first poll that is quick tells that it may.
+impl Abort {
+    fn spawn(runtime: &Handle, work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Abort::Runtime(runtime.spawn(work).abort_handle())
+    }
+
+    fn abort(&self) {
+        match self {
+            Abort::Runtime(task) => task.abort(),
+            #[cfg(unix)]
+            Abort::Pool(task) => task.abort(),
+        }
+    }
+}
+
+/// Where a handler runs that may be slow.
+pub(super) struct Elsewhere {
+    pub(super) threads: Place,
+    pub(super) is_in_batch: bool,
+    /// Whether the driver waits for the pace of its first poll.
+    pub(super) is_trial: bool,
+}
+
+/// A handler whose polls are measured: one that takes long, be it the first or the last, keeps the
+/// method from running in place. Elsewhere, a first poll that is quick counts for it.
 struct Paced {
     handler: Waiting,
     entry: Arc<Entry>,
-    /// There until the first poll, if it runs elsewhere.
-    room: Option<Arc<Shared>>,
+    /// There until the first poll, if the handler runs elsewhere; and whether that is a trial.
+    first: Option<(Arc<Shared>, bool)>,
 }
-
-/// A handler that holds its thread for longer than this is not run in place the next time.
-pub(super) const QUICK: Duration = Duration::from_millis(1);
 
 impl Future for Paced {
     type Output = Outcome;
@@ -128,14 +151,17 @@ impl Future for Paced {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         let begun = Instant::now();
         let polled = self.handler.as_mut().poll(cx);
-        let is_quick = begun.elapsed() < QUICK;
-        let room = self.room.take();
-        if room.is_some() || !is_quick {
-            self.entry.set_quick(is_quick);
+        let took = begun.elapsed();
+        let first = self.first.take();
+        if first.is_some() || took >= QUICK_POLL {
+            self.entry.pace.record(took);
         }
-        if let Some(shared) = room {
-            // It has taken what room it takes for now, so the next one may look.
+        if let Some((shared, is_trial)) = first {
+            // The handler has taken what room it takes for now, so the next one may look.
             shared.pass_room_on();
+            if is_trial {
+                shared.post(Post::TrialOver);
+            }
         }
         polled
     }
@@ -150,26 +176,73 @@ pub(crate) enum Threads {
     None,
     /// On the threads of this runtime.
     Of(Handle),
-    /// On threads that are started when they are first needed.
+    /// On the workers of a server.
     #[cfg(unix)]
-    Lazy(Arc<dyn Fn() -> Option<Handle> + Send + Sync>),
+    Pool(Arc<WorkerPool>),
+}
+
+/// Where one handler runs.
+pub(super) enum Place {
+    Runtime(Handle),
+    #[cfg(unix)]
+    Pool(Arc<WorkerPool>, IfBusy),
 }
 
 impl Threads {
-    /// Where a handler runs that is known to be slow, or whose pace is not known. A runtime that
-    /// drives the connection too gets only the former: to learn a pace there would hold up its own
-    /// thread.
-    pub(super) fn for_handler(&self, is_slow: bool) -> Option<Handle> {
+    /// The workers of a server, if it has any.
+    #[cfg(unix)]
+    pub(crate) fn of_pool(pool: &Arc<WorkerPool>) -> Self {
+        match pool.most() {
+            0 => Threads::None,
+            _ => Threads::Pool(Arc::clone(pool)),
+        }
+    }
+
+    /// Where the handler of this method runs, if not in place. A runtime that drives the connection
+    /// too gets only handlers that are known to be slow. The pool also gets those whose pace is not
+    /// known; but they, and what shuts the connection down, never wait for a worker: if all are
+    /// blocked, they run on the connection's own thread.
+    pub(super) fn for_handler(&self, entry: &Entry) -> Option<Place> {
+        let is_slow = entry.pace.is_slow();
         match self {
             Threads::None => None,
-            Threads::Of(handle) => is_slow.then(|| handle.clone()),
+            Threads::Of(handle) => is_slow.then(|| Place::Runtime(handle.clone())),
             #[cfg(unix)]
-            Threads::Lazy(start) => start(),
+            Threads::Pool(pool) => {
+                let may_queue = is_slow && !entry.closes;
+                let if_busy = if may_queue { IfBusy::Queue } else { IfBusy::GiveBack };
+                Some(Place::Pool(Arc::clone(pool), if_busy))
+            }
         }
     }
 
     pub(super) fn is_none(&self) -> bool {
         matches!(self, Threads::None)
+    }
+}
+
+impl Place {
+    /// Whether the first run of a method shows there whether it may run in place.
+    pub(super) fn tries_methods(&self) -> bool {
+        match self {
+            Place::Runtime(_) => false,
+            #[cfg(unix)]
+            Place::Pool(..) => true,
+        }
+    }
+
+    fn spawn(self, work: impl Future<Output = ()> + Send + 'static) -> Abort {
+        match self {
+            Place::Runtime(runtime) => Abort::spawn(&runtime, work),
+            #[cfg(unix)]
+            Place::Pool(pool, if_busy) => {
+                let here = Handle::current();
+                match pool.spawn(&here, Box::pin(work), if_busy) {
+                    Ok(task) => Abort::Pool(task),
+                    Err(work) => Abort::spawn(&here, work),
+                }
+            }
+        }
     }
 }
 

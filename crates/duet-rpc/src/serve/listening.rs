@@ -19,13 +19,18 @@ use crate::fence;
 use crate::hub::Hub;
 use crate::transport::{Address, Listener, set_stdio_aside};
 use crate::watchdog::CountsFrom;
+use crate::worker_pool::WorkerPool;
 
 /// How many descriptors a thread with a runtime needs, and how many all the rest.
 const PER_THREAD: usize = 4;
 const RESERVE: usize = 32;
 
 impl Server {
-    pub(super) async fn run_listening(self, watch: &Watch, slow: &Arc<Pool>) -> Result<(), Error> {
+    pub(super) async fn run_listening(
+        self,
+        watch: &Watch,
+        slow: &Arc<WorkerPool>,
+    ) -> Result<(), Error> {
         let _stdout = set_stdio_aside().map_err(cannot_start)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let pool = Arc::new(Pool::new("duet-rpc connections", processors));
@@ -70,19 +75,18 @@ impl Server {
         })
     }
 
-    fn hub(&self, processors: usize, pool: &Arc<Pool>, slow: &Arc<Pool>) -> Hub {
+    fn hub(&self, processors: usize, pool: &Arc<Pool>, slow: &Arc<WorkerPool>) -> Hub {
         let mut hub = Hub::new(&self.profile, self.router.clone());
         if let Some(one_way) = &self.one_way {
             hub = hub.one_way(one_way.clone());
         }
-        let (pool, slow) = (Arc::clone(pool), Arc::clone(slow));
-        let slow = Threads::Lazy(Arc::new(move || slow.find()));
-        hub = hub.on_threads(Arc::new(move || pool.find()), slow);
+        let pool = Arc::clone(pool);
+        hub = hub.on_threads(Arc::new(move || pool.find()), Threads::of_pool(slow));
         let most = self.max_connections.unwrap_or_else(|| hub.most());
         // One that cannot be accepted could not even be told so.
-        let reserve = (processors + self.threads).saturating_mul(PER_THREAD) + RESERVE;
+        let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;
         let descriptors = descriptors();
-        // If there are only few, handlers have to do with fewer threads.
+        // If there are only few, connections have to do with fewer threads.
         let possible = descriptors.saturating_sub(reserve).max(descriptors / 2).max(1);
         hub.max_connections(most.min(possible))
     }

@@ -9,7 +9,7 @@
 //! | `stdio` | stdin and stdout, with the watchdog told of what happens on them |
 //! | `reader` | a thread that reads and serves, as long as nothing needs the runtime |
 //! | `listening` | the same life with many connections instead |
-//! | `threads` | where connections are served, and handlers run that may be slow |
+//! | `threads` | threads for connections |
 //! | `acts` | what is to be done before the exit, in a bounded time |
 
 mod acts;
@@ -37,10 +37,10 @@ use crate::router::Router;
 use crate::state::{Disconnect, Reason};
 use crate::transport::{Address, Listener, Stdio};
 use crate::watchdog::{CountsFrom, Parent};
+use crate::worker_pool::WorkerPool;
 use acts::{LastAct, once, run_within};
 use reader::Served;
 use stdio::Watched;
-use threads::Pool;
 use watch::Watch;
 
 /// How many threads there may be for handlers that are not known to be quick.
@@ -196,7 +196,7 @@ impl Server {
         let runtime = fence::call(|| Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(|_| io::Error::other("too many open files for the runtime"));
         let runtime = runtime.and_then(|runtime| runtime).map_err(cannot_start)?;
-        let slow = Arc::new(Pool::new("duet-rpc handler", self.threads));
+        let slow = WorkerPool::new(self.threads);
         let ended = match self.listeners.is_empty() {
             true => fence::call(|| runtime.block_on(self.run_inside(&watch, &slow))),
             false => fence::call(|| runtime.block_on(self.run_listening(&watch, &slow))),
@@ -218,7 +218,7 @@ impl Server {
         ended
     }
 
-    async fn run_inside(self, watch: &Watch, slow: &Arc<Pool>) -> Result<(), Error> {
+    async fn run_inside(self, watch: &Watch, slow: &Arc<WorkerPool>) -> Result<(), Error> {
         let stdio = Stdio::take().map_err(cannot_start)?;
         let restore = stdio.restorer();
         watch.clean_up_with(move || restore.put_back());
@@ -232,8 +232,7 @@ impl Server {
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched::new(stdio, watch, &farewell_is_due);
         let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);
-        let slow = Arc::clone(slow);
-        driver.use_threads(Threads::Lazy(Arc::new(move || slow.find())));
+        driver.use_threads(Threads::of_pool(slow));
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
             if asked_by.is_some() {

@@ -158,7 +158,10 @@ impl State {
         lender.set_lent(false);
         self.is_lent = false;
         self.calm = 0;
-        self.enough = (self.enough * 2).min(MOST_CALM);
+        // A method that runs for the first time needs the runtime only this once.
+        if !self.driver.as_ref().is_some_and(Driver::is_trying) {
+            self.enough = (self.enough * 2).min(MOST_CALM);
+        }
     }
 }
 

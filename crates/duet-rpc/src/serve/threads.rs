@@ -1,8 +1,7 @@
-//! Threads: for connections, where there are many, and for handlers that are not known to be quick.
+//! Threads for connections, each with a runtime of its own.
 //!
-//! Each thread has a runtime of its own. One runtime for all would hand its work from one thread to
-//! another, and what it costs to be able to do that, every server would pay, also one that never has
-//! a slow handler.
+//! One runtime for all threads would hand its work from one thread to another. Every server would pay
+//! for that in memory, also one that serves stdin and stdout alone.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,7 +41,7 @@ impl Pool {
         if is_enough {
             return least;
         }
-        // Without a further thread the others have to do, and without any, all handlers run in place.
+        // Without a further thread the others have to do.
         let Ok(worker) = Worker::start(self.name) else { return least };
         let runtime = worker.runtime.clone();
         workers.push(worker);
@@ -83,7 +82,7 @@ impl Worker {
         Ok(Worker { runtime: handle, _life: life })
     }
 
-    /// How many handlers or connections it has.
+    /// How many connections it has.
     fn tasks(&self) -> usize {
         self.runtime.metrics().num_alive_tasks()
     }

@@ -1,5 +1,8 @@
-//! A server on stdio whose input changes hands. It has no harness, as it starts itself as the server.
+//! A server on stdio: who reads its input, and where its handlers run. It has no harness, because it
+//! starts itself as the server.
 
+#[cfg(unix)]
+mod blocked;
 #[cfg(unix)]
 mod unix;
 

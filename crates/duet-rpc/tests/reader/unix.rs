@@ -10,7 +10,12 @@ use std::time::Duration;
 use duet_rpc::{Context, Failure, Profile, Router, Server};
 use serde_json::Value;
 
+use super::blocked;
+
 const SERVE: &str = "--serve";
+
+/// The in-flight limit of the server.
+pub(crate) const IN_FLIGHT: usize = 5000;
 
 /// What is forgotten comes to light only when some timer rings, which takes seconds; what is not comes
 /// in far less, on any machine.
@@ -26,6 +31,7 @@ pub(crate) fn main() -> ExitCode {
     p2_posts_and_answers_come_at_once_whoever_reads();
     e2_handlers_are_inside_the_runtime_on_every_thread();
     without_threads_all_handlers_run_on_one();
+    blocked::run();
     ExitCode::SUCCESS
 }
 
@@ -53,18 +59,21 @@ fn run_server(threads: usize) -> ExitCode {
         .method("thread", async || {
             Ok::<_, Failure>(thread::current().name().unwrap_or("none").to_owned())
         });
-    let server = Server::new(&Profile::agent(), router).threads(threads);
+    let router = blocked::add_methods(router);
+    let mut profile = Profile::agent();
+    profile.limits.in_flight = IN_FLIGHT;
+    let server = Server::new(&profile, router).threads(threads);
     server.run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
-struct Client {
+pub(crate) struct Client {
     server: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
 }
 
 impl Client {
-    fn start(threads: usize) -> Self {
+    pub(crate) fn start(threads: usize) -> Self {
         let mut server = Command::new(std::env::current_exe().expect("this is a file"))
             .args([SERVE, &threads.to_string()])
             .stdin(Stdio::piped())
@@ -82,7 +91,7 @@ impl Client {
         Client { server, input, lines }
     }
 
-    fn send(&mut self, id: u64, method: &str, params: &str) {
+    pub(crate) fn send(&mut self, id: u64, method: &str, params: &str) {
         let text = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"
         );
@@ -90,18 +99,18 @@ impl Client {
         input.write_all(text.as_bytes()).expect("it reads");
     }
 
-    fn next(&self) -> Value {
+    pub(crate) fn next(&self) -> Value {
         self.lines.recv_timeout(STALL).expect("nothing waits without a reason")
     }
 
-    fn ask(&mut self, id: u64, method: &str, params: &str) -> Value {
+    pub(crate) fn ask(&mut self, id: u64, method: &str, params: &str) -> Value {
         self.send(id, method, params);
         let answer = self.next();
         assert_eq!(answer["id"], id, "{answer}");
         answer
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         self.input = None;
         assert!(self.server.wait().expect("our child").success());
     }
