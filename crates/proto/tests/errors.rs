@@ -84,6 +84,7 @@ fn m12_and_section_3_the_errors_as_they_go_out() {
         (Reason::InvalidIdType, "invalid-id-type"),
         (Reason::BatchNotSupported, "batch-not-supported"),
         (Reason::DuplicateId, "duplicate-id"),
+        (Reason::ShuttingDown, "shutting-down"),
     ] {
         let error = error_json(&ErrorObject::invalid_request_because(reason));
         assert_eq!((&error["code"], &error["data"]), (&json!(-32600), &json!({"reason": name})));

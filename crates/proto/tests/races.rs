@@ -626,8 +626,9 @@ fn l4_a_shutdown_that_a_message_asks_for_is_answered_and_what_came_after_it_is_d
             ("z#4", ""),
             ("n", ""),
             ("[w#5 m]", ""),
-            ("end park.x", "1=ok >y#2 2=ok >shut#3 3=ok"),
+            ("end park.x", "1=ok >y#2 2=ok >shut#3 [5!-32600:shutting-down] 3=ok"),
             ("late#6", ""),
+            ("[late#7]", ""),
         ],
     );
 }
@@ -641,24 +642,62 @@ fn l4_what_came_before_the_shutdown_and_still_runs_is_finished() {
 }
 
 #[test]
-fn l4_a_batch_that_is_cut_by_a_shutdown_answers_what_came_before() {
-    check(&desktop(), &[("[a#1 shut#2 b#3 n]", ">a#1 >shut#2 [1=ok 2=ok]")]);
+fn l4_m6_every_request_of_a_batch_is_answered_if_it_came_before_the_shutdown() {
+    let late = |shown: &str| shown.replace("!late", "!-32600:shutting-down");
+    check(
+        &desktop(),
+        &[("[a#1 shut#2 b#3 n 7]", &late(">a#1 >shut#2 [1=ok 2=ok 3!late null!-32600]"))],
+    );
+    // It is not begun, and so is not held up by what is.
+    check(
+        &agent(),
+        &[
+            ("[park.a#1 shut#2 b#3 a#1]", ">park.a#1 >shut#2"),
+            ("end park.a", &late("[2=ok 3!late 1!late 1=ok]")),
+        ],
+    );
+    // What waits behind a handler that closes, in its own batch, in another, and by itself.
     check(
         &desktop(),
         &[
             ("[park.a#1 park.shut#2 b#3 c#4]", ">park.a#1"),
             ("end park.a", ">park.shut#2"),
             ("close park.shut", ""),
-            ("end park.shut", "[1=ok 2=ok]"),
+            ("end park.shut", &late("[1=ok 3!late 4!late 2=ok]")),
         ],
     );
     check(
         &desktop(),
         &[
             ("park.shut#1", ">park.shut#1"),
-            ("[a#2 b#3]", ""),
-            ("close park.shut", ""),
+            ("[a#2 7 b#3]", ""),
+            ("c#4", ""),
+            ("close park.shut", &late("[2!late null!-32600 3!late]")),
             ("end park.shut", "1=ok"),
+        ],
+    );
+    // One that runs already, of a batch whose rest waits.
+    check(
+        &Profile { order: Order::ByKey, ..agent() },
+        &[
+            ("park.shut#1", ">park.shut#1"),
+            ("[park.a/1#2 b/1#3]", ">park.a/1#2"),
+            ("close park.shut", ""),
+            ("end park.a/1", &late("[3!late 2=ok]")),
+            ("end park.shut", "1=ok"),
+        ],
+    );
+    // A batch that comes behind is not answered, as no other request is.
+    check(
+        &agent(),
+        &[
+            ("park.a#1", ">park.a#1"),
+            ("call x", "x#1"),
+            ("shut#2", ">shut#2 2=ok"),
+            ("[b#3 7]", ""),
+            ("b#4", ""),
+            ("1=", "1:ok"),
+            ("end park.a", "1=ok"),
         ],
     );
 }

@@ -40,8 +40,6 @@ pub enum Expect {
 pub struct One {
     id: String,
     what: What,
-    /// Whether it stands behind a `shutdown`, perhaps in the same batch: it may go unanswered.
-    is_late: bool,
 }
 
 #[derive(Debug)]
@@ -105,7 +103,13 @@ fn take_all(
                     let had_shut_down = owed.shuts_down;
                     let mut all = Vec::new();
                     for entry in entries {
-                        all.extend(one(entry, owed, setting, catalog)?);
+                        let is_late = owed.shuts_down && !had_shut_down;
+                        let is_request = matches!(entry, Verdict::Request { .. });
+                        let mut owed = one(entry, owed, setting, catalog)?;
+                        if let Some(one) = owed.as_mut().filter(|_| is_late && is_request) {
+                            *one = One::error(&one.id, -32600, Some("shutting-down"));
+                        }
+                        all.extend(owed);
                     }
                     // A batch is answered as a whole, and so perhaps not at all.
                     if owed.shuts_down && !had_shut_down {
@@ -138,8 +142,7 @@ fn one(
         Verdict::Notification { method, params } => (None, method, params),
         Verdict::Error(refusal) => {
             owed.err()?;
-            let error = One::error(&refusal.id, refusal.code, refusal.reason);
-            return Some(Some(One { is_late: owed.shuts_down, ..error }));
+            return Some(Some(One::error(&refusal.id, refusal.code, refusal.reason)));
         }
         Verdict::Response { .. } => {
             owed.errors = 0;
@@ -149,7 +152,6 @@ fn one(
         Verdict::Batch(_) => unreachable!("a batch in a batch is an error"),
     };
     owed.errors = 0;
-    let is_late = owed.shuts_down;
     let method = String::from_utf16_lossy(&method);
     let has_more = setting.profile != Profile::Editor;
     let what = match &*method {
@@ -179,7 +181,7 @@ fn one(
             }
         },
     };
-    Some(id.map(|id| One { id, what, is_late }))
+    Some(id.map(|id| One { id, what }))
 }
 
 impl Owed {
@@ -272,7 +274,7 @@ impl Expect {
                         place.map(|place| open.remove(place)).is_none()
                     });
                 }
-                open.iter().all(|one| one.is_late) && left.is_empty()
+                open.is_empty() && left.is_empty()
             }
             _ => false,
         }
@@ -287,7 +289,7 @@ impl One {
             _ => "Invalid Request",
         };
         let what = What::Error { code, reason, message: message.to_owned() };
-        One { id: id.to_owned(), what, is_late: false }
+        One { id: id.to_owned(), what }
     }
 
     fn admits(&self, answer: &Answer, leniency: Leniency) -> bool {

@@ -100,6 +100,33 @@ fn m6_a_batch_is_served_where_batches_are_allowed() {
 }
 
 #[test]
+fn m6_l4_every_request_of_a_batch_with_shutdown_is_answered() {
+    let late = |id: u64| {
+        let data = json!({"reason": "shutting-down"});
+        let error = json!({"code": -32600, "message": "Invalid Request", "data": data});
+        json!({"jsonrpc": "2.0", "id": id, "error": error})
+    };
+    let expected = sorted(vec![json!([
+        {"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}},
+        {"jsonrpc": "2.0", "id": 2, "result": {"message": "Shutting down gracefully"}},
+        late(3),
+        {"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "Invalid Request"}},
+        late(4),
+    ])]);
+    let [shutdown, echo, again] = [(2, "shutdown"), (3, "system.echo"), (4, "shutdown")]
+        .map(|(id, method)| message(Some(id), method, ""));
+    let batch = format!("[{VERSION},{shutdown},{echo},7,{NOTIFICATION},{again}]");
+    // What comes behind the batch came too late.
+    let texts = [batch, format!("[{VERSION}]"), VERSION.to_owned()];
+    for options in ALLOWING {
+        for framing in FRAMINGS {
+            let answers = answers_to(options, framing, &texts);
+            assert_eq!(answers, expected, "{options:?} {framing:?}");
+        }
+    }
+}
+
+#[test]
 fn m6_a_batch_has_at_most_1000_entries() {
     for options in ALLOWING {
         let framing = ("ndjson", Framing::Ndjson);

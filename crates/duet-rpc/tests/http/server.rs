@@ -315,6 +315,19 @@ async fn t2_a_large_answer_leaves_in_many_pieces() {
 }
 
 #[tokio::test]
+async fn t2_m6_every_request_of_a_batch_with_shutdown_is_answered() {
+    let mut client = Client::to(serve().await).await;
+    let shutdown = r#"{"jsonrpc":"2.0","id":2,"method":"shutdown"}"#;
+    client.send(post(&format!("[{},{shutdown},{}]", call(1), call(3)))).await;
+    let response = client.response().await;
+    let error = r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"shutting-down"}}"#;
+    let late = format!(r#"{{"jsonrpc":"2.0","id":3,"error":{error}}}"#);
+    let bye = r#"{"jsonrpc":"2.0","id":2,"result":"bye"}"#;
+    assert_eq!((response.status, response.body), (200, format!("[{},{bye},{late}]", answer(1))));
+    client.expect_end().await;
+}
+
+#[tokio::test]
 async fn t2_shutdown_ends_the_connection_that_it_came_on() {
     let address = serve().await;
     let mut other = Client::to(address).await;

@@ -68,6 +68,8 @@ pub enum Reason {
     BatchNotSupported,
     /// An id that is in use by a request that runs.
     DuplicateId,
+    /// A request that stands in a batch behind the one that closes the connection.
+    ShuttingDown,
 }
 
 impl Reason {
@@ -81,6 +83,7 @@ impl Reason {
             Reason::InvalidIdType => "invalid-id-type",
             Reason::BatchNotSupported => "batch-not-supported",
             Reason::DuplicateId => "duplicate-id",
+            Reason::ShuttingDown => "shutting-down",
         }
     }
 }

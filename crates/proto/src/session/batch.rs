@@ -1,4 +1,8 @@
 //! Batches: the answers to one array leave as one array, when all of them are there (M6).
+//!
+//! A batch that came before the connection began to close is answered in full: requests that are
+//! not begun any more are answered with an error. A batch that comes later is not answered, as
+//! no other message is then (L4).
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -25,14 +29,22 @@ struct Batch {
     unanswered: usize,
     /// Whether entries of the batch are still to be looked at.
     is_arriving: bool,
+    /// Whether it came before the connection began to close.
+    is_in_time: bool,
 }
 
 impl Batches {
-    pub(super) fn begin(&mut self) -> BatchKey {
+    pub(super) fn begin(&mut self, is_in_time: bool) -> BatchKey {
         self.last_key += 1;
         let key = BatchKey(self.last_key);
-        self.open.insert(key, Batch { text: Vec::new(), unanswered: 0, is_arriving: true });
+        let (text, unanswered, is_arriving) = (Vec::new(), 0, true);
+        self.open.insert(key, Batch { text, unanswered, is_arriving, is_in_time });
         key
+    }
+
+    /// Whether every request of it is to be answered.
+    pub(super) fn is_in_time(&self, key: BatchKey) -> bool {
+        self.open.get(&key).is_some_and(|batch| batch.is_in_time)
     }
 
     /// Another answer will come.

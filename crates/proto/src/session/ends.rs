@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::batch::Batches;
 use super::waiting::Waiting;
 use super::{Ending, Job, Key, Message, Outlet, Phase, Session, Terms};
-use crate::message::{ErrorObject, Id, Reply, write_error};
+use crate::message::{ErrorObject, Id, Reason, Reply, write_error};
 use crate::notice::Notice;
 
 impl<C> Session<C> {
@@ -27,13 +27,16 @@ impl<C> Session<C> {
             match (waiting, self.refusal_of(job.batch)) {
                 (Waiting::Message(message), None) => return Some((job, message)),
                 (Waiting::Message(_), Some(error)) => self.answer_error(job, &error, out),
-                (Waiting::Refusal(reply), _) => {
-                    self.refuse(reply, job.batch, out);
-                    if let Some(batch) = job.batch {
-                        self.batches.settle(batch, out);
-                    }
-                }
+                (Waiting::Refusal(reply), _) => self.refuse_waiting(&job, reply, out),
             }
+        }
+    }
+
+    /// Answers what is no message, and waited for its turn.
+    fn refuse_waiting(&mut self, job: &Job, reply: Reply, out: &mut impl Outlet) {
+        self.refuse(reply, job.batch, out);
+        if let Some(batch) = job.batch {
+            self.batches.settle(batch, out);
         }
     }
 
@@ -174,14 +177,16 @@ impl<C> Session<C> {
     }
 
     /// Closes: what is under way is finished, but nothing new is begun. If a message asked for
-    /// it, what came after that one is not begun either.
+    /// it, what came after that one is not begun either; in a batch it is answered with an error.
     pub fn close(&mut self, asked_by: Option<Key>, now: Instant, out: &mut impl Outlet) {
         self.phase.drain(Ending::Closing, self.profile.drain_timeout, now);
         if let Some(key) = asked_by {
-            for job in self.schedule.drop_after(key) {
-                // An answer that never comes must not keep the rest of its batch.
-                if let Some(batch) = job.batch {
-                    self.batches.settle(batch, out);
+            let late = ErrorObject::invalid_request_because(Reason::ShuttingDown);
+            for (job, waiting) in self.schedule.drop_after(key) {
+                match waiting {
+                    _ if job.batch.is_none() => {}
+                    Waiting::Message(_) => self.answer_error(job, &late, out),
+                    Waiting::Refusal(reply) => self.refuse_waiting(&job, reply, out),
                 }
             }
         }

@@ -207,7 +207,7 @@ impl<C> Session<C> {
     /// A batch came: [`handle`](Session::handle) its entries with this key, then
     /// [`end_batch`](Session::end_batch).
     pub fn begin_batch(&mut self) -> BatchKey {
-        self.batches.begin()
+        self.batches.begin(self.phase.takes_work())
     }
 
     /// All entries of a batch have been handled. It is answered when the last of them is.
@@ -223,10 +223,14 @@ impl<C> Session<C> {
         out: &mut impl Outlet,
     ) -> Handled<'m, C> {
         self.storm.handle_good();
-        if !self.phase.takes_work() {
-            return Handled::Done;
-        }
         let Request { id, method, params } = request;
+        if !self.phase.takes_work() {
+            if !self.is_owed(batch) {
+                return Handled::Done;
+            }
+            let error = ErrorObject::invalid_request_because(Reason::ShuttingDown);
+            return self.refuse(Reply { id, error }, batch, out);
+        }
         if self.schedule.is_duplicate(&id) {
             let error = ErrorObject::invalid_request_because(Reason::DuplicateId);
             return self.refuse(Reply { id, error }, batch, out);
@@ -368,7 +372,7 @@ impl<C> Session<C> {
     ) -> Handled<'static, C> {
         match self.storm.handle_bad(now) {
             // Good messages are not answered any more either.
-            Treatment::Answer if !self.phase.takes_work() => Handled::Done,
+            Treatment::Answer if !self.phase.takes_work() && !self.is_owed(batch) => Handled::Done,
             Treatment::Answer if self.schedule.delays_refusals(self.must_read_on()) => {
                 // In a batch too: one with nothing else in it would be answered before its turn.
                 let job = self.new_job(None, batch, "", &Params::Absent);
@@ -382,6 +386,11 @@ impl<C> Session<C> {
             Treatment::Report(notice) => Handled::Notice(notice),
             Treatment::Mute => Handled::Done,
         }
+    }
+
+    /// Whether an entry of a batch is answered even though nothing is begun any more.
+    fn is_owed(&self, batch: Option<BatchKey>) -> bool {
+        batch.is_some_and(|batch| self.batches.is_in_time(batch))
     }
 
     pub(super) fn refuse(

@@ -406,10 +406,10 @@ impl Schedule {
     }
 
     /// Drops what waits and came after this one.
-    pub(super) fn drop_after(&mut self, key: Key) -> Vec<Job> {
+    pub(super) fn drop_after(&mut self, key: Key) -> Vec<(Job, Waiting)> {
         let later: Vec<_> =
             self.waiting.keys().copied().filter(|&(_, waiting)| waiting > key).collect();
-        later.into_iter().filter_map(|place| self.unqueue(place)).map(|(job, _)| job).collect()
+        later.into_iter().filter_map(|place| self.unqueue(place)).collect()
     }
 
     /// Drops everything that waits.

@@ -84,6 +84,11 @@ impl Game {
             62 if with % 4 == 1 => "fault".to_owned(),
             63 if with % 4 == 1 => format!("send shut#{}", 100 + with / 4 % 4),
             63 if with % 16 == 2 => "send shut".to_owned(),
+            63 if with % 4 == 3 => {
+                let (before, behind) = (batch(with / 4), batch(with / 4 + 3));
+                let before = before.trim_end_matches(']');
+                format!("send {before} shut#300 {}", behind.trim_start_matches('['))
+            }
             _ => return self.step("+1"),
         };
         self.step(format!("{who} {words}"));

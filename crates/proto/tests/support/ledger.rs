@@ -143,15 +143,15 @@ impl Ledger {
         assert!(!self.entries.iter().any(is_it), "{id} could be called off: {:?}", self.entries);
     }
 
-    /// What waits behind this one will never begin.
+    /// What waits behind this one will never begin; in a batch, it is answered all the same.
     pub fn give_up(&mut self, behind: Key) {
         let is_it = |entry: &Entry| entry.key == Some(behind);
         let first = self.entries.iter().position(is_it).expect("it runs");
         for entry in self.entries.split_off(first) {
             match &entry.id {
                 _ if !entry.waits() => self.entries.push(entry),
-                Some(id) => self.excused(id),
-                None => {}
+                Some(id) if !entry.may_be_refused => self.excused(id),
+                _ => {}
             }
         }
     }

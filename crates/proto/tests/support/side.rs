@@ -36,7 +36,9 @@ use duet_rpc_proto::message::{
 };
 use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::policy::Dialect;
-use duet_rpc_proto::session::{BatchKey, Handled, Ids, Job, Key, Phase, Progress, Session, Terms};
+use duet_rpc_proto::session::{
+    BatchKey, Ending, Handled, Ids, Job, Key, Phase, Progress, Session, Terms,
+};
 use duet_rpc_proto::text::Text;
 
 use super::ledger::{Entry, Ledger};
@@ -55,6 +57,8 @@ pub struct Side {
     calls: Vec<Option<&'static str>>,
     /// When the time of each is over: not before the first, and not after the second (P2).
     times: Vec<(Option<Instant>, Option<Instant>)>,
+    /// Whether the batch that is being read came before the closing: then all of it is answered.
+    batch_is_in_time: bool,
 }
 
 impl Side {
@@ -71,6 +75,7 @@ impl Side {
             shown: Vec::new(),
             calls: Vec::new(),
             times: Vec::new(),
+            batch_is_in_time: false,
         }
     }
 
@@ -145,6 +150,7 @@ impl Side {
         let text = Text::check(text, profile.limits.depth).expect("tests send JSON");
         match Incoming::classify(&text, profile.batch, &profile.limits) {
             Incoming::Batch(entries) => {
+                self.batch_is_in_time = !self.is_closing();
                 let batch = self.session.begin_batch();
                 for entry in entries {
                     self.handle(entry, Some(batch));
@@ -224,6 +230,9 @@ impl Side {
             Handled::Refused(reply) if reply.error.code() == self.session.profile().busy_code => {
                 self.ledger.check_busy(self.session.pending_calls() > 0, batch.is_some());
             }
+            Handled::Refused(reply) if entry.is_some() && self.is_closing() => {
+                assert!(batch.is_some() && self.batch_is_in_time, "nobody is owed {reply:?}");
+            }
             Handled::Refused(reply) if entry.is_some() => {
                 self.ledger.check_duplicate(&meaning(&reply.id));
             }
@@ -248,6 +257,8 @@ impl Side {
                     self.ledger.check_unknown(&id);
                 }
                 if let Some(id) = entry.and_then(|entry| entry.id) {
+                    let is_owed = batch.is_some() && self.batch_is_in_time;
+                    assert!(!is_owed, "{id} of a batch is not answered");
                     self.ledger.excused(&id);
                 }
             }
@@ -409,6 +420,14 @@ impl Side {
             self.ledger.give_up(key);
         }
         self.show_sent();
+    }
+
+    fn is_closing(&self) -> bool {
+        match self.session.phase() {
+            Phase::Open => false,
+            Phase::Draining(draining) => draining.ending == Ending::Closing,
+            Phase::Closed => true,
+        }
     }
 
     fn abandon(&mut self) {
