@@ -17,6 +17,7 @@ use crate::call::Call;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::EventStream;
+use crate::locals::Locals;
 use crate::router::Router;
 use crate::shared::{Post, Posted, Shared};
 use crate::state::{Disconnect, State};
@@ -44,7 +45,11 @@ use crate::transport::Transport;
 /// ```
 #[derive(Clone)]
 #[must_use = "the connection is closed when the last handle is dropped"]
-pub struct Peer(Arc<Handle>);
+pub struct Peer {
+    handle: Arc<Handle>,
+    /// Where the values of a request are kept that has its own: over HTTP a connection has many users.
+    request: Option<Arc<Locals>>,
+}
 
 /// The last of these closes the connection.
 pub(crate) struct Handle(pub(crate) Arc<Shared>);
@@ -91,7 +96,7 @@ impl Peer {
         let shared = Arc::new(Shared::new(profile, transport.has_way_back()));
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
-        (Peer(handle), driver)
+        (Peer { handle, request: None }, driver)
     }
 
     /// A peer on this transport, with its driver spawned on the current runtime.
@@ -105,12 +110,13 @@ impl Peer {
         peer
     }
 
-    pub(crate) fn of(handle: Arc<Handle>) -> Self {
-        Peer(handle)
+    /// The handle that the handler of a message gets.
+    pub(crate) fn of(handle: Arc<Handle>, request: Option<Arc<Locals>>) -> Self {
+        Peer { handle, request }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.0.0
+        &self.handle.0
     }
 
     /// Calls a method of the remote. Params are anything that serde writes as an array or an
@@ -190,6 +196,11 @@ impl Peer {
     /// and let go when the connection ends. Handlers of one router that serves many connections keep
     /// here what they know of each.
     ///
+    /// HTTP is stateless: its connections are pooled by clients and proxies, so that requests of different
+    /// users come on one connection. There the value belongs to the request, or to the batch, whose
+    /// [`Context`](crate::Context) this handle came from, and is let go when that is answered. A login
+    /// cannot be kept this way over HTTP: each request has to show who it is from.
+    ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
     /// use duet_rpc::{Context, Failure, Router};
@@ -203,7 +214,7 @@ impl Peer {
     /// });
     /// ```
     pub fn local<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        self.shared().locals.get()
+        self.request.as_deref().unwrap_or(&self.shared().locals).get()
     }
 
     /// Closes the connection gracefully: running handlers finish, and messages and events that wait

@@ -19,6 +19,7 @@ use super::records;
 use super::tasks::{Tasks, Threads};
 use crate::error::RemoteError;
 use crate::handler::Shelf;
+use crate::locals::Locals;
 use crate::pace::QUICK_POLL;
 use crate::peer::Handle;
 use crate::router::{Entry, Router};
@@ -50,7 +51,9 @@ pub(super) struct Core {
     /// Whether the transport leaves all that is said to us.
     pub(super) carries_bytes: bool,
     /// Whether the transport waits to hear whether there will be an answer.
-    is_exchange: bool,
+    pub(super) is_exchange: bool,
+    /// What handlers keep for the request that an exchange is about; see [`Core::begin_exchange`].
+    pub(super) request: Option<Arc<Locals>>,
     /// Whether the framing is still to be found out.
     pub(super) framing_is_open: bool,
     pub(super) router: Router,
@@ -121,6 +124,7 @@ impl Core {
             has_sent_all: true,
             carries_bytes,
             is_exchange,
+            request: None,
             framing_is_open,
             router,
             latest: None,
@@ -308,6 +312,7 @@ impl Core {
             && self.session.is_idle()
             && !self.shared.has_mail()
         {
+            self.end_exchange();
             self.transport.handle_settled();
             self.has_sent_all = false;
         }

@@ -68,6 +68,7 @@ impl Core {
         // It is set already if the driver is dropped while it closes its transport.
         let _ = self.shared.gone.set(());
         self.tasks.stop_all();
+        self.end_exchange();
         for post in self.shared.close() {
             match post {
                 Post::Call { caller, .. } => {

@@ -98,15 +98,34 @@ impl Core {
 
     /// The circumstances of a message.
     pub(super) fn context(
-        &self,
+        &mut self,
         id: Option<Id>,
         key: Key,
         flag: &mut Option<Arc<Flag>>,
     ) -> Context {
-        let Core { handle, shared, .. } = self;
+        let Core { handle, shared, .. } = &*self;
         // The last handle may be gone while what had come before is still worked on.
         let handle = handle.upgrade().unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
-        Context::new(Peer::of(handle), id, key, Arc::clone(flag.get_or_insert_default()))
+        let request = self.is_exchange.then(|| Arc::clone(self.request.get_or_insert_default()));
+        let flag = Arc::clone(flag.get_or_insert_default());
+        Context::new(Peer::of(handle, request), id, key, flag)
+    }
+
+    /// Another message has come over a transport that carries requests and their answers alone: the
+    /// message before it is answered, and what handlers kept for that is let go. Whoever sent this one may
+    /// be somebody else.
+    #[inline]
+    pub(super) fn begin_exchange(&mut self) {
+        if self.is_exchange {
+            self.end_exchange();
+        }
+    }
+
+    /// Lets go what handlers kept for a request. Tasks that outlive it find nothing of the next.
+    pub(super) fn end_exchange(&mut self) {
+        if let Some(request) = self.request.take() {
+            request.close();
+        }
     }
 
     /// Answers a request whose params are wrong, and returns the code.

@@ -32,6 +32,7 @@ impl Driver {
                 Event::Fault(fault) => self.core.handle_fault(&fault, now),
                 Event::Frame(text) => {
                     records::frame(text.as_str().len());
+                    self.core.begin_exchange();
                     if self.core.express(&text) {
                         continue;
                     }

@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Serves everyone who connects, with one router, until it is told to stop.
 ///
 /// Each connection is a [`Peer`] of its own: what one does is not seen by another, and what handlers
-/// want to keep for one of them they keep in [`Peer::local`].
+/// want to keep for one of them they keep in [`Peer::local`]. Over HTTP that belongs to one request.
 ///
 /// ```
 /// use duet_rpc::{Failure, Hub, Profile, Router, transport::Listener};

@@ -72,7 +72,10 @@ pub trait Transport: Send + 'static {
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>>;
 
     /// Whether messages can go to the remote that answer nothing: calls, notifications, events. Over
-    /// one that carries requests and their answers alone they cannot, and fail at once.
+    /// one that carries requests and their answers alone they cannot, and fail at once. Such a transport
+    /// hands in a message only after the one before it is answered, or
+    /// [settled](Transport::handle_settled), and each message may be somebody else's:
+    /// [`Peer::local`](crate::Peer::local) keeps values for one message there.
     fn has_way_back(&self) -> bool {
         true
     }

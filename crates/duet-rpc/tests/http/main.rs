@@ -6,6 +6,7 @@
 mod by_hand;
 mod client;
 mod one_call;
+mod requests;
 mod server;
 mod support;
 mod trouble;
