@@ -10,12 +10,11 @@ use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::{Progress, Terms};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::peer::Peer;
-use crate::shared::{Post, Posted};
+use crate::shared::Post;
 
 /// A call on its way, made by [`Peer::call`] or [`Client::call`]. Await it for the answer; drop it to
 /// cancel it.
@@ -36,12 +35,6 @@ pub struct Call<T> {
 enum Step {
     /// Not sent yet.
     New(Result<Vec<u8>, Error>),
-    /// There was no room.
-    Crowded {
-        message: Vec<u8>,
-        since: Instant,
-        room: Pin<Box<dyn Future<Output = bool> + Send>>,
-    },
     Sent(oneshot::Receiver<Result<String, Error>>),
     Over,
 }
@@ -91,30 +84,11 @@ impl<T> Call<T> {
         &self.id
     }
 
-    fn send(&mut self, message: Vec<u8>, since: Option<Instant>) -> Result<Step, Error> {
+    fn send(&self, message: Vec<u8>) -> Result<Step, Error> {
         let Some(peer) = &self.peer else { return Err(self.closed_error()) };
         let (caller, answer) = oneshot::channel();
-        let (id, terms) = (self.id.clone(), self.terms.clone());
-        let post = Post::Call { id, message, caller, terms, since: since.map(Instant::into_std) };
-        match peer.shared().post_if_room(post) {
-            Posted::Done => Ok(Step::Sent(answer)),
-            Posted::Closed => Err(self.closed_error()),
-            Posted::Full(Post::Call { message, .. }) => {
-                let peer = peer.clone();
-                let total = self.terms.progress.as_ref().map(|progress| progress.total);
-                let left = self.terms.timeout.into_iter().chain(total).min();
-                let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
-                let left = left.map(|most| most.saturating_sub(waited));
-                let room = async move {
-                    let _waiting = peer.shared().wait_to_call();
-                    peer.room_within(left).await
-                };
-                let since = since.unwrap_or_else(Instant::now);
-                Ok(Step::Crowded { message, since, room: Box::pin(room) })
-            }
-            // It is the post that was given.
-            Posted::Full(_) => Err(Error::new(ErrorKind::Capacity)),
-        }
+        peer.shared().call(self.id.clone(), message, caller, self.terms.clone())?;
+        Ok(Step::Sent(answer))
     }
 
     /// Ready with the raw result, or why there is none.
@@ -127,20 +101,8 @@ impl<T> Call<T> {
                     // The driver may be gone, and could not even say so.
                     return Poll::Ready(answer.unwrap_or_else(|_| Err(self.closed_error())));
                 }
-                Step::Crowded { room, .. } => {
-                    let has_room = ready!(room.as_mut().poll(cx));
-                    match std::mem::replace(&mut self.step, Step::Over) {
-                        Step::Crowded { message, since, .. } if has_room => {
-                            self.send(message, Some(since))
-                        }
-                        _ => {
-                            let error = Error::new(ErrorKind::Timeout);
-                            Err(error.caused_by("the remote reads nothing"))
-                        }
-                    }
-                }
                 Step::New(_) => match std::mem::replace(&mut self.step, Step::Over) {
-                    Step::New(Ok(message)) => self.send(message, None),
+                    Step::New(Ok(message)) => self.send(message),
                     Step::New(Err(error)) => Err(error),
                     _ => return Poll::Pending,
                 },

@@ -124,6 +124,7 @@ pub mod params;
 mod peer;
 mod random;
 mod router;
+mod send_queue;
 #[cfg(unix)]
 mod serve;
 mod shared;

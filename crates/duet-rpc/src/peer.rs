@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::message::{write_notification, write_request};
@@ -11,7 +10,6 @@ use duet_rpc_proto::session::Key;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::call::Call;
 use crate::driver::Driver;
@@ -19,7 +17,7 @@ use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::EventStream;
 use crate::locals::Locals;
 use crate::router::Router;
-use crate::shared::{Post, Posted, Shared};
+use crate::shared::{Given, Post, Shared};
 use crate::state::{Disconnect, State};
 use crate::transport::Transport;
 
@@ -145,44 +143,9 @@ impl Peer {
             let written = write_notification(&mut message, method, params.as_deref());
             written.map(|()| message).map_err(cannot_send)
         });
-        let mut post = Post::Notify(message.unwrap_or_else(Err)?);
-        let mut since = None;
-        loop {
-            post = match self.shared().post_if_room(post) {
-                Posted::Done => return Ok(()),
-                Posted::Closed => return Err(self.shared().closed_error()),
-                Posted::Full(post) => post,
-            };
-            // Room that others take first does not start the time anew.
-            let waited = since.get_or_insert_with(Instant::now).elapsed();
-            let timeout = self.shared().profile.call_timeout;
-            if !self.room_within(timeout.map(|timeout| timeout.saturating_sub(waited))).await {
-                let error = Error::new(ErrorKind::Timeout);
-                return Err(error.caused_by("the remote reads nothing"));
-            }
-        }
-    }
-
-    /// Waits for room to send, but not for longer than this.
-    pub(crate) async fn room_within(&self, time: Option<Duration>) -> bool {
-        let room = self.shared().wait_for_room();
-        let timeout = {
-            // Who calls may be outside of a runtime, but the clock is one's: the driver's then. As
-            // long as there is none, no time passes.
-            let here = tokio::runtime::Handle::try_current();
-            let runtime = here.ok().or_else(|| self.shared().runtime.get().cloned());
-            let _entered = runtime.as_ref().map(tokio::runtime::Handle::enter);
-            match time.filter(|_| runtime.is_some()) {
-                Some(time) => Ok(tokio::time::timeout(time, room)),
-                None => Err(room),
-            }
-        };
-        match timeout {
-            Ok(room) => room.await.is_ok(),
-            Err(room) => {
-                room.await;
-                true
-            }
+        match self.shared().notify(message.unwrap_or_else(Err)?)? {
+            Given::Sent => Ok(()),
+            Given::Waits(waits) => waits.wait().await,
         }
     }
 

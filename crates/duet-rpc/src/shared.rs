@@ -16,11 +16,13 @@ use duet_rpc_proto::session::{Ids, Key, Terms};
 use tokio::sync::{Notify, SetOnce, oneshot, watch};
 
 use crate::context::Flag;
+use crate::driver::now;
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::Stream;
 use crate::handler::Outcome;
 use crate::locals::Locals;
 use crate::random;
+use crate::send_queue::{SendQueue, Sender, Sent, Ticket, Unsent};
 use crate::state::State;
 
 pub(crate) struct Shared {
@@ -31,19 +33,17 @@ pub(crate) struct Shared {
     pub(crate) state: watch::Sender<State>,
     mail: Mutex<Mail>,
     has_mail: AtomicBool,
-    /// Tells one of those who wait that there is room for more to be sent; who then sends and
-    /// leaves room tells the next. To tell all of them each time would cost the square of their
-    /// number, as most find no room again.
+    /// Whether messages wait for room.
+    has_unsent: AtomicBool,
+    /// Wakes one of the handlers that wait for room to begin; it passes the wake-up on. Waking all of
+    /// them each time would cost the square of their number, because most find no room again. Only
+    /// tasks wait here, which are always polled.
     room: Notify,
-    /// How many wait for room. It is changed and read with the mail locked.
-    crowd: AtomicUsize,
+    /// How many handlers wait for room. It is changed and read with the mail locked.
+    waiting_handlers: AtomicUsize,
     pub(crate) counts: Counts,
     /// The answers to batches hold so much that no more of their requests should begin.
     pub(crate) is_full_of_batches: AtomicBool,
-    /// How many calls are among them.
-    callers: AtomicUsize,
-    /// Where the driver runs, once it does.
-    pub(crate) runtime: OnceLock<tokio::runtime::Handle>,
     /// The first error that the remote answered to it does not know what.
     pub(crate) complaint: SetOnce<RemoteError>,
     /// Told at once, on whatever thread, that the connection is to be closed.
@@ -75,6 +75,8 @@ struct Mail {
     posts: Vec<Post>,
     /// How many bytes the posts and the outbox hold.
     outgoing: usize,
+    /// Messages that found no room.
+    unsent: SendQueue,
     streams: Vec<Arc<Stream>>,
     /// Whether a [`Post::Event`] is among the posts.
     has_events: bool,
@@ -93,11 +95,9 @@ impl Mail {
 pub(crate) enum Post {
     Call {
         id: Id,
-        message: Vec<u8>,
+        message: Outgoing,
         caller: Caller,
         terms: Terms,
-        /// When it was made, if it had to wait for room since.
-        since: Option<Instant>,
     },
     Cancel(Id),
     Notify(Vec<u8>),
@@ -106,22 +106,29 @@ pub(crate) enum Post {
     Close(Option<Key>),
     /// Events wait in the streams. One stands for all of them.
     Event,
-    /// A call waits for room.
-    Caller,
     /// The first poll of a method that runs for the first time is over.
     TrialOver,
+}
+
+/// The message of a call.
+pub(crate) enum Outgoing {
+    Ready(Vec<u8>),
+    /// It waits in the queue for room.
+    Waits(Ticket),
 }
 
 impl Post {
     fn size(&self) -> usize {
         match self {
-            Post::Call { message, .. } | Post::Notify(message) => message.len(),
+            Post::Call { message: Outgoing::Ready(message), .. } | Post::Notify(message) => {
+                message.len()
+            }
             Post::Ended(_, Some(Ok(result))) => result.len(),
-            Post::Cancel(_)
+            Post::Call { .. }
+            | Post::Cancel(_)
             | Post::Ended(..)
             | Post::Close(_)
             | Post::Event
-            | Post::Caller
             | Post::TrialOver => 0,
         }
     }
@@ -130,13 +137,42 @@ impl Post {
 /// Who waits for the answer to a call: the raw result, or why there is none.
 pub(crate) type Caller = oneshot::Sender<Result<String, Error>>;
 
-/// What became of a post.
-pub(crate) enum Posted {
-    Done,
-    /// There is no room now; here it is again.
-    Full(Post),
-    /// The connection does not take it any more.
-    Closed,
+/// A notification that was given to the connection.
+pub(crate) enum Given {
+    /// It is on its way.
+    Sent,
+    /// It waits for room.
+    Waits(WaitForRoom),
+}
+
+/// A notification that waits for room. Dropping this takes the notification back.
+pub(crate) struct WaitForRoom {
+    shared: Arc<Shared>,
+    ticket: Ticket,
+    sent: oneshot::Receiver<Sent>,
+}
+
+impl WaitForRoom {
+    /// Waits until the notification is on its way, or gives up at its deadline.
+    pub(crate) async fn wait(mut self) -> Result<(), Error> {
+        match (&mut self.sent).await {
+            Ok(Sent::Done) => Ok(()),
+            Ok(Sent::TimedOut) => Err(no_room_in_time()),
+            Err(_) => Err(self.shared.closed_error()),
+        }
+    }
+}
+
+impl Drop for WaitForRoom {
+    fn drop(&mut self) {
+        let unsent = self.shared.mail().unsent.withdraw(self.ticket);
+        drop(unsent);
+    }
+}
+
+/// The error of a message that waited for room until its time was over.
+pub(crate) fn no_room_in_time() -> Error {
+    Error::new(ErrorKind::Timeout).caused_by("the remote reads nothing")
 }
 
 impl Shared {
@@ -148,12 +184,11 @@ impl Shared {
             state: watch::Sender::new(State::Connecting),
             mail: Mutex::default(),
             has_mail: AtomicBool::new(false),
+            has_unsent: AtomicBool::new(false),
             room: Notify::new(),
-            crowd: AtomicUsize::new(0),
+            waiting_handlers: AtomicUsize::new(0),
             counts: Counts::default(),
             is_full_of_batches: AtomicBool::new(false),
-            callers: AtomicUsize::new(0),
-            runtime: OnceLock::new(),
             complaint: SetOnce::new(),
             on_close: OnceLock::new(),
             gone: Flag::new(),
@@ -165,22 +200,55 @@ impl Shared {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Posts something that adds to what is to be sent, if there is room.
-    pub(crate) fn post_if_room(&self, post: Post) -> Posted {
-        let mail = self.mail();
-        if mail.is_closed || !self.has_way_back {
-            return Posted::Closed;
+    /// Sends a call. Without room, its message waits; its time runs all the same.
+    pub(crate) fn call(
+        &self,
+        id: Id,
+        message: Vec<u8>,
+        caller: Caller,
+        terms: Terms,
+    ) -> Result<(), Error> {
+        let Some(mut mail) = self.open_mail() else { return Err(self.closed_error()) };
+        let message = match self.has_room(&mail) {
+            true => Outgoing::Ready(message),
+            false => {
+                let unsent = Unsent { message, sender: Sender::Call(id.clone()) };
+                Outgoing::Waits(self.queue(&mut mail, unsent, None))
+            }
+        };
+        self.deliver(mail, Post::Call { id, message, caller, terms });
+        Ok(())
+    }
+
+    /// Sends a notification, or lets it wait for room.
+    pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<Given, Error> {
+        let Some(mut mail) = self.open_mail() else { return Err(self.closed_error()) };
+        if self.has_room(&mail) {
+            self.deliver(mail, Post::Notify(message));
+            return Ok(Given::Sent);
         }
-        if mail.outgoing >= self.profile.limits.outgoing_bytes {
-            return Posted::Full(post);
-        }
-        let has_room_left = mail.outgoing + post.size() < self.profile.limits.outgoing_bytes;
-        let is_awaited = has_room_left && self.crowd.load(Ordering::Relaxed) > 0;
-        self.deliver(mail, post);
-        if is_awaited {
-            self.room.notify_one();
-        }
-        Posted::Done
+        let (sender, sent) = oneshot::channel();
+        let unsent = Unsent { message, sender: Sender::Notification(sender) };
+        // A deadline beyond what the clock can tell is none.
+        let deadline = self.profile.call_timeout.and_then(|time| now().checked_add(time));
+        let ticket = self.queue(&mut mail, unsent, deadline);
+        self.wake_driver(mail);
+        Ok(Given::Waits(WaitForRoom { shared: Arc::clone(self), ticket, sent }))
+    }
+
+    /// The mail, if something may still be sent that answers nothing.
+    fn open_mail(&self) -> Option<MutexGuard<'_, Mail>> {
+        Some(self.mail()).filter(|mail| !mail.is_closed && self.has_way_back)
+    }
+
+    /// Whether a message can be sent now. One that comes while others wait has its place behind them.
+    fn has_room(&self, mail: &Mail) -> bool {
+        mail.unsent.is_empty() && mail.outgoing < self.profile.limits.outgoing_bytes
+    }
+
+    fn queue(&self, mail: &mut Mail, unsent: Unsent, deadline: Option<Instant>) -> Ticket {
+        self.has_unsent.store(true, Ordering::Release);
+        mail.unsent.push(unsent, deadline)
     }
 
     /// Posts something that must get through: there is at most one for each call or handler.
@@ -204,6 +272,10 @@ impl Shared {
         mail.outgoing += post.size();
         mail.posts.push(post);
         self.has_mail.store(true, Ordering::Release);
+        self.wake_driver(mail);
+    }
+
+    fn wake_driver(&self, mut mail: MutexGuard<'_, Mail>) {
         let driver = mail.driver.take();
         drop(mail);
         if let Some(driver) = driver {
@@ -211,42 +283,30 @@ impl Shared {
         }
     }
 
-    /// Waits until there may be room.
-    pub(crate) async fn wait_for_room(&self) {
-        let room = self.room.notified();
-        tokio::pin!(room);
-        room.as_mut().enable();
-        // What became of it between the refusal and now.
-        let _place = {
-            let mail = self.mail();
-            if mail.is_closed || mail.outgoing < self.profile.limits.outgoing_bytes {
-                return;
-            }
-            self.crowd.fetch_add(1, Ordering::Relaxed);
-            Place(self)
-        };
-        room.await;
-    }
-
-    /// Waits with the beginning of a handler until there is room for its answer. Whoever has waited
-    /// so must [`pass_room_on`](Shared::pass_room_on), as it may take none of it.
+    /// Waits with the beginning of a handler until there is room for its answer. Then the task must
+    /// [`pass_room_on`](Shared::pass_room_on), because it may take none of the room.
     pub(crate) async fn wait_to_begin(&self) {
-        while !self.has_room() {
-            self.wait_for_room().await;
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            let _waiting = {
+                let mail = self.mail();
+                if mail.is_closed || mail.outgoing < self.profile.limits.outgoing_bytes {
+                    return;
+                }
+                self.waiting_handlers.fetch_add(1, Ordering::Relaxed);
+                WaitingHandler(self)
+            };
+            room.await;
         }
     }
 
-    /// Whether there is room to send, or it makes no difference any more.
-    fn has_room(&self) -> bool {
-        let mail = self.mail();
-        mail.is_closed || mail.outgoing < self.profile.limits.outgoing_bytes
-    }
-
-    /// Tells the next of those who wait for room, if there is some.
+    /// Wakes the next handler that waits for room to begin, if there is room.
     pub(crate) fn pass_room_on(&self) {
         let mail = self.mail();
         let has_room = mail.outgoing < self.profile.limits.outgoing_bytes;
-        let is_awaited = has_room && self.crowd.load(Ordering::Relaxed) > 0;
+        let is_awaited = has_room && self.waiting_handlers.load(Ordering::Relaxed) > 0;
         drop(mail);
         if is_awaited {
             self.room.notify_one();
@@ -259,18 +319,6 @@ impl Shared {
         let most = self.profile.limits.batch_bytes as u64;
         let is_full = self.is_full_of_batches.load(Ordering::Relaxed);
         is_full.then(|| ErrorObject::server_busy(self.profile.busy_code, most))
-    }
-
-    /// Counts a call that waits for room, as long as it does.
-    pub(crate) fn wait_to_call(self: &Arc<Self>) -> WaitingCaller {
-        if self.callers.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.post(Post::Caller);
-        }
-        WaitingCaller(Arc::clone(self))
-    }
-
-    pub(crate) fn has_callers_waiting(&self) -> bool {
-        self.callers.load(Ordering::Acquire) > 0
     }
 
     pub(crate) fn add_stream(&self, stream: Arc<Stream>) {
@@ -318,6 +366,20 @@ impl Shared {
         std::mem::swap(&mut mail.posts, into);
     }
 
+    /// Whether messages may wait for room.
+    #[inline]
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.has_unsent.load(Ordering::Acquire)
+    }
+
+    /// Takes something out of the queue of messages that wait for room.
+    pub(crate) fn unsent<T>(&self, take: impl FnOnce(&mut SendQueue) -> T) -> T {
+        let mut mail = self.mail();
+        let taken = take(&mut mail.unsent);
+        self.has_unsent.store(!mail.unsent.is_empty(), Ordering::Release);
+        taken
+    }
+
     /// The streams of events that are still in use.
     pub(crate) fn streams(&self) -> Vec<Arc<Stream>> {
         let mut mail = self.mail();
@@ -338,10 +400,14 @@ impl Shared {
         }
     }
 
-    /// Leaves a waker for the next post; `false` if there is a post already.
-    pub(crate) fn park(&self, waker: &Waker) -> bool {
+    /// Leaves a waker for the next post; `false` if there is something to do already: a post, a message
+    /// that waits although there is room, or one that gives up before the alarm.
+    pub(crate) fn park(&self, waker: &Waker, alarm: Option<Instant>) -> bool {
         let mut mail = self.mail();
-        if !mail.posts.is_empty() {
+        let gives_up = mail.unsent.next_deadline();
+        let is_earlier = gives_up.is_some_and(|due| alarm.is_none_or(|alarm| due < alarm));
+        let has_room = mail.outgoing < self.profile.limits.outgoing_bytes;
+        if !mail.posts.is_empty() || is_earlier || (has_room && !mail.unsent.is_empty()) {
             return false;
         }
         if !mail.driver.as_ref().is_some_and(|driver| driver.will_wake(waker)) {
@@ -356,30 +422,25 @@ impl Shared {
         mail.is_closed = true;
         mail.streams.clear();
         self.has_mail.store(false, Ordering::Release);
+        self.has_unsent.store(false, Ordering::Release);
         let posts = std::mem::take(&mut mail.posts);
+        let unsent = std::mem::take(&mut mail.unsent);
         drop(mail);
+        // Their senders learn that the connection is closed.
+        drop(unsent);
         self.room.notify_waiters();
         self.locals.close();
         posts
     }
 }
 
-/// A place in the crowd that waits for room.
-struct Place<'a>(&'a Shared);
+/// A handler that waits for room to begin.
+struct WaitingHandler<'a>(&'a Shared);
 
-impl Drop for Place<'_> {
+impl Drop for WaitingHandler<'_> {
     fn drop(&mut self) {
         let _mail = self.0.mail();
-        self.0.crowd.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A call that waits for room.
-pub(crate) struct WaitingCaller(Arc<Shared>);
-
-impl Drop for WaitingCaller {
-    fn drop(&mut self) {
-        self.0.callers.fetch_sub(1, Ordering::AcqRel);
+        self.0.waiting_handlers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -4,13 +4,12 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::message::{Code, Id, Incoming, WhyStray};
+use duet_rpc_proto::message::{Code, Id, WhyStray};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::{Dialect, IdStyle, Order};
 use duet_rpc_proto::session::{
-    EventQueue, Handled, Ids, Priority, Progress, Session, Storm, Terms, Treatment,
+    EventQueue, Ids, Priority, Progress, Session, Storm, Terms, Treatment,
 };
-use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 use support::pair::{check, play};
 
@@ -741,9 +740,9 @@ fn p1_an_id_that_is_pending_is_not_given_to_a_second_call() {
     let terms = |timeout| Terms { timeout: Some(timeout), progress: None };
     assert_eq!(session.call(Id::from(1), "first", terms(second), now), Ok(()));
     assert_eq!(session.call(Id::from(1), "second", terms(second * 2), now), Err("second"));
-    let mut out = Vec::new();
-    let (_, caller) = session.expire(now + second, &mut out).expect("its time is over");
-    assert_eq!(caller, "first");
+    assert_eq!(session.next_expired(now), None);
+    let expired = session.next_expired(now + second).cloned().expect("its time is over");
+    assert_eq!(session.fail(&expired), Some("first"));
     assert!(session.is_clean() && session.poll_timeout().is_none());
 }
 
@@ -757,8 +756,7 @@ fn p6_a_call_that_the_transport_lost_ends_once_and_leaves_nothing() {
     assert_eq!(session.fail(&Id::from(2)), None, "there is no such call");
     assert_eq!(session.fail(&Id::from(1)), Some("lost"));
     assert_eq!(session.fail(&Id::from(1)), None, "it has ended");
-    let mut out = Vec::new();
-    assert!(session.expire(now + second, &mut out).is_none() && out.is_empty());
+    assert_eq!(session.next_expired(now + second), None);
     assert!(session.is_clean() && session.poll_timeout().is_none());
 }
 
@@ -1182,32 +1180,4 @@ fn p9_past_its_bound_a_stream_drops_the_oldest_of_low_priority_and_counts_them_b
     for (most_events, most_bytes, script, expect) in rows {
         assert_eq!(events(most_events, most_bytes, script), expect, "{script}");
     }
-}
-
-#[test]
-fn l8_who_waits_to_call_needs_the_remote_as_much_as_who_has_called() {
-    let limits = Limits { waiting: 1, ..Limits::default() };
-    let profile = Profile { limits, ..Profile::editor() };
-    let (mut session, mut out) = (Session::<()>::new(&profile), Vec::new());
-    let mut handle = |session: &mut Session<()>, id: u64| {
-        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"park"}}"#);
-        let text = Text::check(text.as_bytes(), 128).expect("JSON");
-        let message = Incoming::classify(&text, profile.batch, &profile.limits);
-        match session.handle(message, None, Instant::now(), &mut out) {
-            Handled::Start { job, .. } => {
-                session.park(job);
-            }
-            Handled::Waits { .. } => {}
-            Handled::Refused(reply) => return Some(reply.error.code().0),
-            other => panic!("{other:?}"),
-        }
-        None
-    };
-    assert_eq!((handle(&mut session, 1), handle(&mut session, 2)), (None, None));
-    assert!(!session.wants_input(), "the queue is full");
-    session.set_callers_waiting(true);
-    assert!(session.wants_input());
-    assert_eq!(handle(&mut session, 3), Some(-32000));
-    session.set_callers_waiting(false);
-    assert!(!session.wants_input());
 }

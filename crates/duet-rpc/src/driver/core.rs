@@ -1,12 +1,13 @@
 //! The session, its handlers and what is to be sent: everything of a driver but the input.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Framing, FramingChoice};
-use duet_rpc_proto::message::{Batch, Incoming, Subject};
+use duet_rpc_proto::message::{Batch, Id, Incoming, Subject};
 use duet_rpc_proto::notice::Notice;
 #[cfg(unix)]
 use duet_rpc_proto::session::Phase;
@@ -23,6 +24,7 @@ use crate::locals::Locals;
 use crate::pace::QUICK_POLL;
 use crate::peer::Handle;
 use crate::router::{Entry, Router};
+use crate::send_queue::Ticket;
 use crate::shared::{Caller, Post, Shared};
 use crate::state::State;
 use crate::transport::{Carries, Outbox, Transport};
@@ -65,6 +67,8 @@ pub(super) struct Core {
     pub(super) tasks: Tasks,
     pub(super) threads: Threads,
     pub(super) posts: Vec<Post>,
+    /// The pending calls whose messages still wait for room.
+    pub(super) unsent_calls: HashMap<Id, Ticket>,
     /// How many bytes of refusals were added since there was room the last time.
     pub(super) refusals: usize,
     /// Past so many bytes of refusals nothing is read.
@@ -133,6 +137,7 @@ impl Core {
             tasks: Tasks::default(),
             threads: Threads::None,
             posts: Vec::new(),
+            unsent_calls: HashMap::new(),
             refusals: 0,
             most_refusals,
             has_events: false,
@@ -148,9 +153,8 @@ impl Core {
         if !std::mem::replace(&mut self.has_begun, true) {
             let runtime = tokio::runtime::Handle::current();
             if self.threads.is_none() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
-                self.threads = Threads::Of(runtime.clone());
+                self.threads = Threads::Of(runtime);
             }
-            self.shared.runtime.get_or_init(|| runtime);
             self.shared.state.send_replace(State::Connected);
         }
     }

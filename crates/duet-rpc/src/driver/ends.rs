@@ -15,17 +15,24 @@ use crate::state::{Disconnect, Reason, State};
 impl Core {
     pub(super) fn handle_time(&mut self, now: Instant) {
         self.trial.take_if(|until| *until <= now);
-        if self.session.poll_timeout().is_none_or(|due| due > now) {
+        if self.poll_timeout().is_none_or(|due| due > now) {
             return;
         }
         if let Some(notice) = self.session.handle_timeout(now) {
             records::notice(notice, &Subject::default());
         }
-        while let Some((id, caller)) = self.session.expire(now, &mut self.outbox) {
-            records::call_timed_out(&id);
-            self.transport.handle_abandoned(&id);
-            let _ = caller.send(Err(Error::new(ErrorKind::Timeout)));
+        self.expire_outgoing(now);
+    }
+
+    /// When [`handle_time`](Core::handle_time) has something to do.
+    #[inline]
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let session = self.session.poll_timeout();
+        if !self.shared.has_unsent() {
+            return session;
         }
+        let unsent = self.shared.unsent(|unsent| unsent.next_deadline());
+        session.into_iter().chain(unsent).min()
     }
 
     /// The transport cannot bring the answer to this call, and this is why.
@@ -52,6 +59,7 @@ impl Core {
     }
 
     fn abandon_calls(&mut self, disconnect: &Disconnect) {
+        self.unsent_calls.clear();
         while let Some((_, caller)) = self.session.abandon() {
             let _ = caller.send(Err(disconnect.to_error()));
         }

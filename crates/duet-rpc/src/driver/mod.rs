@@ -159,6 +159,7 @@ impl Driver {
             }
             self.core.handle_time(now);
             self.core.take_mail(now);
+            self.core.send_waiting(now);
             self.core.begin_ready(cx);
             // What is at hand comes first: to read on would only make it more.
             let mut moved = self.is_drained && self.try_receive(cx, now)?;
@@ -215,6 +216,7 @@ impl Driver {
     /// nobody else would wake us for it.
     fn can_go_on(&self) -> bool {
         self.core.session.has_ready()
+            || (self.core.shared.has_unsent() && !self.core.is_crowded())
             || (!self.is_drained && self.core.takes_messages())
             || self.core.can_send_events()
     }
@@ -237,7 +239,8 @@ impl Driver {
             && self.core.outbox.is_empty()
             && self.core.has_sent_all
             && !self.core.has_events
-            && !self.core.shared.has_mail();
+            && !self.core.shared.has_mail()
+            && !self.core.shared.has_unsent();
         let is_late = self.core.session.drain_deadline().is_some_and(|until| until <= now);
         (is_done || is_late).then_some(match draining.ending {
             Ending::Input => Reason::RemoteClosed,
@@ -258,9 +261,10 @@ impl Driver {
         }
         let deaf_until = self.deaf.as_ref().map(|deaf| deaf.until);
         let late = self.timer.deadline().map(|late| late.max(self.last_look.unwrap_or(late)));
-        let session = self.core.session.poll_timeout();
-        let times = [session, late, self.rest.look_at, deaf_until, self.core.trial];
-        if let Some(next) = times.into_iter().flatten().min() {
+        let due = self.core.poll_timeout();
+        let times = [due, late, self.rest.look_at, deaf_until, self.core.trial];
+        let alarm = times.into_iter().flatten().min();
+        if let Some(next) = alarm {
             if next <= now {
                 return false;
             }
@@ -276,7 +280,7 @@ impl Driver {
         } else {
             self.sleep = None;
         }
-        self.core.shared.park(cx.waker())
+        self.core.shared.park(cx.waker(), alarm)
     }
 }
 
@@ -346,6 +350,6 @@ fn let_others_run(cx: &mut Context<'_>) {
 }
 
 /// The time, as tokio has it: tests can stop it.
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

@@ -2,19 +2,19 @@
 
 use std::time::Instant;
 
-use duet_rpc_proto::message::{Code, ErrorObject, write_raw_result};
-use duet_rpc_proto::session::{Key, Phase};
+use duet_rpc_proto::message::{Code, ErrorObject, Id, write_raw_result};
+use duet_rpc_proto::session::{Key, Phase, Terms};
 
 use super::core::Core;
 use super::records;
 use crate::error::{Error, ErrorKind};
 use crate::handler::Outcome;
-use crate::shared::Post;
+use crate::send_queue::{SendQueue, Sender, Sent};
+use crate::shared::{Caller, Outgoing, Post, no_room_in_time};
 
 impl Core {
     #[inline]
     pub(super) fn take_mail(&mut self, now: Instant) {
-        self.session.set_callers_waiting(self.shared.has_callers_waiting());
         while self.shared.has_mail() {
             let mut posts = std::mem::take(&mut self.posts);
             self.shared.take_mail(&mut posts);
@@ -27,21 +27,11 @@ impl Core {
 
     fn handle_post(&mut self, post: Post, now: Instant) {
         match post {
-            Post::Call { id, message, caller, terms, since } => {
-                match self.session.call(id, caller, terms, since.unwrap_or(now)) {
-                    Ok(()) => self.outbox.push(&message),
-                    Err(caller) => {
-                        let error = match self.session.phase() {
-                            Phase::Open => Error::new(ErrorKind::Capacity),
-                            _ => self.shared.closed_error(),
-                        };
-                        // Who has gone does not need to know.
-                        let _ = caller.send(Err(error));
-                    }
-                }
+            Post::Call { id, message, caller, terms } => {
+                self.begin_call(id, message, caller, terms, now);
             }
             Post::Cancel(id) => {
-                if self.session.cancel(&id, &mut self.outbox).is_some() {
+                if self.end_call(&id).is_some() {
                     self.transport.handle_abandoned(&id);
                 }
             }
@@ -52,8 +42,105 @@ impl Core {
                 self.publish_phase();
             }
             Post::Event => self.has_events = true,
-            Post::Caller => {}
             Post::TrialOver => self.trial = None,
+        }
+    }
+
+    fn begin_call(
+        &mut self,
+        id: Id,
+        message: Outgoing,
+        caller: Caller,
+        terms: Terms,
+        now: Instant,
+    ) {
+        // The call counts as pending while its message waits, so its answer keeps us reading: two peers
+        // that both wait for room would otherwise wait for ever.
+        match (self.session.call(id.clone(), caller, terms, now), message) {
+            (Ok(()), Outgoing::Ready(message)) => self.outbox.push(&message),
+            (Ok(()), Outgoing::Waits(ticket)) => {
+                self.unsent_calls.insert(id, ticket);
+            }
+            (Err(caller), message) => {
+                if let Outgoing::Waits(ticket) = message {
+                    self.shared.unsent(|unsent| unsent.withdraw(ticket));
+                }
+                let error = match self.session.phase() {
+                    Phase::Open => Error::new(ErrorKind::Capacity),
+                    _ => self.shared.closed_error(),
+                };
+                // The caller may have given up already.
+                let _ = caller.send(Err(error));
+            }
+        }
+    }
+
+    /// Gives a call up. The remote hears of it only if it has heard of the call.
+    fn end_call(&mut self, id: &Id) -> Option<Caller> {
+        match self.unsent_calls.remove(id) {
+            None => self.session.cancel(id, &mut self.outbox),
+            Some(ticket) => {
+                self.shared.unsent(|unsent| unsent.withdraw(ticket));
+                self.session.fail(id)
+            }
+        }
+    }
+
+    /// Ends the calls and notifications whose time is over.
+    pub(super) fn expire_outgoing(&mut self, now: Instant) {
+        while let Some(id) = self.session.next_expired(now).cloned() {
+            let is_unsent = self.unsent_calls.contains_key(&id);
+            let Some(caller) = self.end_call(&id) else { break };
+            records::call_timed_out(&id);
+            self.transport.handle_abandoned(&id);
+            let error = match is_unsent {
+                true => no_room_in_time(),
+                false => Error::new(ErrorKind::Timeout),
+            };
+            let _ = caller.send(Err(error));
+        }
+        while self.shared.has_unsent()
+            && let Some(unsent) = self.shared.unsent(|unsent| unsent.expire(now))
+        {
+            if let Sender::Notification(sender) = unsent.sender {
+                let _ = sender.send(Sent::TimedOut);
+            }
+        }
+    }
+
+    /// Sends what waits for room, as long as there is some.
+    #[inline]
+    pub(super) fn send_waiting(&mut self, now: Instant) {
+        while self.shared.has_unsent() && !self.is_crowded() {
+            let Some(unsent) = self.shared.unsent(SendQueue::pop) else { return };
+            match unsent.sender {
+                Sender::Notification(sender) => {
+                    // The sender may be gone: then the notification is taken back.
+                    if sender.send(Sent::Done).is_ok() {
+                        self.outbox.push(&unsent.message);
+                    }
+                }
+                Sender::Call(id) => {
+                    // It may have come behind the posts that were taken.
+                    if !self.unsent_calls.contains_key(&id) {
+                        self.take_mail(now);
+                    }
+                    self.send_call(&id, &unsent.message);
+                }
+            }
+        }
+    }
+
+    fn send_call(&mut self, id: &Id, message: &[u8]) {
+        // It may have ended meanwhile.
+        if self.unsent_calls.remove(id).is_none() {
+            return;
+        }
+        if self.session.phase() == Phase::Open {
+            self.outbox.push(message);
+        } else if let Some(caller) = self.session.fail(id) {
+            // Nobody would wait for its answer.
+            let _ = caller.send(Err(self.shared.closed_error()));
         }
     }
 

@@ -59,18 +59,12 @@ impl<C> Default for Calls<C> {
 
 impl<C> Calls<C> {
     /// Begins a call. One that is pending is not replaced, as its caller would never be told.
-    pub(super) fn begin(
-        &mut self,
-        id: Id,
-        caller: C,
-        terms: Terms,
-        since: Instant,
-    ) -> Result<(), C> {
+    pub(super) fn begin(&mut self, id: Id, caller: C, terms: Terms, now: Instant) -> Result<(), C> {
         let Entry::Vacant(place) = self.pending.entry(id.clone()) else { return Err(caller) };
         self.last_serial += 1;
         // A deadline beyond what the clock can tell is none.
-        let deadline = terms.timeout.and_then(|timeout| since.checked_add(timeout));
-        let last = terms.progress.as_ref().and_then(|progress| since.checked_add(progress.total));
+        let deadline = terms.timeout.and_then(|timeout| now.checked_add(timeout));
+        let last = terms.progress.as_ref().and_then(|progress| now.checked_add(progress.total));
         let deadline = match (deadline, last) {
             (Some(deadline), Some(last)) => Some(deadline.min(last)),
             (deadline, last) => deadline.or(last),
@@ -101,14 +95,10 @@ impl<C> Calls<C> {
         Some(call.caller)
     }
 
-    /// Ends a call whose time is over.
-    pub(super) fn expire(&mut self, now: Instant) -> Option<(Id, C)> {
+    /// The call whose time is over, if there is one.
+    pub(super) fn next_expired(&self, now: Instant) -> Option<&Id> {
         let (&(deadline, _), id) = self.deadlines.first_key_value()?;
-        let id = id.clone();
-        if deadline > now {
-            return None;
-        }
-        self.end(&id).map(|caller| (id, caller))
+        (deadline <= now).then_some(id)
     }
 
     /// Ends the oldest call: the connection is closed, and all of them end. In what order those who

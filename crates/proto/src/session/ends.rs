@@ -111,14 +111,13 @@ impl<C> Session<C> {
     // ---- our calls
 
     /// Begins a call, unless there are too many, the id is that of a pending one, or the session
-    /// is not open: then the caller comes back. The request itself is sent by who calls. The times
-    /// in its terms count from `since`, which is earlier than now if the call waited to be sent.
-    pub fn call(&mut self, id: Id, caller: C, terms: Terms, since: Instant) -> Result<(), C> {
+    /// is not open: then the caller comes back. The request itself is sent by who calls.
+    pub fn call(&mut self, id: Id, caller: C, terms: Terms, now: Instant) -> Result<(), C> {
         let is_open = self.phase == Phase::Open;
         if !is_open || self.calls.len() >= self.profile.limits.pending_calls {
             return Err(caller);
         }
-        self.calls.begin(id, caller, terms, since)
+        self.calls.begin(id, caller, terms, now)
     }
 
     /// Gives a call up, because its caller did: the remote is told. `None` if it had ended.
@@ -128,15 +127,13 @@ impl<C> Session<C> {
         Some(caller)
     }
 
-    /// Ends a call whose time is over: the remote is told, and the caller is to be.
-    pub fn expire(&mut self, now: Instant, out: &mut impl Outlet) -> Option<(Id, C)> {
-        let (id, caller) = self.calls.expire(now)?;
-        self.profile.dialect.say_cancelled(&id, out);
-        Some((id, caller))
+    /// The call whose time is over, if there is one: [`cancel`](Session::cancel) it.
+    pub fn next_expired(&self, now: Instant) -> Option<&Id> {
+        self.calls.next_expired(now)
     }
 
-    /// Ends a call whose answer cannot come any more, although the connection stands: the transport lost
-    /// it. The remote is not told. `None` if it had ended.
+    /// Ends a call whose answer cannot come, although the connection stands: the call was never sent,
+    /// or the transport lost its answer. The remote is not told. `None` if the call had ended.
     pub fn fail(&mut self, id: &Id) -> Option<C> {
         self.calls.end(id)
     }
@@ -146,12 +143,6 @@ impl<C> Session<C> {
         if self.phase.hears() { None } else { self.calls.end_oldest() }
     }
 
-    /// Says whether somebody waits for room to make a call. To such a one the remote's answer matters
-    /// as much as to one whose call is pending, and two peers that both wait for room must read.
-    pub fn set_callers_waiting(&mut self, are_waiting: bool) {
-        self.has_callers_waiting = are_waiting;
-    }
-
     /// How many calls wait for an answer.
     pub fn pending_calls(&self) -> usize {
         self.calls.len()
@@ -159,8 +150,8 @@ impl<C> Session<C> {
 
     // ---- time, and the end
 
-    /// When [`handle_timeout`](Session::handle_timeout) and [`expire`](Session::expire) have
-    /// something to do, or the time for draining is over.
+    /// When [`handle_timeout`](Session::handle_timeout) has something to do, the next call
+    /// [expires](Session::next_expired), or the time for draining is over.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let times = [self.calls.next_deadline(), self.storm.poll_timeout(), self.phase.deadline()];
         times.into_iter().flatten().min()

@@ -55,8 +55,6 @@ pub struct Session<C> {
     pub(super) closes: Option<Closes>,
     pub(super) last_key: u64,
     pub(super) unmatched: u64,
-    /// Whether somebody waits to make a call.
-    pub(super) has_callers_waiting: bool,
 }
 
 /// Whether a method closes the connection.
@@ -118,7 +116,6 @@ impl<C> Session<C> {
             closes: None,
             last_key: 0,
             unmatched: 0,
-            has_callers_waiting: false,
         }
     }
 
@@ -360,7 +357,7 @@ impl<C> Session<C> {
 
     /// An answer to a call of ours may stand behind what comes now.
     pub(super) fn must_read_on(&self) -> bool {
-        !self.calls.is_empty() || self.has_callers_waiting
+        !self.calls.is_empty()
     }
 
     fn refuse_bad(

@@ -396,7 +396,8 @@ impl Side {
             assert!(is_due, "{notice:?} was not foretold");
             self.shown.push(format!("?{notice:?}"));
         }
-        while let Some((_, caller)) = self.session.expire(self.now, &mut self.out) {
+        while let Some(id) = self.session.next_expired(self.now).cloned() {
+            let caller = self.session.cancel(&id, &mut self.out).expect("it was pending");
             assert!(is_due, "the timeout of {caller} was not foretold");
             let (first, _) = self.times[caller as usize - 1];
             assert!(

@@ -1,0 +1,236 @@
+//! Calls and notifications that wait for room to be sent (P2, P3, P5, P9).
+
+use std::time::Duration;
+
+use duet_rpc::proto::Limits;
+use duet_rpc::transport::Stream;
+use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
+use tokio::time::Instant;
+
+/// The remote end, which reads only when it is asked to.
+struct Remote(Lines<BufReader<DuplexStream>>);
+
+impl Remote {
+    /// The method of the next message, or of the request that it cancels.
+    async fn next(&mut self) -> Option<String> {
+        let line = tokio::time::timeout(Duration::from_secs(5), self.0.next_line()).await;
+        let line = line.expect("something comes, or the end").expect("it can be read")?;
+        let message: Value = serde_json::from_str(&line).expect("JSON");
+        Some(message["method"].as_str().expect("a method").to_owned())
+    }
+
+    async fn all(mut self) -> Vec<String> {
+        let mut methods = Vec::new();
+        while let Some(method) = self.next().await {
+            methods.push(method);
+        }
+        methods
+    }
+
+    async fn send(&mut self, line: &str) {
+        let line = format!("{line}\n");
+        self.0.get_mut().get_mut().write_all(line.as_bytes()).await.expect("it is read");
+    }
+}
+
+/// A peer without room: a large notification called `fill` waits to be read.
+async fn full_peer(router: Router) -> (Peer, Remote) {
+    let limits = Limits { outgoing_bytes: 100, ..Limits::default() };
+    let call_timeout = Some(Duration::from_secs(6));
+    let profile = Profile { limits, call_timeout, ..Profile::agent() };
+    let (here, there) = tokio::io::duplex(64);
+    let peer = Peer::spawn(Stream::of(here), &profile, router);
+    peer.notify("fill", ["x".repeat(4000)]).await.expect("there was room");
+    (peer, Remote(BufReader::new(there).lines()))
+}
+
+/// Polls a future once, and leaves it alone.
+async fn poll_once<F: Future + Unpin>(future: &mut F) {
+    tokio::select! {
+        biased;
+        _ = future => panic!("it has to wait"),
+        () = std::future::ready(()) => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p9_a_waiting_call_that_nobody_polls_keeps_no_other_sender_waiting() {
+    let (peer, remote) = full_peer(Router::new()).await;
+    let mut parked = peer.call::<Value>("parked", ());
+    poll_once(&mut parked).await;
+    let mut notification = Box::pin(peer.notify("also_parked", ()));
+    poll_once(&mut notification).await;
+    let others: Vec<_> = (0..5)
+        .map(|_| {
+            let peer = peer.clone();
+            tokio::spawn(async move { peer.notify("other", ()).await })
+        })
+        .collect();
+    let reader = tokio::spawn(remote.all());
+    for other in others {
+        other.await.expect("no panic").expect("it is sent");
+    }
+    peer.close().await;
+    let read = reader.await.expect("no panic");
+    assert_eq!(
+        read,
+        ["fill", "parked", "also_parked", "other", "other", "other", "other", "other"]
+    );
+    notification.await.expect("it was sent");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p9_a_waiting_call_that_nobody_polls_keeps_no_handler_from_its_beginning() {
+    let slow = async |(n,): (u32,)| Ok::<_, Failure>(n);
+    let (peer, mut remote) = full_peer(Router::new().method("slow", slow).slow("slow")).await;
+    let mut parked = peer.call::<Value>("parked", ());
+    poll_once(&mut parked).await;
+    for id in 0..8 {
+        remote
+            .send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"slow","params":[1]}}"#))
+            .await;
+    }
+    assert_eq!(remote.next().await.as_deref(), Some("fill"));
+    assert_eq!(remote.next().await.as_deref(), Some("parked"));
+    for _ in 0..8 {
+        let answer = tokio::time::timeout(Duration::from_secs(5), remote.0.next_line()).await;
+        let answer = answer.expect("an answer").expect("readable").expect("not the end");
+        assert!(answer.contains(r#""result":1"#), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn p9_calls_from_many_threads_that_wait_for_room_are_all_sent() {
+    let limits = Limits { outgoing_bytes: 100, ..Limits::default() };
+    let profile = Profile { limits, ..Profile::agent() };
+    let (here, there) = tokio::io::duplex(256);
+    let router = Router::new().method("same", async |(n,): (u32,)| Ok::<_, Failure>(n));
+    let _server = Peer::spawn(Stream::of(there), &profile, router);
+    let client = Peer::spawn(Stream::of(here), &profile, Router::new());
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..5000_u32 {
+        let client = client.clone();
+        calls.spawn(async move { (n, client.call::<u32>("same", (n,)).await) });
+    }
+    while let Some(call) = calls.join_next().await {
+        let (n, answer) = call.expect("no panic");
+        // The server may be busy; that it never hears of a call would be a timeout.
+        match answer {
+            Ok(same) => assert_eq!(same, n),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Remote, "{error:#}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p9_what_waits_is_sent_in_the_order_of_sending() {
+    let (peer, remote) = full_peer(Router::new()).await;
+    let mut call = peer.call::<Value>("first", ());
+    poll_once(&mut call).await;
+    let mut sent = Vec::new();
+    for method in ["second", "third", "fourth"] {
+        let mut notification = Box::pin(peer.notify(method, ()));
+        poll_once(&mut notification).await;
+        sent.push(notification);
+    }
+    let reader = tokio::spawn(remote.all());
+    // The last comes first to the one who asks, and last to the remote.
+    for notification in sent.into_iter().rev() {
+        notification.await.expect("it is sent");
+    }
+    peer.close().await;
+    assert_eq!(reader.await.expect("no panic"), ["fill", "first", "second", "third", "fourth"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p3_what_is_dropped_while_it_waits_is_never_sent_nor_cancelled() {
+    let (peer, remote) = full_peer(Router::new()).await;
+    let mut call = peer.call::<Value>("dropped", ());
+    poll_once(&mut call).await;
+    let mut notification = Box::pin(peer.notify("dropped_too", ()));
+    poll_once(&mut notification).await;
+    drop((call, notification));
+    assert_eq!(peer.stats().waiting, 0);
+    let reader = tokio::spawn(remote.all());
+    peer.notify("last", ()).await.expect("it is sent");
+    peer.close().await;
+    assert_eq!(reader.await.expect("no panic"), ["fill", "last"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p2_what_waits_for_room_until_its_time_is_over_fails_and_is_not_sent() {
+    let (peer, remote) = full_peer(Router::new()).await;
+    let begun = Instant::now();
+    let short = Duration::from_secs(2);
+    let call = peer.call::<Value>("late", ()).timeout(short);
+    let (call, notified) =
+        tokio::join!(async { (call.await.expect_err("no room"), begun.elapsed()) }, async {
+            (peer.notify("late_too", ()).await.expect_err("no room"), begun.elapsed())
+        },);
+    for ((error, took), expected) in [(call, short), (notified, Duration::from_secs(6))] {
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        assert!(format!("{error:#}").contains("the remote reads nothing"), "{error:#}");
+        assert!(took >= expected && took < expected + Duration::from_millis(50), "{took:?}");
+    }
+    assert_eq!(peer.stats().pending_calls, 0);
+    let reader = tokio::spawn(remote.all());
+    peer.notify("last", ()).await.expect("it is sent");
+    peer.close().await;
+    assert_eq!(reader.await.expect("no panic"), ["fill", "last"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p5_what_waits_for_room_fails_when_the_connection_goes() {
+    let (peer, remote) = full_peer(Router::new()).await;
+    let mut call = peer.call::<Value>("a", ());
+    poll_once(&mut call).await;
+    let mut notification = Box::pin(peer.notify("b", ()));
+    poll_once(&mut notification).await;
+    drop(remote);
+    assert!(!call.await.expect_err("it is gone").is_recoverable());
+    assert!(!notification.await.expect_err("it is gone").is_recoverable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn p5_a_close_sends_the_notifications_that_wait_and_ends_the_calls() {
+    let (peer, remote) = full_peer(Router::new()).await;
+    let mut call = peer.call::<Value>("never_sent", ());
+    poll_once(&mut call).await;
+    let mut notification = Box::pin(peer.notify("waits", ()));
+    poll_once(&mut notification).await;
+    let closing = peer.close();
+    let reader = tokio::spawn(remote.all());
+    closing.await;
+    assert_eq!(call.await.expect_err("it is closing").kind(), ErrorKind::Disconnected);
+    notification.await.expect("it was sent");
+    assert_eq!(reader.await.expect("no panic"), ["fill", "waits"]);
+}
+
+#[test]
+fn p9_waiting_for_room_needs_no_clock_of_the_sender() {
+    let with_clock = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let driving = with_clock().expect("a runtime");
+    let (peer, remote) = driving.block_on(full_peer(Router::new()));
+    let (waits, both_wait) = std::sync::mpsc::channel();
+    let sending = std::thread::spawn(move || {
+        let without = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        without.block_on(async {
+            let mut call = peer.call::<Value>("call", ()).timeout(Duration::from_millis(1));
+            poll_once(&mut call).await;
+            let mut notification = Box::pin(peer.notify("notify", ()));
+            poll_once(&mut notification).await;
+            waits.send(()).expect("somebody listens");
+            let (call, notified) = tokio::join!(call, notification);
+            peer.close().await;
+            (call.expect_err("nobody answers").kind(), notified.is_ok())
+        })
+    });
+    both_wait.recv().expect("both wait for room");
+    let read = driving.block_on(remote.all());
+    let (call, notified) = sending.join().expect("no panic");
+    assert!(notified);
+    assert!(matches!(call, ErrorKind::Timeout | ErrorKind::Disconnected), "{call:?}");
+    assert!(read.iter().any(|method| method == "notify"), "{read:?}");
+}
