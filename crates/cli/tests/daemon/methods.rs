@@ -107,6 +107,7 @@ fn e1_a_bad_level_is_told_with_those_that_are_accepted_and_at_most_64_characters
         (r#"{"level":true}"#, "boolean"),
         (r#"{"level":["info"]}"#, "array"),
         (r#"[1.5]"#, "number"),
+        ("[]", "missing"),
         (r#"{"LEVEL":"info"}"#, "missing"),
         ("{}", "missing"),
         ("null", "missing"),
@@ -123,7 +124,8 @@ fn e1_a_bad_level_is_told_with_those_that_are_accepted_and_at_most_64_characters
             let data = error["data"].as_object().expect("data");
             assert_eq!(data["received"], *received, "{profile} {params}");
             assert_eq!(data["accepted"], json!(["debug", "info", "warn", "error"]), "{params}");
-            assert!(data["param"].is_string() && data["expected"].is_string(), "{params}");
+            assert_eq!(data["param"], "level", "{profile} {params}");
+            assert!(data["expected"].is_string(), "{profile} {params}");
             assert_eq!(data.len(), 4, "{profile} {params}: {data:?}");
         }
     }

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::name::Name;
 use super::problem::{Problem, Step};
-use super::reader::Reader;
+use super::reader::{Reader, Reads};
 
 /// What a path shows in place of a name that only the remote knows.
 const ANY_NAME: &str = "*";
@@ -57,7 +57,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Walk<'_, 'de, V> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, array: A) -> Result<(), A::Error> {
-        let elements = Elements { reader: self.reader, array, index: 0 };
+        let (names, probe) = (self.names.unwrap_or_default(), self.reader.probe());
+        let elements = Elements { reader: self.reader, array, index: 0, names, probe };
         *self.outcome = Some(self.visitor.visit_seq(elements));
         Ok(())
     }
@@ -67,7 +68,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Walk<'_, 'de, V> {
             reader: self.reader,
             object,
             names: self.names,
-            probe: self.reader.probe_name(),
+            probe: match self.reader.probe() {
+                Some(Reads::OneMore(name)) => Some(name),
+                Some(Reads::Nothing) | None => None,
+            },
             current: Current::None,
         };
         *self.outcome = Some(self.visitor.visit_map(members));
@@ -79,6 +83,9 @@ struct Elements<'de, A> {
     reader: Reader<'de>,
     array: A,
     index: usize,
+    /// The members of the struct that is read from it; none if it is no struct.
+    names: &'static [&'static str],
+    probe: Option<Reads>,
 }
 
 impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Elements<'de, A> {
@@ -88,11 +95,26 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Elements<'de, A> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, Problem> {
-        let raw = self.array.next_element::<&'de RawValue>();
-        let Some(raw) = raw.map_err(|_| Problem::unreadable())? else { return Ok(None) };
-        let step = Step::Element(self.index);
+        let raw = match self.probe {
+            Some(Reads::Nothing) => None,
+            _ => {
+                let raw = self.array.next_element::<&'de RawValue>();
+                raw.map_err(|_| Problem::unreadable())?.map(RawValue::get)
+            }
+        };
+        let one_more = |probe: &Reads| matches!(probe, Reads::OneMore(_));
+        let Some(text) =
+            raw.or_else(|| self.probe.take_if(|probe| one_more(probe)).and(Some("null")))
+        else {
+            return Ok(None);
+        };
+        let (index, array) = (self.index, self.reader.address());
+        let step = match self.names.get(index) {
+            Some(name) => Step::Position { index, name, array },
+            None => Step::Element(index),
+        };
         self.index += 1;
-        read(self.reader, raw.get(), seed, |_| step).map(Some)
+        read(self.reader, text, seed, |_| step).map(Some)
     }
 }
 

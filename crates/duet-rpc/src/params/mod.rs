@@ -31,7 +31,7 @@ use duet_rpc_proto::message::{ErrorObject, ParamProblem, Params};
 use serde::de::DeserializeOwned;
 
 use problem::Problem;
-use reader::{Probe, Reader};
+use reader::{Probe, Reader, Reads};
 
 /// Reads parameters as a type of yours, or says what is wrong with them.
 ///
@@ -39,7 +39,8 @@ use reader::{Probe, Reader};
 /// `[]`: a struct of optional members, a map and a list need no `params`.
 ///
 /// The error is ready to be sent: `Invalid params`, with the path of the first culprit, what was
-/// expected there and which type was received. It shows nothing of what was sent, but for a string
+/// expected there and which type was received. The members of a struct have their names in the path even
+/// if they came by position; elements of a tuple are `[0]`, `[1]` and so on. It shows nothing of what was sent, but for a string
 /// that is not one of an enum's variants (E1): member names from a map are a `*` in the path, and
 /// the messages of your own `Deserialize` implementations stay out. What their visitors are
 /// `expecting` goes on the wire, so it should be your text and not the remote's.
@@ -113,16 +114,23 @@ fn explain_nothing<T: DeserializeOwned>(absent: bool) -> ParamProblem {
     }
 }
 
-fn into_param_problem<T: DeserializeOwned>(text: &str, problem: Problem) -> ParamProblem {
-    let Some((object, name)) = problem.missing_member() else {
-        return problem.into_param_problem();
-    };
-    // Who misses a member does not say of which type. A null in its place makes them say so.
-    let probe = Probe { object, name };
-    match attempt::<T>(text, Some(probe)) {
-        Some(answer) => problem.of_missing_type(answer).into_param_problem(),
-        None => problem.into_param_problem(),
+fn into_param_problem<T: DeserializeOwned>(text: &str, mut problem: Problem) -> ParamProblem {
+    if let Some((at, name)) = problem.missing_member() {
+        // Who misses a member does not say of which type. A null in its place makes them say so.
+        let probe = Probe { at, reads: Reads::OneMore(name) };
+        if let Some(answer) = attempt::<T>(text, Some(probe)) {
+            problem = problem.of_missing_type(answer);
+        }
     }
+    // serde lists the names of a struct with their aliases, so that a place in the list is one in the array
+    // only if there are as many members as names. A struct that is read from nothing tells how many it has.
+    for at in problem.struct_arrays() {
+        let answer = attempt::<T>(text, Some(Probe { at, reads: Reads::Nothing }));
+        if answer.and_then(|answer| answer.missing_member()).is_some_and(|(of, _)| of == at) {
+            problem.name_elements_of(at);
+        }
+    }
+    problem.into_param_problem()
 }
 
 /// Reads for the error's sake.

@@ -11,7 +11,7 @@ use duet_rpc_proto::message::ParamProblem;
 use serde::de::{Error, Expected, Unexpected};
 
 use super::reader::Reader;
-use super::words::{Mismatch, in_json};
+use super::words::{Mismatch, in_json, length_of};
 
 /// The error of the second reading. It is boxed, as it comes back through every level.
 #[derive(Debug)]
@@ -44,6 +44,11 @@ enum Wrong {
         expected: Cow<'static, str>,
         accepted: Accepted,
     },
+    /// Not as many elements as expected: this one is missing, or there are too many.
+    Length {
+        missing: usize,
+        expected: String,
+    },
     MissingMember {
         name: &'static str,
         expected: Cow<'static, str>,
@@ -73,8 +78,19 @@ struct Place {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Element(usize),
+    /// An element of the array, by its address, that a struct is read from. The name is right if the
+    /// struct has as many members as names.
+    Position {
+        index: usize,
+        name: &'static str,
+        array: usize,
+    },
     Member(Cow<'static, str>),
 }
+
+/// For so many structs of a path that stand in arrays it is found out whether their names are right: each
+/// of them takes another reading.
+const MOST_NAMED: usize = 8;
 
 /// Where no culprit can be named.
 pub(super) fn of_the_whole(received: &'static str) -> ParamProblem {
@@ -118,6 +134,38 @@ impl Problem {
             *accepted = variants;
         }
         self
+    }
+
+    /// It was found in a struct with these names that is read from an array: says which one is missing.
+    pub(super) fn of_struct(mut self, names: Accepted) -> Self {
+        if let Wrong::Length { missing, expected } = &self.0.wrong
+            && self.0.path.is_empty()
+            && length_of(expected) == Some(names.len())
+            && let Some(name) = names.get(*missing)
+        {
+            self.0.wrong = Self::missing(name);
+        }
+        self
+    }
+
+    /// The arrays on the path that structs are read from, from the outermost on.
+    pub(super) fn struct_arrays(&self) -> Vec<usize> {
+        let arrays = self.0.path.iter().rev().filter_map(|step| match step {
+            Step::Position { array, .. } => Some(*array),
+            _ => None,
+        });
+        arrays.take(MOST_NAMED).collect()
+    }
+
+    /// The elements of this array are the members of a struct whose names are known.
+    pub(super) fn name_elements_of(&mut self, named: usize) {
+        for step in &mut self.0.path {
+            if let Step::Position { name, array, .. } = step
+                && *array == named
+            {
+                *step = Step::Member((*name).into());
+            }
+        }
     }
 
     /// It was found in this value, if not in one further in.
@@ -182,7 +230,12 @@ impl Problem {
         // The answer must be about that null, and not about one that stands further on.
         let more = answer.0.path.len().checked_sub(self.0.path.len());
         let same_place = answer.0.path.ends_with(&self.0.path) && matches!(more, Some(0 | 1));
-        if let Wrong::MissingMember { expected, accepted, .. } = &mut self.0.wrong
+        // By position it may be about one before.
+        let other = match answer.0.path.first() {
+            Some(Step::Position { name, .. }) if more == Some(1) => Some(*name),
+            _ => None,
+        };
+        if let Wrong::MissingMember { expected, accepted, name } = &mut self.0.wrong
             && let Wrong::Unexpected {
                 received: Some("null"),
                 mismatch,
@@ -190,6 +243,7 @@ impl Problem {
                 accepted: list,
             } = &answer.0.wrong
             && same_place
+            && other.is_none_or(|other| other == *name)
         {
             (*expected, *accepted) = (in_json(text, *mismatch), list);
         }
@@ -209,6 +263,10 @@ impl Problem {
                 let inside = received != here && matches!(here, "object" | "array");
                 let words = if inside { format!("a valid member ({words})").into() } else { words };
                 ParamProblem::wrong_type(show(path, None), words, received).accepting(accepted)
+            }
+            Wrong::Length { expected, .. } => {
+                let words = in_json(&expected, Mismatch::Length);
+                ParamProblem::wrong_type(show(path, None), words, here)
             }
             Wrong::Variant { received, accepted } if !accepted.is_empty() => {
                 ParamProblem::not_accepted(show(path, None), &received, accepted)
@@ -234,7 +292,7 @@ impl Problem {
             }
             // A path as long as this one would help nobody.
             Wrong::TooDeep => of_the_whole(match path.last() {
-                Some(Step::Element(_)) => "array",
+                Some(Step::Element(_) | Step::Position { .. }) => "array",
                 Some(Step::Member(_)) => "object",
                 None => here,
             }),
@@ -250,10 +308,12 @@ impl Problem {
         received: Option<&'static str>,
         expected: &dyn Expected,
     ) -> Self {
-        let mut text = String::new();
-        // An application's `expecting` may fail, and what it wrote until then is as good.
-        let _ = write!(text, "{expected}");
-        Self::new(Wrong::Unexpected { mismatch, received, expected: text, accepted: &[] })
+        let expected = text_of(expected);
+        Self::new(Wrong::Unexpected { mismatch, received, expected, accepted: &[] })
+    }
+
+    fn missing(name: &'static str) -> Wrong {
+        Wrong::MissingMember { name, expected: "value".into(), accepted: &[] }
     }
 }
 
@@ -270,8 +330,8 @@ impl Error for Problem {
         Self::unexpected(Mismatch::Value, json_type(&unexpected), expected)
     }
 
-    fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
-        Self::unexpected(Mismatch::Length, None, expected)
+    fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
+        Self::new(Wrong::Length { missing: length, expected: text_of(expected) })
     }
 
     fn unknown_variant(variant: &str, accepted: Accepted) -> Self {
@@ -283,7 +343,7 @@ impl Error for Problem {
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self::new(Wrong::MissingMember { name, expected: "value".into(), accepted: &[] })
+        Self::new(Self::missing(name))
     }
 
     fn duplicate_field(name: &'static str) -> Self {
@@ -299,6 +359,13 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
+
+fn text_of(expected: &dyn Expected) -> String {
+    let mut text = String::new();
+    // An application's `expecting` may fail, and what it wrote until then is as good.
+    let _ = write!(text, "{expected}");
+    text
+}
 
 /// `None` where serde does not say, or quotes the value in words.
 fn json_type(unexpected: &Unexpected<'_>) -> Option<&'static str> {
@@ -318,7 +385,7 @@ fn show(path: Vec<Step>, last: Option<&'static str>) -> Cow<'static, str> {
     let last = last.map(|name| Step::Member(name.into()));
     for step in path.into_iter().rev().chain(last) {
         match step {
-            Step::Element(index) => {
+            Step::Element(index) | Step::Position { index, .. } => {
                 // Writing to a string does not fail.
                 let _ = write!(shown, "[{index}]");
             }

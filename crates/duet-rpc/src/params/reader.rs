@@ -46,12 +46,20 @@ enum Kind {
     Number,
 }
 
-/// A null that is read as the last member of one object, though it is not there.
+/// One object or array is read in another way than it stands there.
 #[derive(Clone, Copy)]
 pub(super) struct Probe {
-    /// The object's [`Reader::address`].
-    pub(super) object: usize,
-    pub(super) name: &'static str,
+    /// Its [`Reader::address`].
+    pub(super) at: usize,
+    pub(super) reads: Reads,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Reads {
+    /// With a null as its last element, or as its last member with this name.
+    OneMore(&'static str),
+    /// As if nothing were in it.
+    Nothing,
 }
 
 impl<'de> Reader<'de> {
@@ -75,8 +83,9 @@ impl<'de> Reader<'de> {
         self.text.as_ptr().addr()
     }
 
-    pub(super) fn probe_name(&self) -> Option<&'static str> {
-        self.probe.filter(|probe| probe.object == self.address()).map(|probe| probe.name)
+    /// How this very value is to be read.
+    pub(super) fn probe(&self) -> Option<Reads> {
+        self.probe.filter(|probe| probe.at == self.address()).map(|probe| probe.reads)
     }
 
     pub(super) fn json_type(&self) -> &'static str {
@@ -143,6 +152,18 @@ impl<'de> Reader<'de> {
                 }
                 None => Problem::invalid_length(0, &"array of fewer elements"),
             })
+        })
+    }
+
+    /// The members of a struct, by position.
+    fn visit_struct_array<V: Visitor<'de>>(
+        self,
+        visitor: V,
+        names: &'static [&'static str],
+    ) -> Result<V::Value, Problem> {
+        Walk::over(self, self.text, visitor, Some(names)).map_err(|problem| match problem {
+            Some(problem) => problem.of_struct(names),
+            None => Problem::invalid_length(0, &"array of fewer elements"),
         })
     }
 
@@ -325,7 +346,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     ) -> Result<V::Value, Problem> {
         match self.kind() {
             Kind::Object => self.visit_object(visitor, Some(names)),
-            Kind::Array => self.visit_array(visitor, None),
+            Kind::Array => self.visit_struct_array(visitor, names),
             _ => Err(self.refuse(&visitor)),
         }
     }

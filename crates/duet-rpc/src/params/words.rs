@@ -95,11 +95,7 @@ fn with_length(text: &str, mismatch: Mismatch) -> Option<Cow<'static, str>> {
     }) {
         (length.parse().ok()?, kind == "sequence")
     } else {
-        // The names of types come first here, so this is `struct Point with 2 elements`.
-        let (name, length) = text.rsplit_once(" with ")?;
-        named(name)?;
-        let (length, _) = length.split_once(" element")?;
-        (length.parse().ok()?, true)
+        (length_of(text)?, true)
     };
     Some(match (mismatch, array, length) {
         (Mismatch::Length, true, 1) => "array of 1 element".into(),
@@ -109,6 +105,14 @@ fn with_length(text: &str, mismatch: Mismatch) -> Option<Cow<'static, str>> {
         (_, true, _) => "array".into(),
         (_, false, _) => "object".into(),
     })
+}
+
+/// How many elements a type has, from an expectation that tells its name first, such as `struct Point with
+/// 2 elements`.
+pub(super) fn length_of(text: &str) -> Option<usize> {
+    let (name, length) = text.rsplit_once(" with ")?;
+    named(name)?;
+    length.split_once(" element")?.0.parse().ok()
 }
 
 /// The expectations that tell the name of a type.

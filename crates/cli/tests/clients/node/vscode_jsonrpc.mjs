@@ -138,7 +138,7 @@ async function basics(server) {
   assert.deepEqual(await server.refusal('setLogLevel', byPosition, 5), {
     code: -32602,
     message: 'Invalid params',
-    data: { param: '[0]', expected: 'string', received: 'number', accepted: LEVELS },
+    data: { param: 'level', expected: 'string', received: 'number', accepted: LEVELS },
   });
 
   checking('notifications are not answered, whatever is wrong with them');

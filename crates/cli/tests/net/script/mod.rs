@@ -97,7 +97,7 @@ pub(crate) fn rows() -> Vec<Row> {
 pub(crate) fn daemon_rows() -> Vec<Row> {
     let initialized =
         r#"{"serverInfo":{"name":"duet-rpc","version":"0.1.0"},"protocolVersion":"2.0"}"#;
-    let level = r#"{"code":-32602,"message":"Invalid params","data":{"param":"[0]","expected":"one of the accepted values","received":"loud","accepted":["debug","info","warn","error"]}}"#;
+    let level = r#"{"code":-32602,"message":"Invalid params","data":{"param":"level","expected":"one of the accepted values","received":"loud","accepted":["debug","info","warn","error"]}}"#;
     vec![
         row(
             "its methods are served without a handshake",

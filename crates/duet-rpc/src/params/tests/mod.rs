@@ -91,12 +91,12 @@ fn p7_the_culprit_is_named_by_its_path() {
     type Points = HashMap<String, Point>;
     check(&[
         (wire::<Range>, r#"{"start":{"line":"cAnArY"}}"#, "start.line: integer, not string"),
-        (wire::<Range>, r#"{"start":{"line":1},"end":[true]}"#, "end[0]: integer, not boolean"),
+        (wire::<Range>, r#"{"start":{"line":1},"end":[true]}"#, "end.line: integer, not boolean"),
         (wire::<Vec<Point>>, r#"[{"line":1},{"line":"cAnArY"}]"#, "[1].line: integer, not string"),
         (wire::<Choices>, r#"{"names":["a","b",3]}"#, "names[2]: string, not number"),
         (wire::<(u8, u8)>, r#"[1,"cAnArY"]"#, "[1]: integer, not string"),
         (wire::<Vec<Vec<u8>>>, "[[], [1, null]]", "[1][1]: integer, not null"),
-        (wire::<Range>, "[1]", "[0]: object, not number"),
+        (wire::<Range>, "[1]", "start: object, not number"),
         (wire::<(u8, u8)>, r#"{"cAnArY":1}"#, "params: array, not object"),
         (wire::<Wrapped>, r#"{"inner":{"line":"cAnArY"}}"#, "inner.line: integer, not string"),
         (wire::<Choices>, r#"{"verbose":"cAnArY"}"#, "verbose: boolean, not string"),
@@ -137,7 +137,6 @@ fn p7_numbers_and_strings_say_what_will_do() {
         (wire::<Pair>, "[1]", "params: array of 2 elements, not array"),
         (wire::<Pair>, r#"[1, "a", 3]"#, "params: array of 2 elements, not array"),
         (wire::<[u8; 1]>, "[]", "params: array of 1 element, not array"),
-        (wire::<Range>, r#"[{"line":1}]"#, "params: array of 2 elements, not array"),
         (wire::<Point>, "[1, 2]", "params: array of fewer elements, not array"),
         (wire::<HashMap<u32, u8>>, r#"{"cAnArY":1}"#, "params: integer as member name, not object"),
         (
@@ -171,6 +170,45 @@ fn p7_members_that_are_missing_too_many_or_twice() {
             "start: object with one member line, not object",
         ),
     ]);
+}
+
+#[test]
+fn p7_params_by_position_are_named_where_a_struct_knows_their_names() {
+    check(&[
+        (wire::<Range>, "[]", "start: object, not missing"),
+        (wire::<Range>, r#"[{"line":1}]"#, "end: object, not missing"),
+        (wire::<Range>, r#"[{"line":1},{}]"#, "end.line: integer, not missing"),
+        (wire::<Range>, r#"[{"line":1},[]]"#, "end.line: integer, not missing"),
+        (wire::<Range>, r#"[[1],["cAnArY"]]"#, "end.line: integer, not string"),
+        (wire::<Range>, "[[1],[2],[3]]", "params: array of fewer elements, not array"),
+        (wire::<Vec<Range>>, "[[[1],[2]],[[1],[true]]]", "[1].end.line: integer, not boolean"),
+        (wire::<Wrapped>, r#"[["cAnArY"]]"#, "inner.line: integer, not string"),
+        (wire::<Choices>, "[1]", "verbose: boolean, not number"),
+        (wire::<Drawing>, r#"[{"Square":["cAnArY"]}]"#, "shape.Square.side: integer, not string"),
+        (wire::<Drawing>, r#"[{"Square":[]}]"#, "shape.Square.side: integer, not missing"),
+        // What stands before the one that is missing may be left out.
+        (wire::<Late>, "[]", "needed: value, not missing"),
+        (wire::<Late>, r#"["cAnArY"]"#, "spare: integer, not string"),
+        (wire::<Late>, "[1]", "needed: boolean, not missing"),
+        // A tuple has no names.
+        (wire::<(u8, Point)>, r#"[1,["cAnArY"]]"#, "[1].line: integer, not string"),
+        (wire::<Pair>, r#"["cAnArY"]"#, "[0]: integer, not string"),
+        // serde lists another name of a member as one more member: which one stands where is not known.
+        (wire::<Renamed>, r#"["cAnArY"]"#, "[0]: integer, not string"),
+        (wire::<Renamed>, "[1]", "params: array of 2 elements, not array"),
+        (wire::<Renamed>, r#"{"first":1,"b":"cAnArY"}"#, "b: boolean, not string"),
+    ]);
+    // With nothing but optional members nobody says how many there are.
+    assert_eq!(wire::<Optional>(r#"[1,"a"]"#)["data"]["param"], "[1]");
+}
+
+#[test]
+fn p7_names_are_looked_for_in_a_bounded_number_of_steps() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    for (depth, param) in [(3, "next.next.value"), (100, "")] {
+        let error = wire::<Chain>(&nested(depth).replace("[]", "[null]"));
+        assert!(error["data"]["param"].as_str().is_some_and(|it| it.starts_with(param)), "{error}");
+    }
 }
 
 #[test]
@@ -229,7 +267,9 @@ fn p7_a_closed_list_is_shown_with_the_string_that_was_sent() {
     let one = "one of the accepted values";
     let rows = [
         (wire::<Level>(r#"{"level":"loud"}"#), row("level", one, "loud", &severities)),
-        (wire::<Level>(r#"["loud"]"#), row("[0]", one, "loud", &severities)),
+        (wire::<Level>(r#"["loud"]"#), row("level", one, "loud", &severities)),
+        (wire::<Level>("[]"), row("level", "string", "missing", &severities)),
+        (wire::<Level>("[7]"), row("level", "string", "number", &severities)),
         (
             wire::<Level>(&format!(r#"{{"level":"{long}"}}"#)),
             row("level", one, &long[..64], &severities),
@@ -298,5 +338,5 @@ fn m9_parameters_that_are_nested_deeply_are_refused_and_harm_nothing() {
     assert_eq!(error["data"]["expected"], "valid parameters");
     // A type that does not go down there does not care.
     let error = wire::<Range>(&format!(r#"{{"start":{},"end":1}}"#, nested(1_024)));
-    assert_eq!(error["data"]["param"], "start[0]");
+    assert_eq!(error["data"]["param"], "start.line");
 }

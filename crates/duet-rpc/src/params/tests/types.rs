@@ -42,6 +42,34 @@ pub(super) struct Choices {
 }
 
 #[derive(Debug, Deserialize)]
+pub(super) struct Late {
+    #[serde(default)]
+    pub(super) spare: u32,
+    pub(super) needed: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Renamed {
+    #[serde(alias = "first", alias = "one")]
+    pub(super) a: u32,
+    pub(super) b: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(super) struct Optional {
+    pub(super) a: u32,
+    pub(super) b: u32,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Chain {
+    pub(super) next: Option<Box<Chain>>,
+    pub(super) value: u32,
+}
+
+#[derive(Debug, Deserialize)]
 pub(super) struct Empty();
 
 #[derive(Debug, Deserialize)]
