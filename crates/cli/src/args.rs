@@ -293,7 +293,7 @@ Examples:
   duet-rpc call --connect ws://127.0.0.1:4000/ system.ping
 
 Exit codes: 0 a result, 3 an error as the answer, 4 no answer in time, 5 the server could not be
-started or reached, 6 it ended without an answer or broke the protocol.";
+started or reached, 6 it ended without an answer or sent one that cannot be used.";
 
 /// Who speaks first has to know how.
 fn fixed_framing() -> impl TypedValueParser<Value = FramingName> {

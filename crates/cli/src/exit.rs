@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Timeout = 4,
     /// The server of a call could not be started or reached.
     NotStarted = 5,
-    /// The server of a call ended without an answer, or answered with what is none.
+    /// The server of a call ended without an answer, or sent one that cannot be used.
     BrokenProtocol = 6,
 }
 
@@ -42,7 +42,7 @@ impl Exit {
             Exit::Timeout => "call: there was no answer in time",
             Exit::NotStarted => "call: the server could not be started or reached",
             Exit::BrokenProtocol => {
-                "call: the server ended without an answer, or broke the protocol"
+                "call: the server ended without an answer, or sent one that cannot be used"
             }
         }
     }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::call::Call;
-use crate::driver::Driver;
+use crate::driver::{Driver, UnusableAnswer};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::EventStream;
 use crate::locals::Locals;
@@ -205,6 +205,12 @@ impl Peer {
     /// of which that is true is never answered.
     pub async fn complaint(&self) -> RemoteError {
         self.shared().complaint.wait().await.clone()
+    }
+
+    /// Waits for an answer that cannot be used, and returns what is wrong with the first: it is
+    /// malformed, or over the message limit. The call that it was meant for waits on, until its timeout.
+    pub async fn unusable_answer(&self) -> UnusableAnswer {
+        *self.shared().unusable.wait().await
     }
 
     /// Where the connection stands.

@@ -16,7 +16,7 @@ use duet_rpc_proto::session::{Ids, Key, Terms};
 use tokio::sync::{Notify, SetOnce, oneshot, watch};
 
 use crate::context::Flag;
-use crate::driver::now;
+use crate::driver::{UnusableAnswer, now};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::Stream;
 use crate::handler::Outcome;
@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) is_full_of_batches: AtomicBool,
     /// The first error that the remote answered to it does not know what.
     pub(crate) complaint: SetOnce<RemoteError>,
+    /// The first answer that cannot be used.
+    pub(crate) unusable: SetOnce<UnusableAnswer>,
     /// Told at once, on whatever thread, that the connection is to be closed.
     pub(crate) on_close: OnceLock<OnClose>,
     /// Set when the connection ends, before its handlers are stopped.
@@ -190,6 +192,7 @@ impl Shared {
             counts: Counts::default(),
             is_full_of_batches: AtomicBool::new(false),
             complaint: SetOnce::new(),
+            unusable: SetOnce::new(),
             on_close: OnceLock::new(),
             gone: Flag::new(),
             locals: Locals::default(),

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duet_rpc::proto::Limits;
-use duet_rpc::proto::message::{Code, ErrorObject, Id};
+use duet_rpc::proto::message::{Code, ErrorObject, Id, WhyStray};
 use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
 use duet_rpc::transport::{Stream, memory};
-use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router, State};
+use duet_rpc::{
+    Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router, State, UnusableAnswer,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -375,7 +377,8 @@ async fn f5_all_framings_carry_the_same_dialogue() {
 }
 
 /// A client whose server reads one line, writes this, and goes.
-async fn client_of_one_that_says(words: &'static str) -> Peer {
+async fn client_of_one_that_says(words: &str) -> Peer {
+    let words = words.to_owned();
     let (here, there) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
         let mut there = tokio::io::BufReader::new(there);
@@ -406,6 +409,44 @@ async fn m5_a_complaint_about_something_that_could_not_be_read_is_heard() {
     let error = client.complaint().await;
     assert_eq!((error.code, &*error.message), (-32600, "too long"));
     assert_eq!(client.stats().unmatched_answers, 2);
+}
+
+#[tokio::test]
+async fn m7_m8_an_answer_that_cannot_be_used_is_told_while_its_call_is_pending() {
+    use UnusableAnswer::{Empty, Malformed};
+    #[rustfmt::skip]
+    let rows = [
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, Some(Malformed(WhyStray::ResultAndError))),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, Some(Malformed(WhyStray::MemberTwice))),
+        (r#"{"id":1,"result":1}"#, Some(Malformed(WhyStray::BadVersion))),
+        (r#"{"jsonrpc":"2.0","result":1}"#, Some(Malformed(WhyStray::BadId))),
+        (r#"{"jsonrpc":"2.0","id":1}"#, Some(Empty)),
+        (r#"[{"jsonrpc":"2.0","id":1}]"#, Some(Empty)),
+        ("{\"id\":1,\"result\":1}\n{\"jsonrpc\":\"2.0\",\"id\":1}", Some(Malformed(WhyStray::BadVersion))),
+        // Of another call, a request of the remote's own, and no answer at all.
+        (r#"{"id":2,"result":1}"#, None),
+        (r#"{"jsonrpc":"2.0","id":2}"#, None),
+        (r#"{"jsonrpc":"2.0","id":1,"method":1}"#, None),
+        ("stray output", None),
+    ];
+    for (text, expect) in rows {
+        let client = client_of_one_that_says(text).await;
+        client.call::<i64>("add", (1, 2)).await.expect_err("it is not answered");
+        let told = tokio::select! {
+            biased;
+            told = client.unusable_answer() => Some(told),
+            () = async {} => None,
+        };
+        assert_eq!(told, expect, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn f21_a_message_over_the_limit_is_told_as_an_answer_that_cannot_be_used() {
+    let limit = Profile::agent().limits.message_bytes;
+    let client = client_of_one_that_says(&"x".repeat(limit + 1)).await;
+    client.call::<i64>("add", (1, 2)).await.expect_err("it is not answered");
+    assert_eq!(client.unusable_answer().await, UnusableAnswer::Oversize(limit));
 }
 
 #[tokio::test]

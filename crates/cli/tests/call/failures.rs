@@ -52,7 +52,6 @@ fn m5_an_error_without_an_id_answers_the_one_request_there_is() {
 fn p2_no_answer_in_time_is_told_with_what_came_instead() {
     let silent = "cat >/dev/null; :";
     let other_id = answers_and_stays(r#"{"jsonrpc":"2.0","id":"1","result":1}"#);
-    let no_version = answers_and_stays(r#"{"id":1,"result":1}"#);
     let half = "read -r request; printf '{\"jsonrpc\":'; cat >/dev/null; :";
     let print = answers_and_stays("Listening on stdin");
     let log = answers_and_stays(r#"{"jsonrpc":"2.0","method":"log","params":["hello"]}"#);
@@ -60,7 +59,6 @@ fn p2_no_answer_in_time_is_told_with_what_came_instead() {
     let rows = [
         (silent, "it wrote nothing to stdout"),
         (&*other_id, "it answered something that was not asked"),
-        (&*no_version, "it wrote something to stdout that is no message"),
         (half, "it began a message and did not end it"),
         (&*print, "it wrote something to stdout that is no message"),
         (&*log, "it sent messages, but no answer to this one"),
@@ -135,7 +133,55 @@ fn m8_an_error_that_is_no_object_breaks_the_protocol() {
     for error in ["5", "null", r#""text""#, "[]"] {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
         let ended = call_script(&[], &answers_and_stays(&answer));
-        ended.has_failed(6, &["the server broke the protocol in its answer"]);
+        ended.has_failed(6, &["the server's answer cannot be used"]);
+    }
+}
+
+/// Waiting on would end in a timeout, which blames something else.
+#[test]
+fn m7_m8_an_answer_that_cannot_be_used_ends_the_call_immediately_and_is_described() {
+    #[rustfmt::skip]
+    let rows = [
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, "has both `result` and `error`"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":1,"message":"m"}}"#,
+         "has both `result` and `error`"),
+        (r#"{"jsonrpc":"2.0","id":1}"#, "has neither `result` nor `error`"),
+        (r#"{"id":1,"result":1}"#, r#"does not have `"jsonrpc": "2.0"`"#),
+        (r#"{"id":1,"result":1,"error":null}"#, r#"does not have `"jsonrpc": "2.0"`"#),
+        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, r#"does not have `"jsonrpc": "2.0"`"#),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#, "has a member twice"),
+        (r#"{"jsonrpc":"2.0","result":1}"#, "does not have the `id` of the request"),
+        (r#"{"jsonrpc":"2.0","id":[1],"result":1}"#, "does not have the `id` of the request"),
+        (r#"[{"jsonrpc":"2.0","id":1}]"#, "has neither `result` nor `error`"),
+    ];
+    for (answer, told) in rows {
+        let told = format!("duet-rpc: the server's answer {told}");
+        for script in [answers_and_stays(answer), answers(answer)] {
+            call_script(&["--timeout", "0"], &script).has_failed(6, &[&told]);
+        }
+    }
+    // An answer that can be used counts, wherever it stands.
+    let good = r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#;
+    for bad in [r#"{"jsonrpc":"2.0","id":2}"#, r#"{"jsonrpc":"2.0","id":1,"method":1}"#] {
+        let script = answers_and_stays(&format!("{bad}\n{good}"));
+        call_script(&[], &script).has_result(r#""ok""#);
+    }
+}
+
+#[test]
+fn f14_f31_an_answer_over_the_limit_ends_the_call_immediately() {
+    let rows = [
+        ("lsp", r"printf 'Content-Length: 268435457\r\n\r\n{'", "over the limit of 256 MiB"),
+        (
+            "length",
+            r"printf '\001\000\000\000{'",
+            "over the limit of 16 MiB: is `--framing length`",
+        ),
+    ];
+    for (framing, print, told) in rows {
+        let script = format!("head -c 20 >/dev/null; {print}; cat >/dev/null; :");
+        let ended = call_script(&["--timeout", "0", "--framing", framing], &script);
+        ended.has_failed(6, &["duet-rpc: the server sent a message", told]);
     }
 }
 

@@ -213,6 +213,7 @@ impl Core {
 
     pub(super) fn handle_fault(&mut self, fault: &Fault<'_>, now: Instant) {
         self.tally.faults += 1;
+        self.note_unusable_bytes(fault);
         let before = self.outbox.len();
         let handled = self.session.handle_fault(fault, now, &mut self.outbox);
         self.note_refusal(before);
@@ -250,6 +251,7 @@ impl Core {
         self.tally.messages += 1;
         if matches!(message, Incoming::Invalid(_) | Incoming::Stray(_)) {
             self.tally.faults += 1;
+            self.note_unusable(&message, text);
         }
         if let Incoming::Response(response) = &message
             && response.id.is_null()

@@ -17,6 +17,7 @@ mod input;
 mod posts;
 mod records;
 mod tasks;
+mod unusable;
 
 use std::fmt;
 use std::io;
@@ -32,6 +33,7 @@ use tokio::time::Sleep;
 use self::core::Core;
 pub use self::records::TRAFFIC;
 pub(crate) use self::tasks::Threads;
+pub use self::unusable::UnusableAnswer;
 use crate::error::{Error, ErrorKind};
 use crate::peer::Handle;
 use crate::router::Router;

@@ -136,6 +136,10 @@ impl<C> Calls<C> {
         self.deadlines.first_key_value().map(|(&(deadline, _), _)| deadline)
     }
 
+    pub(super) fn is_pending(&self, id: &Id) -> bool {
+        self.pending.contains_key(id)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.pending.len() + self.ending.len()
     }

@@ -222,6 +222,11 @@ impl<C> Session<C> {
         self.schedule.waiting()
     }
 
+    /// Whether a call with this id waits for its answer.
+    pub fn is_pending(&self, id: &Id) -> bool {
+        self.calls.is_pending(id)
+    }
+
     /// How many responses answered no call: late ones, second ones, strangers.
     pub fn unmatched_responses(&self) -> u64 {
         self.unmatched

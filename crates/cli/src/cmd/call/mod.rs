@@ -18,7 +18,7 @@ use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::BatchRule;
 use duet_rpc::transport::{Address, Child, Connector, Transport};
-use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router};
+use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router, UnusableAnswer};
 use serde_json::value::RawValue;
 use tokio::process::Command;
 use tokio::runtime::{Builder, Runtime};
@@ -171,6 +171,15 @@ struct Talk<'a> {
     via: Via,
 }
 
+/// What came of a request.
+enum Answer {
+    Result(Box<RawValue>),
+    Error(Error),
+    /// An error that does not say what it answers.
+    Complaint(RemoteError),
+    Unusable(UnusableAnswer),
+}
+
 impl Talk<'_> {
     async fn call(&self, params: Option<Box<RawValue>>, time_left: Option<Duration>) -> Exit {
         let call = self.peer.call::<Box<RawValue>>(&self.args.method, params);
@@ -180,18 +189,30 @@ impl Talk<'_> {
         };
         // A server that cannot read the request answers without its id.
         let (mut call, mut complaint) = (pin!(call), pin!(self.complaint()));
-        let answer = poll_fn(|cx| match complaint.as_mut().poll(cx) {
-            Poll::Ready(complaint) => Poll::Ready(Err(complaint)),
-            Poll::Pending => call.as_mut().poll(cx).map(Ok),
-        });
-        match answer.await {
-            Ok(Ok(result)) => print(&result),
-            Ok(Err(error)) => self.explain(&error).await,
-            Err(complaint) => {
-                self.stderr.say(&report::error_answer(&complaint));
-                Exit::ErrorAnswer
+        let mut unusable = pin!(self.peer.unusable_answer());
+        let answer = poll_fn(|cx| {
+            if let Poll::Ready(complaint) = complaint.as_mut().poll(cx) {
+                return Poll::Ready(Answer::Complaint(complaint));
             }
-        }
+            // An answer that can be used may stand behind one that cannot.
+            match (call.as_mut().poll(cx), unusable.as_mut().poll(cx)) {
+                (Poll::Ready(Ok(result)), _) => Poll::Ready(Answer::Result(result)),
+                (Poll::Ready(Err(error)), _) if error.remote().is_some() => {
+                    Poll::Ready(Answer::Error(error))
+                }
+                (_, Poll::Ready(why)) => Poll::Ready(Answer::Unusable(why)),
+                (Poll::Ready(Err(error)), Poll::Pending) => Poll::Ready(Answer::Error(error)),
+                (Poll::Pending, Poll::Pending) => Poll::Pending,
+            }
+        });
+        let (exit, message) = match answer.await {
+            Answer::Result(result) => return print(&result),
+            Answer::Error(error) => return self.explain(&error).await,
+            Answer::Complaint(complaint) => (Exit::ErrorAnswer, report::error_answer(&complaint)),
+            Answer::Unusable(why) => (Exit::BrokenProtocol, report::unusable(why, self.via)),
+        };
+        self.stderr.say(&message);
+        exit
     }
 
     /// Waits for an error that does not say what it answers, but can only answer our request: nothing

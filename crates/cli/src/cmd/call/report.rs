@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
-use duet_rpc::proto::message::is_obeyed;
+use duet_rpc::proto::message::{WhyStray, is_obeyed};
 use duet_rpc::transport::{Address, Refused};
-use duet_rpc::{Disconnect, Reason, RemoteError};
+use duet_rpc::{Disconnect, Reason, RemoteError, UnusableAnswer};
 
 use crate::json;
 
@@ -106,7 +106,7 @@ pub(super) fn not_read_within(timeout: Duration) -> String {
 
 pub(super) fn broken_answer(why: &dyn std::error::Error) -> String {
     let why = why.source().map(|why| format!(": {}", plain(&why.to_string()))).unwrap_or_default();
-    format!("the server broke the protocol in its answer{why}")
+    format!("the server's answer cannot be used{why}")
 }
 
 /// The request or its answer was lost on the way, as over HTTP.
@@ -114,6 +114,35 @@ pub(super) fn failed_exchange(error: &(dyn std::error::Error + 'static)) -> Stri
     let why =
         error.source().map(|why| format!(": {}", plain(&why.to_string()))).unwrap_or_default();
     format!("no answer{why}{}", advice_of_refusal(error))
+}
+
+/// The server answered, and its answer cannot be used.
+pub(super) fn unusable(why: UnusableAnswer, via: Via) -> String {
+    let what = match why {
+        UnusableAnswer::Empty => "has neither `result` nor `error`",
+        UnusableAnswer::Malformed(WhyStray::ResultAndError) => {
+            "has both `result` and `error`: the one that does not apply must be left out, not null"
+        }
+        UnusableAnswer::Malformed(WhyStray::BadId) => "does not have the `id` of the request",
+        UnusableAnswer::Malformed(WhyStray::BadVersion) => "does not have `\"jsonrpc\": \"2.0\"`",
+        UnusableAnswer::Malformed(WhyStray::MemberTwice) => "has a member twice",
+        UnusableAnswer::Oversize(limit) => return oversize(limit, via),
+        // One that this version does not know.
+        _ => return format!("the server's answer cannot be used: {why}"),
+    };
+    format!("the server's answer {what}")
+}
+
+fn oversize(limit: usize, via: Via) -> String {
+    let limit = limit.div_ceil(1024 * 1024);
+    let advice = match via {
+        // Where anything but a length stands, most of the time that is a large number.
+        Via::Stdout(Framing::Length) | Via::Socket(Framing::Length) => {
+            ": is `--framing length` right for it?"
+        }
+        _ => "",
+    };
+    format!("the server sent a message over the limit of {limit} MiB{advice}")
 }
 
 /// The server is gone. `had_to_be_stopped` says that it went because we made it.
