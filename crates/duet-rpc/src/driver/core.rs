@@ -6,7 +6,7 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
-use duet_rpc_proto::frame::{Framing, FramingChoice};
+use duet_rpc_proto::frame::Framing;
 use duet_rpc_proto::message::{Batch, Id, Incoming, Subject};
 use duet_rpc_proto::notice::Notice;
 #[cfg(unix)]
@@ -112,11 +112,14 @@ impl Core {
         session.set_closing(Arc::new(move |method| routes.closes(method)));
         // One that makes no calls must read all the same.
         let most_refusals = shared.profile.limits.pending_calls.max(1).saturating_mul(REFUSAL);
-        let framing_is_open = framing.is_some() && shared.profile.framing == FramingChoice::Auto;
         let carries_bytes = transport.carries() == Carries::Bytes;
+        let framing_is_open = carries_bytes && framing.is_none();
         let outbox = match transport.carries() {
             Carries::WebSocket(role) => Outbox::for_web_socket(role),
-            Carries::Bytes | Carries::Messages => Outbox::new(framing),
+            // A message that is sent before the framing is detected is understood by most clients
+            // with headers.
+            Carries::Bytes => Outbox::new(Some(framing.unwrap_or(Framing::Lsp))),
+            Carries::Messages => Outbox::new(None),
         };
         let is_exchange = !transport.has_way_back();
         Core {
@@ -157,10 +160,6 @@ impl Core {
             }
             self.shared.state.send_replace(State::Connected);
         }
-    }
-
-    pub(super) fn set_framing(&mut self, framing: Option<Framing>) {
-        self.outbox.set_framing(framing);
     }
 
     /// A turn took so long. If that was a handler, it is to be found out the next time, whatever

@@ -105,7 +105,7 @@ impl Driver {
         let profile = shared.profile;
         let inbox = Inbox::new(transport.carries(), &profile);
         Driver {
-            core: Core::new(transport, router, shared, handle, inbox.framing(profile.framing)),
+            core: Core::new(transport, router, shared, handle, inbox.framing()),
             inbox,
             is_one_of_many: false,
             is_drained: true,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use duet_rpc_proto::fault::{Fault, FaultKind};
-use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice, Partial};
+use duet_rpc_proto::frame::{Decoder, Event, Framing, Partial};
 use duet_rpc_proto::message::Id;
 use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
@@ -199,15 +199,12 @@ impl Inbox {
         }
     }
 
-    /// How answers are framed; `None` if they are messages of their own.
-    pub(crate) fn framing(&self, choice: FramingChoice) -> Option<Framing> {
-        match (&self.0, choice) {
-            (Kind::Messages(_), _) => None,
-            (_, FramingChoice::Fixed(framing)) => Some(framing),
-            // Who speaks before he was spoken to is understood by most with headers.
-            (Kind::Bytes(decoder), FramingChoice::Auto) => {
-                Some(decoder.framing().unwrap_or(Framing::Lsp))
-            }
+    /// The framing of what is received; `None` while it is not detected, and if the transport
+    /// carries whole messages.
+    pub(crate) fn framing(&self) -> Option<Framing> {
+        match &self.0 {
+            Kind::Bytes(decoder) => decoder.framing(),
+            Kind::Messages(_) => None,
         }
     }
 

@@ -136,8 +136,8 @@ impl Outbox {
     }
 
     /// Frames what comes from here on so.
-    pub(crate) fn set_framing(&mut self, framing: Option<Framing>) {
-        self.framing = framing.into();
+    pub(crate) fn set_framing(&mut self, framing: Framing) {
+        self.framing = Some(framing).into();
     }
 
     /// Appends a message that is written already.
