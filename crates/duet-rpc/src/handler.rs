@@ -11,7 +11,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::Context;
-use crate::error::Error;
 use crate::failure::Failure;
 use crate::{fence, params};
 
@@ -273,12 +272,11 @@ where
         });
         let output = polled.await;
         let cleared = fence::call(|| drop(kept.0.take()));
-        let outcome = fence::call(|| {
-            let result = output.and_then(|output| cleared.map(|()| output))?.into_result()?;
-            let mut json = Vec::new();
-            serde_json::to_writer(&mut json, &result)?;
-            Ok(json)
-        });
-        outcome.unwrap_or_else(|panic: Error| Err(panic.into()))
+        let result =
+            fence::call(|| output.and_then(|output| cleared.map(|()| output))?.into_result())??;
+        // The result stays outside: a panic that drops it could meet a second one, which aborts.
+        let json = fence::call(|| serde_json::to_vec(&result));
+        drop_fenced(result);
+        Ok(json??)
     })
 }

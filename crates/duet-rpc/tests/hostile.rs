@@ -141,6 +141,11 @@ fn bombs() -> Router {
             yield_now().await;
             Ok::<_, Failure>(HalfWay(7, BadSerialize))
         })
+        .method("serialize_and_drop", async || Ok::<_, Failure>((BadSerialize, BombResult)))
+        .method("late_serialize_and_drop", async || {
+            yield_now().await;
+            Ok::<_, Failure>((BadSerialize, BombResult))
+        })
         .method("read", async |_: Reads| Ok::<_, Failure>(()))
         .method("drop_future", async || {
             let _held = DropFuture;
@@ -158,7 +163,7 @@ fn bombs() -> Router {
         })
 }
 
-const BOMBS: [&str; 13] = [
+const BOMBS: [&str; 15] = [
     "drop_result",
     "late_drop_result",
     "show",
@@ -167,6 +172,8 @@ const BOMBS: [&str; 13] = [
     "late_drop_error",
     "serialize",
     "late_serialize",
+    "serialize_and_drop",
+    "late_serialize_and_drop",
     "read",
     "drop_future",
     "late_drop_future",
