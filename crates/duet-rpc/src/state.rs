@@ -103,10 +103,13 @@ impl fmt::Display for Disconnect {
             Reason::WriteFailed => "writing to the remote failed",
             Reason::ConnectFailed => "connecting to the remote failed",
         })?;
-        match self.0.farewell.exit {
-            Some(exit) => write!(f, "; its process ended with {exit}"),
-            None => Ok(()),
+        if let Some(exit) = self.0.farewell.exit {
+            write!(f, "; its process ended with {exit}")?;
         }
+        for (number, process) in self.0.farewell.stopped.iter().enumerate() {
+            write!(f, "{}{process}", if number == 0 { "; stopped: " } else { ", " })?;
+        }
+        Ok(())
     }
 }
 

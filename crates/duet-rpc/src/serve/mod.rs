@@ -35,7 +35,7 @@ use crate::fence;
 use crate::peer::Peer;
 use crate::router::Router;
 use crate::state::{Disconnect, Reason};
-use crate::transport::{Address, Listener, Stdio};
+use crate::transport::{Address, Listener, Stdio, at_exit};
 use crate::watchdog::{CountsFrom, Parent};
 use crate::worker_pool::WorkerPool;
 use acts::{LastAct, once, run_within};
@@ -204,6 +204,8 @@ impl Server {
         // A handler that blocks a thread is not waited for.
         runtime.shutdown_background();
         slow.shut_down();
+        // Nor can what it holds be dropped in time.
+        at_exit::kill_all(LAST_ACTS);
         let ended = ended.inspect_err(|panic| {
             tracing::error!(error = %Logged(panic), "the connection broke");
         });

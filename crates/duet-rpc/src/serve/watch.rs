@@ -10,10 +10,13 @@ use super::PATIENCE;
 use super::acts::{LastAct, run_within};
 use crate::fence;
 use crate::peer::Peer;
+use crate::transport::at_exit;
 use crate::watchdog::{Alarm, Call, CountsFrom, Watchdog};
 
 /// After so long without a sign of life the connection is stuck in a handler.
 const STUCK: Duration = Duration::from_secs(1);
+/// How long after a signal the programs may run that handlers have started.
+const PROGRAMS_END: Duration = Duration::from_millis(1500);
 /// How long what is to be done before the exit may take when the patience is over.
 const LAST_MOMENT: Duration = Duration::from_millis(30);
 
@@ -76,6 +79,17 @@ fn log_if_stuck(calls: &Arc<Calls>) {
     let _ = thread::Builder::new().name("duet-rpc last words".to_owned()).spawn(log);
 }
 
+/// Kills the programs that handlers have started and that still run shortly before the process ends
+/// by force. At that moment itself there may be too little time to find all that they started.
+fn end_programs_in_time() {
+    let end = || {
+        thread::sleep(PROGRAMS_END);
+        at_exit::kill_all(PATIENCE - PROGRAMS_END);
+    };
+    // Without a thread, what can be found in a moment is killed at the end.
+    let _ = thread::Builder::new().name("duet-rpc programs".to_owned()).spawn(end);
+}
+
 impl Watch {
     pub(super) fn start(last_act: Option<LastAct>) -> io::Result<Self> {
         let (calls, clean_up) = (Arc::<Calls>::default(), Arc::<OnceLock<CleanUp>>::default());
@@ -89,6 +103,7 @@ impl Watch {
                 }
                 Call::Signal(_) | Call::ParentEnded => {
                     alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
+                    end_programs_in_time();
                     let is_new = heard.first.set(call).is_ok();
                     if let Some(close) = heard.close.get() {
                         close();
@@ -104,6 +119,8 @@ impl Watch {
             if let Some(clean_up) = to_clean_up.get() {
                 clean_up();
             }
+            run_within(LAST_MOMENT, Arc::new(|| at_exit::kill_all(LAST_MOMENT)));
+            at_exit::kill_groups();
             if let Some(last_act) = &last_act {
                 run_within(LAST_MOMENT, Arc::clone(last_act));
             }

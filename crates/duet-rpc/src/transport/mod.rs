@@ -31,6 +31,8 @@ use std::task::{Context, Poll};
 
 pub use address::{Address, AddressError, Place, Target};
 pub use child::Child;
+#[cfg(unix)]
+pub(crate) use child::at_exit;
 pub use connect::Connector;
 use duet_rpc_proto::message::Id;
 #[cfg(feature = "http")]
@@ -135,13 +137,52 @@ pub struct Farewell {
     pub exit: Option<ExitStatus>,
     /// The last lines that it wrote to stderr.
     pub last_words: Vec<String>,
+    /// The processes, of those that it was or had started, that had to be stopped with a signal.
+    pub stopped: Vec<Stopped>,
+}
+
+/// A process that did not end by itself when a [`Child`] was closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// Its process id.
+    pub pid: u32,
+    /// The name of its program, as the system shows it: on Linux the first 15 bytes.
+    pub program: String,
+    /// What it was sent last.
+    pub signal: StopSignal,
+}
+
+/// What stops a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopSignal {
+    /// It was asked to end.
+    Terminate,
+    /// It was killed.
+    Kill,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (pid {}, {})", self.program, self.pid, self.signal)
+    }
+}
+
+impl fmt::Display for StopSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StopSignal::Terminate => "SIGTERM",
+            StopSignal::Kill => "SIGKILL",
+        })
+    }
 }
 
 impl fmt::Debug for Farewell {
     /// Shows how the process ended; what it wrote may hold anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Farewell");
-        shown.field("exit", &self.exit).field("last_words", &self.last_words.len()).finish()
+        shown.field("exit", &self.exit).field("last_words", &self.last_words.len());
+        shown.field("stopped", &self.stopped).finish()
     }
 }
 

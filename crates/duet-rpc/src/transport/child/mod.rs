@@ -1,24 +1,34 @@
 //! A program that this one starts and talks to over its standard input and output (T1).
 
-mod farewell;
+mod live;
 mod process;
+#[cfg(unix)]
+mod procfs;
 mod stderr;
+mod stop;
 #[cfg(all(test, unix))]
 mod tests;
+#[cfg(unix)]
+mod tree;
+#[cfg(not(unix))]
+#[path = "no_tree.rs"]
+mod tree;
+#[cfg(all(test, target_os = "linux"))]
+mod tree_tests;
 
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::process::Stdio;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::{Sleep, sleep};
 
 use super::{Farewell, Inbox, Outbox, Received, Stream, Transport};
-use process::Process;
+use process::{Pipes, Process};
 use stderr::Stderr;
 
 /// How long each step of closing waits for the program to end, if nothing else is said.
@@ -34,6 +44,37 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// program, and the last lines are kept for the [`Farewell`]. Closing is a ladder: its stdin is
 /// closed, then it is asked to end (SIGTERM), then it is killed, each after a grace period. A
 /// program that is dropped without being closed is killed.
+///
+/// All of this holds for the program and for every process that it started, behind a shell or a
+/// launcher too. A process that exits when stdin is closed is not signalled. A process that is left
+/// when the program itself has exited gets 250 ms before it is asked to end. [`Farewell::stopped`]
+/// names those that had to be stopped.
+///
+/// # Process groups and sessions
+///
+/// The program leads a process group of its own, and signals go to that group. On Linux (5.3 or
+/// newer, with `/proc`) processes that left the group are found too: by the variable
+/// `DUET_RPC_TREE`, which is added to the program's environment, or by a parent that still runs. A
+/// process that did all three, that is left the group, cleared its environment and lost its
+/// parent, is not found, and neither is a process of another user. To start a daemon that is meant
+/// to stay, have a service manager start it.
+///
+/// Because of its own group the program does not receive the SIGINT of Ctrl-C: handle the signal
+/// and close the connection, as `duet-rpc call` does. A program that reads the terminal itself,
+/// such as one that asks for a password, is stopped by the system (SIGTTIN).
+///
+/// # When this process ends
+///
+/// | this process | the program and what it started |
+/// |---|---|
+/// | drops the `Child`, its runtime ends, or it panics | killed |
+/// | is a [`Server`](crate::Server) that ends, by force too | killed |
+/// | calls [`std::process::exit`] or aborts | see their stdin close; [`Child::kill_all`] before it kills them |
+/// | dies of a signal that it does not handle, SIGKILL for one | see their stdin close, and stay if they ignore that |
+///
+/// A signal from the system for the last row (`PR_SET_PDEATHSIG`) would have to be asked for
+/// inside the program before it starts, which needs unsafe code, and it comes when the *thread*
+/// ends that started the program.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -69,8 +110,8 @@ struct Open {
 }
 
 impl Child {
-    /// Starts the program. The command's stdin, stdout and stderr become pipes to here; the rest
-    /// of it is the caller's.
+    /// Starts the program. The command's stdin, stdout and stderr become pipes to here, it gets a
+    /// process group of its own and the variable `DUET_RPC_TREE`; the rest of it is the caller's.
     ///
     /// # Panics
     ///
@@ -78,12 +119,8 @@ impl Child {
     /// closing need its timer too.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.kill_on_drop(true).spawn()?;
-        let missing = || io::Error::other("a program was started without its pipes");
-        let stdin = process.stdin.take().ok_or_else(missing)?;
-        let stdout = process.stdout.take().ok_or_else(missing)?;
-        let stderr = Stderr::drain(process.stderr.take().ok_or_else(missing)?);
-        let process = Process::new(process);
+        let (process, Pipes { stdin, stdout, stderr }) = Process::spawn(command)?;
+        let stderr = Stderr::drain(stderr);
         let open = Open { stream: Stream::new(stdout, stdin), process, stderr, patience: None };
         Ok(Child { state: State::Open(Box::new(open)), grace: GRACE })
     }
@@ -106,6 +143,16 @@ impl Child {
         self
     }
 
+    /// Kills every program that this process has started with [`Child::spawn`] and that still runs,
+    /// with all that it started. It takes a few milliseconds, and at most the time.
+    ///
+    /// For whoever ends the process without dropping what it holds: before [`std::process::exit`],
+    /// and on the thread that receives a SIGINT or SIGTERM. [`Server`](crate::Server) does it by
+    /// itself.
+    pub fn kill_all(time: Duration) {
+        live::kill_all(Instant::now() + time);
+    }
+
     /// The program's process id, as long as it runs.
     pub fn id(&self) -> Option<u32> {
         match &self.state {
@@ -115,13 +162,19 @@ impl Child {
     }
 }
 
-impl Open {
-    /// Ready when the program has ended. It leaves a waker, and may be asked again.
-    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self.process.get() {
-            Some(process) => pin!(process.wait()).poll(cx).map(|_| ()),
-            None => Poll::Ready(()),
-        }
+/// Ends all programs before this process exits without running destructors.
+#[cfg(unix)]
+pub(crate) mod at_exit {
+    use super::{Duration, Instant, live};
+
+    /// Kills all programs and what they started. None can be started any more.
+    pub(crate) fn kill_all(time: Duration) {
+        live::kill_all_for_good(Instant::now() + time);
+    }
+
+    /// Kills what can be killed without a wait.
+    pub(crate) fn kill_groups() {
+        live::kill_groups();
     }
 }
 
@@ -140,7 +193,7 @@ impl Transport for Child {
         // A program that is dead may have left another behind that holds its stdout open: the
         // end of the stream would never come. What it wrote itself is in the pipe by now, and
         // the patience is for the runtime, which may not have told of it yet.
-        ready!(open.poll_exit(cx));
+        ready!(open.process.poll_exit(cx));
         let patience = open.patience.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
         ready!(patience.as_mut().poll(cx));
         Poll::Ready(Ok(Received::End))
@@ -155,7 +208,7 @@ impl Transport for Child {
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
-            State::Open(open) => open.poll_exit(cx),
+            State::Open(open) => open.process.poll_exit(cx),
             State::Closing(_) | State::Closed => Poll::Ready(()),
         }
     }
@@ -164,7 +217,7 @@ impl Transport for Child {
         loop {
             match std::mem::replace(&mut self.state, State::Closed) {
                 State::Open(open) => {
-                    self.state = State::Closing(Box::pin(farewell::close(*open, self.grace)));
+                    self.state = State::Closing(Box::pin(stop::close(*open, self.grace)));
                 }
                 State::Closing(mut closing) => match closing.as_mut().poll(cx) {
                     Poll::Ready(farewell) => return Poll::Ready(farewell),

@@ -1,48 +1,186 @@
-//! A program that leaves nothing behind, also when nobody closes it.
+//! A program that was started: its exit, noticed before it is reaped, and its end with all that it
+//! started.
 
+use std::future::poll_fn;
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::task::{Context, Poll};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::process::Child;
+use tokio::process::{Child, Command};
 
-/// How often one looks whether a program that was killed is gone.
+use super::live::{self, Registered};
+use super::tree::Tree;
+
+/// How often a thread looks whether a program that was killed is gone.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Kills a program when it is dropped, if it still runs, and waits for it.
-///
-/// The runtime would wait for it too, but not one that is itself going down, which is when most
-/// programs are dropped: what was killed then would stay on the system's table of processes for as
-/// long as this process lives.
-pub(super) struct Process(Option<Child>);
+/// How long it takes at most to kill all that a program started, and how long dropping it waits for
+/// that. It takes two looks at all processes: some milliseconds, on a machine with many more tasks
+/// than processors a second.
+pub(super) const KILL_TIME: Duration = Duration::from_secs(5);
+
+/// Kills a program, and all that it started, when it is dropped without having been reaped.
+pub(super) struct Process {
+    /// There until this is dropped.
+    child: Option<Child>,
+    exit: Exit,
+    registered: Option<Registered>,
+}
 
 impl Process {
-    pub(super) fn new(child: Child) -> Self {
-        Process(Some(child))
+    pub(super) fn spawn(mut command: Command) -> io::Result<(Self, Pipes)> {
+        let (mut child, registered) = live::spawn(command.kill_on_drop(true))?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let mut process =
+            Process { child: Some(child), exit: Exit::Seen, registered: Some(registered) };
+        // From here on dropping it kills the program, whatever fails.
+        process.exit = Exit::watch(&process)?;
+        let missing = || io::Error::other("a program was started without its pipes");
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(missing()) };
+        Ok((process, Pipes { stdin, stdout, stderr }))
     }
 
-    /// It is there until this is dropped.
-    pub(super) fn get(&mut self) -> Option<&mut Child> {
-        self.0.as_mut()
-    }
-
-    /// Its id, as long as it has not been waited for.
+    /// Its id, as long as it has not been reaped.
     pub(super) fn id(&self) -> Option<u32> {
-        self.0.as_ref().and_then(Child::id)
+        self.child.as_ref().and_then(Child::id)
+    }
+
+    /// Ready when the program has ended. It leaves a waker, and may be asked again.
+    pub(super) fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.exit.poll(self.child.as_mut(), cx)
+    }
+
+    /// Waits until the program has ended.
+    pub(super) async fn exited(&mut self) {
+        poll_fn(|cx| self.poll_exit(cx)).await;
+    }
+
+    /// All that the program started, with itself.
+    pub(super) fn tree(&self) -> Option<Arc<Tree>> {
+        self.registered.as_ref().map(|registered| Arc::clone(registered.tree()))
+    }
+
+    /// Kills the program itself.
+    pub(super) fn kill(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It fails only if the program has ended.
+            let _ = child.start_kill();
+        }
+    }
+
+    /// Takes a program that has ended off the system's table of processes.
+    pub(super) async fn reap(&mut self) -> Option<ExitStatus> {
+        if let Some(tree) = self.tree() {
+            tree.forget_group();
+        }
+        self.child.as_mut()?.wait().await.ok()
     }
 }
 
 impl Drop for Process {
+    /// The runtime would kill the program and reap it too, but not what it started; and not while it
+    /// is itself going down, which is when most programs are dropped.
     fn drop(&mut self) {
-        let Some(mut child) = self.0.take().filter(|child| child.id().is_some()) else { return };
-        // It fails only if the program has ended.
-        let _ = child.start_kill();
-        // One that the system itself holds on to may take long to die, so it is not waited for
-        // here. Without a thread it is left to the runtime.
-        let wait = move || {
+        let Some(mut child) = self.child.take().filter(|child| child.id().is_some()) else {
+            return;
+        };
+        let Some(registered) = self.registered.take() else { return };
+        let tree = Arc::clone(registered.tree());
+        let (tell, told) = mpsc::channel::<()>();
+        let clear_away = move || {
+            registered.tree().kill(Instant::now() + KILL_TIME);
+            // Where there are no groups.
+            let _ = child.start_kill();
+            drop(tell);
+            registered.tree().forget_group();
+            // A process that the system itself holds on to may take long to die.
             while let Ok(None) = child.try_wait() {
                 thread::sleep(LOOK_EVERY);
             }
         };
-        let _ = thread::Builder::new().name("duet-rpc child".to_owned()).spawn(wait);
+        // Without a thread the runtime kills and reaps the program.
+        let thread = thread::Builder::new().name("duet-rpc child".to_owned()).spawn(clear_away);
+        // This process may exit right after.
+        let waited = told.recv_timeout(KILL_TIME);
+        if thread.is_err() || waited == Err(mpsc::RecvTimeoutError::Timeout) {
+            tree.kill_group();
+        }
+    }
+}
+
+/// The pipes to a program.
+pub(super) struct Pipes {
+    pub(super) stdin: tokio::process::ChildStdin,
+    pub(super) stdout: tokio::process::ChildStdout,
+    pub(super) stderr: tokio::process::ChildStderr,
+}
+
+/// Whether a program has ended.
+enum Exit {
+    /// A thread waits for it, and does not reap it: until then its pid, and the id of its group,
+    /// cannot be anybody else's.
+    #[cfg(unix)]
+    Awaited(tokio::sync::oneshot::Receiver<()>),
+    #[cfg(not(unix))]
+    Awaited,
+    Seen,
+}
+
+#[cfg(unix)]
+impl Exit {
+    /// One call that blocks in a thread works on every system; a pidfd, which needs none, does not.
+    const STACK: usize = 64 * 1024;
+
+    fn watch(process: &Process) -> io::Result<Self> {
+        use rustix::io::Errno;
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+        let id = process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let (Some(id), Some(tree)) = (id, process.tree()) else { return Ok(Exit::Seen) };
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let wait = move || {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let waited = loop {
+                match waitid(WaitId::Pid(id), options) {
+                    Err(Errno::INTR) => {}
+                    waited => break waited,
+                }
+            };
+            if waited.is_err() {
+                // It was reaped by somebody else, or by the system because SIGCHLD is ignored.
+                tree.forget_group();
+            }
+            let _ = tell.send(());
+        };
+        let thread = thread::Builder::new().name("duet-rpc child".to_owned());
+        thread.stack_size(Self::STACK).spawn(wait)?;
+        Ok(Exit::Awaited(told))
+    }
+
+    fn poll(&mut self, _: Option<&mut Child>, cx: &mut Context<'_>) -> Poll<()> {
+        if let Exit::Awaited(told) = self {
+            std::task::ready!(std::pin::Pin::new(told).poll(cx)).ok();
+            *self = Exit::Seen;
+        }
+        Poll::Ready(())
+    }
+}
+
+#[cfg(not(unix))]
+impl Exit {
+    fn watch(_: &Process) -> io::Result<Self> {
+        Ok(Exit::Awaited)
+    }
+
+    fn poll(&mut self, child: Option<&mut Child>, cx: &mut Context<'_>) -> Poll<()> {
+        if let (Exit::Awaited, Some(child)) = (&*self, child) {
+            let _ = std::task::ready!(std::pin::pin!(child.wait()).poll(cx));
+            *self = Exit::Seen;
+        }
+        Poll::Ready(())
     }
 }

@@ -1,0 +1,155 @@
+//! The processes of this machine, read from `/proc` as Linux has it. Elsewhere none is found.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, getpid};
+
+/// The longest environment that is searched. The system allows a few megabytes.
+const ENVIRONMENT_BYTES: u64 = 8 * 1024 * 1024;
+
+/// How long a process may take to replace its program. It shows no environment meanwhile.
+const EXEC_TIME: Duration = Duration::from_secs(1);
+
+/// The flag of a thread of the kernel, which has no program.
+const KERNEL_THREAD: u32 = 0x0020_0000;
+
+/// The state letters of a process that has ended and only waits to be reaped.
+const DEAD: [&str; 3] = ["Z", "X", "x"];
+
+/// One process that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) pid: Pid,
+    pub(super) parent: Option<Pid>,
+    pub(super) group: Option<Pid>,
+    /// When it started, in ticks since the machine did. With the pid it names a process for good:
+    /// a pid is not used twice within a tick.
+    pub(super) started: u64,
+    /// The name of its program, as the system keeps it: at most 15 bytes.
+    pub(super) program: String,
+}
+
+impl Entry {
+    pub(super) fn id(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Whether it is the same process, seen at another time.
+    pub(super) fn is(&self, other: &Entry) -> bool {
+        (self.pid, self.started) == (other.pid, other.started)
+    }
+}
+
+/// All processes that run and that started at this tick or later, each read when it is asked for;
+/// `None` if `/proc` does not show them, or shows those of another pid namespace.
+///
+/// The newest come first: those that start the next one and end are gone a moment later.
+pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = Entry>> {
+    let own = getpid().as_raw_nonzero().to_string();
+    if fs::read_link("/proc/self").ok()?.as_os_str() != OsStr::new(&own) {
+        return None;
+    }
+    let names = fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.file_name());
+    let mut pids: Vec<Pid> = names.filter_map(|name| to_pid(name.to_str()?)).collect();
+    pids.sort_unstable_by_key(|pid| std::cmp::Reverse(pid.as_raw_nonzero()));
+    Some(pids.into_iter().filter_map(entry).filter(move |entry| entry.started >= since))
+}
+
+/// This process, if it runs.
+pub(super) fn entry(pid: Pid) -> Option<Entry> {
+    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    parse(pid, &stat)
+}
+
+/// Whether this stands in the environment that a process was started with; `None` if that is empty
+/// or cannot be read.
+pub(super) fn environment_holds(pid: Pid, needle: &str) -> Option<bool> {
+    let read = |name: &str| {
+        let mut bytes = Vec::new();
+        let file = File::open(format!("/proc/{}/{name}", pid.as_raw_nonzero()));
+        let read = file.and_then(|file| file.take(ENVIRONMENT_BYTES).read_to_end(&mut bytes));
+        // Those of another user's process cannot be read.
+        read.map(|_| bytes)
+    };
+    let begun = Instant::now();
+    let mut had_words = false;
+    while let Ok(environment) = read("environ") {
+        if !environment.is_empty() {
+            return Some(environment.windows(needle.len()).any(|part| part == needle.as_bytes()));
+        }
+        // It is empty for good if the program was there before it was read.
+        if had_words || entry(pid).is_none() || begun.elapsed() >= EXEC_TIME {
+            return None;
+        }
+        had_words = read("cmdline").is_ok_and(|words| !words.is_empty());
+        if !had_words {
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+    None
+}
+
+/// A process that is about to end has the group −1.
+fn to_pid(text: &str) -> Option<Pid> {
+    text.parse().ok().filter(|&number: &i32| number > 0).and_then(Pid::from_raw)
+}
+
+/// Reads `pid (program) state parent group …`. A program's name may hold anything, even `) R 1`.
+fn parse(pid: Pid, stat: &[u8]) -> Option<Entry> {
+    let begin = stat.iter().position(|&byte| byte == b'(')? + 1;
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let program = String::from_utf8_lossy(stat.get(begin..end)?).into_owned();
+    let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let pid_at = |place: usize| to_pid(fields.get(place)?);
+    // The fields are numbered from 1 in proc(5), and the state is the third.
+    let (parent, group, started) = (pid_at(1), pid_at(2), fields.get(19)?.parse().ok()?);
+    let flags: u32 = fields.get(6)?.parse().ok()?;
+    let runs = !DEAD.contains(fields.first()?) && flags & KERNEL_THREAD == 0;
+    runs.then_some(Entry { pid, parent, group, started, program })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_line_is_read_whatever_the_name_of_the_program() {
+        let pid = |number| Pid::from_raw(number);
+        let tail =
+            "4 4 0 -1 4194304 90 0 0 0 0 0 0 0 20 0 1 0 777 2703360 233 18446744073709551615";
+        let rows = [
+            ("cat", "S 3", Some((pid(3), pid(4)))),
+            ("a b) R 1 (c", "R 3", Some((pid(3), pid(4)))),
+            ("", "T 0", Some((None, pid(4)))),
+            ("dead", "Z 3", None),
+            ("dead", "X 3", None),
+        ];
+        let ending = format!("5 (cat) R 3 {}", tail.replacen('4', "-1", 1));
+        assert_eq!(parse(pid(5).unwrap(), ending.as_bytes()).unwrap().group, None);
+        let kernel = format!("5 (kworker/0:1) I 2 {}", tail.replace("4194304", "69238880"));
+        assert_eq!(parse(pid(5).unwrap(), kernel.as_bytes()), None);
+        for (program, middle, expected) in rows {
+            let text = format!("5 ({program}) {middle} {tail}\n");
+            let entry = parse(pid(5).unwrap(), text.as_bytes());
+            assert_eq!(entry.as_ref().map(|it| (it.parent, it.group)), expected, "{text}");
+            assert!(entry.is_none_or(|it| it.started == 777 && it.program == program));
+        }
+        for text in ["", "5 (cat", "5 (cat) S 3", "5 )cat( S 3 4", "(\u{fffd}"] {
+            assert_eq!(parse(pid(5).unwrap(), text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn own_process_and_its_environment_are_found() {
+        let own = entry(getpid()).unwrap();
+        assert!(entries(own.started).unwrap().any(|it| it == own));
+        assert!(entries(own.started + 1).unwrap().all(|it| it != own));
+        assert_eq!(environment_holds(getpid(), "PATH="), Some(true));
+        assert_eq!(environment_holds(getpid(), "DUET_RPC_NO_SUCH_VARIABLE="), Some(false));
+    }
+}

@@ -1,0 +1,144 @@
+//! How a program is ended: a ladder of three steps, for all that it started too.
+//!
+//! | step | waits for | at most |
+//! |---|---|---|
+//! | stdin is closed | the end of the program and of all that it started | the grace period; [`SETTLE`] once the program itself has ended |
+//! | SIGTERM to all that are left | the same | the grace period |
+//! | SIGKILL to all that are left, until there are no more | the same | the grace period, 2 s at least |
+//!
+//! The program itself is reaped last; see `tree`.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::process::{KILL_TIME, Process};
+use super::tree::{Entry, Tree};
+use super::{Farewell, GRACE, Open};
+use crate::transport::{StopSignal, Stopped};
+
+/// How much of what nobody wants to read any more is read at once.
+const CHUNK: usize = 8 * 1024;
+
+/// How long those that a program has left behind may take to end by themselves.
+const SETTLE: Duration = Duration::from_millis(250);
+
+/// How long to wait between two looks at the processes: the first time, and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Closes the program's stdin and sees to it that the program ends.
+pub(super) async fn close(open: Open, grace: Duration) -> Farewell {
+    let Open { stream, mut process, stderr, .. } = open;
+    let stdout = stream.close_writer();
+    // A program that still has something to say must be able to say it: it would freeze, or die
+    // of it, instead of ending as it should.
+    let stopped = beside(discard(stdout), stop(&mut process, grace)).await;
+    for Stopped { pid, program, signal } in &stopped {
+        tracing::warn!(
+            "{program} (pid {pid}) did not end when its stdin was closed: sent {signal}"
+        );
+    }
+    // A process that the system itself holds on to is left to whoever reaps it in the background.
+    let exit = match timeout(Duration::ZERO, process.exited()).await {
+        Ok(()) => process.reap().await,
+        Err(_) => None,
+    };
+    Farewell { exit, last_words: stderr.last_words().await, stopped }
+}
+
+/// Waits for the end, asks for it, and then makes it. Returns those that did not end by themselves.
+async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
+    let Some(tree) = process.tree() else { return Vec::new() };
+    let mut stopped = Vec::new();
+    let Some(left) = wait(process, &tree, grace, SETTLE).await else { return stopped };
+    note(&mut stopped, &left, StopSignal::Terminate);
+    let to_ask = Arc::clone(&tree);
+    let can_ask = blocking(move || to_ask.terminate(&left)).await;
+    if can_ask && wait(process, &tree, grace, grace).await.is_none() {
+        return stopped;
+    }
+    // However little grace there was, this takes a moment.
+    let (begun, patience) = (Instant::now(), grace.max(GRACE));
+    loop {
+        let to_kill = Arc::clone(&tree);
+        let killed = blocking(move || to_kill.kill(std::time::Instant::now() + KILL_TIME)).await;
+        note(&mut stopped, &killed, StopSignal::Kill);
+        process.kill();
+        let is_over = wait(process, &tree, LONGEST_PAUSE, LONGEST_PAUSE).await.is_none();
+        if is_over || begun.elapsed() >= patience {
+            return stopped;
+        }
+    }
+}
+
+/// Waits until the program and all that it started have ended, as long as the patience lasts; once
+/// the program itself has ended, no longer than `settle`. Returns those that are left, as far as they
+/// can be seen; `None` if all have ended.
+async fn wait(
+    process: &mut Process,
+    tree: &Arc<Tree>,
+    patience: Duration,
+    settle: Duration,
+) -> Option<Vec<Entry>> {
+    let begun = Instant::now();
+    let _ = timeout(patience, process.exited()).await;
+    let settle = settle.min(patience.saturating_sub(begun.elapsed()));
+    let ended = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let has_ended = timeout(Duration::ZERO, process.exited()).await.is_ok();
+        let to_look = Arc::clone(tree);
+        let members = blocking(move || to_look.members()).await;
+        let left = match members {
+            Some(members) => members,
+            // Nobody can be seen here, but all in the group can be killed.
+            None if has_ended => Vec::new(),
+            None => return Some(Vec::new()),
+        };
+        if has_ended && left.is_empty() {
+            // Should one of the group have been missed, it is one that starts others without end.
+            tree.kill_group();
+            return None;
+        }
+        if !has_ended || ended.elapsed() >= settle {
+            return Some(left);
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Does what needs a look at all processes, which takes milliseconds, where it holds nobody up.
+async fn blocking<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap_or_default()
+}
+
+/// Notes that these were sent a signal; each once, with the last one.
+fn note(stopped: &mut Vec<Stopped>, members: &[Entry], signal: StopSignal) {
+    for member in members {
+        let pid = member.id();
+        stopped.retain(|it| it.pid != pid);
+        stopped.push(Stopped { pid, program: member.program.clone(), signal });
+    }
+}
+
+async fn discard(mut reader: impl AsyncRead + Unpin) {
+    let mut chunk = vec![0; CHUNK];
+    while let Ok(1..) = reader.read(&mut chunk).await {}
+}
+
+/// Drives one future for as long as the other takes, which alone has a result.
+async fn beside<T>(other: impl Future<Output = ()>, main: impl Future<Output = T>) -> T {
+    let (mut other, mut main) = (pin!(other), pin!(main));
+    let mut is_over = false;
+    poll_fn(|cx| {
+        is_over = is_over || other.as_mut().poll(cx).is_ready();
+        main.as_mut().poll(cx)
+    })
+    .await
+}

@@ -1,0 +1,189 @@
+//! All processes that a program started: found, signalled and killed together.
+//!
+//! | process | found by | signalled by |
+//! |---|---|---|
+//! | in the program's process group | the group's id | `kill` of the group, which no fork escapes |
+//! | left the group (`setsid`, a shell's job control) | Linux: a marker in its environment | its pidfd |
+//! | left the group, without the marker (`env -i`) | Linux: its parent, while that is a member | its pidfd |
+//!
+//! The group's id cannot be another group's while the program is not reaped, so the program is
+//! reaped last. A pidfd stays with its process, so a pid that is given to another process in the
+//! meantime is never signalled.
+//!
+//! The alternative for the second row is to make this process a *subreaper*, so that orphans become
+//! its children. That changes what every other child of the process sees, and all of them would
+//! have to be reaped here: not for a library to do. A marker costs one variable.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::Command;
+
+use super::procfs;
+pub(super) use super::procfs::Entry;
+use crate::random;
+
+/// The variable that marks a program and all that it starts. Its value is a list, because a program
+/// that is marked may itself start and mark others.
+const VARIABLE: &str = "DUET_RPC_TREE";
+
+/// A program and all that it started.
+pub(super) struct Tree {
+    marker: Marker,
+    /// When the program started; whatever started before is not a member.
+    started: u64,
+    /// Processes that are known not to be marked, so that their environment is not read again.
+    unmarked: Mutex<HashSet<(Pid, u64)>>,
+    /// The program's pid and its group's id. `None` once the program is reaped, because the number
+    /// may then be another group's.
+    group: Mutex<Option<Pid>>,
+}
+
+/// What marks the processes of one tree.
+pub(super) struct Marker(String);
+
+impl Marker {
+    /// Marks the program that is about to be started, and has it lead a process group of its own.
+    pub(super) fn put_on(command: &mut Command) -> Marker {
+        let marker = Marker(format!(":{}-{:032x}", std::process::id(), random::seed()));
+        let mut list = std::env::var_os(VARIABLE).unwrap_or_default();
+        list.push(&marker.0);
+        command.env(VARIABLE, list).process_group(0);
+        marker
+    }
+
+    #[cfg(test)]
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Tree {
+    /// The tree of a program that was just started, and that is not reaped.
+    pub(super) fn new(program: u32, marker: Marker) -> Self {
+        let program = i32::try_from(program).ok().and_then(Pid::from_raw);
+        // A program that has ended already may have left others behind.
+        let started = program.and_then(procfs::entry).map_or(0, |entry| entry.started);
+        Tree { marker, started, unmarked: Mutex::default(), group: Mutex::new(program) }
+    }
+
+    /// The members that run; `None` if the system does not show them.
+    pub(super) fn members(&self) -> Option<Vec<Entry>> {
+        // Those that start the next one and end may all be missed by one look.
+        let found = self.look(|_| {})?;
+        if found.is_empty() { self.look(|_| {}) } else { Some(found) }
+    }
+
+    /// Looks for the members that run, and does something with each right when it is found.
+    fn look(&self, mut act: impl FnMut(&Entry)) -> Option<Vec<Entry>> {
+        let group = *self.group();
+        let (mut members, mut others) = (Vec::new(), Vec::new());
+        for entry in procfs::entries(self.started)? {
+            let is_member = (group.is_some() && entry.group == group) || self.is_marked(&entry);
+            if is_member {
+                act(&entry);
+            }
+            if is_member { &mut members } else { &mut others }.push(entry);
+        }
+        // Then the children of those, the children of the children, and so on.
+        let mut parents = 0;
+        while let Some(parent) = members.get(parents).map(|it: &Entry| it.pid) {
+            let children = others.extract_if(.., |entry| entry.parent == Some(parent));
+            members.extend(children.inspect(|entry| act(entry)));
+            parents += 1;
+        }
+        Some(members)
+    }
+
+    fn is_marked(&self, entry: &Entry) -> bool {
+        let lock = || self.unmarked.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (entry.pid, entry.started);
+        if lock().contains(&key) {
+            return false;
+        }
+        let is_marked = procfs::environment_holds(entry.pid, &self.marker.0);
+        if is_marked == Some(false) {
+            lock().insert(key);
+        }
+        is_marked == Some(true)
+    }
+
+    /// Asks these members, and all in the group, to end; `true` because this system can.
+    pub(super) fn terminate(&self, members: &[Entry]) -> bool {
+        self.signal(members, Signal::TERM);
+        // A process that is stopped, as one that reads the terminal from the background is, hears of
+        // it only when it goes on.
+        self.signal(members, Signal::CONT);
+        true
+    }
+
+    /// Kills all that are in the group.
+    pub(super) fn kill_group(&self) {
+        self.signal_group(Signal::KILL);
+    }
+
+    /// Kills all members, and those that are started meanwhile, until two looks in a row find no
+    /// other or the time is over. Returns those that were seen. They may take a moment to be gone.
+    pub(super) fn kill(&self, until: Instant) -> Vec<Entry> {
+        let mut killed: Vec<Entry> = Vec::new();
+        let mut clean_looks = 0;
+        while clean_looks < 2 && Instant::now() < until {
+            let before = killed.len();
+            self.look(|member| {
+                if !killed.iter().any(|it| it.is(member)) {
+                    self.signal(std::slice::from_ref(member), Signal::KILL);
+                    killed.push(member.clone());
+                }
+            });
+            clean_looks = if killed.len() == before { clean_looks + 1 } else { 0 };
+        }
+        // Not before: the child of a parent that was killed cannot be told to be one any more.
+        self.kill_group();
+        killed
+    }
+
+    /// To be called before the program is reaped.
+    pub(super) fn forget_group(&self) {
+        *self.group() = None;
+    }
+
+    /// Sends a signal to the group, and to those of the members that are not in it.
+    fn signal(&self, members: &[Entry], signal: Signal) {
+        let group = self.signal_group(signal);
+        for member in members.iter().filter(|member| group.is_none() || member.group != group) {
+            signal_one(member, signal);
+        }
+    }
+
+    /// Sends a signal to the group, and returns the group's id.
+    fn signal_group(&self, signal: Signal) -> Option<Pid> {
+        // Locked until it is sent, so that nobody reaps the program meanwhile.
+        let group = self.group();
+        if let Some(group) = *group {
+            // It fails if nobody is left.
+            let _ = kill_process_group(group, signal);
+        }
+        *group
+    }
+
+    fn group(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.group.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends a signal to a process that was seen, and to no other that may have its pid by now.
+#[cfg(target_os = "linux")]
+fn signal_one(seen: &Entry, signal: Signal) {
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+
+    let Ok(process) = pidfd_open(seen.pid, PidfdFlags::empty()) else { return };
+    // If this pid is still that of the process that was seen, the descriptor is, too.
+    if procfs::entry(seen.pid).is_some_and(|now| now.is(seen)) {
+        let _ = pidfd_send_signal(process, signal);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn signal_one(_: &Entry, _: Signal) {}

@@ -1,0 +1,235 @@
+//! Nothing that a program has started outlives it (T1).
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use duet_rpc_proto::Profile;
+use rustix::process::Signal;
+
+use super::tests::{close, inbox, receive, shell};
+use super::*;
+use crate::transport::{StopSignal, Stopped};
+
+const SHORT: Duration = Duration::from_millis(100);
+const LONG: Duration = Duration::from_secs(60);
+
+/// A word that stands on the command lines of one test's processes alone: a time to sleep.
+fn mark() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("600.{:06}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The processes with this word on their command line. It shares nothing with how the code looks for
+/// them.
+fn marked(mark: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|it| fs::read_to_string(it.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains(mark)).collect()
+}
+
+/// Starts a script that says when it is ready.
+async fn ready(script: &str) -> Child {
+    let mut child = shell(script);
+    assert!(receive(&mut child, &mut inbox()).await.is_some(), "{script}");
+    child
+}
+
+/// Programs that leave others behind: what they do before they are ready, and after it.
+const LEAVE_OTHERS: [(&str, &str, &str); 9] = [
+    ("a shell that waits for it", "", "sleep MARK; true"),
+    ("in the background", "sleep MARK &", "exit 3"),
+    ("in the background of one that goes on", "sleep MARK &", "exec cat"),
+    ("in a session of its own", "setsid sleep MARK &", "exec cat"),
+    ("in a session of its own, an orphan", "(setsid sh -c 'sleep MARK & exit' &)", "exec cat"),
+    (
+        "an orphan that ignores SIGTERM",
+        "(setsid sh -c 'trap \"\" TERM; sleep MARK; :' &)",
+        "exec cat",
+    ),
+    ("an orphan that is stopped", "(setsid sh -c 'kill -STOP $$; sleep MARK' &)", "exec cat"),
+    ("without its environment", "env -i setsid sleep MARK &", "exec sleep MARK"),
+    ("with job control", "set -m; sleep MARK & sleep MARK &", "exec sleep MARK"),
+];
+
+#[tokio::test]
+async fn t1_close_leaves_no_process_behind() {
+    for (what, before, after) in LEAVE_OTHERS {
+        let mark = mark();
+        let script = format!("{before}\necho '[1]'; {after}").replace("MARK", &mark);
+        let farewell = close(ready(&script).await.grace(SHORT)).await;
+        assert_eq!(marked(&mark), [""; 0], "{what}");
+        assert!(!farewell.stopped.is_empty(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn t1_drop_leaves_no_process_behind() {
+    for (_, before, after) in LEAVE_OTHERS {
+        let mark = mark();
+        let script = format!("{before}\necho '[1]'; {after}").replace("MARK", &mark);
+        let child = ready(&script).await;
+        drop(child);
+        // All are killed when it returns; to be gone takes a moment.
+        while !marked(&mark).is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn t1_processes_that_end_with_stdin_are_not_signalled() {
+    // The second one has stdin too, and ends only after the first.
+    let rows = [
+        "echo '[1]'; cat; exit 4",
+        "echo '[1]'; (cat; sleep 0.05; echo second >&2) <&0 & exec cat >/dev/null; exit 4",
+        "trap 'echo signalled >&2' TERM; echo '[1]'; cat | cat | cat; exit 4",
+    ];
+    for script in rows {
+        let farewell = close(ready(script).await.grace(LONG)).await;
+        assert_eq!(farewell.stopped, [], "{script}");
+        assert_eq!(farewell.exit.unwrap().signal(), None, "{script}");
+        assert!(!farewell.last_words.contains(&"signalled".to_owned()), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn t1_exit_report_names_what_had_to_be_stopped() {
+    let mark = mark();
+    let script = format!("(trap '' TERM; exec sleep {mark}) & echo $! >&2; echo '[1]'; exec cat");
+    let farewell = close(ready(&script).await.grace(SHORT)).await;
+    let pid = farewell.last_words[0].parse().unwrap();
+    let killed = Stopped { pid, program: "sleep".to_owned(), signal: StopSignal::Kill };
+    assert_eq!(farewell.stopped, [killed]);
+    assert_eq!(farewell.stopped[0].to_string(), format!("sleep (pid {pid}, SIGKILL)"));
+    assert_eq!(farewell.exit.unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn t1_processes_left_behind_get_no_more_than_a_moment_after_the_program_ended() {
+    let begun = Instant::now();
+    let mark = mark();
+    let script = format!("sleep {mark} & echo '[1]'; exit 3");
+    let farewell = close(ready(&script).await.grace(LONG)).await;
+    assert_eq!(farewell.exit.unwrap().code(), Some(3));
+    assert_eq!(farewell.stopped[0].signal, StopSignal::Terminate);
+    assert_eq!(marked(&mark), [""; 0]);
+    assert!(begun.elapsed() < LONG);
+}
+
+#[tokio::test]
+async fn t1_processes_that_start_others_without_end_are_killed() {
+    // Each starts the next one and ends; the file is there in case that nobody stops them.
+    let file = std::env::temp_dir().join(format!("duet-rpc {}", mark()));
+    fs::write(&file, "[ -e \"$0\" ] || exit\nsh \"$0\" &\n").unwrap();
+    let name = file.to_str().unwrap();
+    for session in ["", "setsid"] {
+        let script = format!("{session} sh '{name}' & echo '[1]'; exec cat");
+        let farewell = close(ready(&script).await.grace(SHORT)).await;
+        assert_eq!(farewell.exit.unwrap().code(), Some(0));
+        assert_eq!(marked(name), [""; 0], "{session}");
+    }
+    fs::remove_file(file).unwrap();
+}
+
+#[tokio::test]
+async fn t1_only_the_tree_of_the_closed_program_ends() {
+    let (mark, other_mark) = (mark(), mark());
+    let nested = |mark: &str| format!("setsid sleep {mark} & echo '[1]'; exec cat");
+    let other = ready(&nested(&other_mark)).await.grace(SHORT);
+    close(ready(&nested(&mark)).await.grace(SHORT)).await;
+    assert_eq!(marked(&mark), [""; 0]);
+    assert_ne!(marked(&other_mark), [""; 0]);
+    close(other).await;
+    assert_eq!(marked(&other_mark), [""; 0]);
+}
+
+/// The name of the test below that runs in a process of its own, and what it is told.
+const HELPER: &str = "transport::child::tree_tests::helper";
+const ROLE: &str = "DUET_RPC_TEST_ROLE";
+const MARK: &str = "DUET_RPC_TEST_MARK";
+
+/// How a process that holds a program ends, and the signal that it is sent.
+const ENDS: [(&str, Signal); 5] = [
+    ("a server", Signal::TERM),
+    ("a server", Signal::INT),
+    ("a server that is stuck", Signal::TERM),
+    ("kill_all and exit", Signal::CONT),
+    ("panic", Signal::CONT),
+];
+
+#[test]
+fn t1_process_that_ends_takes_its_programs_with_it() {
+    for (role, signal) in ENDS {
+        let mark = mark();
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", HELPER, "--ignored", "--nocapture"]);
+        command.env(ROLE, role).env(MARK, &mark);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        // What it holds is the shell, and two that sleep.
+        while marked(&mark).iter().filter(|line| line.starts_with("sleep")).count() < 2 {
+            assert_eq!(process.try_wait().unwrap(), None, "{role}");
+        }
+        rustix::process::kill_process(rustix::process::Pid::from_child(&process), signal).unwrap();
+        process.wait().unwrap();
+        // All are killed; to be gone takes a moment.
+        let begun = Instant::now();
+        while !marked(&mark).is_empty() {
+            assert!(begun.elapsed() < LONG, "{role} leaves {:?}", marked(&mark));
+        }
+    }
+}
+
+#[test]
+#[ignore = "it is the other process of the test above"]
+fn helper() {
+    let Ok(mark) = std::env::var(MARK) else { return };
+    let role = std::env::var(ROLE).unwrap();
+    let start = move || {
+        let script = format!("setsid sleep {mark} & trap '' TERM; sleep {mark}; :");
+        let child = shell(&script);
+        while marked(&mark).iter().filter(|line| line.starts_with("sleep")).count() < 2 {}
+        child
+    };
+    let server = crate::Server::new(&Profile::agent(), crate::Router::new());
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match &*role {
+        "a server" => {
+            let hold = async move {
+                let _child = start();
+                std::future::pending::<()>().await;
+            };
+            server.on_start(move |_| drop(tokio::spawn(hold))).run().unwrap();
+        }
+        "a server that is stuck" => {
+            let jam = move |_: &crate::Peer| {
+                let _child = start();
+                std::thread::sleep(LONG);
+            };
+            let _ = server.on_start(jam).run();
+        }
+        "kill_all and exit" => {
+            let _child = runtime().block_on(async { start() });
+            Child::kill_all(LONG);
+            std::process::exit(0);
+        }
+        _ => runtime().block_on(async {
+            let _child = start();
+            panic!("with a program in hand");
+        }),
+    }
+}
+
+#[test]
+fn t1_marker_of_an_outer_tree_is_kept_for_what_is_started_inside() {
+    let mut command = Command::new("true");
+    command.env_clear();
+    let first = tree::Marker::put_on(&mut command);
+    let second = tree::Marker::put_on(&mut command);
+    assert_ne!(first.as_str(), second.as_str());
+    let variables: Vec<_> = command.as_std().get_envs().collect();
+    let inherited = std::env::var("DUET_RPC_TREE").unwrap_or_default();
+    let value = variables[0].1.unwrap().to_str().unwrap();
+    assert_eq!(value, format!("{inherited}{}", second.as_str()));
+}
