@@ -129,6 +129,34 @@ fn t1_a_server_that_ends_without_an_answer_is_told_with_its_exit_status() {
 }
 
 #[test]
+fn t1_call_stops_what_the_server_left_running_and_names_it() {
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":1}"#;
+    #[rustfmt::skip]
+    let rows = [
+        ("sleep 600 & exit", "sleep (pid ", "SIGTERM)"),
+        ("setsid sleep 600 & exit", "sleep (pid ", "SIGTERM)"),
+        ("(trap '' TERM; exec sleep 600) & exit", "sleep (pid ", "SIGKILL)"),
+        ("sleep 600; :", "sh (pid ", "SIGTERM)"),
+    ];
+    for (then, program, signal) in rows {
+        let ended = call_script(&[], &format!("{}; {then}", answers(answer)));
+        ended.has_result("1");
+        let line = ended.err.lines().find(|line| line.starts_with("duet-rpc: stopped processes"));
+        let line = line.unwrap_or_else(|| panic!("{then}: {ended:?}"));
+        assert!(line.contains(program) && line.contains(signal), "{then}: {line}");
+        let pid = line.split("(pid ").nth(1).and_then(|rest| rest.split(',').next());
+        let status = format!("/proc/{}/status", pid.expect("a pid"));
+        // One that has ended may wait for somebody to reap it.
+        let status = std::fs::read_to_string(status).unwrap_or_default();
+        assert!(status.is_empty() || status.contains("zombie"), "{then}: {status}");
+    }
+    // What exits with its stdin is not signalled, behind a wrapper too.
+    let script = format!("sh -c '{}; cat >/dev/null; :' ; :", answers("{}").replace('\'', "\""));
+    let ended = call_script(&["--timeout", "0.3"], &script);
+    assert!(!ended.err.contains("stopped processes"), "{ended:?}");
+}
+
+#[test]
 fn m8_an_error_that_is_no_object_breaks_the_protocol() {
     for error in ["5", "null", r#""text""#, "[]"] {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);

@@ -152,6 +152,9 @@ async fn talk(
     };
     let exit = interruptions.or(conversation).await;
     let end = interruptions.or(peer.close()).await?;
+    if let Some(stopped) = report::stopped(&end) {
+        stderr.say(&stopped);
+    }
     // Over HTTP only the answer to a notification, which nobody waits for, tells that it was refused.
     match (exit?, report::refused(&end)) {
         (Exit::Success, Some(refused)) if args.notify => {
@@ -234,15 +237,10 @@ impl Talk<'_> {
             }
             (ErrorKind::Disconnected | ErrorKind::Transport, _) => {
                 // What it has to say on stderr comes first.
-                let since = Instant::now();
                 let end = self.peer.closed().await;
-                let had_to_be_stopped = since.elapsed() >= GRACE;
                 match report::refused(&end) {
                     Some(refused) => (Exit::NotStarted, refused),
-                    None => {
-                        let gone = report::gone(&end, had_to_be_stopped, self.clue());
-                        (Exit::BrokenProtocol, gone)
-                    }
+                    None => (Exit::BrokenProtocol, report::gone(&end, self.clue())),
                 }
             }
             (ErrorKind::Exchange, _) => (Exit::BrokenProtocol, report::failed_exchange(error)),

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -145,8 +146,10 @@ fn oversize(limit: usize, via: Via) -> String {
     format!("the server sent a message over the limit of {limit} MiB{advice}")
 }
 
-/// The server is gone. `had_to_be_stopped` says that it went because we made it.
-pub(super) fn gone(end: &Disconnect, had_to_be_stopped: bool, clue: Clue) -> String {
+/// The server is gone.
+pub(super) fn gone(end: &Disconnect, clue: Clue) -> String {
+    let died_of_signal = end.farewell().exit.is_none_or(|exit| exit.signal().is_some());
+    let had_to_be_stopped = died_of_signal && !end.farewell().stopped.is_empty();
     let what = match (had_to_be_stopped, end.reason()) {
         (true, Reason::WriteFailed) => {
             "closed its stdin without an answer, and had to be stopped".to_owned()
@@ -163,6 +166,15 @@ pub(super) fn gone(end: &Disconnect, had_to_be_stopped: bool, clue: Clue) -> Str
         },
     };
     format!("the server {what}; {clue}")
+}
+
+/// The processes of the server that did not end by themselves, if there are any.
+pub(super) fn stopped(end: &Disconnect) -> Option<String> {
+    let stopped: Vec<_> =
+        end.farewell().stopped.iter().map(|process| plain(&process.to_string())).collect();
+    let list = stopped.join(", ");
+    (!list.is_empty())
+        .then(|| format!("stopped processes that did not exit when stdin was closed: {list}"))
 }
 
 /// The server was gone before a notification was on its way.
