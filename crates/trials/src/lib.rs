@@ -5,6 +5,7 @@
 #![cfg(unix)]
 
 pub mod chaos;
+pub mod orphans;
 pub mod programs;
 pub mod random;
 pub mod soak;

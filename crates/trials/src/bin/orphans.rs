@@ -1,0 +1,9 @@
+//! `orphans`: looks for processes that a call leaves behind. `orphans --help` says how to call it.
+
+#[cfg(unix)]
+fn main() -> std::process::ExitCode {
+    duet_rpc_trials::orphans::command::main(std::env::args().skip(1))
+}
+
+#[cfg(not(unix))]
+fn main() {}
