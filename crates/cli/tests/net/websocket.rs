@@ -149,8 +149,10 @@ pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 impl Client for WebSocket {
+    /// What is not UTF-8 goes as binary: as text it would end the connection (F4).
     fn send(&mut self, text: &[u8]) {
-        let operation = if self.sends_binary { BINARY } else { TEXT };
+        let is_binary = self.sends_binary || std::str::from_utf8(text).is_err();
+        let operation = if is_binary { BINARY } else { TEXT };
         self.send_frame(LAST | operation, text);
     }
 
