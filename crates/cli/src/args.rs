@@ -175,6 +175,13 @@ pub(crate) struct ListenArgs {
     /// A web page's origin that may use ws and http; can be given several times
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(crate) allow_origin: Vec<String>,
+    /// Let all who connect read the log, with `events.subscribe`, and change its level
+    ///
+    /// The log names the methods and ids of every connection, also of those that show a token. Without
+    /// this, the topic `log` and `setLogLevel` are refused where the daemon listens. On stdio the client
+    /// has both.
+    #[arg(long)]
+    pub(crate) share_log: bool,
 }
 
 /// Where a server is that runs already.

@@ -3,15 +3,16 @@
 use duet_rpc::Failure;
 use serde::{Deserialize, Serialize};
 
+use super::LogAccess;
 use super::catalog::{About, Catalog, Page, Param, Params};
 use super::shape::Shape;
-use crate::logging::{Level, Log};
+use crate::logging::Level;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Of JSON-RPC, which has no other.
 const PROTOCOL: &str = "2.0";
 
-pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
+pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
     catalog.add(
         About {
             name: "initialize",
@@ -64,7 +65,12 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
     catalog.add(
         About {
             name: "setLogLevel",
-            description: "Logs records of this level and worse from here on.",
+            description: match log {
+                LogAccess::Shared(_) => "Logs records of this level and worse from here on.",
+                LogAccess::Withheld => {
+                    "Is refused here: the log belongs to all connections, and is not shared."
+                }
+            },
             params: Params::Named(&[Param {
                 name: "level",
                 description: "The least level that is logged, in any case.",
@@ -76,8 +82,8 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
                 ("success", Shape::Boolean),
             ]),
         },
-        async move |wanted: Wanted| {
-            log.set_level(wanted.level);
+        move |wanted: Wanted| async move {
+            log.log()?.set_level(wanted.level);
             Ok::<_, Failure>(Done { level: wanted.level, success: true })
         },
     );

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
+use super::LogAccess;
 use super::catalog::{About, Catalog, Param, Params};
 use super::shape::Shape;
 use crate::choice;
@@ -20,10 +21,10 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 const TOPICS: Shape = Shape::Array(&Shape::OneOf(&Topic::NAMES));
 
-pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
+pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
     const PARAMS: &[Param] = &[Param {
         name: "topics",
-        description: "Log records, and figures of the connection once a second.",
+        description: "Log records, if the log is shared, and figures of the connection once a second.",
         shape: TOPICS,
         is_required: true,
     }];
@@ -35,8 +36,13 @@ pub(super) fn add(catalog: &mut Catalog, log: &'static Log) {
             params: Params::Named(PARAMS),
             result: RESULT,
         },
-        async move |wanted: Topics, cx: Context| {
+        move |wanted: Topics, cx: Context| async move {
             let subscriptions = cx.peer().local::<Subscriptions>();
+            // A client that may not have one of them gets none.
+            let log = match wanted.topics.contains(&Topic::Log) {
+                true => Some(log.log()?),
+                false => None,
+            };
             for topic in wanted.topics {
                 subscriptions.begin(topic, cx.peer(), log);
             }
@@ -113,7 +119,7 @@ impl Drop for Subscription {
 }
 
 impl Subscriptions {
-    fn begin(&self, topic: Topic, peer: &Peer, log: &Log) {
+    fn begin(&self, topic: Topic, peer: &Peer, log: Option<&Log>) {
         let mut all = self.all();
         if all.iter().any(|subscription| subscription.topic == topic) {
             return;
@@ -121,7 +127,7 @@ impl Subscriptions {
         let stream = Arc::new(peer.events(METHOD, topic.name()));
         let ticker = match topic {
             Topic::Log => {
-                log.tell(&stream);
+                log.inspect(|log| log.tell(&stream));
                 None
             }
             Topic::Stats => Some(tick(peer.clone(), Arc::clone(&stream))),

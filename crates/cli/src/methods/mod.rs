@@ -8,6 +8,8 @@ mod shape;
 mod system;
 
 use duet_rpc::Router;
+use duet_rpc::proto::message::{Code, ErrorObject};
+use serde_json::value::RawValue;
 
 use crate::args::ProfileName;
 use crate::logging::Log;
@@ -22,9 +24,32 @@ pub(crate) enum Way {
     AnswersOnly,
 }
 
+/// The log, and whether clients may read it and set its level. It has the records of all connections.
+#[derive(Clone, Copy)]
+pub(crate) enum LogAccess {
+    /// They may: the client on stdio is alone, and `--share-log` allows all others.
+    Shared(&'static Log),
+    /// They may not: clients on listeners know nothing of each other.
+    Withheld,
+}
+
+impl LogAccess {
+    fn log(self) -> Result<&'static Log, ErrorObject> {
+        match self {
+            LogAccess::Shared(log) => Ok(log),
+            LogAccess::Withheld => {
+                let reason = RawValue::from_string(LOG_NOT_SHARED.to_owned()).ok();
+                Err(ErrorObject::application(Code(-32001), "Log not shared", reason))
+            }
+        }
+    }
+}
+
+const LOG_NOT_SHARED: &str = r#"{"reason":"log-not-shared","option":"--share-log"}"#;
+
 /// The methods of a profile. Where a client can only be answered, there is none that calls it or sends
 /// it events.
-pub(crate) fn router(profile: ProfileName, way: Way, log: &'static Log) -> Router {
+pub(crate) fn router(profile: ProfileName, way: Way, log: LogAccess) -> Router {
     let mut catalog = Catalog::default();
     basics::add(&mut catalog, log);
     if profile != ProfileName::Editor {

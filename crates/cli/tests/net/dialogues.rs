@@ -120,7 +120,8 @@ fn leave(client: &mut dyn Client, of: &str) {
 fn over(framing: &str, ways: &[Way]) {
     let folder = SocketFolder::new().expect("a folder can be made");
     let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-    let server = Server::testbed("agent", &addresses, &["--framing", framing]);
+    let options = ["--framing", framing, "--share-log"];
+    let server = Server::testbed("agent", &addresses, &options);
     for &way in ways {
         let of = format!("{way:?} as {framing}");
         let mut client = way.connect(&server);

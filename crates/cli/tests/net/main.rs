@@ -14,6 +14,7 @@ mod gate;
 mod hostile;
 mod http;
 mod idle;
+mod log_access;
 mod many;
 mod posts;
 mod script;

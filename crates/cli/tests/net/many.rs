@@ -138,7 +138,7 @@ fn p8_a_greedy_connection_does_not_starve_the_others() {
 #[test]
 fn p8_connections_share_nothing_but_the_methods() {
     let folder = SocketFolder::new().expect("a folder can be made");
-    let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS], &[]);
+    let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS], &["--share-log"]);
     let ways = [Way::ALL[0], Way::ALL[1], Way::WebSocket, Way::ALL[0], Way::WebSocket];
     let mut clients = ways.map(|way| way.connect(&server));
     // The same ids are in flight everywhere, and a cancellation finds only its own.

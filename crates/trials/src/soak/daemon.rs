@@ -40,6 +40,8 @@ impl Daemon {
             command.args(["--max-in-flight", &IN_FLIGHT.to_string()]);
         }
         command.args(listen.iter().flat_map(|url| ["--listen", url]));
+        // On stdio it changes nothing.
+        command.arg("--share-log");
         command.env_remove("DUET_RPC_LOG").env_remove("TESTBED_TELLS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let spawned = command.spawn();

@@ -13,7 +13,7 @@ use self::listen::Doors;
 use crate::args::{Global, ListenArgs, ProfileName, RpcArgs};
 use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};
-use crate::methods::{self, Way};
+use crate::methods::{self, LogAccess, Way};
 use crate::{Additions, console, settings};
 
 pub(crate) use token::read as read_token;
@@ -39,7 +39,11 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
             return Exit::Failed;
         }
     };
-    let router = |way| (additions.methods)(methods::router(args.profile, way, log));
+    let access = match doors {
+        Doors::Listeners { .. } if !args.listen.share_log => LogAccess::Withheld,
+        Doors::Listeners { .. } | Doors::Stdio => LogAccess::Shared(log),
+    };
+    let router = |way| (additions.methods)(methods::router(args.profile, way, access));
     let last_act = additions.before_exit;
     let mut server = Server::new(&profile, router(Way::Both)).before_exit(move || {
         log.flush();
