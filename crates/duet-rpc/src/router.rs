@@ -90,10 +90,14 @@ impl Router {
         self
     }
 
-    /// Says that the handler of this method, which is registered already, never holds its thread for
-    /// long. Without that, time has
-    /// to show it, and the first call of a method on a server's stdio may run on another thread. What
-    /// such a handler does before it waits is done before the next message is looked at.
+    /// Marks a method as quick: its handler never holds its thread for long, so it always runs on the
+    /// thread that reads and writes. Without a mark the pace is measured, and [`serve`](crate::serve)
+    /// runs the first call of a method on a worker thread. The next message is handled when the handler
+    /// has returned, or waits for the first time.
+    ///
+    /// # Panics
+    ///
+    /// If no method of this name is registered: register it first.
     ///
     /// ```
     /// use duet_rpc::{Failure, Router};
@@ -103,14 +107,19 @@ impl Router {
     ///     .quick("version");
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn quick(self, name: &str) -> Self {
-        self.set_pace(name, Pace::always_quick())
+        self.set_pace("quick", name, Pace::always_quick())
     }
 
-    /// Says that the handler of this method, which is registered already, may hold its thread: it
-    /// blocks, or computes for long. It never runs on the thread that reads and writes, where there is another. Without that, time has
-    /// to show it; and a handler that was quick so far and then blocks keeps all messages waiting, a
-    /// shutdown among them.
+    /// Marks a method as slow: its handler may hold its thread, because it blocks or computes for long.
+    /// It never runs on the thread that reads and writes, where there are other threads. Without a mark
+    /// the pace is measured; a handler that was quick so far and then blocks keeps all messages of its
+    /// connection waiting, even a shutdown.
+    ///
+    /// # Panics
+    ///
+    /// If no method of this name is registered: register it first.
     ///
     /// ```
     /// use duet_rpc::{Failure, Router};
@@ -120,12 +129,20 @@ impl Router {
     ///     .slow("index");
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn slow(self, name: &str) -> Self {
-        self.set_pace(name, Pace::always_slow())
+        self.set_pace("slow", name, Pace::always_slow())
     }
 
-    fn set_pace(self, name: &str, pace: Pace) -> Self {
-        let Some(entry) = self.find(name).map(Arc::clone) else { return self };
+    #[track_caller]
+    #[expect(clippy::panic, reason = "only the source of the application can cause it")]
+    fn set_pace(self, mark: &str, name: &str, pace: Pace) -> Self {
+        let Some(entry) = self.find(name).map(Arc::clone) else {
+            panic!(
+                "cannot mark the method {name:?} as {mark}: it is not registered; \
+                 call `.method({name:?}, ...)` before `.{mark}({name:?})`"
+            )
+        };
         // The entry may be shared with other routers, of which nothing was said.
         self.insert(name, Arc::clone(&entry.route), entry.closes, pace)
     }

@@ -148,3 +148,16 @@ async fn p5_context_is_cancelled_when_the_connection_ends_after_its_handler() {
         }
     }
 }
+
+#[test]
+fn p7_pace_of_a_method_that_is_not_registered_panics_and_names_it() {
+    for mark in ["quick", "slow"] {
+        let panic = std::panic::catch_unwind(move || {
+            let router = Router::new().method("name", async || Ok::<_, Failure>(1));
+            drop(if mark == "quick" { router.quick("nmae") } else { router.slow("nmae") });
+        });
+        let panic = panic.expect_err("it panics");
+        let told = panic.downcast_ref::<String>().expect("a text");
+        assert!(told.contains(r#""nmae""#) && told.contains(&format!(".{mark}(")), "{told}");
+    }
+}
