@@ -43,7 +43,7 @@ use reader::Served;
 use stdio::Watched;
 use watch::Watch;
 
-/// How many threads there may be for handlers that are not known to be quick.
+/// Maximum number of worker threads, unless the application sets it.
 const THREADS: usize = 32;
 /// How long after the trigger the process ends, whatever still runs. Clients kill after 2 s, and on
 /// a busy machine it takes a while to get to that.
@@ -151,10 +151,9 @@ impl Server {
         self
     }
 
-    /// How many threads there may be for handlers that are not known to be quick, besides the one
-    /// those that read and write; 32 if nothing is said. One is started when all others are busy. With
-    /// none, all handlers run on the thread that calls [`run`](Server::run), and one that blocks it
-    /// keeps everything waiting.
+    /// Maximum number of worker threads for handlers that may block. Default: 32. Threads start on
+    /// demand. With 0, all handlers run on the thread that calls [`run`](Server::run), and one that
+    /// blocks it keeps everything waiting.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
