@@ -308,6 +308,22 @@ fn g5_m10_who_caused_it_decides_how_severe_it_is() {
     }
 }
 
+/// A server may ignore notifications that begin with `$/`; requests of that kind must be answered.
+#[test]
+fn m10_unknown_notification_that_may_be_ignored_is_logged_at_debug() {
+    let rows = [
+        (notification("$/setTrace", r#"{"value":"off"}"#), "debug"),
+        (notification("$setTrace", "[]"), "warn"),
+        (request(1, "$/setTrace", "[]"), "warn"),
+    ];
+    for (text, severity) in &rows {
+        let records = daemon("editor", &["--log-level", "debug"], &[text]).records("text");
+        let about = records.iter().filter(|record| record.message.contains("unknown method"));
+        let about: Vec<_> = about.map(|record| record.severity.as_str()).collect();
+        assert_eq!(about, [*severity], "{text}: {records:?}");
+    }
+}
+
 #[test]
 fn g5_traffic_is_debug_and_in_the_desktop_profile_info() {
     for profile in PROFILES {

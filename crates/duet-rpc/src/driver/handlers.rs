@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::task::Context as TaskContext;
 use std::time::Instant;
 
-use duet_rpc_proto::message::{Code, ErrorObject, Id, Params, Subject};
-use duet_rpc_proto::notice::Notice;
+use duet_rpc_proto::message::{Code, ErrorObject, Id, Params};
 use duet_rpc_proto::session::{Job, Key, Phase};
 
 use super::core::Core;
@@ -164,8 +163,7 @@ impl Core {
     #[cold]
     fn refuse_unknown(&mut self, job: Job, method: &str) {
         let Some(id) = job.id() else {
-            let subject = Subject { method: Some(method.into()), id: None };
-            return records::notice(Notice::UnknownNotification, &subject);
+            return records::unknown_notification(method);
         };
         records::unknown_method(method, id);
         let error = ErrorObject::method_not_found(method);

@@ -102,6 +102,20 @@ pub(super) fn unknown_method(method: &str, id: &Id) {
     tracing::warn!(method, %id, "an unknown method");
 }
 
+/// Whether a receiver may ignore this notification, as the Language Server Protocol says of those that
+/// depend on an implementation, such as `$/setTrace`.
+fn is_optional(method: &str) -> bool {
+    method.starts_with("$/")
+}
+
+pub(super) fn unknown_notification(method: &str) {
+    let notice = Notice::UnknownNotification;
+    match is_optional(method) {
+        true => tracing::debug!(method, "{notice}"),
+        false => tracing::warn!(method, "{notice}"),
+    }
+}
+
 /// The record names the parameter, which is a name of ours, and not what was sent for it.
 pub(super) fn wrong_params(error: &ErrorObject, method: &str, id: Option<&Id>) {
     let (param, expected) = error.param().unzip();
