@@ -19,6 +19,6 @@ async fn hello((name,): (String,)) -> Result<String, Failure> {
 fn main() -> ExitCode {
     let router = Router::new()
         .method("hello", hello)
-        .shutdown("shutdown", async || Ok::<_, Failure>("goodbye"));
+        .shutdown_method("shutdown", async || Ok::<_, Failure>("goodbye"));
     duet_rpc::serve(&Profile::agent(), router)
 }

@@ -18,9 +18,7 @@
 //! }
 //!
 //! fn main() -> ExitCode {
-//!     let router = Router::new()
-//!         .method("add", add)
-//!         .shutdown("shutdown", async || Ok::<_, Failure>("goodbye"));
+//!     let router = Router::new().method("add", add);
 //!     duet_rpc::serve(&Profile::agent(), router)
 //! }
 //! ```

@@ -68,17 +68,23 @@ impl Router {
         self.insert(name, Arc::new(Typed::new(handler)), false, Pace::new())
     }
 
-    /// Serves a method that closes the connection gracefully, and so ends a server on stdio. The
-    /// time for that counts from the arrival of the message, also if others have to be finished
-    /// before it; what comes after it is not begun.
+    /// Serves a method whose arrival closes the connection gracefully, and so ends a server on stdio.
+    /// The time for that counts from the arrival of the message, even if others have to be finished
+    /// before it. What comes after it is not begun.
+    ///
+    /// Register the method that ends the process in your protocol. For a language server that is
+    /// `exit`; its `shutdown` is a plain method, because the client expects the server to live on until
+    /// `exit` comes:
     ///
     /// ```
     /// use duet_rpc::{Failure, Router};
     ///
-    /// let router = Router::new().shutdown("shutdown", async || Ok::<_, Failure>("goodbye"));
+    /// let language_server = Router::new()
+    ///     .method("shutdown", async || Ok::<_, Failure>(()))
+    ///     .shutdown_method("exit", async || {});
     /// ```
     #[must_use]
-    pub fn shutdown<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
+    pub fn shutdown_method<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
         self.insert(name, Arc::new(Typed::new(handler)), true, Pace::new())
     }
 

@@ -116,7 +116,7 @@ async fn l4_one_who_is_busy_can_be_shut_down() {
             std::future::pending::<()>().await;
             Ok::<_, Failure>(())
         })
-        .shutdown("shutdown", async || Ok::<_, Failure>("goodbye"));
+        .shutdown_method("shutdown", async || Ok::<_, Failure>("goodbye"));
     let (here, there) = memory::pair();
     let profile = agent(Limits { in_flight: 1, ..Limits::default() });
     let server = Peer::spawn(there, &profile, router);

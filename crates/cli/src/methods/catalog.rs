@@ -78,7 +78,7 @@ impl Catalog {
     /// Adds a method that closes the connection.
     pub(super) fn add_shutdown<M: 'static>(&mut self, about: About, handler: impl Handler<M>) {
         let name = about.name;
-        self.register(about, |router| router.shutdown(name, handler));
+        self.register(about, |router| router.shutdown_method(name, handler));
     }
 
     /// Adds a method that tells of the methods.

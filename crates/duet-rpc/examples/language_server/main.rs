@@ -182,8 +182,8 @@ fn main() -> ExitCode {
         .method("textDocument/didClose", did_close)
         .method("textDocument/hover", hover)
         .method("shutdown", shutdown)
-        // This is what ends the process, so it is this that is registered as the end.
-        .shutdown("exit", move |cx: Context| {
+        // `exit` ends the process, not `shutdown`.
+        .shutdown_method("exit", move |cx: Context| {
             let is_polite = cx.peer().local::<Session>().state().phase == Phase::ShutDown;
             at_exit.store(u8::from(!is_polite), Ordering::Relaxed);
             async {}

@@ -51,7 +51,7 @@ use crate::transport::Transport;
 ///     let (here, there) = memory::pair();
 ///     let router = Router::new()
 ///         .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
-///         .shutdown("crash", async || Ok::<_, Failure>("goodbye"));
+///         .shutdown_method("crash", async || Ok::<_, Failure>("goodbye"));
 ///     let (server, driver) = Peer::new(there, &Profile::agent(), router);
 ///     tokio::spawn(async move {
 ///         driver.await;

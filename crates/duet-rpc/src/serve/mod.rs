@@ -55,7 +55,7 @@ const LAST_ACTS: Duration = Duration::from_millis(500);
 /// `main`.
 ///
 /// It ends when stdin does, when SIGINT, SIGTERM or SIGHUP comes, when a method comes that was
-/// registered with [`Router::shutdown`], and when a handler calls
+/// registered with [`Router::shutdown_method`], and when a handler calls
 /// [`Context::shut_down`](crate::Context::shut_down): what runs is finished and answered, and the
 /// process ends within 2 s, also if stdin stays open, nobody reads stdout, or a handler blocks or
 /// spins. What anything prints goes to stderr, so that stdout carries messages alone.
@@ -65,9 +65,7 @@ const LAST_ACTS: Duration = Duration::from_millis(500);
 /// use duet_rpc::{Failure, Profile, Router};
 ///
 /// fn main() -> ExitCode {
-///     let router = Router::new()
-///         .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
-///         .shutdown("shutdown", async || Ok::<_, Failure>("goodbye"));
+///     let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
 ///     duet_rpc::serve(&Profile::editor(), router)
 /// }
 /// ```

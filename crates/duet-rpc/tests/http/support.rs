@@ -44,7 +44,7 @@ pub(crate) fn methods() -> Router {
         .method("back", async |cx: Context| {
             Ok::<_, Failure>(cx.peer().notify("x", ()).await.is_ok())
         })
-        .shutdown("shutdown", async || Ok::<_, Failure>("bye"))
+        .shutdown_method("shutdown", async || Ok::<_, Failure>("bye"))
 }
 
 /// Serves these methods, and says where.

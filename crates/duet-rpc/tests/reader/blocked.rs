@@ -54,7 +54,7 @@ pub(crate) fn add_methods(router: Router) -> Router {
         .method("known", async || Ok::<_, Failure>("quick"))
         .quick("known")
         .method("burst", async || Ok::<_, Failure>("quick"))
-        .shutdown("shutdown", async || Ok::<_, Failure>("goodbye"));
+        .shutdown_method("shutdown", async || Ok::<_, Failure>("goodbye"));
     (0..FRESH).fold(router, |router, number| {
         router.method(&format!("fresh{number}"), async || Ok::<_, Failure>("quick"))
     })

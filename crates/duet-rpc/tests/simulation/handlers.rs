@@ -55,7 +55,7 @@ pub(crate) fn router(
             }
         })
         .method("event", async |_: Value| Ok::<_, Failure>(()))
-        .shutdown("bye", async |number: (u64,)| Ok::<_, Failure>((number.0, String::new())))
+        .shutdown_method("bye", async |number: (u64,)| Ok::<_, Failure>((number.0, String::new())))
         .ordered_by(|_, params| {
             let (number, ..) = params.parse::<(u64, IgnoredAny, IgnoredAny)>().ok()?;
             lane_of(number)
