@@ -24,10 +24,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use duet_rpc_proto::Profile;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use crate::driver::Threads;
 use crate::error::{Error, ErrorKind, Logged};
@@ -51,6 +52,13 @@ const PATIENCE: Duration = Duration::from_millis(1870);
 /// How long what is to be done before the exit may take (L6).
 const LAST_ACTS: Duration = Duration::from_millis(500);
 
+/// Handlers run on threads of ours as on the main one, so these have as large a stack as that usually has.
+const STACK: usize = 8 * 1024 * 1024;
+
+const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their thread, so they cannot run \
+    inside a current-thread tokio runtime; call them from a plain `fn main`, after `block_on` of what \
+    has to be done before, or use `#[tokio::main]` without a flavor";
+
 /// Serves a router on stdin and stdout until the process is to end; return what it returns from
 /// `main`.
 ///
@@ -59,6 +67,8 @@ const LAST_ACTS: Duration = Duration::from_millis(500);
 /// [`Context::shut_down`](crate::Context::shut_down): what runs is finished and answered, and the
 /// process ends within 2 s, also if stdin stays open, nobody reads stdout, or a handler blocks or
 /// spins. What anything prints goes to stderr, so that stdout carries messages alone.
+///
+/// Call it from a plain `fn main`; see [`Server::run`] about calling it inside a runtime.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -185,7 +195,29 @@ impl Server {
 
     /// Serves until the process is to end. An error is what could not be survived: exit with a
     /// code other than 0. The process has at most the rest of 1.87 s to exit by itself.
+    ///
+    /// It blocks the calling thread, and has a runtime of its own. Inside a multi-thread runtime
+    /// (`#[tokio::main]`) it works, on a thread of its own. Inside a current-thread runtime it returns an
+    /// error, because all tasks of that runtime would stand still: call it after the runtime's
+    /// `block_on`, from a plain `fn main`.
     pub fn run(self) -> Result<(), Error> {
+        let Ok(outer) = Handle::try_current() else { return self.run_here() };
+        if outer.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return Err(cannot_start(io::Error::other(INSIDE_CURRENT_THREAD)));
+        }
+        thread::scope(|scope| {
+            let server = thread::Builder::new().name("duet-rpc server".to_owned());
+            let server = server.stack_size(STACK).spawn_scoped(scope, || self.run_here());
+            // A panic is caught inside.
+            server
+                .map_err(cannot_start)?
+                .join()
+                .unwrap_or_else(|_| Err(Error::new(ErrorKind::Panic)))
+        })
+    }
+
+    /// Serves on this thread.
+    fn run_here(self) -> Result<(), Error> {
         fence::hush();
         let last_act = self.before_exit.clone().map(once);
         let watch = Watch::start(last_act.clone()).map_err(cannot_start)?;

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use tokio::runtime::Handle;
 use tokio::task::coop::unconstrained;
 
+use super::STACK;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::fence;
@@ -30,9 +31,6 @@ use crate::transport::{Borrower, Lender};
 /// every chance.
 const CALM: u32 = if cfg!(debug_assertions) { 1 } else { 32 };
 const MOST_CALM: u32 = if cfg!(debug_assertions) { 2 } else { 4096 };
-
-/// Handlers run on this thread as on the main one, so it has as large a stack as that usually has.
-const STACK: usize = 8 * 1024 * 1024;
 
 /// A driver that is polled by the runtime's thread and by the one that reads, whichever has a reason
 /// to; as a future it is the runtime's side.

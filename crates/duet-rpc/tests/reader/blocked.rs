@@ -137,7 +137,7 @@ fn l5_methods_called_for_the_first_time_do_not_hold_the_connection_up() {
 fn p4_first_burst_of_a_quick_method_is_not_refused() {
     for workers in [1, WORKERS] {
         let mut client = Client::start(workers);
-        let burst = 4 * IN_FLIGHT;
+        let burst = 2 * IN_FLIGHT;
         for id in 0..burst {
             client.send(id as u64, "burst", "[]");
         }

@@ -4,6 +4,8 @@
 #[cfg(unix)]
 mod blocked;
 #[cfg(unix)]
+mod inside;
+#[cfg(unix)]
 mod unix;
 
 #[cfg(unix)]

@@ -10,12 +10,13 @@ use std::time::Duration;
 use duet_rpc::{Context, Failure, Profile, Router, Server};
 use serde_json::Value;
 
-use super::blocked;
+use super::{blocked, inside};
 
 const SERVE: &str = "--serve";
+pub(crate) const SERVE_INSIDE: &str = "--serve-inside";
 
 /// The in-flight limit of the server.
-pub(crate) const IN_FLIGHT: usize = 5000;
+pub(crate) const IN_FLIGHT: usize = 3500;
 
 /// What is forgotten comes to light only when some timer rings, which takes seconds; what is not comes
 /// in far less, on any machine.
@@ -23,15 +24,18 @@ const STALL: Duration = Duration::from_millis(2500);
 
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
-    if let [_, serve, threads] = &arguments[..]
-        && serve == SERVE
-    {
-        return run_server(threads.parse().expect("a number"));
+    match &arguments[..] {
+        [_, serve, threads] if serve == SERVE => {
+            return run_server(threads.parse().expect("a number"));
+        }
+        [_, serve, runtime] if serve == SERVE_INSIDE => return inside::run_server(runtime),
+        _ => {}
     }
     p2_posts_and_answers_come_at_once_whoever_reads();
     e2_handlers_are_inside_the_runtime_on_every_thread();
     without_threads_all_handlers_run_on_one();
     blocked::run();
+    inside::run();
     ExitCode::SUCCESS
 }
 
@@ -74,8 +78,12 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn start(threads: usize) -> Self {
+        Client::start_with([SERVE, &threads.to_string()])
+    }
+
+    pub(crate) fn start_with(arguments: [&str; 2]) -> Self {
         let mut server = Command::new(std::env::current_exe().expect("this is a file"))
-            .args([SERVE, &threads.to_string()])
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
