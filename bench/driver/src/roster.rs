@@ -15,6 +15,8 @@ pub const WIDE_LIMIT: &str = "bare loop, wide pipes";
 pub const READY_LIMIT: &str = "bare loop, by readiness";
 /// Ours, with the params as JSON text.
 pub const OURS: &str = "duet-rpc";
+/// Ours, with the params as types of Rust.
+pub const OURS_TYPED: &str = "duet-rpc, typed";
 /// Ours, with a tree built of the params as the others do.
 pub const OURS_AS_TREE: &str = "duet-rpc, as a tree";
 
@@ -36,6 +38,7 @@ pub fn find(
             add(WIDE_LIMIT, framing, "bench-limit", Some("wide"));
         }
         add(OURS, framing, "bench-ours", Some("raw"));
+        add(OURS_TYPED, framing, "bench-ours", Some("typed"));
         add(OURS_AS_TREE, framing, "bench-ours", Some("value"));
     }
     roster.extend(peers(&bench)?.into_iter().filter(|peer| !is_for_sockets(peer.framing)));
@@ -56,7 +59,7 @@ pub fn find_listening(
     for (framing, scheme) in
         [(Framing::Ndjson, "tcp"), (Framing::WebSocket, "ws"), (Framing::Http, "http")]
     {
-        for (name, params) in [(OURS, "raw"), (OURS_AS_TREE, "value")] {
+        for (name, params) in [(OURS, "raw"), (OURS_TYPED, "typed"), (OURS_AS_TREE, "value")] {
             let ours = own(&bench, name, framing, "bench-ours", [scheme, params]);
             roster.push(on_one_thread(ours));
         }

@@ -1,15 +1,17 @@
 //! Our own echo server, as docs/serving.md has it.
 //!
 //! ```console
-//! bench-ours lsp|ndjson|length raw|value
-//! bench-ours tcp|ws|http raw|value THREADS
+//! bench-ours lsp|ndjson|length raw|typed|value
+//! bench-ours tcp|ws|http raw|typed|value THREADS
 //! ```
 //!
-//! `raw` takes the params as JSON text, `value` builds a tree of them, as the other stacks do. The second
-//! form listens and prints where; it has as many threads as there are processors that it may use, which
+//! `raw` takes the params as JSON text, `typed` reads them into types of its own, `value` builds a tree of
+//! them, as the other stacks do. The second form listens and prints where; it has as many threads as there are processors that it may use, which
 //! whoever starts it has seen to.
 //! Besides what all of them serve there is `hold`, which is never answered, and `pend`, which makes
 //! calls that nobody answers: to see what waiting costs.
+
+mod typed;
 
 use std::error::Error;
 use std::hint::black_box;
@@ -22,6 +24,8 @@ use duet_rpc::transport::Listener;
 use duet_rpc::{Context, Failure, Profile, Router, Server};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::typed::Params;
 
 type Answer<T> = Result<T, Failure>;
 
@@ -48,6 +52,11 @@ fn main() -> ExitCode {
             .method("spin", spin::<Box<RawValue>>)
             .method("later", later::<Box<RawValue>>)
             .method("nap", nap::<Box<RawValue>>),
+        Some("typed") => Router::new()
+            .method("echo", async |params: Params| Answer::Ok(params))
+            .method("spin", spin::<Params>)
+            .method("later", later::<Params>)
+            .method("nap", nap::<Params>),
         Some("value") => Router::new()
             .method("echo", async |params: Value| Answer::Ok(params))
             .method("spin", spin::<Value>)

@@ -8,6 +8,7 @@ mod markdown;
 mod markers;
 mod number;
 mod panels;
+mod readme;
 #[cfg(test)]
 mod sample;
 mod scale;
@@ -27,7 +28,9 @@ use view::View;
 
 /// The document that has the tables.
 const DOCUMENT: &str = "PERFORMANCE.md";
-/// The folder beside it that has the charts.
+/// The one that has the most important ones, from the folder of documents.
+const README: &str = "../README.md";
+/// The folder of the charts.
 const CHARTS: &str = "performance";
 
 pub fn write(figures: &Figures, docs: &Path) -> io::Result<()> {
@@ -37,11 +40,8 @@ pub fn write(figures: &Figures, docs: &Path) -> io::Result<()> {
         return Err(io::Error::other("there are no figures to report; measure the table first"));
     }
     let document = docs.join(DOCUMENT);
-    let said_of = |what: &dyn std::fmt::Display| format!("{}: {what}", document.display());
-    let text = fs::read_to_string(&document).map_err(|e| io::Error::new(e.kind(), said_of(&e)))?;
-    let blocks = blocks(of_pipes, of_sockets);
-    let text = markers::fill(&text, &blocks).map_err(|e| io::Error::other(said_of(&e)))?;
-    fs::write(&document, text)?;
+    fill(&document, &blocks(of_pipes, of_sockets))?;
+    fill(&docs.join(README), &blocks_of_readme(of_pipes, of_sockets))?;
     let folder = docs.join(CHARTS);
     fs::create_dir_all(&folder)?;
     for (name, chart) in of_pipes.into_iter().flat_map(charts) {
@@ -51,11 +51,23 @@ pub fn write(figures: &Figures, docs: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// All tables, by name; what was not measured has none.
-fn blocks(
-    of_pipes: Option<View<'_>>,
-    of_sockets: Option<View<'_>>,
-) -> Vec<(&'static str, Option<String>)> {
+/// Puts tables into a document.
+fn fill(document: &Path, blocks: &[Block]) -> io::Result<()> {
+    let said_of = |what: &dyn std::fmt::Display| format!("{}: {what}", document.display());
+    let text = fs::read_to_string(document).map_err(|e| io::Error::new(e.kind(), said_of(&e)))?;
+    let text = markers::fill(&text, blocks).map_err(|e| io::Error::other(said_of(&e)))?;
+    fs::write(document, text)
+}
+
+/// A table and its name; what was not measured has none.
+type Block = (&'static str, Option<String>);
+
+fn blocks_of_readme(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> [Block; 2] {
+    [("pipes", of_pipes.map(readme::pipes)), ("sockets", of_sockets.map(readme::sockets))]
+}
+
+/// All tables of the document.
+fn blocks(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> Vec<Block> {
     type Make = fn(View<'_>) -> String;
     let from_pipes: [(_, Make); 7] = [
         ("goals", goals::table),
@@ -103,6 +115,8 @@ mod tests {
         let blocks = blocks(Some(View(&figures)), of_sockets);
         assert!(blocks.iter().all(|(_, text)| text.is_some()));
         markers::fill(text, &blocks).unwrap();
+        let readme = include_str!("../../../../README.md");
+        markers::fill(readme, &blocks_of_readme(Some(View(&figures)), of_sockets)).unwrap();
         for (name, _) in charts(View(&figures)) {
             assert!(text.contains(&format!("]({CHARTS}/{name})")), "{name}");
         }

@@ -16,6 +16,7 @@ pub fn colour(role: Role) -> &'static str {
         Role::Limit => "#57606a",
         Role::OtherLimit => "#98a1ab",
         Role::Ours => "#0a58ca",
+        Role::OursTyped => "#4f93e8",
         Role::OursAsTree => "#7fb0f0",
         Role::Peer => "#dd9a3c",
     }

@@ -2,7 +2,7 @@
 
 use crate::figures::{Curve, CurveKind, Fairness, Figures, Life, Row, SystemCalls, median};
 use crate::load::{Handler, Load, TABLE};
-use crate::roster::{LIMIT, OURS, OURS_AS_TREE, READY_LIMIT, WIDE_LIMIT};
+use crate::roster::{LIMIT, OURS, OURS_AS_TREE, OURS_TYPED, READY_LIMIT, WIDE_LIMIT};
 use crate::server::Place;
 use crate::wire::Framing;
 
@@ -32,6 +32,7 @@ pub enum Role {
     Limit,
     OtherLimit,
     Ours,
+    OursTyped,
     OursAsTree,
     Peer,
 }
@@ -42,6 +43,7 @@ impl Role {
             LIMIT => Role::Limit,
             WIDE_LIMIT | READY_LIMIT => Role::OtherLimit,
             OURS => Role::Ours,
+            OURS_TYPED => Role::OursTyped,
             OURS_AS_TREE => Role::OursAsTree,
             _ => Role::Peer,
         }
