@@ -13,11 +13,11 @@ use duet_rpc::transport::Address;
 
 use crate::logging::Level;
 
-/// JSON-RPC 2.0 for two programs that talk over pipes and streams
+/// Call, serve and debug JSON-RPC 2.0 over stdio, sockets, WebSocket and HTTP
 ///
-/// An editor starts its language backend, a desktop app its core, an agent its tools: one program
-/// starts another, and they speak JSON-RPC over stdin and stdout. This command is such a program, a
-/// client to try such programs with, and the tools to find out what is wrong between two of them.
+/// An editor starts its language server, a desktop app its backend, an agent its tools: one program
+/// starts another, and they speak JSON-RPC over stdin and stdout. This command serves a few methods to
+/// try a client with, calls any server, explains a recorded stream, and checks its own installation.
 #[derive(Debug, Parser)]
 #[command(name = "duet-rpc", version, max_term_width = 100, styles = STYLES, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -38,11 +38,11 @@ const STYLES: Styles = Styles::styled()
     .invalid(AnsiColor::Red.on_default());
 
 const EXAMPLES: &str = "\
-Try it:
-  duet-rpc call version                   start the daemon, ask it, print the answer
-  duet-rpc call system.echo '[1, 2, 3]'   a call with params
-  duet-rpc rpc                            be the daemon of an editor, on stdin and stdout
-  duet-rpc doctor                         check that all of it works on this machine";
+Examples:
+  duet-rpc call version                   start the daemon, call `version`, print the result
+  duet-rpc call system.echo '[1, 2, 3]'   call a method with params
+  duet-rpc rpc                            run the daemon for an editor, on stdin and stdout
+  duet-rpc doctor                         check this installation";
 
 /// The daemon alone, with the options of `rpc` right behind its name.
 #[derive(Debug, Parser)]
@@ -58,24 +58,24 @@ pub(crate) struct DaemonArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Log this and what is worse [default: info for rpc, warn for the others]
+    /// Minimum severity to log [default: info for rpc, warn for the others]
     #[arg(long, global = true, value_name = "LEVEL", ignore_case = true, value_parser = level())]
     pub(crate) log_level: Option<Level>,
-    /// How log records are written
+    /// Format of log records
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// No colours, also on a terminal
+    /// Disable colours
     ///
-    /// The environment variable NO_COLOR, if it is not empty, does the same.
+    /// A non-empty environment variable NO_COLOR does the same.
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// A line for people
+    /// One line per record, for people
     Text,
-    /// A JSON object a line, for programs
+    /// One JSON object per line, for programs
     Json,
 }
 
@@ -93,16 +93,16 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Print a shell completion script
     Completions {
-        /// The shell that it is for
+        /// Shell to print the script for
         shell: Shell,
     },
     /// Print the manual page
     Man {
-        /// The command whose page it is; without it, the page of duet-rpc itself
+        /// Command to print the page of [default: duet-rpc itself]
         #[arg(value_parser = PossibleValuesParser::new(PAGES))]
         command: Option<String>,
     },
-    /// Reserved
+    /// Reserved for a later version
     Prompt {
         #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
@@ -113,66 +113,66 @@ pub(crate) enum Command {
 pub(crate) const PAGES: [&str; 7] =
     ["version", "rpc", "call", "doctor", "explain", "completions", "man"];
 
-/// Run the daemon, on stdin and stdout or for all who connect
+/// Run the daemon, on stdin and stdout or on sockets
 ///
-/// It serves until stdin ends, SIGINT, SIGTERM or SIGHUP comes, or the client calls `shutdown`; what
-/// runs is finished and answered first. stdout carries messages and nothing else; the log goes to
-/// stderr, or to the file that the environment variable DUET_RPC_LOG names.
+/// The daemon serves until stdin ends, SIGINT, SIGTERM or SIGHUP arrives, or the client calls
+/// `shutdown`. It answers running requests first. stdout carries messages and nothing else. The log
+/// goes to stderr, or to the file that the environment variable DUET_RPC_LOG names.
 ///
-/// A profile is a set of defaults for one kind of client; every other option overrides one piece of
-/// it.
+/// A profile is a set of defaults for one kind of client. Every other option overrides one of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = PROFILES)]
 pub(crate) struct RpcArgs {
-    /// Who the client is
+    /// Kind of client to serve
     #[arg(long, value_name = "PROFILE", default_value = "editor")]
     pub(crate) profile: ProfileName,
-    /// How messages are cut out of the stream
+    /// Framing of messages on the stream [default: the framing of the profile]
     #[arg(long, value_name = "FRAMING")]
     pub(crate) framing: Option<FramingName>,
-    /// The longest message that is accepted, in bytes
+    /// Maximum size of a message, in bytes
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub(crate) max_message_bytes: Option<u32>,
-    /// How long a message may take from its first byte to its last; 0 for ever
+    /// Maximum time from the first byte of a message to its last; 0 means no limit
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) read_timeout: Option<Duration>,
-    /// Whether batches are served
+    /// Whether to serve batches
     #[arg(long, value_name = "RULE")]
     pub(crate) batch: Option<BatchName>,
-    /// How many requests may be under way; more than 1 lets requests run side by side
+    /// Maximum number of running requests; above 1, requests run concurrently
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_in_flight: Option<u32>,
-    /// End gracefully when the process that started this one dies, even if stdin stays open
+    /// Shut down when the parent process dies, even if stdin stays open
     #[arg(long)]
     pub(crate) exit_with_parent: bool,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
 }
 
-/// How to be reached by others than the one who has started it.
+/// Options for serving on sockets.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Listening")]
 pub(crate) struct ListenArgs {
-    /// Serve all who connect here; can be given several times [default: stdio:]
+    /// Address to listen on; can be given several times [default: stdio:]
     ///
-    /// One of stdio:, tcp://127.0.0.1:0, unix:///path, ws://127.0.0.1:0/ and http://127.0.0.1:0/;
-    /// port 0 takes one that is free. The address is printed as the first line of stderr. stdin is
-    /// not read then; a signal ends the daemon, and `shutdown` the connection it comes on.
+    /// One of stdio:, tcp://127.0.0.1:0, unix:///path, ws://127.0.0.1:0/ and http://127.0.0.1:0/.
+    /// Port 0 picks a free port. The first line of stderr is `listening on` and the address. While it
+    /// listens, the daemon does not read stdin; a signal ends it, and `shutdown` closes the connection
+    /// that it arrives on.
     #[arg(long, value_name = "URL", value_parser = address)]
     pub(crate) listen: Vec<Address>,
-    /// How many connections there may be; one more is refused [default: 16384]
+    /// Maximum number of connections; further ones are refused [default: 16384]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_connections: Option<u32>,
-    /// Serve ws and http only to those who show the token in this file
+    /// File with the bearer token that ws and http clients must send
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Allow to listen where other machines can connect
+    /// Allow addresses that other machines can reach
     #[arg(long)]
     pub(crate) allow_remote: bool,
-    /// A further name by which ws and http may be called; can be given several times
+    /// Further host name to accept for ws and http; can be given several times
     #[arg(long, value_name = "NAME", value_parser = host)]
     pub(crate) allow_host: Vec<String>,
-    /// A web page's origin that may use ws and http; can be given several times
+    /// Origin of web pages that may use ws and http; can be given several times
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(crate) allow_origin: Vec<String>,
     /// Let all who connect read the log, with `events.subscribe`, and change its level
@@ -230,11 +230,11 @@ Profiles:
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileName {
-    /// An editor: Content-Length headers, one message after the other, strict
+    /// Editor: Content-Length headers, one request at a time, no batches
     Editor,
-    /// A desktop shell: a length prefix, events
+    /// Desktop shell: length prefix, one request at a time, events
     Desktop,
-    /// An agent: a message a line, many at a time, in both directions
+    /// Agent: one message per line, concurrent requests in both directions
     Agent,
 }
 
@@ -242,52 +242,53 @@ pub(crate) enum ProfileName {
 pub(crate) enum FramingName {
     /// Content-Length headers
     Lsp,
-    /// A message a line
+    /// One message per line
     Ndjson,
-    /// 4 bytes of length before each message
+    /// 4-byte length before each message
     Length,
-    /// What the first byte of the client tells
+    /// Detect the framing from the client's first byte
     Auto,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BatchName {
-    /// A batch is answered with an error
+    /// Answer a batch with an error
     Reject,
-    /// A batch is served
+    /// Serve batches
     Allow,
 }
 
-/// Start or reach a server, send it one request, print the answer
+/// Call one method of a server and print the result
 ///
-/// The server is this program's own daemon, any command after `--`, or the one at an address. The result is printed as
-/// JSON, and nothing else is; an error goes to stderr, as does what the server writes there.
+/// The server is this program's own daemon, the command after `--`, or the server at an address
+/// (`--connect`). stdout gets the result as JSON and nothing else. Errors go to stderr, together with
+/// what the server writes to its stderr.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CALLS)]
 pub(crate) struct CallArgs {
-    /// The method to call
+    /// Method to call
     pub(crate) method: String,
-    /// Its params, as JSON: an array or an object; `-` reads them from stdin, `@FILE` from a file
+    /// Params, a JSON array or object; `-` reads them from stdin, `@FILE` from a file
     pub(crate) params: Option<String>,
-    /// Send a notification, which has no answer
+    /// Send a notification and do not wait for an answer
     #[arg(long)]
     pub(crate) notify: bool,
-    /// How long to wait for the answer; 0 for ever
+    /// Time to wait for the answer; 0 means no limit
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) timeout: Duration,
-    /// Which profile of the daemon to start, and how to speak to it
+    /// Profile of the daemon to start; it also sets the framing
     #[arg(long, value_name = "PROFILE", default_value = "agent")]
     pub(crate) profile: ProfileName,
-    /// How messages are framed [default: as the profile has it]
+    /// Framing of messages [default: the framing of the profile]
     #[arg(long, value_name = "FRAMING", value_parser = fixed_framing())]
     pub(crate) framing: Option<FramingName>,
-    /// Call the server at this address: tcp://, unix://, ws:// or http://
+    /// Address of a running server to call: tcp://, unix://, ws:// or http://
     #[arg(long, value_name = "URL", value_parser = elsewhere, conflicts_with = "command")]
     pub(crate) connect: Option<Address>,
-    /// Show the server the token in this file, over ws and http
+    /// File with the bearer token to send, over ws and http
     #[arg(long, value_name = "FILE", requires = "connect")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The server to start, and its arguments [default: this program's own daemon]
+    /// Server to start, with its arguments [default: this program's own daemon]
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -308,26 +309,24 @@ fn fixed_framing() -> impl TypedValueParser<Value = FramingName> {
         .try_map(|name| FramingName::from_str(&name, false))
 }
 
-/// Check this installation: start the daemon, speak each framing, report
+/// Check this installation and print a report
 ///
-/// It starts the daemon as a child in each profile and framing, speaks to it as clients do, well and
-/// badly, and ends it in each way. It prints a table that can be pasted into a bug report, and ends
-/// with 0 only if all is well.
+/// Starts the daemon in each profile and framing, sends it valid and invalid messages, and ends it in
+/// each way. Prints a table for a bug report. Exits with 0 only if every check passed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// The duet-rpc to check [default: this one]
+    /// Program to check [default: this one]
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
 }
 
-/// Say what a stream of bytes holds, message by message
+/// Explain a recorded stream, message by message
 ///
-/// It reads the stream from stdin, and shows the method, the id and the shape of each message, each
-/// fault, and what the answer to it would be. It shows nothing of what the messages carry, so the
-/// output can be pasted into a bug report.
+/// Reads the stream from stdin. Prints the method, the id and the shape of each message, each fault, and
+/// the answer that it would get. Prints no params and no results, so the output is safe for a bug report.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
-    /// How messages are cut out of the stream
+    /// Framing of the stream
     #[arg(value_name = "FRAMING", default_value = "auto")]
     pub(crate) framing: FramingName,
 }

@@ -35,11 +35,13 @@ impl Exit {
     /// What it means, for the manual.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
-            Exit::Success => "all went well; a daemon ended as it was asked to",
-            Exit::Failed => "something failed that cannot be survived, or a check found a fault",
-            Exit::Usage => "the command line was not understood",
+            Exit::Success => "success; a daemon that was asked to end",
+            Exit::Failed => {
+                "failure: output, a file or a descriptor cannot be used, or a check failed"
+            }
+            Exit::Usage => "wrong command line",
             Exit::ErrorAnswer => "call: the server answered with an error",
-            Exit::Timeout => "call: there was no answer in time",
+            Exit::Timeout => "call: no answer in time",
             Exit::NotStarted => "call: the server could not be started or reached",
             Exit::BrokenProtocol => {
                 "call: the server ended without an answer, or sent one that cannot be used"

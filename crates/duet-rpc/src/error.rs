@@ -1,4 +1,4 @@
-//! The one error of this library (E3).
+//! The one error of this library.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
@@ -149,7 +149,7 @@ impl Error {
         captured.then_some(&self.0.backtrace)
     }
 
-    /// What the remote is told of it: that something failed, and nothing of what it was (E1).
+    /// What the remote is told of it: that something failed, and nothing of what it was.
     pub fn to_object(&self) -> ErrorObject {
         match self.0.kind {
             ErrorKind::Cancelled => ErrorObject::request_cancelled(),

@@ -61,7 +61,7 @@ impl Failure {
         Failure { object: ErrorObject::application(code, message, Some(data)), ..self }
     }
 
-    /// An internal error; the cause is for the log alone (E1).
+    /// An internal error; the cause is for the log alone.
     pub fn internal(cause: impl Into<Cause>) -> Self {
         Failure { object: ErrorObject::internal_error(), cause: Some(cause.into()) }
     }

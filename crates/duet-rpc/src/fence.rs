@@ -1,4 +1,4 @@
-//! A fence around handlers: a panic stays inside (E2).
+//! A fence around handlers: a panic stays inside.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -30,7 +30,7 @@ pub fn call<T>(handler: impl FnOnce() -> T) -> Result<T, Error> {
 }
 
 /// Keeps panics inside a fence from being printed, for the whole process: their messages may hold
-/// anything (G6), and whoever does not read stderr would stop the thread. The [`Error`] has the
+/// anything, and whoever does not read stderr would stop the thread. The [`Error`] has the
 /// place in the source as its cause instead. Panics outside of a fence are printed as before.
 pub fn hush() {
     static ONCE: Once = Once::new();

@@ -80,6 +80,20 @@
 //! # }
 //! ```
 //!
+//! # Which type to use
+//!
+//! | you want to | use |
+//! |---|---|
+//! | serve on stdin and stdout, as a program that an editor, a desktop app or an agent starts | [`serve`] |
+//! | the same with settings, or on sockets, as a program of its own | [`Server`] |
+//! | serve sockets inside a program that has a runtime and goes on with other work | [`Hub`] with a [`Listener`](transport::Listener) |
+//! | accept connections yourself, one by one | [`Listener`](transport::Listener) |
+//! | talk over one connection, to call, to serve or both, until it closes | [`Peer`] |
+//! | call a server that may crash or go away, and have it started or reached again | [`Client`] |
+//!
+//! [`serve`], [`Server`] and [`Hub`] make a [`Peer`] for each connection, and hand it to handlers in
+//! their [`Context`]. A [`Client`] makes one [`Peer`] after another.
+//!
 //! # What to know
 //!
 //! - **Handlers** take any type that serde reads: a tuple takes params by position, a struct by

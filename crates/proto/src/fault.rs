@@ -20,19 +20,19 @@ pub struct Fault<'a> {
 /// The ways in which bytes can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// Bytes stand where a frame should begin, or its header is malformed (F11, F30, F31).
+    /// Bytes stand where a frame should begin, or its header is malformed.
     Malformed(Malformed),
-    /// The frame was whole, and what it held is no JSON text (F4, F15, M9).
+    /// The frame was whole, and what it held is no JSON text.
     NotJson(NotJson),
-    /// A frame ended early: the input ended, or the next frame began, inside it (F15).
+    /// A frame ended early: the input ended, or the next frame began, inside it.
     CutShort,
-    /// A frame that is longer than the message limit (F14, F21, F31).
+    /// A frame that is longer than the message limit.
     Oversize,
-    /// A header section that is longer than its limit (F13).
+    /// A header section that is longer than its limit.
     HeaderTooLarge,
-    /// A `Content-Type` with another media type than ours (F12).
+    /// A `Content-Type` with another media type than ours.
     UnsupportedContentType,
-    /// A `Content-Type` with another charset than UTF-8 (F12).
+    /// A `Content-Type` with another charset than UTF-8.
     BadCharset,
 }
 

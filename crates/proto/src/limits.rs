@@ -23,7 +23,7 @@ pub struct Limits {
     pub depth: usize,
     /// The most entries of a batch.
     pub batch_entries: usize,
-    /// How many faults and invalid messages in a row are answered one by one (F7).
+    /// How many faults and invalid messages in a row are answered one by one.
     pub answered_faults: u32,
     /// The most requests that run or wait to run at the same time; more are answered busy. Under
     /// sequential order one runs, whatever this says, and [`Limits::waiting`] bounds the rest.

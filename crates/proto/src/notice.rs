@@ -1,4 +1,4 @@
-//! Oddities worth a line in the log, and how loud that line is (M7, M10, F7).
+//! Oddities worth a line in the log, and how loud that line is.
 
 use std::fmt;
 

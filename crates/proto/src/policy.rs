@@ -15,7 +15,7 @@ pub enum BatchRule {
     Allow,
 }
 
-/// In which order incoming messages are worked on (L2). Responses to our own calls, and
+/// In which order incoming messages are worked on. Responses to our own calls, and
 /// cancellations, are never held up by any of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {

@@ -66,8 +66,8 @@ const ENVIRONMENT: &str = "\
 .SH ENVIRONMENT
 .TP
 DUET_RPC_LOG
-The file that log records are appended to, instead of stderr.
+File to append log records to, instead of stderr.
 .TP
 NO_COLOR
-If it is not empty, nothing is coloured.
+A non-empty value disables colours.
 ";

@@ -31,7 +31,9 @@ pub(crate) fn run(args: Args) -> Exit {
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::Man { command }) => man::run(command.as_deref()),
         Some(Command::Prompt { .. }) => {
-            console::say(format_args!("`prompt` is reserved and not in this version"));
+            console::say(format_args!(
+                "`prompt` is reserved for a later version and not in this version"
+            ));
             Exit::Failed
         }
     }

@@ -1,11 +1,11 @@
-//! Parameters as a type of yours, and what the remote is told when they do not fit (P7).
+//! Parameters as a type of yours, and what the remote is told when they do not fit.
 //!
 //! ```text
 //! params ── serde_json ──> T
 //!   └─ it does not fit ──> once more, with a reader that notes where and why ──> -32602
 //! ```
 //!
-//! serde_json's own errors cannot go on the wire: they quote what was sent (E1), and they name Rust
+//! serde_json's own errors cannot go on the wire: they quote what was sent, and they name Rust
 //! types and columns where a remote wants to know which parameter is meant. So the parameters that
 //! do not fit, and only these, are read a second time, and that reading is for the error alone.
 //!
@@ -41,7 +41,7 @@ use reader::{Probe, Reader, Reads};
 /// The error is ready to be sent: `Invalid params`, with the path of the first culprit, what was
 /// expected there and which type was received. The members of a struct have their names in the path even
 /// if they came by position; elements of a tuple are `[0]`, `[1]` and so on. It shows nothing of what was sent, but for a string
-/// that is not one of an enum's variants (E1): member names from a map are a `*` in the path, and
+/// that is not one of an enum's variants: member names from a map are a `*` in the path, and
 /// the messages of your own `Deserialize` implementations stay out. What their visitors are
 /// `expecting` goes on the wire, so it should be your text and not the remote's.
 ///

@@ -28,7 +28,7 @@ const LINGER: Duration = Duration::from_millis(500);
 /// A connected socket, which is a transport of bytes: the profile's framing says how messages are
 /// cut out of them.
 ///
-/// While nothing comes it has no buffer, so that thousands of idle connections cost little (P8).
+/// While nothing comes it has no buffer, so that thousands of idle connections cost little.
 ///
 /// ```no_run
 /// # async fn run() -> std::io::Result<()> {

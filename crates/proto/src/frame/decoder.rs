@@ -187,7 +187,7 @@ impl Decoder {
         Step::Drop(blanks)
     }
 
-    /// The frame that is being received, for the read timeout (F6); `None` between frames, and
+    /// The frame that is being received, for the read timeout; `None` between frames, and
     /// while bytes are skipped that were already refused.
     pub fn partial(&self) -> Option<Partial> {
         self.framer_expects().map(|expected| Partial {
@@ -202,7 +202,7 @@ impl Decoder {
 
     /// The read timeout has passed: drops the frame that is being received, and returns what was
     /// dropped, for the log. Nothing is to be sent. What still comes of that frame is skipped
-    /// silently (F6).
+    /// silently.
     ///
     /// Bytes that were fed since the last [`next_event`](Decoder::next_event) may hold the rest of
     /// the frame: then nothing is dropped, and `None` is returned. After a drop ask for events

@@ -57,7 +57,7 @@ impl FrameWriter {
     ///
     /// If `body` fails or panics, nothing is appended. It must append, and only append, one JSON
     /// text; what it writes may have been pretty-printed, as it never leaves with a raw line end in
-    /// `ndjson` (F5).
+    /// `ndjson`.
     #[inline]
     pub fn write<E>(
         &mut self,

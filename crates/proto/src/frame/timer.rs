@@ -1,4 +1,4 @@
-//! The read timeout (F6), as a clock that is told the time.
+//! The read timeout, as a clock that is told the time.
 
 use std::time::{Duration, Instant};
 

@@ -21,7 +21,7 @@ pub enum Incoming<'a> {
     Batch(Batch<'a>),
     /// No message, and this is the answer that it deserves.
     Invalid(Reply),
-    /// Something like a response that answers nothing: for the log, and never answered (M7).
+    /// Something like a response that answers nothing: for the log, and never answered.
     Stray(Stray),
 }
 
@@ -54,7 +54,7 @@ pub struct Response<'a> {
     pub settled: Settled<'a>,
 }
 
-/// How a call was answered. Exactly one of the two (M8).
+/// How a call was answered. Exactly one of the two.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Settled<'a> {
     /// The raw value of `result`.
@@ -174,7 +174,7 @@ impl<'a> PlainRequest<'a> {
     }
 }
 
-/// The entries of a batch, each a message or not; at least one (M6).
+/// The entries of a batch, each a message or not; at least one.
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(Elements<'a>);
 

@@ -33,7 +33,7 @@ impl Code {
 /// The error of a response, as it goes out.
 ///
 /// Nothing of what the remote sent gets in here, but for the name of an unknown method and a
-/// string where a parameter has a closed list of values (E1).
+/// string where a parameter has a closed list of values.
 #[derive(Clone, Debug)]
 pub struct ErrorObject {
     code: Code,
@@ -118,7 +118,7 @@ const LONGEST_VALUE: usize = 64;
 
 impl ParamProblem {
     /// A parameter of the wrong type. `received` names a JSON type, or `missing`; it is never a
-    /// piece of what was sent (E1).
+    /// piece of what was sent.
     pub fn wrong_type(
         param: impl Into<Cow<'static, str>>,
         expected: impl Into<Cow<'static, str>>,

@@ -1,6 +1,6 @@
 //! What a frame means: requests, notifications, responses, and what is none of these.
 //!
-//! [`Incoming::classify`] holds the rules M1 to M9 in one place. Nothing here knows how messages
+//! [`Incoming::classify`] holds all rules of what is a message. Nothing here knows how messages
 //! are framed, and nothing here builds a tree of values: what is not needed stays raw text.
 
 mod classify;

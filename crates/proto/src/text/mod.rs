@@ -2,7 +2,7 @@
 //!
 //! This is the ground that both [`frame`](crate::frame) and [`message`](crate::message) stand
 //! on. The framings need to know whether a body is JSON, because that is how a wrong length
-//! shows (F15); the messages need the members. Both come out of one pass over the bytes, so a
+//! shows; the messages need the members. Both come out of one pass over the bytes, so a
 //! message is read once. What the members *mean* is not known here.
 
 #[cfg(test)]

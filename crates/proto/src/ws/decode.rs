@@ -10,7 +10,7 @@ use super::{
 /// Takes messages and control frames out of the bytes of a connection.
 ///
 /// It is small, and has no memory of its own: what arrives of a message is appended to the caller's
-/// buffer, and a length that is announced reserves nothing (F3).
+/// buffer, and a length that is announced reserves nothing.
 pub struct Decoder {
     role: Role,
     state: State,

@@ -65,7 +65,7 @@ impl Stdio {
     /// Takes the standard input and output for itself.
     ///
     /// From here on what anything else prints goes to stderr, so that it cannot come between two
-    /// messages (L9), and what anything else reads, such as a child that a handler starts, is an
+    /// messages, and what anything else reads, such as a child that a handler starts, is an
     /// empty input. It can be done once; a second time is an error.
     ///
     /// # Panics
@@ -209,7 +209,7 @@ impl fmt::Debug for Stdio {
     }
 }
 
-/// Puts the flags of a [`Stdio`]'s descriptors back as they were found (T4).
+/// Puts the flags of a [`Stdio`]'s descriptors back as they were found.
 ///
 /// A descriptor's flags belong to every process that shares it: a shell whose terminal or pipe
 /// was left non-blocking would fail to read. It may be used from any thread, any number of times,
