@@ -5,6 +5,7 @@
 
 mod by_hand;
 mod client;
+mod idle;
 mod one_call;
 mod requests;
 mod server;

@@ -36,6 +36,17 @@ enum Stage {
     Unwanted(u64),
 }
 
+/// How much of a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Nothing.
+    Idle,
+    /// A part of its head.
+    Head,
+    /// Its head, and not all of its body.
+    Body,
+}
+
 /// What is to be done with what came.
 pub(super) enum Step {
     /// Nothing: more is needed.
@@ -90,11 +101,12 @@ impl Intake {
         Intake { stage: rules.start(), rules }
     }
 
-    /// Whether something of a request has come, and not all of it.
-    pub(super) fn has_begun(&self) -> bool {
+    /// How much of a request has come.
+    pub(super) fn progress(&self) -> Progress {
         match &self.stage {
-            Stage::Head(reader) => reader.has_begun(),
-            Stage::Body(..) | Stage::Unwanted(_) => true,
+            Stage::Head(reader) if reader.has_begun() => Progress::Head,
+            Stage::Head(_) => Progress::Idle,
+            Stage::Body(..) | Stage::Unwanted(_) => Progress::Body,
         }
     }
 
@@ -172,7 +184,7 @@ impl Intake {
 
 impl fmt::Debug for Intake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Intake").field("has_begun", &self.has_begun()).finish_non_exhaustive()
+        f.debug_struct("Intake").field("progress", &self.progress()).finish_non_exhaustive()
     }
 }
 

@@ -3,6 +3,7 @@
 //! There is no way back: what answers nothing cannot be sent to a client.
 
 mod client;
+mod clock;
 mod intake;
 mod line;
 mod reply;

@@ -9,23 +9,26 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use duet_rpc_proto::Profile;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
-use super::intake::{Answer, Intake, Rules, Step};
+use super::clock::Clock;
+use super::intake::{Answer, Intake, Progress, Rules, Step};
 use super::terms::{Terms, Then};
 use crate::transport::web::{CONTINUE, Gate, Status};
 use crate::transport::{Carries, Farewell, Inbox, Outbox, Received, Socket, Target, Transport};
 
 /// The server's end of a connection: requests are served one after the other, and while one is, the
 /// next waits.
+///
+/// A connection on which no request comes for 30 s is closed; see [`idle_timeout`](Self::idle_timeout). A
+/// request that takes longer than the profile's [`read_timeout`](Profile::read_timeout) is refused with 408.
 pub struct HttpServer {
     socket: Socket,
     intake: Intake,
     state: State,
     /// What was read behind the request that is served.
     ahead: Vec<u8>,
-    read_timeout: Option<Duration>,
-    late: Option<Late>,
+    clock: Clock,
     /// Whether the request that is served is the last: either end has closed.
     is_last: bool,
     /// Runs while a client that has closed its end has still more than this request to be answered.
@@ -45,17 +48,6 @@ enum State {
     /// Nothing more is read.
     Ended(Then),
 }
-
-/// When the request that is read is late.
-struct Late {
-    sleep: Pin<Box<Sleep>>,
-    /// Whether the time is over, and only what the system has already is waited for.
-    is_last_look: bool,
-}
-
-/// How long the runtime has to find out whether the rest of a late request has come: the process may
-/// have been stopped, or a handler have held the thread.
-const LAST_LOOK: Duration = Duration::from_millis(20);
 
 /// How long the answer to one request may take for a client that has closed its end and wants more.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -82,11 +74,19 @@ impl HttpServer {
             intake: Intake::new(rules),
             state: State::Reading,
             ahead: Vec::new(),
-            read_timeout: profile.read_timeout,
-            late: None,
+            clock: Clock::new(profile.read_timeout),
             is_last: false,
             patience: None,
         }
+    }
+
+    /// Closes the connection when no request has come for this long since it began, or since the last
+    /// answer; 30 seconds if nothing is said. `None` turns it off. A head has this long to come, too, if
+    /// there is no read timeout.
+    #[must_use]
+    pub fn idle_timeout(mut self, idle_timeout: Option<Duration>) -> Self {
+        self.clock.set_idle_timeout(idle_timeout);
+        self
     }
 
     /// Reads on in a request; ready when there is something to do.
@@ -122,31 +122,20 @@ impl HttpServer {
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
-                    ready!(self.poll_late(cx));
-                    return Poll::Ready(self.intake.give_up(inbox).map(Step::Answer));
+                    let progress = self.intake.progress();
+                    ready!(self.clock.poll(cx, progress));
+                    return Poll::Ready(match progress {
+                        Progress::Idle => {
+                            tracing::debug!("idle connection closed");
+                            Ok(Step::Answer(Answer::close()))
+                        }
+                        Progress::Head | Progress::Body => {
+                            self.intake.give_up(inbox).map(Step::Answer)
+                        }
+                    });
                 }
             }
         }
-    }
-
-    /// Ready when the request that is read is late.
-    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(timeout) = self.read_timeout.filter(|_| self.intake.has_begun()) else {
-            self.late = None;
-            return Poll::Pending;
-        };
-        let late = self.late.get_or_insert_with(|| Late {
-            sleep: Box::pin(tokio::time::sleep(timeout)),
-            is_last_look: false,
-        });
-        ready!(late.sleep.as_mut().poll(cx));
-        if !late.is_last_look {
-            late.is_last_look = true;
-            late.sleep.as_mut().reset(Instant::now() + LAST_LOOK);
-            ready!(late.sleep.as_mut().poll(cx));
-        }
-        self.late = None;
-        Poll::Ready(())
     }
 
     /// Ready when the client has closed its end while a request is served. To find that out, it is
@@ -266,11 +255,12 @@ impl Transport for HttpServer {
                 // The time goes on: the body has still to come.
                 Step::Continue => self.write(CONTINUE.to_vec(), Then::GoOn),
                 Step::Answer(Answer { bytes, then }) => {
-                    self.late = None;
+                    self.clock.stop();
                     self.write(bytes, then);
                 }
                 Step::Message(terms) => {
-                    (self.late, self.patience) = (None, None);
+                    self.clock.stop();
+                    self.patience = None;
                     self.state = State::Open(terms);
                     return Poll::Ready(Ok(Received::Some));
                 }

@@ -1,0 +1,117 @@
+//! Connections that hold a place and send no request (P8), on a clock that moves only when nothing else does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duet_rpc::transport::{HttpServer, Socket};
+use duet_rpc::{Failure, Peer, Profile};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::{Instant, sleep};
+
+use crate::support::{answer, call, gate, methods, post, target};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The client's end of a connection to a server with this profile and these settings.
+fn connect(profile: &Profile, set: impl FnOnce(HttpServer) -> HttpServer) -> UnixStream {
+    let (here, there) = UnixStream::pair().expect("a pair");
+    let transport = HttpServer::new(Socket::unix(there), Arc::new(gate()), &target(), profile);
+    let router = methods().method("nap", async |(seconds,): (u64,)| {
+        sleep(SECOND * seconds as u32).await;
+        Ok::<_, Failure>(seconds)
+    });
+    let (peer, driver) = Peer::new(set(transport), profile, router);
+    tokio::spawn(async move {
+        driver.await;
+        drop(peer);
+    });
+    here
+}
+
+/// What comes until the server closes, and after how many seconds it does.
+async fn read_out(client: &mut UnixStream) -> (String, u64) {
+    let begun = Instant::now();
+    let mut text = String::new();
+    client.read_to_string(&mut text).await.expect("an orderly end");
+    // The server takes a last look before it gives up, and leaves a moment to hear its last words.
+    (text, begun.elapsed().as_secs())
+}
+
+/// Sends this, and reads until the answer of that id.
+async fn exchange(client: &mut UnixStream, request: &str, expected: &str) {
+    client.write_all(request.as_bytes()).await.expect("it is open");
+    let mut bytes = Vec::new();
+    while !String::from_utf8_lossy(&bytes).contains(expected) {
+        let count = client.read_buf(&mut bytes).await.expect("it is open");
+        assert!(count > 0, "it was closed: {}", String::from_utf8_lossy(&bytes));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p8_a_silent_or_idle_http_connection_is_closed_after_30_seconds() {
+    let half = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345";
+    let long = Profile { read_timeout: Some(SECOND * 100), ..Profile::agent() };
+    let off = Profile { read_timeout: None, ..Profile::agent() };
+    // What is sent, when the server closes, and what it says then.
+    let rows: [(&str, &Profile, &str, u64, &str); 8] = [
+        ("silent", &long, "", 30, ""),
+        ("silent without a read timeout", &off, "", 30, ""),
+        ("a part of a head", &Profile::agent(), "POST / HT", 30, "HTTP/1.1 408 "),
+        ("a part of a head, read timeout 100 s", &long, "POST / HT", 100, "HTTP/1.1 408 "),
+        ("a part of a head, no read timeout", &off, "POST / HT", 30, "HTTP/1.1 408 "),
+        ("white space", &off, "\r\n", 30, "HTTP/1.1 408 "),
+        ("a part of a body", &Profile::agent(), half, 30, "HTTP/1.1 408 "),
+        ("a part of a body, read timeout 100 s", &long, half, 100, "HTTP/1.1 408 "),
+    ];
+    for (case, profile, sent, seconds, status) in rows {
+        for is_used in [false, true] {
+            let mut client = connect(profile, |server| server);
+            if is_used {
+                sleep(SECOND * 20).await;
+                exchange(&mut client, &post(&call(1)), &answer(1)).await;
+            }
+            client.write_all(sent.as_bytes()).await.expect("it is open");
+            let (text, after) = read_out(&mut client).await;
+            assert_eq!(after, seconds, "{case}, used: {is_used}");
+            assert!(
+                text.starts_with(status) && text.is_empty() == status.is_empty(),
+                "{case}: {text}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p8_a_http_connection_that_is_used_stays_open() {
+    let off = Profile { read_timeout: None, ..Profile::agent() };
+    for profile in [&Profile::agent(), &off] {
+        let mut client = connect(profile, |server| server);
+        for id in 1..=10 {
+            sleep(SECOND * 29).await;
+            exchange(&mut client, &post(&call(id)), &answer(id)).await;
+        }
+        // A handler has all the time that it needs, and the next request as much as the first.
+        let nap = r#"{"jsonrpc":"2.0","id":11,"method":"nap","params":[300]}"#;
+        exchange(&mut client, &post(nap), r#""id":11,"result":300"#).await;
+        sleep(SECOND * 29).await;
+        // So has a body, where there is no read timeout.
+        let request = post(&call(12));
+        let (first, rest) = request.split_at(request.len() - 5);
+        client.write_all(first.as_bytes()).await.expect("it is open");
+        if profile.read_timeout.is_none() {
+            sleep(SECOND * 600).await;
+        }
+        exchange(&mut client, rest, &answer(12)).await;
+        assert_eq!(read_out(&mut client).await, (String::new(), 30));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p8_the_idle_timeout_of_a_http_connection_is_a_setting() {
+    let mut client = connect(&Profile::agent(), |server| server.idle_timeout(Some(SECOND * 200)));
+    assert_eq!(read_out(&mut client).await, (String::new(), 200));
+    let mut client = connect(&Profile::agent(), |server| server.idle_timeout(None));
+    sleep(SECOND * 86_400).await;
+    exchange(&mut client, &post(&call(1)), &answer(1)).await;
+}
