@@ -45,6 +45,9 @@ pub struct Failure {
 impl Failure {
     /// An error for the remote to understand. Codes from -32099 to -32001 are the application's, and so are
     /// all that JSON-RPC does not reserve.
+    ///
+    /// The log shows the code, and the message if it is a `&'static str`. A message made at run time may
+    /// hold what the remote sent, so it stays out; add [`caused_by`](Failure::caused_by) for the log.
     pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         ErrorObject::application(Code(code), message, None).into()
     }
@@ -57,7 +60,11 @@ impl Failure {
             Ok(data) => data,
             Err(error) => return Failure::internal(error),
         };
-        let (code, message) = (self.object.code(), self.object.message().to_owned());
+        let code = self.object.code();
+        let message = match self.object.static_message() {
+            Some(message) => Cow::Borrowed(message),
+            None => Cow::Owned(self.object.message().to_owned()),
+        };
         Failure { object: ErrorObject::application(code, message, Some(data)), ..self }
     }
 

@@ -150,7 +150,7 @@ mod worker_pool;
 pub use call::Call;
 pub use client::{Backoff, Client, ClientBuilder, ClientState};
 pub use context::Context;
-pub use driver::{Driver, TRAFFIC, UnusableAnswer};
+pub use driver::{CONNECTION, Driver, REQUEST, TRAFFIC, UnusableAnswer};
 pub use duet_rpc_proto as proto;
 pub use duet_rpc_proto::Profile;
 pub use duet_rpc_proto::session::Priority;

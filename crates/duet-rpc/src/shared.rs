@@ -16,7 +16,7 @@ use duet_rpc_proto::session::{Ids, Key, Terms};
 use tokio::sync::{Notify, SetOnce, oneshot, watch};
 
 use crate::context::Flag;
-use crate::driver::{UnusableAnswer, now};
+use crate::driver::{UnusableAnswer, connection_span, now};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::Stream;
 use crate::handler::Outcome;
@@ -27,6 +27,8 @@ use crate::state::State;
 
 pub(crate) struct Shared {
     pub(crate) profile: Profile,
+    /// The connection, for the log.
+    pub(crate) span: tracing::Span,
     /// Whether messages can be sent that answer nothing.
     has_way_back: bool,
     pub(crate) ids: Ids,
@@ -181,6 +183,7 @@ impl Shared {
     pub(crate) fn new(profile: &Profile, has_way_back: bool) -> Self {
         Shared {
             profile: Profile { limits: profile.limits.usable(), ..*profile },
+            span: connection_span(),
             has_way_back,
             ids: Ids::new(profile.ids, random::seed()),
             state: watch::Sender::new(State::Connecting),

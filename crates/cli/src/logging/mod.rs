@@ -127,6 +127,11 @@ impl Log {
         self.filter.set(level);
     }
 
+    /// Names the connection in records that are about one, from the next connection on.
+    pub(crate) fn show_connections(&self) {
+        self.filter.show_connections();
+    }
+
     /// Where the log goes, for the log itself.
     pub(crate) fn place(&self) -> String {
         match &self.place {

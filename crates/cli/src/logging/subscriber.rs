@@ -1,9 +1,10 @@
 //! Takes the events of `tracing`, and makes records of those that matter.
 
+use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use duet_rpc::TRAFFIC;
+use duet_rpc::{CONNECTION, TRAFFIC};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record as SpanRecord};
@@ -19,16 +20,25 @@ pub(super) struct Filter {
     least: AtomicU8,
     /// At which level requests and responses are logged.
     traffic: Level,
+    /// Whether records name their connection: there are many.
+    shows_connections: AtomicBool,
 }
 
 impl Filter {
     pub(super) fn new(least: Level, traffic: Level) -> Self {
-        Filter { least: AtomicU8::new(least as u8), traffic }
+        let least = AtomicU8::new(least as u8);
+        Filter { least, traffic, shows_connections: AtomicBool::new(false) }
     }
 
     /// In force from the next event on.
     pub(super) fn set(&self, least: Level) {
         self.least.store(least as u8, Ordering::SeqCst);
+        tracing::callsite::rebuild_interest_cache();
+    }
+
+    /// From the next connection on.
+    pub(super) fn show_connections(&self) {
+        self.shows_connections.store(true, Ordering::SeqCst);
         tracing::callsite::rebuild_interest_cache();
     }
 
@@ -54,6 +64,10 @@ impl Filter {
     }
 
     fn passes(&self, metadata: &Metadata<'_>) -> bool {
+        if metadata.is_span() {
+            return metadata.target() == CONNECTION
+                && self.shows_connections.load(Ordering::SeqCst);
+        }
         self.severity(metadata).is_some_and(|severity| severity >= self.least())
     }
 }
@@ -94,24 +108,39 @@ impl<F: Fn(Record) + Send + Sync + 'static> Subscriber for Recorder<F> {
         let Some(severity) = self.filter.severity(event.metadata()) else { return };
         let mut reader = Reader::default();
         event.record(&mut reader);
-        let Reader { mut message, fields, method, id } = reader;
+        let Reader { mut message, mut fields, method, id, .. } = reader;
+        if let Ok(connection @ 1..) = CURRENT.try_with(Cell::get) {
+            push_field(&mut fields, "connection", &connection);
+        }
         message.push_str(&fields);
         (self.take)(Record { timestamp: Timestamp::now(), severity, message, method, id });
     }
 
-    // There are no spans: the library makes none, and those of others are not logged.
+    // The only spans that pass are those of connections, whose numbers are their ids. A driver is polled
+    // on one thread at a time, and never inside another's.
 
-    fn new_span(&self, _: &Attributes<'_>) -> tracing::span::Id {
-        Id::from_u64(1)
+    fn new_span(&self, span: &Attributes<'_>) -> tracing::span::Id {
+        let mut reader = Reader::default();
+        span.record(&mut reader);
+        Id::from_u64(reader.connection.max(1))
     }
 
     fn record(&self, _: &Id, _: &SpanRecord<'_>) {}
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn enter(&self, _: &Id) {}
+    fn enter(&self, connection: &Id) {
+        let _ = CURRENT.try_with(|current| current.set(connection.into_u64()));
+    }
 
-    fn exit(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {
+        let _ = CURRENT.try_with(|current| current.set(0));
+    }
+}
+
+thread_local! {
+    /// The connection that this thread works on, or 0.
+    static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What an event says. A record has a message, a method and an id; all else becomes a part of the
@@ -122,6 +151,7 @@ struct Reader {
     fields: String,
     method: Option<String>,
     id: Option<LoggedId>,
+    connection: u64,
 }
 
 impl Visit for Reader {
@@ -132,6 +162,13 @@ impl Visit for Reader {
             "method" => self.method = Some(text),
             "id" => self.id = Some(LoggedId::shown(&text)),
             name => push_field(&mut self.fields, name, &text),
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        match field.name() {
+            "connection" => self.connection = value,
+            _ => self.record_debug(field, &value),
         }
     }
 

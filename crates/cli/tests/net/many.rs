@@ -211,3 +211,24 @@ fn l2_p8_a_connection_that_waits_does_not_make_another_wait() {
         server.stop();
     }
 }
+
+#[test]
+fn g3_records_name_their_connection_while_many_are_served() {
+    let server = Server::rpc("agent", &[TCP], &[]);
+    let way = Way::Tcp(Framing::Ndjson);
+    let mut clients = [way.connect(&server), way.connect(&server)];
+    for (client, id) in clients.iter_mut().zip([11, 22]) {
+        client.ask(id, "unknown", "[]");
+    }
+    drop(clients);
+    let lines = server.stop();
+    let connection = |id: u64| {
+        let about = lines.iter().find(|line| line.ends_with(&format!("method=unknown id={id}")));
+        let about = about.unwrap_or_else(|| panic!("{id} is logged: {lines:?}"));
+        let (_, behind) = about.split_once(" connection=").expect("it names its connection");
+        behind.split(' ').next().map(ToOwned::to_owned)
+    };
+    assert_ne!(connection(11), connection(22));
+    let others = lines.iter().filter(|line| !line.contains("method="));
+    assert!(!others.into_iter().any(|line| line.contains("connection=")), "{lines:?}");
+}

@@ -23,7 +23,7 @@ impl Core {
     /// Serves a request, if it can go this way; if not, nothing was done.
     #[inline]
     pub(super) fn express(&mut self, text: &Text<'_>) -> bool {
-        if self.is_crowded() || records::are_on() {
+        if self.is_crowded() || records::concern_requests() {
             return false;
         }
         // The first handler of a turn is watched, and so are all if one was slow.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use duet_rpc_proto::message::{Code, ErrorObject, Id, Params};
 use duet_rpc_proto::session::{Job, Key, Phase};
+use tracing::Instrument;
 
 use super::core::Core;
 use super::in_place::InPlace;
@@ -59,8 +60,11 @@ impl Core {
         let begun = is_watched.then(Instant::now);
         let mut shelf = self.take_shelf(entry.index);
         let key = job.key();
+        let span = records::request(&self.shared.span, method, job.id());
         let mut host = InPlace { core: self, job: Some(job), key, method, flag: None, error: None };
-        let waiting = entry.route.start(elsewhere.is_none(), params, &mut shelf, &mut host);
+        let in_place = elsewhere.is_none();
+        let start = || entry.route.start(in_place, params, &mut shelf, &mut host);
+        let waiting = span.in_scope(start);
         let (job, flag, error) = (host.job.take(), host.flag, host.error);
         self.put_back(entry.index, shelf);
         if let Some(begun) = begun {
@@ -68,6 +72,10 @@ impl Core {
         }
         if let (Some(waiting), Some(job)) = (waiting, job) {
             let origin = Origin { entry: Arc::clone(entry), logged_at };
+            let waiting = match span.is_disabled() {
+                true => waiting,
+                false => Box::pin(waiting.instrument(span)),
+            };
             self.wait_for(job, waiting, flag, origin, elsewhere);
         } else {
             records::end(method, logged_id.as_ref(), logged_at, error);

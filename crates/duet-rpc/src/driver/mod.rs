@@ -31,7 +31,8 @@ use duet_rpc_proto::session::{Ending, Phase};
 use tokio::time::Sleep;
 
 use self::core::Core;
-pub use self::records::TRAFFIC;
+pub(crate) use self::records::connection as connection_span;
+pub use self::records::{CONNECTION, REQUEST, TRAFFIC};
 pub(crate) use self::tasks::Threads;
 pub use self::unusable::UnusableAnswer;
 use crate::error::{Error, ErrorKind};
@@ -291,6 +292,18 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
         let this = &mut *self;
+        // Nothing is cloned for those who do not log.
+        if this.core.shared.span.is_disabled() {
+            return this.poll_inside(cx);
+        }
+        let span = this.core.shared.span.clone();
+        span.in_scope(|| this.poll_inside(cx))
+    }
+}
+
+impl Driver {
+    fn poll_inside(&mut self, cx: &mut Context<'_>) -> Poll<Disconnect> {
+        let this = self;
         loop {
             match &mut this.progress {
                 Progress::Running => {

@@ -1,9 +1,13 @@
-//! What is said in the log, as events of the `tracing` crate.
+//! What is said in the log, as events and spans of the `tracing` crate.
+//!
+//! Each connection has a span with its number, and each handler one inside of it with method and id, so
+//! that what a handler logs itself belongs to its message.
 //!
 //! A record that is about a message has its `method` and its `id`, each if it is known. None holds
 //! anything of what a message carries (G6): faults, notices and error objects of ours have fixed
 //! texts, and of the errors of handlers only what [`Logged`] shows.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
@@ -11,6 +15,7 @@ use duet_rpc_proto::frame::Partial;
 use duet_rpc_proto::message::{Code, ErrorObject, Id, Reason, Subject};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::Dialect;
+use tracing::Span;
 use tracing::field::display;
 
 use crate::error::{Error, ErrorKind, Logged};
@@ -21,15 +26,43 @@ use crate::fence;
 /// subscriber can treat them apart from others.
 pub const TRAFFIC: &str = "duet_rpc::traffic";
 
+/// The target of the span of a connection. It has one field, `connection`: a number that no other
+/// connection of the process has. All that is logged of the connection is inside of it.
+pub const CONNECTION: &str = "duet_rpc::connection";
+
+/// The target of the span of a message whose handler runs, at the level `info`, with the fields `method`
+/// and `id`. What the handler logs is inside of it, and it is inside the span of its connection.
+pub const REQUEST: &str = "duet_rpc::request";
+
+/// The span of the next connection, whatever the level of the log.
+pub(crate) fn connection() -> Span {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let connection = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    tracing::error_span!(target: CONNECTION, "connection", connection)
+}
+
+/// The span of a message whose handler begins.
+#[inline]
+pub(super) fn request(connection: &Span, method: &str, id: Option<&Id>) -> Span {
+    let id = id.map(display);
+    tracing::info_span!(target: REQUEST, parent: connection, "request", method, id)
+}
+
+/// Whether anybody wants to know of each request, be it a record or a span.
+#[inline]
+pub(super) fn concern_requests() -> bool {
+    are_on() || tracing::span_enabled!(target: REQUEST, tracing::Level::INFO)
+}
+
 /// A frame has arrived.
 #[inline]
 pub(super) fn frame(bytes: usize) {
     tracing::debug!(bytes, "a frame");
 }
 
-/// Whether anybody wants to know of each request.
+/// Whether each request is logged.
 #[inline]
-pub(super) fn are_on() -> bool {
+fn are_on() -> bool {
     tracing::enabled!(target: TRAFFIC, tracing::Level::DEBUG)
 }
 
@@ -140,13 +173,15 @@ pub(super) fn notice(notice: Notice, subject: &Subject<'_>) {
 pub(super) fn failed(failure: Failure, method: &str, id: Option<&Id>) {
     let object = failure.object();
     let is_internal = object.code() == Code::INTERNAL_ERROR && !object.is_busy();
+    // A text from the application's source cannot hold anything of the remote's (G6).
+    let answer = object.static_message().filter(|_| !is_internal);
     let _ = fence::call(move || {
         let error = failure.into_error();
         let is_ours = is_internal && !is_theirs(&error);
         let (error, id) = (Logged(&error), id.map(display));
         match is_ours || id.is_none() {
-            true => tracing::error!(%error, method, id, "no result"),
-            false => tracing::warn!(%error, method, id, "no result"),
+            true => tracing::error!(%error, answer, method, id, "no result"),
+            false => tracing::warn!(%error, answer, method, id, "no result"),
         }
     });
 }

@@ -235,7 +235,6 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _seat: Seat) {
         }
         None => return,
     };
-    tracing::debug!("a connection was opened");
     let router = match transport.has_way_back() {
         true => hub.router.clone(),
         false => hub.one_way.clone(),
@@ -245,9 +244,11 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _seat: Seat) {
     if let Some(slow) = &hub.slow {
         driver.use_threads(slow.clone());
     }
+    let shared = Arc::clone(peer.shared());
+    shared.span.in_scope(|| tracing::debug!("a connection was opened"));
     let _entry = Entry::add(&hub.counts, peer);
     let end = (&mut driver).await;
-    tracing::debug!("a connection has ended: {end}");
+    shared.span.in_scope(|| tracing::debug!("a connection has ended: {end}"));
 }
 
 /// Waits for this, but only until it is to stop.

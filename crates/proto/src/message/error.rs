@@ -226,6 +226,15 @@ impl ErrorObject {
         &self.message
     }
 
+    /// The message, if it stands in the program's source. Such a text holds nothing that a remote has
+    /// sent.
+    pub fn static_message(&self) -> Option<&'static str> {
+        match self.message {
+            Cow::Borrowed(message) => Some(message),
+            Cow::Owned(_) => None,
+        }
+    }
+
     /// Why a request is invalid, if this says so.
     pub fn reason(&self) -> Option<Reason> {
         match self.data {

@@ -66,6 +66,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
             });
         }
         Doors::Listeners { listeners, warnings } => {
+            log.show_connections();
             server = listeners.into_iter().fold(server, Server::listen);
             server = server.one_way(router(Way::AnswersOnly)).on_listening(move |addresses| {
                 listen::announce(addresses);

@@ -1,0 +1,149 @@
+//! Spans: what is logged of a connection, and by its handlers, belongs to it (G3, G6).
+
+use std::fmt::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use duet_rpc::transport::memory;
+use duet_rpc::{Failure, Peer, Profile, Router};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+/// Notes each event with the spans around it, outermost first. It is used on one thread.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// The fields of each span, and its parent.
+    spans: Vec<(String, Option<u64>)>,
+    entered: Vec<u64>,
+    events: Vec<String>,
+}
+
+impl State {
+    fn around(&self, span: Option<u64>) -> String {
+        let Some(span) = span else { return String::new() };
+        let (fields, parent) = &self.spans[span as usize - 1];
+        format!("{}{fields} > ", self.around(*parent))
+    }
+}
+
+struct Fields(String);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let _ = write!(self.0, "[{field}={value:?}]");
+    }
+}
+
+impl Subscriber for Notes {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::INFO
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut fields = Fields(span.metadata().name().to_owned());
+        span.record(&mut fields);
+        let mut state = self.0.lock().expect("no panic");
+        let current = state.entered.last().copied().filter(|_| span.is_contextual());
+        state.spans.push((fields.0, span.parent().map(Id::into_u64).or(current)));
+        Id::from_u64(state.spans.len() as u64)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        let mut state = self.0.lock().expect("no panic");
+        let around = state.around(state.entered.last().copied());
+        state.events.push(around + &fields.0);
+    }
+
+    fn enter(&self, span: &Id) {
+        self.0.lock().expect("no panic").entered.push(span.into_u64());
+    }
+
+    fn exit(&self, _: &Id) {
+        self.0.lock().expect("no panic").entered.pop();
+    }
+}
+
+impl Notes {
+    /// The events that contain this.
+    fn of(&self, part: &str) -> Vec<String> {
+        let state = self.0.lock().expect("no panic");
+        state.events.iter().filter(|event| event.contains(part)).cloned().collect()
+    }
+}
+
+fn router() -> Router {
+    Router::new()
+        .method("work", async || {
+            tracing::info!("before");
+            tokio::task::yield_now().await;
+            tracing::info!("after");
+            Ok::<_, Failure>(())
+        })
+        .method("refuse", async |(name,): (String,)| match name.as_str() {
+            "plain" => Err::<(), _>(Failure::new(-32001, "Overdrawn")),
+            "data" => Err(Failure::new(-32001, "Overdrawn").with_data([1])),
+            "cause" => Err(Failure::new(-32001, "Overdrawn").caused_by("no money")),
+            name => Err(Failure::new(-32001, format!("no {name}"))),
+        })
+}
+
+/// A number that stands behind this in a text.
+fn number(text: &str, before: &str) -> u64 {
+    let (_, behind) = text.split_once(before).expect("it is there");
+    behind
+        .chars()
+        .map_while(|digit| digit.to_digit(10))
+        .fold(0, |sum, digit| sum * 10 + u64::from(digit))
+}
+
+#[tokio::test]
+async fn g3_records_of_a_handler_are_inside_a_span_with_connection_method_and_id() {
+    let notes = Notes::default();
+    let _guard = tracing::subscriber::set_default(notes.clone());
+    let mut connections = Vec::new();
+    for _ in 0..2 {
+        let (here, there) = memory::pair();
+        let server = Peer::spawn(there, &Profile::agent(), router());
+        let client = Peer::spawn(here, &Profile::agent(), Router::new());
+        client.call::<()>("work", ()).await.expect("it works");
+        client.call::<()>("nothing", ()).await.expect_err("there is no such method");
+        connections.push((server, client));
+    }
+    for part in ["message=before", "message=after"] {
+        let events = notes.of(part);
+        assert_eq!(events.len(), 2, "{events:?}");
+        for event in &events {
+            assert!(event.starts_with("connection[connection="), "{event}");
+            assert!(event.contains(r#"] > request[method="work"][id=1] > ["#), "{event}");
+        }
+        assert_ne!(number(&events[0], "connection="), number(&events[1], "connection="));
+    }
+    let unknown = notes.of("unknown method");
+    assert_eq!(unknown.len(), 2, "{unknown:?}");
+    assert!(unknown.iter().all(|event| event.starts_with("connection[connection=")), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn g6_message_of_a_failure_is_logged_if_it_stands_in_the_source() {
+    let notes = Notes::default();
+    let _guard = tracing::subscriber::set_default(notes.clone());
+    let (here, there) = memory::pair();
+    let _server = Peer::spawn(there, &Profile::agent(), router());
+    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    for name in ["plain", "data", "cause", "secret"] {
+        client.call::<()>("refuse", [name]).await.expect_err("it fails");
+    }
+    assert_eq!(notes.of("no result").len(), 4);
+    assert_eq!(notes.of(r#"[answer="Overdrawn"]"#).len(), 3);
+    assert_eq!(notes.of("no money").len(), 1);
+    assert_eq!(notes.of("secret"), [""; 0], "it may be the remote's");
+}
