@@ -2,7 +2,8 @@
 //!
 //! The runtime asks what is ready and reads then: two calls of the system for each message, where
 //! one does. While the input is lent the runtime forgets it, and what the thread has read is handed
-//! in for the driver to take.
+//! in for the driver to take: a lock for each read, and a copy into the decoder's buffer. The thread does
+//! not read into that buffer, because the driver may need it while the thread waits in `read`.
 
 use std::io;
 use std::os::fd::OwnedFd;
