@@ -35,6 +35,8 @@ impl Stderr {
             let mut chunk = vec![0; BYTES];
             while let Ok(count @ 1..) = reader.read(&mut chunk).await {
                 lock(&heard).hear(&chunk[..count]);
+                // A program that never stops writing must not keep timers and messages waiting.
+                tokio::task::yield_now().await;
             }
         });
         Stderr { task, words }

@@ -1,13 +1,18 @@
 use std::future::poll_fn;
 use std::os::unix::process::ExitStatusExt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::task::{Context as TaskContext, Poll};
 use std::time::Instant;
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::frame::{Event, Framing};
 use rustix::process::{Pid, test_kill_process};
+use tokio::io::{AsyncRead, ReadBuf};
 
-use super::stderr::Words;
+use super::stderr::{Stderr, Words};
 use super::*;
 use crate::transport::Carries;
 
@@ -131,6 +136,31 @@ async fn t1_stderr_that_nobody_asked_for_does_not_freeze_it() {
     assert_eq!(farewell.exit.unwrap().code(), Some(0));
     assert_eq!(farewell.last_words.last().unwrap(), "the last");
     assert!(farewell.last_words.iter().map(String::len).sum::<usize>() <= 8 * 1024);
+}
+
+/// There is always more to read, up to a bound at which the test would fail.
+struct Flood(Arc<AtomicUsize>);
+
+impl AsyncRead for Flood {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut TaskContext<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.0.fetch_add(1, Ordering::Relaxed) < 10_000 {
+            buffer.put_slice(b"y\n");
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn t1_a_flood_on_stderr_leaves_other_tasks_their_turn() {
+    let reads = Arc::<AtomicUsize>::default();
+    let _stderr = Stderr::drain(Flood(Arc::clone(&reads)));
+    let another = tokio::spawn(async move { reads.load(Ordering::Relaxed) });
+    let reads = another.await.expect("it only looks");
+    assert!(reads < 10, "{reads} reads before another task had its turn");
 }
 
 #[tokio::test]
