@@ -1,5 +1,8 @@
 //! How long the daemon takes from its start to its first answer, and what it holds when it is idle
-//! (S5). A loop that parses nothing takes turns with it, as machines are noisy.
+//! (S5). A loop that parses nothing takes turns with it, because machines are noisy.
+//!
+//! The command is built as `packaging/build` builds it. The one that cargo builds beside a benchmark has
+//! another profile, and the features that tests need.
 //!
 //! ```console
 //! cargo bench -p duet-rpc-cli --bench startup
@@ -8,6 +11,7 @@
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 
 use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -55,10 +59,11 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some(BARE_LOOP) {
         return bare_loop();
     }
+    let released = build_released();
     let mut contenders = contenders();
     for _ in 0..ROUNDS {
         for contender in &mut contenders {
-            contender.live();
+            contender.live(&released);
         }
     }
     let [limit, ..] = &contenders;
@@ -74,7 +79,7 @@ fn main() {
 
 impl Contender {
     /// One life, from its start to its end.
-    fn live(&mut self) {
+    fn live(&mut self, released: &Path) {
         let mut command = match self.arguments {
             [] => {
                 let mut command = Command::new(std::env::current_exe().expect("this is a file"));
@@ -82,7 +87,7 @@ impl Contender {
                 command
             }
             arguments => {
-                let mut command = Command::new(env!("CARGO_BIN_EXE_duet-rpc"));
+                let mut command = Command::new(released);
                 command.args(arguments);
                 command
             }
@@ -100,6 +105,17 @@ impl Contender {
         drop(stdin);
         assert!(child.wait().expect("our child").success());
     }
+}
+
+/// Builds the command as it is released, and returns its path.
+fn build_released() -> PathBuf {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--release", "--locked", "--quiet", "-p", "duet-rpc-cli"]);
+    assert!(cargo.status().expect("cargo runs").success());
+    // This benchmark is target/release/deps/startup-….
+    let here = std::env::current_exe().expect("this is a file");
+    let folder = here.parent().and_then(Path::parent).expect("it is in a folder of cargo's");
+    folder.join("duet-rpc")
 }
 
 fn bare_loop() {
