@@ -118,6 +118,7 @@
 // Nothing that comes from outside may end the process; tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod budget;
 mod call;
 mod client;
 mod context;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
+use crate::budget::Budget;
 use crate::call::Call;
 use crate::driver::{Driver, UnusableAnswer};
 use crate::error::{Error, ErrorKind, RemoteError};
@@ -83,15 +84,16 @@ impl Peer {
     /// A peer on this transport, and the driver that does its work: a future to be spawned or
     /// awaited, inside a tokio runtime with I/O and time enabled.
     pub fn new(transport: impl Transport, profile: &Profile, router: Router) -> (Peer, Driver) {
-        Peer::boxed(Box::new(transport), profile, router)
+        Peer::boxed(Box::new(transport), profile, router, None)
     }
 
     pub(crate) fn boxed(
         transport: Box<dyn Transport>,
         profile: &Profile,
         router: Router,
+        budget: Option<Arc<Budget>>,
     ) -> (Peer, Driver) {
-        let shared = Arc::new(Shared::new(profile, transport.has_way_back()));
+        let shared = Arc::new(Shared::new(profile, transport.has_way_back(), budget));
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
         (Peer { handle, request: None }, driver)

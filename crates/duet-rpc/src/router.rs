@@ -7,6 +7,7 @@ use std::sync::Arc;
 use duet_rpc_proto::message::Params;
 use duet_rpc_proto::session::LaneOf;
 
+use crate::budget::AnswerSize;
 use crate::handler::{Handler, Route, Typed};
 use crate::names::ByName;
 use crate::pace::Pace;
@@ -54,6 +55,8 @@ pub(crate) struct Entry {
     /// Whether its arrival closes the connection.
     pub(crate) closes: bool,
     pub(crate) pace: Pace,
+    /// How large its answers are.
+    pub(crate) answer_size: Arc<AnswerSize>,
 }
 
 impl Router {
@@ -91,7 +94,8 @@ impl Router {
     fn insert(mut self, name: &str, route: Arc<dyn Route>, closes: bool, pace: Pace) -> Self {
         let by_name = &mut Arc::make_mut(&mut self.routes).by_name;
         let index = by_name.get(name).map_or(by_name.len(), |before| before.index);
-        let entry = Entry { name: name.into(), index, route, closes, pace };
+        let entry =
+            Entry { name: name.into(), index, route, closes, pace, answer_size: Arc::default() };
         by_name.insert(name.into(), Arc::new(entry));
         self
     }

@@ -15,6 +15,7 @@ use duet_rpc_proto::message::{ErrorObject, Id};
 use duet_rpc_proto::session::{Ids, Key, Terms};
 use tokio::sync::{Notify, SetOnce, oneshot, watch};
 
+use crate::budget::{AnswerSize, Budget, Reservation};
 use crate::context::Flag;
 use crate::driver::{UnusableAnswer, connection_span, now};
 use crate::error::{Error, ErrorKind, RemoteError};
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) span: tracing::Span,
     /// Whether messages can be sent that answer nothing.
     has_way_back: bool,
+    /// What bounds the answers that handlers make on other threads.
+    pub(crate) budget: Arc<Budget>,
     pub(crate) ids: Ids,
     pub(crate) state: watch::Sender<State>,
     mail: Mutex<Mail>,
@@ -180,10 +183,15 @@ pub(crate) fn no_room_in_time() -> Error {
 }
 
 impl Shared {
-    pub(crate) fn new(profile: &Profile, has_way_back: bool) -> Self {
+    /// What a connection shares with its handles. Without a budget that it has in common with other
+    /// connections, it gets its own.
+    pub(crate) fn new(profile: &Profile, has_way_back: bool, budget: Option<Arc<Budget>>) -> Self {
+        let profile = Profile { limits: profile.limits.usable(), ..*profile };
+        let own = || Budget::of_connection(profile.limits.outgoing_bytes);
         Shared {
-            profile: Profile { limits: profile.limits.usable(), ..*profile },
+            profile,
             span: connection_span(),
+            budget: budget.unwrap_or_else(own),
             has_way_back,
             ids: Ids::new(profile.ids, random::seed()),
             state: watch::Sender::new(State::Connecting),
@@ -276,6 +284,7 @@ impl Shared {
 
     fn deliver(&self, mut mail: MutexGuard<'_, Mail>, post: Post) {
         mail.outgoing += post.size();
+        self.budget.add(post.size());
         mail.posts.push(post);
         self.has_mail.store(true, Ordering::Release);
         self.wake_driver(mail);
@@ -291,14 +300,25 @@ impl Shared {
 
     /// Waits with the beginning of a handler until there is room for its answer. Then the task must
     /// [`pass_room_on`](Shared::pass_room_on), because it may take none of the room.
-    pub(crate) async fn wait_to_begin(&self) {
+    pub(crate) async fn wait_to_begin(&self, size: &Arc<AnswerSize>) -> Reservation {
+        loop {
+            self.wait_for_room().await;
+            let reservation = self.budget.reserve(size).await;
+            if self.has_room_to_begin(&self.mail()) {
+                return reservation;
+            }
+        }
+    }
+
+    /// Waits until this connection has room for an answer, or is closed.
+    async fn wait_for_room(&self) {
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
             let _waiting = {
                 let mail = self.mail();
-                if mail.is_closed || mail.outgoing < self.profile.limits.outgoing_bytes {
+                if self.has_room_to_begin(&mail) {
                     return;
                 }
                 self.waiting_handlers.fetch_add(1, Ordering::Relaxed);
@@ -306,6 +326,10 @@ impl Shared {
             };
             room.await;
         }
+    }
+
+    fn has_room_to_begin(&self, mail: &Mail) -> bool {
+        mail.is_closed || mail.outgoing < self.profile.limits.outgoing_bytes
     }
 
     /// Wakes the next handler that waits for room to begin, if there is room.
@@ -396,11 +420,19 @@ impl Shared {
     /// Says how much waits to be sent.
     pub(crate) fn set_outgoing(&self, outbox: usize) {
         let mut mail = self.mail();
+        if mail.is_closed {
+            return;
+        }
         let posted: usize = mail.posts.iter().map(Post::size).sum();
         let before = std::mem::replace(&mut mail.outgoing, outbox + posted);
         let most = self.profile.limits.outgoing_bytes;
-        let has_room_now = before >= most && mail.outgoing < most;
+        let after = mail.outgoing;
+        let has_room_now = before >= most && after < most;
         drop(mail);
+        match before < after {
+            true => self.budget.add(after - before),
+            false => self.budget.remove(before - after),
+        }
         if has_room_now {
             self.room.notify_one();
         }
@@ -426,6 +458,7 @@ impl Shared {
     pub(crate) fn close(&self) -> Vec<Post> {
         let mut mail = self.mail();
         mail.is_closed = true;
+        let outgoing = std::mem::take(&mut mail.outgoing);
         mail.streams.clear();
         self.has_mail.store(false, Ordering::Release);
         self.has_unsent.store(false, Ordering::Release);
@@ -434,6 +467,7 @@ impl Shared {
         drop(mail);
         // Their senders learn that the connection is closed.
         drop(unsent);
+        self.budget.remove(outgoing);
         self.room.notify_waiters();
         self.locals.close();
         posts
@@ -473,7 +507,7 @@ mod tests {
             },
         ];
         for (row, kind) in kinds.into_iter().enumerate() {
-            let shared = Arc::new(Shared::new(&Profile::agent(), true));
+            let shared = Arc::new(Shared::new(&Profile::agent(), true, None));
             for _ in 0..3 {
                 let events = kind(EventStream::new(Arc::clone(&shared), "event", "topic"));
                 for _ in 0..1000 {
@@ -492,7 +526,7 @@ mod tests {
 
     #[test]
     fn p9_streams_that_were_dropped_do_not_gather() {
-        let shared = Arc::new(Shared::new(&Profile::agent(), true));
+        let shared = Arc::new(Shared::new(&Profile::agent(), true, None));
         let kept = EventStream::new(Arc::clone(&shared), "event", "kept");
         for _ in 0..10_000 {
             drop(EventStream::new(Arc::clone(&shared), "event", "dropped"));

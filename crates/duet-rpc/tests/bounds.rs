@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::policy::Order;
-use duet_rpc::transport::{Stream, memory};
-use duet_rpc::{Failure, Peer, Profile, Router};
+use duet_rpc::transport::{Connector, Listener, Stream, memory};
+use duet_rpc::{Failure, Hub, Peer, Profile, Router};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 
 const ANSWER: usize = 10_000;
 
@@ -128,4 +129,32 @@ async fn l4_one_who_is_busy_can_be_shut_down() {
     assert_eq!(client.call::<String>("shutdown", ()).await.expect("an answer"), "goodbye");
     assert!(!server.state().is_open());
     waiting.abort();
+}
+
+/// A server whose one client reads nothing, while another asks for an answer on a worker thread.
+#[tokio::test(start_paused = true)]
+async fn p9_a_client_that_reads_nothing_is_disconnected_when_others_need_its_memory() {
+    let router = Router::new().method("big", async |(bytes,): (usize,)| {
+        tokio::task::yield_now().await;
+        Ok::<_, Failure>("x".repeat(bytes))
+    });
+    let hub = Hub::new(&Profile::agent(), router).max_outgoing_bytes(2_000_000);
+    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().expect("an address")).expect("it");
+    let address = listener.address().clone();
+    let serving = tokio::spawn(hub.clone().serve(listener));
+    let profile = Profile::agent();
+    let transport = Connector::new(&address).connect(&profile).await.expect("it listens");
+    let idle = Peer::spawn(transport, &profile, Router::new());
+    let place = address.to_string();
+    let mut stuck = TcpStream::connect(place.trim_start_matches("tcp://")).await.expect("a socket");
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[20000000]}"#;
+    stuck.write_all(format!("{request}\n").as_bytes()).await.expect("it reads");
+    while hub.connections() > 1 {
+        // The clock runs only while nothing else does.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let answer: String = idle.call("big", (10,)).await.expect("an answer");
+    assert_eq!(answer.len(), 10);
+    hub.stop().await;
+    serving.await.expect("no panic");
 }

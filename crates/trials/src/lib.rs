@@ -9,4 +9,5 @@ pub mod orphans;
 pub mod programs;
 pub mod random;
 pub mod soak;
+pub mod unread;
 pub mod wire;

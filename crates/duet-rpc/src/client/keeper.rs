@@ -43,7 +43,7 @@ impl Keeper {
     pub(super) async fn attempt(&mut self) -> Result<Peer, Error> {
         let connecting = fence::future(fence::call(|| (self.connector)())?);
         let transport = within(self.attempt_timeout, connecting).await??.map_err(failed)?;
-        let (peer, driver) = Peer::boxed(transport, &self.profile, self.router.clone());
+        let (peer, driver) = Peer::boxed(transport, &self.profile, self.router.clone(), None);
         tokio::spawn(driver);
         if let Some(on_connect) = &mut self.on_connect {
             let preparing = fence::future(fence::call(|| on_connect(peer.clone()))?);

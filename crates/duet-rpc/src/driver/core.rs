@@ -1,6 +1,7 @@
 //! The session, its handlers and what is to be sent: everything of a driver but the input.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Weak};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use tokio::runtime::RuntimeFlavor;
 use super::in_place::settle;
 use super::records;
 use super::tasks::{Tasks, Threads};
+use crate::budget::STALLED;
 use crate::error::RemoteError;
 use crate::handler::Shelf;
 use crate::locals::Locals;
@@ -77,6 +79,8 @@ pub(super) struct Core {
     pub(super) has_events: bool,
     /// Which stream of events is next.
     pub(super) next_stream: usize,
+    /// Since when the remote has read nothing, if something waits and others wait for that memory.
+    pub(super) stall: Option<Stall>,
     pub(super) has_begun: bool,
     pub(super) tally: Tally,
     /// For so many turns every handler that runs in place is watched, and not only the first.
@@ -85,6 +89,14 @@ pub(super) struct Core {
     /// time has come, nothing more is begun: a burst of a method that turns out to be quick would
     /// fill the pool, and what is beyond the in-flight limit would be refused.
     pub(super) trial: Option<Instant>,
+}
+
+/// A remote that takes nothing of what waits to be sent.
+pub(super) struct Stall {
+    /// The signs of reading that there were.
+    signs: u64,
+    /// When to look again.
+    pub(super) until: Instant,
 }
 
 /// What has passed so far.
@@ -145,6 +157,7 @@ impl Core {
             most_refusals,
             has_events: false,
             next_stream: 0,
+            stall: None,
             has_begun: false,
             tally: Tally::default(),
             watchful: 0,
@@ -199,7 +212,9 @@ impl Core {
     /// Whether no more should be sent than must be.
     #[inline]
     pub(super) fn is_crowded(&self) -> bool {
-        self.outbox.len() >= self.shared.profile.limits.outgoing_bytes
+        let outgoing = self.outbox.len();
+        outgoing >= self.shared.profile.limits.outgoing_bytes
+            || (outgoing > 0 && self.shared.budget.is_spent_by_many())
     }
 
     /// Something was refused, perhaps, when so much waited to be sent before.
@@ -347,5 +362,31 @@ impl Core {
             Poll::Ready(sent) => sent,
             Poll::Pending => Ok(()),
         }
+    }
+
+    /// The end of a connection whose remote has read nothing for a while, if others wait for the memory
+    /// that this takes.
+    pub(super) fn check_stall(&mut self, now: Instant) -> Option<io::Error> {
+        if self.outbox.is_empty() {
+            self.stall = None;
+            return None;
+        }
+        if !self.shared.budget.is_shared() {
+            return None;
+        }
+        let signs = self.outbox.signs();
+        match &mut self.stall {
+            Some(stall) if stall.signs == signs && stall.until > now => {}
+            Some(stall) if stall.signs == signs && self.shared.budget.is_spent_by_many() => {
+                let bytes = self.outbox.len();
+                records::stalled(bytes, STALLED);
+                return Some(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the remote reads nothing, and the memory for answers is used up",
+                ));
+            }
+            stall => *stall = Some(Stall { signs, until: now + STALLED }),
+        }
+        None
     }
 }

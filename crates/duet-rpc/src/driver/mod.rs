@@ -177,6 +177,9 @@ impl Driver {
                 self.core.begin_no_more(now);
                 self.deaf = Some(Deaf { error, until: now + HEARING_OUT });
             }
+            if let Some(error) = self.core.check_stall(now) {
+                return Err((Reason::WriteFailed, error));
+            }
             if !self.is_drained && !self.core.takes_messages() {
                 moved |= self.try_receive(cx, now)?;
             }
@@ -265,7 +268,8 @@ impl Driver {
         let deaf_until = self.deaf.as_ref().map(|deaf| deaf.until);
         let late = self.timer.deadline().map(|late| late.max(self.last_look.unwrap_or(late)));
         let due = self.core.poll_timeout();
-        let times = [due, late, self.rest.look_at, deaf_until, self.core.trial];
+        let stall = self.core.stall.as_ref().map(|stall| stall.until);
+        let times = [due, late, self.rest.look_at, deaf_until, self.core.trial, stall];
         let alarm = times.into_iter().flatten().min();
         if let Some(next) = alarm {
             if next <= now {

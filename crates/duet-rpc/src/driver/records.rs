@@ -221,3 +221,13 @@ pub(super) fn call_failed(id: &Id, error: &Error) {
 pub(super) fn call_timed_out(id: &Id) {
     tracing::warn!(%id, "a call was not answered in time");
 }
+
+/// A connection is closed because its remote reads nothing.
+pub(super) fn stalled(bytes: usize, after: Duration) {
+    let after_ms = after.as_millis() as u64;
+    tracing::warn!(
+        bytes,
+        after_ms,
+        "connection closed: the remote reads nothing and memory is short"
+    );
+}

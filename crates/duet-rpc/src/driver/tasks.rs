@@ -10,6 +10,7 @@ use duet_rpc_proto::session::Key;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+use crate::budget::Reservation;
 use crate::context::Flag;
 use crate::handler::{Outcome, Waiting};
 use crate::pace::QUICK_POLL;
@@ -48,29 +49,25 @@ impl Tasks {
         origin: Origin,
         elsewhere: Option<Elsewhere>,
     ) {
-        let mut end = End { key, outcome: None, shared: Arc::clone(shared) };
-        let entry = Arc::clone(&origin.entry);
+        let end = End { key, outcome: None, shared: Arc::clone(shared), reservation: None };
+        let mut running = Running { handler, entry: Arc::clone(&origin.entry), end, first: None };
         let abort = match elsewhere {
-            None => {
-                let paced = Paced { handler, entry, first: None };
-                Abort::spawn(&Handle::current(), async move {
-                    let outcome = paced.await;
-                    end.outcome.replace(outcome);
-                })
-            }
+            None => Abort::spawn(&Handle::current(), running),
             Some(Elsewhere { threads, is_in_batch, is_trial }) => threads.spawn(async move {
                 // Many may have been sent here before the first has made an answer, and while a
                 // remote takes no answers, no more of them are made (L8).
-                let shared = Arc::clone(&end.shared);
-                shared.wait_to_begin().await;
-                let outcome = match shared.refusal_of_batch().filter(|_| is_in_batch) {
-                    None => Paced { handler, entry, first: Some((shared, is_trial)) }.await,
-                    Some(busy) => {
-                        shared.pass_room_on();
-                        Err(busy.into())
+                let shared = Arc::clone(&running.end.shared);
+                let size = &running.entry.answer_size;
+                running.end.reservation = Some(shared.wait_to_begin(size).await);
+                match shared.refusal_of_batch().filter(|_| is_in_batch) {
+                    None => {
+                        running.first = Some(is_trial);
+                        running.await;
                     }
-                };
-                end.outcome.replace(outcome);
+                    Some(busy) => {
+                        running.end.outcome.replace(Err(busy.into()));
+                    }
+                }
             }),
         };
         self.running.insert(key, Task { abort, flag, origin });
@@ -138,17 +135,18 @@ pub(super) struct Elsewhere {
 
 /// A handler whose polls are measured: one that takes long, be it the first or the last, keeps the
 /// method from running in place. Elsewhere, a first poll that is quick counts for it.
-struct Paced {
+struct Running {
     handler: Waiting,
     entry: Arc<Entry>,
-    /// There until the first poll, if the handler runs elsewhere; and whether that is a trial.
-    first: Option<(Arc<Shared>, bool)>,
+    end: End,
+    /// There until the first poll, if the handler runs elsewhere: whether that is a trial.
+    first: Option<bool>,
 }
 
-impl Future for Paced {
-    type Output = Outcome;
+impl Future for Running {
+    type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let begun = Instant::now();
         let polled = self.handler.as_mut().poll(cx);
         let took = begun.elapsed();
@@ -156,14 +154,22 @@ impl Future for Paced {
         if first.is_some() || took >= QUICK_POLL {
             self.entry.pace.record(took);
         }
-        if let Some((shared, is_trial)) = first {
-            // The handler has taken what room it takes for now, so the next one may look.
-            shared.pass_room_on();
-            if is_trial {
-                shared.post(Post::TrialOver);
+        if let Some(true) = first {
+            self.end.shared.post(Post::TrialOver);
+        }
+        match polled {
+            Poll::Ready(outcome) => {
+                let bytes = outcome.as_ref().map_or(0, Vec::len);
+                self.entry.answer_size.record(bytes);
+                self.end.outcome = Some(outcome);
+                Poll::Ready(())
+            }
+            Poll::Pending => {
+                // It may wait for handlers that have not begun, so it must not keep them waiting.
+                self.end.release();
+                Poll::Pending
             }
         }
-        polled
     }
 }
 
@@ -251,10 +257,22 @@ struct End {
     key: Key,
     outcome: Option<Outcome>,
     shared: Arc<Shared>,
+    /// Room for the answer, until it is counted or the handler awaits.
+    reservation: Option<Reservation>,
+}
+
+impl End {
+    /// Lets the next handler begin, which may have waited for this one.
+    fn release(&mut self) {
+        if self.reservation.take().is_some() {
+            self.shared.pass_room_on();
+        }
+    }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
         self.shared.post(Post::Ended(self.key, self.outcome.take()));
+        self.release();
     }
 }

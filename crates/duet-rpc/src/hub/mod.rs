@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use self::counts::{Counts, Entry, Seat};
+use crate::budget::Budget;
 use crate::driver::Threads;
 use crate::meter::Meter;
 use crate::peer::Peer;
@@ -27,6 +28,9 @@ use crate::transport::{Incoming, Listener};
 
 /// How many connections there may be, unless it is said otherwise.
 const MOST: usize = 16 * 1024;
+
+/// How many bytes may wait to be sent on all connections, unless it is said otherwise.
+const MOST_OUTGOING: usize = 64 * 1024 * 1024;
 
 /// How many that are one too many are told so at the same time; those beyond are just closed.
 const MOST_REFUSALS: usize = 64;
@@ -69,6 +73,7 @@ struct Inner {
     counts: Arc<Counts>,
     place: Place,
     slow: Option<Threads>,
+    budget: Arc<Budget>,
 }
 
 /// Where connections are served.
@@ -92,6 +97,7 @@ impl Hub {
             counts: Arc::default(),
             place: Place::Here,
             slow: None,
+            budget: Budget::shared(MOST_OUTGOING),
         }))
     }
 
@@ -104,6 +110,19 @@ impl Hub {
     #[must_use]
     pub fn max_connections(mut self, most: usize) -> Self {
         self.inner().most = most;
+        self
+    }
+
+    /// The budget for bytes that wait to be sent, over all connections; 64 MiB by default. Each
+    /// connection also has the bound of its own,
+    /// [`Limits::outgoing_bytes`](duet_rpc_proto::Limits::outgoing_bytes).
+    ///
+    /// While the budget is spent, no handler begins on the worker threads, other handlers begin only on
+    /// connections on which nothing waits to be sent, and a connection whose remote reads nothing for
+    /// five seconds is closed.
+    #[must_use]
+    pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
+        self.inner().budget = Budget::shared(bytes);
         self
     }
 
@@ -239,7 +258,8 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _seat: Seat) {
         true => hub.router.clone(),
         false => hub.one_way.clone(),
     };
-    let (peer, mut driver) = Peer::new(transport, &hub.profile, router);
+    let budget = Some(Arc::clone(&hub.budget));
+    let (peer, mut driver) = Peer::boxed(transport, &hub.profile, router, budget);
     driver.be_one_of_many();
     if let Some(slow) = &hub.slow {
         driver.use_threads(slow.clone());

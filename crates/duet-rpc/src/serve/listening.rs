@@ -80,6 +80,9 @@ impl Server {
         if let Some(one_way) = &self.one_way {
             hub = hub.one_way(one_way.clone());
         }
+        if let Some(bytes) = self.max_outgoing_bytes {
+            hub = hub.max_outgoing_bytes(bytes);
+        }
         let pool = Arc::clone(pool);
         hub = hub.on_threads(Arc::new(move || pool.find()), Threads::of_pool(slow));
         let most = self.max_connections.unwrap_or_else(|| hub.most());

@@ -98,6 +98,7 @@ pub struct Server {
     /// Serves those who cannot be called back, if it is another.
     one_way: Option<Router>,
     max_connections: Option<usize>,
+    max_outgoing_bytes: Option<usize>,
     on_listening: Option<OnListening>,
     threads: usize,
     /// The process to end with, or that there is none to be seen.
@@ -119,6 +120,7 @@ impl Server {
             listeners: Vec::new(),
             one_way: None,
             max_connections: None,
+            max_outgoing_bytes: None,
             on_listening: None,
             threads: THREADS,
             parent: None,
@@ -140,6 +142,14 @@ impl Server {
     #[must_use]
     pub fn max_connections(mut self, most: usize) -> Self {
         self.max_connections = Some(most);
+        self
+    }
+
+    /// Bounds the bytes that wait to be sent on all connections, when this server listens. See
+    /// [`Hub::max_outgoing_bytes`](crate::Hub::max_outgoing_bytes).
+    #[must_use]
+    pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
+        self.max_outgoing_bytes = Some(bytes);
         self
     }
 

@@ -21,7 +21,7 @@ mod state;
 mod tally;
 mod terms;
 mod texts;
-mod ws;
+pub(crate) mod ws;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -5,20 +5,20 @@ use std::io::{self, Read, Write};
 use crate::random::Random;
 
 pub(super) const CONTINUATION: u8 = 0;
-pub(super) const TEXT: u8 = 1;
+pub(crate) const TEXT: u8 = 1;
 pub(super) const BINARY: u8 = 2;
 pub(super) const CLOSE: u8 = 8;
 pub(super) const PING: u8 = 9;
 pub(super) const PONG: u8 = 10;
 /// The bit that says that a frame is the last of its message.
-pub(super) const LAST: u8 = 0x80;
+pub(crate) const LAST: u8 = 0x80;
 
 /// The example of RFC 6455, and what a server makes of it.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// A frame as clients send them.
-pub(super) fn frame(first: u8, payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
+pub(crate) fn frame(first: u8, payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
         length @ 0..=125 => frame.push(0x80 | length as u8),
@@ -108,7 +108,7 @@ pub(super) fn next(bytes: &[u8]) -> Result<Option<(Event, usize)>, String> {
 }
 
 /// Makes a WebSocket of a connection.
-pub(super) fn shake_hands(stream: &mut (impl Read + Write), host: &str) -> io::Result<()> {
+pub(crate) fn shake_hands(stream: &mut (impl Read + Write), host: &str) -> io::Result<()> {
     let head = format!(
         "GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {KEY}\r\n\r\n"

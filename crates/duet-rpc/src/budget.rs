@@ -1,0 +1,349 @@
+//! Memory budget of answers: when a handler on another thread may begin, so that a remote which reads
+//! nothing costs bounded memory (L8, P9).
+//!
+//! A budget belongs to one connection, or to all connections of a server. It counts the bytes that wait
+//! to be sent, and an estimate for every large answer that is being made right now. The size of an answer
+//! is known only when it is there; so each method remembers how large its answers were.
+//!
+//! | who waits | until |
+//! |---|---|
+//! | a handler in place | less than `outgoing_bytes` wait to be sent on its connection |
+//! | the same, while a shared budget is spent | nothing waits to be sent on its connection |
+//! | a handler on another thread | the first of these holds for its connection, and less than the limit waits |
+//! | the same, of a method with large answers | the estimates fit too, or [`STEP`] has passed since such a handler began |
+//! | the same, of a method that never answered | no such handler of this method is running, or [`STEP`] has passed |
+//! | a remote that reads nothing while a shared budget is spent | it is disconnected after [`STALLED`] |
+//!
+//! A handler that awaits has no estimate while it does: it may be waiting for the handlers behind it.
+//! The steps are there because a handler may block its thread for long and then answer little. So what is
+//! made at the same time is bounded by the number of threads, and usually it is few large answers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a handler waits for large answers that are being made. They may take for ever: a handler may
+/// block its thread.
+const STEP: Duration = Duration::from_millis(100);
+
+/// How long a remote may read nothing while the budget that it shares with others is spent.
+pub(crate) const STALLED: Duration = Duration::from_secs(5);
+
+/// How many bytes may wait to be sent, or are being made, and who waits for some of them.
+pub(crate) struct Budget {
+    limit: usize,
+    is_shared: bool,
+    /// Bytes that wait to be sent.
+    waiting: AtomicUsize,
+    /// The estimates of the answers that are being made.
+    making: Mutex<Making>,
+    /// Wakes the handlers that wait.
+    room: Notify,
+    waiters: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Making {
+    bytes: usize,
+    /// When the last of them began.
+    begun: Option<Instant>,
+}
+
+/// An answer is large if a few of its size fill the budget: so many may be made besides.
+const FEW: usize = 32;
+
+impl Budget {
+    /// The budget of one connection.
+    pub(crate) fn of_connection(limit: usize) -> Arc<Self> {
+        Arc::new(Budget::new(limit, false))
+    }
+
+    /// A budget that connections share.
+    pub(crate) fn shared(limit: usize) -> Arc<Self> {
+        Arc::new(Budget::new(limit, true))
+    }
+
+    fn new(limit: usize, is_shared: bool) -> Self {
+        Budget {
+            limit: limit.max(1),
+            is_shared,
+            waiting: AtomicUsize::new(0),
+            making: Mutex::default(),
+            room: Notify::new(),
+            waiters: AtomicUsize::new(0),
+        }
+    }
+
+    fn making(&self) -> MutexGuard<'_, Making> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether connections share it.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// Whether connections share it, and so much waits to be sent that none should make more.
+    #[inline]
+    pub(crate) fn is_spent_by_many(&self) -> bool {
+        self.is_shared && !self.has_room_for(0)
+    }
+
+    fn has_room_for(&self, making: usize) -> bool {
+        self.waiting.load(Ordering::SeqCst).saturating_add(making) < self.limit
+    }
+
+    /// So many bytes more wait to be sent.
+    pub(crate) fn add(&self, bytes: usize) {
+        self.waiting.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    /// So many bytes do not wait any more.
+    pub(crate) fn remove(&self, bytes: usize) {
+        if bytes > 0 {
+            self.waiting.fetch_sub(bytes, Ordering::SeqCst);
+            self.wake();
+        }
+    }
+
+    /// Waits until a handler may begin whose answers are of this size.
+    pub(crate) async fn reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
+        if let Ok(reservation) = self.try_reserve(size) {
+            return reservation;
+        }
+        // Counted before it looks again, so that room which comes meanwhile is noticed here or there.
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let _waiter = Waiter(self);
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            match self.try_reserve(size) {
+                Ok(reservation) => return reservation,
+                Err(None) => room.await,
+                Err(Some(step)) => {
+                    let _ = timeout_at(step, room).await;
+                }
+            }
+        }
+    }
+
+    /// Lets a handler begin, or says when to try again if only answers that are being made are in the way.
+    fn try_reserve(
+        self: &Arc<Self>,
+        size: &Arc<AnswerSize>,
+    ) -> Result<Reservation, Option<Instant>> {
+        let mut making = self.making();
+        if !self.has_room_for(0) {
+            return Err(None);
+        }
+        let (now, estimate) = (Instant::now(), size.estimate().min(self.limit));
+        let is_large = size.is_known() && estimate > self.limit / FEW;
+        if is_large {
+            let step = making.begun.map_or(now, |begun| begun + STEP);
+            if making.bytes > 0 && !self.has_room_for(making.bytes + estimate) && now < step {
+                return Err(Some(step));
+            }
+            making.begun = Some(now);
+        } else if !size.is_known() {
+            size.claim(now)?;
+        }
+        let estimate = if is_large { estimate } else { 0 };
+        making.bytes += estimate;
+        let size = (!size.is_known()).then(|| Arc::clone(size));
+        Ok(Reservation { budget: Arc::clone(self), estimate, size })
+    }
+
+    /// Wakes the handlers that wait, if there is room. Each looks again for itself: what keeps one may
+    /// not keep another.
+    fn wake(&self) {
+        if self.waiters.load(Ordering::SeqCst) > 0 && self.has_room_for(0) {
+            self.room.notify_waiters();
+        }
+    }
+}
+
+/// A handler that waits for room in the budget.
+struct Waiter<'a>(&'a Budget);
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A handler that has begun. Drop it when the answer is counted among the bytes that wait, or when the
+/// handler awaits.
+pub(crate) struct Reservation {
+    budget: Arc<Budget>,
+    estimate: usize,
+    /// There if the handler was to show how large the answers of its method are.
+    size: Option<Arc<AnswerSize>>,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(size) = &self.size {
+            size.release();
+        }
+        self.budget.making().bytes -= self.estimate;
+        self.budget.wake();
+    }
+}
+
+/// How large the answers of a method are: the largest of late. It forgets one that was unusually large
+/// an eighth at a time.
+#[derive(Default)]
+pub(crate) struct AnswerSize {
+    /// One more than the size; 0 if nothing is known.
+    plus_one: AtomicUsize,
+    /// When a handler began that is to show it.
+    begun: Mutex<Option<Instant>>,
+}
+
+impl AnswerSize {
+    /// Whether an answer of the method is known.
+    pub(crate) fn is_known(&self) -> bool {
+        self.plus_one.load(Ordering::Relaxed) > 0
+    }
+
+    /// The size to expect.
+    fn estimate(&self) -> usize {
+        self.plus_one.load(Ordering::Relaxed).saturating_sub(1)
+    }
+
+    /// An answer was so large.
+    pub(crate) fn record(&self, bytes: usize) {
+        let before = self.estimate();
+        let after = bytes.max(before - before / 8);
+        if after != before || !self.is_known() {
+            self.plus_one.store(after.saturating_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Lets one handler at a time show the size; says when the next may.
+    fn claim(&self, now: Instant) -> Result<(), Option<Instant>> {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        match *begun {
+            Some(begun) if now < begun + STEP => Err(Some(begun + STEP)),
+            _ => {
+                *begun = Some(now);
+                Ok(())
+            }
+        }
+    }
+
+    fn release(&self) {
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::time::{Instant, timeout};
+
+    use super::{AnswerSize, Budget, STEP};
+
+    const SOON: Duration = Duration::from_millis(1);
+
+    fn known(bytes: usize) -> Arc<AnswerSize> {
+        let size = Arc::<AnswerSize>::default();
+        size.record(bytes);
+        size
+    }
+
+    fn unknown() -> Arc<AnswerSize> {
+        Arc::default()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p9_a_large_answer_is_counted_before_the_next_begins() {
+        for size in [unknown(), known(500)] {
+            let budget = Budget::of_connection(100);
+            let first = budget.reserve(&size).await;
+            assert!(timeout(SOON, budget.reserve(&size)).await.is_err(), "it is being made");
+            budget.add(500);
+            size.record(500);
+            drop(first);
+            assert!(timeout(100 * STEP, budget.reserve(&size)).await.is_err(), "it was not sent");
+            budget.remove(401);
+            let _second = timeout(SOON, budget.reserve(&size)).await.expect("there is room again");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p9_small_answers_are_made_side_by_side_and_beside_a_large_one() {
+        let budget = Budget::of_connection(100);
+        let mut kept = vec![budget.reserve(&known(500)).await];
+        for _ in 0..40 {
+            kept.push(timeout(SOON, budget.reserve(&known(3))).await.expect("it is small"));
+            kept.push(timeout(SOON, budget.reserve(&unknown())).await.expect("another method"));
+        }
+        drop(kept);
+        let mut kept = Vec::new();
+        for _ in 0..3 {
+            kept.push(timeout(SOON, budget.reserve(&known(30))).await.expect("it fits"));
+        }
+        assert!(timeout(SOON, budget.reserve(&known(30))).await.is_err());
+        kept.pop();
+        let _last = timeout(SOON, budget.reserve(&known(30))).await.expect("there is room again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p9_handlers_that_block_let_one_more_begin_with_each_step() {
+        for size in [unknown(), known(500)] {
+            let (budget, begun) = (Budget::of_connection(100), Instant::now());
+            let mut kept = Vec::new();
+            for step in 0..4 {
+                kept.push(budget.reserve(&size).await);
+                assert_eq!(begun.elapsed(), step * STEP);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p9_a_handler_that_awaits_keeps_no_other_from_its_beginning() {
+        let (budget, size) = (Budget::of_connection(100), unknown());
+        for _ in 0..10 {
+            // It never answers.
+            drop(timeout(SOON, budget.reserve(&size)).await.expect("there is room"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p9_each_of_many_who_wait_gets_its_turn() {
+        let budget = Budget::shared(100);
+        budget.add(100);
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..100 {
+            let (budget, size) = (Arc::clone(&budget), known(number));
+            tasks.spawn(async move {
+                let reservation = budget.reserve(&size).await;
+                tokio::task::yield_now().await;
+                drop(reservation);
+            });
+        }
+        tokio::task::yield_now().await;
+        assert!(budget.is_spent_by_many());
+        budget.remove(1);
+        assert!(timeout(SOON, tasks.join_all()).await.is_ok(), "somebody still waits");
+    }
+
+    #[test]
+    fn p9_the_estimate_follows_large_answers_at_once_and_small_ones_slowly() {
+        let size = AnswerSize::default();
+        assert!(!size.is_known());
+        for (answer, estimate) in [(10, 10), (800, 800), (0, 700), (900, 900), (899, 899)] {
+            size.record(answer);
+            assert!(size.is_known());
+            assert_eq!(size.estimate(), estimate, "after {answer}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Clients that never read cost bounded memory, in short: `scripts/unread` has all cases, and takes the
+//! time of pings too.
+#![cfg(unix)]
+
+use std::time::Duration;
+
+use duet_rpc_trials::unread::{Case, Over, play};
+
+const TIME: Duration = Duration::from_secs(2);
+
+fn check(over: Over, connections: usize, answer: usize) {
+    for profile in ["editor", "agent"] {
+        let case = Case { profile, over, connections, answer };
+        let measured = play(&case, TIME).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let (peak, bound) = (measured.peak, case.bound());
+        assert!(peak <= bound, "{case}: {peak} bytes, and {bound} are the bound");
+        assert!(measured.end < Duration::from_secs(2), "{case}: it ended after {:?}", measured.end);
+    }
+}
+
+#[test]
+fn l8_p9_a_client_on_stdio_that_never_reads_costs_bounded_memory() {
+    check(Over::Stdio, 1, 10_000_000);
+}
+
+#[test]
+fn l8_p9_many_clients_that_never_read_cost_bounded_memory() {
+    check(Over::Tcp, 50, 10_000_000);
+}
