@@ -205,3 +205,34 @@ fn l4_a_signal_ends_the_wait_for_a_file_that_is_a_pipe_nobody_writes_to() {
         }
     }
 }
+
+#[test]
+fn t3_a_token_file_that_cannot_be_used_is_told_on_one_line() {
+    let folder = Folder::new();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path(name);
+        std::fs::write(&path, bytes).expect("it can be written");
+        path.to_str().expect("a plain path").to_owned()
+    };
+    let rows = [
+        ("/".to_owned(), "Is a directory"),
+        ("/dev/null".to_owned(), "it is empty"),
+        ("/dev/zero".to_owned(), "it holds more than 4096 bytes"),
+        (folder.path("missing").to_str().expect("plain").to_owned(), "No such file"),
+        (file("binary", b"\xff\xfe\x00"), "one word of visible ASCII characters"),
+        (file("two words", b"two words\n"), "one word of visible ASCII characters"),
+        (file("of\ntwo lines", b""), "of\\ntwo lines\": it is empty"),
+    ];
+    for (path, told) in rows {
+        for words in [
+            &["rpc", "--listen", "http://127.0.0.1:0/", "--token-file", &path][..],
+            &["call", "--connect", "http://127.0.0.1:1/", "--token-file", &path, "m"],
+        ] {
+            let output = run_after(":", words, b"");
+            let said = stderr(&output);
+            assert_eq!((stdout(&output), output.status.code()), ("", Some(1)), "{words:?}");
+            assert!(said.starts_with("duet-rpc: cannot use the token file \""), "{said}");
+            assert!(said.contains(told) && said.lines().count() == 1, "{path}: {said}");
+        }
+    }
+}

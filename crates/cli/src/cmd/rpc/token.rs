@@ -13,19 +13,22 @@ const LONGEST: u64 = 4096;
 /// The token in a file, without the white space around it.
 pub(crate) fn read(path: &Path) -> Result<String, Problem> {
     let complain = |why: &dyn std::fmt::Display| {
-        Problem::failure(format!("the token file {} cannot be used: {why}", path.display()))
+        // Quoted, because the path may hold a line end.
+        Problem::failure(format!("cannot use the token file {path:?}: {why}"))
     };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| complain(&error))?;
-    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| complain(&error))?;
-    let token = text.trim();
-    if text.len() as u64 > LONGEST {
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| complain(&error))?;
+    if bytes.len() as u64 > LONGEST {
         return Err(complain(&format_args!("it holds more than {LONGEST} bytes")));
     }
+    // Bytes that are not UTF-8 become characters that no token has.
+    let text = String::from_utf8_lossy(&bytes);
+    let token = text.trim();
     if token.is_empty() {
         return Err(complain(&"it is empty"));
     }
-    // What stands in a header cannot hold anything else, so nobody could ever show it.
+    // A header cannot carry anything else, so no client could ever send it.
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(complain(&"a token is one word of visible ASCII characters"));
     }
