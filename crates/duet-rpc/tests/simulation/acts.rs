@@ -1,11 +1,11 @@
 //! What the two applications do.
 
-use duet_rpc::{Error, ErrorKind, Peer, Priority};
+use duet_rpc::Peer;
 
-use crate::calling::{Called, Dropped, Terms, sleep};
-use crate::journal::{Event, Journal};
+use crate::calling::{Called, Dropped, Terms, emit, note_told, sleep};
+use crate::journal::Journal;
 use crate::plan::{Plan, STEP};
-use crate::world::{Act, CALL_TIMEOUT, Deed, World};
+use crate::world::{Act, CALL_TIMEOUT, Deed, FEW_EVENTS, PARKED_TIMEOUT, World};
 
 /// Where the numbers of the last calls begin, which show that all still works.
 pub(crate) const LAST: u64 = 1_000_000;
@@ -33,7 +33,7 @@ impl Actor {
             number: act.number * STEP,
             plan: act.plan.clone(),
             pad: act.pad,
-            most_events: if world.is_exact() { 100 } else { 3 },
+            most_events: if world.is_exact() { 100 } else { FEW_EVENTS },
         }
     }
 }
@@ -42,57 +42,39 @@ pub(crate) async fn perform(actor: Actor) {
     let Actor { journal, peer, side, at, deed, number, plan, pad, most_events } = actor;
     sleep(at).await;
     let call = Called { peer: &peer, journal: &journal, side, number };
-    let terms = |timeout| Terms { timeout, total: None, dropped: None };
     // How a call ends is in the journal.
     let _ = match deed {
         Deed::Notify => {
             let told = peer.notify("do", (number, plan, "p".repeat(pad))).await;
-            check_told(&journal, side, &told);
-            journal.note(Event::Told { side, number, is_sent: told.is_ok() });
-            return;
+            return note_told(&journal, side, number, &told);
         }
-        Deed::Call(timeout) => call.make(plan, pad, terms(timeout)).await,
+        Deed::Call(timeout) => call.make(plan, pad, Terms::new(timeout)).await,
         Deed::CallWithProgress(timeout, total) => {
-            call.make(plan, pad, Terms { total: Some(total), ..terms(timeout) }).await
+            call.make(plan, pad, Terms { total: Some(total), ..Terms::new(timeout) }).await
         }
         Deed::CallAndDrop(time) => {
-            call.make(plan, pad, Terms { dropped: Some(time), ..terms(CALL_TIMEOUT) }).await
+            call.make(plan, pad, Terms { dropped: Some(time), ..Terms::new(CALL_TIMEOUT) }).await
         }
-        Deed::Bye(timeout) => call.ask("bye", (number,), terms(timeout)).await,
+        Deed::CallAndPark(time) => {
+            let terms = Terms::new(PARKED_TIMEOUT);
+            call.make(plan, pad, Terms { dropped: Some(time), is_parked: true, ..terms }).await
+        }
+        Deed::Bye(timeout) => call.ask("bye", (number,), Terms::new(timeout)).await,
         Deed::Events(count) => {
-            let events = peer.events("event", &number.to_string()).bounded(most_events, 10_000);
-            for n in 0..count {
-                let priority = if n % 3 == 0 { Priority::High } else { Priority::Low };
-                if let Err(error) = events.send(priority, &n) {
-                    if error.kind() != ErrorKind::Disconnected {
-                        journal.object(format!("an event of side {side} failed: {error:#}"));
-                    }
-                    return;
-                }
-                if n % 2 == 1 {
-                    tokio::task::yield_now().await;
-                }
+            if pad > 0 {
+                let told = peer.notify("do", (number, Plan::Now, "p".repeat(pad))).await;
+                note_told(&journal, side, number, &told);
             }
-            return;
+            return emit(call, count, most_events).await;
         }
     };
-}
-
-/// A notification waits for room as long as a call would, and fails only then, or if it is over.
-fn check_told(journal: &Journal, side: usize, told: &Result<(), Error>) {
-    if let Err(error) = told
-        && !matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Disconnected)
-    {
-        journal.object(format!("a notification of side {side} failed: {error:#}"));
-    }
 }
 
 /// What is still on its way, such as answers to calls that were given up, arrives before this does.
 pub(crate) async fn last_call(journal: &Journal, peers: &[Peer; 2], side: usize) -> bool {
     let number = LAST + side as u64 * STEP;
     let call = Called { peer: &peers[side], journal, side, number };
-    let terms = Terms { timeout: 60_000, total: None, dropped: None };
-    match call.make(Plan::Now, 0, terms).await {
+    match call.make(Plan::Now, 0, Terms::new(60_000)).await {
         Ok(Ok((answer, _))) => answer == number,
         // What was given up long ago may only have come now.
         Ok(Err(error)) => error.remote().is_some_and(|remote| remote.code == -32000),

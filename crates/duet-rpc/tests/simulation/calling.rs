@@ -1,11 +1,18 @@
 //! A call, written down from its beginning to its end.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use duet_rpc::{Error, ErrorKind, Failure, Peer};
+use duet_rpc::{Error, ErrorKind, Failure, Peer, Priority};
 
-use crate::journal::{Call, Journal};
+use crate::journal::{Call, Emitted, Event, Journal};
 use crate::plan::{End, Plan};
+
+/// What the number of a notification that is sent beside a call is greater by. Those in between are for
+/// call-backs.
+const BESIDE: u64 = 5;
 
 /// The number of what was asked, and what makes the answer large.
 pub(crate) type Answer = (u64, String);
@@ -21,6 +28,14 @@ pub(crate) struct Terms {
     pub(crate) timeout: u64,
     pub(crate) total: Option<u64>,
     pub(crate) dropped: Option<u64>,
+    /// Whether it is polled once only before it is dropped.
+    pub(crate) is_parked: bool,
+}
+
+impl Terms {
+    pub(crate) fn new(timeout: u64) -> Self {
+        Terms { timeout, total: None, dropped: None, is_parked: false }
+    }
 }
 
 /// Ends a call in the journal also if the handler that makes it is dropped.
@@ -63,17 +78,32 @@ impl Called<'_> {
         params: impl serde::Serialize,
         terms: Terms,
     ) -> Result<Result<Answer, Error>, Dropped> {
-        let Terms { timeout, total, dropped } = terms;
+        let Terms { timeout, total, dropped, is_parked } = terms;
         let mut call = self.peer.call::<Answer>(method, params).timeout(millis(timeout));
         if let Some(total) = total {
             call = call.restart_on_progress(self.number, millis(total));
         }
         let (side, number, begun, ended) = (self.side, self.number, 0, None);
         let id = call.id().as_raw().to_owned();
-        let place = self.journal.begin(Call { side, id, number, begun, timeout, total, ended });
+        let place =
+            self.journal.begin(Call { side, id, number, begun, timeout, total, is_parked, ended });
         let mut entry = Entry { journal: self.journal, place, end: None };
         let answer = match dropped {
             None => call.await,
+            Some(time) if is_parked => {
+                let mut call = pin!(call);
+                match poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
+                    Poll::Ready(answer) => answer,
+                    Poll::Pending => {
+                        // What the same task sends meanwhile must not wait for it.
+                        let beside = self.number + BESIDE;
+                        let told = self.peer.notify("do", (beside, Plan::Now, "")).await;
+                        note_told(self.journal, side, beside, &told);
+                        sleep(time).await;
+                        return Err(Dropped);
+                    }
+                }
+            }
             Some(time) => match tokio::time::timeout(millis(time), call).await {
                 Ok(answer) => answer,
                 Err(_) => return Err(Dropped),
@@ -95,6 +125,39 @@ fn end_of(answer: &Result<Answer, Error>) -> End {
             (kind, _) => End::Other(format!("{kind:?}")),
         },
     }
+}
+
+/// Sends so many events on a stream of this side, which holds a few.
+pub(crate) async fn emit(call: Called<'_>, count: u64, most_events: usize) {
+    let Called { peer, journal, side, number } = call;
+    let stream = peer.events("event", &number.to_string()).bounded(most_events, 10_000);
+    let mut taken = 0;
+    for n in 0..count {
+        let priority = if n % 3 == 0 { Priority::High } else { Priority::Low };
+        match stream.send(priority, &n) {
+            Ok(()) => taken += 1,
+            Err(error) if error.kind() == ErrorKind::Disconnected => break,
+            Err(error) => journal.object(format!("an event of side {side} failed: {error:#}")),
+        }
+        if n % 4 == 3 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let topic = format!("\"{number}\"");
+    journal.book().streams.push(Emitted { side, topic, taken, stream });
+}
+
+/// Notes that a notification was sent or not. It waits for room as long as a call would, and fails only
+/// then, or if it is over.
+pub(crate) fn note_told(journal: &Journal, side: usize, number: u64, told: &Result<(), Error>) {
+    match told {
+        Err(error) if error.kind() == ErrorKind::Timeout => journal.note(Event::NoRoom(side)),
+        Err(error) if error.kind() != ErrorKind::Disconnected => {
+            journal.object(format!("a notification of side {side} failed: {error:#}"));
+        }
+        _ => {}
+    }
+    journal.note(Event::Told { side, number, is_sent: told.is_ok() });
 }
 
 pub(crate) async fn sleep(ms: u64) {

@@ -9,10 +9,10 @@ use duet_rpc::{Context, Failure, Peer, Profile, Router};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::calling::{Answer, Called, Terms, sleep};
+use crate::calling::{Answer, Called, Terms, emit, note_told, sleep};
 use crate::journal::{Event, Journal};
 use crate::plan::{Plan, STEP};
-use crate::world::Side;
+use crate::world::{FEW_EVENTS, Side};
 
 /// A handler from its beginning to its end, however that comes.
 struct Alive {
@@ -105,21 +105,32 @@ async fn follow(
         }
         Plan::Tell => {
             let told = cx.peer().notify("do", (number + 1, Plan::Now, "")).await;
-            journal.note(Event::Told { side, number: number + 1, is_sent: told.is_ok() });
+            note_told(journal, side, number + 1, &told);
         }
-        Plan::Progress(every, times) => {
+        Plan::Emit(count, size) => {
+            emit(Called { peer: cx.peer(), journal, side, number }, count, FEW_EVENTS).await;
+            bytes = size;
+        }
+        Plan::Keep(time) => {
+            let (cx, journal) = (cx.clone(), journal.clone());
+            tokio::spawn(async move {
+                cx.cancelled().await;
+                journal.note(Event::Released { side, number });
+            });
+            sleep(time).await;
+        }
+        Plan::Progress(every, times, rest) => {
             for _ in 0..times {
                 sleep(every).await;
                 let (method, token) = progress_words(dialect);
                 // Who does not hear of it gives up the earlier.
                 let _ = cx.peer().notify(method, json!({ token: number })).await;
             }
+            sleep(rest).await;
         }
         Plan::Back(plan, timeout) => {
             let call = Called { peer: cx.peer(), journal, side, number: number + 1 };
-            return Ok(call
-                .make(*plan, 0, Terms { timeout, total: None, dropped: None })
-                .await??);
+            return Ok(call.make(*plan, 0, Terms::new(timeout)).await??);
         }
     }
     Ok((number, "x".repeat(bytes)))

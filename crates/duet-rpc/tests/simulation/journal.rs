@@ -4,6 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use duet_rpc::EventStream;
 use tokio::time::Instant;
 
 use crate::plan::End;
@@ -41,6 +42,8 @@ pub(crate) enum Event {
         number: u64,
         is_sent: bool,
     },
+    /// A notification of this side gave up, because there was no room for it.
+    NoRoom(usize),
     Starts {
         side: usize,
         number: u64,
@@ -49,6 +52,13 @@ pub(crate) enum Event {
         side: usize,
         number: u64,
     },
+    /// A context that outlived its handler learned that it is cancelled, or its connection gone.
+    Released {
+        side: usize,
+        number: u64,
+    },
+    /// Nothing is under way any more, and what follows only shows that all still works.
+    Quiet,
     Closes(usize),
     State(usize, &'static str),
 }
@@ -63,6 +73,8 @@ pub(crate) struct Call {
     pub(crate) timeout: u64,
     /// The total, if progress restarts the timeout.
     pub(crate) total: Option<u64>,
+    /// Whether it was polled once and then left alone, so that nobody saw when it was answered.
+    pub(crate) is_parked: bool,
     /// When it ended, and how; `None` if it was dropped.
     pub(crate) ended: Option<(u64, Option<End>)>,
 }
@@ -79,10 +91,21 @@ pub(crate) struct Frame {
     pub(crate) arrived: Option<u64>,
 }
 
+/// A stream of events that a side has made.
+pub(crate) struct Emitted {
+    pub(crate) side: usize,
+    /// The topic, as JSON.
+    pub(crate) topic: String,
+    /// How many events it took.
+    pub(crate) taken: u64,
+    pub(crate) stream: EventStream,
+}
+
 pub(crate) struct Book {
     started: Instant,
     pub(crate) events: Vec<(u64, Event)>,
     pub(crate) calls: Vec<Call>,
+    pub(crate) streams: Vec<Emitted>,
     /// What each side has sent.
     pub(crate) frames: [Vec<Frame>; 2],
     /// What reached each side, byte by byte.
@@ -101,6 +124,7 @@ impl Journal {
             started: Instant::now(),
             events: Vec::new(),
             calls: Vec::new(),
+            streams: Vec::new(),
             frames: Default::default(),
             bytes: Default::default(),
             objections: Vec::new(),

@@ -48,6 +48,8 @@ struct Figures {
     broken: u64,
     handed: u64,
     refused: u64,
+    events: u64,
+    parked: u64,
 }
 
 /// What the first seeds come to at least, of all that makes a link bad and a peer busy. A world that
@@ -62,11 +64,13 @@ const FLOOR: Figures = Figures {
     broken: 400,
     handed: 2_000,
     refused: 400,
+    events: 2_000,
+    parked: 500,
 };
 
 impl Figures {
     /// Each figure with its name.
-    fn named(&self) -> [(&'static str, u64); 9] {
+    fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("seeds", self.seeds),
             ("exact", self.exact),
@@ -77,6 +81,8 @@ impl Figures {
             ("broken", self.broken),
             ("handed", self.handed),
             ("refused", self.refused),
+            ("events", self.events),
+            ("parked", self.parked),
         ]
     }
 
@@ -98,6 +104,8 @@ impl Figures {
         self.broken += other.broken;
         self.handed += other.handed;
         self.refused += other.refused;
+        self.events += other.events;
+        self.parked += other.parked;
     }
 }
 
@@ -115,6 +123,8 @@ impl fmt::Display for Figures {
         writeln!(f, "{:>12} pieces in which they were read", self.pieces)?;
         writeln!(f, "{:>12} pieces that a third hand put between them", self.handed)?;
         writeln!(f, "{:>12} requests that were refused, as there was too much", self.refused)?;
+        writeln!(f, "{:>12} events", self.events)?;
+        writeln!(f, "{:>12} calls that were polled once and left alone", self.parked)?;
         write!(f, "{:>12} links that broke", self.broken)
     }
 }
@@ -156,6 +166,8 @@ fn simulate_world(world: &World, shows_all: bool) -> Result<(Figures, u64), Stri
         broken: count(|event| matches!(event, Event::Mishap(_))),
         handed: count(|event| matches!(event, Event::Handed(..))),
         refused: book.frames.iter().flatten().map(|frame| refusals_in(&frame.body)).sum(),
+        events: book.streams.iter().map(|emitted| emitted.taken).sum(),
+        parked: book.calls.iter().filter(|call| call.is_parked).count() as u64,
     };
     Ok((figures, book.digest()))
 }

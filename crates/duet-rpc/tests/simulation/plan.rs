@@ -20,8 +20,12 @@ pub(crate) enum Plan {
     Big(usize),
     /// Sends a notification, then answers.
     Tell,
-    /// Tells of progress every so many milliseconds, so many times, then answers.
-    Progress(u64, u64),
+    /// Tells of progress every so many milliseconds, so many times, and answers so many after the last.
+    Progress(u64, u64, u64),
+    /// Sends so many events, then answers with so many bytes.
+    Emit(u64, usize),
+    /// Answers after so many milliseconds, and leaves work behind that holds its context.
+    Keep(u64),
     /// Calls back, with a timeout, and passes on what comes of it.
     Back(Box<Plan>, u64),
 }
@@ -48,7 +52,7 @@ const FAILED: End = End::Code(-32603);
 impl Plan {
     pub(crate) fn random(random: &mut Random, depth: u64, is_small: bool) -> Self {
         let time = random.below(30) * 10;
-        match random.below(if depth == DEPTH { 11 } else { 16 }) {
+        match random.below(if depth == DEPTH { 13 } else { 18 }) {
             0 | 1 => Plan::Now,
             2 | 3 => Plan::After(time),
             4 => Plan::Never,
@@ -57,12 +61,21 @@ impl Plan {
             7 => Plan::PanicAfter(time),
             8 => Plan::Big(random.pick(if is_small { &[0, 100] } else { &[0, 100, 1000, 3000] })),
             9 => Plan::Tell,
-            10 => Plan::Progress(10 + random.below(6) * 10, 1 + random.below(6)),
+            10 => Plan::progress(random),
+            11 => {
+                let size = random.pick(if is_small { &[0, 100] } else { &[0, 1000, 3000] });
+                Plan::Emit(random.below(8), size)
+            }
+            12 => Plan::Keep(random.below(3) * 10),
             _ => {
                 let timeout = timeout(random, depth + 1);
                 Plan::Back(Box::new(Plan::random(random, depth + 1, is_small)), timeout)
             }
         }
+    }
+
+    pub(crate) fn progress(random: &mut Random) -> Self {
+        Plan::Progress(10 + random.below(6) * 10, 1 + random.below(6), random.below(16) * 10)
     }
 
     pub(crate) fn is_endless(&self) -> bool {
@@ -80,7 +93,7 @@ impl Plan {
     /// How a call of it ends, with this timeout and, if progress restarts that, this total.
     pub(crate) fn end_of_call(&self, number: u64, timeout: u64, total: Option<u64>) -> End {
         let by = match (total, self) {
-            (Some(total), Plan::Progress(every, times)) => {
+            (Some(total), Plan::Progress(every, times, _)) => {
                 let last = if *every < timeout { every * times } else { 0 };
                 total.min(last + timeout)
             }
@@ -96,9 +109,9 @@ impl Plan {
     /// How it ends and after how many milliseconds; `None` for never.
     pub(crate) fn end(&self, number: u64) -> Option<(u64, End)> {
         match self {
-            Plan::Now | Plan::Big(_) | Plan::Tell => Some((0, End::Value(number))),
-            Plan::After(time) => Some((*time, End::Value(number))),
-            Plan::Progress(every, times) => Some((every * times, End::Value(number))),
+            Plan::Now | Plan::Big(_) | Plan::Tell | Plan::Emit(..) => Some((0, End::Value(number))),
+            Plan::After(time) | Plan::Keep(time) => Some((*time, End::Value(number))),
+            Plan::Progress(every, times, rest) => Some((every * times + rest, End::Value(number))),
             Plan::Never => None,
             Plan::Fail(code) => Some((0, End::Code(*code))),
             Plan::Panic => Some((0, FAILED)),

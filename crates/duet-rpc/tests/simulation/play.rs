@@ -90,6 +90,9 @@ async fn run(world: &World, journal: &Journal, outcome: &mut Outcome) {
 
     if world.lives_on() {
         outcome.was_quiet = until_quiet(&peers, link.as_ref()).await;
+        if outcome.was_quiet {
+            journal.note(Event::Quiet);
+        }
         // Two that gave up on each other, each with more to say than the other takes, read on when one
         // of them calls.
         if outcome.was_quiet || world.must_get_quiet() {

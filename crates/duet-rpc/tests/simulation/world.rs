@@ -114,7 +114,9 @@ pub(crate) enum Deed {
     CallWithProgress(u64, u64),
     /// A call that is dropped so many milliseconds later.
     CallAndDrop(u64),
-    /// So many events on a stream that holds a few.
+    /// The same, of a call that is polled once and then left alone.
+    CallAndPark(u64),
+    /// So many events on a stream that holds a few; behind a notification, if that is not empty.
     Events(u64),
     /// A call of the method that closes the connection.
     Bye(u64),
@@ -122,6 +124,10 @@ pub(crate) enum Deed {
 
 /// How long a notification waits for room, and what calls have that say nothing.
 pub(crate) const CALL_TIMEOUT: u64 = 2_000;
+/// The timeout of a call that is left alone: it never ends that way.
+pub(crate) const PARKED_TIMEOUT: u64 = 60_000;
+/// How many events a stream holds.
+pub(crate) const FEW_EVENTS: usize = 3;
 /// How long a peer that closes waits for its handlers.
 pub(crate) const DRAIN: u64 = 300;
 
@@ -146,6 +152,8 @@ impl World {
         let ids =
             random.pick(&[IdStyle::Counter, IdStyle::Counter, IdStyle::Counter, IdStyle::Uuid]);
         let has_timeouts = !is_tame && random.once_in(4);
+        // Much is sent within a moment, and there is little room for it.
+        let is_rush = !is_tame && random.once_in(4);
         let side = |random: &mut Random| {
             let profile = Profile {
                 framing: match framing {
@@ -173,27 +181,34 @@ impl World {
                 Order::ByKey,
             ]);
             let limits = match random.below(3) {
-                0 => Limits::default(),
-                _ => small_limits(random),
+                0 if !is_rush => Limits::default(),
+                _ => small_limits(random, is_rush),
             };
             Side { profile: Profile { order, limits, ..profile }, is_quick }
         };
         let sides = [side(&mut random), side(&mut random)];
         // Where bytes go one by one there are few of them, as each costs a turn.
         let is_fine = random.once_in(6);
-        let ways = [0, 1].map(|_| WayTerms::random(&mut random, is_tame, is_fine));
+        let pace = Pace { is_tame, is_fine, is_rush };
+        let ways = [0, 1].map(|_| WayTerms::random(&mut random, pace));
         let mishap =
             (!is_tame && framing.is_some() && random.once_in(3)).then(|| mishap(&mut random));
         let most = random.pick(if is_fine { &[2, 5] } else { &[3, 6, 6, 20] });
         let count = 2 + random.below(most);
-        let acts = (0..count).map(|number| Act::random(&mut random, number, is_tame, is_fine));
-        let acts = acts.collect();
+        let acts = (0..count).map(|number| Act::random(&mut random, number, pace));
+        let mut acts: Vec<_> = acts.collect();
         let pieces = match framing {
             Some(framing) if random.once_in(3) => Piece::some(&mut random, framing),
             _ => Vec::new(),
         };
         let close =
             (!is_tame && random.once_in(4)).then(|| (random.below(2) as usize, random.below(400)));
+        if let Some((by, at)) = close.filter(|_| random.once_in(2)) {
+            // Events right before the closing, and what they have to wait behind.
+            let (deed, number) = (Deed::Events(1 + random.below(6)), count);
+            let pad = if is_fine { 30 } else { 3000 };
+            acts.push(Act { by, at, deed, number, plan: Plan::Now, pad });
+        }
         let last = random.below(2) as usize;
         World { seed, framing, sides, ways, mishap, acts, pieces, close, last, lie: None }
     }
@@ -254,14 +269,17 @@ impl Side {
 }
 
 /// Small enough that each of them is reached.
-fn small_limits(random: &mut Random) -> Limits {
+fn small_limits(random: &mut Random, is_rush: bool) -> Limits {
     Limits {
         message_bytes: random.pick(&[2500, 1024 * 1024]),
         in_flight: random.pick(&[1, 2, 3, 1024]),
         waiting: random.pick(&[1, 2, 4, 1024]),
         waiting_bytes: random.pick(&[300, 1500, 4 * 1024 * 1024]),
         pending_calls: random.pick(&[2, 5, 1000]),
-        outgoing_bytes: random.pick(&[1, 100, 1000, 1024 * 1024]),
+        outgoing_bytes: match random.pick(&[1, 100, 1000, 1024 * 1024]) {
+            large @ 1001.. if is_rush => large / 1024,
+            size => size,
+        },
         batch_bytes: random.pick(&[50, 200, 1024 * 1024]),
         answered_faults: random.pick(&[1, 3, 1000]),
         ..Limits::default()
@@ -269,14 +287,19 @@ fn small_limits(random: &mut Random) -> Limits {
 }
 
 impl WayTerms {
-    fn random(random: &mut Random, is_tame: bool, is_fine: bool) -> Self {
+    fn random(random: &mut Random, pace: Pace) -> Self {
+        let Pace { is_tame, is_fine, is_rush } = pace;
         let is_slow = !is_tame && random.once_in(2);
         let stalls = if is_slow && random.once_in(3) { 1 + random.below(3) } else { 0 };
         let stalls = (0..stalls).map(|_| {
             let from = random.below(300);
             (from, from + random.pick(&[5, 30, 100, 400]))
         });
-        let stalls = stalls.collect();
+        let mut stalls: Vec<_> = stalls.collect();
+        if is_rush {
+            // What is sent in the rush has to wait, and then goes quickly.
+            stalls.push((random.below(25), random.pick(&[45, 95, 145])));
+        }
         WayTerms {
             room: if is_fine {
                 random.pick(&[1, 7, 100])
@@ -316,14 +339,29 @@ fn mishap(random: &mut Random) -> (When, Mishap) {
     (when, mishap)
 }
 
+/// What a world is like: whether the model knows it to the end, bytes go one by one, or much is sent at
+/// once.
+#[derive(Clone, Copy)]
+struct Pace {
+    is_tame: bool,
+    is_fine: bool,
+    is_rush: bool,
+}
+
 impl Act {
-    fn random(random: &mut Random, number: u64, is_tame: bool, is_fine: bool) -> Self {
+    fn random(random: &mut Random, number: u64, pace: Pace) -> Self {
+        let Pace { is_tame, is_fine, is_rush } = pace;
         let own_timeout = timeout(random, 0);
-        let deed = match random.below(32) {
+        let deed = match random.below(if is_rush { 40 } else { 36 }) {
             0..=6 => Deed::Notify,
             7..=12 => Deed::CallAndDrop(random.below(30) * 10 + 3),
-            13..=15 => Deed::CallWithProgress(random.below(10) * 10 + 4, random.below(40) * 10 + 9),
-            16 | 17 => Deed::Events(random.below(12)),
+            13..=15 | 37..=39 => {
+                let more = if is_rush { 3 } else { 1 };
+                let timeout = random.below(10 * more) * 10 + 4;
+                Deed::CallWithProgress(timeout, random.below(40 * more) * 10 + 9)
+            }
+            16 | 17 | 32 => Deed::Events(random.below(12)),
+            33 | 34 | 36 => Deed::CallAndPark(random.pick(&[53, 403, 2503])),
             18 if !is_tame && random.once_in(4) => Deed::Bye(own_timeout),
             _ => Deed::Call(own_timeout),
         };
@@ -333,10 +371,15 @@ impl Act {
             plan = Plan::Now;
         }
         if let Deed::CallWithProgress(..) = deed {
-            plan = Plan::Progress(10 + random.below(6) * 10, 1 + random.below(6));
+            plan = Plan::progress(random);
         }
-        let (by, at) = (random.below(2) as usize, random.below(20) * 10);
-        let pad = random.pick(if is_fine { &[0, 30] } else { &[0, 0, 0, 30, 300, 3000] });
+        let (by, at) = (random.below(2) as usize, random.below(if is_rush { 3 } else { 20 }) * 10);
+        let pads: &[_] = match (is_fine, is_rush) {
+            (true, _) => &[0, 30],
+            (false, false) => &[0, 0, 0, 30, 300, 3000],
+            (false, true) => &[0, 300, 3000],
+        };
+        let pad = random.pick(pads);
         Act { by, at, deed, number, plan, pad }
     }
 }

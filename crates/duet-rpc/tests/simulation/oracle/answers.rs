@@ -171,21 +171,4 @@ impl Oracle<'_> {
             }
         }
     }
-
-    /// Events come in their order, and the first one behind a gap says how many were left out (P9).
-    pub(super) fn check_events(&mut self) {
-        for side in [0, 1] {
-            let mut streams: BTreeMap<&str, u64> = BTreeMap::new();
-            let mut objections = Vec::new();
-            for message in &self.messages[side] {
-                let Kind::Event(topic, sequence, dropped) = &message.kind else { continue };
-                let last = streams.insert(topic, *sequence).unwrap_or(0);
-                if *sequence != last + 1 + dropped {
-                    let event = format!("event {sequence} of {topic} behind {last}");
-                    objections.push(format!("side {side} sent {event}, {dropped} dropped"));
-                }
-            }
-            self.objections.append(&mut objections);
-        }
-    }
 }

@@ -17,6 +17,9 @@ impl Oracle<'_> {
 
     fn check_call(&self, call: &Call) -> Result<(), String> {
         let Some((at, end)) = &call.ended else { return Err("it never ended".into()) };
+        if call.is_parked && end.is_none() {
+            return Ok(());
+        }
         let has_wire = self.world.framing.is_some();
         let [soonest, deadline] = [false, true].map(|counts| self.deadline(call, counts));
         let answers = self.messages[1 - call.side].iter().filter_map(|message| {
@@ -58,6 +61,11 @@ impl Oracle<'_> {
                 }
                 if sure.any(|(arrived, ..)| arrived < *at) {
                     return Err("its answer had come".into());
+                }
+                if !self.messages[call.side].iter().any(is_it)
+                    && self.had_room(call.side, call.begun, *at)
+                {
+                    return Err("it was never sent, and there was room".into());
                 }
             }
             Some(End::Disconnected) => {
@@ -106,7 +114,7 @@ impl Oracle<'_> {
     }
 
     /// Whether there was a reason by then for a side to be closed.
-    fn has_ended(&self, side: usize, by: u64) -> bool {
+    pub(super) fn has_ended(&self, side: usize, by: u64) -> bool {
         let mut ends = self.when(|event| match event {
             Event::Closes(of)
             | Event::ReadEnd(of)
@@ -139,7 +147,7 @@ impl Oracle<'_> {
                 Deed::Call(timeout) => (timeout, None, None),
                 Deed::CallWithProgress(timeout, total) => (timeout, Some(total), None),
                 Deed::CallAndDrop(time) => (crate::world::CALL_TIMEOUT, None, Some(time)),
-                Deed::Notify | Deed::Events(_) | Deed::Bye(_) => continue,
+                Deed::Notify | Deed::Events(_) | Deed::Bye(_) | Deed::CallAndPark(_) => continue,
             };
             let is_it = |call: &&Call| call.number == number && call.side == act.by;
             let Some(call) = self.book.calls.iter().find(is_it) else {

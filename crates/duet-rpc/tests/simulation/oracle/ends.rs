@@ -12,6 +12,27 @@ impl Oracle<'_> {
             self.check_reason(side);
             self.check_unmatched(side);
         }
+        self.check_released();
+    }
+
+    /// A context that outlived its handler is told of the end, and of nothing else but a cancellation. That
+    /// it is told at all is seen when no task is left.
+    fn check_released(&mut self) {
+        for (at, event) in &self.book.events {
+            let Event::Released { side, number } = *event else { continue };
+            let requests = &self.messages[1 - side];
+            let id = requests.iter().find_map(|message| match &message.kind {
+                Kind::Request(id, asked) if *asked == Some(number) => Some(id),
+                _ => None,
+            });
+            let is_cancelled = requests.iter().any(|message| match &message.kind {
+                Kind::Cancel(of) => Some(of) == id && message.arrived.is_some_and(|by| by <= *at),
+                _ => false,
+            });
+            if !is_cancelled && self.world.framing.is_some() && !self.has_ended(side, *at) {
+                self.objections.push(format!("{number} of side {side} was released at {at}"));
+            }
+        }
     }
 
     fn check_states(&mut self, side: usize) {

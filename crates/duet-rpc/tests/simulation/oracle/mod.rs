@@ -9,6 +9,7 @@ mod answers;
 mod busy;
 mod calls;
 mod ends;
+mod events;
 mod order;
 
 use std::collections::BTreeMap;
@@ -72,6 +73,8 @@ pub(crate) fn judge(world: &World, book: &Book, outcome: &Outcome) -> Vec<String
         oracle.check_answers();
         oracle.check_busy();
         oracle.check_events();
+        oracle.check_delivery();
+        oracle.check_room();
     }
     oracle.objections
 }

@@ -1,0 +1,91 @@
+//! Event streams, and room to send: what waits leaves as soon as it can (P9).
+
+use std::collections::BTreeMap;
+
+use duet_rpc::Reason;
+
+use super::{Kind, Oracle};
+use crate::journal::{Emitted, Event};
+use crate::world::{CALL_TIMEOUT, DRAIN};
+
+impl Oracle<'_> {
+    /// Events come in their order, and the first one behind a gap says how many were left out (P9).
+    pub(super) fn check_events(&mut self) {
+        for side in [0, 1] {
+            let mut streams: BTreeMap<&str, u64> = BTreeMap::new();
+            let mut objections = Vec::new();
+            for message in &self.messages[side] {
+                let Kind::Event(topic, sequence, dropped) = &message.kind else { continue };
+                let last = streams.insert(topic, *sequence).unwrap_or(0);
+                if *sequence != last + 1 + dropped {
+                    let event = format!("event {sequence} of {topic} behind {last}");
+                    objections.push(format!("side {side} sent {event}, {dropped} dropped"));
+                }
+            }
+            self.objections.append(&mut objections);
+        }
+    }
+
+    /// An event that was taken and not dropped leaves before the connection gets quiet, and before it
+    /// closes, if it closes before it has to.
+    pub(super) fn check_delivery(&mut self) {
+        if self.world.mishap.is_some() {
+            return;
+        }
+        let quiet = self.when(|event| *event == Event::Quiet).next();
+        for emitted in &self.book.streams {
+            let Emitted { side, topic, taken, stream } = emitted;
+            let by = match quiet {
+                Some(quiet) => quiet,
+                None if self.closed_in_time(*side) => u64::MAX,
+                None => continue,
+            };
+            let is_it = |kind: &Kind| matches!(kind, Kind::Event(of, ..) if of == topic);
+            let sent = self.messages[*side].iter().filter(|it| is_it(&it.kind) && it.sent <= by);
+            let (sent, due) = (sent.count() as u64, taken - stream.dropped());
+            if sent != due {
+                let those = format!("of {due} events of {topic}");
+                self.objections.push(format!("side {side} has sent {sent} {those} by {by}"));
+            }
+        }
+    }
+
+    /// Whether a side closed because nothing was left to do, and not because its time was over.
+    fn closed_in_time(&self, side: usize) -> bool {
+        let is_graceful = self.outcome.disconnects[side].as_ref().is_some_and(|disconnect| {
+            matches!(disconnect.reason(), Reason::Closed | Reason::RemoteClosed)
+        });
+        let begins = [Event::Closes(side), Event::ReadEnd(side), Event::State(side, "draining")];
+        let begun = self.when(|event| begins.contains(event)).next();
+        let shut = self.when(|event| *event == Event::Shut(side)).next();
+        is_graceful && begun.zip(shut).is_some_and(|(begun, shut)| shut < begun + DRAIN)
+    }
+
+    /// A notification gives up only if there was no room for it.
+    pub(super) fn check_room(&mut self) {
+        for (at, event) in &self.book.events {
+            if let Event::NoRoom(side) = event
+                && self.had_room(*side, at.saturating_sub(CALL_TIMEOUT), *at)
+            {
+                self.objections.push(format!("side {side} gave up at {at}, and there was room"));
+            }
+        }
+    }
+
+    /// Whether nothing was on the link right before this moment, so that what waited since another
+    /// should have left.
+    pub(super) fn had_room(&self, side: usize, since: u64, by: u64) -> bool {
+        // What a third hand adds is read too.
+        let is_clear = self.world.mishap.is_none() && self.world.pieces.is_empty();
+        if !is_clear || self.world.framing.is_none() || since + 1 >= by {
+            return false;
+        }
+        let before = self.book.events.iter().filter(|(at, _)| *at < by);
+        let under_way = before.fold(0_i64, |under_way, (_, event)| match event {
+            Event::Wrote(of, bytes) if *of == side => under_way + *bytes as i64,
+            Event::Read(of, bytes) if *of != side => under_way - *bytes as i64,
+            _ => under_way,
+        });
+        under_way == 0
+    }
+}
