@@ -121,7 +121,34 @@ fn p9_a_flood_of_connections_harms_nobody() {
     server.stop();
 }
 
-/// When the system has no more descriptors for it, the daemon waits for some to come back.
+/// Each of a burst that is refused hears the reason, however many there are and although none says anything.
+#[test]
+fn p9_every_silent_connection_of_a_burst_over_the_limit_is_told_the_reason() {
+    let folder = SocketFolder::new().expect("a folder can be made");
+    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
+    let server = Server::rpc("agent", &addresses, &["--max-connections", "1"]);
+    let mut inside = Way::ALL[0].connect(&server);
+    inside.check(1);
+    for way in Way::ALL {
+        let url = server.url(way.scheme());
+        let burst: Vec<_> = (0..300).map(|_| Stream::connect(url)).collect();
+        for (number, mut stream) in burst.into_iter().enumerate() {
+            let told = String::from_utf8(stream.read_out()).expect("text");
+            assert!(is_refusal(&told), "{way:?}, connection {number}: {told:?}");
+        }
+        inside.check(2);
+    }
+    server.stop();
+}
+
+/// Whether this is the whole reason for a refusal, in the words of some transport.
+fn is_refusal(told: &str) -> bool {
+    let is_frame = told.contains(r#""message":"Server busy""#) && told.ends_with("}\n");
+    let is_response = told.starts_with("HTTP/1.1 503 ") && told.contains("Too many connections");
+    is_frame || is_response
+}
+
+/// When the system has no more descriptors for it, the daemon serves who is in, and others when some come back.
 #[test]
 fn p9_without_descriptors_it_lives_on_and_serves_who_is_in() {
     let started = rpc(&["--profile", "agent", "--listen", TCP, "--listen", HTTP]);

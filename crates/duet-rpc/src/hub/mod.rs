@@ -32,7 +32,8 @@ const MOST: usize = 16 * 1024;
 /// How many bytes may wait to be sent on all connections, unless it is said otherwise.
 const MOST_OUTGOING: usize = 64 * 1024 * 1024;
 
-/// How many that are one too many are told so at the same time; those beyond are just closed.
+/// How many refused connections may stay open for a moment, so that their remotes hear the reason for sure.
+/// Those beyond are told the reason, too, and closed immediately.
 const MOST_REFUSALS: usize = 64;
 
 /// How long no connection is accepted after one could not be.
@@ -177,7 +178,7 @@ impl Hub {
                     complaints.log("connections were not accepted", || {
                         tracing::warn!(%error, "a connection was not accepted");
                     });
-                    // If it is for want of descriptors, to try again at once would only spin.
+                    // If it is for want of descriptors, to try again immediately would only spin.
                     let _ = until(&mut stopping, sleep(PAUSE)).await;
                 }
             }
@@ -205,14 +206,14 @@ impl Hub {
     }
 
     fn refuse(&self, incoming: Incoming) {
+        let refused = incoming.refuse(&busy(&self.0.profile, self.0.most));
         let counts = Arc::clone(&self.0.counts);
         if counts.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
             counts.refusals.fetch_sub(1, Ordering::Relaxed);
-            return;
+            return refused.close();
         }
-        let words = busy(&self.0.profile, self.0.most);
         tokio::spawn(async move {
-            let _ = incoming.refuse(&words).await;
+            let _ = refused.linger().await;
             counts.refusals.fetch_sub(1, Ordering::Relaxed);
         });
     }

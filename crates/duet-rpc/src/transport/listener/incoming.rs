@@ -3,19 +3,16 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::future::poll_fn;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use std::sync::Arc;
 #[cfg(feature = "websocket")]
 use std::sync::atomic::AtomicBool;
-use std::task::{Poll, ready};
-use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 #[cfg(feature = "websocket")]
 use duet_rpc_proto::ws::Role;
-use tokio::time::timeout;
 
 use super::frames::Frames;
 use super::{Listener, Speaks};
@@ -31,8 +28,8 @@ use crate::transport::web::upgrade;
 use crate::transport::web::{Refusal, last_words};
 use crate::transport::{Socket, Transport};
 
-/// How long a remote that is refused may take to be told so.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How much is read of what a refused remote has sent.
+const SKIPPED: usize = 64 * 1024;
 
 /// A connection that has come in, and on which nothing has been said. It can be sent to another
 /// runtime before it is [opened](Incoming::open).
@@ -105,33 +102,73 @@ impl Incoming {
         }
     }
 
-    /// Closes it with a word why: this, where frames are spoken, and what means the same elsewhere.
-    /// Whether the remote hears it is not known.
-    pub(crate) async fn refuse(self, frame: &[u8]) -> io::Result<()> {
-        let words = match self.speaks {
+    /// Tells the remote why it is refused, immediately: with this frame, or where none is spoken with HTTP
+    /// status 503. Nothing was sent on the connection before, so the system takes these few bytes at once.
+    pub(crate) fn refuse(self, frame: &[u8]) -> Refused {
+        let reason = match self.speaks {
             Speaks::Frames => Cow::Borrowed(frame),
             #[cfg(any(feature = "http", feature = "websocket"))]
             _ => Cow::Owned(last_words(&Refusal::BUSY)),
         };
-        let mut words: &[u8] = &words;
-        let mut socket = self.accepted.into_socket()?;
-        let say = poll_fn(|cx| {
-            while !words.is_empty() {
-                let count = ready!(socket.poll_write(cx, words))?;
-                words = words.get(count..).unwrap_or_default();
-            }
-            Poll::Ready(io::Result::Ok(()))
-        });
-        // A remote that does not take a few bytes at once does not hear them.
-        if let Ok(said) = timeout(PATIENCE, say).await {
-            said?;
-        }
-        poll_fn(|cx| socket.poll_farewell(cx)).await;
-        Ok(())
+        // A remote that is gone does not hear it.
+        let _ = self.accepted.write_last(&reason);
+        Refused(self.accepted)
     }
 }
 
+/// A connection whose remote was told that it is refused, and which is still to be closed.
+pub(crate) struct Refused(Accepted);
+
+impl Refused {
+    /// Closes it when the remote has had a moment to hear why. To close while it still sends would reset
+    /// the connection, and it might lose the reason.
+    pub(crate) async fn linger(self) -> io::Result<()> {
+        let mut socket = self.0.into_socket()?;
+        poll_fn(|cx| socket.poll_farewell(cx)).await;
+        Ok(())
+    }
+
+    /// Closes it immediately. What has come by now is read, so that the connection is not reset for it.
+    pub(crate) fn close(self) {
+        self.0.skip();
+    }
+}
+
+/// What both kinds of sockets can do; they have no trait in common for it.
+macro_rules! on_either {
+    ($accepted:expr, $stream:ident => $does:expr) => {
+        match $accepted {
+            Accepted::Tcp($stream, _) => $does,
+            #[cfg(unix)]
+            Accepted::Unix($stream) => $does,
+        }
+    };
+}
+
 impl Accepted {
+    /// Writes this, and that nothing comes behind it.
+    fn write_last(&self, bytes: &[u8]) -> io::Result<()> {
+        on_either!(self, stream => {
+            let mut writer = stream;
+            writer.write_all(bytes)?;
+            stream.shutdown(Shutdown::Write)
+        })
+    }
+
+    /// Reads what has come, up to a bound, and forgets it.
+    fn skip(&self) {
+        let mut buffer = [0; 4096];
+        for _ in 0..SKIPPED / buffer.len() {
+            let read = on_either!(self, stream => {
+                let mut reader = stream;
+                reader.read(&mut buffer)
+            });
+            if !matches!(read, Ok(1..)) {
+                break;
+            }
+        }
+    }
+
     fn into_socket(self) -> io::Result<Socket> {
         match self {
             Accepted::Tcp(stream, _) => tokio::net::TcpStream::from_std(stream).map(Socket::tcp),
