@@ -1,6 +1,6 @@
 //! More connections than there is room for (P9, T2).
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::Command;
 
 use duet_rpc::proto::frame::Framing;
@@ -10,7 +10,7 @@ use crate::client::{Client, Framed, Way, framed};
 use crate::http::{head, once, post};
 use crate::stream::Stream;
 use crate::support::daemon::rpc;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS, wait_until};
+use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS, wait_until, with_addresses};
 use crate::websocket::{CLOSE, LAST, WebSocket, frame, handshake};
 
 /// Tries once, and says whether it was served. Who is not may be cut off without a word.
@@ -148,14 +148,70 @@ fn is_refusal(told: &str) -> bool {
     is_frame || is_response
 }
 
+/// A daemon that may have so many descriptors open.
+fn with_descriptors(limit: usize, addresses: &[&str]) -> Server {
+    let started = with_addresses(rpc(&["--profile", "agent"]), addresses);
+    let mut command = Command::new("sh");
+    let script = format!(r#"ulimit -n {limit}; exec "$@""#);
+    command.args(["-c", &script, "sh"]).env_remove("DUET_RPC_LOG");
+    command.arg(started.get_program()).args(started.get_args());
+    Server::of(command, addresses.len())
+}
+
+/// With few descriptors, each that connects is either served or told that it is not, and nobody hangs.
+#[test]
+fn p9_with_few_descriptors_each_connection_is_served_or_refused_and_none_hangs() {
+    for (limit, count) in [(40, 60), (64, 100), (128, 200)] {
+        let folder = SocketFolder::new().expect("a folder can be made");
+        let server = with_descriptors(limit, &[TCP, &folder.url("socket"), HTTP]);
+        let ask = br#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
+        for way in [Way::ALL[0], Way::ALL[1], Way::Http] {
+            let url = server.url(way.scheme());
+            let bytes = match way {
+                Way::Http => post(url, &[], ask),
+                _ => framed(Framing::Ndjson, ask),
+            };
+            let mut streams: Vec<_> = (0..count).map(|_| Stream::connect(url)).collect();
+            let (mut served, mut refused) = (0, 0);
+            for stream in &mut streams {
+                // One that was refused cannot send any more.
+                let _ = stream.write_all(&bytes);
+                let mut told = [0; 4096];
+                let length = stream.read(&mut told).expect("it hears something");
+                let told = String::from_utf8_lossy(&told[..length]).into_owned();
+                match told.contains("0.1.0") {
+                    true => served += 1,
+                    false if is_refusal(&told) => refused += 1,
+                    false => panic!("{way:?} with {limit} descriptors: {told:?}"),
+                }
+            }
+            assert!(served > 0 && refused > 0, "{way:?}, {limit}: {served} and {refused}");
+            // That there is no descriptor is no reason to look for one all the time.
+            let before = processor_time(&server);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            let ticks = processor_time(&server) - before;
+            assert!(ticks <= 10, "{way:?} with {limit} descriptors: it spins, {ticks} ticks");
+            drop(streams);
+            wait_until("there is room again", || is_served(way, &server));
+        }
+        let end = server.end(rustix::process::Signal::TERM);
+        assert_eq!(end.status.code(), Some(0), "{end:?}");
+    }
+}
+
+/// How long it has run on a processor, in hundredths of a second.
+fn processor_time(server: &Server) -> u64 {
+    let path = format!("/proc/{}/stat", server.daemon().process.id());
+    let stat = std::fs::read_to_string(path).expect("it lives");
+    // Behind the name, which may hold anything: the 12th and the 13th are times.
+    let (_, rest) = stat.rsplit_once(')').expect("a name");
+    rest.split_whitespace().skip(11).take(2).map(|it| it.parse::<u64>().expect("a number")).sum()
+}
+
 /// When the system has no more descriptors for it, the daemon serves who is in, and others when some come back.
 #[test]
 fn p9_without_descriptors_it_lives_on_and_serves_who_is_in() {
-    let started = rpc(&["--profile", "agent", "--listen", TCP, "--listen", HTTP]);
-    let mut command = Command::new("sh");
-    command.args(["-c", r#"ulimit -n 128; exec "$@""#, "sh"]).env_remove("DUET_RPC_LOG");
-    command.arg(started.get_program()).args(started.get_args());
-    let server = Server::of(command, 2);
+    let server = with_descriptors(128, &[TCP, HTTP]);
     let way = Way::Tcp(Framing::Ndjson);
     let mut inside = way.connect(&server);
     inside.check(1);

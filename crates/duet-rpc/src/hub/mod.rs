@@ -24,6 +24,8 @@ use crate::driver::Threads;
 use crate::meter::Meter;
 use crate::peer::Peer;
 use crate::router::Router;
+#[cfg(unix)]
+use crate::transport::Reserve;
 use crate::transport::{Incoming, Listener};
 
 /// How many connections there may be, unless it is said otherwise.
@@ -170,15 +172,24 @@ impl Hub {
         listener.leave_with(&self.0.counts.going_away);
         let mut stopping = self.0.counts.is_stopping.subscribe();
         let complaints = Meter::new(1);
+        #[cfg(unix)]
+        let mut reserve = Reserve::new();
         loop {
             match until(&mut stopping, listener.accept()).await {
                 None => break,
                 Some(Ok(incoming)) => self.admit(incoming, &complaints),
+                #[cfg(unix)]
+                Some(Err(error)) if Reserve::is_needed(&error) => {
+                    if self.refuse_one(&mut listener, &mut reserve, &complaints).await.is_err() {
+                        // Another thread has taken the reserve. To try again immediately would only spin.
+                        let _ = until(&mut stopping, sleep(PAUSE)).await;
+                    }
+                }
                 Some(Err(error)) => {
                     complaints.log("connections were not accepted", || {
                         tracing::warn!(%error, "a connection was not accepted");
                     });
-                    // If it is for want of descriptors, to try again immediately would only spin.
+                    // To try again immediately might only spin.
                     let _ = until(&mut stopping, sleep(PAUSE)).await;
                 }
             }
@@ -216,6 +227,30 @@ impl Hub {
             let _ = refused.linger().await;
             counts.refusals.fetch_sub(1, Ordering::Relaxed);
         });
+    }
+
+    /// Refuses the next that waits to connect, if there is one, because there is no descriptor to serve it
+    /// with.
+    #[cfg(unix)]
+    async fn refuse_one(
+        &self,
+        listener: &mut Listener,
+        reserve: &mut Reserve,
+        complaints: &Meter,
+    ) -> std::io::Result<()> {
+        let refuse = |incoming: Incoming| {
+            let connections = self.connections();
+            complaints.log("connections were refused", || {
+                tracing::warn!(connections, "too many open files, a connection was refused");
+            });
+            incoming.refuse(&busy(&self.0.profile, connections)).close();
+        };
+        let refused = poll_fn(|cx| Poll::Ready(reserve.poll_refuse(cx, listener, refuse))).await;
+        match refused {
+            Poll::Ready(refused) => refused,
+            // Nobody waits.
+            Poll::Pending => Ok(()),
+        }
     }
 
     /// Begins to [stop](Hub::stop).

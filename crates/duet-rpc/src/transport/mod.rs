@@ -38,6 +38,8 @@ use duet_rpc_proto::message::Id;
 #[cfg(feature = "http")]
 pub use http::{HttpClient, HttpServer};
 pub use inbox::Inbox;
+#[cfg(unix)]
+pub(crate) use listener::Reserve;
 pub use listener::{Incoming, Listener};
 pub use outbox::Outbox;
 pub use socket::Socket;

@@ -7,11 +7,14 @@
 //! | `file` | the file of a Unix socket, and when it may be replaced and removed |
 //! | `frames` | TCP, and that no web page speaks there |
 //! | `incoming` | a connection that has come in, and what is spoken on it |
+//! | `reserve` | a descriptor to refuse connections with when there is no other |
 
 mod bind;
 mod file;
 mod frames;
 mod incoming;
+#[cfg(unix)]
+mod reserve;
 
 use std::fmt;
 use std::io;
@@ -27,6 +30,8 @@ use super::{Gate, Target};
 use file::SocketFile;
 use incoming::Accepted;
 pub use incoming::Incoming;
+#[cfg(unix)]
+pub(crate) use reserve::Reserve;
 
 /// A socket that listens, for TCP, Unix sockets, WebSocket or HTTP.
 ///
