@@ -47,7 +47,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 ///
 /// All of this holds for the program and for every process that it started, behind a shell or a
 /// launcher too. A process that exits when stdin is closed is not signalled. A process that is left
-/// when the program itself has exited gets 250 ms before it is asked to end. [`Farewell::stopped`]
+/// when the program itself has exited gets 1 s before it is asked to end. [`Farewell::stopped`]
 /// names those that had to be stopped.
 ///
 /// # Process groups and sessions

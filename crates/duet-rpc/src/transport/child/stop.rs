@@ -25,7 +25,7 @@ use crate::transport::{StopSignal, Stopped};
 const CHUNK: usize = 8 * 1024;
 
 /// How long those that a program has left behind may take to end by themselves.
-const SETTLE: Duration = Duration::from_millis(250);
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// How long to wait between two looks at the processes: the first time, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
