@@ -57,6 +57,37 @@ fn l3_l4_the_log_says_why_it_ends_and_says_it_once() {
     }
 }
 
+/// The daemon with a signal that is ignored from its start on, as SIGHUP is under `nohup`.
+fn with_ignored(signal: &str, started: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("trap '' {signal}; exec \"$0\" \"$@\"")]);
+    shell.arg(started.get_program()).args(started.get_args());
+    shell.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR").env("TESTBED_TELLS", "1");
+    shell
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn l4_signal_that_is_ignored_at_start_stays_ignored() {
+    let rows = [
+        ("HUP", Trigger::HangUp, Trigger::Terminate),
+        ("INT", Trigger::Interrupt, Trigger::HangUp),
+        ("TERM", Trigger::Terminate, Trigger::Interrupt),
+    ];
+    for (name, ignored, heard) in rows {
+        let mut daemon = Daemon::of(with_ignored(name, &rpc(&["--profile", "agent"])), "agent");
+        daemon.ask(1, "version", "[]");
+        for id in 2..5 {
+            daemon.pull(ignored);
+            daemon.ask(id, "version", "[]");
+        }
+        let end = daemon.end(heard);
+        assert_eq!(end.status.code(), Some(0), "{name}");
+        let said = end.lines.join("\n");
+        assert!(!said.contains(&format!("SIG{name}")), "{said}");
+    }
+}
+
 /// Also when a handler keeps its thread busy for longer than it has, or even the one that reads.
 #[test]
 fn l3_l4_the_log_says_why_it_ends_while_a_handler_blocks() {

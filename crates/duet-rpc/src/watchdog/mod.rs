@@ -31,6 +31,7 @@ use signals::Signals;
 pub(crate) use deadline::CountsFrom;
 pub(crate) use parent::Parent;
 pub(crate) use signals::Signal;
+pub use signals::is_ignored;
 
 /// How long the thread rests after a read that failed for no reason known.
 const REST: Duration = Duration::from_millis(10);

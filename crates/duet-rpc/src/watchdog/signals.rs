@@ -47,13 +47,17 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Notes each signal that comes, and then writes a byte to the bell.
+    /// Notes each signal that comes, and then writes a byte to the bell. A signal that was ignored
+    /// when the process started, as SIGHUP is under `nohup`, stays ignored.
     pub(super) fn receive(bell: &UnixStream) -> io::Result<Self> {
         let mut signals = Signals { came: Default::default(), registered: Vec::new() };
         // If stdout is a file that may grow no larger, a write is to fail as all others do, and not
         // to end the process with a signal.
         signals.registered.push(flag::register(SIGXFSZ, Arc::default())?);
         for (signal, came) in Signal::ALL.into_iter().zip(&signals.came) {
+            if is_ignored(signal.number()) {
+                continue;
+            }
             // The order is kept when the signal comes: whoever hears the bell finds the note.
             signals.registered.push(flag::register(signal.number(), Arc::clone(came))?);
             let bell = bell.try_clone()?;
@@ -86,4 +90,13 @@ fn unblock() {
     let signals = SigSet::from_iter([Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM]);
     // It fails only for a set that makes no sense.
     let _ = signals.thread_unblock();
+}
+
+/// Whether this process ignores a signal. To ask the system for it needs unsafe code, so it is read
+/// where Linux shows it, as a mask whose lowest bit is signal 1; elsewhere none is known to be ignored.
+pub fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask >> (signal - 1) & 1 == 1
 }

@@ -12,9 +12,9 @@ use super::ledger::Expect;
 use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
-    Kind { name: "signal-int", live: |trial| one(trial, Signal::INT) },
-    Kind { name: "signal-term", live: |trial| one(trial, Signal::TERM) },
-    Kind { name: "signal-hup", live: |trial| one(trial, Signal::HUP) },
+    Kind { name: "signal-int", live: |trial| one(trial, obeyed(Signal::INT)) },
+    Kind { name: "signal-term", live: |trial| one(trial, obeyed(Signal::TERM)) },
+    Kind { name: "signal-hup", live: |trial| one(trial, obeyed(Signal::HUP)) },
     Kind { name: "signal-early", live: early },
     Kind { name: "signal-running", live: running },
     Kind { name: "signal-twice", live: twice },
@@ -56,11 +56,9 @@ fn one(trial: &mut Trial<'_>, signal: Signal) -> io::Result<()> {
     Ok(())
 }
 
-/// So early that nobody may receive it yet. What is ignored here, as under `nohup`, is ignored there too
-/// until the daemon asks for it, so it may be lost.
+/// So early that nobody may receive it yet.
 fn early(trial: &mut Trial<'_>) -> io::Result<()> {
-    let signal = *trial.random.pick(&GRACEFUL);
-    let signal = if is_ignored_here(signal) { Signal::TERM } else { signal };
+    let signal = graceful(trial);
     let mut daemon = trial.daemon()?;
     let time = Duration::from_micros(trial.random.below(6000) as u64);
     daemon.pump(time, |_| false);
@@ -69,6 +67,16 @@ fn early(trial: &mut Trial<'_>) -> io::Result<()> {
     ending.signals.push(signal);
     trial.finish(&mut daemon, &ending);
     Ok(())
+}
+
+/// One of those that ask it to end.
+fn graceful(trial: &mut Trial<'_>) -> Signal {
+    obeyed(*trial.random.pick(&GRACEFUL))
+}
+
+/// The signal, or another if it is ignored here, as under `nohup`: then it is ignored there, too.
+fn obeyed(signal: Signal) -> Signal {
+    if is_ignored_here(signal) { Signal::TERM } else { signal }
 }
 
 /// Whether this process was started so that it does not receive a signal.
@@ -91,7 +99,7 @@ fn running(trial: &mut Trial<'_>) -> io::Result<()> {
     let has_begun = daemon.pump(trial.hang(), |daemon| daemon.has_said(&begins));
     trial.check(has_begun, "the handler does not begin");
     trial.pause(&mut daemon);
-    let signal = *trial.random.pick(&GRACEFUL);
+    let signal = graceful(trial);
     trial.end_by(&mut daemon, signal);
     trial.finish(&mut daemon, &Ending::complete());
     Ok(())
@@ -108,8 +116,8 @@ fn twice(trial: &mut Trial<'_>) -> io::Result<()> {
     } else if !trial.greet(&mut daemon) {
         return Ok(());
     }
-    let first = *trial.random.pick(&GRACEFUL);
-    let second = if trial.random.once_in(2) { first } else { *trial.random.pick(&GRACEFUL) };
+    let first = graceful(trial);
+    let second = if trial.random.once_in(2) { first } else { graceful(trial) };
     trial.end_by(&mut daemon, first);
     trial.pause(&mut daemon);
     trial.tell(format_args!("signal {}", second.as_raw()));
@@ -208,7 +216,7 @@ fn stop(trial: &mut Trial<'_>) -> io::Result<()> {
     if !trial.greet(&mut daemon) {
         return Ok(());
     }
-    let ends_by = trial.random.once_in(2).then(|| *trial.random.pick(&GRACEFUL));
+    let ends_by = trial.random.once_in(2).then(|| graceful(trial));
     let stops = 1 + trial.random.below(4);
     for _ in 0..stops {
         daemon.signal(Signal::STOP);

@@ -12,10 +12,13 @@ use signal_hook::{flag, low_level};
 pub(super) struct EarlySignals([(i32, Arc<AtomicBool>); 3]);
 
 impl EarlySignals {
-    /// From here on none of them ends the process by itself.
+    /// From here on none of them ends the process by itself. A signal that is ignored stays ignored.
     pub(super) fn note() -> io::Result<Self> {
         let signals = [SIGHUP, SIGINT, SIGTERM].map(|signal| (signal, Arc::default()));
         for (signal, came) in &signals {
+            if duet_rpc::is_signal_ignored(*signal) {
+                continue;
+            }
             flag::register(*signal, Arc::clone(came))?;
         }
         Ok(EarlySignals(signals))
