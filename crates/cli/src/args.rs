@@ -141,9 +141,9 @@ pub(crate) struct RpcArgs {
     /// Maximum number of running requests; above 1, requests run concurrently
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_in_flight: Option<u32>,
-    /// Shut down when the parent process dies, even if stdin stays open
-    #[arg(long)]
-    pub(crate) exit_with_parent: bool,
+    /// Shut down when the parent process, or the process PID, dies, even if stdin stays open
+    #[arg(long, value_name = "PID", num_args = 0..=1, require_equals = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub(crate) exit_with_parent: Option<Option<u32>>,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
 }

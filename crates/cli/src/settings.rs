@@ -1,5 +1,7 @@
 //! What the flags come to.
 
+use std::os::unix::process::parent_id;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use duet_rpc::Profile;
@@ -7,6 +9,20 @@ use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::BatchRule;
 
 use crate::args::{BatchName, FramingName, ProfileName, RpcArgs};
+
+/// The process that started this one.
+static PARENT: OnceLock<u32> = OnceLock::new();
+
+/// Reads who the parent is. To be called before anything else: a parent that dies while this process
+/// starts cannot be told from the process that takes its place.
+pub(crate) fn note_parent() {
+    PARENT.get_or_init(parent_id);
+}
+
+/// The parent, if it can be seen from here.
+pub(crate) fn parent() -> Option<u32> {
+    PARENT.get().copied().filter(|&id| id > 0)
+}
 
 impl ProfileName {
     /// Its name on the command line.

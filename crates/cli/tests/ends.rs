@@ -210,6 +210,42 @@ fn l10_a_parent_that_is_gone_before_it_is_up_leaves_no_process_behind() {
     }
 }
 
+/// The shell passes its own id, and may be dead before the daemon runs at all.
+#[test]
+fn l10_parent_that_passes_its_id_and_dies_at_once_takes_the_daemon_with_it() {
+    let ends = ["kill -KILL $$", "sleep 0.001; kill -KILL $$", "sleep 0.01; kill -KILL $$"];
+    for (number, end) in (0..12).zip(ends.iter().cycle()) {
+        let profile = PROFILES[number % PROFILES.len()];
+        let mut shell = Command::new("sh");
+        let start = r#"exec 3<&0; "$0" "$@" --exit-with-parent=$$ <&3 3<&- & "#;
+        shell.args(["-c", &format!("{start}{end}")]).arg(support::programs::DUET_RPC);
+        shell.args(["rpc", "--profile", profile]).env_remove("DUET_RPC_LOG");
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut daemon = Daemon::with_pipes(shell, framing_of(profile));
+        daemon.process.wait().expect("it is our child");
+        // Stdin stays open, and stderr ends with the daemon.
+        let said = daemon.hear_out();
+        assert_eq!(count(&records(&said, "text"), "info", "parent"), 1, "{end}: {said:?}");
+        assert!(daemon.stdin.is_some());
+    }
+}
+
+/// It need not be the parent: here it is a shell that another shell has started.
+#[test]
+fn l10_process_to_end_with_need_not_be_the_parent() {
+    let mut shell = Command::new("sh");
+    let inner = r#"exec 3<&0; "$0" "$@" <&3 3<&- & wait"#;
+    shell.args(["-c", &format!("sh -c '{inner}' \"$0\" \"$@\" --exit-with-parent=$$; :")]);
+    shell.arg(support::programs::DUET_RPC).args(["rpc", "--profile", "agent"]);
+    shell.env_remove("DUET_RPC_LOG");
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut daemon = Daemon::with_pipes(shell, framing_of("agent"));
+    daemon.ask(1, "version", "[]");
+    daemon.kill(Signal::KILL);
+    let said = daemon.hear_out();
+    assert_eq!(count(&records(&said, "text"), "info", "parent"), 1, "{said:?}");
+}
+
 /// Ends with 1, and says on stderr why, in records and nothing else.
 fn check_failure(mut command: Command, profile: &str, case: &str) {
     command.stderr(Stdio::piped());

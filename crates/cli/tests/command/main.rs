@@ -76,7 +76,7 @@ fn c1_help_goes_to_stdout() {
 
 #[test]
 fn c1_what_is_not_understood_is_told_on_stderr_with_the_usage() {
-    let rows: [&[&str]; 16] = [
+    let rows: [&[&str]; 15] = [
         &["nonsense"],
         &[""],
         &["Version"],
@@ -88,7 +88,6 @@ fn c1_what_is_not_understood_is_told_on_stderr_with_the_usage() {
         &["version", "--nonsense"],
         &["rpc", "more"],
         &["rpc", "--nonsense"],
-        &["rpc", "--exit-with-parent=yes"],
         &["call"],
         &["completions"],
         &["doctor", "more"],

@@ -180,7 +180,8 @@ impl Server {
 
     /// Ends gracefully when the process that started this one dies, even if some other process
     /// still holds stdin open. Call it early: a parent that has died before cannot be told from the
-    /// process that takes its place.
+    /// process that takes its place. Whoever starts this one can pass its process id, for
+    /// [`exit_with_process`](Server::exit_with_process), and leave no gap.
     #[must_use]
     pub fn exit_with_parent(mut self) -> Self {
         self.parent = Some(Parent::find());
@@ -200,6 +201,14 @@ impl Server {
     #[must_use]
     pub fn before_exit(mut self, last_act: impl Fn() + Send + Sync + 'static) -> Self {
         self.before_exit = Some(Arc::new(last_act));
+        self
+    }
+
+    /// Ends gracefully when the process with this id dies, or is dead already: that of the process
+    /// which started this one, or had a wrapper start it.
+    #[must_use]
+    pub fn exit_with_process(mut self, id: u32) -> Self {
+        self.parent = Some(Parent::with_id(id));
         self
     }
 

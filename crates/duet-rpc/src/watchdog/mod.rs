@@ -242,8 +242,17 @@ impl Guard {
             self.input = Some(input);
         }
         let parent = self.alarm.0.parent.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if parent.is_some() {
-            self.parent = parent;
+        if let Some(parent) = parent {
+            // It may have ended before its watch was set, or have lost its pid to another.
+            match parent.is_gone() {
+                true => self.tell(Call::ParentEnded),
+                false => self.parent = Some(parent),
+            }
+        }
+        if let Some(output) =
+            self.alarm.0.output.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            self.output = output;
         }
         let glance = self.parent.as_ref().and_then(Parent::glance);
         let time = [time, glance].into_iter().flatten().min();

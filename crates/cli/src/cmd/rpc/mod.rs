@@ -49,9 +49,11 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
         log.flush();
         last_act();
     });
-    if args.exit_with_parent {
-        server = server.exit_with_parent();
-    }
+    server = match (args.exit_with_parent, settings::parent()) {
+        (None, _) => server,
+        (Some(Some(id)), _) | (Some(None), Some(id)) => server.exit_with_process(id),
+        (Some(None), None) => server.exit_with_parent(),
+    };
     if let Some(most) = args.listen.max_connections {
         server = server.max_connections(most as usize);
     }
