@@ -17,7 +17,7 @@ use crate::driver::Threads;
 use crate::error::{Error, ErrorKind};
 use crate::fence;
 use crate::hub::Hub;
-use crate::transport::{Address, Listener, set_stdio_aside};
+use crate::transport::{Address, Listener, descriptor_limit, set_stdio_aside};
 use crate::watchdog::CountsFrom;
 use crate::worker_pool::WorkerPool;
 
@@ -107,7 +107,9 @@ impl Drop for StopOnDrop {
 /// How many files may be open, after that was made as many as may be: what a shell allows is meant for
 /// programs that wait for whichever descriptor, which this one does not.
 fn descriptors() -> usize {
-    let Rlimit { current, maximum } = rustix::process::getrlimit(Resource::Nofile);
+    let before = rustix::process::getrlimit(Resource::Nofile);
+    descriptor_limit::note_raised(before);
+    let Rlimit { current, maximum } = before;
     let most = Rlimit { current: maximum, maximum };
     let now = match rustix::process::setrlimit(Resource::Nofile, most) {
         Ok(()) => maximum,

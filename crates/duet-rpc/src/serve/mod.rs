@@ -91,6 +91,22 @@ pub fn serve(profile: &Profile, router: Router) -> ExitCode {
 }
 
 /// A server on stdin and stdout, or for all who connect, with more to be set than [`serve`] has.
+///
+/// # What changes for the whole process
+///
+/// [`run`](Server::run), and so [`serve`], is meant to be the last thing that a process does:
+///
+/// - The panic hook is replaced for good. A panic in a handler is no longer printed, because its
+///   message may hold anything; it is logged with its place. Every other panic goes to the hook that
+///   was there before. A hook that is set later replaces this one.
+/// - SIGINT, SIGTERM and SIGHUP are received, unless they were ignored at the start (Linux), and
+///   SIGXFSZ no longer ends the process. None of them has its default effect again afterwards.
+/// - Descriptor 0 reads as empty, and descriptor 1 points to stderr.
+/// - With [`listen`](Server::listen), the soft limit of open files (`RLIMIT_NOFILE`) is raised to the
+///   hard one. A program that is started inherits that; [`Child`](crate::transport::Child) gives its
+///   program the limit of before (Linux).
+/// - When it returns, every [`Child`](crate::transport::Child) is killed, and the process is ended by
+///   force within 2 s.
 pub struct Server {
     profile: Profile,
     router: Router,

@@ -32,7 +32,7 @@ use std::task::{Context, Poll};
 pub use address::{Address, AddressError, Place, Target};
 pub use child::Child;
 #[cfg(unix)]
-pub(crate) use child::at_exit;
+pub(crate) use child::{at_exit, descriptor_limit};
 pub use connect::Connector;
 use duet_rpc_proto::message::Id;
 #[cfg(feature = "http")]

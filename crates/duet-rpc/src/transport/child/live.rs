@@ -40,8 +40,11 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Registered)> {
         return Err(io::Error::other("this process is about to exit"));
     }
     let marker = Marker::put_on(command);
-    let child = command.spawn()?;
-    let tree = Arc::new(Tree::new(child.id().unwrap_or_default(), marker));
+    let child = command.spawn().map_err(|error| CannotStart::wrap(command, error))?;
+    let id = child.id().unwrap_or_default();
+    #[cfg(unix)]
+    super::descriptor_limit::restore(id);
+    let tree = Arc::new(Tree::new(id, marker));
     live.trees.push(Arc::clone(&tree));
     Ok((child, Registered(tree)))
 }

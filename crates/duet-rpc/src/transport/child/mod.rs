@@ -1,5 +1,7 @@
 //! A program that this one starts and talks to over its standard input and output (T1).
 
+#[cfg(unix)]
+pub(crate) mod descriptor_limit;
 mod live;
 mod process;
 #[cfg(unix)]

@@ -233,6 +233,20 @@ fn helper() {
     }
 }
 
+#[tokio::test]
+async fn t1_program_has_the_limit_of_open_files_from_before_it_was_raised() {
+    use rustix::process::{Resource, Rlimit, getrlimit};
+
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let before = current.map_or(1000, |current| current.min(1000)) - 1;
+    descriptor_limit::note_raised(Rlimit { current: Some(before), maximum });
+    // It looks only when its stdin is closed, long after it has started.
+    let farewell = close(shell("cat; ulimit -Sn >&2; ulimit -Hn >&2").grace(LONG)).await;
+    let hard = maximum.map_or("unlimited".to_owned(), |maximum| maximum.to_string());
+    assert_eq!(farewell.last_words, [before.to_string(), hard]);
+    assert_eq!(getrlimit(Resource::Nofile), Rlimit { current, maximum });
+}
+
 #[test]
 fn t1_marker_of_an_outer_tree_is_kept_for_what_is_started_inside() {
     let mut command = Command::new("true");
