@@ -8,6 +8,7 @@ use duet_rpc_proto::message::{ErrorObject, Id, ReceivedError};
 use serde_json::value::RawValue;
 
 use crate::fence;
+use crate::state::LastWords;
 
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -63,6 +64,8 @@ pub enum ErrorKind {
     Exchange,
     /// The line's: there is no connection for now, and a [`Client`](crate::Client) makes one.
     Interrupted,
+    /// The line's: a connection could not be made. The cause says why.
+    Connect,
     /// The line's: reading or writing failed.
     Transport,
     /// The line's: the connection is closed.
@@ -85,7 +88,7 @@ impl ErrorKind {
             | ErrorKind::Capacity
             | ErrorKind::Exchange
             | ErrorKind::Interrupted => true,
-            ErrorKind::Transport | ErrorKind::Disconnected => false,
+            ErrorKind::Connect | ErrorKind::Transport | ErrorKind::Disconnected => false,
         }
     }
 }
@@ -175,6 +178,7 @@ impl fmt::Display for Error {
             ErrorKind::Capacity => "a capacity limit is reached",
             ErrorKind::Exchange => "the exchange failed",
             ErrorKind::Interrupted => "there is no connection for now",
+            ErrorKind::Connect => "cannot connect",
             ErrorKind::Transport => "reading or writing failed",
             ErrorKind::Disconnected => "the connection is closed",
         })?;
@@ -244,6 +248,9 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
     } else if let Some(object) = cause.downcast_ref::<ErrorObject>() {
         // The message may be made of what a remote has sent.
         write!(text, "its code is {}", object.code().0)
+    } else if cause.is::<LastWords>() {
+        text.push_str("its stderr is not logged");
+        Ok(())
     } else if let Some(json) = cause.downcast_ref::<serde_json::Error>() {
         let (line, column) = (json.line(), json.column());
         write!(text, "JSON, {:?} error in line {line}, column {column}", json.classify())

@@ -40,6 +40,47 @@ struct Inner {
     reason: Reason,
     failure: Option<Arc<Error>>,
     farewell: Farewell,
+    last_words: Option<LastWords>,
+}
+
+/// How many of the last lines that a process wrote to stderr an error shows, and how much of each.
+const SHOWN_LINES: usize = 5;
+const SHOWN_CHARS: usize = 200;
+
+/// The last lines that a remote process wrote to stderr, as the cause of the end of its connection.
+/// They may hold anything, so the log leaves them out.
+#[derive(Clone)]
+pub(crate) struct LastWords {
+    lines: Vec<String>,
+    failure: Option<Arc<Error>>,
+}
+
+impl fmt::Display for LastWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it wrote to stderr")?;
+        let skipped = self.lines.len().saturating_sub(SHOWN_LINES);
+        for (number, line) in self.lines.iter().skip(skipped).enumerate() {
+            let line: String = line.chars().take(SHOWN_CHARS).collect();
+            write!(f, "{} {line:?}", if number == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for LastWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastWords").field("lines", &self.lines.len()).finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for LastWords {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        to_cause(self.failure.as_ref())
+    }
+}
+
+fn to_cause(failure: Option<&Arc<Error>>) -> Option<&(dyn std::error::Error + 'static)> {
+    failure.map(|failure| &**failure as &(dyn std::error::Error + 'static))
 }
 
 /// Who ended a connection.
@@ -60,12 +101,15 @@ pub enum Reason {
 impl Disconnect {
     pub(crate) fn new(reason: Reason, failure: Option<Error>) -> Self {
         let failure = failure.map(Arc::new);
-        Disconnect(Arc::new(Inner { reason, failure, farewell: Farewell::default() }))
+        let farewell = Farewell::default();
+        Disconnect(Arc::new(Inner { reason, failure, farewell, last_words: None }))
     }
 
     /// The same, once it is known what became of the other end.
     pub(crate) fn with_farewell(&self, farewell: Farewell) -> Self {
-        Disconnect(Arc::new(Inner { farewell, ..Inner::clone(&self.0) }))
+        let (lines, failure) = (farewell.last_words.clone(), self.0.failure.clone());
+        let last_words = (!lines.is_empty()).then_some(LastWords { lines, failure });
+        Disconnect(Arc::new(Inner { farewell, last_words, ..Inner::clone(&self.0) }))
     }
 
     /// For a connection whose driver was dropped.
@@ -123,6 +167,9 @@ impl fmt::Debug for Disconnect {
 
 impl std::error::Error for Disconnect {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.failure.as_deref().map(|failure| failure as &(dyn std::error::Error + 'static))
+        match &self.0.last_words {
+            Some(last_words) => Some(last_words),
+            None => to_cause(self.0.failure.as_ref()),
+        }
     }
 }

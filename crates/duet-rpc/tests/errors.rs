@@ -10,7 +10,7 @@ use duet_rpc::proto::message::{Code, Id, write_error};
 use duet_rpc::{Error, ErrorKind, Failure, fence};
 use serde_json::{Value, json};
 
-const ALL: [ErrorKind; 13] = [
+const ALL: [ErrorKind; 14] = [
     ErrorKind::Handler,
     ErrorKind::Panic,
     ErrorKind::Params,
@@ -22,6 +22,7 @@ const ALL: [ErrorKind; 13] = [
     ErrorKind::Capacity,
     ErrorKind::Exchange,
     ErrorKind::Interrupted,
+    ErrorKind::Connect,
     ErrorKind::Transport,
     ErrorKind::Disconnected,
 ];
@@ -90,7 +91,7 @@ fn e3_an_error_keeps_its_causes_its_request_and_whether_to_retry_across_threads(
 #[test]
 fn e3_only_a_connection_that_is_gone_is_fatal() {
     let fatal: Vec<_> = ALL.into_iter().filter(|kind| !kind.is_recoverable()).collect();
-    assert_eq!(fatal, [ErrorKind::Transport, ErrorKind::Disconnected]);
+    assert_eq!(fatal, [ErrorKind::Connect, ErrorKind::Transport, ErrorKind::Disconnected]);
 }
 
 #[test]

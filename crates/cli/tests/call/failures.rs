@@ -104,7 +104,7 @@ fn t1_a_server_that_cannot_be_started_is_named_with_what_to_do() {
     for (program, told) in rows {
         for options in [&[][..], &["--notify"]] {
             let ended = call(&[options, &["m", "--", program]].concat());
-            ended.has_failed(5, &[&format!("duet-rpc: cannot start `{program}`: "), told]);
+            ended.has_failed(5, &[&format!("duet-rpc: cannot start \"{program}\": "), told]);
         }
     }
 }

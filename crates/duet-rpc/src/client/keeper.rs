@@ -17,7 +17,7 @@ use crate::peer::Peer;
 use crate::random;
 use crate::router::Router;
 use crate::state::{Disconnect, Reason};
-use crate::transport::Transport;
+use crate::transport::{CannotStart, Transport};
 
 /// A connector at work.
 pub(super) type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
@@ -52,8 +52,13 @@ impl Keeper {
                 Ok(Err(error)) | Err(error) => Err(error),
             };
             if let Err(error) = prepared {
-                peer.begin_close(None);
-                return Err(error);
+                // There are never two connections at a time; and how a process has ended, and what
+                // it said, is known only then.
+                let end = within(self.attempt_timeout, peer.close()).await;
+                return Err(match (error.kind(), end) {
+                    (ErrorKind::Disconnected, Ok(end)) => end.to_error(),
+                    _ => error,
+                });
             }
         }
         Ok(peer)
@@ -126,7 +131,7 @@ impl Keeper {
             };
             // What the error says is the connector's, and may hold anything.
             let (what, why) = (error.kind(), io_cause(&error).map(io::Error::kind));
-            tracing::warn!(attempt, ?what, ?why, "connecting failed");
+            tracing::warn!(attempt, ?what, ?why, "cannot connect");
             failures = next(failures);
             let is_last = self.most_failures.is_some_and(|most| failures >= most);
             let is_permanent = is_permanent(&error);
@@ -156,7 +161,7 @@ async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Result<T, E
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Transport).caused_by(error)
+    Error::new(ErrorKind::Connect).caused_by(error)
 }
 
 fn io_cause(error: &Error) -> Option<&io::Error> {
@@ -167,7 +172,10 @@ fn io_cause(error: &Error) -> Option<&io::Error> {
 fn is_permanent(error: &Error) -> bool {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
 
-    let is_final =
-        |error: &io::Error| matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported);
+    let is_final = |error: &io::Error| {
+        let cannot_start = error.get_ref().and_then(|cause| cause.downcast_ref::<CannotStart>());
+        cannot_start.is_some_and(CannotStart::is_permanent)
+            || matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported)
+    };
     error.kind() == ErrorKind::Panic || io_cause(error).is_some_and(is_final)
 }

@@ -30,6 +30,7 @@ use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
 pub use address::{Address, AddressError, Place, Target};
+pub(crate) use child::CannotStart;
 pub use child::Child;
 #[cfg(unix)]
 pub(crate) use child::{at_exit, descriptor_limit};

@@ -92,12 +92,12 @@ async fn p6_the_first_connection_is_tried_once_unless_asked_otherwise() {
     let world = World::new(echo());
     world.always(Does::Fail(io::ErrorKind::ConnectionRefused));
     let error = world.client(Router::new()).connect().await.expect_err("it is refused");
-    assert_eq!(error.kind(), ErrorKind::Transport);
+    assert_eq!(error.kind(), ErrorKind::Connect);
     assert_eq!(world.pauses(), [0]);
     world.always(Does::Hang);
     let since = Instant::now();
     let error = world.client(Router::new()).connect().await.expect_err("it hangs");
-    assert_eq!(format!("{error:#}"), "reading or writing failed: it took too long");
+    assert_eq!(format!("{error:#}"), "cannot connect: it took too long");
     assert_eq!(since.elapsed().as_secs(), 10);
     world.always(Does::Panic);
     let error = world.client(Router::new()).connect().await.expect_err("it panics");
@@ -126,7 +126,7 @@ async fn p6_some_errors_of_connecting_are_for_good() {
         world.always(does);
         world.server().close().await;
         let end = client.closed().await;
-        assert_eq!(end.failure().map(Error::kind), Some(ErrorKind::Transport));
+        assert_eq!(end.failure().map(Error::kind), Some(ErrorKind::Connect));
         assert_over(&client, Reason::ConnectFailed).await;
         assert_eq!(world.attempts(), 2);
     }

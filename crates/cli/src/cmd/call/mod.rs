@@ -311,8 +311,10 @@ fn start_server(
     let not_started = |program: &OsStr, error: io::Error| {
         (Exit::NotStarted, report::not_started(program, &error))
     };
-    let (program, words) =
-        server(args, global).map_err(|error| not_started(OsStr::new("duet-rpc"), error))?;
+    let (program, words) = server(args, global).map_err(|error| {
+        let told = format!("cannot start \"duet-rpc\": {error}");
+        not_started(OsStr::new("duet-rpc"), io::Error::new(error.kind(), told))
+    })?;
     let mut command = Command::new(&program);
     command.args(words);
     let child = Child::spawn(command).map_err(|error| not_started(&program, error))?;

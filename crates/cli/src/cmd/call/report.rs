@@ -23,7 +23,7 @@ pub(super) fn not_started(program: &OsStr, error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "; is it a program, and may you execute it?",
         _ => "",
     };
-    format!("cannot start `{}`: {error}{advice}", plain(&program.to_string_lossy()))
+    format!("{}{advice}", plain(&error.to_string()))
 }
 
 /// Why a server cannot be reached.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use tokio::process::{Child, Command};
 
+use super::CannotStart;
 use super::tree::{Marker, Tree};
 
 static LIVE: Mutex<Live> = Mutex::new(Live { trees: Vec::new(), is_closed: false });

@@ -97,6 +97,45 @@ pub struct Child {
     grace: Duration,
 }
 
+/// Why a program cannot be started. It is what the [`io::Error`] of [`Child::spawn`] holds.
+#[derive(Debug)]
+pub(crate) struct CannotStart {
+    program: String,
+    cause: io::Error,
+}
+
+impl CannotStart {
+    fn wrap(command: &Command, cause: io::Error) -> io::Error {
+        let program = command.as_std().get_program().to_string_lossy().into_owned();
+        io::Error::new(cause.kind(), CannotStart { program, cause })
+    }
+
+    /// Whether a later attempt would fail, too. Too many processes or open files pass; a program that
+    /// is not there, or is none, stays so.
+    pub(crate) fn is_permanent(&self) -> bool {
+        use io::ErrorKind::{
+            InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+        };
+
+        /// "Exec format error", for which there is no kind.
+        const ENOEXEC: i32 = 8;
+        let kinds = [InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied];
+        kinds.contains(&self.cause.kind()) || self.cause.raw_os_error() == Some(ENOEXEC)
+    }
+}
+
+impl fmt::Display for CannotStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot start {:?}: {}", self.program, self.cause)
+    }
+}
+
+impl std::error::Error for CannotStart {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.source()
+    }
+}
+
 enum State {
     Open(Box<Open>),
     Closing(Pin<Box<dyn Future<Output = Farewell> + Send>>),

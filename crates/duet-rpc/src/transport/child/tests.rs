@@ -240,6 +240,8 @@ fn t1_a_runtime_that_ends_leaves_nothing_of_a_program_behind() {
 async fn t1_a_program_that_is_not_there_is_an_error() {
     let error = Child::spawn(Command::new("/nonexistent/program")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    let told = "cannot start \"/nonexistent/program\": No such file or directory (os error 2)";
+    assert_eq!(error.to_string(), told);
 }
 
 #[tokio::test]
