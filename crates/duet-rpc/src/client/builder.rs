@@ -20,7 +20,8 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// An attempt to connect that fails is followed by another, but for errors of the kinds
 /// `InvalidInput`, `PermissionDenied` and `Unsupported`, which would not go away by themselves, and
-/// a panic: these end the client.
+/// a panic: these end the client. So does a program that cannot be started because it is not there or
+/// may not be executed, and a program that exits with status 0.
 #[must_use = "it connects when it is told to"]
 pub struct ClientBuilder(Keeper);
 
@@ -35,6 +36,7 @@ impl ClientBuilder {
             backoff: Backoff::default(),
             most_failures: None,
             attempt_timeout: ATTEMPT_TIMEOUT,
+            restarts_after_success: false,
         })
     }
 
@@ -52,6 +54,13 @@ impl ClientBuilder {
     /// it goes on until it is closed.
     pub fn give_up_after(mut self, failures: u32) -> Self {
         self.0.most_failures = Some(failures);
+        self
+    }
+
+    /// Starts a server again that has exited with status 0. If nothing is said, the client takes that
+    /// for the wanted end, and ends. Only a [`Child`](crate::transport::Child) has an exit status.
+    pub fn restart_after_success(mut self) -> Self {
+        self.0.restarts_after_success = true;
         self
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Keeper {
     pub(super) backoff: Backoff,
     pub(super) most_failures: Option<u32>,
     pub(super) attempt_timeout: Duration,
+    /// Whether a server is started again that exited with status 0.
+    pub(super) restarts_after_success: bool,
 }
 
 impl Keeper {
@@ -92,13 +94,22 @@ impl Keeper {
             // One that ends soon is an attempt that came to nothing: a remote that takes every
             // connection and drops it must not be hurried.
             attempt = if begun.elapsed() >= self.backoff.most { 1 } else { next(attempt) };
-            if !line.is_over() {
+            if !line.is_over() && line.reconnects() {
                 line.publish_connecting(attempt, None);
             }
             // There are never two connections at a time.
             let lost = peer.closed().await;
             line.let_go();
             if line.is_over() {
+                return lost;
+            }
+            if !line.reconnects() {
+                tracing::info!("the connection ended ({lost}), and no other is made");
+                return lost;
+            }
+            let has_left = lost.farewell().exit.is_some_and(|exit| exit.success());
+            if has_left && !self.restarts_after_success {
+                tracing::info!("the server exited by itself ({lost}), and is not started again");
                 return lost;
             }
             tracing::warn!("the connection broke ({lost}), and is made anew");

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
@@ -18,12 +19,19 @@ pub(super) struct Line {
     peer: Mutex<Option<Peer>>,
     /// Set when no further connection is to be made.
     over: SetOnce<()>,
+    /// Set when the connection of the moment is to be the last one.
+    is_last: AtomicBool,
 }
 
 impl Line {
     pub(super) fn new() -> Self {
         let state = ClientState::Connecting { attempt: 1, cause: None };
-        Line { state: watch::Sender::new(state), peer: Mutex::default(), over: SetOnce::new() }
+        Line {
+            state: watch::Sender::new(state),
+            peer: Mutex::default(),
+            over: SetOnce::new(),
+            is_last: AtomicBool::new(false),
+        }
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Peer>> {
@@ -32,6 +40,21 @@ impl Line {
 
     pub(super) fn is_over(&self) -> bool {
         self.over.initialized()
+    }
+
+    /// Whether another connection is made when this one ends.
+    pub(super) fn reconnects(&self) -> bool {
+        !self.is_over() && !self.is_last.load(Ordering::SeqCst)
+    }
+
+    /// The connection of the moment is the last one; without one it is over.
+    pub(super) fn stop_reconnecting(&self) {
+        self.is_last.store(true, Ordering::SeqCst);
+        // Either there is a connection here, or whoever adopts one sees that it is over.
+        let is_none = self.slot().is_none();
+        if is_none {
+            self.end();
+        }
     }
 
     /// The connection, if messages come and go on it, or why there is none.
@@ -57,7 +80,7 @@ impl Line {
 
     /// An error of a connection: that one is gone, but the client may make another.
     pub(super) fn judge(&self, error: Error) -> Error {
-        let comes_back = error.kind() == ErrorKind::Disconnected && !self.is_over();
+        let comes_back = error.kind() == ErrorKind::Disconnected && self.reconnects();
         if comes_back { error.interrupted() } else { error }
     }
 

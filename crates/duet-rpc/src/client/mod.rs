@@ -181,6 +181,24 @@ impl Client {
         }
     }
 
+    /// Makes the connection of the moment the last one: when it ends, so does the client. Say so before
+    /// you ask a server to leave, as an editor does with `shutdown` and `exit`. Without a connection
+    /// the client ends immediately.
+    ///
+    /// ```
+    /// use duet_rpc::{Client, Disconnect, Error};
+    ///
+    /// async fn quit(client: &Client) -> Result<Disconnect, Error> {
+    ///     client.stop_reconnecting();
+    ///     client.call::<()>("shutdown", ()).await?;
+    ///     client.notify("exit", ()).await?;
+    ///     Ok(client.closed().await) // the remote closed it; its process ended with exit status: 0
+    /// }
+    /// ```
+    pub fn stop_reconnecting(&self) {
+        self.line().stop_reconnecting();
+    }
+
     /// Ends for good: closes the connection as [`Peer::close`] does, or gives up to make one. It
     /// begins at once, also if the future is dropped, which waits for the end.
     pub fn close(&self) -> impl Future<Output = Disconnect> + Send + 'static {

@@ -8,6 +8,8 @@ mod ends;
 #[path = "../links/mod.rs"]
 mod links;
 #[cfg(unix)]
+mod programs;
+#[cfg(unix)]
 mod sockets;
 mod uses;
 mod waits;

@@ -1,0 +1,124 @@
+//! A client whose server is a program: how it ends, and why it cannot be had.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use duet_rpc::transport::Child;
+use duet_rpc::{Backoff, Client, ClientBuilder, ErrorKind, Peer, Profile, Reason, Router};
+use tokio::process::Command;
+
+/// A server in `sh` that answers its first request, and whatever follows.
+const ANSWERS: &str = r#"read r; echo '{"jsonrpc":"2.0","id":1,"result":1}';"#;
+
+/// A client of a program, and how often the program was started.
+fn client_of(program: &str, words: &[&str]) -> (ClientBuilder, Arc<AtomicUsize>) {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let (count, program) = (Arc::clone(&starts), program.to_owned());
+    let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+    let connector = move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        let mut command = Command::new(&program);
+        command.args(&words);
+        async move { Child::spawn(command) }
+    };
+    let backoff = Backoff {
+        first: Duration::from_millis(1),
+        most: Duration::from_millis(1),
+        ..Backoff::default()
+    };
+    (Client::builder(connector, &Profile::agent(), Router::new()).backoff(backoff), starts)
+}
+
+#[tokio::test]
+async fn p6_program_that_cannot_be_started_is_named_and_not_tried_again() {
+    let rows = [
+        ("/no/such/program", "cannot start \"/no/such/program\": No such file or directory"),
+        ("no-such-program-anywhere", "cannot start \"no-such-program-anywhere\": No such file"),
+        ("/etc/passwd", "cannot start \"/etc/passwd\": Permission denied"),
+        ("/etc/passwd/more", "cannot start \"/etc/passwd/more\": Not a directory"),
+    ];
+    for (program, told) in rows {
+        let (builder, starts) = client_of(program, &[]);
+        let error = builder.connect().await.expect_err("there is no such program");
+        assert_eq!(error.kind(), ErrorKind::Connect);
+        let text = format!("{error:#}");
+        assert!(text.starts_with(&format!("cannot connect: {told}")), "{text}");
+        assert_eq!(starts.load(Ordering::SeqCst), 1);
+
+        let (builder, starts) = client_of(program, &[]);
+        let client = builder.start();
+        let end = client.closed().await;
+        assert_eq!(end.reason(), Reason::ConnectFailed, "{end:?}");
+        let error = client.connected().await.expect_err("it is over");
+        let text = format!("{error:#}");
+        assert!(text.contains(told) && !text.contains("reading or writing"), "{text}");
+        assert_eq!(starts.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
+async fn p6_program_that_dies_in_on_connect_is_told_with_its_exit_status_and_stderr() {
+    let (builder, _) = client_of("sh", &["-c", "read r; echo no license found >&2; exit 7"]);
+    let builder = builder.on_connect(async |peer: Peer| peer.call::<()>("hello", ()).await);
+    let error = builder.connect().await.expect_err("it dies");
+    assert_eq!(error.kind(), ErrorKind::Disconnected);
+    let text = format!("{error:#}");
+    assert!(text.contains("exit status: 7"), "{text}");
+    assert!(text.contains("it wrote to stderr \"no license found\""), "{text}");
+    assert!(!format!("{error:?}").contains("license"), "what it wrote may hold anything");
+}
+
+#[tokio::test]
+async fn p6_server_that_exits_with_status_0_is_not_started_again() {
+    let script = format!("{ANSWERS} exit 0");
+    let (builder, starts) = client_of("sh", &["-c", &script]);
+    let client = builder.connect().await.expect("sh is there");
+    assert_eq!(client.call::<i64>("leave", ()).await.expect("it answers"), 1);
+    let end = client.closed().await;
+    assert_eq!(end.farewell().exit.and_then(|exit| exit.code()), Some(0));
+    assert_eq!(starts.load(Ordering::SeqCst), 1);
+    let error = client.call::<i64>("leave", ()).await.expect_err("it has left");
+    assert_eq!(error.kind(), ErrorKind::Disconnected);
+}
+
+#[tokio::test]
+async fn p6_server_that_crashes_or_is_to_be_restarted_is_started_again() {
+    for (code, restarts) in [(1, false), (1, true), (0, true)] {
+        let script = format!("{ANSWERS} exit {code}");
+        let (mut builder, starts) = client_of("sh", &["-c", &script]);
+        if restarts {
+            builder = builder.restart_after_success();
+        }
+        let client = builder.connect().await.expect("sh is there");
+        assert_eq!(client.call::<i64>("leave", ()).await.expect("it answers"), 1);
+        while starts.load(Ordering::SeqCst) < 3 {
+            let _ = client.call::<i64>("leave", ()).await;
+            client.connected().await.expect("it comes back");
+        }
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn p6_end_that_is_wanted_is_the_end_of_the_client() {
+    for code in [0, 3] {
+        let script = format!("{ANSWERS} read r; exit {code}");
+        let (builder, starts) = client_of("sh", &["-c", &script]);
+        let client = builder.connect().await.expect("sh is there");
+        client.stop_reconnecting();
+        assert!(client.state().is_connected(), "the connection goes on");
+        assert_eq!(client.call::<i64>("shutdown", ()).await.expect("it answers"), 1);
+        client.notify("exit", ()).await.expect("it is sent");
+        let end = client.closed().await;
+        assert_eq!(end.farewell().exit.and_then(|exit| exit.code()), Some(code));
+        let error = client.call::<i64>("more", ()).await.expect_err("it is over");
+        assert_eq!(error.kind(), ErrorKind::Disconnected);
+        assert_eq!(starts.load(Ordering::SeqCst), 1);
+    }
+    // Without a connection there is nothing to wait for.
+    let (builder, _) = client_of("sh", &["-c", "exit 1"]);
+    let client = builder.on_connect(|_| std::future::pending()).start();
+    client.stop_reconnecting();
+    client.closed().await;
+}
