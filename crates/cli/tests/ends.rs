@@ -267,6 +267,55 @@ fn check_failure(mut command: Command, profile: &str, case: &str) {
     assert!(!end.lines.iter().any(|line| line.contains("panicked")), "{records:?}");
 }
 
+/// What stdout may be: our end, and that of the daemon.
+fn outputs() -> [(&'static str, OwnedFd, OwnedFd); 2] {
+    let (reader, writer) = pipe();
+    let (ours, theirs) = UnixStream::pair().expect("sockets are to be had");
+    [("pipe", reader, writer), ("socket", ours.into(), theirs.into())]
+}
+
+#[test]
+fn l7_stdout_closed_while_idle_ends_it_with_1() {
+    for profile in PROFILES {
+        // After some requests a thread waits in `read`.
+        for (is_testbed, requests) in [(false, 0), (false, 20), (true, 0), (true, 20)] {
+            for (kind, ours, theirs) in outputs() {
+                let case = format!("{profile} {is_testbed} {kind} {requests}");
+                let mut command = match is_testbed {
+                    true => command(profile),
+                    false => rpc(&["--profile", profile]),
+                };
+                command.stdin(Stdio::piped()).stdout(theirs).stderr(Stdio::piped());
+                let mut daemon = Daemon::with_pipes(command, framing_of(profile));
+                daemon.wait_for_line(|line| line.contains("started"));
+                for id in 0..requests {
+                    daemon.request(id, "version", "[]");
+                }
+                drop(ours);
+                let end = daemon.wait(Instant::now());
+                assert_eq!(end.status.code(), Some(1), "{case}: {end:?}");
+                // The test bed says more than records.
+                let errors = end.lines.iter().filter(|line| line.contains(" ERROR ")).count();
+                assert_eq!(errors, 1, "{case}: {:?}", end.lines);
+            }
+        }
+    }
+}
+
+/// Whoever exits closes both, in whichever order.
+#[test]
+fn l3_stdin_closed_right_behind_stdout_is_the_usual_end() {
+    for (kind, ours, theirs) in outputs() {
+        let mut command = rpc(&["--profile", "agent"]);
+        command.stdin(Stdio::piped()).stdout(theirs).stderr(Stdio::piped());
+        let mut daemon = Daemon::with_pipes(command, framing_of("agent"));
+        daemon.wait_for_line(|line| line.contains("started"));
+        drop((ours, daemon.stdin.take()));
+        let end = daemon.wait(Instant::now());
+        assert_eq!(end.status.code(), Some(0), "{kind}: {end:?}");
+    }
+}
+
 /// A connection over the network that its other end has broken off.
 fn reset_connection() -> TcpStream {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is to be had");

@@ -204,6 +204,14 @@ impl Server {
         self
     }
 
+    /// Ends gracefully when the process with this id dies, or is dead already: that of the process
+    /// which started this one, or had a wrapper start it.
+    #[must_use]
+    pub fn exit_with_process(mut self, id: u32) -> Self {
+        self.parent = Some(Parent::with_id(id));
+        self
+    }
+
     /// Called inside the runtime before the first message is read from stdin: to keep the [`Peer`], or
     /// to spawn what calls the client. With listeners there is no such moment.
     #[must_use]
@@ -217,14 +225,6 @@ impl Server {
     #[must_use]
     pub fn before_exit(mut self, last_act: impl Fn() + Send + Sync + 'static) -> Self {
         self.before_exit = Some(Arc::new(last_act));
-        self
-    }
-
-    /// Ends gracefully when the process with this id dies, or is dead already: that of the process
-    /// which started this one, or had a wrapper start it.
-    #[must_use]
-    pub fn exit_with_process(mut self, id: u32) -> Self {
-        self.parent = Some(Parent::with_id(id));
         self
     }
 
@@ -293,6 +293,9 @@ impl Server {
         if let Some(input) = stdio.watch_end(tell).map_err(cannot_start)? {
             watch.alarm.watch(input);
         }
+        if let Some(output) = stdio.duplicate_output() {
+            watch.alarm.watch_output(output);
+        }
         // Without further threads, everything runs on this one.
         let borrower = stdio.borrower().filter(|_| self.threads > 0);
         let farewell_is_due = Arc::new(AtomicBool::new(false));
@@ -316,7 +319,15 @@ impl Server {
         let disconnect = Served::new(driver, borrower).await?;
         // With nothing to wait for, the connection may have closed before anybody saw it close.
         watch.calls.log();
-        judge(&disconnect)
+        judge(&disconnect)?;
+        match watch.calls.is_unread() {
+            false => Ok(()),
+            true => {
+                let cause = "nobody reads stdout any more";
+                tracing::error!("stdout closed: {cause}");
+                Err(Error::new(ErrorKind::Transport).caused_by(cause))
+            }
+        }
     }
 }
 

@@ -87,6 +87,8 @@ impl Transport for Watched {
                 return Poll::Pending;
             }
         }
+        // Its end is the end of this process for whoever reads it.
+        self.alarm.forget_output();
         self.stdio.poll_close(cx)
     }
 }

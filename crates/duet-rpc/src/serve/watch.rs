@@ -6,6 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use super::PATIENCE;
 use super::acts::{LastAct, run_within};
 use crate::fence;
@@ -17,6 +19,8 @@ use crate::watchdog::{Alarm, Call, CountsFrom, Watchdog};
 const STUCK: Duration = Duration::from_secs(1);
 /// How long after a signal the programs may run that handlers have started.
 const PROGRAMS_END: Duration = Duration::from_millis(1500);
+/// How long after stdout stdin may be closed by a client that exits.
+const STDIN_FOLLOWS: Duration = Duration::from_millis(50);
 /// How long what is to be done before the exit may take when the patience is over.
 const LAST_MOMENT: Duration = Duration::from_millis(30);
 
@@ -42,6 +46,10 @@ pub(super) struct Calls {
     is_logged: AtomicBool,
     input_has_ended: AtomicBool,
     end_is_logged: AtomicBool,
+    /// Told when nobody reads stdout any more.
+    output_ended: Notify,
+    /// The connection was closed because of that.
+    is_unread: AtomicBool,
 }
 
 impl Calls {
@@ -53,6 +61,11 @@ impl Calls {
         if let Some(call) = self.first.get() {
             log_once(*call, &self.is_logged);
         }
+    }
+
+    /// Whether the connection was closed because nobody reads stdout.
+    pub(super) fn is_unread(&self) -> bool {
+        self.is_unread.load(Ordering::Relaxed)
     }
 
     pub(super) fn handle_end(&self) {
@@ -100,6 +113,13 @@ impl Watch {
                 Call::InputEnded => {
                     alarm.arm(PATIENCE, CountsFrom::LastByte, 0);
                     !heard.input_has_ended.swap(true, Ordering::Relaxed)
+                }
+                // A client that exits closes both, and its stdin counts.
+                Call::OutputEnded if heard.input_has_ended.load(Ordering::Relaxed) => false,
+                Call::OutputEnded => {
+                    alarm.arm(PATIENCE, CountsFrom::Trigger, 1);
+                    heard.output_ended.notify_one();
+                    false
                 }
                 Call::Signal(_) | Call::ParentEnded => {
                     alarm.arm(PATIENCE, CountsFrom::Trigger, 0);
@@ -152,6 +172,16 @@ impl Watch {
             // Whatever closes the connection shows in its state.
             let _ = state.wait_for(|state| !state.is_open()).await;
             calls.log();
+        });
+        let (calls, to_close) = (Arc::clone(&self.calls), peer.clone());
+        tokio::spawn(async move {
+            calls.output_ended.notified().await;
+            // Which end a client closes first, when it exits, is chance.
+            tokio::time::sleep(STDIN_FOLLOWS).await;
+            if !calls.input_has_ended.load(Ordering::Relaxed) {
+                calls.is_unread.store(true, Ordering::Relaxed);
+                to_close.begin_close(None);
+            }
         });
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A handler may block its thread or spin, and on a runtime of one thread nothing else moves then:
 //! no timer, no signal, no task. So the last word belongs to a thread outside of the runtime. It
-//! receives the signals, watches for the end of the input, and of the parent, and waits for the
-//! deadline, in one call: it polls, with a timeout, the input, the parent and a socket, into which
+//! receives the signals, watches for the end of the input, of the output's reader and of the parent,
+//! and waits for the deadline, in one call: it polls, with a timeout, these three and a socket, into which
 //! a signal, or whoever else has news for it, writes a byte.
 
 mod deadline;
@@ -49,6 +49,7 @@ pub(crate) enum Call {
     Signal(Signal),
     ParentEnded,
     InputEnded,
+    OutputEnded,
 }
 
 impl fmt::Display for Call {
@@ -57,6 +58,7 @@ impl fmt::Display for Call {
             Call::Signal(signal) => write!(f, "received {}", signal.name()),
             Call::ParentEnded => f.write_str("the parent process has ended"),
             Call::InputEnded => f.write_str("stdin closed"),
+            Call::OutputEnded => f.write_str("stdout closed"),
         }
     }
 }
@@ -83,6 +85,8 @@ struct Shared {
     input: Mutex<Option<OwnedFd>>,
     /// The parent to be watched, until the thread takes it.
     parent: Mutex<Option<Parent>>,
+    /// The output to be watched from now on, or that there is none any more, until the thread takes it.
+    output: Mutex<Option<Option<OwnedFd>>>,
     /// The watchdog was dropped.
     is_left: AtomicBool,
     /// Never blocks.
@@ -113,12 +117,23 @@ impl Watchdog {
             progress: Progress::new(),
             input: Mutex::new(None),
             parent: Mutex::new(None),
+            output: Mutex::new(None),
             is_left: AtomicBool::new(false),
             bell,
         }));
-        let (input, parent) = (None, None);
-        let guard =
-            Guard { alarm: alarm.clone(), signals, on_call, last_rites, end, ear, input, parent };
+        let (input, parent, output) = (None, None, None);
+        let alarm_of_guard = alarm.clone();
+        let guard = Guard {
+            alarm: alarm_of_guard,
+            signals,
+            on_call,
+            last_rites,
+            end,
+            ear,
+            input,
+            parent,
+            output,
+        };
         thread::Builder::new().name("duet-rpc watchdog".to_owned()).spawn(move || guard.watch())?;
         Ok(Watchdog(alarm))
     }
@@ -162,6 +177,21 @@ impl Alarm {
         self.ring();
     }
 
+    /// Watches for the end of whoever reads this output, which is a call to end.
+    pub(crate) fn watch_output(&self, output: OwnedFd) {
+        self.set_output(Some(output));
+    }
+
+    /// Closes the descriptor of the output that is watched.
+    pub(crate) fn forget_output(&self) {
+        self.set_output(None);
+    }
+
+    fn set_output(&self, output: Option<OwnedFd>) {
+        *self.0.output.lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
+        self.ring();
+    }
+
     fn input(&self) -> std::sync::MutexGuard<'_, Option<OwnedFd>> {
         self.0.input.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -188,6 +218,8 @@ struct Guard {
     input: Option<OwnedFd>,
     /// The same of the parent.
     parent: Option<Parent>,
+    /// The same of the output.
+    output: Option<OwnedFd>,
 }
 
 impl Guard {
@@ -264,18 +296,25 @@ impl Guard {
         let input = self.input.as_ref().map(|input| PollFd::new(input, END));
         let parent = self.parent.as_ref().and_then(Parent::fd);
         let parent = parent.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        // That nobody reads any more is told unasked: as an error of a pipe, as the end of a socket.
+        let output = self.output.as_ref().map(|output| PollFd::new(output, PollFlags::empty()));
         let mut fds = [
             PollFd::new(&self.ear, PollFlags::IN),
             input.unwrap_or_else(nothing),
             parent.unwrap_or_else(nothing),
+            output.unwrap_or_else(nothing),
         ];
         retry_on_intr(|| rustix::event::poll(&mut fds, time.as_ref()))?;
-        let [has_rung, has_ended, is_told] = fds.map(|fd| !fd.revents().is_empty());
+        let [has_rung, has_ended, is_told, is_unread] = fds.map(|fd| !fd.revents().is_empty());
         if self.input.take_if(|_| has_ended).is_some() {
             self.tell(Call::InputEnded);
         }
         if self.parent.take_if(|parent| is_told || parent.is_gone()).is_some() {
             self.tell(Call::ParentEnded);
+        }
+        // Behind the input: whoever closes both is gone, which is no fault.
+        if self.output.take_if(|_| is_unread).is_some() {
+            self.tell(Call::OutputEnded);
         }
         Ok(has_rung)
     }

@@ -13,7 +13,7 @@ mod thread;
 
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
@@ -118,6 +118,11 @@ impl Stdio {
             }
             None => Ok(None),
         }
+    }
+
+    /// A descriptor of the output, for who watches whether somebody reads it.
+    pub(crate) fn duplicate_output(&self) -> Option<OwnedFd> {
+        self.restore.output.upgrade()?.as_fd().try_clone_to_owned().ok()
     }
 
     /// For a thread that waits for the input by itself, if that can be done.
