@@ -50,6 +50,8 @@ pub struct Driver {
     inbox: Inbox,
     /// Whether large buffers are laid aside for others.
     is_one_of_many: bool,
+    /// When others have their turn, if there are others.
+    slice_ends: Option<Instant>,
     /// Whether nothing of what was received is still to be handled.
     is_drained: bool,
     timer: ReadTimer,
@@ -69,6 +71,10 @@ const TURNS: usize = 64;
 
 /// The same where there are other connections, whose clients wait for each other then.
 const FEW_TURNS: usize = 4;
+
+/// How long one of many connections is served before others have their turn. A client that sends as much
+/// as it can would otherwise keep a thousand messages of its own before each message of another.
+const SLICE: Duration = Duration::from_micros(500);
 
 /// How long a remote that does not take what is sent may go on to answer.
 const HEARING_OUT: Duration = Duration::from_millis(500);
@@ -109,6 +115,7 @@ impl Driver {
             core: Core::new(transport, router, shared, handle, inbox.framing()),
             inbox,
             is_one_of_many: false,
+            slice_ends: None,
             is_drained: true,
             timer: ReadTimer::new(profile.read_timeout),
             last_look: None,
@@ -154,11 +161,15 @@ impl Driver {
     /// the connection's end.
     fn run(&mut self, cx: &mut Context<'_>) -> Result<Option<Reason>, (Reason, io::Error)> {
         let mut before = None;
+        self.slice_ends = self.is_one_of_many.then(|| now() + SLICE);
         let turns = if self.is_one_of_many { FEW_TURNS } else { TURNS };
         for _ in 0..turns {
             let now = now();
             if let Some(before) = before.replace(now) {
                 self.core.note_turn(now.saturating_duration_since(before));
+                if self.slice_is_over(now) {
+                    break;
+                }
             }
             self.core.handle_time(now);
             self.core.take_mail(now);
@@ -207,6 +218,11 @@ impl Driver {
         self.core.publish();
         let_others_run(cx);
         Ok(None)
+    }
+
+    /// Whether it is the turn of other connections of this thread.
+    fn slice_is_over(&self, now: Instant) -> bool {
+        self.slice_ends.is_some_and(|end| end <= now)
     }
 
     /// Why the connection is over, if the remote is deaf and has said all that is awaited from it.
