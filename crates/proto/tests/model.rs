@@ -9,6 +9,7 @@
 mod support;
 
 use duet_rpc_proto::policy::Order;
+use duet_rpc_proto::session::{EventQueue, Priority};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use support::Random;
@@ -49,6 +50,50 @@ proptest! {
     #[test]
     fn l2_order_by_key_holds_in_every_game(sizes in any::<(u8, u8)>(), moves in moves()) {
         play((Order::ByKey, Order::Barrier), sizes, &moves);
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// A plain list of all events that wait, in their order, against the queue.
+    #[test]
+    fn p9_an_event_queue_drops_and_counts_as_a_plain_list_does(
+        bounds in (0..6_usize, 0..40_usize),
+        moves in prop::collection::vec((0..4_u8, 0..20_usize), 0..60),
+    ) {
+        let (most_events, most_bytes) = bounds;
+        let mut queue = EventQueue::new(most_events, most_bytes);
+        let mut waiting: Vec<(u64, Priority, usize)> = Vec::new();
+        let (mut pushed, mut taken, mut came) = (0_u64, 0_u64, 0_u64);
+        for (what, bytes) in moves {
+            if what == 0 {
+                let event = queue.pop();
+                let expect = (!waiting.is_empty()).then(|| waiting.remove(0).0);
+                prop_assert_eq!(event.as_ref().map(|event| event.sequence), expect);
+                if let Some(event) = event {
+                    prop_assert_eq!(event.dropped, event.sequence - taken - 1);
+                    (taken, came) = (event.sequence, came + 1);
+                }
+                continue;
+            }
+            pushed += 1;
+            let priority = if what == 1 { Priority::High } else { Priority::Low };
+            queue.push(priority, (), bytes);
+            if bytes <= most_bytes {
+                waiting.push((pushed, priority, bytes));
+            }
+            let is_over = |waiting: &[(u64, Priority, usize)]| {
+                let bytes: usize = waiting.iter().map(|(.., bytes)| bytes).sum();
+                waiting.len() > most_events || bytes > most_bytes
+            };
+            while is_over(&waiting) {
+                let low = waiting.iter().position(|(_, priority, _)| *priority == Priority::Low);
+                waiting.remove(low.unwrap_or(0));
+            }
+            prop_assert_eq!(queue.len(), waiting.len());
+            prop_assert_eq!(queue.dropped_in_all(), pushed - came - waiting.len() as u64);
+        }
     }
 }
 
