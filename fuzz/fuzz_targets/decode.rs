@@ -22,7 +22,11 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let message_bytes = [100, 5000, LARGEST, 1000][usize::from(how >> 4) % 4];
     let header_bytes = if how & 8 == 0 { 48 } else { 200 };
-    let limits = Limits { message_bytes, header_bytes, depth: 8, ..Limits::default() };
+    let limits = Limits::default().with(|it| {
+        it.message_bytes = message_bytes;
+        it.header_bytes = header_bytes;
+        it.depth = 8;
+    });
 
     let whole = events(framing, &limits, bytes, usize::MAX);
     assert!(whole.len() <= bytes.len());

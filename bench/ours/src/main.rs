@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     // As every server does that knows it: the first call is not watched on a thread of its own then.
     let router = router.quick("echo").quick("spin");
     let router = router.method("hold", std::future::pending::<Answer<()>>).method("pend", pend);
-    let mut profile = Profile { order: Order::Concurrent, ..Profile::agent() };
+    let mut profile = Profile::agent().with(|it| it.order = Order::Concurrent);
     profile.framing = FramingChoice::Fixed(framing);
     profile.call_timeout = None;
     (profile.limits.in_flight, profile.limits.pending_calls) = (MANY, MANY);

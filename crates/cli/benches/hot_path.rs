@@ -217,6 +217,6 @@ fn serve(framing: &str) -> ExitCode {
         })
         .quick("echo")
         .quick("later");
-    let profile = Profile { framing: FramingChoice::Fixed(framing), ..Profile::agent() };
+    let profile = Profile::agent().with(|it| it.framing = FramingChoice::Fixed(framing));
     duet_rpc::serve(&profile.with_in_flight(64), router)
 }

@@ -39,8 +39,11 @@ fn router() -> Router {
 
 impl Row {
     async fn new(pending: usize, method: &'static str) -> Row {
-        let limits = Limits { pending_calls: MOST + 1, in_flight: MOST + 2, ..Limits::default() };
-        let profile = Profile { limits, ..Profile::agent() };
+        let limits = Limits::default().with(|it| {
+            it.pending_calls = MOST + 1;
+            it.in_flight = MOST + 2;
+        });
+        let profile = Profile::agent().with(|it| it.limits = limits);
         let (here, there) = memory::pair();
         let client = Peer::spawn(here, &profile, Router::new());
         let server = Peer::spawn(there, &profile, router());

@@ -186,7 +186,10 @@ async fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let profile = Profile { framing, call_timeout: Some(patience), ..Profile::editor() };
+    let profile = Profile::editor().with(|it| {
+        it.framing = framing;
+        it.call_timeout = Some(patience);
+    });
     let server = Peer::spawn(child, &profile, client());
     let mut out = io::stdout();
     let visited = visit(&server, &mut out).await;

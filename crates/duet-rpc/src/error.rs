@@ -38,6 +38,7 @@ struct Inner {
 
 /// What went wrong, by whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// Ours: a handler failed.
     Handler,
@@ -261,6 +262,7 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
 
 /// The error that a remote answered with.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct RemoteError {
     /// The code; 0 if it has none.
     pub code: i64,

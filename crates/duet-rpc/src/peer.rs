@@ -61,6 +61,7 @@ impl Drop for Handle {
 
 /// Figures of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Calls that wait for an answer.
     pub pending_calls: usize,

@@ -186,7 +186,7 @@ impl Shared {
     /// What a connection shares with its handles. Without a budget that it has in common with other
     /// connections, it gets its own.
     pub(crate) fn new(profile: &Profile, has_way_back: bool, budget: Option<Arc<Budget>>) -> Self {
-        let profile = Profile { limits: profile.limits.usable(), ..*profile };
+        let profile = profile.with(|it| it.limits = it.limits.usable());
         let own = || Budget::of_connection(profile.limits.outgoing_bytes);
         Shared {
             profile,

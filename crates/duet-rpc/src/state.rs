@@ -8,6 +8,7 @@ use crate::transport::Farewell;
 
 /// Where a connection stands. It only ever goes forward.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum State {
     /// It has not begun.
     Connecting,
@@ -85,6 +86,7 @@ fn to_cause(failure: Option<&Arc<Error>>) -> Option<&(dyn std::error::Error + 's
 
 /// Who ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// We closed it.
     Closed,

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 const ANSWER: usize = 10_000;
 
 fn agent(limits: Limits) -> Profile {
-    Profile { limits, ..Profile::agent() }
+    Profile::agent().with(|it| it.limits = limits)
 }
 
 fn big(id: usize) -> String {
@@ -36,8 +36,8 @@ async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
 
 #[tokio::test]
 async fn p9_a_batch_whose_requests_wait_for_their_turn_is_answered_within_its_bound() {
-    let limits = Limits { batch_bytes: 3 * ANSWER, ..Limits::default() };
-    let profile = Profile { order: Order::Sequential, ..agent(limits) };
+    let limits = Limits::default().with(|it| it.batch_bytes = 3 * ANSWER);
+    let profile = agent(limits).with(|it| it.order = Order::Sequential);
     let router = Router::new().method("big", async || {
         // Those behind it wait.
         tokio::task::yield_now().await;
@@ -52,7 +52,10 @@ async fn p9_a_batch_whose_requests_wait_for_their_turn_is_answered_within_its_bo
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p9_a_batch_whose_requests_are_sent_to_threads_is_answered_within_its_bound() {
-    let limits = Limits { batch_bytes: 3 * ANSWER, outgoing_bytes: 1, ..Limits::default() };
+    let limits = Limits::default().with(|it| {
+        it.batch_bytes = 3 * ANSWER;
+        it.outgoing_bytes = 1;
+    });
     let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER)));
     let answers = answers_to_batch(&agent(limits), router).await;
     assert_eq!(answers.len(), 100);
@@ -72,7 +75,7 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
             Ok::<_, Failure>("x".repeat(ANSWER))
         }
     });
-    let limits = Limits { outgoing_bytes: ANSWER, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.outgoing_bytes = ANSWER);
     let (here, there) = tokio::io::duplex(1000);
     let _server = Peer::spawn(Stream::of(there), &agent(limits), router);
     let (reader, mut writer) = tokio::io::split(here);
@@ -94,7 +97,7 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
 #[tokio::test(start_paused = true)]
 async fn l8_requests_that_were_held_back_begin_when_all_has_left_at_once() {
     let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER)));
-    let limits = Limits { outgoing_bytes: ANSWER, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.outgoing_bytes = ANSWER);
     // There is always room for all that is to be sent.
     let (here, there) = tokio::io::duplex(100 * 2 * ANSWER);
     let _server = Peer::spawn(Stream::of(there), &agent(limits), router);
@@ -119,7 +122,7 @@ async fn l4_one_who_is_busy_can_be_shut_down() {
         })
         .shutdown_method("shutdown", async || Ok::<_, Failure>("goodbye"));
     let (here, there) = memory::pair();
-    let profile = agent(Limits { in_flight: 1, ..Limits::default() });
+    let profile = agent(Limits::default().with(|it| it.in_flight = 1));
     let server = Peer::spawn(there, &profile, router);
     let client = Peer::spawn(here, &profile, Router::new());
     let waiting = tokio::spawn(client.call::<()>("wait", ()));

@@ -44,7 +44,7 @@ async fn p3_cancellations_of_both_dialects_stop_requests_and_mcp_leaves_them_una
             .into_iter()
             .flat_map(|order| words.map(|words| (order, words)))
         {
-            let (peer, mut remote) = serve(&Profile { order, ..profile }, methods());
+            let (peer, mut remote) = serve(&profile.with(|it| it.order = order), methods());
             let batch = format!("[{},{}]", request(2, "never"), request(3, "never"));
             remote.send(&request(1, "never")).await;
             remote.send(&batch).await;

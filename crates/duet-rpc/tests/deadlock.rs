@@ -108,8 +108,8 @@ fn all_call_back() -> Router {
 
 /// Room for messages of 8 MB and a little.
 fn roomy() -> Profile {
-    let limits = Limits { message_bytes: 9 * MEGABYTE, ..Limits::default() };
-    Profile { limits, ..Profile::agent() }
+    let limits = Limits::default().with(|it| it.message_bytes = 9 * MEGABYTE);
+    Profile::agent().with(|it| it.limits = limits)
 }
 
 #[test]
@@ -147,8 +147,11 @@ fn both_sides_send_many_large_answers_at_once() {
     const BIG: usize = 100_000;
     on_both_runtimes(
         || async {
-            let limits = Limits { pending_calls: 100, outgoing_bytes: 50_000, ..Limits::default() };
-            let profile = Profile { limits, ..Profile::agent() };
+            let limits = Limits::default().with(|it| {
+                it.pending_calls = 100;
+                it.outgoing_bytes = 50_000;
+            });
+            let profile = Profile::agent().with(|it| it.limits = limits);
             let (one, two) = Link::Pipe(64 * 1024).join(&profile, methods(), methods());
             let params = |_| serde_json::json!([BIG]);
             let (here, there) = tokio::join!(
@@ -204,8 +207,8 @@ fn l8_sequential_excess_is_answered_busy_while_a_handler_waits_for_its_answer() 
                 Ok::<_, Failure>(a + b)
             }
         });
-        let limits = Limits { waiting: 10, ..Profile::editor().limits };
-        let profile = Profile { limits, ..Profile::editor() };
+        let limits = Profile::editor().limits.with(|it| it.waiting = 10);
+        let profile = Profile::editor().with(|it| it.limits = limits);
         let (one, _two) = link.join(&profile, here, methods());
         let mut burst = JoinSet::new();
         for number in 0..100 {
@@ -322,11 +325,10 @@ fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
         on_both_runtimes(
             || async move {
                 let (raw, there) = tokio::io::duplex(64 * 1024);
-                let profile = Profile {
-                    drain_timeout: Duration::from_millis(50),
-                    framing: Profile::agent().framing,
-                    ..profile
-                };
+                let profile = profile.with(|it| {
+                    it.drain_timeout = Duration::from_millis(50);
+                    it.framing = Profile::agent().framing;
+                });
                 let peer = Peer::spawn(Stream::of(there), &profile, methods());
                 let (reader, mut writer) = tokio::io::split(raw);
                 let accepted = Arc::new(AtomicUsize::new(0));
@@ -368,7 +370,7 @@ fn half_a_frame_that_stalls_holds_up_no_call() {
         || async {
             for profile in [Profile::editor(), Profile::desktop(), Profile::agent()] {
                 let (mut raw, there) = tokio::io::duplex(64 * 1024);
-                let profile = Profile { read_timeout: None, ..profile };
+                let profile = profile.with(|it| it.read_timeout = None);
                 let peer = Peer::spawn(Stream::of(there), &profile, methods());
                 let request = br#"{"jsonrpc":"2.0","id":1,"result":5}"#;
                 let mut frame = Vec::new();
@@ -412,7 +414,7 @@ fn a_handler_may_wait_for_the_end_of_its_own_connection() {
             let disconnect = cx.peer().close().await;
             Ok::<_, Failure>(disconnect.to_string())
         });
-        let profile = Profile { drain_timeout: Duration::from_millis(20), ..Profile::agent() };
+        let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
         let (one, two) = link.join(&profile, methods(), there);
         let error = one.call::<String>("close", ()).await.expect_err("it cannot be answered");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
@@ -504,8 +506,11 @@ fn requests_that_are_held_back_begin_when_there_is_room_again() {
                         Ok::<_, Failure>(1)
                     }
                 });
-                let limits = Limits { outgoing_bytes: 1000, ..Limits::default() };
-                let profile = Profile { limits, order: Order::Sequential, ..Profile::agent() };
+                let limits = Limits::default().with(|it| it.outgoing_bytes = 1000);
+                let profile = Profile::agent().with(|it| {
+                    it.limits = limits;
+                    it.order = Order::Sequential;
+                });
                 let (one, two) = link.join(&profile, Router::new(), there);
                 let first = tokio::spawn(one.call::<i64>("wait", ()));
                 until(|| two.stats().running == 1).await;
@@ -578,14 +583,16 @@ fn an_answer_that_has_come_is_not_lost_because_writing_fails() {
 #[test]
 fn two_peers_that_gave_up_on_each_other_can_start_again() {
     everywhere(|link| async move {
-        let limits = Limits {
-            outgoing_bytes: 1024,
-            waiting: 4,
-            in_flight: 4,
-            message_bytes: 4 * MEGABYTE,
-            ..Limits::default()
-        };
-        let profile = Profile { limits, order: Order::Concurrent, ..Profile::agent() };
+        let limits = Limits::default().with(|it| {
+            it.outgoing_bytes = 1024;
+            it.waiting = 4;
+            it.in_flight = 4;
+            it.message_bytes = 4 * MEGABYTE;
+        });
+        let profile = Profile::agent().with(|it| {
+            it.limits = limits;
+            it.order = Order::Concurrent;
+        });
         let (one, two) = link.join(&profile, methods(), methods());
         for _ in 0..3 {
             let mut given_up = JoinSet::new();
@@ -620,8 +627,8 @@ fn a_connection_that_is_never_idle_lets_others_run_and_send() {
     on_both_runtimes(
         || async {
             let (mut raw, there) = memory_flood();
-            let limits = Limits { outgoing_bytes: 100, ..Limits::default() };
-            let profile = Profile { limits, ..Profile::agent() };
+            let limits = Limits::default().with(|it| it.outgoing_bytes = 100);
+            let profile = Profile::agent().with(|it| it.limits = limits);
             let peer = Peer::spawn(there, &profile, methods());
             for _ in 0..1000 {
                 peer.notify("tick", ()).await.expect("it is sent");
@@ -703,7 +710,7 @@ fn a_connection_whose_writer_is_stuck_closes() {
             let (raw, there) = tokio::io::duplex(10);
             let (reader, writer) = tokio::io::split(there);
             let writer = tokio::io::BufWriter::new(writer);
-            let profile = Profile { drain_timeout: Duration::from_millis(20), ..Profile::agent() };
+            let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
             let peer = Peer::spawn(Stream::new(reader, writer), &profile, methods());
             peer.notify("tick", ("x".repeat(1000),)).await.expect("there is room");
             assert_eq!(peer.close().await.reason(), Reason::Closed);

@@ -99,8 +99,8 @@ fn crowded_peer(link: usize) -> (Peer, BufReader<DuplexStream>) {
         Ok::<_, Failure>("x".repeat(LARGE))
     });
     let (here, there) = tokio::io::duplex(link);
-    let limits = Limits { outgoing_bytes: OUTGOING, ..Limits::default() };
-    let profile = Profile { limits, ..Profile::agent() };
+    let limits = Limits::default().with(|it| it.outgoing_bytes = OUTGOING);
+    let profile = Profile::agent().with(|it| it.limits = limits);
     (Peer::spawn(Stream::of(here), &profile, router), BufReader::new(there))
 }
 

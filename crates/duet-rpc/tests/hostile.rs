@@ -32,13 +32,16 @@ fn ping() -> Router {
 async fn p4_a_limit_of_zero_does_not_stop_a_connection() {
     let base = Limits::default();
     for limits in [
-        Limits { pending_calls: 0, ..base },
-        Limits { waiting: 0, ..base },
-        Limits { waiting_bytes: 0, ..base },
-        Limits { outgoing_bytes: 0, ..base },
+        base.with(|it| it.pending_calls = 0),
+        base.with(|it| it.waiting = 0),
+        base.with(|it| it.waiting_bytes = 0),
+        base.with(|it| it.outgoing_bytes = 0),
     ] {
         for order in [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey] {
-            let profile = Profile { limits, order, ..Profile::agent() };
+            let profile = Profile::agent().with(|it| {
+                it.limits = limits;
+                it.order = order;
+            });
             let (_peer, mut remote) = serve(&profile, ping());
             assert_eq!(remote.ask(&request("ping")).await["result"], "pong", "{limits:?}");
         }
@@ -47,7 +50,7 @@ async fn p4_a_limit_of_zero_does_not_stop_a_connection() {
 
 #[tokio::test]
 async fn f5_with_auto_the_first_answer_has_the_framing_of_the_first_message() {
-    let profile = Profile { framing: FramingChoice::Auto, ..Profile::agent() };
+    let profile = Profile::agent().with(|it| it.framing = FramingChoice::Auto);
     let (_peer, mut remote) = serve(&profile, ping());
     assert_eq!(remote.ask(&request("ping")).await["result"], "pong");
     let (_peer, mut remote) = serve(&profile, ping());
@@ -217,7 +220,7 @@ async fn e2_whatever_panics_the_next_request_works() {
     let _guard = tracing::subscriber::set_default(log.clone());
     for order in [Order::Sequential, Order::Barrier] {
         for bomb in BOMBS {
-            let profile = Profile { order, ..Profile::agent() };
+            let profile = Profile::agent().with(|it| it.order = order);
             let (_peer, mut remote) = serve(&profile, bombs());
             let answer = remote.ask(&request(bomb)).await;
             assert_eq!(answer["id"], 1, "{bomb}");
@@ -291,11 +294,10 @@ async fn e1_names_of_members_stay_out() {
 
 #[tokio::test(start_paused = true)]
 async fn f6_a_frame_that_the_end_has_cut_short_is_never_late() {
-    let profile = Profile {
-        read_timeout: Some(Duration::from_millis(100)),
-        drain_timeout: Duration::from_secs(60),
-        ..Profile::agent()
-    };
+    let profile = Profile::agent().with(|it| {
+        it.read_timeout = Some(Duration::from_millis(100));
+        it.drain_timeout = Duration::from_secs(60);
+    });
     let router = Router::new().method("slow", async || {
         tokio::time::sleep(Duration::from_secs(10)).await;
         Ok::<_, Failure>("done")
@@ -313,9 +315,9 @@ async fn f6_a_frame_that_the_end_has_cut_short_is_never_late() {
 #[test]
 fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
     let (here, _there) = tokio::io::duplex(1);
-    let limits = Limits { outgoing_bytes: 1, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.outgoing_bytes = 1);
     let (peer, driver) =
-        Peer::new(Stream::of(here), &Profile { limits, ..Profile::agent() }, Router::new());
+        Peer::new(Stream::of(here), &Profile::agent().with(|it| it.limits = limits), Router::new());
     let mut cx = TaskContext::from_waker(Waker::noop());
     let mut calls: Vec<_> = (0..3)
         .map(|_| Box::pin(peer.call::<()>("x", ()).timeout(Duration::from_secs(1))))
@@ -357,8 +359,8 @@ async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
 #[tokio::test]
 async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
     let (here, there) = tokio::io::duplex(64);
-    let limits = Limits { outgoing_bytes: 64, ..Limits::default() };
-    let profile = Profile { limits, ..Profile::agent() };
+    let limits = Limits::default().with(|it| it.outgoing_bytes = 64);
+    let profile = Profile::agent().with(|it| it.limits = limits);
     let peer = Peer::spawn(Stream::of(here), &profile, Router::new());
     let mut remote = Remote(BufReader::with_capacity(64, there));
     let (loud, quiet) = (peer.events("event", "loud"), peer.events("event", "quiet"));

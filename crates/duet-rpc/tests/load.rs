@@ -17,8 +17,11 @@ const MANY: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
 /// Room for as many calls as there are.
 fn roomy() -> Profile {
-    let limits = Limits { pending_calls: MANY, in_flight: MANY, ..Limits::default() };
-    Profile { limits, ..Profile::agent() }
+    let limits = Limits::default().with(|it| {
+        it.pending_calls = MANY;
+        it.in_flight = MANY;
+    });
+    Profile::agent().with(|it| it.limits = limits)
 }
 
 /// `wait` ends when the gate is opened, `never` never.
@@ -92,8 +95,8 @@ fn p5_very_many_pending_calls_fail_when_the_connection_closes() {
 fn many_calls_with_large_params_wait_for_room_and_each_gets_it() {
     const COUNT: usize = 3000;
     current_thread().block_on(async {
-        let limits = Limits { outgoing_bytes: 10_000, ..roomy().limits };
-        let profile = Profile { limits, ..Profile::agent() };
+        let limits = roomy().limits.with(|it| it.outgoing_bytes = 10_000);
+        let profile = Profile::agent().with(|it| it.limits = limits);
         let (router, _) = gated();
         let (one, _two) = Link::Memory.join(&profile, Router::new(), router);
         let mut calls = JoinSet::new();

@@ -111,7 +111,7 @@ async fn e2_a_panic_is_an_internal_error_and_the_next_request_works() {
 #[tokio::test]
 async fn p1_ids_of_the_two_directions_never_mix() {
     for ids in [IdStyle::Counter, IdStyle::Uuid] {
-        let profile = Profile { ids, ..Profile::agent() };
+        let profile = Profile::agent().with(|it| it.ids = ids);
         let back = Router::new().method("ask", async |(depth,): (u32,), cx: Context| {
             if depth == 0 {
                 return Ok(0);
@@ -167,7 +167,7 @@ async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
     for (dialect, told, answers) in
         [(Dialect::Dollar, true, 1), (Dialect::Notifications, true, 0), (Dialect::None, false, 0)]
     {
-        let profile = Profile { dialect, ..Profile::agent() };
+        let profile = Profile::agent().with(|it| it.dialect = dialect);
         let (client, server) = pair(&profile, Router::new(), methods());
         let call = tokio::spawn({
             let client = client.clone();
@@ -219,8 +219,8 @@ async fn p4_past_the_limit_requests_are_answered_busy() {
 
 #[tokio::test]
 async fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
-    let limits = Limits { pending_calls: 2, ..Limits::default() };
-    let profile = Profile { limits, ..Profile::agent() };
+    let limits = Limits::default().with(|it| it.pending_calls = 2);
+    let profile = Profile::agent().with(|it| it.limits = limits);
     let (client, server) = pair(&profile, Router::new(), methods());
     let mut waiting = tokio::task::JoinSet::new();
     for _ in 0..2 {
@@ -344,7 +344,7 @@ async fn l2_by_key_keeps_the_messages_of_a_key_in_order() {
                 Ok::<_, Failure>(())
             }
         });
-    let profile = Profile { order: Order::ByKey, ..Profile::agent() };
+    let profile = Profile::agent().with(|it| it.order = Order::ByKey);
     let (client, _server) = pair(&profile, Router::new(), router);
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..100 {

@@ -37,9 +37,12 @@ impl Remote {
 
 /// A peer without room: a large notification called `fill` waits to be read.
 async fn full_peer(router: Router) -> (Peer, Remote) {
-    let limits = Limits { outgoing_bytes: 100, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.outgoing_bytes = 100);
     let call_timeout = Some(Duration::from_secs(6));
-    let profile = Profile { limits, call_timeout, ..Profile::agent() };
+    let profile = Profile::agent().with(|it| {
+        it.limits = limits;
+        it.call_timeout = call_timeout;
+    });
     let (here, there) = tokio::io::duplex(64);
     let peer = Peer::spawn(Stream::of(here), &profile, router);
     peer.notify("fill", ["x".repeat(4000)]).await.expect("there was room");
@@ -103,8 +106,8 @@ async fn p9_a_waiting_call_that_nobody_polls_keeps_no_handler_from_its_beginning
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn p9_calls_from_many_threads_that_wait_for_room_are_all_sent() {
-    let limits = Limits { outgoing_bytes: 100, ..Limits::default() };
-    let profile = Profile { limits, ..Profile::agent() };
+    let limits = Limits::default().with(|it| it.outgoing_bytes = 100);
+    let profile = Profile::agent().with(|it| it.limits = limits);
     let (here, there) = tokio::io::duplex(256);
     let router = Router::new().method("same", async |(n,): (u32,)| Ok::<_, Failure>(n));
     let _server = Peer::spawn(Stream::of(there), &profile, router);

@@ -19,6 +19,7 @@ pub struct Fault<'a> {
 
 /// The ways in which bytes can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FaultKind {
     /// Bytes stand where a frame should begin, or its header is malformed.
     Malformed(Malformed),
@@ -38,6 +39,7 @@ pub enum FaultKind {
 
 /// What exactly is malformed; for the log, as the remote is told only that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Malformed {
     /// A header line that is not `Name: value`: stray text, most often.
     HeaderLine,

@@ -7,10 +7,11 @@ use crate::text::MAX_DEPTH;
 /// ```
 /// use duet_rpc_proto::Limits;
 ///
-/// let limits = Limits { message_bytes: 4096, ..Limits::default() };
+/// let limits = Limits::default().with(|it| it.message_bytes = 4096);
 /// assert_eq!(limits.depth, 128);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The longest message, in bytes of JSON. More than [`Limits::MAX_MESSAGE_BYTES`] counts as
     /// that.
@@ -53,6 +54,13 @@ impl Limits {
 
     /// The greatest depth limit.
     pub const MAX_DEPTH: usize = MAX_DEPTH;
+
+    /// The same limits with a change, as one expression.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Limits)) -> Limits {
+        change(&mut self);
+        self
+    }
 
     /// The same, with 1 in place of each 0 with which nothing at all could be read or sent.
     #[must_use]

@@ -15,6 +15,7 @@ pub enum Severity {
 
 /// Something that gets no answer, or no full one, and so must show in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Notice {
     /// A notification for a method that nobody serves.
     UnknownNotification,

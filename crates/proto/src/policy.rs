@@ -18,6 +18,7 @@ pub enum BatchRule {
 /// In which order incoming messages are worked on. Responses to our own calls, and
 /// cancellations, are never held up by any of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Order {
     /// One message is finished and answered before the next begins.
     Sequential,
@@ -36,6 +37,7 @@ pub enum Order {
 /// A cancellation, and progress, that comes in is understood in the words of both dialects, whatever
 /// this says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Dialect {
     /// `$/cancelRequest` with `id`, as editors do (LSP). A cancelled request is answered with −32800.
     Dollar,
@@ -58,6 +60,7 @@ impl Dialect {
 
 /// What the ids of our calls look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum IdStyle {
     /// 1, 2, 3 …
     Counter,
@@ -70,10 +73,11 @@ pub enum IdStyle {
 /// ```
 /// use duet_rpc_proto::{Profile, policy::BatchRule};
 ///
-/// let profile = Profile { batch: BatchRule::Allow, ..Profile::editor() };
+/// let profile = Profile::editor().with(|it| it.batch = BatchRule::Allow);
 /// assert_eq!(profile.limits.message_bytes, 10 * 1024 * 1024);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Profile {
     /// How messages are cut out of the stream.
     pub framing: FramingChoice,
@@ -148,6 +152,13 @@ impl Profile {
             busy_code: Code::INTERNAL_ERROR,
             ..Self::agent()
         }
+    }
+
+    /// The same profile with a change, as one expression.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Profile)) -> Profile {
+        change(&mut self);
+        self
     }
 
     /// The same, with this bound on the requests in flight. More than one at a time turns

@@ -12,7 +12,10 @@ const B: &str = r#"{"jsonrpc":"2.0","id":2,"method":"b"}"#;
 const PARSE_ERROR: &str = "!-32700";
 
 fn limits() -> Limits {
-    Limits { message_bytes: 100, header_bytes: 64, ..Limits::default() }
+    Limits::default().with(|it| {
+        it.message_bytes = 100;
+        it.header_bytes = 64;
+    })
 }
 
 fn ndjson(input: &str, expect: &[&str]) {
@@ -197,7 +200,7 @@ fn f31_the_next_frame_is_served_though_the_refused_prefix_could_be_a_part_of_one
 
 #[test]
 fn f2_f31_from_16_mib_on_a_frame_behind_a_bad_body_may_begin_with_any_byte() {
-    let limits = Limits { message_bytes: 1 << 25, ..limits() };
+    let limits = limits().with(|it| it.message_bytes = 1 << 25);
     let text = format!("\"{}\"", "x".repeat((1 << 24) + 5));
     let input = [b"\0\0\0\x01{\n".to_vec(), framed(Framing::Length, &text)].concat();
     let mut decoder = Decoder::new(Framing::Length, &limits);
@@ -239,7 +242,7 @@ fn f31_a_length_over_the_limit_may_begin_with_any_byte_and_only_printable_text_i
     let found = feed(&mut decoder, &[&over, &over, &framed(Framing::Length, "nope"), &next]);
     assert_eq!(found, [OVERSIZE, OVERSIZE, PARSE_ERROR, B]);
     // With a limit of 16 MiB and more it may be a length within the limit.
-    let limits = Limits { message_bytes: 1 << 24, ..limits() };
+    let limits = limits().with(|it| it.message_bytes = 1 << 24);
     check(Framing::Length, &limits, b"\x01\x00\x00\x01", &["!-32600 oversize"]);
     check_to_the_end(Framing::Length.into(), &limits, b"\x01\x00\x00\x00", &[], &[PARSE_ERROR]);
 }

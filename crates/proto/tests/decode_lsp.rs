@@ -13,7 +13,10 @@ const B: &str = r#"{"jsonrpc":"2.0","id":2,"method":"b"}"#;
 const PARSE_ERROR: &str = "!-32700";
 
 fn limits() -> Limits {
-    Limits { message_bytes: 100, header_bytes: 96, ..Limits::default() }
+    Limits::default().with(|it| {
+        it.message_bytes = 100;
+        it.header_bytes = 96;
+    })
 }
 
 fn rows(rows: &[(&str, &[&str])]) {
@@ -214,7 +217,7 @@ fn f13_the_limit_counts_the_lines_without_the_empty_one() {
 #[test]
 fn f13_a_limit_below_the_shortest_section_refuses_that_too() {
     let section = format!("Content-Length: {}\r\n", A.len()).len();
-    let within = |header_bytes| Limits { header_bytes, ..limits() };
+    let within = |header_bytes| limits().with(|it| it.header_bytes = header_bytes);
     let frame = framed(Lsp, A);
     check(Lsp, &within(section), &frame, &[A]);
     let refused = ["!-32600 header-too-large"];
@@ -349,19 +352,19 @@ fn f2_f13_lengths_glued_to_other_headers_are_one_fault() {
 
 #[test]
 fn limits_that_are_as_large_as_can_be_are_no_trap() {
-    let limits = Limits {
-        message_bytes: usize::MAX,
-        header_bytes: usize::MAX,
-        depth: usize::MAX,
-        batch_entries: usize::MAX,
-        answered_faults: u32::MAX,
-        in_flight: usize::MAX,
-        waiting: usize::MAX,
-        waiting_bytes: usize::MAX,
-        pending_calls: usize::MAX,
-        outgoing_bytes: usize::MAX,
-        batch_bytes: usize::MAX,
-    };
+    let limits = Limits::default().with(|it| {
+        it.message_bytes = usize::MAX;
+        it.header_bytes = usize::MAX;
+        it.depth = usize::MAX;
+        it.batch_entries = usize::MAX;
+        it.answered_faults = u32::MAX;
+        it.in_flight = usize::MAX;
+        it.waiting = usize::MAX;
+        it.waiting_bytes = usize::MAX;
+        it.pending_calls = usize::MAX;
+        it.outgoing_bytes = usize::MAX;
+        it.batch_bytes = usize::MAX;
+    });
     check(Lsp, &limits, b"oops\r\nContent-Length: 2\r\n\r\n[]", &[PARSE_ERROR, "[]"]);
 }
 

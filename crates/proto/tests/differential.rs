@@ -239,7 +239,11 @@ const LSP: [(&str, &[&str]); 36] = [
 
 #[test]
 fn f10_f11_f12_f13_f14_f15_headers_and_their_faults_in_any_order() {
-    let limits = Limits { message_bytes: 300, header_bytes: 150, depth: 8, ..Limits::default() };
+    let limits = Limits::default().with(|it| {
+        it.message_bytes = 300;
+        it.header_bytes = 150;
+        it.depth = 8;
+    });
     let mut random = Random(0x15b);
     for round in 0..4_000 {
         let (mut stream, mut expect) = (String::new(), Vec::new());

@@ -29,7 +29,10 @@ struct Driven {
 
 impl Driven {
     fn new(order: Order, limits: Limits) -> Self {
-        let profile = Profile { order, limits, ..Profile::agent() };
+        let profile = Profile::agent().with(|it| {
+            it.order = order;
+            it.limits = limits;
+        });
         Driven { session: Session::new(&profile), out: Vec::new() }
     }
 
@@ -64,7 +67,7 @@ impl Driven {
 }
 
 fn in_flight(in_flight: usize) -> Limits {
-    Limits { in_flight, ..Limits::default() }
+    Limits::default().with(|it| it.in_flight = in_flight)
 }
 
 const ALL: [Order; 4] = [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey];
@@ -132,7 +135,7 @@ fn s3_what_was_begun_at_once_and_is_not_done_becomes_a_job_like_others() {
 
 #[test]
 fn f7_a_request_that_is_begun_at_once_ends_a_storm() {
-    let mut it = Driven::new(Order::Barrier, Limits { answered_faults: 1, ..Limits::default() });
+    let mut it = Driven::new(Order::Barrier, Limits::default().with(|it| it.answered_faults = 1));
     assert_eq!(it.handle("{}"), Became::Refused(Code::INVALID_REQUEST));
     assert_eq!(it.handle("{}"), Became::Notice(Notice::Muted(1)));
     assert!(it.session.begin_at_once().is_some());
@@ -165,7 +168,7 @@ fn p4_a_request_that_closes_the_connection_is_never_refused_for_there_being_too_
     assert_eq!(it.handle("other#2"), busy);
     assert_eq!(it.handle("exit#3"), Became::Waiting);
     // Under sequential order it waits for its turn, though nothing more should.
-    let mut it = closing(Order::Sequential, Limits { waiting: 1, ..Limits::default() });
+    let mut it = closing(Order::Sequential, Limits::default().with(|it| it.waiting = 1));
     let terms = Terms::default();
     assert_eq!(it.session.call(Id::from(1), (), terms, Instant::now()), Ok(()));
     it.parked("park#1");

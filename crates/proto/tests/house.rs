@@ -3,6 +3,8 @@
 
 #[path = "house/evidence.rs"]
 mod evidence;
+#[path = "house/growth.rs"]
+mod growth;
 #[path = "house/supply.rs"]
 mod supply;
 

@@ -189,7 +189,7 @@ fn m9_ten_megabytes_of_depth_within_the_limit_are_a_parse_error() {
 
 #[test]
 fn f3_nothing_is_allocated_ahead_of_the_bytes_that_arrive() {
-    let limits = Limits { message_bytes: 1 << 30, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.message_bytes = 1 << 30);
     let lsp = b"Content-Length: 1000000000\r\n\r\n[".to_vec();
     let length = b"\x3b\x9a\xca\x00[".to_vec();
     for (framing, input) in [(Framing::Lsp, lsp), (Framing::Length, length)] {
@@ -259,7 +259,7 @@ fn handle(session: &mut Session<()>, message: &str) {
 #[test]
 fn p9_requests_that_are_cancelled_while_they_wait_leave_nothing_behind() {
     for order in [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey] {
-        let profile = Profile { order, ..Profile::agent().with_in_flight(1) };
+        let profile = Profile::agent().with_in_flight(1).with(|it| it.order = order);
         let mut session = Session::<()>::new(&profile);
         // It takes the only place there is.
         handle(&mut session, r#"{"jsonrpc":"2.0","method":"park"}"#);

@@ -29,7 +29,7 @@ fn describe(incoming: Incoming<'_>) -> String {
 }
 
 fn classified(json: &str, batch: BatchRule) -> String {
-    let limits = Limits { batch_entries: 3, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.batch_entries = 3);
     let text = Text::check(json.as_bytes(), limits.depth).expect(json);
     let described = describe(Incoming::classify(&text, batch, &limits));
     // The short way finds the same or nothing.

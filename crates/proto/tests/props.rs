@@ -12,7 +12,10 @@ use support::{drain, feed};
 const MESSAGE_BYTES: usize = 400;
 
 fn limits() -> Limits {
-    Limits { message_bytes: MESSAGE_BYTES, header_bytes: 120, ..Limits::default() }
+    Limits::default().with(|it| {
+        it.message_bytes = MESSAGE_BYTES;
+        it.header_bytes = 120;
+    })
 }
 
 /// Any JSON value, as text, with white space wherever it may stand.

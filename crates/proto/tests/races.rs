@@ -22,7 +22,7 @@ fn desktop() -> Profile {
 }
 
 fn timely(millis: u64) -> Profile {
-    Profile { call_timeout: Some(Duration::from_millis(millis)), ..agent() }
+    agent().with(|it| it.call_timeout = Some(Duration::from_millis(millis)))
 }
 
 // ---- reply and timeout
@@ -334,7 +334,7 @@ fn p3_of_two_requests_with_one_id_under_sequential_order_the_last_is_cancelled()
 #[test]
 fn p3_the_cancelled_one_was_what_the_others_waited_for() {
     check(
-        &Profile { order: Order::ByKey, ..agent() },
+        &agent().with(|it| it.order = Order::ByKey),
         &[
             ("hold", ""),
             ("a/1#1", ""),
@@ -368,7 +368,7 @@ fn p3_both_sides_cancel_the_same_id_at_the_same_time() {
 
 #[test]
 fn p3_the_dialects_of_the_two_sides_differ_and_both_are_understood() {
-    let mut pair = Pair::new(&agent(), &Profile { dialect: Dialect::Notifications, ..agent() });
+    let mut pair = Pair::new(&agent(), &agent().with(|it| it.dialect = Dialect::Notifications));
     let rows = [
         ("a call park", "park#1"),
         ("b call park", "park#1"),
@@ -437,9 +437,9 @@ fn p1_each_side_calls_the_other_from_within_a_handler() {
 
 #[test]
 fn l8_the_answer_that_a_handler_needs_stands_behind_more_requests_than_may_wait() {
-    let limits = Limits { waiting: 1, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.waiting = 1);
     race(
-        &Profile { limits, ..desktop() },
+        &desktop().with(|it| it.limits = limits),
         &[
             ("a call park.outer", "park.outer#1"),
             ("->", ">park.outer#1"),
@@ -457,9 +457,9 @@ fn l8_the_answer_that_a_handler_needs_stands_behind_more_requests_than_may_wait(
 
 #[test]
 fn l8_without_such_a_need_the_requests_stay_on_the_link() {
-    let limits = Limits { waiting: 1, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.waiting = 1);
     race(
-        &Profile { limits, ..desktop() },
+        &desktop().with(|it| it.limits = limits),
         &[
             ("a call park.x", "park.x#1"),
             ("a call y", "y#2"),
@@ -678,7 +678,7 @@ fn l4_m6_every_request_of_a_batch_is_answered_if_it_came_before_the_shutdown() {
     );
     // One that runs already, of a batch whose rest waits.
     check(
-        &Profile { order: Order::ByKey, ..agent() },
+        &agent().with(|it| it.order = Order::ByKey),
         &[
             ("park.shut#1", ">park.shut#1"),
             ("[park.a/1#2 b/1#3]", ">park.a/1#2"),

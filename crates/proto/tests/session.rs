@@ -14,7 +14,10 @@ use duet_rpc_proto::{Limits, Profile};
 use support::pair::{check, play};
 
 fn profile(order: Order, limits: Limits) -> Profile {
-    Profile { order, limits, ..Profile::agent() }
+    Profile::agent().with(|it| {
+        it.order = order;
+        it.limits = limits;
+    })
 }
 
 fn ordered(order: Order) -> Profile {
@@ -22,7 +25,7 @@ fn ordered(order: Order) -> Profile {
 }
 
 fn in_flight(order: Order, in_flight: usize) -> Profile {
-    profile(order, Limits { in_flight, ..Limits::default() })
+    profile(order, Limits::default().with(|it| it.in_flight = in_flight))
 }
 
 const ALL: [Order; 4] = [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey];
@@ -54,7 +57,7 @@ fn f7_past_a_thousand_in_a_row_the_rest_is_counted_and_logged_once_a_second() {
 #[test]
 fn f7_what_was_muted_is_reported_though_nothing_more_comes() {
     let start = Instant::now();
-    let mut storm = Storm::new(&Limits { answered_faults: 0, ..Limits::default() });
+    let mut storm = Storm::new(&Limits::default().with(|it| it.answered_faults = 0));
     assert_eq!(storm.poll_timeout(), None);
     assert_eq!(storm.handle_bad(start), Treatment::Report(Notice::Muted(1)));
     assert_eq!(storm.poll_timeout(), None, "nothing is left to report");
@@ -72,7 +75,7 @@ fn f7_what_was_muted_is_reported_though_nothing_more_comes() {
 
 #[test]
 fn f7_a_valid_message_in_between_keeps_the_answers_coming() {
-    let mut storm = Storm::new(&Limits { answered_faults: 2, ..Limits::default() });
+    let mut storm = Storm::new(&Limits::default().with(|it| it.answered_faults = 2));
     for _ in 0..10 {
         assert_eq!(storm.handle_bad(Instant::now()), Treatment::Answer);
         assert_eq!(storm.handle_bad(Instant::now()), Treatment::Answer);
@@ -81,7 +84,7 @@ fn f7_a_valid_message_in_between_keeps_the_answers_coming() {
 }
 #[test]
 fn f7_faults_invalid_messages_and_strays_count_and_any_valid_message_ends_the_storm() {
-    let profile = profile(Order::Barrier, Limits { answered_faults: 2, ..Limits::default() });
+    let profile = profile(Order::Barrier, Limits::default().with(|it| it.answered_faults = 2));
     for good in ["unknown#1", "unknown", "9=", "~9"] {
         let mut side = play(
             &profile,
@@ -102,7 +105,7 @@ fn f7_faults_invalid_messages_and_strays_count_and_any_valid_message_ends_the_st
 
 #[test]
 fn f7_muted_entries_leave_their_batch_and_a_batch_of_them_is_not_answered() {
-    let profile = profile(Order::Barrier, Limits { answered_faults: 2, ..Limits::default() });
+    let profile = profile(Order::Barrier, Limits::default().with(|it| it.answered_faults = 2));
     check(
         &profile,
         &[
@@ -164,7 +167,7 @@ fn m6_invalid_entries_are_answered_each_in_the_array() {
             ("[a#1 {} [] n]", ">a#1 >n [1=ok null!-32600 null!-32600]"),
         ],
     );
-    let profile = profile(Order::Barrier, Limits { batch_entries: 2, ..Limits::default() });
+    let profile = profile(Order::Barrier, Limits::default().with(|it| it.batch_entries = 2));
     check(
         &profile,
         &[("[a#1 b#2 c#3]", "null!-32600:oversize"), ("[1 2]", "[null!-32600 null!-32600]")],
@@ -222,7 +225,7 @@ fn m6_two_batches_side_by_side_do_not_mix() {
 
 #[test]
 fn m6_past_the_bound_of_its_answer_the_rest_of_a_batch_is_answered_busy() {
-    let limits = Limits { batch_bytes: 200, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.batch_bytes = 200);
     check(
         &profile(Order::Barrier, limits),
         &[(
@@ -234,7 +237,7 @@ fn m6_past_the_bound_of_its_answer_the_rest_of_a_batch_is_answered_busy() {
 
 #[test]
 fn m6_entries_that_waited_are_answered_busy_too_when_the_array_has_got_too_large() {
-    let limits = Limits { batch_bytes: 200, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.batch_bytes = 200);
     check(
         &profile(Order::Sequential, limits),
         &[
@@ -251,7 +254,7 @@ fn m6_entries_that_waited_are_answered_busy_too_when_the_array_has_got_too_large
 
 #[test]
 fn m6_the_bound_is_that_of_all_open_batches_together() {
-    let limits = Limits { batch_bytes: 200, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.batch_bytes = 200);
     check(
         &profile(Order::Barrier, limits),
         &[
@@ -460,7 +463,7 @@ fn l2_sequential_what_is_no_message_is_answered_in_its_turn_too() {
         ],
     );
     // But not if nothing more may wait, and we have to read on.
-    let limits = Limits { waiting: 1, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.waiting = 1);
     check(
         &profile(Order::Sequential, limits),
         &[
@@ -720,7 +723,7 @@ fn p4_what_waits_counts_like_what_runs() {
 #[test]
 fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
     check(
-        &profile(Order::Barrier, Limits { pending_calls: 2, ..Limits::default() }),
+        &profile(Order::Barrier, Limits::default().with(|it| it.pending_calls = 2)),
         &[
             ("call a", "a#1"),
             ("call b", "b#2"),
@@ -765,7 +768,7 @@ fn p6_a_call_that_the_transport_lost_ends_once_and_leaves_nothing() {
 #[test]
 fn l8_when_enough_waits_under_sequential_order_nothing_more_is_read() {
     check(
-        &profile(Order::Sequential, Limits { waiting: 2, ..Limits::default() }),
+        &profile(Order::Sequential, Limits::default().with(|it| it.waiting = 2)),
         &[
             ("park.a#1", ">park.a#1"),
             ("b#2", ""),
@@ -784,7 +787,7 @@ fn l8_when_enough_waits_under_sequential_order_nothing_more_is_read() {
 #[test]
 fn l8_while_an_answer_that_we_need_may_stand_behind_them_requests_are_answered_busy() {
     check(
-        &profile(Order::Sequential, Limits { waiting: 1, ..Limits::default() }),
+        &profile(Order::Sequential, Limits::default().with(|it| it.waiting = 1)),
         &[
             ("park.a#1", ">park.a#1"),
             ("b#2", ""),
@@ -803,7 +806,7 @@ fn l8_while_an_answer_that_we_need_may_stand_behind_them_requests_are_answered_b
 #[test]
 fn l8_the_bytes_that_wait_are_bounded_and_the_limit_that_is_told_is_the_one_that_was_reached() {
     check(
-        &profile(Order::Sequential, Limits { waiting_bytes: 500, ..Limits::default() }),
+        &profile(Order::Sequential, Limits::default().with(|it| it.waiting_bytes = 500)),
         &[
             ("park.a#1", ">park.a#1"),
             ("b#2", ""),
@@ -881,7 +884,10 @@ fn p3_cancellations_of_both_dialects_are_understood_in_every_dialect() {
         for (running, waiting) in cancellations(1).into_iter().zip(cancellations(2)) {
             let stopped = format!("{} stop park", answered("1!-32800"));
             check(
-                &Profile { dialect, order: Order::Sequential, ..Profile::agent() },
+                &Profile::agent().with(|it| {
+                    it.dialect = dialect;
+                    it.order = Order::Sequential;
+                }),
                 &[
                     ("park#1", ">park#1"),
                     ("a#2", ""),
@@ -899,7 +905,7 @@ fn p3_cancellations_of_both_dialects_are_understood_in_every_dialect() {
 
 #[test]
 fn p3_m6_under_mcp_a_cancelled_entry_of_a_batch_is_left_out_of_its_answer() {
-    let profile = Profile { order: Order::Sequential, ..Profile::mcp() };
+    let profile = Profile::mcp().with(|it| it.order = Order::Sequential);
     check(
         &profile,
         &[
@@ -931,7 +937,7 @@ fn p3_the_dialect_decides_what_is_sent() {
         let dropped = format!("{} 1:dropped", said("~1"));
         let expired = format!("{} 2:timeout", said("~2"));
         check(
-            &Profile { dialect, ..Profile::agent() },
+            &Profile::agent().with(|it| it.dialect = dialect),
             &[
                 ("call x", "x#1"),
                 ("call y", "y#2"),
@@ -949,7 +955,7 @@ fn p4_the_code_of_a_busy_answer_is_a_setting_of_the_profile() {
         (Profile::agent(), "2!-32000:1"),
         // The codes around -32000 have other meanings in MCP.
         (Profile::mcp(), "2!-32603:1"),
-        (Profile { busy_code: Code(-31000), ..Profile::agent() }, "2!-31000:1"),
+        (Profile::agent().with(|it| it.busy_code = Code(-31000)), "2!-31000:1"),
     ];
     for (profile, busy) in rows {
         let profile = profile.with_in_flight(1);
@@ -1022,7 +1028,7 @@ fn p2_progress_in_the_words_of_both_dialects_restarts_the_timeout_in_every_diale
         let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":7}}}}"#);
         let expired = if dialect == Dialect::None { "1:timeout" } else { "~1 1:timeout" };
         check(
-            &Profile { dialect, ..Profile::agent() },
+            &Profile::agent().with(|it| it.dialect = dialect),
             &[
                 ("call x timeout=100 token=7 total=250", "x#1"),
                 ("+90", ""),

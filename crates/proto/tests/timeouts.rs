@@ -13,7 +13,10 @@ const A: &str = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
 const B: &str = r#"{"jsonrpc":"2.0","id":2,"method":"b"}"#;
 
 fn limits() -> Limits {
-    Limits { message_bytes: 100, header_bytes: 64, ..Limits::default() }
+    Limits::default().with(|it| {
+        it.message_bytes = 100;
+        it.header_bytes = 64;
+    })
 }
 
 #[test]

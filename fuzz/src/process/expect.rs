@@ -56,7 +56,7 @@ enum What {
 
 /// What it is owed; `None` if that cannot be foretold.
 pub fn owed(setting: &Setting, catalog: &Catalog, stream: &[u8], ends: bool) -> Option<Owed> {
-    let limits = Limits { message_bytes: setting.message_bytes, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.message_bytes = setting.message_bytes);
     let rules = Rules {
         allow_batch: setting.allow_batch,
         depth: limits.depth,

@@ -41,7 +41,7 @@ fn explain(
     mut input: impl Read,
     mut output: impl Write,
 ) -> Result<(), Stopped> {
-    let profile = Profile { batch: BatchRule::Allow, ..Profile::editor() };
+    let profile = Profile::editor().with(|it| it.batch = BatchRule::Allow);
     let mut decoder = Decoder::new(framing, &profile.limits);
     let mut chunk = vec![0; 64 * 1024];
     loop {

@@ -108,7 +108,7 @@ pub(crate) fn read_frames(stdout: impl Read, framing: Framing, mut tell: impl Fn
 
 /// The same, for who wants to see every byte of them.
 pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl FnMut(&str)) {
-    let limits = Limits { message_bytes: 1 << 30, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.message_bytes = 1 << 30);
     let mut decoder = Decoder::new(framing, &limits);
     let mut chunk = vec![0; 64 * 1024];
     // What came and is not accounted for by a frame yet.

@@ -89,6 +89,7 @@ impl Drop for Handle {
 
 /// Where a [`Client`] stands.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ClientState {
     /// There is no connection for now: one is being made, or waited for until the next attempt.
     Connecting {

@@ -164,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn f5_auto_framing_is_detected_once_and_keeps_its_writer() {
         let (here, there) = tokio::io::duplex(1024);
-        let profile = Profile { framing: FramingChoice::Auto, ..Profile::agent() };
+        let profile = Profile::agent().with(|it| it.framing = FramingChoice::Auto);
         let (_peer, mut driver) = Peer::new(Stream::of(here), &profile, Router::new());
         let mut remote = BufReader::new(there);
         let request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"unknown\"}\n";

@@ -25,6 +25,7 @@ use std::str::FromStr;
 /// # Ok::<_, duet_rpc::transport::AddressError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Address {
     /// Stdin and stdout of this process.
     Stdio,

@@ -135,6 +135,7 @@ pub enum Received {
 
 /// What became of the other end, as far as it is known.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct Farewell {
     /// How the remote process ended, if it was a child of this one.
     pub exit: Option<ExitStatus>,

@@ -51,8 +51,8 @@ async fn exchange(client: &mut UnixStream, request: &str, expected: &str) {
 #[tokio::test(start_paused = true)]
 async fn p8_a_silent_or_idle_http_connection_is_closed_after_30_seconds() {
     let half = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345";
-    let long = Profile { read_timeout: Some(SECOND * 100), ..Profile::agent() };
-    let off = Profile { read_timeout: None, ..Profile::agent() };
+    let long = Profile::agent().with(|it| it.read_timeout = Some(SECOND * 100));
+    let off = Profile::agent().with(|it| it.read_timeout = None);
     // What is sent, when the server closes, and what it says then.
     let rows: [(&str, &Profile, &str, u64, &str); 8] = [
         ("silent", &long, "", 30, ""),
@@ -84,7 +84,7 @@ async fn p8_a_silent_or_idle_http_connection_is_closed_after_30_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn p8_a_http_connection_that_is_used_stays_open() {
-    let off = Profile { read_timeout: None, ..Profile::agent() };
+    let off = Profile::agent().with(|it| it.read_timeout = None);
     for profile in [&Profile::agent(), &off] {
         let mut client = connect(profile, |server| server);
         for id in 1..=10 {

@@ -242,8 +242,8 @@ async fn t1_an_error_object_in_the_body_is_the_answer_if_it_has_the_id_or_none()
 
 #[tokio::test]
 async fn t2_a_message_over_the_servers_limit_is_answered_with_what_the_server_says() {
-    let profile =
-        Profile { limits: Limits { message_bytes: 1000, ..Limits::default() }, ..Profile::agent() };
+    let profile = Profile::agent()
+        .with(|it| it.limits = Limits::default().with(|it| it.message_bytes = 1000));
     let client = client_of(serve_with(profile, gate(), methods()).await).await;
     let large = client.call::<Value>("echo", json!(["x".repeat(2000)])).await;
     assert_answered(large, -32600, "Invalid Request");
@@ -376,7 +376,7 @@ async fn p5_all_that_was_to_be_sent_is_sent_before_the_end() {
         (response("202 Accepted", "").into_bytes(), false)
     })
     .await;
-    let profile = Profile { drain_timeout: PATIENCE, ..Profile::agent() };
+    let profile = Profile::agent().with(|it| it.drain_timeout = PATIENCE);
     let transport = HttpClient::connect(&place(address), &target(), None, &profile).await;
     let client = Peer::spawn(transport.expect("a connection"), &profile, Router::new());
     // More than there are connections.

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::support::{Client, answer, call, gate, methods, post, serve, serve_with};
 
 fn impatient() -> Profile {
-    Profile { read_timeout: Some(Duration::from_millis(50)), ..Profile::agent() }
+    Profile::agent().with(|it| it.read_timeout = Some(Duration::from_millis(50)))
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn p5_the_handler_of_a_client_that_is_gone_is_stopped() {
             std::future::pending::<Result<(), Failure>>().await
         }
     });
-    let profile = Profile { drain_timeout: Duration::from_millis(20), ..Profile::agent() };
+    let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
     let address = serve_with(profile, gate(), router).await;
     let mut client = Client::to(address).await;
     client.send(post(r#"{"jsonrpc":"2.0","id":1,"method":"hang"}"#)).await;

@@ -140,5 +140,6 @@ fn progress_words(dialect: Dialect) -> (&'static str, &'static str) {
     match dialect {
         Dialect::Dollar | Dialect::None => ("$/progress", "token"),
         Dialect::Notifications => ("notifications/progress", "progressToken"),
+        other => panic!("no words for {other:?}"),
     }
 }

@@ -85,7 +85,7 @@ fn p9_seeds_that_found_a_defect_pass() {
 #[tokio::test(start_paused = true)]
 async fn p5_a_closing_ends_in_time_although_the_remote_cannot_be_written_to() {
     let taker = Taker::default();
-    let profile = Profile { drain_timeout: TENTH, ..Profile::agent() };
+    let profile = Profile::agent().with(|it| it.drain_timeout = TENTH);
     let stream = Stream::new(Silent::default(), taker.clone());
     let (peer, driver) = Peer::new(stream, &profile, Router::new());
     let driver = tokio::spawn(driver);
@@ -107,8 +107,8 @@ async fn p5_a_closing_ends_in_time_although_the_remote_cannot_be_written_to() {
 async fn p2_the_time_for_room_counts_for_the_total() {
     let taker = Taker::default();
     taker.is_stuck.store(true, Ordering::Relaxed);
-    let limits = Limits { outgoing_bytes: 1, ..Limits::default() };
-    let profile = Profile { limits, ..Profile::agent() };
+    let limits = Limits::default().with(|it| it.outgoing_bytes = 1);
+    let profile = Profile::agent().with(|it| it.limits = limits);
     let peer = Peer::spawn(Stream::new(Silent::default(), taker), &profile, Router::new());
     peer.notify("first", ()).await.expect("there is room");
     let begun = Instant::now();
@@ -121,8 +121,8 @@ async fn p2_the_time_for_room_counts_for_the_total() {
 #[tokio::test(start_paused = true)]
 async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
     let (mut remote, there) = tokio::io::duplex(100);
-    let limits = Limits { outgoing_bytes: 1, ..Limits::default() };
-    let profile = Profile { limits, ..Profile::agent() };
+    let limits = Limits::default().with(|it| it.outgoing_bytes = 1);
+    let profile = Profile::agent().with(|it| it.limits = limits);
     let peer = Peer::spawn(Stream::of(there), &profile, Router::new());
     peer.notify("first", ["x".repeat(200)]).await.expect("there is room");
     let call = peer.call::<u64>("second", ()).timeout(10 * TENTH);
@@ -148,7 +148,7 @@ async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
 #[tokio::test(start_paused = true)]
 async fn p5_callers_hear_of_the_end_in_their_order() {
     let stream = Stream::new(Silent::default(), Taker::default());
-    let profile = Profile { drain_timeout: TENTH, ..Profile::agent() };
+    let profile = Profile::agent().with(|it| it.drain_timeout = TENTH);
     let (peer, driver) = Peer::new(stream, &profile, Router::new());
     let driver = tokio::spawn(driver);
     let ended = Arc::new(Mutex::new(Vec::new()));
@@ -182,8 +182,11 @@ async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
             Ok::<_, Failure>(())
         }
     });
-    let limits = Limits { waiting: 1, ..Limits::default() };
-    let profile = Profile { order: Order::Sequential, limits, ..Profile::agent() };
+    let limits = Limits::default().with(|it| it.waiting = 1);
+    let profile = Profile::agent().with(|it| {
+        it.order = Order::Sequential;
+        it.limits = limits;
+    });
     let peer = Peer::spawn(Stream::of(there), &profile, router);
     let mut remote = BufReader::new(here);
     let request = |id: u64| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"wait\"}}\n");

@@ -261,6 +261,7 @@ fn watch(journal: Journal, side: usize, peer: &Peer) -> impl Future<Output = ()>
                 State::Connected => "connected",
                 State::Draining => "draining",
                 State::Disconnected(_) => "disconnected",
+                other => panic!("the journal does not know {other:?}"),
             };
             journal.note(Event::State(side, name));
             if name == "disconnected" || states.changed().await.is_err() {

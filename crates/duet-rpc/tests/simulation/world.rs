@@ -155,20 +155,19 @@ impl World {
         // Much is sent within a moment, and there is little room for it.
         let is_rush = !is_tame && random.once_in(4);
         let side = |random: &mut Random| {
-            let profile = Profile {
-                framing: match framing {
+            let profile = Profile::agent().with(|it| {
+                it.framing = match framing {
                     Some(Framing::Lsp) if random.once_in(4) => FramingChoice::Auto,
                     Some(framing) => framing.into(),
                     None => Framing::Ndjson.into(),
-                },
-                dialect,
-                ids,
-                read_timeout: has_timeouts.then_some(Duration::from_millis(50)),
-                call_timeout: Some(Duration::from_millis(CALL_TIMEOUT)),
-                drain_timeout: Duration::from_millis(DRAIN),
-                order: Order::Concurrent,
-                ..Profile::agent()
-            };
+                };
+                it.dialect = dialect;
+                it.ids = ids;
+                it.read_timeout = has_timeouts.then_some(Duration::from_millis(50));
+                it.call_timeout = Some(Duration::from_millis(CALL_TIMEOUT));
+                it.drain_timeout = Duration::from_millis(DRAIN);
+                it.order = Order::Concurrent;
+            });
             let is_quick = random.once_in(2);
             if is_tame {
                 return Side { profile, is_quick };
@@ -184,7 +183,13 @@ impl World {
                 0 if !is_rush => Limits::default(),
                 _ => small_limits(random, is_rush),
             };
-            Side { profile: Profile { order, limits, ..profile }, is_quick }
+            Side {
+                profile: profile.with(|it| {
+                    it.order = order;
+                    it.limits = limits;
+                }),
+                is_quick,
+            }
         };
         let sides = [side(&mut random), side(&mut random)];
         // Where bytes go one by one there are few of them, as each costs a turn.
@@ -270,20 +275,19 @@ impl Side {
 
 /// Small enough that each of them is reached.
 fn small_limits(random: &mut Random, is_rush: bool) -> Limits {
-    Limits {
-        message_bytes: random.pick(&[2500, 1024 * 1024]),
-        in_flight: random.pick(&[1, 2, 3, 1024]),
-        waiting: random.pick(&[1, 2, 4, 1024]),
-        waiting_bytes: random.pick(&[300, 1500, 4 * 1024 * 1024]),
-        pending_calls: random.pick(&[2, 5, 1000]),
-        outgoing_bytes: match random.pick(&[1, 100, 1000, 1024 * 1024]) {
+    Limits::default().with(|it| {
+        it.message_bytes = random.pick(&[2500, 1024 * 1024]);
+        it.in_flight = random.pick(&[1, 2, 3, 1024]);
+        it.waiting = random.pick(&[1, 2, 4, 1024]);
+        it.waiting_bytes = random.pick(&[300, 1500, 4 * 1024 * 1024]);
+        it.pending_calls = random.pick(&[2, 5, 1000]);
+        it.outgoing_bytes = match random.pick(&[1, 100, 1000, 1024 * 1024]) {
             large @ 1001.. if is_rush => large / 1024,
             size => size,
-        },
-        batch_bytes: random.pick(&[50, 200, 1024 * 1024]),
-        answered_faults: random.pick(&[1, 3, 1000]),
-        ..Limits::default()
-    }
+        };
+        it.batch_bytes = random.pick(&[50, 200, 1024 * 1024]);
+        it.answered_faults = random.pick(&[1, 3, 1000]);
+    })
 }
 
 impl WayTerms {

@@ -61,7 +61,7 @@ pub struct Core {
 
 impl Core {
     pub fn new(framing: Framing) -> Self {
-        let limits = Limits { message_bytes: 2 << 20, ..Limits::default() };
+        let limits = Limits::default().with(|it| it.message_bytes = 2 << 20);
         Core { decoder: Decoder::new(framing, &limits), framing, limits, out: Vec::new() }
     }
 

@@ -94,6 +94,7 @@ pub struct Stray {
 
 /// What is wrong with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WhyStray {
     /// The id is missing, given twice, or an object, an array or a boolean.
     BadId,

@@ -53,6 +53,7 @@ enum Data {
 
 /// Why a request is invalid, where one of these is the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// Another media type than `application/vscode-jsonrpc`.
     UnsupportedContentType,

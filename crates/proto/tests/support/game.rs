@@ -158,18 +158,22 @@ fn batch(with: usize) -> String {
 /// Small limits, so that every one of them is reached.
 fn profile(order: Order, size: u8) -> Profile {
     let size = usize::from(size);
-    let limits = Limits {
-        in_flight: 1 + size % 4,
-        waiting: 1 + size / 4 % 4,
-        waiting_bytes: [600, 1200, 4000][size / 16 % 3],
-        pending_calls: 1 + size % 5,
-        batch_bytes: [100, 200, 10_000][size % 3],
-        answered_faults: 3,
-        ..Limits::default()
-    };
+    let limits = Limits::default().with(|it| {
+        it.in_flight = 1 + size % 4;
+        it.waiting = 1 + size / 4 % 4;
+        it.waiting_bytes = [600, 1200, 4000][size / 16 % 3];
+        it.pending_calls = 1 + size % 5;
+        it.batch_bytes = [100, 200, 10_000][size % 3];
+        it.answered_faults = 3;
+    });
     let dialect = [Dialect::Dollar, Dialect::Notifications, Dialect::None][size / 64 % 3];
     let call_timeout = Some(Duration::from_millis(500));
-    Profile { order, dialect, call_timeout, limits, ..Profile::agent() }
+    Profile::agent().with(|it| {
+        it.order = order;
+        it.dialect = dialect;
+        it.call_timeout = call_timeout;
+        it.limits = limits;
+    })
 }
 
 /// Plays a game to its end: two sessions with these orders and sizes, and these moves.

@@ -239,6 +239,7 @@ impl Ledger {
             Order::ByKey => {
                 entry.lane.is_none() || before.iter().all(|before| before.lane != entry.lane)
             }
+            other => panic!("the ledger does not know {other:?}"),
         };
         let is_held = self.held && entry.is_request();
         entry.waits() && is_free && !is_held && self.running() < most

@@ -109,5 +109,6 @@ fn names(dialect: Dialect) -> [&'static str; 4] {
         Dialect::Notifications => {
             ["notifications/cancelled", "requestId", "notifications/progress", "progressToken"]
         }
+        other => panic!("no words for {other:?}"),
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn refused(end: &Disconnect) -> Option<String> {
 
 /// The error that a server answered with.
 pub(super) fn error_answer(error: &RemoteError) -> String {
-    let RemoteError { code, message, data } = error;
+    let RemoteError { code, message, data, .. } = error;
     let colon = if message.is_empty() { "" } else { ": " };
     let message = plain(message);
     let mut text = format!("the server answered with an error{colon}{message} ({code})");

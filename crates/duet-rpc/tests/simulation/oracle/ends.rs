@@ -70,7 +70,7 @@ impl Oracle<'_> {
                     self.world.framing.is_none()
                         || saw(|side, event| matches!(event, Event::WriteFailed(of) if *of == side))
                 }
-                Reason::ConnectFailed => false,
+                _ => false,
             };
         let has_cause = matches!(disconnect.reason(), Reason::ReadFailed | Reason::WriteFailed);
         if !is_right || disconnect.failure().is_some() != has_cause {

@@ -87,6 +87,7 @@ impl Oracle<'_> {
                         Order::Sequential | Order::Barrier => Some(0),
                         Order::ByKey => lane_of(number),
                         Order::Concurrent => None,
+                        other => panic!("the oracle does not know {other:?}"),
                     };
                     if let Some(lane) = lane {
                         let last = latest.insert(lane, place);

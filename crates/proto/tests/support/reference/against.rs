@@ -34,8 +34,10 @@ fn classified(bytes: &[u8], rules: Rules) -> Verdict {
         return super::error(-32700, None, "null");
     };
     let batch = if rules.allow_batch { BatchRule::Allow } else { BatchRule::Reject };
-    let limits =
-        Limits { depth: rules.depth, batch_entries: rules.batch_entries, ..Limits::default() };
+    let limits = Limits::default().with(|it| {
+        it.depth = rules.depth;
+        it.batch_entries = rules.batch_entries;
+    });
     let verdict = meaning(Incoming::classify(&text, batch, &limits));
     // The short way finds the same, or nothing.
     if let Some(plain) = PlainRequest::of(&text) {
@@ -91,7 +93,10 @@ fn refusal(reply: &Reply) -> Refusal {
 }
 
 fn decoded(framing: Framing, stream: &[u8], sizes: Sizes, piece: usize) -> Vec<Item> {
-    let limits = Limits { message_bytes: sizes.bytes, depth: sizes.depth, ..Limits::default() };
+    let limits = Limits::default().with(|it| {
+        it.message_bytes = sizes.bytes;
+        it.depth = sizes.depth;
+    });
     let mut decoder = Decoder::new(framing, &limits);
     let mut items = Vec::new();
     for mut piece in stream.chunks(piece.max(1)) {
