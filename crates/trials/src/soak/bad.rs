@@ -216,17 +216,26 @@ fn bad_line(random: &mut Random) -> Bad {
 fn bad_length(random: &mut Random, request: &str) -> Bad {
     let (text, parse_error) = (request.trim().as_bytes(), Outcome::parse_error);
     let with_length = |length: usize| [&(length as u32).to_be_bytes(), text, &b"\n"[..]].concat();
-    match random.below(5) {
+    match random.below(6) {
         0 => Bad::new("length 0", b"\0\0\0\0", parse_error()),
-        1 => Bad::new("stray bytes", noise(random, b"\n\r:"), parse_error()),
+        // Four printable characters are a stray line of text, other bytes a length (F31).
+        1 => {
+            let bytes = [&b"text"[..], &noise(random, b"\n\r:")].concat();
+            Bad::new("stray text", bytes, parse_error())
+        }
         2 => {
+            let first = *random.pick(b"\x01\x7f\x80\xff");
+            let bytes = [&[first, 1, 1, 1][..], &noise(random, b"\n\r:")].concat();
+            Bad::new("length of 16 MiB or more", bytes, Outcome::invalid_because("oversize"))
+        }
+        3 => {
             let mut bytes = with_length(text.len());
             if let Some(last) = bytes.last_mut() {
                 *last = *random.pick(b"x }\r");
             }
             Bad::new("no newline", bytes, parse_error())
         }
-        3 => {
+        4 => {
             let cut = 1 + random.below(text.len().min(40) - 1);
             Bad::new("length too small", with_length(text.len() - cut), parse_error())
         }

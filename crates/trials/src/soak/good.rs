@@ -153,7 +153,7 @@ fn wrong_params(random: &mut Random, terms: Terms) -> Asked {
         ("test.sleep", "{}", "ms", "missing", false),
         ("test.sleep", r#"{"ms":"secret"}"#, "ms", "string", false),
         ("test.sleep", r#"{"ms":-1}"#, "ms", "number", false),
-        ("test.block", "[[]]", "[0]", "array", false),
+        ("test.block", "[[]]", "ms", "array", false),
         ("test.big", r#"{"bytes":null}"#, "bytes", "null", false),
         ("test.fail", r#"{"code":1}"#, "message", "missing", false),
         ("test.emit", r#"{"count":true}"#, "count", "boolean", false),
