@@ -111,8 +111,8 @@ async fn p5_p6_an_error_says_why_there_is_no_connection() {
     assert_eq!(reason(&error), Some(Reason::ConnectFailed));
     assert_eq!(
         format!("{error:#}"),
-        "there is no connection for now: connecting to the remote failed: reading or writing \
-         failed: it took too long"
+        "there is no connection for now: connecting to the remote failed: cannot connect: it took \
+         too long"
     );
 }
 
