@@ -59,6 +59,7 @@ impl Output for () {
 /// The four shapes of handlers.
 #[derive(Debug)]
 #[doc(hidden)]
+#[expect(unnameable_types, reason = "it tells kinds of handlers apart, and nobody writes it")]
 pub enum Shape<const PARAMS: bool, const CONTEXT: bool, P> {
     #[doc(hidden)]
     Never(PhantomData<P>),

@@ -28,7 +28,7 @@ pub use events::{Event, EventQueue, Priority};
 pub use ids::Ids;
 pub use machine::{Closes, Handled, Session};
 pub use outlet::Outlet;
-pub use phase::{Ending, Phase};
+pub use phase::{Draining, Ending, Phase};
 pub use schedule::{Job, Key, LaneOf};
 pub use storm::{Storm, Treatment};
 pub use waiting::Message;

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use self::crowd::Crowd;
 use self::daemon::Daemon;
 use self::expect::Pages;
-use self::gauge::Gauge;
+pub use self::gauge::Gauge;
 use self::ledger::Ledger;
 use self::line::Line;
 use self::player::Player;
