@@ -33,8 +33,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// The code of the files below a folder of this crate, without comments.
 fn code(folder: &str) -> Vec<(PathBuf, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let found: Vec<_> = files(&folder)
+    code_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
+}
+
+fn code_below(folder: &Path) -> Vec<(PathBuf, String)> {
+    let found: Vec<_> = files(folder)
         .into_iter()
         .map(|path| {
             let text = fs::read_to_string(&path).expect("it can be read");
@@ -68,6 +71,37 @@ fn arrows_point_one_way() {
             for word in forbidden {
                 assert!(!code.contains(word), "{} knows {word}", path.display());
             }
+        }
+    }
+}
+
+/// Whether a file holds tests alone.
+fn is_test(path: &Path) -> bool {
+    let name = |part: &std::ffi::OsStr| part.to_string_lossy().trim_end_matches(".rs").to_owned();
+    path.components().map(|part| name(part.as_os_str())).any(|it| it.ends_with("tests"))
+}
+
+#[test]
+fn a_session_changes_its_phase_in_one_file() {
+    for (path, code) in code("src/session") {
+        let assigns = code.contains(".phase = ") || code.contains("*self = Phase::");
+        assert_eq!(assigns, path.ends_with("phase.rs"), "{}", path.display());
+    }
+}
+
+#[test]
+fn the_codes_of_errors_stand_in_one_file() {
+    let is_code = |word: &str| {
+        let digits = word.strip_prefix("-32").unwrap_or_default();
+        // The least number of 16 bits is none.
+        digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit()) && word != "-32768"
+    };
+    for folder in ["crates/proto/src", "crates/duet-rpc/src"] {
+        for (path, code) in code_below(&workspace().join(folder)) {
+            let mut words = code.split(|c: char| c != '-' && !c.is_ascii_digit());
+            let has_codes = words.any(is_code);
+            let is_right = has_codes == path.ends_with("message/error.rs") || is_test(&path);
+            assert!(is_right, "{} has codes of errors", path.display());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Error objects: the only file with code numbers.
+//! Error objects. No other file of the core or the library has code numbers.
 
 use std::borrow::Cow;
 use std::fmt;

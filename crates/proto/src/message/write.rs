@@ -71,7 +71,8 @@ pub fn write_error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) {
     let start = out.len();
     if error.write(out).is_err() {
         out.truncate(start);
-        out.extend_from_slice(br#"{"code":-32603,"message":"Internal error"}"#);
+        // It has no data, so it can always be written.
+        let _ = ErrorObject::internal_error().write(out);
     }
     out.push(b'}');
 }

@@ -191,7 +191,7 @@ impl<C> Session<C> {
     /// The connection is gone: what waits is dropped, and what runs has nobody to answer.
     /// [`abandon`](Session::abandon) the calls.
     pub fn handle_gone(&mut self) -> Option<Notice> {
-        self.phase = Phase::Closed;
+        self.phase.close();
         self.schedule.drop_all();
         self.batches = Batches::default();
         self.storm.take_muted()

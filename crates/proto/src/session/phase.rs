@@ -57,6 +57,11 @@ impl Phase {
         }
     }
 
+    /// The connection is gone.
+    pub(super) fn close(&mut self) {
+        *self = Phase::Closed;
+    }
+
     /// The remote took some bytes.
     pub(super) fn handle_progress(&mut self, now: Instant) {
         if let Phase::Draining(draining) = self
