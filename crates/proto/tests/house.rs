@@ -106,6 +106,56 @@ fn the_codes_of_errors_stand_in_one_file() {
     }
 }
 
+/// Inside the library: what a folder or file must not know, and where it may all the same.
+#[test]
+fn arrows_inside_the_library_point_one_way() {
+    const ABOVE: &[&str] = &[
+        "crate::call",
+        "crate::client",
+        "crate::context",
+        "crate::driver",
+        "crate::events",
+        "crate::handler",
+        "crate::hub",
+        "crate::params",
+        "crate::peer",
+        "crate::router",
+        "crate::serve",
+        "crate::shared",
+    ];
+    let source = workspace().join("crates/duet-rpc/src");
+    let check = |below: &str, forbidden: &[&str], but_for: &[&str]| {
+        let mut checked = 0;
+        for (path, code) in code_below(&source) {
+            let name =
+                path.strip_prefix(&source).expect("it is below").to_string_lossy().into_owned();
+            let is_free = but_for.iter().any(|prefix| name.starts_with(prefix));
+            if !name.starts_with(below) || is_free || is_test(&path) {
+                continue;
+            }
+            checked += 1;
+            for word in forbidden {
+                assert!(!code.contains(word), "{name} knows {word}");
+            }
+        }
+        assert!(checked > 0, "{below}");
+    };
+    // Transports carry bytes and messages, and know nobody who sends them.
+    check("transport", ABOVE, &[]);
+    // Of a message they know the id; HTTP reads more, as an exchange ends with the answer.
+    check("transport", &["message::{", "message::Incoming", "message;"], &["transport/http"]);
+    // Of a session they know where it writes.
+    check("transport", &["session::{", "session::Session", "Session<"], &[]);
+    // Heads, bodies and who is let in are pure.
+    check("transport/web/", &["tokio"], &["transport/web/upgrade.rs"]);
+    // One connection, one owner.
+    check("", &["Session<", "Session::new", "session::Session"], &["driver"]);
+    // Handlers know nothing of how their messages come.
+    for file in ["context", "failure", "handler", "params", "router"] {
+        check(file, &["crate::transport", "crate::driver", "crate::hub", "crate::serve"], &[]);
+    }
+}
+
 #[test]
 fn the_core_depends_on_nothing_that_waits() {
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
