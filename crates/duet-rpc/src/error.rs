@@ -17,6 +17,10 @@ type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 /// It is one pointer wide, goes from task to task, and keeps its causes on the way. None of what
 /// it holds goes onto the wire; [`Error::to_object`] makes what does.
 ///
+/// `Display` and `Debug` show the code and the message of an error that the remote answered. That is the
+/// remote's text: this library never puts it into its own log records, and if your log must not have it
+/// either, log [`Error::kind`].
+///
 /// ```
 /// use duet_rpc::{Error, ErrorKind, proto::message::Id};
 ///
@@ -144,7 +148,11 @@ impl Error {
     /// assert!(Error::new(ErrorKind::Timeout).remote().is_none());
     /// ```
     pub fn remote(&self) -> Option<&RemoteError> {
-        self.0.cause.as_deref().and_then(|cause| cause.downcast_ref())
+        self.cause().and_then(|cause| cause.downcast_ref())
+    }
+
+    fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
     }
 
     /// Where it was made, if the environment asked for that (`RUST_BACKTRACE=1`).
@@ -164,10 +172,12 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    /// Says what went wrong; with `{:#}` also why, cause by cause.
+/// What went wrong and with which request: nothing that came from the remote.
+struct What<'a>(&'a Error);
+
+impl fmt::Display for What<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0.kind {
+        f.write_str(match self.0.kind() {
             ErrorKind::Handler => "a handler failed",
             ErrorKind::Panic => "a handler panicked",
             ErrorKind::Params => "the parameters cannot be sent",
@@ -183,15 +193,22 @@ impl fmt::Display for Error {
             ErrorKind::Transport => "reading or writing failed",
             ErrorKind::Disconnected => "the connection is closed",
         })?;
-        if let Some(id) = &self.0.id {
-            write!(f, " (request {id})")?;
+        match self.0.id() {
+            Some(id) => write!(f, " (request {id})"),
+            None => Ok(()),
         }
-        if f.alternate() {
-            let mut cause = std::error::Error::source(self);
-            while let Some(deeper) = cause {
-                write!(f, ": {deeper}")?;
-                cause = deeper.source();
-            }
+    }
+}
+
+impl fmt::Display for Error {
+    /// Says what went wrong, with the code and the message of an error that the remote answered; with `{:#}`
+    /// also why, cause by cause.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        What(self).fmt(f)?;
+        let mut cause = self.cause().filter(|cause| f.alternate() || cause.is::<RemoteError>());
+        while let Some(deeper) = cause {
+            write!(f, ": {deeper}")?;
+            cause = deeper.source();
         }
         Ok(())
     }
@@ -209,8 +226,9 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {
+    /// The cause. What the remote answered is no cause, but the error itself: see [`Error::remote`].
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
+        self.cause().filter(|cause| !cause.is::<RemoteError>())
     }
 }
 
@@ -223,16 +241,19 @@ impl fmt::Display for Logged<'_> {
         // Errors of the application may panic where they are shown.
         let causes = fence::call(|| {
             let mut text = String::new();
-            let mut cause = std::error::Error::source(self.0);
+            let mut cause = self.0.cause();
             while let Some(deeper) = cause {
                 text.push_str(": ");
                 push_cause(&mut text, deeper);
-                cause = deeper.source();
+                cause = match deeper.downcast_ref::<Error>() {
+                    Some(error) => error.cause(),
+                    None => deeper.source(),
+                };
             }
             text
         });
         let causes = causes.unwrap_or_else(|_| ": its cause panics when it is shown".to_owned());
-        write!(f, "{}{causes}", self.0)
+        write!(f, "{}{causes}", What(self.0))
     }
 }
 
@@ -244,6 +265,8 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
     let _ = if let Some(inner) = wrapped {
         push_cause(text, inner);
         Ok(())
+    } else if let Some(error) = cause.downcast_ref::<Error>() {
+        write!(text, "{}", What(error))
     } else if let Some(remote) = cause.downcast_ref::<RemoteError>() {
         write!(text, "its code is {}", remote.code)
     } else if let Some(object) = cause.downcast_ref::<ErrorObject>() {
@@ -289,10 +312,15 @@ impl fmt::Display for RemoteError {
     }
 }
 
+/// How many characters of a remote's message `Debug` shows.
+const LONGEST_SHOWN: usize = 200;
+
 impl fmt::Debug for RemoteError {
-    /// Shows the code, and nothing of what the remote wrote.
+    /// Shows the code and the message, which `unwrap` prints, and nothing of the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteError").field("code", &self.code).finish_non_exhaustive()
+        let message: String = self.message.chars().take(LONGEST_SHOWN).collect();
+        let mut shown = f.debug_struct("RemoteError");
+        shown.field("code", &self.code).field("message", &message).finish_non_exhaustive()
     }
 }
 

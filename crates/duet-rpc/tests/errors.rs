@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use duet_rpc::proto::message::{Code, Id, write_error};
-use duet_rpc::{Error, ErrorKind, Failure, fence};
+use duet_rpc::{Error, ErrorKind, Failure, Peer, Profile, RemoteError, Router, fence};
 use serde_json::{Value, json};
 
 const ALL: [ErrorKind; 14] = [
@@ -120,4 +120,32 @@ fn e1_an_error_of_the_application_has_its_code_its_words_and_its_data() {
     // A map whose keys are no strings cannot be written.
     let odd = Failure::new(1, "x").with_data(HashMap::from([((1, 2), 3)]));
     assert_eq!(odd.object().code(), Code::INTERNAL_ERROR);
+}
+
+/// A caller's view of an error that the remote answered with.
+async fn refused() -> Error {
+    let (here, there) = duet_rpc::transport::memory::pair();
+    let refuse = async || Err::<(), _>(Failure::new(-32001, "Overdrawn").with_data("CANARY"));
+    let router = Router::new().method("withdraw", refuse);
+    let _server = Peer::spawn(there, &Profile::agent(), router);
+    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    client.call::<()>("withdraw", ()).await.expect_err("it is refused")
+}
+
+#[tokio::test]
+async fn e3_display_and_debug_show_the_code_and_the_message_that_the_remote_answered() {
+    let error = refused().await;
+    let shown = "the remote answered with an error (request 1): Overdrawn (-32001)";
+    assert_eq!((error.to_string(), format!("{error:#}")), (shown.to_owned(), shown.to_owned()));
+    // It is shown once, also by those who print the sources behind it.
+    assert!(error.source().is_none());
+    assert_eq!(error.remote().map(|remote| remote.code), Some(-32001));
+    let debug = format!("{error:?}");
+    assert!(debug.contains("-32001") && debug.contains("Overdrawn"), "{debug}");
+    assert!(!debug.contains("CANARY"), "the data is the application's: {debug}");
+    let outer = Error::new(ErrorKind::Handler).caused_by(error);
+    assert_eq!(outer.to_string(), "a handler failed");
+    assert_eq!(format!("{outer:#}"), format!("a handler failed: {shown}"));
+    let long = RemoteError { code: 1, message: "x".repeat(10_000), data: None };
+    assert!(format!("{long:?}").len() < 500);
 }
