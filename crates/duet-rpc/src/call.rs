@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::client::Client;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, WrongResult};
+use crate::params;
 use crate::peer::Peer;
 use crate::shared::Post;
 
@@ -143,11 +144,9 @@ impl<T: DeserializeOwned> Future for Call<T> {
 }
 
 fn read<T: DeserializeOwned>(result: &str) -> Result<T, Error> {
-    serde_json::from_str(result).map_err(|error| {
-        // The message of the parser may show a piece of what was sent.
-        let place =
-            format!("the result is not of the expected type ({:?} error)", error.classify());
-        Error::new(ErrorKind::Protocol).caused_by(place)
+    serde_json::from_str(result).map_err(|_| {
+        let wrong = WrongResult(params::explain_result::<T>(result));
+        Error::new(ErrorKind::Protocol).caused_by(wrong)
     })
 }
 

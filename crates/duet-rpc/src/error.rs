@@ -4,7 +4,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::io;
 
-use duet_rpc_proto::message::{ErrorObject, Id, ReceivedError};
+use duet_rpc_proto::message::{ErrorObject, Id, ParamProblem, ReceivedError};
 use serde_json::value::RawValue;
 
 use crate::fence;
@@ -275,6 +275,8 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
     } else if cause.is::<LastWords>() {
         text.push_str("its stderr is not logged");
         Ok(())
+    } else if let Some(wrong) = cause.downcast_ref::<WrongResult>() {
+        wrong.write_expected(text)
     } else if let Some(json) = cause.downcast_ref::<serde_json::Error>() {
         let (line, column) = (json.line(), json.column());
         write!(text, "JSON, {:?} error in line {line}, column {column}", json.classify())
@@ -282,6 +284,31 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
         write!(text, "{cause}")
     };
 }
+
+/// A result that is not of the type that the caller asked for.
+#[derive(Debug)]
+pub(crate) struct WrongResult(pub(crate) ParamProblem);
+
+impl WrongResult {
+    /// Says where it is wrong, and shows nothing of what the remote sent.
+    fn write_expected(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        let (place, expected) = (self.0.param(), self.0.expected());
+        write!(out, "the result is not of the expected type: {place}: expected {expected}")
+    }
+}
+
+impl fmt::Display for WrongResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_expected(f)?;
+        write!(f, ", received {}", self.0.received().escape_debug())?;
+        match self.0.detail() {
+            Some(detail) => write!(f, " ({})", detail.escape_debug()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for WrongResult {}
 
 /// The error that a remote answered with.
 #[derive(Clone)]

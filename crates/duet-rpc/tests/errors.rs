@@ -8,6 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use duet_rpc::proto::message::{Code, Id, write_error};
 use duet_rpc::{Error, ErrorKind, Failure, Peer, Profile, RemoteError, Router, fence};
+use serde::Deserialize;
+use serde::de::Error as _;
 use serde_json::{Value, json};
 
 const ALL: [ErrorKind; 14] = [
@@ -148,4 +150,54 @@ async fn e3_display_and_debug_show_the_code_and_the_message_that_the_remote_answ
     assert_eq!(format!("{outer:#}"), format!("a handler failed: {shown}"));
     let long = RemoteError { code: 1, message: "x".repeat(10_000), data: None };
     assert!(format!("{long:?}").len() < 500);
+}
+
+/// An even number, or why it is none.
+struct Even;
+
+impl<'de> Deserialize<'de> for Even {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u64::deserialize(deserializer)?;
+        if number % 2 == 0 { Ok(Even) } else { Err(D::Error::custom(format!("{number} is odd"))) }
+    }
+}
+
+#[expect(dead_code, reason = "they are never made, only refused")]
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Item>,
+}
+
+#[expect(dead_code, reason = "they are never made, only refused")]
+#[derive(Deserialize)]
+struct Item {
+    uri: String,
+    even: Option<Even>,
+}
+
+#[tokio::test]
+async fn e3_a_result_of_the_wrong_type_says_which_member_and_why() {
+    let rows = [
+        (json!(7), "result: expected object, received number"),
+        (json!({}), "result.items: expected array, received missing"),
+        (
+            json!({"items": [{"uri": "a"}, {"uri": 7}]}),
+            "result.items[1].uri: expected string, received number",
+        ),
+        (json!({"items": [{}]}), "result.items[0].uri: expected string, received missing"),
+        (
+            json!({"items": [{"uri": "a", "even": 3}]}),
+            "result.items[0].even: expected a valid value, received number (3 is odd)",
+        ),
+    ];
+    let (here, there) = duet_rpc::transport::memory::pair();
+    let router = Router::new().method("echo", async |(value,): (Value,)| Ok::<_, Failure>(value));
+    let _server = Peer::spawn(there, &Profile::agent(), router);
+    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    for (result, why) in rows {
+        let error = client.call::<Page>("echo", [&result]).await.err().expect("it does not fit");
+        assert_eq!(error.kind(), ErrorKind::Protocol);
+        let why = format!("the result is not of the expected type: {why}");
+        assert_eq!(error.source().map(ToString::to_string), Some(why), "{result}");
+    }
 }

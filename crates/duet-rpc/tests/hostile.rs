@@ -247,6 +247,9 @@ async fn g6_nothing_that_was_sent_is_logged() {
             Ok::<_, Failure>(())
         })
         .method("ask", async |cx: Context| cx.peer().call::<Value>("x", ()).await.map(|_| ()))
+        // A result of another type than was asked for.
+        .method("misread", async |cx: Context| cx.peer().call::<Ready>("x", ()).await.map(|_| ()))
+        .method("open", async |(_at,): (Strict,)| Ok::<_, Failure>(()))
         .method("pass", async |cx: Context| {
             let error = cx.peer().call::<Value>("x", ()).await.expect_err("an error");
             Err::<(), RemoteError>(error.remote().cloned().expect("remote"))
@@ -266,10 +269,57 @@ async fn g6_nothing_that_was_sent_is_logged() {
         let answer = remote.ask(&error.to_string()).await;
         assert_eq!(answer["id"], 1);
     }
+    for result in [json!({"is": "CANARY"}), json!({"CANARY": 1}), json!({"is": {"CANARY": 1}})] {
+        let call = remote.ask(&request("misread")).await;
+        let result = json!({"jsonrpc": "2.0", "id": call["id"], "result": result});
+        assert_eq!(remote.ask(&result.to_string()).await["error"]["code"], -32603);
+    }
+    let open = json!({"jsonrpc": "2.0", "id": 1, "method": "open", "params": ["CANARY"]});
+    assert_eq!(remote.ask(&open.to_string()).await["error"]["code"], -32602);
     let log = log.0.lock().expect("nothing panics").clone();
     assert!(log.contains("its code is 1"), "{log}");
+    assert!(log.contains("result.is: expected one of the accepted values"), "{log}");
     assert!(!log.contains(&"I".repeat(65)), "ids are cut");
     assert!(!log.contains("CANARY"), "{log}");
+}
+
+/// A type whose `Deserialize` quotes what it was given.
+struct Strict;
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Err(serde::de::Error::custom(format_args!("{text} is not a date")))
+    }
+}
+
+#[derive(Deserialize)]
+struct Ready {
+    #[allow(dead_code)]
+    is: Is,
+}
+
+#[derive(Deserialize)]
+enum Is {
+    Yes,
+    No,
+}
+
+#[tokio::test]
+async fn g6_what_an_application_says_of_a_parameter_is_logged_if_the_profile_asks_for_it() {
+    for log_details in [false, true] {
+        let log = Log::default();
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let router = Router::new().method("open", async |(_at,): (Strict,)| Ok::<_, Failure>(()));
+        let profile = Profile { log_details, ..Profile::agent() };
+        let (_peer, mut remote) = serve(&profile, router);
+        let open = json!({"jsonrpc": "2.0", "id": 1, "method": "open", "params": ["yesterday"]});
+        let answer = remote.ask(&open.to_string()).await;
+        let data = json!({"param": "[0]", "expected": "a valid value", "received": "string"});
+        assert_eq!(answer["error"]["data"], data);
+        let log = log.0.lock().expect("nothing panics").clone();
+        assert_eq!(log.contains("yesterday is not a date"), log_details, "{log}");
+    }
 }
 
 #[tokio::test]

@@ -98,6 +98,10 @@ pub struct Profile {
     /// How long a connection that is closing waits for its running requests, and for the remote
     /// to take their answers.
     pub drain_timeout: Duration,
+    /// Whether the log shows what your own `Deserialize` implementations say of a parameter that they
+    /// refuse, such as the reason why a date is none. Their text may quote what the remote sent, so this is
+    /// off unless you turn it on. The remote is never told.
+    pub log_details: bool,
     /// What bounds memory and work.
     pub limits: Limits,
 }
@@ -117,6 +121,7 @@ impl Profile {
             call_timeout: Some(Duration::from_secs(30)),
             // Clients kill after two seconds, so there must be some time left to leave.
             drain_timeout: Duration::from_millis(1750),
+            log_details: false,
             limits: Limits { message_bytes: 10 * 1024 * 1024, in_flight: 1, ..Limits::default() },
         }
     }
@@ -203,7 +208,7 @@ mod tests {
             assert_eq!(profile.call_timeout, Some(Duration::from_secs(30)));
             assert!(profile.drain_timeout < Duration::from_millis(1900));
             assert_eq!((profile.dialect, profile.ids), (Dialect::Dollar, IdStyle::Counter));
-            assert_eq!(profile.busy_code, Code::SERVER_BUSY);
+            assert_eq!((profile.busy_code, profile.log_details), (Code::SERVER_BUSY, false));
         }
     }
 

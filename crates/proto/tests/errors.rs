@@ -176,7 +176,8 @@ fn e3_an_error_says_in_the_process_what_it_is_about() {
         ),
     ];
     for (error, reason, param, shown) in rows {
-        assert_eq!((error.reason(), error.param()), (reason, param), "{shown}");
+        let told = error.param_problem().map(|problem| (problem.param(), problem.expected()));
+        assert_eq!((error.reason(), told), (reason, param), "{shown}");
         assert_eq!(error.to_string(), shown);
     }
 }
@@ -262,4 +263,16 @@ fn g6_debug_output_shows_shapes_and_sizes() {
     let text = Text::check(b" [1,2]", 128).expect("JSON");
     assert_eq!(format!("{text:?}"), "Text(Array, 6 bytes)");
     assert_eq!(format!("{:?}", text.elements()), "Elements { next: Some(2), .. }");
+}
+
+#[test]
+fn e1_what_an_application_says_of_a_parameter_is_neither_written_nor_shown() {
+    let problem = ParamProblem::wrong_type("at", "a valid value", "string").with_detail("CANARY");
+    assert_eq!(problem.detail(), Some("CANARY"));
+    let error = ErrorObject::invalid_params(problem);
+    let mut out = Vec::new();
+    write_error(&mut out, &Id::from(1), &error);
+    let out = String::from_utf8_lossy(&out).into_owned();
+    assert!(!format!("{out} {error} {error:?}").contains("CANARY"), "{out} {error} {error:?}");
+    assert_eq!(error.param_problem().and_then(ParamProblem::detail), Some("CANARY"));
 }

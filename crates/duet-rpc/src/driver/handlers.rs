@@ -137,7 +137,7 @@ impl Core {
 
     /// Answers a request whose params are wrong, and returns the code.
     pub(super) fn refuse_params(&mut self, job: Job, object: &ErrorObject, method: &str) -> Code {
-        records::wrong_params(object, method, job.id());
+        records::wrong_params(object, method, job.id(), self.shared.profile.log_details);
         self.session.answer_error(job, object, &mut self.outbox);
         object.code()
     }

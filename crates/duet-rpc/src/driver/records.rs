@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::Partial;
-use duet_rpc_proto::message::{Code, ErrorObject, Id, Reason, Subject};
+use duet_rpc_proto::message::{Code, ErrorObject, Id, ParamProblem, Reason, Subject};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::Dialect;
 use tracing::Span;
@@ -149,13 +149,23 @@ pub(super) fn unknown_notification(method: &str) {
     }
 }
 
-/// The record names the parameter, which is a name of ours, and not what was sent for it.
-pub(super) fn wrong_params(error: &ErrorObject, method: &str, id: Option<&Id>) {
-    let (param, expected) = error.param().unzip();
+/// The record names the parameter, which is a name of ours, and not what was sent for it. What the
+/// application says of it is shown only on request, as it may quote what was sent (G6).
+pub(super) fn wrong_params(
+    error: &ErrorObject,
+    method: &str,
+    id: Option<&Id>,
+    shows_details: bool,
+) {
+    let problem = error.param_problem();
+    let (param, expected) = (problem.map(ParamProblem::param), problem.map(ParamProblem::expected));
+    let detail = problem.filter(|_| shows_details).and_then(ParamProblem::detail);
     match id {
-        Some(id) => tracing::warn!(param, expected, method, %id, "wrong parameters"),
-        // Nothing else will show it (M10).
-        None => tracing::error!(param, expected, method, "a notification has wrong parameters"),
+        Some(id) => tracing::warn!(param, expected, detail, method, %id, "wrong parameters"),
+        None => {
+            // Nothing else will show it (M10).
+            tracing::error!(param, expected, detail, method, "a notification has wrong parameters");
+        }
     }
 }
 

@@ -30,7 +30,7 @@ mod words;
 use duet_rpc_proto::message::{ErrorObject, ParamProblem, Params};
 use serde::de::DeserializeOwned;
 
-use problem::Problem;
+use problem::{Problem, Subject};
 use reader::{Probe, Reader, Reads};
 
 /// Reads parameters as a type of yours, or says what is wrong with them.
@@ -40,10 +40,11 @@ use reader::{Probe, Reader, Reads};
 ///
 /// The error is ready to be sent: `Invalid params`, with the path of the first culprit, what was
 /// expected there and which type was received. The members of a struct have their names in the path even
-/// if they came by position; elements of a tuple are `[0]`, `[1]` and so on. It shows nothing of what was sent, but for a string
-/// that is not one of an enum's variants: member names from a map are a `*` in the path, and
-/// the messages of your own `Deserialize` implementations stay out. What their visitors are
-/// `expecting` goes on the wire, so it should be your text and not the remote's.
+/// if they came by position; elements of a tuple are `[0]`, `[1]` and so on. It shows nothing of what was
+/// sent, but for a string that is not one of an enum's variants: member names from a map are a `*` in the path, and
+/// the messages of your own `Deserialize` implementations stay out. They are the `detail` of the problem,
+/// for this process, and for its log where [`Profile::log_details`](crate::Profile::log_details) says so.
+/// What their visitors are `expecting` goes on the wire, so it should be your text and not the remote's.
 ///
 /// ```
 /// use duet_rpc::params;
@@ -75,8 +76,7 @@ pub fn read<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, ErrorObject> 
 #[inline(never)]
 fn read_again<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, ErrorObject> {
     let problem = match *params {
-        Params::Array(text) => explain::<T>(text, "array"),
-        Params::Object(text) => explain::<T>(text, "object"),
+        Params::Array(text) | Params::Object(text) => explain::<T>(text, Subject::Params),
         Params::Absent | Params::Null => {
             for empty in ["{}", "[]"] {
                 if let Ok(value) = serde_json::from_str(empty) {
@@ -89,32 +89,43 @@ fn read_again<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, ErrorObject
     Err(ErrorObject::invalid_params(problem))
 }
 
-/// What is wrong with parameters that do not fit.
-fn explain<T: DeserializeOwned>(text: &str, json_type: &'static str) -> ParamProblem {
+/// What is wrong with the result of a call that is not of the type that the caller asked for.
+#[cold]
+#[inline(never)]
+pub(crate) fn explain_result<T: DeserializeOwned>(result: &str) -> ParamProblem {
+    explain::<T>(result, Subject::Result)
+}
+
+/// What is wrong with a text that does not fit.
+fn explain<T: DeserializeOwned>(text: &str, subject: Subject) -> ParamProblem {
     match attempt::<T>(text, None) {
-        Some(problem) => into_param_problem::<T>(text, problem),
+        Some(problem) => into_param_problem::<T>(text, problem, subject),
         // The two readers disagree, so there is no culprit that we could name.
-        None => problem::of_the_whole(json_type),
+        None => problem::of_the_whole(subject, reader::json_type(text)),
     }
 }
 
 /// What is wrong with no parameters at all: the first one that is missing, where they have names.
 fn explain_nothing<T: DeserializeOwned>(absent: bool) -> ParamProblem {
     // One text for both, as an object is known again by where it stands.
-    let empty = "{}";
+    let (empty, subject) = ("{}", Subject::Params);
     if let Some(problem) = attempt::<T>(empty, None)
         && problem.missing_member().is_some()
     {
-        return into_param_problem::<T>(empty, problem);
+        return into_param_problem::<T>(empty, problem, subject);
     }
     match attempt::<T>("null", None) {
-        Some(problem) if absent => problem.of_absent().into_param_problem(),
-        Some(problem) => problem.into_param_problem(),
-        None => problem::of_the_whole(if absent { "missing" } else { "null" }),
+        Some(problem) if absent => problem.of_absent().into_param_problem(subject),
+        Some(problem) => problem.into_param_problem(subject),
+        None => problem::of_the_whole(subject, if absent { "missing" } else { "null" }),
     }
 }
 
-fn into_param_problem<T: DeserializeOwned>(text: &str, mut problem: Problem) -> ParamProblem {
+fn into_param_problem<T: DeserializeOwned>(
+    text: &str,
+    mut problem: Problem,
+    subject: Subject,
+) -> ParamProblem {
     if let Some((at, name)) = problem.missing_member() {
         // Who misses a member does not say of which type. A null in its place makes them say so.
         let probe = Probe { at, reads: Reads::OneMore(name) };
@@ -130,7 +141,7 @@ fn into_param_problem<T: DeserializeOwned>(text: &str, mut problem: Problem) -> 
             problem.name_elements_of(at);
         }
     }
-    problem.into_param_problem()
+    problem.into_param_problem(subject)
 }
 
 /// Reads for the error's sake.

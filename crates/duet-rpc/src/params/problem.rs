@@ -56,8 +56,8 @@ enum Wrong {
     },
     UnknownMember,
     DuplicateMember(&'static str),
-    /// The application says so, in words that may quote the value, so that they are not kept.
-    Application,
+    /// The application says so, in words that may quote the value: they stay in this process.
+    Application(Option<String>),
     /// It cannot be read at all, and would have been put aside whole.
     Buffered,
     /// It goes on deeper than we read, or for longer.
@@ -93,9 +93,33 @@ pub(super) enum Step {
 const MOST_NAMED: usize = 8;
 
 /// Where no culprit can be named.
-pub(super) fn of_the_whole(received: &'static str) -> ParamProblem {
-    ParamProblem::wrong_type("params", "valid parameters", received)
+pub(super) fn of_the_whole(subject: Subject, received: &'static str) -> ParamProblem {
+    let expected = match subject {
+        Subject::Params => "valid parameters",
+        Subject::Result => "a valid result",
+    };
+    ParamProblem::wrong_type(subject.name(), expected, received)
 }
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Params,
+    Result,
+}
+
+impl Subject {
+    /// What stands for the whole of it in the place of a path.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Subject::Params => "params",
+            Subject::Result => "result",
+        }
+    }
+}
+
+/// How many characters of what an application says are kept.
+const LONGEST_DETAIL: usize = 500;
 
 impl Problem {
     pub(super) fn too_deep() -> Self {
@@ -104,7 +128,7 @@ impl Problem {
 
     /// A number beyond all numbers, or half of a character.
     pub(super) fn unreadable() -> Self {
-        Self::new(Wrong::Application)
+        Self::new(Wrong::Application(None))
     }
 
     /// The same, in a value that is put aside whole, perhaps as its name is none that the type knows.
@@ -251,8 +275,9 @@ impl Problem {
     }
 
     /// What the remote is told.
-    pub(super) fn into_param_problem(self) -> ParamProblem {
+    pub(super) fn into_param_problem(self, subject: Subject) -> ParamProblem {
         let Inner { wrong, place, path } = *self.0;
+        let show = |path, last| show(path, last, subject);
         let here = place.map_or("missing", |place| place.json_type);
         match wrong {
             Wrong::Unexpected { mismatch, received, expected, accepted } => {
@@ -287,15 +312,25 @@ impl Problem {
                 let expected = format!("object with one member {name}");
                 ParamProblem::wrong_type(show(path, None), expected, "object")
             }
-            Wrong::Application | Wrong::Buffered | Wrong::Variant { .. } => {
+            Wrong::Application(detail) => {
+                let problem = ParamProblem::wrong_type(show(path, None), "a valid value", here);
+                match detail {
+                    Some(detail) => problem.with_detail(detail),
+                    None => problem,
+                }
+            }
+            Wrong::Buffered | Wrong::Variant { .. } => {
                 ParamProblem::wrong_type(show(path, None), "a valid value", here)
             }
             // A path as long as this one would help nobody.
-            Wrong::TooDeep => of_the_whole(match path.last() {
-                Some(Step::Element(_) | Step::Position { .. }) => "array",
-                Some(Step::Member(_)) => "object",
-                None => here,
-            }),
+            Wrong::TooDeep => {
+                let received = match path.last() {
+                    Some(Step::Element(_) | Step::Position { .. }) => "array",
+                    Some(Step::Member(_)) => "object",
+                    None => here,
+                };
+                of_the_whole(subject, received)
+            }
         }
     }
 
@@ -318,8 +353,9 @@ impl Problem {
 }
 
 impl Error for Problem {
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        Self::new(Wrong::Application)
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        let text = message.to_string().chars().take(LONGEST_DETAIL).collect();
+        Self::new(Wrong::Application(Some(text)))
     }
 
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -380,8 +416,12 @@ fn json_type(unexpected: &Unexpected<'_>) -> Option<&'static str> {
     })
 }
 
-fn show(path: Vec<Step>, last: Option<&'static str>) -> Cow<'static, str> {
-    let mut shown = String::new();
+fn show(path: Vec<Step>, last: Option<&'static str>, subject: Subject) -> Cow<'static, str> {
+    // A result has no names of its own, so that its path begins with a word for it.
+    let mut shown = match subject {
+        Subject::Params => String::new(),
+        Subject::Result => subject.name().to_owned(),
+    };
     let last = last.map(|name| Step::Member(name.into()));
     for step in path.into_iter().rev().chain(last) {
         match step {
@@ -397,5 +437,5 @@ fn show(path: Vec<Step>, last: Option<&'static str>) -> Cow<'static, str> {
             }
         }
     }
-    if shown.is_empty() { "params".into() } else { shown.into() }
+    if shown.is_empty() { subject.name().into() } else { shown.into() }
 }

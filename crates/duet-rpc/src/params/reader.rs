@@ -89,26 +89,11 @@ impl<'de> Reader<'de> {
     }
 
     pub(super) fn json_type(&self) -> &'static str {
-        match self.kind() {
-            Kind::Object => "object",
-            Kind::Array => "array",
-            Kind::String => "string",
-            Kind::Boolean => "boolean",
-            Kind::Null => "null",
-            Kind::Number => "number",
-        }
+        json_type(self.text)
     }
 
-    /// The text is known to be JSON, so that its first byte tells.
     fn kind(&self) -> Kind {
-        match self.text.as_bytes().first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b't' | b'f') => Kind::Boolean,
-            Some(b'n') => Kind::Null,
-            _ => Kind::Number,
-        }
+        kind(self.text)
     }
 
     fn refuse<V: Visitor<'de>>(&self, visitor: &V) -> Problem {
@@ -175,6 +160,29 @@ impl<'de> Reader<'de> {
         Walk::over(self, self.text, visitor, names).map_err(|problem| {
             problem.unwrap_or_else(|| Problem::invalid_length(0, &"object with fewer members"))
         })
+    }
+}
+
+pub(super) fn json_type(text: &str) -> &'static str {
+    match kind(text.trim_ascii_start()) {
+        Kind::Object => "object",
+        Kind::Array => "array",
+        Kind::String => "string",
+        Kind::Boolean => "boolean",
+        Kind::Null => "null",
+        Kind::Number => "number",
+    }
+}
+
+/// The text is known to be JSON, so that its first byte tells.
+fn kind(text: &str) -> Kind {
+    match text.as_bytes().first() {
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::Array,
+        Some(b'"') => Kind::String,
+        Some(b't' | b'f') => Kind::Boolean,
+        Some(b'n') => Kind::Null,
+        _ => Kind::Number,
     }
 }
 

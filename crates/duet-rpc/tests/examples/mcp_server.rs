@@ -199,7 +199,7 @@ fn the_client_is_asked_back() {
             json!({"result": 7}),
             failed(
                 "The client could not be asked: the remote broke the protocol (request 4): the \
-                 result is not of the expected type (Data error)",
+                 result is not of the expected type: result: expected object, received number",
             ),
         ),
     ];

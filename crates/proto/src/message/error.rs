@@ -110,6 +110,18 @@ pub struct ParamProblem {
     received: Cow<'static, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     accepted: Vec<Cow<'static, str>>,
+    #[serde(skip)]
+    detail: Option<Detail>,
+}
+
+/// Text of the application that may quote what was sent. It is never written, and `Debug` hides it.
+#[derive(Clone, PartialEq, Eq)]
+struct Detail(Box<str>);
+
+impl fmt::Debug for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 /// How much of a method's name an error shows.
@@ -130,6 +142,7 @@ impl ParamProblem {
             expected: expected.into(),
             received: received.into(),
             accepted: Vec::new(),
+            detail: None,
         }
     }
 
@@ -144,6 +157,7 @@ impl ParamProblem {
             expected: "one of the accepted values".into(),
             received: cut(received, LONGEST_VALUE).to_owned().into(),
             accepted: Vec::new(),
+            detail: None,
         }
         .accepting(accepted)
     }
@@ -154,6 +168,34 @@ impl ParamProblem {
     pub fn accepting(mut self, accepted: &[&'static str]) -> Self {
         self.accepted = accepted.iter().map(|&value| value.into()).collect();
         self
+    }
+
+    /// With what the application's own code says of the value. It stays in this process: it never goes on
+    /// the wire.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<Box<str>>) -> Self {
+        self.detail = Some(Detail(detail.into()));
+        self
+    }
+
+    /// The parameter's name, or the path to it.
+    pub fn param(&self) -> &str {
+        &self.param
+    }
+
+    /// What was expected there.
+    pub fn expected(&self) -> &str {
+        &self.expected
+    }
+
+    /// What was received: a JSON type, `missing`, or a string that is not in a closed list.
+    pub fn received(&self) -> &str {
+        &self.received
+    }
+
+    /// What the application's own code says of the value. It may quote what was sent.
+    pub fn detail(&self) -> Option<&str> {
+        self.detail.as_ref().map(|detail| &*detail.0)
     }
 }
 
@@ -249,10 +291,10 @@ impl ErrorObject {
         matches!(self.data, Some(Data::Busy { .. }))
     }
 
-    /// Which parameter is wrong and what was expected there, if this says so.
-    pub fn param(&self) -> Option<(&str, &str)> {
+    /// Which parameter is wrong, and how, if this says so.
+    pub fn param_problem(&self) -> Option<&ParamProblem> {
         match &self.data {
-            Some(Data::Param(problem)) => Some((&problem.param, &problem.expected)),
+            Some(Data::Param(problem)) => Some(problem),
             _ => None,
         }
     }
