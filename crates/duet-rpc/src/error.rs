@@ -269,6 +269,8 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
         write!(text, "{}", What(error))
     } else if let Some(remote) = cause.downcast_ref::<RemoteError>() {
         write!(text, "its code is {}", remote.code)
+    } else if let Some(UncorrelatedError(remote)) = cause.downcast_ref() {
+        write!(text, "the remote refused a message, its code is {}", remote.code)
     } else if let Some(object) = cause.downcast_ref::<ErrorObject>() {
         // The message may be made of what a remote has sent.
         write!(text, "its code is {}", object.code().0)
@@ -284,6 +286,18 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
         write!(text, "{cause}")
     };
 }
+
+/// An error response with `id: null`: the remote could not tell which message it refers to.
+#[derive(Debug)]
+pub(crate) struct UncorrelatedError(pub(crate) RemoteError);
+
+impl fmt::Display for UncorrelatedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the remote refused a message without saying which: {}", self.0)
+    }
+}
+
+impl std::error::Error for UncorrelatedError {}
 
 /// A result that is not of the type that the caller asked for.
 #[derive(Debug)]

@@ -203,9 +203,10 @@ impl Peer {
         closed(self.shared().state.subscribe())
     }
 
-    /// Waits for an error that the remote answers with `id: null`, and returns the first: it could not
-    /// read something that was sent from here, and so cannot say what. Perhaps it was too long. A call
-    /// of which that is true is never answered.
+    /// Waits for an error response with `id: null`, and returns the first: the remote could not read a
+    /// message of ours, and so cannot say which. A call whose message it was is never answered. If the
+    /// error says `oversize` and the largest message that was sent is a pending call, that call fails with
+    /// it; any other call goes on, and if it times out, its error has this one as its cause.
     pub async fn complaint(&self) -> RemoteError {
         self.shared().complaint.wait().await.clone()
     }

@@ -19,8 +19,8 @@ use tokio::runtime::RuntimeFlavor;
 use super::in_place::settle;
 use super::records;
 use super::tasks::{Tasks, Threads};
+use super::uncorrelated::Uncorrelated;
 use crate::budget::STALLED;
-use crate::error::RemoteError;
 use crate::handler::Shelf;
 use crate::locals::Locals;
 use crate::pace::QUICK_POLL;
@@ -71,6 +71,8 @@ pub(super) struct Core {
     pub(super) posts: Vec<Post>,
     /// The pending calls whose messages still wait for room.
     pub(super) unsent_calls: HashMap<Id, Ticket>,
+    /// Which call an error response with `id: null` may be about.
+    pub(super) uncorrelated: Uncorrelated,
     /// How many bytes of refusals were added since there was room the last time.
     pub(super) refusals: usize,
     /// Past so many bytes of refusals nothing is read.
@@ -153,6 +155,7 @@ impl Core {
             threads: Threads::None,
             posts: Vec::new(),
             unsent_calls: HashMap::new(),
+            uncorrelated: Uncorrelated::default(),
             refusals: 0,
             most_refusals,
             has_events: false,
@@ -269,11 +272,9 @@ impl Core {
         }
         if let Incoming::Response(response) = &message
             && response.id.is_null()
-            && !self.shared.complaint.initialized()
             && let Some(error) = response.settled.error()
         {
-            // It cannot be there already: this is the only place that sets it.
-            let _ = self.shared.complaint.set(RemoteError::new(error));
+            self.handle_uncorrelated(error);
         }
         self.session.hold(self.must_hold());
         let before = self.outbox.len();

@@ -17,6 +17,7 @@ mod input;
 mod posts;
 mod records;
 mod tasks;
+mod uncorrelated;
 mod unusable;
 
 use std::fmt;

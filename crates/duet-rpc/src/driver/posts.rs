@@ -57,7 +57,7 @@ impl Core {
         // The call counts as pending while its message waits, so its answer keeps us reading: two peers
         // that both wait for room would otherwise wait for ever.
         match (self.session.call(id.clone(), caller, terms, now), message) {
-            (Ok(()), Outgoing::Ready(message)) => self.outbox.push(&message),
+            (Ok(()), Outgoing::Ready(message)) => self.push_call(&id, &message),
             (Ok(()), Outgoing::Waits(ticket)) => {
                 self.unsent_calls.insert(id, ticket);
             }
@@ -89,14 +89,13 @@ impl Core {
     /// Ends the calls and notifications whose time is over.
     pub(super) fn expire_outgoing(&mut self, now: Instant) {
         while let Some(id) = self.session.next_expired(now).cloned() {
-            let is_unsent = self.unsent_calls.contains_key(&id);
+            let error = match self.unsent_calls.contains_key(&id) {
+                true => no_room_in_time(),
+                false => self.timed_out(&id),
+            };
             let Some(caller) = self.end_call(&id) else { break };
             records::call_timed_out(&id);
             self.transport.handle_abandoned(&id);
-            let error = match is_unsent {
-                true => no_room_in_time(),
-                false => Error::new(ErrorKind::Timeout),
-            };
             let _ = caller.send(Err(error));
         }
         while self.shared.has_unsent()
@@ -137,7 +136,7 @@ impl Core {
             return;
         }
         if self.session.phase() == Phase::Open {
-            self.outbox.push(message);
+            self.push_call(id, message);
         } else if let Some(caller) = self.session.fail(id) {
             // Nobody would wait for its answer.
             let _ = caller.send(Err(self.shared.closed_error()));

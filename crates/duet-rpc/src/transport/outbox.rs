@@ -26,6 +26,8 @@ pub struct Outbox {
     signs: u64,
     /// How many bytes have left since the beginning.
     sent: u64,
+    /// The size of the largest message so far, with its frame.
+    largest: usize,
 }
 
 /// How messages are parted from each other.
@@ -118,6 +120,11 @@ impl Outbox {
         self.signs
     }
 
+    /// The size of the largest message that was ever added, with its frame.
+    pub(crate) fn largest(&self) -> usize {
+        self.largest
+    }
+
     /// How many bytes have left since the beginning.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
@@ -162,19 +169,20 @@ impl Outlet for Outbox {
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.make_room();
         Spare::Outgoing.fill(&mut self.bytes);
+        let before = self.bytes.len();
         match &mut self.framing {
-            Writer::Frames(writer) => writer.write(&mut self.bytes, message),
-            Writer::WebSocket(writer) => writer.write(&mut self.bytes, message),
+            Writer::Frames(writer) => writer.write(&mut self.bytes, message)?,
+            Writer::WebSocket(writer) => writer.write(&mut self.bytes, message)?,
             Writer::None => {
-                let before = self.bytes.len();
                 // A line of its own framing, less the line end: this takes back what a writer that
                 // fails or panics has written.
                 FrameWriter::new(Framing::Ndjson).write(&mut self.bytes, message)?;
                 self.bytes.pop();
                 self.lengths.push_back(self.bytes.len() - before);
-                Ok(())
             }
         }
+        self.largest = self.largest.max(self.bytes.len() - before);
+        Ok(())
     }
 }
 

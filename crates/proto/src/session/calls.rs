@@ -81,6 +81,14 @@ impl<C> Calls<C> {
         Ok(())
     }
 
+    pub(super) fn begun(&self) -> u64 {
+        self.last_serial
+    }
+
+    pub(super) fn number(&self, id: &Id) -> Option<u64> {
+        self.pending.get(id).map(|call| call.serial)
+    }
+
     /// Ends a call, by any door.
     pub(super) fn end(&mut self, id: &Id) -> Option<C> {
         let call = self.pending.remove(id)?;

@@ -138,6 +138,16 @@ impl<C> Session<C> {
         self.calls.end(id)
     }
 
+    /// How many calls have begun so far.
+    pub fn calls_begun(&self) -> u64 {
+        self.calls.begun()
+    }
+
+    /// Which one a pending call is, of all that have begun; the first is 1.
+    pub fn call_number(&self, id: &Id) -> Option<u64> {
+        self.calls.number(id)
+    }
+
     /// Ends the oldest call, because no answer can come any more; ask until there is none.
     pub fn abandon(&mut self) -> Option<(Id, C)> {
         if self.phase.hears() { None } else { self.calls.end_oldest() }

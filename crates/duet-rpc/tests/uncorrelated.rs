@@ -1,0 +1,103 @@
+//! Error responses with `id: null`: which call fails, and which go on (M5, P2).
+
+#[path = "support/remote.rs"]
+mod remote;
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use duet_rpc::proto::Limits;
+use duet_rpc::transport::Stream;
+use duet_rpc::{Error, ErrorKind, Failure, Peer, Profile, Router};
+use remote::serve;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+/// A client, and its server that takes messages of 1,000 bytes.
+fn client_of_narrow(profile: &Profile) -> (Peer, Peer) {
+    let (here, there) = tokio::io::duplex(64 * 1024);
+    let limits = Limits { message_bytes: 1000, ..profile.limits };
+    let narrow = Profile { limits, ..*profile };
+    let router = Router::new()
+        .method("length", async |(text,): (String,)| Ok::<_, Failure>(text.len()))
+        .method("never", async |_: Value| -> Result<(), Failure> { std::future::pending().await });
+    let client = Peer::spawn(Stream::of(here), profile, Router::new());
+    (client, Peer::spawn(Stream::of(there), &narrow, router))
+}
+
+/// Whether a call has ended, and how.
+fn begin(
+    client: &Peer,
+    method: &'static str,
+    bytes: usize,
+) -> oneshot::Receiver<Result<Value, Error>> {
+    let (tell, told) = oneshot::channel();
+    let client = client.clone();
+    tokio::spawn(async move {
+        let _ = tell.send(client.call(method, ["x".repeat(bytes)]).await);
+    });
+    told
+}
+
+async fn until(mut is_true: impl FnMut() -> bool) {
+    while !is_true() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn m5_a_call_over_the_remotes_limit_fails_at_once_and_others_go_on() {
+    for profile in [Profile::editor(), Profile::desktop(), Profile::agent()] {
+        let profile = profile.with_in_flight(8);
+        let (client, server) = client_of_narrow(&profile);
+        let mut small = begin(&client, "never", 900);
+        until(|| server.stats().running == 1).await;
+        let begun = tokio::time::Instant::now();
+        let error = client.call::<usize>("length", ["x".repeat(2000)]).await.expect_err("too long");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits for a timeout");
+        assert_eq!(error.kind(), ErrorKind::Remote);
+        let remote = error.remote().expect("its answer");
+        assert_eq!(remote.data.as_ref().map(|data| data.get()), Some(r#"{"reason":"oversize"}"#));
+        assert_eq!(error.id().map(ToString::to_string).as_deref(), Some("2"));
+        // Later ones work, and a second one that is larger still fails in its turn.
+        assert_eq!(client.call::<usize>("length", ["x"]).await.expect("it is short"), 1);
+        let error = client.call::<usize>("length", ["x".repeat(3000)]).await.expect_err("too long");
+        assert_eq!(error.kind(), ErrorKind::Remote);
+        assert!(small.try_recv().is_err(), "it was not refused, and goes on");
+        assert_eq!(client.stats().pending_calls, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn m5_a_refusal_of_something_larger_than_a_call_does_not_fail_the_call() {
+    let (client, server) = client_of_narrow(&Profile::agent());
+    let mut call = begin(&client, "never", 900);
+    until(|| server.stats().running == 1).await;
+    // The notification is refused; the call before it was the largest until then.
+    client.notify("length", ["x".repeat(2000)]).await.expect("it is sent");
+    let refusal = client.complaint().await;
+    assert_eq!(refusal.code, -32600);
+    assert_eq!(client.call::<usize>("length", ["x"]).await.expect("it is short"), 1);
+    assert!(call.try_recv().is_err(), "it goes on");
+    assert_eq!(client.stats().pending_calls, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p2_a_timeout_names_the_refusal_that_came_while_the_call_was_pending() {
+    let refusal = |message: &str| {
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": message}})
+            .to_string()
+    };
+    let why = |error: &Error| error.source().map(ToString::to_string);
+    let (client, mut remote) = serve(&Profile::agent(), Router::new());
+    let told = begin(&client, "a", 1);
+    remote.next().await;
+    remote.send(&refusal("no JSON")).await;
+    let error = told.await.expect("it ends").expect_err("nobody answers");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    let text = "the remote refused a message without saying which: no JSON (-32700)";
+    assert_eq!(why(&error).as_deref(), Some(text));
+    // It is an old story for the next one.
+    let error = begin(&client, "b", 1).await.expect("it ends").expect_err("nobody answers");
+    assert_eq!((error.kind(), why(&error)), (ErrorKind::Timeout, None));
+}
