@@ -311,7 +311,8 @@ async fn g6_what_an_application_says_of_a_parameter_is_logged_if_the_profile_ask
         let log = Log::default();
         let _guard = tracing::subscriber::set_default(log.clone());
         let router = Router::new().method("open", async |(_at,): (Strict,)| Ok::<_, Failure>(()));
-        let profile = Profile { log_details, ..Profile::agent() };
+        let mut profile = Profile::agent();
+        profile.log_details = log_details;
         let (_peer, mut remote) = serve(&profile, router);
         let open = json!({"jsonrpc": "2.0", "id": 1, "method": "open", "params": ["yesterday"]});
         let answer = remote.ask(&open.to_string()).await;

@@ -6,7 +6,6 @@ mod remote;
 use std::error::Error as _;
 use std::time::Duration;
 
-use duet_rpc::proto::Limits;
 use duet_rpc::transport::Stream;
 use duet_rpc::{Error, ErrorKind, Failure, Peer, Profile, Router};
 use remote::serve;
@@ -16,8 +15,8 @@ use tokio::sync::oneshot;
 /// A client, and its server that takes messages of 1,000 bytes.
 fn client_of_narrow(profile: &Profile) -> (Peer, Peer) {
     let (here, there) = tokio::io::duplex(64 * 1024);
-    let limits = Limits { message_bytes: 1000, ..profile.limits };
-    let narrow = Profile { limits, ..*profile };
+    let mut narrow = *profile;
+    narrow.limits.message_bytes = 1000;
     let router = Router::new()
         .method("length", async |(text,): (String,)| Ok::<_, Failure>(text.len()))
         .method("never", async |_: Value| -> Result<(), Failure> { std::future::pending().await });
