@@ -2,8 +2,8 @@
 //!
 //! The driver alone owns the session and the transport. Handles, and handlers that had to wait,
 //! write their messages elsewhere and post them; the driver takes all posts of a moment at once.
-//! So no code of the application ever runs under this lock. It is taken once for each turn of the driver,
-//! and not for each message.
+//! So no code of the application ever runs under this lock. The driver takes it a few times per turn,
+//! never per message.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
