@@ -75,7 +75,7 @@ export interface DesktopMethods extends EditorMethods {
   /** Sends events of these topics from here on, as notifications. */
   readonly 'events.subscribe': {
     readonly params: {
-      /** Log records, and figures of the connection once a second. */
+      /** Log records, if the log is shared, and figures of the connection once a second. */
       readonly topics: readonly ('log' | 'stats')[];
     } | readonly [topics: readonly ('log' | 'stats')[]];
     readonly result: {
@@ -85,7 +85,7 @@ export interface DesktopMethods extends EditorMethods {
   /** Sends no more events of these topics. */
   readonly 'events.unsubscribe': {
     readonly params: {
-      /** Log records, and figures of the connection once a second. */
+      /** Log records, if the log is shared, and figures of the connection once a second. */
       readonly topics: readonly ('log' | 'stats')[];
     } | readonly [topics: readonly ('log' | 'stats')[]];
     readonly result: {

@@ -280,7 +280,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
     (let ((server (make-process :name "listener" :buffer (current-buffer) :noquery t
                                 :connection-type 'pipe :sentinel #'ignore
                                 :command (list (getenv "DUET_RPC") "rpc" "--profile" "agent"
-                                               "--framing" "lsp" "--listen" "tcp://127.0.0.1:0"))))
+                                               "--share-log" "--framing" "lsp" "--listen" "tcp://127.0.0.1:0"))))
       (wait-for "the address" (lambda () (string-match-p "\n" (buffer-string))))
       (goto-char (point-min))
       (unless (looking-at "listening on tcp://127\\.0\\.0\\.1:\\([0-9]+\\)\n")
