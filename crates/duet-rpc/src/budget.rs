@@ -10,14 +10,15 @@
 //! | a handler in place | less than `outgoing_bytes` wait to be sent on its connection |
 //! | the same, while a shared budget is spent | nothing waits to be sent on its connection |
 //! | a handler on another thread | the first of these holds for its connection, and less than the limit waits |
-//! | the same, of a method with large answers | the estimates fit too, or [`STEP`] has passed since such a handler began |
-//! | the same, of a method that never answered | no such handler of this method is running, or [`STEP`] has passed |
+//! | the same, of a method with large answers | the estimates fit too, or the last such handler [blocks](Beginning) its thread |
+//! | the same, of a method that never answered | the last handler of this method has ended, awaits or [blocks](Beginning) its thread |
 //! | a remote that reads nothing while a shared budget is spent | it is disconnected after [`STALLED`] |
 //!
-//! A handler that awaits has no estimate while it does: it may be waiting for the handlers behind it.
-//! The steps are there because a handler may block its thread for long and then answer little. So what is
-//! made at the same time is bounded by the number of threads, and usually it is few large answers.
+//! A handler that awaits or blocks keeps no other from its beginning: it may be waiting for the handlers
+//! behind it, and may answer little. So what is made at the same time is bounded by the number of threads,
+//! and usually it is one large answer.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,9 +26,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a handler waits for large answers that are being made. They may take for ever: a handler may
-/// block its thread.
-const STEP: Duration = Duration::from_millis(100);
+/// How long a handler waits before it looks whether the one before it blocks its thread.
+const STEP: Duration = Duration::from_millis(50);
+
+/// How long a handler waits at most for one that computes. On other systems than Linux, which do not tell
+/// whether a thread computes, it waits for [`STEP`].
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// How long a remote may read nothing while the budget that it shares with others is spent.
 pub(crate) const STALLED: Duration = Duration::from_secs(5);
@@ -48,8 +52,8 @@ pub(crate) struct Budget {
 #[derive(Default)]
 struct Making {
     bytes: usize,
-    /// When the last of them began.
-    begun: Option<Instant>,
+    /// The last of them that began.
+    last: Option<Beginning>,
 }
 
 /// An answer is large if a few of its size fill the budget: so many may be made besides.
@@ -144,11 +148,10 @@ impl Budget {
         let (now, estimate) = (Instant::now(), size.estimate().min(self.limit));
         let is_large = size.is_known() && estimate > self.limit / FEW;
         if is_large {
-            let step = making.begun.map_or(now, |begun| begun + STEP);
-            if making.bytes > 0 && !self.has_room_for(making.bytes + estimate) && now < step {
-                return Err(Some(step));
+            if making.bytes > 0 && !self.has_room_for(making.bytes + estimate) {
+                wait_for(making.last.as_ref(), now)?;
             }
-            making.begun = Some(now);
+            making.last = Some(Beginning::here(now));
         } else if !size.is_known() {
             size.claim(now)?;
         }
@@ -201,8 +204,8 @@ impl Drop for Reservation {
 pub(crate) struct AnswerSize {
     /// One more than the size; 0 if nothing is known.
     plus_one: AtomicUsize,
-    /// When a handler began that is to show it.
-    begun: Mutex<Option<Instant>>,
+    /// The last handler that began and is to show it.
+    last: Mutex<Option<Beginning>>,
 }
 
 impl AnswerSize {
@@ -225,20 +228,52 @@ impl AnswerSize {
         }
     }
 
-    /// Lets one handler at a time show the size; says when the next may.
+    /// Lets one handler at a time show the size; says when the next may try.
     fn claim(&self, now: Instant) -> Result<(), Option<Instant>> {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        match *begun {
-            Some(begun) if now < begun + STEP => Err(Some(begun + STEP)),
-            _ => {
-                *begun = Some(now);
-                Ok(())
-            }
-        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        wait_for(last.as_ref(), now)?;
+        *last = Some(Beginning::here(now));
+        Ok(())
     }
 
     fn release(&self) {
-        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// The beginning of a handler, on a thread that it may hold: because it computes a large answer, or
+/// because it blocks.
+struct Beginning {
+    at: Instant,
+    /// Where the system tells what the thread does.
+    state: Option<PathBuf>,
+}
+
+impl Beginning {
+    /// A handler that begins now, on this thread.
+    fn here(now: Instant) -> Self {
+        let thread = std::fs::read_link("/proc/thread-self").ok();
+        let state = thread.map(|thread| Path::new("/proc").join(thread).join("stat"));
+        Beginning { at: now, state }
+    }
+
+    /// Whether the thread computes, or waits for memory.
+    fn computes(&self) -> bool {
+        let stat = self.state.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+        // The state stands behind the name of the thread, which is in brackets.
+        let state =
+            stat.as_ref().and_then(|stat| stat.rsplit(')').next()?.trim_start().chars().next());
+        matches!(state, Some('R' | 'D'))
+    }
+}
+
+/// Waits for a handler that began before, unless it blocks; says when to look again.
+fn wait_for(last: Option<&Beginning>, now: Instant) -> Result<(), Option<Instant>> {
+    let Some(last) = last else { return Ok(()) };
+    match now.saturating_duration_since(last.at) {
+        young if young < STEP => Err(Some(last.at + STEP)),
+        old if old < LONGEST && last.computes() => Err(Some(now + STEP)),
+        _ => Ok(()),
     }
 }
 
@@ -249,7 +284,7 @@ mod tests {
 
     use tokio::time::{Instant, timeout};
 
-    use super::{AnswerSize, Budget, STEP};
+    use super::{AnswerSize, Beginning, Budget, LONGEST, STEP, wait_for};
 
     const SOON: Duration = Duration::from_millis(1);
 
@@ -297,15 +332,39 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn p9_handlers_that_block_let_one_more_begin_with_each_step() {
+    async fn p9_a_handler_waits_for_one_that_computes_but_not_for_ever() {
         for size in [unknown(), known(500)] {
             let (budget, begun) = (Budget::of_connection(100), Instant::now());
             let mut kept = Vec::new();
-            for step in 0..4 {
+            for number in 0..4 {
                 kept.push(budget.reserve(&size).await);
-                assert_eq!(begun.elapsed(), step * STEP);
+                // This thread computes: it looks.
+                let wait = if cfg!(target_os = "linux") { LONGEST } else { STEP };
+                assert_eq!(begun.elapsed(), number * wait);
             }
         }
+    }
+
+    #[test]
+    fn p9_a_thread_that_blocks_does_not_compute() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(Beginning::here(Instant::now())).expect("somebody listens");
+            let _ = released.recv();
+        });
+        let there = told.recv().expect("it has begun");
+        // It blocks sooner or later.
+        while there.computes() {
+            std::thread::yield_now();
+        }
+        assert!(wait_for(Some(&there), there.at + STEP).is_ok());
+        let here = Beginning::here(Instant::now());
+        assert_eq!(here.computes(), cfg!(target_os = "linux"));
+        assert_eq!(wait_for(Some(&here), here.at), Err(Some(here.at + STEP)));
+        assert_eq!(wait_for(Some(&here), here.at + LONGEST), Ok(()));
+        drop(release);
+        thread.join().expect("no panic");
     }
 
     #[tokio::test(start_paused = true)]
