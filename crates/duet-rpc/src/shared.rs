@@ -82,6 +82,8 @@ struct Mail {
     posts: Vec<Post>,
     /// How many bytes the posts and the outbox hold.
     outgoing: usize,
+    /// How many bytes of memory that takes, as the budget has counted it.
+    charged: usize,
     /// Messages that found no room.
     unsent: SendQueue,
     streams: Vec<Arc<Stream>>,
@@ -284,6 +286,7 @@ impl Shared {
 
     fn deliver(&self, mut mail: MutexGuard<'_, Mail>, post: Post) {
         mail.outgoing += post.size();
+        mail.charged += post.size();
         self.budget.add(post.size());
         mail.posts.push(post);
         self.has_mail.store(true, Ordering::Release);
@@ -417,21 +420,21 @@ impl Shared {
         mail.streams.clone()
     }
 
-    /// Says how much waits to be sent.
-    pub(crate) fn set_outgoing(&self, outbox: usize) {
+    /// Says how many bytes wait to be sent, and how much memory they take.
+    pub(crate) fn set_outgoing(&self, outbox: usize, held: usize) {
         let mut mail = self.mail();
         if mail.is_closed {
             return;
         }
         let posted: usize = mail.posts.iter().map(Post::size).sum();
         let before = std::mem::replace(&mut mail.outgoing, outbox + posted);
+        let charged = std::mem::replace(&mut mail.charged, held + posted);
         let most = self.profile.limits.outgoing_bytes;
-        let after = mail.outgoing;
-        let has_room_now = before >= most && after < most;
+        let has_room_now = before >= most && mail.outgoing < most;
         drop(mail);
-        match before < after {
-            true => self.budget.add(after - before),
-            false => self.budget.remove(before - after),
+        match charged < held + posted {
+            true => self.budget.add(held + posted - charged),
+            false => self.budget.remove(charged - held - posted),
         }
         if has_room_now {
             self.room.notify_one();
@@ -458,7 +461,7 @@ impl Shared {
     pub(crate) fn close(&self) -> Vec<Post> {
         let mut mail = self.mail();
         mail.is_closed = true;
-        let outgoing = std::mem::take(&mut mail.outgoing);
+        let charged = std::mem::take(&mut mail.charged);
         mail.streams.clear();
         self.has_mail.store(false, Ordering::Release);
         self.has_unsent.store(false, Ordering::Release);
@@ -467,7 +470,7 @@ impl Shared {
         drop(mail);
         // Their senders learn that the connection is closed.
         drop(unsent);
-        self.budget.remove(outgoing);
+        self.budget.remove(charged);
         self.room.notify_waiters();
         self.locals.close();
         posts

@@ -113,7 +113,7 @@ impl Core {
     pub(super) fn publish(&self) {
         let is_full = self.session.is_full_of_batches();
         self.shared.is_full_of_batches.store(is_full, Ordering::Relaxed);
-        self.shared.set_outgoing(self.outbox.len());
+        self.shared.set_outgoing(self.outbox.len(), self.outbox.held());
         let counts = &self.shared.counts;
         counts.pending_calls.store(self.session.pending_calls(), Ordering::Relaxed);
         counts.running.store(self.session.running(), Ordering::Relaxed);

@@ -103,6 +103,11 @@ impl Outbox {
         self.bytes.len() - self.start
     }
 
+    /// How much memory is held for what waits: what has left of a large message is freed with the rest.
+    pub(crate) fn held(&self) -> usize {
+        if self.is_empty() { 0 } else { self.bytes.capacity() }
+    }
+
     /// Whether all has left.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

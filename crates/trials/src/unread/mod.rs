@@ -86,7 +86,7 @@ impl Case {
         let (connections, answer) = (self.connections as u64, self.answer as u64);
         let on_each = OUTGOING + PER_CONNECTION + if answer < QUICK { answer } else { 0 };
         let shared = if self.over == Over::Stdio { 0 } else { BUDGET };
-        AT_REST + connections * on_each + shared + MADE_AT_ONCE * COPIES * answer
+        AT_REST + connections * on_each + COPIES * (shared + MADE_AT_ONCE * answer)
     }
 
     /// How many requests each client sends: more than are ever answered.
