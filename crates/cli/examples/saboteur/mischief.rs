@@ -70,7 +70,7 @@ impl Mischief {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, mischief)| *mischief)
     }
 
-    /// What spoils the two directions of one connection, each if something is done there.
+    /// The faults of the two directions of one connection; none where nothing is spoiled.
     pub(crate) fn spoilers(self) -> Spoilers {
         let cancelled = Arc::default();
         let spoiler = |direction, is_used: bool| {
@@ -92,7 +92,7 @@ impl Mischief {
     }
 }
 
-/// Where a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     ToClient,

@@ -81,7 +81,7 @@ impl Options {
                 }
                 "--profile" if PROFILES.contains(&&*value) => options.profile = Some(value),
                 "--over" => {
-                    let is_it = |over: &&Over| over.name() == value;
+                    let is_it = |over: &&Over| over.to_string() == value;
                     let over = WAYS.iter().find(is_it).copied();
                     options.over = Some(over.ok_or_else(|| format!("unknown transport: {value}"))?);
                 }
@@ -114,7 +114,7 @@ impl Options {
 fn row(case: &Case, measured: &Measured) -> String {
     let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
     let mut row = String::new();
-    let _ = write!(row, "| {} | {} | {} |", case.profile, case.over.name(), case.connections);
+    let _ = write!(row, "| {} | {} | {} |", case.profile, case.over, case.connections);
     let answer = match case.answer {
         small @ 0..1_000_000 => format!("{} KB", small / 1000),
         large => format!("{} MB", large / 1_000_000),

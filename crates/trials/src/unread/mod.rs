@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use self::connection::Connection;
 use crate::programs;
+pub use crate::soak::Over;
 
 /// A kind of life: who asks for what.
 #[derive(Clone, Copy, Debug)]
@@ -29,38 +30,10 @@ pub struct Case {
     pub answer: usize,
 }
 
-/// How clients reach the daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// Its stdin and stdout.
-    Stdio,
-    /// TCP.
-    Tcp,
-    /// A Unix socket.
-    Unix,
-    /// WebSocket.
-    Ws,
-    /// HTTP.
-    Http,
-}
-
 /// The profiles of the daemon.
 pub const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
 /// All ways to reach it.
 pub const WAYS: [Over; 5] = [Over::Stdio, Over::Tcp, Over::Unix, Over::Ws, Over::Http];
-
-impl Over {
-    /// Its name in options and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Over::Stdio => "stdio",
-            Over::Tcp => "tcp",
-            Over::Unix => "unix",
-            Over::Ws => "ws",
-            Over::Http => "http",
-        }
-    }
-}
 
 const MIB: u64 = 1024 * 1024;
 
@@ -101,7 +74,7 @@ impl Case {
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Case { profile, over, connections, answer } = self;
-        write!(f, "{profile} over {}, {connections} x {answer} bytes", over.name())
+        write!(f, "{profile} over {over}, {connections} x {answer} bytes")
     }
 }
 

@@ -76,8 +76,8 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     }
 }
 
-/// What is read before anything is started, while a signal still ends the process: a pipe that nobody
-/// writes to is waited for.
+/// Params and token. They are read before signals are taken over, so that a signal still ends the process
+/// while it waits for a pipe that nobody writes to.
 struct Input {
     params: Option<Box<RawValue>>,
     token: Option<String>,
@@ -174,7 +174,7 @@ struct Talk<'a> {
     via: Via,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 enum Answer {
     Result(Box<RawValue>),
     Error(Error),

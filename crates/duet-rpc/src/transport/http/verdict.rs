@@ -10,7 +10,7 @@ use duet_rpc_proto::text::Text;
 
 use crate::transport::web::{Refused, Status};
 
-/// What came of a request.
+/// The outcome of one HTTP exchange.
 pub(super) enum Arrival {
     /// This message.
     Message(Vec<u8>),
