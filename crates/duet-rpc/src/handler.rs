@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use duet_rpc_proto::message::{ErrorObject, Params};
+use duet_rpc_proto::message::{ErrorObject, Id, Params, write_result_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -139,6 +139,8 @@ pub(crate) type Write<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), serde_
 pub(crate) trait Host {
     /// The circumstances of the message.
     fn context(&mut self) -> Context;
+    /// The id of the request; none for a notification.
+    fn id(&self) -> Option<Id>;
     /// It has a result.
     fn result(&mut self, write: Write<'_>);
     /// It failed.
@@ -150,8 +152,12 @@ pub(crate) trait Host {
 /// Where one connection keeps the place in which the futures of one handler are polled.
 pub(crate) type Shelf = Option<Box<dyn Any + Send>>;
 
-/// What became of a handler that had to wait: its result as JSON, or why there is none.
+/// What became of a handler that had to wait: its response as JSON, or why there is none. It is written
+/// where the handler ran, because to copy a large one would hold up the connection.
 pub(crate) type Outcome = Result<Vec<u8>, Failure>;
+
+/// Room for most responses.
+const USUAL: usize = 192;
 
 /// A handler that waits.
 pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -220,7 +226,7 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
                 drop_fenced(result);
             }
             (Ok(Ok(())), Some(Err(failure))) => host.failed(failure),
-            (Ok(Ok(())), None) => return kept.take().map(wait),
+            (Ok(Ok(())), None) => return kept.take().map(|place| wait(place, host.id())),
             (Ok(Err(object)), _) => host.refused(object),
             (Err(panic), outcome) => {
                 drop_fenced(outcome);
@@ -257,7 +263,7 @@ fn poll<F: Future>(place: &mut Place<F>, cx: &mut TaskContext<'_>) -> Poll<F::Ou
     }
 }
 
-fn wait<F>(place: Place<F>) -> Waiting
+fn wait<F>(place: Place<F>, id: Option<Id>) -> Waiting
 where
     F: Future<Output: Output> + Send + 'static,
 {
@@ -276,8 +282,13 @@ where
         let result =
             fence::call(|| output.and_then(|output| cleared.map(|()| output))?.into_result())??;
         // The result stays outside: a panic that drops it could meet a second one, which aborts.
-        let json = fence::call(|| serde_json::to_vec(&result));
+        let mut text = Vec::with_capacity(USUAL);
+        let id = id.unwrap_or(Id::NULL);
+        let written = fence::call(|| {
+            write_result_with(&mut text, &id, |out| serde_json::to_writer(out, &result))
+        });
         drop_fenced(result);
-        Ok(json??)
+        written??;
+        Ok(text)
     })
 }

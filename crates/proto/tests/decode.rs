@@ -62,16 +62,23 @@ fn f5_and_f17_what_is_written_can_be_read_and_holds_nothing_else() {
         .expect("nothing fails");
         out.split_off(6)
     };
+    let wrap = |framing, text: &str| {
+        let (mut before, mut text) = (b"before".to_vec(), text.as_bytes().to_vec());
+        FrameWriter::new(framing).wrap(&mut before, &mut text);
+        [before.split_off(6), text].concat()
+    };
     // Lengths of one digit to five: the header is right for each.
     for size in [2, 9, 10, 99, 100, 101, 999, 1000, 1001, 10_000] {
         let text = format!("\"{}\"", "x".repeat(size - 2));
         for framing in Framing::ALL {
             assert_eq!(write(framing, &text), framed(framing, &text), "{framing} {size}");
+            assert_eq!(wrap(framing, &text), framed(framing, &text), "{framing} {size}");
         }
     }
     let pretty = "{\r\n  \"a\": [\n    1\n  ]\n}";
     let line = write(Framing::Ndjson, pretty);
     assert_eq!(line, b"{    \"a\": [     1   ] }\n");
+    assert_eq!(wrap(Framing::Ndjson, pretty), line);
     assert_eq!(write(Framing::Lsp, pretty), framed(Framing::Lsp, pretty));
     assert_eq!(write(Framing::Ndjson, "\n\n[]\n"), b"  [] \n");
 }

@@ -443,6 +443,21 @@ fn t2_a_server_writes_text_frames_in_the_shortest_way() {
 }
 
 #[test]
+fn t2_a_text_that_stays_in_its_buffer_is_framed_as_one_that_is_copied() {
+    for role in [Role::Server, Role::Client] {
+        let (mut writer, mut wrapper) = (FrameWriter::new(role, 7), FrameWriter::new(role, 7));
+        for size in [0, 1, 125, 126, 65535, 65536, 1] {
+            let (mut out, mut before) = (b"before".to_vec(), b"before".to_vec());
+            let mut text = "0123456789".repeat(size / 10 + 1).into_bytes();
+            text.truncate(size);
+            write(&mut writer, &mut out, &text);
+            wrapper.wrap(&mut before, &mut text);
+            assert_eq!([before, text].concat(), out, "{role:?} {size}");
+        }
+    }
+}
+
+#[test]
 fn t2_a_client_masks_each_frame_anew_and_nobody_can_foresee_how() {
     let mut writer = FrameWriter::new(Role::Client, (7 << 64) | 5);
     for (count, size) in [0, 1, 125, 126, 65535, 65536, 3, 0, 1000].into_iter().enumerate() {

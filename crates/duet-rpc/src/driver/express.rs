@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use duet_rpc_proto::message::{ErrorObject, PlainRequest, write_result_to};
+use duet_rpc_proto::message::{ErrorObject, Id, PlainRequest, write_result_to};
 use duet_rpc_proto::session::{Job, Key, Outlet};
 use duet_rpc_proto::text::Text;
 
@@ -94,6 +94,10 @@ impl Express<'_> {
 impl Host for Express<'_> {
     fn context(&mut self) -> Context {
         self.core.context(Some(self.request.id()), self.key, &mut self.flag)
+    }
+
+    fn id(&self) -> Option<Id> {
+        Some(self.request.id())
     }
 
     fn result(&mut self, write: Write<'_>) {

@@ -40,8 +40,12 @@ impl InPlace<'_> {
 
 impl Host for InPlace<'_> {
     fn context(&mut self) -> Context {
-        let id = self.job.as_ref().and_then(|job| job.id().cloned());
+        let id = self.id();
         self.core.context(id, self.key, &mut self.flag)
+    }
+
+    fn id(&self) -> Option<Id> {
+        self.job.as_ref().and_then(|job| job.id().cloned())
     }
 
     fn result(&mut self, write: Write<'_>) {

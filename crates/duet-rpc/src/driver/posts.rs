@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use duet_rpc_proto::message::{Code, ErrorObject, Id, write_raw_result};
-use duet_rpc_proto::session::{Key, Phase, Terms};
+use duet_rpc_proto::message::{Code, ErrorObject, Id};
+use duet_rpc_proto::session::{Key, Outlet, Phase, Terms};
 
 use super::core::Core;
 use super::records;
@@ -35,7 +35,7 @@ impl Core {
                     self.transport.handle_abandoned(&id);
                 }
             }
-            Post::Notify(message) => self.outbox.push(&message),
+            Post::Notify(message) => self.outbox.send_text(message),
             Post::Ended(key, outcome) => self.finish(key, outcome),
             Post::Close(asked_by) => {
                 self.session.close(asked_by, now, &mut self.outbox);
@@ -57,7 +57,7 @@ impl Core {
         // The call counts as pending while its message waits, so its answer keeps us reading: two peers
         // that both wait for room would otherwise wait for ever.
         match (self.session.call(id.clone(), caller, terms, now), message) {
-            (Ok(()), Outgoing::Ready(message)) => self.push_call(&id, &message),
+            (Ok(()), Outgoing::Ready(message)) => self.push_call(&id, message),
             (Ok(()), Outgoing::Waits(ticket)) => {
                 self.unsent_calls.insert(id, ticket);
             }
@@ -116,7 +116,7 @@ impl Core {
                 Sender::Notification(sender) => {
                     // The sender may be gone: then the notification is taken back.
                     if sender.send(Sent::Done).is_ok() {
-                        self.outbox.push(&unsent.message);
+                        self.outbox.send_text(unsent.message);
                     }
                 }
                 Sender::Call(id) => {
@@ -124,13 +124,13 @@ impl Core {
                     if !self.unsent_calls.contains_key(&id) {
                         self.take_mail(now);
                     }
-                    self.send_call(&id, &unsent.message);
+                    self.send_call(&id, unsent.message);
                 }
             }
         }
     }
 
-    fn send_call(&mut self, id: &Id, message: &[u8]) {
+    fn send_call(&mut self, id: &Id, message: Vec<u8>) {
         // It may have ended meanwhile.
         if self.unsent_calls.remove(id).is_none() {
             return;
@@ -150,18 +150,9 @@ impl Core {
         let job = self.session.finish(key);
         let id = job.as_ref().and_then(|job| job.id().filter(|_| logged_at.is_some()).cloned());
         let error = match (job, outcome) {
-            (Some(job), Some(Ok(result))) => {
-                let answer = self.session.answer(job, &mut self.outbox, |out, id| {
-                    let result = std::str::from_utf8(&result).map_err(|error| {
-                        Error::new(ErrorKind::Handler).caused_by(error).of_request(id.clone())
-                    })?;
-                    write_raw_result(out, id, result);
-                    Ok::<_, Error>(())
-                });
-                answer.err().map(|error| {
-                    records::cannot_write(&error, method);
-                    Code::INTERNAL_ERROR.0
-                })
+            (Some(job), Some(Ok(text))) => {
+                self.session.answer_text(&job, text, &mut self.outbox);
+                None
             }
             (Some(job), Some(Err(failure))) => {
                 Some(self.fail(job, failure, method.unwrap_or_default()).0)

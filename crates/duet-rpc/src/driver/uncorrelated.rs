@@ -6,6 +6,7 @@
 //! | anything else | calls go on, because any message may be meant; a call that was pending then and times out has the error as its cause |
 
 use duet_rpc_proto::message::{Id, Reason, ReceivedError};
+use duet_rpc_proto::session::Outlet;
 use serde::Deserialize;
 
 use super::core::Core;
@@ -23,9 +24,9 @@ pub(super) struct Uncorrelated {
 
 impl Core {
     /// Sends the message of a call.
-    pub(super) fn push_call(&mut self, id: &Id, message: &[u8]) {
+    pub(super) fn push_call(&mut self, id: &Id, message: Vec<u8>) {
         let before = self.outbox.largest();
-        self.outbox.push(message);
+        self.outbox.send_text(message);
         let largest = self.outbox.largest();
         if largest > before {
             self.uncorrelated.largest_call = Some((largest, id.clone()));

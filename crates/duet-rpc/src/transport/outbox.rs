@@ -14,12 +14,20 @@ use crate::random;
 /// So much that has left is not moved out of the way.
 const LEFT: usize = 64 * 1024;
 
+/// A message that is larger than this keeps its own buffer, and is not copied behind the others.
+const LARGE: usize = 64 * 1024;
+
 /// Where a transport takes what it sends: bytes, or whole messages.
 #[derive(Default)]
 pub struct Outbox {
+    /// What leaves first.
     bytes: Vec<u8>,
     /// How many of `bytes` have left.
     start: usize,
+    /// What leaves after `bytes`: large messages, each followed by a buffer for what is behind it.
+    behind: VecDeque<Vec<u8>>,
+    /// How many bytes wait.
+    len: usize,
     framing: Writer,
     /// The lengths of the messages that wait, if they are not framed.
     lengths: VecDeque<usize>,
@@ -66,13 +74,22 @@ impl Outbox {
 
     /// These many bytes have left.
     pub fn consume(&mut self, count: usize) {
-        let count = count.min(self.len());
+        let count = count.min(self.len);
         self.start += count;
+        self.len -= count;
         self.sent += count as u64;
         self.signs += u64::from(count > 0);
-        if self.start == self.bytes.len() {
-            self.start = 0;
-            self.bytes.clear();
+        self.advance();
+    }
+
+    /// Goes on to the next buffer that has something to send, if all of the first has left.
+    fn advance(&mut self) {
+        while self.start >= self.bytes.len() {
+            self.start -= self.bytes.len();
+            match self.behind.pop_front() {
+                Some(next) => self.bytes = next,
+                None => return self.bytes.clear(),
+            }
         }
     }
 
@@ -80,9 +97,12 @@ impl Outbox {
     #[cfg(feature = "websocket")]
     pub(super) fn append_control(&mut self, kind: ws::ControlKind, control: &ws::Control) {
         self.make_room();
+        let last = self.behind.back_mut().unwrap_or(&mut self.bytes);
+        let before = last.len();
         if let Writer::WebSocket(writer) = &mut self.framing {
-            writer.write_control(&mut self.bytes, kind, control);
+            writer.write_control(last, kind, control);
         }
+        self.len += last.len() - before;
     }
 
     /// The message that waits longest, for a transport of messages. Say with
@@ -100,17 +120,20 @@ impl Outbox {
 
     /// How many bytes wait.
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.start
+        self.len
     }
 
     /// How much memory is held for what waits: what has left of a large message is freed with the rest.
     pub(crate) fn held(&self) -> usize {
-        if self.is_empty() { 0 } else { self.bytes.capacity() }
+        match self.is_empty() {
+            true => 0,
+            false => self.bytes.capacity() + self.behind.iter().map(Vec::capacity).sum::<usize>(),
+        }
     }
 
     /// Whether all has left.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
     }
 
     /// The remote took bytes that had left before: nothing more may leave yet, but it reads.
@@ -144,6 +167,7 @@ impl Outbox {
     /// Gives back memory that is not in use.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
+        self.behind.shrink_to_fit();
         self.lengths.shrink_to_fit();
     }
 
@@ -163,7 +187,7 @@ impl Outbox {
     /// Drops what has left from a buffer that would have to grow otherwise, so that a remote which
     /// always leaves a little does not make it grow for ever.
     fn make_room(&mut self) {
-        if self.start > LEFT && self.start > self.bytes.len() / 2 {
+        if self.start > LEFT && self.start > self.bytes.len() / 2 && self.behind.is_empty() {
             self.bytes.drain(..self.start);
             self.start = 0;
         }
@@ -173,21 +197,46 @@ impl Outbox {
 impl Outlet for Outbox {
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.make_room();
-        Spare::Outgoing.fill(&mut self.bytes);
-        let before = self.bytes.len();
+        let last = self.behind.back_mut().unwrap_or(&mut self.bytes);
+        Spare::Outgoing.fill(last);
+        let before = last.len();
         match &mut self.framing {
-            Writer::Frames(writer) => writer.write(&mut self.bytes, message)?,
-            Writer::WebSocket(writer) => writer.write(&mut self.bytes, message)?,
+            Writer::Frames(writer) => writer.write(last, message)?,
+            Writer::WebSocket(writer) => writer.write(last, message)?,
             Writer::None => {
                 // A line of its own framing, less the line end: this takes back what a writer that
                 // fails or panics has written.
-                FrameWriter::new(Framing::Ndjson).write(&mut self.bytes, message)?;
-                self.bytes.pop();
-                self.lengths.push_back(self.bytes.len() - before);
+                FrameWriter::new(Framing::Ndjson).write(last, message)?;
+                last.pop();
+                self.lengths.push_back(last.len() - before);
             }
         }
-        self.largest = self.largest.max(self.bytes.len() - before);
+        let size = last.len() - before;
+        self.len += size;
+        self.largest = self.largest.max(size);
         Ok(())
+    }
+
+    fn send_text(&mut self, mut text: Vec<u8>) {
+        if text.len() < LARGE {
+            return self.push(&text);
+        }
+        let last = self.behind.back_mut().unwrap_or(&mut self.bytes);
+        let before = last.len();
+        match &mut self.framing {
+            Writer::Frames(writer) => writer.wrap(last, &mut text),
+            Writer::WebSocket(writer) => writer.wrap(last, &mut text),
+            Writer::None => {
+                FrameWriter::new(Framing::Ndjson).wrap(last, &mut text);
+                text.pop();
+                self.lengths.push_back(text.len());
+            }
+        }
+        let size = last.len() - before + text.len();
+        self.len += size;
+        self.largest = self.largest.max(size);
+        self.behind.extend([text, Vec::new()]);
+        self.advance();
     }
 }
 
@@ -196,5 +245,85 @@ impl fmt::Debug for Outbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Outbox");
         shown.field("framing", &self.framing).field("bytes", &self.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duet_rpc_proto::frame::Framing;
+    use duet_rpc_proto::session::Outlet;
+    use duet_rpc_proto::ws;
+
+    use super::{LARGE, Outbox};
+
+    fn outboxes() -> Vec<Outbox> {
+        let framings = [Framing::Lsp, Framing::Ndjson, Framing::Length];
+        let mut outboxes: Vec<_> = framings.map(|framing| Outbox::new(Some(framing))).into();
+        outboxes.push(Outbox::for_web_socket(ws::Role::Server));
+        outboxes
+    }
+
+    /// A JSON text of this size, with a line end in it.
+    fn text(size: usize) -> Vec<u8> {
+        let mut text = vec![b'1'; size];
+        text[0] = b'[';
+        text[1] = b'\n';
+        text[size - 1] = b']';
+        text
+    }
+
+    #[test]
+    fn p9_large_messages_leave_in_their_order_and_framed_as_small_ones() {
+        let sizes = [9, LARGE, LARGE + 1, 9, 10, 2 * LARGE, LARGE - 1, LARGE];
+        for piece in [1000, LARGE, usize::MAX] {
+            for (mut whole, mut parts) in outboxes().into_iter().zip(outboxes()) {
+                for size in sizes {
+                    // This one copies each.
+                    whole.push(&text(size));
+                    parts.send_text(text(size));
+                    assert_eq!(parts.len(), whole.len());
+                }
+                assert_eq!(parts.largest(), whole.largest());
+                let mut left = Vec::new();
+                while !parts.is_empty() {
+                    let bytes = parts.bytes();
+                    assert!(!bytes.is_empty(), "{} bytes wait, and none can leave", parts.len());
+                    assert!(parts.held() >= parts.len());
+                    left.extend_from_slice(&bytes[..bytes.len().min(piece)]);
+                    parts.consume(bytes.len().min(piece));
+                    assert_eq!(left.len() + parts.len(), whole.len());
+                }
+                assert!(left == whole.bytes(), "{parts:?}");
+                assert_eq!((parts.held(), parts.sent()), (0, whole.len() as u64));
+            }
+        }
+    }
+
+    #[test]
+    fn p9_large_messages_stay_whole_for_a_transport_of_messages() {
+        let mut outbox = Outbox::new(None);
+        let sizes = [LARGE, 9, 10, 2 * LARGE, 2 * LARGE, 9];
+        for size in sizes {
+            outbox.send_text(text(size));
+        }
+        for size in sizes {
+            let message = outbox.message().expect("it waits");
+            assert_eq!((message.len(), message[1]), (size, b' '));
+            outbox.pop();
+        }
+        assert!(outbox.is_empty() && outbox.message().is_none());
+    }
+
+    #[test]
+    fn p9_all_can_leave_at_once() {
+        for mut outbox in outboxes() {
+            for size in [9, LARGE, LARGE, 9] {
+                outbox.send_text(text(size));
+            }
+            outbox.consume(usize::MAX);
+            assert!(outbox.is_empty() && outbox.bytes().is_empty());
+            outbox.push(b"[1]");
+            assert!(outbox.bytes().windows(3).any(|it| it == b"[1]"));
+        }
     }
 }

@@ -77,24 +77,60 @@ impl FrameWriter {
         match self.framing {
             Framing::Lsp => self.digits = write_header(out, start, body_start),
             Framing::Ndjson => {
-                // Valid JSON has line ends only between tokens, where a space means the same.
-                let mut rest = &mut out[start..];
-                while let Some(line_end) = memchr2(b'\n', b'\r', rest) {
-                    rest[line_end] = b' ';
-                    rest = &mut rest[line_end..];
-                }
+                replace_line_ends(&mut out[start..]);
                 out.push(b'\n');
             }
             Framing::Length => {
-                // One that does not fit gets a prefix that is over every message limit, so that it
-                // is refused at the other end.
-                let length = u32::try_from(out.len() - body_start).unwrap_or(u32::MAX);
-                out[start..body_start].copy_from_slice(&length.to_be_bytes());
+                let prefix = length_prefix(out.len() - body_start);
+                out[start..body_start].copy_from_slice(&prefix);
                 out.push(b'\n');
             }
         }
         Ok(())
     }
+
+    /// Makes a frame of a JSON text that stays in its own buffer, because it is too large to be copied:
+    /// what stands before it is appended to `before`, and what stands behind it to the text.
+    ///
+    /// ```
+    /// use duet_rpc_proto::frame::{FrameWriter, Framing};
+    ///
+    /// let (mut before, mut text) = (Vec::new(), b"[]".to_vec());
+    /// FrameWriter::new(Framing::Lsp).wrap(&mut before, &mut text);
+    /// assert_eq!((&before[..], &text[..]), (&b"Content-Length: 2\r\n\r\n"[..], &b"[]"[..]));
+    /// ```
+    pub fn wrap(&mut self, before: &mut Vec<u8>, text: &mut Vec<u8>) {
+        match self.framing {
+            Framing::Lsp => {
+                before.extend_from_slice(NAME);
+                before.extend_from_slice(itoa::Buffer::new().format(text.len()).as_bytes());
+                before.extend_from_slice(END);
+            }
+            Framing::Ndjson => {
+                replace_line_ends(text);
+                text.push(b'\n');
+            }
+            Framing::Length => {
+                before.extend_from_slice(&length_prefix(text.len()));
+                text.push(b'\n');
+            }
+        }
+    }
+}
+
+/// Valid JSON has line ends only between tokens, where a space means the same.
+#[inline]
+fn replace_line_ends(mut text: &mut [u8]) {
+    while let Some(line_end) = memchr2(b'\n', b'\r', text) {
+        text[line_end] = b' ';
+        text = &mut text[line_end..];
+    }
+}
+
+/// The prefix of a body. One that does not fit gets a prefix that is over every message limit, so that it
+/// is refused at the other end.
+fn length_prefix(length: usize) -> [u8; 4] {
+    u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
 }
 
 /// Writes the length before a body, and moves the body if the guess was wrong. Returns how many

@@ -65,6 +65,21 @@ impl<C> Session<C> {
         sent
     }
 
+    /// Answers a job with a response that is written already.
+    pub fn answer_text(&mut self, job: &Job, text: Vec<u8>, out: &mut impl Outlet) {
+        match (&job.id, job.batch) {
+            (None, _) => {}
+            (Some(_), None) => out.send_text(text),
+            (Some(_), Some(batch)) => {
+                let Ok(()) = self.batches.add(batch, |out| {
+                    out.extend_from_slice(&text);
+                    Ok::<_, Infallible>(())
+                });
+                self.batches.settle(batch, out);
+            }
+        }
+    }
+
     /// Answers a job with an error.
     pub fn answer_error(&mut self, job: Job, error: &ErrorObject, out: &mut impl Outlet) {
         let Ok(()) = self.answer(job, out, |out, id| {

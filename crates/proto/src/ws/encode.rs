@@ -74,8 +74,17 @@ impl FrameWriter {
         if size != guessed {
             move_body(out, start + guessed, start + size);
         }
-        self.finish(out, start, opcode::TEXT, length);
+        let (header, payload) = out[start..].split_at_mut(size);
+        self.finish(header, payload, opcode::TEXT);
         Ok(())
+    }
+
+    /// Makes a frame of a text that stays in its own buffer, because it is too large to be copied: the
+    /// header is appended to `before`, and a client's text is masked where it is.
+    pub fn wrap(&mut self, before: &mut Vec<u8>, text: &mut [u8]) {
+        let start = before.len();
+        before.extend_from_slice(&EMPTY[..self.header_size(LengthSize::of(text.len()))]);
+        self.finish(&mut before[start..], text, opcode::TEXT);
     }
 
     /// Appends a control frame.
@@ -86,9 +95,11 @@ impl FrameWriter {
             ControlKind::Close => opcode::CLOSE,
         };
         let start = out.len();
-        out.extend_from_slice(&EMPTY[..self.header_size(LengthSize::None)]);
+        let size = self.header_size(LengthSize::None);
+        out.extend_from_slice(&EMPTY[..size]);
         out.extend_from_slice(control.as_bytes());
-        self.finish(out, start, opcode, control.as_bytes().len());
+        let (header, payload) = out[start..].split_at_mut(size);
+        self.finish(header, payload, opcode);
     }
 
     fn header_size(&self, length_size: LengthSize) -> usize {
@@ -97,10 +108,9 @@ impl FrameWriter {
     }
 
     /// Writes the header of a frame whose payload stands in its place already, and masks that.
-    fn finish(&mut self, out: &mut [u8], start: usize, opcode: u8, length: usize) {
-        let frame = &mut out[start..];
+    fn finish(&mut self, header: &mut [u8], payload: &mut [u8], opcode: u8) {
+        let length = payload.len();
         let length_size = LengthSize::of(length);
-        let (header, payload) = frame.split_at_mut(self.header_size(length_size));
         header[0] = FIN | opcode;
         let (second, rest) = header[1..].split_at_mut(1);
         let (extended, mask) = rest.split_at_mut(length_size as usize);
