@@ -1,10 +1,10 @@
 //! The pace of a method: whether its handler may run on the thread that reads and writes.
 //!
 //! ```text
-//!            poll under 1 ms                  poll under 1 ms, 64 times in a row
+//!            poll under 250 µs                poll under 250 µs, 64 times in a row
 //!   New ─────────────────────▶ Quick ◀─────────────────────────────────┐
 //!    │                           │                                     │
-//!    │ poll over 1 ms            │ poll over 1 ms                      │
+//!    │ poll over 250 µs          │ poll over 250 µs                    │
 //!    └───────────────────────────┴──────────────────────────────────▶ Slow
 //! ```
 //!
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// A poll that takes longer than this is slow.
-pub(crate) const QUICK_POLL: Duration = Duration::from_millis(1);
+pub(crate) const QUICK_POLL: Duration = Duration::from_micros(250);
 
 /// The pace of one method. All connections of a router share it, so it is one atomic number: how many
 /// quick polls the method still needs before it may run in place, or one of the states above that.

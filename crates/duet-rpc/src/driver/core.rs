@@ -23,7 +23,6 @@ use super::uncorrelated::Uncorrelated;
 use crate::budget::STALLED;
 use crate::handler::Shelf;
 use crate::locals::Locals;
-use crate::pace::QUICK_POLL;
 use crate::peer::Handle;
 use crate::router::{Entry, Router};
 use crate::send_queue::Ticket;
@@ -39,6 +38,9 @@ use crate::transport::{Carries, Outbox, Transport};
 /// Only refusals count, as they alone are caused by reading. Were the results of handlers counted
 /// too, then two peers that have much to tell each other would both stop to read, and for ever.
 const REFUSAL: usize = 128;
+
+/// A turn that takes longer than this may have a handler in it that is not quick.
+const LONG_TURN: Duration = Duration::from_millis(1);
 
 /// For so many turns after one that took long, every handler is watched.
 const WATCHFUL: u8 = 255;
@@ -181,7 +183,7 @@ impl Core {
     /// A turn took so long. If that was a handler, it is to be found out the next time, whatever
     /// stands before it.
     pub(super) fn note_turn(&mut self, took: Duration) {
-        self.watchful = match took >= QUICK_POLL {
+        self.watchful = match took >= LONG_TURN {
             true => WATCHFUL,
             false => self.watchful.saturating_sub(1),
         };

@@ -75,7 +75,7 @@ const FEW_TURNS: usize = 4;
 
 /// How long one of many connections is served before others have their turn. A client that sends as much
 /// as it can would otherwise keep a thousand messages of its own before each message of another.
-const SLICE: Duration = Duration::from_micros(500);
+const SLICE: Duration = Duration::from_micros(100);
 
 /// How long a remote that does not take what is sent may go on to answer.
 const HEARING_OUT: Duration = Duration::from_millis(500);
@@ -381,7 +381,7 @@ impl fmt::Debug for Driver {
 /// Comes back when others have run, and when the runtime has looked what can be read and written. To
 /// wake oneself would not do: a runtime goes on with whoever is awake for quite a while before it
 /// looks.
-fn let_others_run(cx: &mut Context<'_>) {
+pub(crate) fn let_others_run(cx: &mut Context<'_>) {
     let _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 

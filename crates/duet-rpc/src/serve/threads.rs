@@ -12,6 +12,10 @@ use tokio::sync::oneshot;
 
 use crate::fence;
 
+/// After so many connections had their turn, the thread looks whether something has come for others: a
+/// client that sends little does not wait for all who send much.
+const LOOKS_AFTER: u32 = 8;
+
 /// Threads that are started when they are needed, and end when this is shut down.
 pub(super) struct Pool {
     name: &'static str,
@@ -57,7 +61,9 @@ impl Pool {
 impl Worker {
     fn start(name: &str) -> io::Result<Worker> {
         // It panics where it should fail, if there are too many open files for it.
-        let runtime = fence::call(|| Builder::new_current_thread().enable_all().build());
+        let mut builder = Builder::new_current_thread();
+        builder.enable_all().event_interval(LOOKS_AFTER).global_queue_interval(LOOKS_AFTER);
+        let runtime = fence::call(|| builder.build());
         let runtime = runtime.map_err(io::Error::other)??;
         let (life, end) = oneshot::channel();
         let handle = runtime.handle().clone();

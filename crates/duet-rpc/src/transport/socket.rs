@@ -13,10 +13,11 @@ use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
 use super::{Farewell, Inbox, Outbox, Received, Transport, shared_buffer};
+use crate::driver::let_others_run;
 
-/// How much is read at once. A buffer that a large message has needed may have room for more, but others
-/// want to be read too.
-const AT_ONCE: u64 = 128 * 1024;
+/// How much is read or written before other connections of the thread have their turn: a large message
+/// has room for more, but others want to be heard too.
+const AT_ONCE: usize = 64 * 1024;
 
 /// How long a remote that was told good-bye may take to hear it.
 const FAREWELL: Duration = Duration::from_millis(25);
@@ -42,6 +43,8 @@ const LINGER: Duration = Duration::from_millis(500);
 /// ```
 pub struct Socket {
     stream: Kind,
+    /// How much was written since others had their turn.
+    written: usize,
     /// Watches for the end while nothing is read.
     #[cfg(unix)]
     watch: Option<gone::Watch>,
@@ -86,6 +89,7 @@ impl Socket {
     fn new(stream: Kind) -> Self {
         Socket {
             stream,
+            written: 0,
             #[cfg(unix)]
             watch: None,
             linger: None,
@@ -121,7 +125,7 @@ impl Socket {
         loop {
             // A read that is pending has taken nothing.
             let read = on_either!(self, stream => {
-                pin!(stream.take(AT_ONCE).read_buf(into)).poll(cx)
+                pin!(stream.take(AT_ONCE as u64).read_buf(into)).poll(cx)
             });
             match ready!(read) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -155,25 +159,46 @@ impl Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+        let bytes = &bytes[..bytes.len().min(AT_ONCE)];
+        self.poll_write_with(
+            cx,
+            |socket, cx| on_either!(socket, stream => Pin::new(stream).poll_write(cx, bytes)),
+        )
     }
 
-    /// Writes some of these, one behind the other.
-    pub(crate) fn poll_write_vectored(
+    /// Writes some of these, one behind the other. One piece costs the system less.
+    #[cfg(feature = "http")]
+    pub(crate) fn poll_write_both(
         &mut self,
         cx: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
+        first: &[u8],
+        second: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let pieces = [first, second].map(|it| IoSlice::new(&it[..it.len().min(AT_ONCE)]));
+        self.poll_write_with(cx, |socket, cx| {
+            on_either!(socket, stream => Pin::new(stream).poll_write_vectored(cx, &pieces))
+        })
+    }
+
+    fn poll_write_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl Fn(&mut Self, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if self.written >= AT_ONCE {
+            self.written = 0;
+            let_others_run(cx);
+            return Poll::Pending;
+        }
         loop {
-            let written = match pieces {
-                // The system takes one piece with less ado.
-                [piece] => on_either!(self, stream => Pin::new(stream).poll_write(cx, piece)),
-                _ => on_either!(self, stream => Pin::new(stream).poll_write_vectored(cx, pieces)),
-            };
-            match ready!(written) {
+            match ready!(write(self, cx)) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(count) => {
+                    self.written += count;
+                    return Poll::Ready(Ok(count));
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                written => return Poll::Ready(written),
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }

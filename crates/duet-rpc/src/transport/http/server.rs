@@ -1,7 +1,7 @@
 //! The server's end of a connection.
 
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -182,10 +182,7 @@ impl HttpServer {
             *written += ready!(match (before, behind) {
                 ([], []) => break,
                 ([], rest) | (rest, []) => self.socket.poll_write(cx, rest),
-                _ => {
-                    let pieces = [IoSlice::new(before), IoSlice::new(behind)];
-                    self.socket.poll_write_vectored(cx, &pieces)
-                }
+                _ => self.socket.poll_write_both(cx, before, behind),
             })?;
             // A large answer leaves in many pieces, and each is a sign of life.
             outbox.note_reading();
