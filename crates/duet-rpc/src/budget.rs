@@ -10,7 +10,7 @@
 //! | a handler in place | less than `outgoing_bytes` wait to be sent on its connection |
 //! | the same, while a shared budget is spent | nothing waits to be sent on its connection |
 //! | a handler on another thread | the first of these holds for its connection, and less than the limit waits |
-//! | the same, of a method with large answers | the estimates fit too, or the last such handler [blocks](Beginning) its thread |
+//! | the same, of a method with large answers | what is being made stays within its part too, or the last such handler [blocks](Beginning) its thread |
 //! | the same, of a method that never answered | the last handler of this method has ended, awaits or [blocks](Beginning) its thread |
 //! | a remote that reads nothing while a shared budget is spent | it is disconnected after [`STALLED`] |
 //!
@@ -39,14 +39,42 @@ pub(crate) const STALLED: Duration = Duration::from_secs(5);
 /// How many bytes may wait to be sent, or are being made, and who waits for some of them.
 pub(crate) struct Budget {
     limit: usize,
+    /// How many bytes of large answers may be made at a time.
+    at_once: usize,
     is_shared: bool,
     /// Bytes that wait to be sent.
     waiting: AtomicUsize,
     /// The estimates of the answers that are being made.
     making: Mutex<Making>,
-    /// Wakes the handlers that wait.
+    /// Where handlers wait whose answers are not large.
+    small: Queue,
+    /// Where those wait whose answers are large.
+    large: Queue,
+    /// Wakes the first of each queue.
     room: Notify,
     waiters: AtomicUsize,
+}
+
+/// A queue in front of the budget. Only the first handler looks for room: if each of a thousand did
+/// whenever there is some, they would keep the processors busy.
+#[derive(Default)]
+struct Queue {
+    /// Held by the first.
+    first: tokio::sync::Mutex<()>,
+    length: AtomicUsize,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.length.load(Ordering::Relaxed) == 0
+    }
+
+    /// Waits to be the first, for as long as the place is kept.
+    async fn stand(&self) -> (Place<'_>, tokio::sync::MutexGuard<'_, ()>) {
+        self.length.fetch_add(1, Ordering::Relaxed);
+        let place = Place(&self.length);
+        (place, self.first.lock().await)
+    }
 }
 
 #[derive(Default)]
@@ -56,8 +84,12 @@ struct Making {
     last: Option<Beginning>,
 }
 
-/// An answer is large if a few of its size fill the budget: so many may be made besides.
+/// An answer is large if a few of its size are all that may be made at a time: so many may be made besides.
 const FEW: usize = 32;
+
+/// This part of a shared budget is for large answers that are being made: to make more of them at a time
+/// would take the processors from the threads that serve the connections.
+const MAKING: usize = 8;
 
 impl Budget {
     /// The budget of one connection.
@@ -73,9 +105,12 @@ impl Budget {
     fn new(limit: usize, is_shared: bool) -> Self {
         Budget {
             limit: limit.max(1),
+            at_once: if is_shared { limit / MAKING } else { limit },
             is_shared,
             waiting: AtomicUsize::new(0),
             making: Mutex::default(),
+            small: Queue::default(),
+            large: Queue::default(),
             room: Notify::new(),
             waiters: AtomicUsize::new(0),
         }
@@ -101,6 +136,15 @@ impl Budget {
         self.waiting.load(Ordering::SeqCst).saturating_add(making) < self.limit
     }
 
+    fn is_large(&self, bytes: usize) -> bool {
+        bytes > self.at_once / FEW
+    }
+
+    /// Whether large answers of this size may be made at the same time.
+    fn has_room_to_make(&self, bytes: usize) -> bool {
+        bytes <= self.at_once && self.has_room_for(bytes)
+    }
+
     /// So many bytes more wait to be sent.
     pub(crate) fn add(&self, bytes: usize) {
         self.waiting.fetch_add(bytes, Ordering::SeqCst);
@@ -116,12 +160,20 @@ impl Budget {
 
     /// Waits until a handler may begin whose answers are of this size.
     pub(crate) async fn reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
-        if let Ok(reservation) = self.try_reserve(size) {
+        let queue = match size.is_known() {
+            true if self.is_large(size.estimate()) => &self.large,
+            true => &self.small,
+            false => &size.queue,
+        };
+        if queue.is_empty()
+            && let Ok(reservation) = self.try_reserve(size)
+        {
             return reservation;
         }
+        let _first = queue.stand().await;
         // Counted before it looks again, so that room which comes meanwhile is noticed here or there.
         self.waiters.fetch_add(1, Ordering::SeqCst);
-        let _waiter = Waiter(self);
+        let _waiter = Place(&self.waiters);
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
@@ -146,9 +198,9 @@ impl Budget {
             return Err(None);
         }
         let (now, estimate) = (Instant::now(), size.estimate().min(self.limit));
-        let is_large = size.is_known() && estimate > self.limit / FEW;
+        let is_large = size.is_known() && self.is_large(estimate);
         if is_large {
-            if making.bytes > 0 && !self.has_room_for(making.bytes + estimate) {
+            if making.bytes > 0 && !self.has_room_to_make(making.bytes + estimate) {
                 wait_for(making.last.as_ref(), now)?;
             }
             making.last = Some(Beginning::here(now));
@@ -161,7 +213,7 @@ impl Budget {
         Ok(Reservation { budget: Arc::clone(self), estimate, size })
     }
 
-    /// Wakes the handlers that wait, if there is room. Each looks again for itself: what keeps one may
+    /// Wakes those who look for room, if there is some. Each looks again for itself: what keeps one may
     /// not keep another.
     fn wake(&self) {
         if self.waiters.load(Ordering::SeqCst) > 0 && self.has_room_for(0) {
@@ -170,12 +222,12 @@ impl Budget {
     }
 }
 
-/// A handler that waits for room in the budget.
-struct Waiter<'a>(&'a Budget);
+/// A place among those who are counted.
+struct Place<'a>(&'a AtomicUsize);
 
-impl Drop for Waiter<'_> {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.0.waiters.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -204,6 +256,8 @@ impl Drop for Reservation {
 pub(crate) struct AnswerSize {
     /// One more than the size; 0 if nothing is known.
     plus_one: AtomicUsize,
+    /// Where handlers of the method wait until it is known.
+    queue: Queue,
     /// The last handler that began and is to show it.
     last: Mutex<Option<Beginning>>,
 }
@@ -329,6 +383,45 @@ mod tests {
         assert!(timeout(SOON, budget.reserve(&known(30))).await.is_err());
         kept.pop();
         let _last = timeout(SOON, budget.reserve(&known(30))).await.expect("there is room again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p9_large_answers_that_many_connections_make_leave_processors_for_others() {
+        let budget = Budget::shared(6400);
+        let mut kept = Vec::new();
+        for _ in 0..8 {
+            kept.push(timeout(SOON, budget.reserve(&known(100))).await.expect("it fits"));
+        }
+        assert!(timeout(SOON, budget.reserve(&known(100))).await.is_err());
+        let _small = timeout(SOON, budget.reserve(&known(25))).await.expect("it is small");
+        kept.pop();
+        let _last = timeout(SOON, budget.reserve(&known(100))).await.expect("there is room again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p9_who_gives_up_in_the_queue_lets_the_next_through() {
+        for size in [unknown(), known(500)] {
+            let budget = Budget::of_connection(100);
+            let first = budget.reserve(&size).await;
+            let waiting: Vec<_> = (0..10)
+                .map(|_| {
+                    let (budget, size) = (Arc::clone(&budget), Arc::clone(&size));
+                    tokio::spawn(async move { drop(budget.reserve(&size).await) })
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            for (number, waiting) in waiting.iter().enumerate() {
+                // The first of the queue, and some in the middle.
+                if number % 3 == 0 {
+                    waiting.abort();
+                }
+            }
+            drop(first);
+            for (number, waiting) in waiting.into_iter().enumerate() {
+                let ended = timeout(SOON, waiting).await.expect("nobody is forgotten");
+                assert_eq!(ended.is_err(), number % 3 == 0);
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

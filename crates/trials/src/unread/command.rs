@@ -10,14 +10,17 @@ use super::{Case, Measured, Over, PROFILES, WAYS, play};
 const USAGE: &str = "\
 Measure the memory of a server whose clients ask for large answers and never read them.
 
-Usage: unread [--seconds N] [--profile NAME] [--over NAME]
+Usage: unread [--seconds N] [--profile NAME] [--over NAME] [--connections N] [--answer BYTES]
 
   --seconds N     How long each case takes. Default: 6
   --profile NAME  Only this profile: editor, desktop or agent
   --over NAME     Only this transport: stdio, tcp, unix, ws or http
+  --connections N Only with so many connections
+  --answer BYTES  Only with answers of this size
 
 It prints one row for each case, and ends with 1 if the memory of one goes beyond the bound that
-docs/limits.md states, or if the ping of another connection took longer than 100 ms.";
+docs/limits.md states, or if the ping of another connection took longer than 100 ms. The first ping is
+that of a connection that was opened when all others had asked.";
 
 const SIZES: [usize; 4] = [1000, 1_000_000, 10_000_000, 100_000_000];
 const CONNECTIONS: [usize; 2] = [1, 200];
@@ -36,8 +39,10 @@ pub fn main(args: impl Iterator<Item = String>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    say("| profile | transport | connections | answer | peak | bound | slowest ping |");
-    say("|---|---|---:|---:|---:|---:|---:|");
+    say(
+        "| profile | transport | connections | answer | peak | bound | slowest ping | first ping |",
+    );
+    say("|---|---|---:|---:|---:|---:|---:|---:|");
     let mut failures = 0;
     for case in options.cases() {
         match play(&case, options.time) {
@@ -59,26 +64,28 @@ pub fn main(args: impl Iterator<Item = String>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+#[derive(Default)]
 struct Options {
     time: Duration,
     profile: Option<String>,
     over: Option<Over>,
+    connections: Option<usize>,
+    answer: Option<usize>,
 }
 
 impl Options {
     /// The options; `None` for help.
     fn read(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
-        let mut options = Options { time: Duration::from_secs(6), profile: None, over: None };
+        let mut options = Options { time: Duration::from_secs(6), ..Options::default() };
         while let Some(name) = args.next() {
             if name == "--help" || name == "-h" {
                 return Ok(None);
             }
             let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
             match &*name {
-                "--seconds" => {
-                    let seconds = value.parse().map_err(|_| format!("{value} is not a number"))?;
-                    options.time = Duration::from_secs(seconds);
-                }
+                "--seconds" => options.time = Duration::from_secs(number(&value)? as u64),
+                "--connections" => options.connections = Some(number(&value)?),
+                "--answer" => options.answer = Some(number(&value)?),
                 "--profile" if PROFILES.contains(&&*value) => options.profile = Some(value),
                 "--over" => {
                     let is_it = |over: &&Over| over.to_string() == value;
@@ -97,18 +104,23 @@ impl Options {
             let is_asked_for =
                 |profile: &&str| self.profile.as_ref().is_none_or(|it| it == profile);
             for profile in PROFILES.into_iter().filter(is_asked_for) {
-                for connections in CONNECTIONS {
+                for connections in self.connections.map_or(CONNECTIONS.to_vec(), |it| vec![it]) {
                     // There is one connection on stdio.
                     if over == Over::Stdio && connections > 1 {
                         continue;
                     }
-                    let sizes = SIZES.map(|answer| Case { profile, over, connections, answer });
-                    cases.extend(sizes);
+                    let sizes = self.answer.map_or(SIZES.to_vec(), |it| vec![it]);
+                    let case = |answer| Case { profile, over, connections, answer };
+                    cases.extend(sizes.into_iter().map(case));
                 }
             }
         }
         cases
     }
+}
+
+fn number(value: &str) -> Result<usize, String> {
+    value.parse().map_err(|_| format!("{value} is not a number"))
 }
 
 fn row(case: &Case, measured: &Measured) -> String {
@@ -121,9 +133,11 @@ fn row(case: &Case, measured: &Measured) -> String {
     };
     let (peak, bound) = (mib(measured.peak), mib(case.bound()));
     let _ = write!(row, " {answer} | {peak} MiB | {bound} MiB |");
-    match measured.worst_ping {
-        Some(ping) => _ = write!(row, " {} ms |", ping.as_millis()),
-        None => row.push_str(" |"),
+    for ping in [measured.worst_ping, measured.first_ping] {
+        match ping {
+            Some(ping) => _ = write!(row, " {} ms |", ping.as_millis()),
+            None => row.push_str(" |"),
+        }
     }
     row
 }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::ChildStdin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Over;
 use crate::soak::ws;
@@ -100,6 +100,13 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// How long a ping takes.
+    pub(super) fn time_ping(&mut self) -> io::Result<Duration> {
+        let sent = Instant::now();
+        self.ping()?;
+        Ok(sent.elapsed())
     }
 
     fn message(&self, text: &str) -> Vec<u8> {

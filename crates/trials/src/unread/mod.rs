@@ -35,6 +35,9 @@ pub const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
 /// All ways to reach it.
 pub const WAYS: [Over; 5] = [Over::Stdio, Over::Tcp, Over::Unix, Over::Ws, Over::Http];
 
+/// How long the other connection waits between two pings.
+const PAUSE: Duration = Duration::from_millis(5);
+
 const MIB: u64 = 1024 * 1024;
 
 /// What the daemon takes that serves nobody, with its threads.
@@ -83,8 +86,10 @@ impl fmt::Display for Case {
 pub struct Measured {
     /// The most memory that the daemon had, in bytes.
     pub peak: u64,
-    /// The longest that a ping of another connection took.
+    /// The longest that a ping of another connection took, from before the others ask.
     pub worst_ping: Option<Duration>,
+    /// How long the first ping of a connection took that was opened when all others had asked.
+    pub first_ping: Option<Duration>,
     /// How long the daemon took to end.
     pub end: Duration,
 }
@@ -97,28 +102,40 @@ pub struct Measured {
 pub fn play(case: &Case, time: Duration) -> io::Result<Measured> {
     let mut daemon = Daemon::start(case)?;
     let ask = format!(r#""method":"test.big","params":{{"bytes":{}}}"#, case.answer);
+    let begun = Instant::now();
     let mut clients = Vec::new();
-    for _ in 0..case.connections {
-        let mut client = daemon.connect(case)?;
-        client.send_unread(&ask, case.requests())?;
-        clients.push(client);
-    }
-    let (begun, mut worst_ping) = (Instant::now(), None);
+    let mut flood = |daemon: &mut Daemon| {
+        for _ in 0..case.connections {
+            let mut client = daemon.connect(case)?;
+            client.send_unread(&ask, case.requests())?;
+            clients.push(client);
+        }
+        Ok::<_, io::Error>(())
+    };
+    let (mut worst_ping, mut first_ping) = (None, None);
     if case.over == Over::Stdio {
+        flood(&mut daemon)?;
         thread::sleep(time);
     } else {
         let mut other = daemon.connect(case)?;
-        while begun.elapsed() < time {
-            let sent = Instant::now();
-            other.ping()?;
-            worst_ping = worst_ping.max(Some(sent.elapsed()));
-            thread::sleep(Duration::from_millis(20));
-        }
+        other.ping()?;
+        let pings = thread::spawn(move || {
+            let mut worst = Duration::ZERO;
+            while begun.elapsed() < time {
+                worst = worst.max(other.time_ping()?);
+                thread::sleep(PAUSE);
+            }
+            Ok::<_, io::Error>(worst)
+        });
+        flood(&mut daemon)?;
+        first_ping = Some(daemon.connect(case)?.time_ping()?);
+        let worst = pings.join().map_err(|_| io::Error::other("the pings panicked"))?;
+        worst_ping = Some(worst?);
     }
     let peak = daemon.peak()?;
     let end = daemon.end()?;
     drop(clients);
-    Ok(Measured { peak, worst_ping, end })
+    Ok(Measured { peak, worst_ping, first_ping, end })
 }
 
 struct Daemon {
