@@ -22,7 +22,7 @@ mod unusable;
 
 use std::fmt;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ use crate::peer::Handle;
 use crate::router::Router;
 use crate::shared::Shared;
 use crate::state::{Disconnect, Reason, State};
-use crate::transport::{Inbox, Transport};
+use crate::transport::{Inbox, Transport, let_others_run};
 
 /// Does the work of a [`Peer`](crate::Peer): a future that ends when the connection does, and says
 /// why it did.
@@ -376,13 +376,6 @@ impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").field("session", &self.core.session).finish_non_exhaustive()
     }
-}
-
-/// Comes back when others have run, and when the runtime has looked what can be read and written. To
-/// wake oneself would not do: a runtime goes on with whoever is awake for quite a while before it
-/// looks.
-pub(crate) fn let_others_run(cx: &mut Context<'_>) {
-    let _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
 /// The time, as tokio has it: tests can stop it.

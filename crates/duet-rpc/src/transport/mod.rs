@@ -26,6 +26,7 @@ mod websocket;
 
 use std::fmt;
 use std::io;
+use std::pin::pin;
 use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
@@ -249,4 +250,10 @@ fn register<T: std::os::fd::AsRawFd>(
 /// Why an address is none that can be used here.
 fn unsupported(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, why)
+}
+
+/// Wakes this task after all others have run and the runtime has looked for events. Waking it directly would
+/// not do: a runtime runs tasks that are awake for quite a while before it looks.
+pub(crate) fn let_others_run(cx: &mut Context<'_>) {
+    let _ = pin!(tokio::task::yield_now()).poll(cx);
 }

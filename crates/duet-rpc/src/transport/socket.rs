@@ -12,8 +12,7 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
-use super::{Farewell, Inbox, Outbox, Received, Transport, shared_buffer};
-use crate::driver::let_others_run;
+use super::{Farewell, Inbox, Outbox, Received, Transport, let_others_run, shared_buffer};
 
 /// How much is read or written before other connections of the thread have their turn: a large message
 /// has room for more, but others want to be heard too.
