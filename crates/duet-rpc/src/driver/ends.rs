@@ -32,7 +32,7 @@ impl Core {
             return session;
         }
         let unsent = self.shared.unsent(|unsent| unsent.next_deadline());
-        session.into_iter().chain(unsent).min()
+        super::earliest(session, unsent)
     }
 
     /// The transport cannot bring the answer to this call, and this is why.

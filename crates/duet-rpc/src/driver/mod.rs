@@ -189,7 +189,9 @@ impl Driver {
                 self.core.begin_no_more(now);
                 self.deaf = Some(Deaf { error, until: now + HEARING_OUT });
             }
-            if let Some(error) = self.core.check_stall(now) {
+            if (!self.core.has_sent_all || self.core.stall.is_some())
+                && let Some(error) = self.core.check_stall(now)
+            {
                 return Err((Reason::WriteFailed, error));
             }
             if !self.is_drained && !self.core.takes_messages() {
@@ -286,8 +288,8 @@ impl Driver {
         let late = self.timer.deadline().map(|late| late.max(self.last_look.unwrap_or(late)));
         let due = self.core.poll_timeout();
         let stall = self.core.stall.as_ref().map(|stall| stall.until);
-        let times = [due, late, self.rest.look_at, deaf_until, self.core.trial, stall];
-        let alarm = times.into_iter().flatten().min();
+        let times = [late, self.rest.look_at, deaf_until, self.core.trial, stall];
+        let alarm = times.into_iter().fold(due, earliest);
         if let Some(next) = alarm {
             if next <= now {
                 return false;
@@ -314,11 +316,9 @@ impl Future for Driver {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
         let this = &mut *self;
         // Nothing is cloned for those who do not log.
-        if this.core.shared.span.is_disabled() {
-            return this.poll_inside(cx);
-        }
-        let span = this.core.shared.span.clone();
-        span.in_scope(|| this.poll_inside(cx))
+        let span = &this.core.shared.span;
+        let _inside = (!span.is_disabled()).then(|| span.clone().entered());
+        this.poll_inside(cx)
     }
 }
 
@@ -375,6 +375,15 @@ impl Drop for Driver {
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").field("session", &self.core.session).finish_non_exhaustive()
+    }
+}
+
+/// The earlier of two times, as far as there are any.
+#[inline]
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 

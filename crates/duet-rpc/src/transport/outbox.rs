@@ -73,13 +73,16 @@ impl Outbox {
     }
 
     /// These many bytes have left.
+    #[inline]
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.len);
         self.start += count;
         self.len -= count;
         self.sent += count as u64;
         self.signs += u64::from(count > 0);
-        self.advance();
+        if self.start >= self.bytes.len() {
+            self.advance();
+        }
     }
 
     /// Goes on to the next buffer that has something to send, if all of the first has left.

@@ -178,8 +178,8 @@ impl<C> Session<C> {
     /// When [`handle_timeout`](Session::handle_timeout) has something to do, the next call
     /// [expires](Session::next_expired), or the time for draining is over.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let times = [self.calls.next_deadline(), self.storm.poll_timeout(), self.phase.deadline()];
-        times.into_iter().flatten().min()
+        let storm_or_phase = earliest(self.storm.poll_timeout(), self.phase.deadline());
+        earliest(self.calls.next_deadline(), storm_or_phase)
     }
 
     /// Time has passed: there may be something to log.
@@ -261,5 +261,14 @@ impl<C> Session<C> {
     pub fn is_clean(&self) -> bool {
         let left = [self.calls.len(), self.calls.left_behind(), self.schedule.left_behind()];
         self.is_idle() && left == [0; 3]
+    }
+}
+
+/// The earlier of two times, as far as there are any.
+#[inline]
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
