@@ -301,14 +301,15 @@ impl Shared {
         }
     }
 
-    /// Waits with the beginning of a handler until there is room for its answer. Then the task must
-    /// [`pass_room_on`](Shared::pass_room_on), because it may take none of the room.
-    pub(crate) async fn wait_to_begin(&self, size: &Arc<AnswerSize>) -> Reservation {
+    /// Waits with the beginning of a handler until there is room for its answer.
+    pub(crate) async fn wait_to_begin(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Room {
         loop {
             self.wait_for_room().await;
-            let reservation = self.budget.reserve(size).await;
+            // From here on others wait for this task to pass the room on, even if it is stopped.
+            let mut room = Room { reservation: None, shared: Arc::clone(self) };
+            room.reservation = Some(self.budget.reserve(size).await);
             if self.has_room_to_begin(&self.mail()) {
-                return reservation;
+                return room;
             }
         }
     }
@@ -336,7 +337,7 @@ impl Shared {
     }
 
     /// Wakes the next handler that waits for room to begin, if there is room.
-    pub(crate) fn pass_room_on(&self) {
+    fn pass_room_on(&self) {
         let mail = self.mail();
         let has_room = mail.outgoing < self.profile.limits.outgoing_bytes;
         let is_awaited = has_room && self.waiting_handlers.load(Ordering::Relaxed) > 0;
@@ -477,6 +478,20 @@ impl Shared {
     }
 }
 
+/// Room for the answer of a handler that begins. Drop it when the answer is counted among the bytes that
+/// wait, or when the handler awaits: the next handler may have waited for this one.
+pub(crate) struct Room {
+    reservation: Option<Reservation>,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.reservation = None;
+        self.shared.pass_room_on();
+    }
+}
+
 /// A handler that waits for room to begin.
 struct WaitingHandler<'a>(&'a Shared);
 
@@ -490,6 +505,7 @@ impl Drop for WaitingHandler<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use duet_rpc_proto::Profile;
     use duet_rpc_proto::session::Priority;
@@ -539,5 +555,28 @@ mod tests {
         shared.close();
         let late = EventStream::new(Arc::clone(&shared), "event", "late");
         assert_eq!(shared.streams().len(), 0, "{late:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p3_a_handler_that_is_cancelled_while_it_waits_for_memory_passes_the_room_on() {
+        let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
+        let shared = Arc::new(Shared::new(&profile, true, None));
+        let begin = || {
+            let shared = Arc::clone(&shared);
+            tokio::spawn(async move { drop(shared.wait_to_begin(&Arc::default()).await) })
+        };
+        shared.set_outgoing(100, 200);
+        let (first, second) = (begin(), begin());
+        // The tasks run whenever the clock moves.
+        let pause = || tokio::time::sleep(Duration::from_secs(1));
+        pause().await;
+        // The connection has room, and the first handler hears of it; the memory is still in use.
+        shared.set_outgoing(50, 150);
+        pause().await;
+        first.abort();
+        pause().await;
+        shared.set_outgoing(0, 0);
+        let begun = tokio::time::timeout(Duration::from_secs(10), second).await;
+        begun.expect("the second handler begins").expect("no panic");
     }
 }

@@ -10,12 +10,11 @@ use duet_rpc_proto::session::Key;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use crate::budget::Reservation;
 use crate::context::Flag;
 use crate::handler::{Outcome, Waiting};
 use crate::pace::QUICK_POLL;
 use crate::router::Entry;
-use crate::shared::{Post, Shared};
+use crate::shared::{Post, Room, Shared};
 #[cfg(unix)]
 use crate::worker_pool::{self, IfBusy, WorkerPool};
 
@@ -49,7 +48,7 @@ impl Tasks {
         origin: Origin,
         elsewhere: Option<Elsewhere>,
     ) {
-        let end = End { key, outcome: None, shared: Arc::clone(shared), reservation: None };
+        let end = End { key, outcome: None, shared: Arc::clone(shared), room: None };
         let mut running = Running { handler, entry: Arc::clone(&origin.entry), end, first: None };
         let abort = match elsewhere {
             None => Abort::spawn(&Handle::current(), running),
@@ -58,7 +57,7 @@ impl Tasks {
                 // remote takes no answers, no more of them are made (L8).
                 let shared = Arc::clone(&running.end.shared);
                 let size = &running.entry.answer_size;
-                running.end.reservation = Some(shared.wait_to_begin(size).await);
+                running.end.room = Some(shared.wait_to_begin(size).await);
                 match shared.refusal_of_batch().filter(|_| is_in_batch) {
                     None => {
                         running.first = Some(is_trial);
@@ -166,7 +165,7 @@ impl Future for Running {
             }
             Poll::Pending => {
                 // It may wait for handlers that have not begun, so it must not keep them waiting.
-                self.end.release();
+                self.end.room = None;
                 Poll::Pending
             }
         }
@@ -258,21 +257,11 @@ struct End {
     outcome: Option<Outcome>,
     shared: Arc<Shared>,
     /// Room for the answer, until it is counted or the handler awaits.
-    reservation: Option<Reservation>,
-}
-
-impl End {
-    /// Lets the next handler begin, which may have waited for this one.
-    fn release(&mut self) {
-        if self.reservation.take().is_some() {
-            self.shared.pass_room_on();
-        }
-    }
+    room: Option<Room>,
 }
 
 impl Drop for End {
     fn drop(&mut self) {
         self.shared.post(Post::Ended(self.key, self.outcome.take()));
-        self.release();
     }
 }
