@@ -443,12 +443,11 @@ impl Shared {
     }
 
     /// Leaves a waker for the next post; `false` if there is something to do already: a post, a message
-    /// that waits although there is room, or one that gives up before the alarm.
-    pub(crate) fn park(&self, waker: &Waker, alarm: Option<Instant>) -> bool {
+    /// that waits although there is room for it, or one that gives up before the alarm.
+    pub(crate) fn park(&self, waker: &Waker, alarm: Option<Instant>, has_room: bool) -> bool {
         let mut mail = self.mail();
         let gives_up = mail.unsent.next_deadline();
         let is_earlier = gives_up.is_some_and(|due| alarm.is_none_or(|alarm| due < alarm));
-        let has_room = mail.outgoing < self.profile.limits.outgoing_bytes;
         if !mail.posts.is_empty() || is_earlier || (has_room && !mail.unsent.is_empty()) {
             return false;
         }

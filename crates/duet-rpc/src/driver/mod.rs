@@ -306,7 +306,7 @@ impl Driver {
         } else {
             self.sleep = None;
         }
-        self.core.shared.park(cx.waker(), alarm)
+        self.core.shared.park(cx.waker(), alarm, !self.core.is_crowded())
     }
 }
 
