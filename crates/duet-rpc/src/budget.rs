@@ -12,11 +12,13 @@
 //! | a handler on another thread | the first of these holds for its connection, and less than the limit waits |
 //! | the same, of a method with large answers | what is being made stays within its part too, or the last such handler [blocks](Beginning) its thread |
 //! | the same, of a method that never answered | the last handler of this method has ended, awaits or [blocks](Beginning) its thread |
+//! | a request of a batch, while the batches of all connections hold the limit | it is answered busy |
 //! | a remote that reads nothing while a shared budget is spent | it is disconnected after [`STALLED`] |
 //!
 //! A handler that awaits or blocks keeps no other from its beginning: it may be waiting for the handlers
-//! behind it, and may answer little. So what is made at the same time is bounded by the number of threads,
-//! and usually it is one large answer.
+//! behind it, and may answer little. So handlers that do not await make at most as many large answers at the
+//! same time as there are threads, and usually one. Handlers that await are bounded by the number of requests in
+//! flight.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,6 +46,9 @@ pub(crate) struct Budget {
     is_shared: bool,
     /// Bytes that wait to be sent.
     waiting: AtomicUsize,
+    /// Bytes of answers that wait for the rest of their batches. They have a limit of their own: were they
+    /// counted among those that wait to be sent, a batch that takes long would keep handlers waiting.
+    batches: AtomicUsize,
     /// The estimates of the answers that are being made.
     making: Mutex<Making>,
     /// Where handlers wait whose answers are not large.
@@ -108,6 +113,7 @@ impl Budget {
             at_once: if is_shared { limit / MAKING } else { limit },
             is_shared,
             waiting: AtomicUsize::new(0),
+            batches: AtomicUsize::new(0),
             making: Mutex::default(),
             small: Queue::default(),
             large: Queue::default(),
@@ -156,6 +162,21 @@ impl Budget {
             self.waiting.fetch_sub(bytes, Ordering::SeqCst);
             self.wake();
         }
+    }
+
+    /// The batches of a connection hold so many bytes of answers now.
+    pub(crate) fn count_batches(&self, before: usize, now: usize) {
+        match before < now {
+            true => self.batches.fetch_add(now - before, Ordering::Relaxed),
+            false => self.batches.fetch_sub(before - now, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether connections share it, and their batches hold so much that no more of their requests should
+    /// begin.
+    #[inline]
+    pub(crate) fn is_full_of_batches(&self) -> bool {
+        self.is_shared && self.batches.load(Ordering::Relaxed) >= self.limit
     }
 
     /// Waits until a handler may begin whose answers are of this size.

@@ -351,7 +351,8 @@ impl Shared {
     /// hold too much already.
     pub(crate) fn refusal_of_batch(&self) -> Option<ErrorObject> {
         let most = self.profile.limits.batch_bytes as u64;
-        let is_full = self.is_full_of_batches.load(Ordering::Relaxed);
+        let is_full =
+            self.is_full_of_batches.load(Ordering::Relaxed) || self.budget.is_full_of_batches();
         is_full.then(|| ErrorObject::server_busy(self.profile.busy_code, most))
     }
 

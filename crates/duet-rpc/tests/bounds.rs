@@ -11,6 +11,7 @@ use duet_rpc::{Failure, Hub, Peer, Profile, Router};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
 const ANSWER: usize = 10_000;
 
@@ -132,6 +133,52 @@ async fn l4_one_who_is_busy_can_be_shut_down() {
     assert_eq!(client.call::<String>("shutdown", ()).await.expect("an answer"), "goodbye");
     assert!(!server.state().is_open());
     waiting.abort();
+}
+
+#[tokio::test]
+async fn p9_batches_of_many_connections_are_answered_within_the_bound_of_all() {
+    let end = Arc::new(Notify::new());
+    let last = Arc::clone(&end);
+    let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER))).method(
+        "last",
+        move || {
+            let last = Arc::clone(&last);
+            async move {
+                last.notified().await;
+                Ok::<_, Failure>(())
+            }
+        },
+    );
+    let hub = Hub::new(&Profile::agent(), router).max_outgoing_bytes(15 * ANSWER);
+    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().expect("an address")).expect("it");
+    let place = listener.address().to_string();
+    let serving = tokio::spawn(hub.clone().serve(listener));
+    let ping = r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#;
+    let last = r#"{"jsonrpc":"2.0","id":"last","method":"last"}"#.to_owned();
+    let batch: Vec<_> = std::iter::once(last).chain((0..10).map(big)).collect();
+    let batch = format!("[{}]\n{ping}\n", batch.join(","));
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let stream = TcpStream::connect(place.trim_start_matches("tcp://")).await;
+        let mut client = BufReader::new(stream.expect("it listens"));
+        client.write_all(batch.as_bytes()).await.expect("it reads");
+        // The batch was looked at when the first answer comes: that to the ping behind it, or its own.
+        let mut line = String::new();
+        client.read_line(&mut line).await.expect("it is open");
+        clients.push((client, line));
+    }
+    end.notify_waiters();
+    let mut done = Vec::new();
+    for (client, lines) in &mut clients {
+        client.read_line(lines).await.expect("it is open");
+        let line = lines.lines().find(|line| line.starts_with('[')).expect("the batch is answered");
+        let answers: Vec<Value> = serde_json::from_str(line).expect("an array");
+        assert_eq!(answers.len(), 11, "each request is answered");
+        done.push(answers.iter().filter(|answer| answer["result"].is_string()).count());
+    }
+    assert_eq!(done, [10, 10, 0, 0]);
+    hub.stop().await;
+    serving.await.expect("no panic");
 }
 
 /// A server whose one client reads nothing, while another asks for an answer on a worker thread.

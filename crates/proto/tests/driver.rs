@@ -3,12 +3,13 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use duet_rpc_proto::message::{Code, Id, Incoming, write_raw_result};
 use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::policy::Order;
-use duet_rpc_proto::session::{EventQueue, Handled, Key, Priority, Session, Terms};
+use duet_rpc_proto::session::{BatchKey, EventQueue, Handled, Key, Priority, Session, Terms};
 use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 
@@ -24,6 +25,8 @@ enum Became {
 
 struct Driven {
     session: Session<()>,
+    /// The batch that what comes is a part of.
+    batch: Option<BatchKey>,
     out: Vec<Vec<u8>>,
 }
 
@@ -33,7 +36,7 @@ impl Driven {
             it.order = order;
             it.limits = limits;
         });
-        Driven { session: Session::new(&profile), out: Vec::new() }
+        Driven { session: Session::new(&profile), batch: None, out: Vec::new() }
     }
 
     /// Handles `method` or `method#id`; what starts is parked.
@@ -49,7 +52,7 @@ impl Driven {
         let profile = *self.session.profile();
         let text = Text::check(json.as_bytes(), 128).expect("tests send JSON");
         let message = Incoming::classify(&text, profile.batch, &profile.limits);
-        match self.session.handle(message, None, Instant::now(), &mut self.out) {
+        match self.session.handle(message, self.batch, Instant::now(), &mut self.out) {
             Handled::Start { job, .. } => Became::Parked(self.session.park(job)),
             Handled::Waits { .. } => Became::Waiting,
             Handled::Refused(reply) => Became::Refused(reply.error.code()),
@@ -146,6 +149,28 @@ fn closing(order: Order, limits: Limits) -> Driven {
     let mut it = Driven::new(order, limits);
     it.session.set_closing(Arc::new(|method| method == "exit"));
     it
+}
+
+#[test]
+fn p9_while_the_batches_of_all_connections_hold_too_much_only_a_closing_request_of_one_begins() {
+    let busy = Became::Refused(Code::SERVER_BUSY);
+    for order in ALL {
+        let mut it = closing(order, Limits::default());
+        let is_full = Arc::new(AtomicBool::new(true));
+        let ask = Arc::clone(&is_full);
+        it.session.set_others_fill_batches(Arc::new(move || ask.load(Ordering::Relaxed)));
+        let running = it.parked("alone#1");
+        assert!(it.session.finish(running).is_some(), "it is not in a batch");
+        it.batch = Some(it.session.begin_batch());
+        assert_eq!(it.handle("other#2"), busy, "{order:?}");
+        it.session.hold(true);
+        assert_eq!(it.handle("exit#3"), Became::Waiting, "{order:?}");
+        it.session.hold(false);
+        let (_job, message) = it.session.next_ready(&mut it.out).expect("it is not refused");
+        assert_eq!(message.method(), "exit");
+        is_full.store(false, Ordering::Relaxed);
+        assert_ne!(it.handle("other#4"), busy, "{order:?}");
+    }
 }
 
 #[test]

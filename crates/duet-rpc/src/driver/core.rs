@@ -79,6 +79,8 @@ pub(super) struct Core {
     pub(super) refusals: usize,
     /// Past so many bytes of refusals nothing is read.
     pub(super) most_refusals: usize,
+    /// How many bytes of answers to batches the budget has counted.
+    pub(super) batch_bytes: usize,
     /// Whether events wait in a stream.
     pub(super) has_events: bool,
     /// Which stream of events is next.
@@ -126,6 +128,10 @@ impl Core {
         }
         let routes = router.clone();
         session.set_closing(Arc::new(move |method| routes.closes(method)));
+        if shared.budget.is_shared() {
+            let budget = Arc::clone(&shared.budget);
+            session.set_others_fill_batches(Arc::new(move || budget.is_full_of_batches()));
+        }
         // One that makes no calls must read all the same.
         let most_refusals = shared.profile.limits.pending_calls.max(1).saturating_mul(REFUSAL);
         let carries_bytes = transport.carries() == Carries::Bytes;
@@ -160,6 +166,7 @@ impl Core {
             uncorrelated: Uncorrelated::default(),
             refusals: 0,
             most_refusals,
+            batch_bytes: 0,
             has_events: false,
             next_stream: 0,
             stall: None,

@@ -110,7 +110,12 @@ impl Core {
     }
 
     /// Tells the handles what is under way.
-    pub(super) fn publish(&self) {
+    pub(super) fn publish(&mut self) {
+        let bytes = self.session.batch_bytes();
+        if bytes != self.batch_bytes {
+            self.shared.budget.count_batches(self.batch_bytes, bytes);
+            self.batch_bytes = bytes;
+        }
         let is_full = self.session.is_full_of_batches();
         self.shared.is_full_of_batches.store(is_full, Ordering::Relaxed);
         self.shared.set_outgoing(self.outbox.len(), self.outbox.held());

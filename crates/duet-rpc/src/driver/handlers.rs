@@ -91,14 +91,14 @@ impl Core {
         origin: Origin,
         elsewhere: Option<Place>,
     ) {
-        let is_in_batch = job.is_in_batch();
+        let may_be_busy = job.is_in_batch() && !origin.entry.closes;
         let key = self.session.park(job);
         let elsewhere = elsewhere.map(|threads| {
             let is_trial = threads.tries_methods() && origin.entry.pace.claim_trial();
             if is_trial {
                 self.trial = Some(super::now() + QUICK_POLL);
             }
-            Elsewhere { threads, is_in_batch, is_trial }
+            Elsewhere { threads, may_be_busy, is_trial }
         });
         self.tasks.spawn(key, waiting, flag, &self.shared, origin, elsewhere);
     }

@@ -52,13 +52,13 @@ impl Tasks {
         let mut running = Running { handler, entry: Arc::clone(&origin.entry), end, first: None };
         let abort = match elsewhere {
             None => Abort::spawn(&Handle::current(), running),
-            Some(Elsewhere { threads, is_in_batch, is_trial }) => threads.spawn(async move {
+            Some(Elsewhere { threads, may_be_busy, is_trial }) => threads.spawn(async move {
                 // Many may have been sent here before the first has made an answer, and while a
                 // remote takes no answers, no more of them are made (L8).
                 let shared = Arc::clone(&running.end.shared);
                 let size = &running.entry.answer_size;
                 running.end.room = Some(shared.wait_to_begin(size).await);
-                match shared.refusal_of_batch().filter(|_| is_in_batch) {
+                match shared.refusal_of_batch().filter(|_| may_be_busy) {
                     None => {
                         running.first = Some(is_trial);
                         running.await;
@@ -127,7 +127,8 @@ impl Abort {
 /// Where a handler runs that may be slow.
 pub(super) struct Elsewhere {
     pub(super) threads: Place,
-    pub(super) is_in_batch: bool,
+    /// Whether it is answered busy if the answers to batches hold too much.
+    pub(super) may_be_busy: bool,
     /// Whether the driver waits for the pace of its first poll.
     pub(super) is_trial: bool,
 }

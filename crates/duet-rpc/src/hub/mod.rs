@@ -123,6 +123,9 @@ impl Hub {
     /// While the budget is spent, no handler begins on the worker threads, other handlers begin only on
     /// connections on which nothing waits to be sent, and a connection whose remote reads nothing for
     /// five seconds is closed.
+    ///
+    /// The answers to batches that are under way have a budget of the same size to themselves. While that
+    /// is spent, requests of batches are answered busy.
     #[must_use]
     pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
         self.inner().budget = Budget::shared(bytes);

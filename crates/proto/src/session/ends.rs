@@ -24,10 +24,12 @@ impl<C> Session<C> {
     pub fn next_ready(&mut self, out: &mut impl Outlet) -> Option<(Job, Message)> {
         loop {
             let (job, waiting) = self.schedule.next_ready()?;
-            match (waiting, self.refusal_of(job.batch)) {
-                (Waiting::Message(message), None) => return Some((job, message)),
-                (Waiting::Message(_), Some(error)) => self.answer_error(job, &error, out),
-                (Waiting::Refusal(reply), _) => self.refuse_waiting(&job, reply, out),
+            match waiting {
+                Waiting::Message(message) => match self.refusal_of(job.batch, message.method()) {
+                    None => return Some((job, message)),
+                    Some(error) => self.answer_error(job, &error, out),
+                },
+                Waiting::Refusal(reply) => self.refuse_waiting(&job, reply, out),
             }
         }
     }

@@ -51,6 +51,7 @@ pub struct Session<C> {
     pub(super) calls: Calls<C>,
     pub(super) schedule: Schedule,
     pub(super) batches: Batches,
+    pub(super) others_fill_batches: Option<Asks>,
     pub(super) lane_of: Option<LaneOf>,
     pub(super) closes: Option<Closes>,
     pub(super) last_key: u64,
@@ -59,6 +60,9 @@ pub struct Session<C> {
 
 /// Whether a method closes the connection.
 pub type Closes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Asks something outside of the session.
+pub type Asks = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// What to do about a message.
 #[derive(Debug)]
@@ -112,6 +116,7 @@ impl<C> Session<C> {
             calls: Calls::default(),
             schedule: Schedule::new(profile.order, profile.limits),
             batches: Batches::default(),
+            others_fill_batches: None,
             lane_of: None,
             closes: None,
             last_key: 0,
@@ -128,6 +133,11 @@ impl<C> Session<C> {
     /// connection that is busy.
     pub fn set_closing(&mut self, closes: Closes) {
         self.closes = Some(closes);
+    }
+
+    /// Refuses requests of batches also while this says that the batches of other connections hold too much.
+    pub fn set_others_fill_batches(&mut self, ask: Asks) {
+        self.others_fill_batches = Some(ask);
     }
 
     /// The settings.
@@ -232,13 +242,13 @@ impl<C> Session<C> {
             let error = ErrorObject::invalid_request_because(Reason::DuplicateId);
             return self.refuse(Reply { id, error }, batch, out);
         }
-        if let Some(error) = self.refusal_of(batch) {
+        if let Some(error) = self.refusal_of(batch, &method) {
             return self.refuse(Reply { id, error }, batch, out);
         }
         let job = self.new_job(Some(id), batch, &method, &params);
         let mut admission = self.schedule.admit(&job, self.must_read_on());
         if let Admission::Busy(_) = admission
-            && self.closes.as_ref().is_some_and(|closes| closes(&method))
+            && self.closes(&method)
         {
             admission = self.schedule.admit_over_limit(&job);
         }
@@ -338,16 +348,26 @@ impl<C> Session<C> {
         Job { key: Key(self.last_key), id, lane: self.schedule.lane(lane), batch }
     }
 
+    /// How many bytes of answers wait for the rest of their batches.
+    pub fn batch_bytes(&self) -> usize {
+        self.batches.bytes()
+    }
+
     /// Whether the answers to batches hold so much that no more of their requests should begin.
     pub fn is_full_of_batches(&self) -> bool {
         self.batches.bytes() >= self.profile.limits.batch_bytes
     }
 
-    /// Why no further request of a batch is begun, if the answers to batches have got too large.
-    pub(super) fn refusal_of(&self, batch: Option<BatchKey>) -> Option<ErrorObject> {
-        let most = self.profile.limits.batch_bytes;
-        let is_full = batch.is_some() && self.is_full_of_batches();
-        is_full.then(|| self.busy(most))
+    /// Why a request of a batch is not begun, if the answers to batches have got too large.
+    pub(super) fn refusal_of(&self, batch: Option<BatchKey>, method: &str) -> Option<ErrorObject> {
+        batch?;
+        let others_fill = || self.others_fill_batches.as_ref().is_some_and(|ask| ask());
+        let is_full = (self.is_full_of_batches() || others_fill()) && !self.closes(method);
+        is_full.then(|| self.busy(self.profile.limits.batch_bytes))
+    }
+
+    fn closes(&self, method: &str) -> bool {
+        self.closes.as_ref().is_some_and(|closes| closes(method))
     }
 
     /// The error that says which capacity limit is reached.

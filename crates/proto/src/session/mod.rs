@@ -26,7 +26,7 @@ pub use batch::BatchKey;
 pub use calls::{Progress, Terms};
 pub use events::{Event, EventQueue, Priority};
 pub use ids::Ids;
-pub use machine::{Closes, Handled, Session};
+pub use machine::{Asks, Closes, Handled, Session};
 pub use outlet::Outlet;
 pub use phase::{Draining, Ending, Phase};
 pub use schedule::{Job, Key, LaneOf};
