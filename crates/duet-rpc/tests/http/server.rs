@@ -129,6 +129,20 @@ async fn t2_a_client_that_has_closed_its_end_is_answered() {
     cut.expect_end().await;
 }
 
+/// While a batch fills the queue nothing is read, and only the end of the connection is watched for.
+#[tokio::test]
+async fn l3_requests_behind_a_batch_are_answered_after_the_client_has_closed_its_end() {
+    let profile = Profile::desktop().with(|it| it.limits.waiting = 1);
+    let mut client = Client::to(serve_with(profile, gate(), methods()).await).await;
+    let slow = r#"{"jsonrpc":"2.0","id":1,"method":"slow","params":[1000]}"#;
+    client.send(post(&format!("[{slow},{slow},{slow}]")) + &post(&call(1)) + &post(&call(2))).await;
+    client.finish().await;
+    assert_eq!(client.response().await.body.matches("result").count(), 3);
+    assert_eq!(client.response().await.body, answer(1));
+    assert_eq!(client.response().await.body, answer(2));
+    client.expect_end().await;
+}
+
 #[tokio::test]
 async fn t2_who_asks_first_is_told_to_continue() {
     let mut client = Client::to(serve().await).await;

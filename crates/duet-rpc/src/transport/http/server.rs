@@ -314,7 +314,11 @@ impl Transport for HttpServer {
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.socket.poll_gone(cx)
+        match self.state {
+            // A client that has closed its end may have sent more requests before.
+            State::Open(_) | State::Answering { .. } => self.poll_end(cx).map(drop),
+            _ => self.socket.poll_gone(cx),
+        }
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
