@@ -125,6 +125,7 @@ impl Core {
     pub(super) fn begin_exchange(&mut self) {
         if self.is_exchange {
             self.end_exchange();
+            self.session.begin_exchange();
         }
     }
 

@@ -37,11 +37,11 @@ impl Driver {
                 break;
             };
             moved = true;
+            self.core.begin_exchange();
             match event {
                 Event::Fault(fault) => self.core.handle_fault(&fault, now),
                 Event::Frame(text) => {
                     records::frame(text.as_str().len());
-                    self.core.begin_exchange();
                     if self.core.express(&text) {
                         continue;
                     }

@@ -129,6 +129,19 @@ async fn t2_a_client_that_has_closed_its_end_is_answered() {
     cut.expect_end().await;
 }
 
+/// A count of bad messages would otherwise be the next caller's, too, who may share the connection.
+#[tokio::test]
+async fn f7_every_bad_http_request_is_answered_however_many_came_before() {
+    let profile = Profile::agent().with(|it| it.limits.answered_faults = 2);
+    let mut client = Client::to(serve_with(profile, gate(), methods()).await).await;
+    for body in ["{", "[1]", "1", "[1,2]", r#"{"jsonrpc":"2.0","id":5,"method":5}"#, "{"] {
+        client.send(post(body)).await;
+        let response = client.response().await;
+        assert_eq!(response.status, 200, "{body}");
+        assert!(response.body.contains(r#""error":{"code":-32"#), "{body}: {}", response.body);
+    }
+}
+
 /// While a batch fills the queue nothing is read, and only the end of the connection is watched for.
 #[tokio::test]
 async fn l3_requests_behind_a_batch_are_answered_after_the_client_has_closed_its_end() {

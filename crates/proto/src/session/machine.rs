@@ -211,6 +211,12 @@ impl<C> Session<C> {
         Job { key, id: Some(id), lane: self.schedule.lane(None), batch: None }
     }
 
+    /// The next message has come over a transport that answers each one by itself, as HTTP does. No answer
+    /// causes a message there, so bad ones cannot become a storm, and each is answered (F7).
+    pub fn begin_exchange(&mut self) {
+        self.storm.handle_good();
+    }
+
     /// A batch came: [`handle`](Session::handle) its entries with this key, then
     /// [`end_batch`](Session::end_batch).
     pub fn begin_batch(&mut self) -> BatchKey {
