@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duet_rpc::proto::ws::{Control, ControlKind, Decoder, Event, FrameWriter, Role};
-use duet_rpc::transport::{Socket, WebSocket};
+use duet_rpc::transport::{Address, Listener, Socket, WebSocket};
 use duet_rpc::{Context, Error, Failure, Peer, Profile, Reason, Router};
 use links::{HANGS, on_both_runtimes};
 use serde_json::{Value, json};
@@ -407,6 +407,25 @@ async fn l5_to_close_takes_no_time_though_the_remote_reads_nothing() {
     }
     tokio::time::timeout(HANGS, peer.close()).await.expect("it hangs");
     drop(remote);
+}
+
+/// One that had no end would hold its place among the connections for ever.
+#[tokio::test(start_paused = true)]
+async fn p8_a_handshake_has_30_seconds_where_there_is_no_read_timeout() {
+    let mut listener =
+        Listener::bind(&"ws://127.0.0.1:0/".parse().expect("a URL")).expect("a port");
+    let Address::WebSocket(place, _) = listener.address().clone() else { panic!("{listener:?}") };
+    let profile = profile().with(|it| it.read_timeout = None);
+    for said in ["", "GET / HTTP/1.1\r\nHo"] {
+        let to = (&*place.host, place.port);
+        let mut client = std::net::TcpStream::connect(to).expect("it listens");
+        std::io::Write::write_all(&mut client, said.as_bytes()).expect("it is sent");
+        let incoming = listener.accept().await.expect("it came");
+        let begun = tokio::time::Instant::now();
+        let opened = tokio::time::timeout(HANGS * 2, incoming.open(&profile)).await;
+        assert!(opened.expect("it ends").is_err(), "{said}");
+        assert_eq!(begun.elapsed().as_secs(), 30, "{said}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

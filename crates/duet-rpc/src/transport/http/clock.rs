@@ -15,9 +15,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
 use super::intake::Progress;
-
-/// How long no request may come, unless it is said otherwise.
-const IDLE: Duration = Duration::from_secs(30);
+use crate::transport::web::IDLE;
 
 /// How long the runtime has to find out whether the rest of a late request has come: the process may
 /// have been stopped, or a handler have held the thread.

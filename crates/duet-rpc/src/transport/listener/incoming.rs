@@ -23,7 +23,7 @@ use crate::transport::HttpServer;
 #[cfg(feature = "websocket")]
 use crate::transport::WebSocket;
 #[cfg(feature = "websocket")]
-use crate::transport::web::upgrade;
+use crate::transport::web::{IDLE, upgrade};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::transport::web::{Refusal, last_words};
 use crate::transport::{Socket, Transport};
@@ -72,7 +72,7 @@ impl Incoming {
     }
 
     /// Makes a transport of it: for WebSocket, once both sides have agreed on it, which takes no
-    /// longer than the profile's [`read_timeout`](Profile::read_timeout).
+    /// longer than the profile's [`read_timeout`](Profile::read_timeout), or than 30 s if it has none.
     ///
     /// # Panics
     ///
@@ -94,7 +94,8 @@ impl Incoming {
             #[cfg(feature = "websocket")]
             Speaks::WebSocket(target) => {
                 let (path, limit) = (target.path(), profile.limits.header_bytes);
-                let agreed = upgrade(socket, &self.gate, path, limit, profile.read_timeout);
+                let patience = profile.read_timeout.unwrap_or(IDLE);
+                let agreed = upgrade(socket, &self.gate, path, limit, patience);
                 let (socket, behind) = agreed.await?;
                 let transport = WebSocket::new(socket, Role::Server, profile, behind);
                 Ok(Box::new(transport.going_away(self.going_away)))

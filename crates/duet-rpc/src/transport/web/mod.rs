@@ -21,6 +21,7 @@ mod tests;
 mod upgrade;
 
 use std::io;
+use std::time::Duration;
 
 pub(super) use body::{Body, Flaw};
 pub use gate::Gate;
@@ -30,6 +31,9 @@ pub use status::Refused;
 pub(super) use status::{Refusal, Status};
 #[cfg(feature = "websocket")]
 pub(super) use upgrade::{Ask, ask_for_upgrade, upgrade};
+
+/// How long a connection may send no request, or a part of a head, unless it is said otherwise.
+pub(super) const IDLE: Duration = Duration::from_secs(30);
 
 /// The header line that shows a token, if there is one. What is no token could end the line.
 pub(super) fn authorization(token: Option<&str>) -> io::Result<String> {

@@ -22,8 +22,9 @@ pub(in crate::transport) async fn upgrade(
     gate: &Gate,
     path: &str,
     header_bytes: usize,
-    patience: Option<Duration>,
+    patience: Duration,
 ) -> io::Result<(Socket, Vec<u8>)> {
+    let patience = Some(patience);
     let judge = |head: &[u8]| Request::read(head).and_then(|request| admit(&request, gate, path));
     let reading = within(patience, read_head(&mut socket, header_bytes, judge));
     let (answer, rest) = match reading.await {

@@ -11,8 +11,8 @@ use super::{Ask, ask_for_upgrade, upgrade};
 use crate::transport::{Gate, Socket};
 
 const LIMIT: usize = 8 * 1024;
-const SHORT: Option<Duration> = Some(Duration::from_millis(50));
-const LONG: Option<Duration> = Some(Duration::from_secs(60));
+const SHORT: Duration = Duration::from_millis(50);
+const LONG: Duration = Duration::from_secs(60);
 
 async fn pair() -> (Socket, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -26,7 +26,7 @@ fn ask(token: Option<&str>) -> Ask<'_> {
 }
 
 /// What a client hears that says this and then closes its end, and what the server makes of it.
-async fn say(bytes: &str, patience: Option<Duration>) -> (String, io::Result<Vec<u8>>) {
+async fn say(bytes: &str, patience: Duration) -> (String, io::Result<Vec<u8>>) {
     let (server, mut client) = pair().await;
     let gate = Gate::default().token("s3cret");
     let serving = tokio::spawn(async move {
@@ -87,7 +87,7 @@ async fn t3_who_may_not_have_a_websocket_is_told_why() {
 async fn hear(bytes: &str, ends: bool) -> io::Result<Vec<u8>> {
     let (client, mut server) = pair().await;
     let asking = tokio::spawn(async move {
-        let outcome = ask_for_upgrade(client, &ask(None), LIMIT, SHORT.filter(|_| !ends)).await;
+        let outcome = ask_for_upgrade(client, &ask(None), LIMIT, (!ends).then_some(SHORT)).await;
         outcome.map(|(_, rest)| rest)
     });
     // A client that has heard enough may be gone.
@@ -107,7 +107,7 @@ async fn t2_both_ends_agree_over_a_socket() {
         let (gate, ask) = (Gate::default().token("s3cret"), ask(token));
         let (taken, asked) = tokio::join!(
             upgrade(server, &gate, "/rpc", LIMIT, LONG),
-            ask_for_upgrade(Socket::tcp(client), &ask, LIMIT, LONG)
+            ask_for_upgrade(Socket::tcp(client), &ask, LIMIT, Some(LONG))
         );
         assert_eq!((taken.is_ok(), asked.is_ok()), (is_let_in, is_let_in));
         if let Err(error) = asked {
@@ -134,6 +134,6 @@ async fn f3_hostile_servers_are_found_out() {
     let error = hear("HTTP/1.1 101", false).await.expect_err("it is late");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     let (client, _server) = pair().await;
-    let error = ask_for_upgrade(client, &ask(Some("a\r\nb")), LIMIT, LONG).await;
+    let error = ask_for_upgrade(client, &ask(Some("a\r\nb")), LIMIT, Some(LONG)).await;
     assert_eq!(error.expect_err("no token").kind(), io::ErrorKind::InvalidInput);
 }
