@@ -212,7 +212,7 @@ impl<C> Session<C> {
     }
 
     /// The next message has come over a transport that answers each one by itself, as HTTP does. No answer
-    /// causes a message there, so bad ones cannot become a storm, and each is answered (F7).
+    /// causes a message there, so bad ones cannot become a storm, and each is answered.
     pub fn begin_exchange(&mut self) {
         self.storm.handle_good();
     }
