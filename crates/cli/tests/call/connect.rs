@@ -96,6 +96,21 @@ fn t2_where_nobody_listens_that_is_told() {
     assert_eq!((both.code, &*both.out), (Some(2), ""), "{}", both.err);
 }
 
+/// A server that says this to the first who connects, and on which port.
+fn say(said: &'static [u8]) -> (u16, thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("it has one").port();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("it connects");
+        let _ = stream.read(&mut [0; 10]);
+        let _ = stream.write_all(said);
+        // To close while bytes are unread would reset the connection, and lose what was said.
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    (port, server)
+}
+
 /// Whatever is at the other end, the call ends, and never as if the server had answered: with 5 if there is no
 /// connection, as a WebSocket needs a handshake, else with 6.
 #[test]
@@ -117,16 +132,7 @@ fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
     ];
     for (said, over_http) in words {
         for scheme in ["tcp", "ws", "http"] {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-            let port = listener.local_addr().expect("it has one").port();
-            let server = thread::spawn(move || {
-                let (mut stream, _) = listener.accept().expect("it connects");
-                let _ = stream.read(&mut [0; 10]);
-                let _ = stream.write_all(said);
-                // To close while bytes are unread would reset the connection, and lose what was said.
-                let _ = stream.shutdown(Shutdown::Write);
-                let _ = std::io::copy(&mut stream, &mut std::io::sink());
-            });
+            let (port, server) = say(said);
             let path = if scheme == "tcp" { "" } else { "/" };
             let url = format!("{scheme}://127.0.0.1:{port}{path}");
             let ended = call(&["--timeout", "20", "--connect", &url, "system.ping"]);
@@ -140,5 +146,30 @@ fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
             assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
             assert!(ended.err.contains(told) && !ended.err.contains("panicked"), "{case}");
         }
+    }
+}
+
+#[test]
+fn t2_p6_a_notification_that_a_http_server_did_not_take_is_a_failure() {
+    let rows: [(&[u8], i32, &str); 6] = [
+        (b"HTTP/1.1 202 x\r\n\r\n", 0, ""),
+        (
+            b"HTTP/1.1 503 x\r\n\r\n",
+            6,
+            "not delivered: the server refused: 503 Service Unavailable",
+        ),
+        (b"HTTP/1.1 413 x\r\n\r\n", 6, "not delivered: the server refused: 413 Content Too Large"),
+        (b"HTTP/1.1 404 x\r\n\r\n", 5, "the server refused: 404 Not Found"),
+        (b"220 ready\r\n", 6, "not delivered: the server does not speak HTTP"),
+        (b"", 6, "not delivered: the connection broke before the answer came"),
+    ];
+    for (said, code, told) in rows {
+        let (port, server) = say(said);
+        let url = format!("http://127.0.0.1:{port}/");
+        let ended = call(&["--timeout", "20", "--connect", &url, "--notify", "system.ping"]);
+        server.join().expect("it only speaks");
+        let case = format!("{said:?}: {}", ended.err);
+        assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
+        assert!(ended.err.contains(told) && (code != 0 || ended.err.is_empty()), "{case}");
     }
 }

@@ -156,10 +156,15 @@ async fn talk(
         stderr.say(&stopped);
     }
     // Over HTTP only the answer to a notification, which nobody waits for, tells that it was refused.
-    match (exit?, report::refused(&end)) {
-        (Exit::Success, Some(refused)) if args.notify => {
-            stderr.say(&refused);
-            Ok(Exit::NotStarted)
+    let is_http = matches!(args.connect, Some(Address::Http(..)));
+    match (exit?, end.failure()) {
+        (Exit::Success, Some(failure)) if args.notify && is_http => {
+            let (exit, message) = match report::refused(&end) {
+                Some(refused) => (Exit::NotStarted, refused),
+                None => (Exit::BrokenProtocol, report::not_delivered(failure)),
+            };
+            stderr.say(&message);
+            Ok(exit)
         }
         (exit, _) => Ok(exit),
     }

@@ -183,6 +183,12 @@ pub(super) fn gone_before_sent(end: &Disconnect) -> String {
     format!("the server ended before it had read the notification{how}")
 }
 
+/// Why a notification may not have arrived, as over HTTP.
+pub(super) fn not_delivered(failure: &(dyn std::error::Error + 'static)) -> String {
+    let why = failure.source().unwrap_or(failure);
+    plain(&why.to_string())
+}
+
 /// How a server speaks to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Via {

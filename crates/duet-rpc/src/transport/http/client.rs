@@ -24,7 +24,8 @@ use crate::transport::{
 ///
 /// What goes wrong with one request fails one call, with an error of the kind
 /// [`Exchange`](crate::ErrorKind::Exchange): a status such as 413 or 503, a connection that breaks, a
-/// response that is not a JSON-RPC answer. The connection stands, and the next call may go well. An error
+/// response that is not a JSON-RPC answer. The connection stands, and the next call may go well. If it was a
+/// notification, and no later exchange went well, closing the connection tells of it. An error
 /// object in the body is the server's answer, whatever the status, if it has the id of the request or none.
 ///
 /// A status that every request would get, 401, 403, 404, 405 or a redirect, ends the connection: the
@@ -39,6 +40,9 @@ pub struct HttpClient {
     arrived: VecDeque<Arrival>,
     /// Why this is the end, if it is.
     end: Option<io::Error>,
+    /// Why the last exchange failed, if it was that of a notification: there is no caller to tell, so whoever
+    /// closes is told.
+    undelivered: Option<io::Error>,
     /// Calls that were given up before they were taken out of the outbox.
     abandoned: HashSet<Id>,
     is_closing: bool,
@@ -72,6 +76,7 @@ impl HttpClient {
             lines: vec![Line::up(Socket::tcp(stream))],
             arrived: VecDeque::new(),
             end: None,
+            undelivered: None,
             abandoned: HashSet::new(),
             is_closing: false,
         })
@@ -80,28 +85,36 @@ impl HttpClient {
     /// Lets every connection do what it can: connect, write and read. Whoever calls this hears of
     /// whatever each of them waits for.
     fn advance(&mut self, cx: &mut Context<'_>) {
-        let mut unreached = Vec::new();
+        let mut failed = Vec::new();
         for line in &mut self.lines {
             // One that was answered may have been closed behind it.
             while let Poll::Ready(Ended { exchange, outcome }) = line.poll(cx, &self.server) {
                 match outcome {
-                    Ok(message) => self.arrived.extend(message.map(Arrival::Message)),
-                    Err(failure @ Failure::Unreachable(_)) => unreached.push((exchange, failure)),
+                    Ok(message) => {
+                        self.undelivered = None;
+                        self.arrived.extend(message.map(Arrival::Message));
+                    }
                     Err(failure) if failure.concerns_all() => {
                         self.end.get_or_insert_with(|| failure.into_error());
                     }
-                    Err(failure) => self.arrived.extend(failure.of_call(exchange.id())),
+                    Err(failure) => failed.push((exchange, failure)),
                 }
             }
         }
         self.lines.retain(|line| !line.is_down());
         // A server that others still speak to is there.
         let is_there = self.lines.iter().any(Line::is_up);
-        for (exchange, failure) in unreached {
-            match is_there {
-                true => self.arrived.extend(failure.of_call(exchange.id())),
-                false => {
+        for (exchange, failure) in failed {
+            match (&failure, exchange.id()) {
+                (Failure::Unreachable(_), _) if !is_there => {
                     self.end.get_or_insert_with(|| failure.into_error());
+                }
+                (_, Some(id)) => {
+                    self.arrived.push_back(Arrival::Failed(id.clone(), failure.into_error()));
+                }
+                (_, None) => {
+                    tracing::warn!(error = %failure, "notification perhaps not delivered");
+                    self.undelivered = Some(failure.into_error_of_notification());
                 }
             }
         }
@@ -199,8 +212,11 @@ impl Transport for HttpClient {
             true => Line::is_idle,
             false => Line::is_sent,
         };
-        let has_sent_all = outbox.is_empty() && self.lines.iter().all(is_done);
-        if has_sent_all { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if !outbox.is_empty() || !self.lines.iter().all(is_done) {
+            return Poll::Pending;
+        }
+        let undelivered = if self.is_closing { self.undelivered.take() } else { None };
+        Poll::Ready(undelivered.map_or(Ok(()), Err))
     }
 
     fn handle_closing(&mut self) {

@@ -47,12 +47,10 @@ impl Failure {
         io::Error::new(kind, self.to_string())
     }
 
-    /// Fails the call of this id. A notification has no id and no caller, so its failure is logged.
-    pub(super) fn of_call(self, id: Option<&Id>) -> Option<Arrival> {
-        if id.is_none() {
-            tracing::warn!(error = %self, "notification perhaps not delivered");
-        }
-        id.map(|id| Arrival::Failed(id.clone(), self.into_error()))
+    /// The error of a notification. The server may have taken it all the same.
+    pub(super) fn into_error_of_notification(self) -> io::Error {
+        let error = self.into_error();
+        io::Error::new(error.kind(), format!("a notification was perhaps not delivered: {error}"))
     }
 }
 
