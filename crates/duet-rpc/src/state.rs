@@ -107,6 +107,10 @@ impl Disconnect {
         Disconnect(Arc::new(Inner { reason, failure, farewell, last_words: None }))
     }
 
+    pub(crate) fn failed(reason: Reason, error: std::io::Error) -> Self {
+        Disconnect::new(reason, Some(Error::new(ErrorKind::Transport).caused_by(error)))
+    }
+
     /// The same, once it is known what became of the other end.
     pub(crate) fn with_farewell(&self, farewell: Farewell) -> Self {
         let (lines, failure) = (farewell.last_words.clone(), self.0.failure.clone());

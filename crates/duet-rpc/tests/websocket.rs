@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use duet_rpc::proto::ws::{Control, ControlKind, Decoder, Event, FrameWriter, Role};
 use duet_rpc::transport::{Address, Listener, Socket, WebSocket};
-use duet_rpc::{Context, Error, Failure, Peer, Profile, Reason, Router};
+use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router};
 use links::{HANGS, on_both_runtimes};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -255,7 +255,7 @@ async fn f4_t2_text_that_is_not_utf8_closes_with_1007_and_what_came_before_is_an
             assert_eq!(remote.next().await, answer(1), "{case}");
             assert_eq!(remote.next().await, "Close(Some(1007))", "{case}");
             drop(remote);
-            assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed, "{case}");
+            assert_eq!(peer.closed().await.reason(), Reason::ReadFailed, "{case}");
         }
     }
 }
@@ -273,7 +273,7 @@ async fn t2_f3_a_message_that_is_too_large_ends_the_connection_and_what_came_bef
         // A remote that goes on sending all of it gets to hear it too.
         let _ = remote.stream.write_all(&large[1000..]).await;
         drop(remote);
-        assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+        assert_eq!(peer.closed().await.reason(), Reason::ReadFailed);
     }
     // In fragments it is the same.
     let (_peer, mut remote) = serve(Role::Client);
@@ -328,6 +328,52 @@ async fn t2_a_close_is_answered_with_its_code_behind_what_was_asked_before() {
             assert_eq!(remote.next().await, "end");
             drop(remote);
             assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn p5_e3_a_call_fails_with_the_reason_why_its_web_socket_ended() {
+    let close = |code| {
+        let mut bytes = Vec::new();
+        let control = Control::close(code, "CANARY");
+        FrameWriter::new(Role::Server, 7).write_control(&mut bytes, ControlKind::Close, &control);
+        bytes
+    };
+    let too_large = [&[0x81, 127][..], &(1_u64 << 40).to_be_bytes()].concat();
+    let rows = [
+        (close(1000), None),
+        (close(1001), None),
+        (close(1009), Some("the remote closed with code 1009 (a message is too large for it)")),
+        (close(1011), Some("the remote closed with code 1011")),
+        (too_large, Some("a message of 1099511627776 bytes or more is over the limit of 1048576")),
+        (b"\x81\x01\xff".to_vec(), Some("what came is not WebSocket: invalid UTF-8")),
+        (b"\xc1\x00".to_vec(), Some("what came is not WebSocket: a reserved bit is set")),
+    ];
+    for (bytes, expected) in rows {
+        let (peer, mut remote) = serve(Role::Client);
+        let call = peer.call::<Value>("any", ());
+        let call = tokio::spawn(call.into_future());
+        remote.next().await;
+        remote.send(&bytes).await;
+        let error = call.await.expect("no panic").expect_err("no answer comes");
+        assert_eq!(error.kind(), ErrorKind::Disconnected, "{expected:?}");
+        drop(remote);
+        let end = peer.closed().await;
+        let reason = match expected {
+            Some(why) if !why.starts_with("the remote closed") => Reason::ReadFailed,
+            _ => Reason::RemoteClosed,
+        };
+        assert_eq!(end.reason(), reason, "{expected:?}");
+        for cause in [&error as &dyn std::error::Error, &end] {
+            let causes: Vec<_> = std::iter::successors(cause.source(), |it| it.source())
+                .map(|it| it.to_string())
+                .collect();
+            assert!(!causes.concat().contains("CANARY"), "{causes:?}");
+            match expected {
+                Some(expected) => assert_eq!(causes.last().map(String::as_str), Some(expected)),
+                None => assert!(end.failure().is_none(), "{causes:?}"),
+            }
         }
     }
 }
@@ -434,7 +480,7 @@ async fn t2_a_half_open_connection_is_noticed() {
     let begun = tokio::time::Instant::now();
     // It is there, and says nothing for ever.
     let end = peer.closed().await;
-    assert_eq!(end.reason(), Reason::RemoteClosed);
+    assert_eq!(end.reason(), Reason::ReadFailed);
     assert!((60..70).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     drop(remote);
 }

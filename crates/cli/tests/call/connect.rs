@@ -150,6 +150,16 @@ fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
 }
 
 #[test]
+fn t2_p6_why_a_web_socket_ended_is_told() {
+    let server = Server::testbed("agent", &[WS], &[]);
+    let params = format!("[\"{}\"]", "x".repeat(2_000_000));
+    let url = &server.urls[0].text;
+    let ended = call_with(&["--connect", url, "system.echo", "-"], params.as_bytes());
+    ended.has_failed(6, &["no answer: the remote closed with code 1009 (a message is too large"]);
+    server.stop();
+}
+
+#[test]
 fn t2_p6_a_notification_that_a_http_server_did_not_take_is_a_failure() {
     let rows: [(&[u8], i32, &str); 6] = [
         (b"HTTP/1.1 202 x\r\n\r\n", 0, ""),

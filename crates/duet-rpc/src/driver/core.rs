@@ -27,7 +27,7 @@ use crate::peer::Handle;
 use crate::router::{Entry, Router};
 use crate::send_queue::Ticket;
 use crate::shared::{Caller, Post, Shared};
-use crate::state::State;
+use crate::state::{Disconnect, State};
 use crate::transport::{Carries, Outbox, Transport};
 
 /// What the refusal of a request takes, at most. As long as an answer that we need may stand behind
@@ -52,6 +52,8 @@ pub(super) struct Core {
     pub(super) shared: Arc<Shared>,
     /// The input has ended: there is nothing more to read.
     pub(super) input_ended: bool,
+    /// How the remote has ended its output, if it has.
+    pub(super) remote_end: Option<Disconnect>,
     /// Whether all has left that was to be sent, also from a buffer that the transport may have.
     pub(super) has_sent_all: bool,
     /// Whether the transport leaves all that is said to us.
@@ -150,6 +152,7 @@ impl Core {
             session,
             shared,
             input_ended: false,
+            remote_end: None,
             has_sent_all: true,
             carries_bytes,
             is_exchange,

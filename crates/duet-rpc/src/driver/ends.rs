@@ -1,5 +1,6 @@
 //! Time, and the end of a connection.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -36,7 +37,7 @@ impl Core {
     }
 
     /// The transport cannot bring the answer to this call, and this is why.
-    pub(super) fn fail_call(&mut self, id: &Id, error: std::io::Error) {
+    pub(super) fn fail_call(&mut self, id: &Id, error: io::Error) {
         if let Some(caller) = self.session.fail(id) {
             let error = Error::new(ErrorKind::Exchange).caused_by(error).of_request(id.clone());
             records::call_failed(id, &error);
@@ -44,11 +45,19 @@ impl Core {
         }
     }
 
-    /// The remote will send no more.
-    pub(super) fn handle_end(&mut self, now: Instant) {
+    /// The remote will send no more, for this reason if there is more to say.
+    pub(super) fn handle_end(&mut self, why: Option<io::Error>, now: Instant) {
         self.session.handle_end(now);
         self.publish_phase();
-        self.abandon_calls(&Disconnect::new(Reason::RemoteClosed, None));
+        let end = match why {
+            None => Disconnect::new(Reason::RemoteClosed, None),
+            Some(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                Disconnect::failed(Reason::RemoteClosed, error)
+            }
+            Some(error) => Disconnect::failed(Reason::ReadFailed, error),
+        };
+        self.abandon_calls(&end);
+        self.remote_end = Some(end);
     }
 
     /// Nothing can be answered any more, so nothing is begun; answers to our calls are still taken.

@@ -87,7 +87,7 @@ impl Driver {
             if self.core.session.phase() == Phase::Open
                 && self.core.transport.poll_gone(cx).is_ready()
             {
-                self.core.handle_end(now);
+                self.core.handle_end(None, now);
                 return Ok(true);
             }
             return Ok(false);
@@ -130,7 +130,7 @@ impl Driver {
                 self.core.input_ended = true;
                 // The end may have completed a last message, and with it an answer.
                 self.handle_arrived(cx, now);
-                self.core.handle_end(now);
+                self.core.handle_end(self.inbox.take_end(), now);
                 Ok(true)
             }
             Poll::Ready(Err(error)) => Err(error),

@@ -36,7 +36,6 @@ pub(crate) use self::records::connection as connection_span;
 pub use self::records::{CONNECTION, REQUEST, TRAFFIC};
 pub(crate) use self::tasks::Threads;
 pub use self::unusable::UnusableAnswer;
-use crate::error::{Error, ErrorKind};
 use crate::peer::Handle;
 use crate::router::Router;
 use crate::shared::Shared;
@@ -160,7 +159,7 @@ impl Driver {
 
     /// Goes on until there is nothing to do without waiting, or others should run too. An error is
     /// the connection's end.
-    fn run(&mut self, cx: &mut Context<'_>) -> Result<Option<Reason>, (Reason, io::Error)> {
+    fn run(&mut self, cx: &mut Context<'_>) -> Result<Option<Disconnect>, (Reason, io::Error)> {
         let mut before = None;
         self.slice_ends = self.is_one_of_many.then(|| now() + SLICE);
         let turns = if self.is_one_of_many { FEW_TURNS } else { TURNS };
@@ -201,9 +200,9 @@ impl Driver {
                 return Err((Reason::WriteFailed, error));
             }
             if self.deaf.is_none()
-                && let Some(reason) = self.is_over(now)
+                && let Some(disconnect) = self.is_over(now)
             {
-                return Ok(Some(reason));
+                return Ok(Some(disconnect));
             }
             if moved || self.core.shared.has_mail() || self.can_go_on() {
                 if self.core.has_sent_all {
@@ -253,7 +252,7 @@ impl Driver {
     }
 
     /// Whether a connection that is closing has nothing left to do, and why it closes.
-    fn is_over(&mut self, now: Instant) -> Option<Reason> {
+    fn is_over(&mut self, now: Instant) -> Option<Disconnect> {
         let Phase::Draining(draining) = self.core.session.phase() else { return None };
         let has_all = match draining.ending {
             Ending::Input => self.core.input_ended && self.is_drained,
@@ -267,9 +266,10 @@ impl Driver {
             && !self.core.shared.has_mail()
             && !self.core.shared.has_unsent();
         let is_late = self.core.session.drain_deadline().is_some_and(|until| until <= now);
-        (is_done || is_late).then_some(match draining.ending {
-            Ending::Input => Reason::RemoteClosed,
-            Ending::Closing => Reason::Closed,
+        (is_done || is_late).then(|| match (draining.ending, &self.core.remote_end) {
+            (Ending::Input, Some(end)) => end.clone(),
+            (Ending::Input, None) => Disconnect::new(Reason::RemoteClosed, None),
+            (Ending::Closing, _) => Disconnect::new(Reason::Closed, None),
         })
     }
 
@@ -329,7 +329,7 @@ impl Driver {
             match &mut this.progress {
                 Progress::Running => {
                     this.core.begin();
-                    let (reason, failure) = match this.run(cx) {
+                    let disconnect = match this.run(cx) {
                         Ok(None) => {
                             this.inbox.give_buffer_back();
                             if this.is_one_of_many {
@@ -338,12 +338,9 @@ impl Driver {
                             }
                             return Poll::Pending;
                         }
-                        Ok(Some(reason)) => (reason, None),
-                        Err((reason, error)) => {
-                            (reason, Some(Error::new(ErrorKind::Transport).caused_by(error)))
-                        }
+                        Ok(Some(disconnect)) => disconnect,
+                        Err((reason, error)) => Disconnect::failed(reason, error),
                     };
-                    let disconnect = Disconnect::new(reason, failure);
                     this.core.abandon_all(&disconnect);
                     this.progress = Progress::Closing(disconnect);
                 }

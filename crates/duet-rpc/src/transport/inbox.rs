@@ -32,6 +32,8 @@ struct Messages {
     lengths: VecDeque<Option<usize>>,
     /// Calls of ours whose answers cannot come, each with the reason.
     failed_calls: Vec<(Id, io::Error)>,
+    /// Why no more comes, if there is more to say than that.
+    end: Option<io::Error>,
     limits: Limits,
 }
 
@@ -47,6 +49,7 @@ impl Inbox {
                 unfinished: 0,
                 lengths: VecDeque::new(),
                 failed_calls: Vec::new(),
+                end: None,
                 limits,
             }),
         })
@@ -143,6 +146,13 @@ impl Inbox {
         self.messages().map(|messages| messages.failed_calls.push((id, error)))
     }
 
+    /// Says why no more will be received, before the transport returns
+    /// [`Received::End`](super::Received::End): the other end did not simply close. Whoever waits for an answer
+    /// gets an error with this cause. The kind `ConnectionAborted` is for an end that the remote wanted.
+    pub fn note_end(&mut self, error: io::Error) -> io::Result<()> {
+        self.messages().map(|messages| messages.end = Some(error))
+    }
+
     fn messages(&mut self) -> io::Result<&mut Messages> {
         match &mut self.0 {
             Kind::Messages(messages) => Ok(messages),
@@ -164,6 +174,14 @@ impl Inbox {
         match &mut self.0 {
             Kind::Bytes(_) => None,
             Kind::Messages(messages) => messages.failed_calls.pop(),
+        }
+    }
+
+    /// Why no more comes, if the transport has said so.
+    pub(crate) fn take_end(&mut self) -> Option<io::Error> {
+        match &mut self.0 {
+            Kind::Bytes(_) => None,
+            Kind::Messages(messages) => messages.end.take(),
         }
     }
 

@@ -148,6 +148,12 @@ fn oversize(limit: usize, via: Via) -> String {
 
 /// The server is gone.
 pub(super) fn gone(end: &Disconnect, clue: Clue) -> String {
+    // Why a connection of messages ended says enough, and may be about bytes that no clue counts.
+    if matches!(clue, Clue::Silence(Via::Messages))
+        && let Some(why) = end.failure().and_then(std::error::Error::source)
+    {
+        return format!("no answer: {}", plain(&why.to_string()));
+    }
     let died_of_signal = end.farewell().exit.is_none_or(|exit| exit.signal().is_some());
     let had_to_be_stopped = died_of_signal && !end.farewell().stopped.is_empty();
     let what = match (had_to_be_stopped, end.reason()) {

@@ -1,10 +1,11 @@
 //! The end, as the remote is told it.
 
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use duet_rpc_proto::ws::{Control, ControlKind, FrameWriter, Role};
+use duet_rpc_proto::ws::{Control, ControlKind, FrameWriter, Problem, Role, close_code};
 use tokio::time::Sleep;
 
 use crate::random;
@@ -64,4 +65,30 @@ impl Closing {
             false => socket.poll_farewell(cx),
         }
     }
+}
+
+/// The error that a remote closed with this code. Its own words are not shown: they may be anything.
+pub(super) fn closed_with(code: u16) -> io::Error {
+    let meaning = match code {
+        close_code::PROTOCOL_ERROR => " (what it got is not WebSocket)",
+        close_code::INVALID_DATA => " (a message is not UTF-8)",
+        close_code::POLICY => " (it does not want this connection)",
+        close_code::TOO_LARGE => " (a message is too large for it)",
+        _ => "",
+    };
+    let what = format!("the remote closed with code {code}{meaning}");
+    io::Error::new(io::ErrorKind::ConnectionAborted, what)
+}
+
+/// The error that what came cannot be read.
+pub(super) fn failed(problem: Problem, limit: usize) -> io::Error {
+    let what = match problem {
+        Problem::TooLarge(bytes) => {
+            format!("a message of {bytes} bytes or more is over the limit of {limit}")
+        }
+        Problem::Protocol(_) | Problem::NotUtf8 => {
+            format!("what came is not WebSocket: {}", problem.reason())
+        }
+    };
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }

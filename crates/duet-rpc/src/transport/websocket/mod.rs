@@ -108,9 +108,17 @@ impl WebSocket {
                 tracing::debug!("the connection ended without a word");
                 None
             }
-            End::Closed(code) => Some(LastWords { code, reason: "" }),
+            End::Closed(code) => {
+                if let Some(code) = code
+                    && !matches!(code, close_code::NORMAL | close_code::GOING_AWAY)
+                {
+                    inbox.note_end(closing::closed_with(code))?;
+                }
+                Some(LastWords { code, reason: "" })
+            }
             End::Failed(problem) => {
                 self.log_problem(problem);
+                inbox.note_end(closing::failed(problem, self.reader.limit()))?;
                 Some(LastWords { code: Some(problem.code()), reason: problem.reason() })
             }
         };
@@ -162,6 +170,7 @@ impl WebSocket {
                 "no sign of life"
             }
         };
+        inbox.note_end(io::Error::new(io::ErrorKind::TimedOut, reason))?;
         self.last_words = Some(LastWords { code: Some(close_code::POLICY), reason });
         Poll::Ready(self.finish(inbox))
     }
