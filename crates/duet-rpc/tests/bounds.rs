@@ -9,7 +9,7 @@ use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::{Connector, Listener, Stream, memory};
 use duet_rpc::{Failure, Hub, Peer, Profile, Router};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -205,6 +205,40 @@ async fn p9_a_client_that_reads_nothing_is_disconnected_when_others_need_its_mem
     }
     let answer: String = idle.call("big", (10,)).await.expect("an answer");
     assert_eq!(answer.len(), 10);
+    hub.stop().await;
+    serving.await.expect("no panic");
+}
+
+/// The clock runs only while nothing else does.
+#[tokio::test(start_paused = true)]
+async fn l3_l5_a_client_that_has_closed_its_end_and_reads_slowly_gets_its_whole_answer() {
+    const SIZE: usize = 20_000_000;
+    let router =
+        Router::new().method("big", async |(bytes,): (usize,)| Ok::<_, Failure>("x".repeat(bytes)));
+    let hub = Hub::new(&Profile::agent(), router);
+    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().expect("an address")).expect("it");
+    let address = listener.address().to_string();
+    let serving = tokio::spawn(hub.clone().serve(listener));
+    for waits in [20, 0, 10_000] {
+        let mut slow =
+            TcpStream::connect(address.trim_start_matches("tcp://")).await.expect("a socket");
+        let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"big","params":[{SIZE}]}}"#);
+        slow.write_all(format!("{request}\n").as_bytes()).await.expect("it reads");
+        slow.shutdown().await.expect("it is open");
+        slow.readable().await.expect("it answers");
+        let begun = tokio::time::Instant::now();
+        while begun.elapsed().as_secs() < waits && hub.connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let waited = begun.elapsed().as_secs();
+        let mut answer = Vec::new();
+        let _ = slow.read_to_end(&mut answer).await;
+        // One that reads nothing at all is not waited for.
+        match waits {
+            10_000 => assert!((25..40).contains(&waited) && answer.len() < SIZE, "{waited} s"),
+            _ => assert!(answer.len() > SIZE, "{} bytes, {waited} s", answer.len()),
+        }
+    }
     hub.stop().await;
     serving.await.expect("no panic");
 }

@@ -60,6 +60,9 @@ pub struct Driver {
     sleep: Option<Pin<Box<Sleep>>>,
     rest: Rest,
     deaf: Option<Deaf>,
+    /// The signs of reading that there were, and since when there are no more, of a remote that has closed its
+    /// end and has not taken all that it asked for.
+    slow_reader: Option<(u64, Instant)>,
     progress: Progress,
 }
 
@@ -78,6 +81,10 @@ const SLICE: Duration = Duration::from_micros(100);
 
 /// How long a remote that does not take what is sent may go on to answer.
 const HEARING_OUT: Duration = Duration::from_millis(500);
+
+/// How long one of many remotes that has closed its end may take nothing of the answers that wait for it. The
+/// system shows in large steps what the reader of a socket takes: several hundred kilobytes.
+const SLOW_READER: Duration = Duration::from_secs(30);
 
 /// A remote that cannot be written to. One that answers and goes is often found gone by who writes
 /// to it before what it has sent is read.
@@ -122,6 +129,7 @@ impl Driver {
             sleep: None,
             rest: Rest::default(),
             deaf: None,
+            slow_reader: None,
             progress: Progress::Running,
         }
     }
@@ -265,12 +273,31 @@ impl Driver {
             && !self.core.has_events
             && !self.core.shared.has_mail()
             && !self.core.shared.has_unsent();
-        let is_late = self.core.session.drain_deadline().is_some_and(|until| until <= now);
+        let is_late = self.core.session.drain_deadline().is_some_and(|until| until <= now)
+            && (draining.ending == Ending::Closing || !self.waits_for_reader(now));
         (is_done || is_late).then(|| match (draining.ending, &self.core.remote_end) {
             (Ending::Input, Some(end)) => end.clone(),
             (Ending::Input, None) => Disconnect::new(Reason::RemoteClosed, None),
             (Ending::Closing, _) => Disconnect::new(Reason::Closed, None),
         })
+    }
+
+    /// Whether a remote that has closed its end is given more time, because it has still to take what waits
+    /// for it. A process with one client cannot wait so long: it has to end.
+    fn waits_for_reader(&mut self, now: Instant) -> bool {
+        if !self.is_one_of_many || self.core.has_sent_all {
+            return false;
+        }
+        let signs = self.core.outbox.signs();
+        let (_, since) = match self.slow_reader {
+            Some(before) if before.0 == signs => before,
+            _ => *self.slow_reader.insert((signs, now)),
+        };
+        let waits = now.saturating_duration_since(since) < SLOW_READER;
+        if waits {
+            self.core.session.handle_progress(now);
+        }
+        waits
     }
 
     /// Waits for time and posts; `false` if there is something to do already.
