@@ -50,10 +50,10 @@ impl EventStream {
         EventStream { shared, stream }
     }
 
-    /// The same stream with other bounds, and nothing in it.
+    /// The same stream with other bounds. What waits in it beyond them is dropped.
     #[must_use]
     pub fn bounded(self, events: usize, bytes: usize) -> Self {
-        *self.stream.queue() = EventQueue::new(events, bytes);
+        self.stream.queue().set_bounds(events, bytes);
         self
     }
 
@@ -79,10 +79,10 @@ impl EventStream {
     /// Ends the stream: what waits in it is dropped, and so is what is sent from here on. A stream
     /// that is merely dropped still delivers what waits.
     pub fn close(&self) {
-        *self.stream.queue() = EventQueue::new(0, 0);
+        self.stream.queue().set_bounds(0, 0);
     }
 
-    /// How many events were dropped since the beginning.
+    /// How many events were dropped since the beginning, also by [`close`](EventStream::close).
     pub fn dropped(&self) -> u64 {
         self.stream.queue().dropped_in_all()
     }

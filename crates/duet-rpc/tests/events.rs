@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duet_rpc::proto::Limits;
 use duet_rpc::transport::Stream;
-use duet_rpc::{Context, ErrorKind, Failure, Peer, Priority, Profile, Reason, Router};
+use duet_rpc::{Context, ErrorKind, EventStream, Failure, Peer, Priority, Profile, Reason, Router};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::time::Instant;
@@ -69,6 +69,26 @@ async fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_says_how_many() {
     assert_eq!(seen + dropped, offered, "every event was sent or counted");
     assert_eq!(dropped, events.dropped());
     assert_eq!(high, 20, "those of high priority all came");
+}
+
+#[tokio::test]
+async fn p9_other_bounds_and_a_close_keep_the_sequence_and_the_count_of_dropped_events() {
+    let (peer, mut remote) = peer();
+    let events = peer.events("event", "log");
+    let send = |events: &EventStream| events.send(Priority::High, "data").expect("it is JSON");
+    (0..5).for_each(|_| send(&events));
+    let events = events.bounded(2, 1000);
+    assert_eq!(events.dropped(), 3);
+    for (sequence, dropped) in [(4, Some(3)), (5, None)] {
+        let event = next(&mut remote).await;
+        let told = event.get("dropped").and_then(Value::as_u64);
+        assert_eq!((event["sequence"].as_u64(), told), (Some(sequence), dropped));
+    }
+    send(&events);
+    events.close();
+    assert_eq!(events.dropped(), 4);
+    send(&events);
+    assert_eq!(events.dropped(), 5);
 }
 
 #[tokio::test]

@@ -89,6 +89,16 @@ impl<T> EventQueue<T> {
             Priority::Low => self.low.push_back(waiting),
             Priority::High => self.high.push_back(waiting),
         }
+        self.drop_excess();
+    }
+
+    /// Sets other bounds, and drops what is beyond them.
+    pub fn set_bounds(&mut self, most_events: usize, most_bytes: usize) {
+        (self.most_events, self.most_bytes) = (most_events, most_bytes);
+        self.drop_excess();
+    }
+
+    fn drop_excess(&mut self) {
         while self.len() > self.most_events || self.bytes > self.most_bytes {
             let Some(gone) = self.low.pop_front().or_else(|| self.high.pop_front()) else { break };
             self.bytes = self.bytes.saturating_sub(gone.bytes);
