@@ -170,6 +170,34 @@ async fn p9_event_behind_a_large_result_is_sent_without_other_traffic() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn p9_events_and_notifications_that_never_end_both_get_through() {
+    let (peer, mut remote) = crowded_peer(OUTGOING);
+    for _ in 0..3 {
+        let sender = peer.clone();
+        tokio::spawn(async move {
+            while sender.notify("steady", ["x".repeat(OUTGOING)]).await.is_ok() {}
+        });
+        let peer = peer.clone();
+        tokio::spawn(async move {
+            let events = peer.events("event", "log");
+            while events.send(Priority::Low, &"x".repeat(OUTGOING)).is_ok() {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    let (mut events, mut notifications, mut line) = (0, 0, String::new());
+    for _ in 0..300 {
+        line.clear();
+        remote.read_line(&mut line).await.expect("it is open");
+        match line.contains(r#""method":"event""#) {
+            true => events += 1,
+            false => notifications += 1,
+        }
+    }
+    assert!(events > 50 && notifications > 50, "{events} events, {notifications} notifications");
+}
+
+#[tokio::test(start_paused = true)]
 async fn p9_graceful_close_delivers_the_events_that_wait() {
     for link in LINKS {
         let (peer, mut remote) = crowded_peer(link);

@@ -85,6 +85,8 @@ pub(super) struct Core {
     pub(super) batch_bytes: usize,
     /// Whether events wait in a stream.
     pub(super) has_events: bool,
+    /// Whether events went before messages when both waited for room the last time.
+    pub(super) events_go_first: bool,
     /// Which stream of events is next.
     pub(super) next_stream: usize,
     /// Since when the remote has read nothing, if something waits and others wait for that memory.
@@ -171,6 +173,7 @@ impl Core {
             most_refusals,
             batch_bytes: 0,
             has_events: false,
+            events_go_first: false,
             next_stream: 0,
             stall: None,
             has_begun: false,

@@ -107,9 +107,16 @@ impl Core {
         }
     }
 
-    /// Sends what waits for room, as long as there is some.
+    /// Sends what waits for room, as long as there is some. If events wait too, they go first every other
+    /// time: whoever always went first could take all the room, for ever.
     #[inline]
     pub(super) fn send_waiting(&mut self, now: Instant) {
+        if self.can_send_events() && self.shared.has_unsent() {
+            self.events_go_first = !self.events_go_first;
+            if self.events_go_first {
+                self.send_events();
+            }
+        }
         while self.shared.has_unsent() && !self.is_crowded() {
             let Some(unsent) = self.shared.unsent(SendQueue::pop) else { return };
             match unsent.sender {
