@@ -9,7 +9,7 @@
 //! |---|---|
 //! | a handler in place | less than `outgoing_bytes` wait to be sent on its connection |
 //! | the same, while a shared budget is spent | nothing waits to be sent on its connection |
-//! | a handler on another thread | the first of these holds for its connection, and less than the limit waits |
+//! | a handler on another thread | the first of these holds for its connection, or held when it was woken, and a shared budget is not spent |
 //! | the same, of a method with large answers | what is being made stays within its part too, or the last such handler [blocks](Beginning) its thread |
 //! | the same, of a method that never answered | the last handler of this method has ended, awaits or [blocks](Beginning) its thread |
 //! | a request of a batch, while the batches of all connections hold the limit | it is answered busy |
@@ -179,19 +179,26 @@ impl Budget {
         self.is_shared && self.batches.load(Ordering::Relaxed) >= self.limit
     }
 
-    /// Waits until a handler may begin whose answers are of this size.
-    pub(crate) async fn reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
-        let queue = match size.is_known() {
+    /// Where handlers wait whose answers are of this size.
+    fn queue_of<'a>(&'a self, size: &'a AnswerSize) -> &'a Queue {
+        match size.is_known() {
             true if self.is_large(size.estimate()) => &self.large,
             true => &self.small,
             false => &size.queue,
-        };
-        if queue.is_empty()
-            && let Ok(reservation) = self.try_reserve(size)
-        {
+        }
+    }
+
+    /// Lets a handler begin whose answers are of this size, unless it has to wait.
+    pub(crate) fn try_reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Option<Reservation> {
+        self.queue_of(size).is_empty().then(|| self.reserve_now(size).ok()).flatten()
+    }
+
+    /// Waits until a handler may begin whose answers are of this size.
+    pub(crate) async fn reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
+        if let Some(reservation) = self.try_reserve(size) {
             return reservation;
         }
-        let _first = queue.stand().await;
+        let _first = self.queue_of(size).stand().await;
         // Counted before it looks again, so that room which comes meanwhile is noticed here or there.
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let _waiter = Place(&self.waiters);
@@ -199,7 +206,7 @@ impl Budget {
             let room = self.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
-            match self.try_reserve(size) {
+            match self.reserve_now(size) {
                 Ok(reservation) => return reservation,
                 Err(None) => room.await,
                 Err(Some(step)) => {
@@ -210,12 +217,12 @@ impl Budget {
     }
 
     /// Lets a handler begin, or says when to try again if only answers that are being made are in the way.
-    fn try_reserve(
+    fn reserve_now(
         self: &Arc<Self>,
         size: &Arc<AnswerSize>,
     ) -> Result<Reservation, Option<Instant>> {
         let mut making = self.making();
-        if !self.has_room_for(0) {
+        if self.is_spent_by_many() {
             return Err(None);
         }
         let (now, estimate) = (Instant::now(), size.estimate().min(self.limit));
@@ -237,7 +244,7 @@ impl Budget {
     /// Wakes those who look for room, if there is some. Each looks again for itself: what keeps one may
     /// not keep another.
     fn wake(&self) {
-        if self.waiters.load(Ordering::SeqCst) > 0 && self.has_room_for(0) {
+        if self.waiters.load(Ordering::SeqCst) > 0 && !self.is_spent_by_many() {
             self.room.notify_waiters();
         }
     }
@@ -376,14 +383,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn p9_a_large_answer_is_counted_before_the_next_begins() {
         for size in [unknown(), known(500)] {
-            let budget = Budget::of_connection(100);
+            let budget = Budget::shared(400);
             let first = budget.reserve(&size).await;
             assert!(timeout(SOON, budget.reserve(&size)).await.is_err(), "it is being made");
             budget.add(500);
             size.record(500);
             drop(first);
             assert!(timeout(100 * STEP, budget.reserve(&size)).await.is_err(), "it was not sent");
-            budget.remove(401);
+            budget.remove(101);
             let _second = timeout(SOON, budget.reserve(&size)).await.expect("there is room again");
         }
     }

@@ -304,32 +304,40 @@ impl Shared {
     /// Waits with the beginning of a handler until there is room for its answer.
     pub(crate) async fn wait_to_begin(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Room {
         loop {
-            self.wait_for_room().await;
+            let is_kept = self.wait_for_room().await;
             // From here on others wait for this task to pass the room on, even if it is stopped.
             let mut room = Room { reservation: None, shared: Arc::clone(self) };
-            room.reservation = Some(self.budget.reserve(size).await);
+            room.reservation = self.budget.try_reserve(size);
+            if room.reservation.is_some() && is_kept {
+                return room;
+            }
+            if room.reservation.is_none() {
+                room.reservation = Some(self.budget.reserve(size).await);
+            }
+            // The answers that it waited for may have taken the room.
             if self.has_room_to_begin(&self.mail()) {
                 return room;
             }
         }
     }
 
-    /// Waits until this connection has room for an answer, or is closed.
-    async fn wait_for_room(&self) {
-        loop {
-            let room = self.room.notified();
-            tokio::pin!(room);
-            room.as_mut().enable();
-            let _waiting = {
-                let mail = self.mail();
-                if self.has_room_to_begin(&mail) {
-                    return;
-                }
-                self.waiting_handlers.fetch_add(1, Ordering::Relaxed);
-                WaitingHandler(self)
-            };
-            room.await;
-        }
+    /// Waits until this connection has room for an answer, or is closed; whether the room is kept for this
+    /// handler, because it was woken. Messages that always wait may have filled the room again before its
+    /// thread runs.
+    async fn wait_for_room(&self) -> bool {
+        let room = self.room.notified();
+        tokio::pin!(room);
+        room.as_mut().enable();
+        let _waiting = {
+            let mail = self.mail();
+            if self.has_room_to_begin(&mail) {
+                return false;
+            }
+            self.waiting_handlers.fetch_add(1, Ordering::Relaxed);
+            WaitingHandler(self)
+        };
+        room.await;
+        true
     }
 
     fn has_room_to_begin(&self, mail: &Mail) -> bool {
@@ -340,6 +348,11 @@ impl Shared {
     fn pass_room_on(&self) {
         let mail = self.mail();
         let has_room = mail.outgoing < self.profile.limits.outgoing_bytes;
+        self.wake_handler(mail, has_room);
+    }
+
+    /// Wakes the next handler that waits for room to begin, if there is room and one waits.
+    fn wake_handler(&self, mail: MutexGuard<'_, Mail>, has_room: bool) {
         let is_awaited = has_room && self.waiting_handlers.load(Ordering::Relaxed) > 0;
         drop(mail);
         if is_awaited {
@@ -433,13 +446,10 @@ impl Shared {
         let charged = std::mem::replace(&mut mail.charged, held + posted);
         let most = self.profile.limits.outgoing_bytes;
         let has_room_now = before >= most && mail.outgoing < most;
-        drop(mail);
+        self.wake_handler(mail, has_room_now);
         match charged < held + posted {
             true => self.budget.add(held + posted - charged),
             false => self.budget.remove(charged - held - posted),
-        }
-        if has_room_now {
-            self.room.notify_one();
         }
     }
 
@@ -511,6 +521,7 @@ mod tests {
     use duet_rpc_proto::session::Priority;
 
     use super::Shared;
+    use crate::budget::Budget;
     use crate::events::EventStream;
 
     /// Nothing takes the posts here, as if the driver were never polled.
@@ -558,9 +569,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn p3_a_handler_that_is_cancelled_while_it_waits_for_memory_passes_the_room_on() {
+    async fn p9_room_for_a_handler_is_kept_until_its_thread_runs() {
         let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
         let shared = Arc::new(Shared::new(&profile, true, None));
+        shared.set_outgoing(100, 100);
+        let handler = Arc::clone(&shared);
+        let handler =
+            tokio::spawn(async move { drop(handler.wait_to_begin(&Arc::default()).await) });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!handler.is_finished());
+        shared.set_outgoing(50, 200);
+        // A remote that reads slowly, and messages that always wait.
+        shared.set_outgoing(150, 200);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(handler.is_finished(), "it begins");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p3_a_handler_that_is_cancelled_while_it_waits_for_memory_passes_the_room_on() {
+        let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
+        let shared = Arc::new(Shared::new(&profile, true, Some(Budget::shared(100))));
         let begin = || {
             let shared = Arc::clone(&shared);
             tokio::spawn(async move { drop(shared.wait_to_begin(&Arc::default()).await) })
