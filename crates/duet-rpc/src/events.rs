@@ -15,6 +15,9 @@ const MOST_EVENTS: usize = 1024;
 /// How many bytes of events wait, unless said otherwise.
 const MOST_BYTES: usize = 256 * 1024;
 
+/// What a stream takes besides the data of its events, more or less.
+const STREAM: usize = 512;
+
 /// A stream of events to the remote, made by [`Peer::events`](crate::Peer::events).
 ///
 /// Each is a notification with the params `topic`, `sequence` and `data`. Sending never waits: past
@@ -77,7 +80,8 @@ impl EventStream {
     }
 
     /// Ends the stream: what waits in it is dropped, and so is what is sent from here on. A stream
-    /// that is merely dropped still delivers what waits.
+    /// that is merely dropped still delivers what waits, but while nothing can be sent, only the latest few MiB of
+    /// all such streams of a connection are kept.
     pub fn close(&self) {
         self.stream.queue().set_bounds(0, 0);
     }
@@ -88,7 +92,22 @@ impl EventStream {
     }
 }
 
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        let cost = self.stream.cost();
+        if cost > 0 {
+            self.shared.end_stream(cost);
+        }
+    }
+}
+
 impl Stream {
+    /// The memory that it takes, if something waits in it.
+    pub(crate) fn cost(&self) -> usize {
+        let queue = self.queue();
+        if queue.is_empty() { 0 } else { STREAM + queue.bytes() }
+    }
+
     fn queue(&self) -> MutexGuard<'_, EventQueue<Box<RawValue>>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -77,6 +77,9 @@ pub(crate) struct Counts {
     pub(crate) bytes_sent: AtomicU64,
 }
 
+/// How much memory streams may take that have ended with events in them, because nothing can be sent.
+const MOST_ENDED: usize = 4 * 1024 * 1024;
+
 #[derive(Default)]
 struct Mail {
     posts: Vec<Post>,
@@ -87,6 +90,8 @@ struct Mail {
     /// Messages that found no room.
     unsent: SendQueue,
     streams: Vec<Arc<Stream>>,
+    /// The memory of streams that ended with something in them since it was counted the last time.
+    ended_bytes: usize,
     /// Whether a [`Post::Event`] is among the posts.
     has_events: bool,
     is_closed: bool,
@@ -97,6 +102,22 @@ impl Mail {
     /// Forgets the streams that nobody will send on, and that hold nothing.
     fn forget_streams(&mut self) {
         self.streams.retain(|stream| Arc::strong_count(stream) > 1 || !stream.is_empty());
+    }
+
+    /// Forgets the oldest of the streams that have ended, until the rest takes half of what it may: then
+    /// there is nothing to do for a while.
+    fn forget_oldest_streams(&mut self) {
+        let is_ended = |stream: &&Arc<Stream>| Arc::strong_count(stream) == 1;
+        let mut bytes: usize = self.streams.iter().filter(is_ended).map(|it| it.cost()).sum();
+        self.ended_bytes = bytes.min(MOST_ENDED / 2);
+        if bytes <= MOST_ENDED {
+            return;
+        }
+        self.streams.retain(|stream| {
+            let is_kept = !is_ended(&stream) || bytes <= MOST_ENDED / 2;
+            bytes -= if is_kept { 0 } else { stream.cost() };
+            is_kept
+        });
     }
 }
 
@@ -382,6 +403,15 @@ impl Shared {
         mail.streams.push(stream);
     }
 
+    /// A stream ends with events in it, which take so much memory.
+    pub(crate) fn end_stream(&self, cost: usize) {
+        let mut mail = self.mail();
+        mail.ended_bytes += cost;
+        if mail.ended_bytes > MOST_ENDED {
+            mail.forget_oldest_streams();
+        }
+    }
+
     /// Fails if the connection is gone, or carries answers alone.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
         if self.gone.initialized() || !self.has_way_back {
@@ -563,6 +593,12 @@ mod tests {
         }
         assert!(shared.mail().streams.len() < 16);
         assert_eq!(shared.streams().len(), 1, "{kept:?}");
+        for _ in 0..1000 {
+            let events = EventStream::new(Arc::clone(&shared), "event", "ended");
+            events.send(Priority::High, &"x".repeat(100_000)).expect("a text is JSON");
+        }
+        let ended = shared.streams().len() - 1;
+        assert!((20..=42).contains(&ended), "{ended} streams that have ended are kept");
         shared.close();
         let late = EventStream::new(Arc::clone(&shared), "event", "late");
         assert_eq!(shared.streams().len(), 0, "{late:?}");

@@ -119,6 +119,11 @@ impl<T> EventQueue<T> {
         Some(Event { sequence, dropped: sequence - before - 1, data: waiting.data })
     }
 
+    /// The size of all that wait.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// How many wait.
     pub fn len(&self) -> usize {
         self.low.len() + self.high.len()
