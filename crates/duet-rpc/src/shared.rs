@@ -92,6 +92,8 @@ struct Mail {
     streams: Vec<Arc<Stream>>,
     /// The memory of streams that ended with something in them since it was counted the last time.
     ended_bytes: usize,
+    /// How many calls are among the posts, also those that were given up since.
+    calls: usize,
     /// Whether a [`Post::Event`] is among the posts.
     has_events: bool,
     is_closed: bool,
@@ -246,6 +248,11 @@ impl Shared {
         terms: Terms,
     ) -> Result<(), Error> {
         let Some(mut mail) = self.open_mail() else { return Err(self.closed_error()) };
+        // The session counts those that it knows of; the driver may be kept from running for long.
+        if mail.calls >= self.profile.limits.pending_calls {
+            return Err(Error::new(ErrorKind::Capacity));
+        }
+        mail.calls += 1;
         let message = match self.has_room(&mail) {
             true => Outgoing::Ready(message),
             false => {
@@ -440,7 +447,7 @@ impl Shared {
     pub(crate) fn take_mail(&self, into: &mut Vec<Post>) {
         let mut mail = self.mail();
         self.has_mail.store(false, Ordering::Release);
-        mail.has_events = false;
+        (mail.calls, mail.has_events) = (0, false);
         std::mem::swap(&mut mail.posts, into);
     }
 

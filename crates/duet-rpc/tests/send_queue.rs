@@ -163,6 +163,27 @@ async fn p3_what_is_dropped_while_it_waits_is_never_sent_nor_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn p9_calls_that_are_given_up_before_the_driver_runs_do_not_gather() {
+    let profile = Profile::agent().with(|it| it.limits.pending_calls = 100);
+    let (here, there) = tokio::io::duplex(1024);
+    let (peer, driver) = Peer::new(Stream::of(here), &profile, Router::new());
+    for _ in 0..100 {
+        let mut call = peer.call::<Value>("given up", ());
+        poll_once(&mut call).await;
+    }
+    let one_too_many = peer.call::<Value>("one too many", ());
+    let answer = tokio::time::timeout(Duration::from_secs(1), one_too_many).await;
+    let error = answer.expect("it fails immediately").expect_err("there are many");
+    assert_eq!(error.kind(), ErrorKind::Capacity);
+    tokio::spawn(driver);
+    let mut remote = Remote(BufReader::new(there).lines());
+    remote.next().await;
+    let mut call = peer.call::<Value>("next", ());
+    poll_once(&mut call).await;
+    while remote.next().await.as_deref() != Some("next") {}
+}
+
+#[tokio::test(start_paused = true)]
 async fn p2_what_waits_for_room_until_its_time_is_over_fails_and_is_not_sent() {
     let (peer, remote) = full_peer(Router::new()).await;
     let begun = Instant::now();
