@@ -31,6 +31,7 @@ impl ClientBuilder {
             line: Arc::new(Line::new()),
             connector,
             on_connect: None,
+            preparing: None,
             profile: *profile,
             router,
             backoff: Backoff::default(),

@@ -31,6 +31,8 @@ pub(super) struct Keeper {
     pub(super) line: Arc<Line>,
     pub(super) connector: Connector,
     pub(super) on_connect: Option<OnConnect>,
+    /// The connection that `on_connect` works on.
+    pub(super) preparing: Option<Peer>,
     pub(super) profile: Profile,
     pub(super) router: Router,
     pub(super) backoff: Backoff,
@@ -47,23 +49,30 @@ impl Keeper {
         let transport = within(self.attempt_timeout, connecting).await??.map_err(failed)?;
         let (peer, driver) = Peer::boxed(transport, &self.profile, self.router.clone(), None);
         tokio::spawn(driver);
-        if let Some(on_connect) = &mut self.on_connect {
-            let preparing = fence::future(fence::call(|| on_connect(peer.clone()))?);
-            let prepared = match within(self.attempt_timeout, preparing).await {
-                Ok(Ok(prepared)) => prepared,
-                Ok(Err(error)) | Err(error) => Err(error),
-            };
-            if let Err(error) = prepared {
-                // There are never two connections at a time; and how a process has ended, and what
-                // it said, is known only then.
-                let end = within(self.attempt_timeout, peer.close()).await;
-                return Err(match (error.kind(), end) {
-                    (ErrorKind::Disconnected, Ok(end)) => end.to_error(),
-                    _ => error,
-                });
-            }
+        self.preparing = Some(peer.clone());
+        let Err(error) = self.prepare(peer.clone()).await else {
+            self.preparing = None;
+            return Ok(peer);
+        };
+        // How a process has ended, and what it said, is known only when it is closed.
+        match (error.kind(), self.close_unprepared().await) {
+            (ErrorKind::Disconnected, Some(end)) => Err(end.to_error()),
+            _ => Err(error),
         }
-        Ok(peer)
+    }
+
+    async fn prepare(&mut self, peer: Peer) -> Result<(), Error> {
+        let Some(on_connect) = &mut self.on_connect else { return Ok(()) };
+        let preparing = fence::future(fence::call(|| on_connect(peer))?);
+        within(self.attempt_timeout, preparing).await??
+    }
+
+    /// Closes the connection that is not prepared, if there is one. However long that takes: there are
+    /// never two connections at a time.
+    async fn close_unprepared(&mut self) -> Option<Disconnect> {
+        let closed = self.preparing.as_ref()?.close().await;
+        self.preparing = None;
+        Some(closed)
     }
 
     /// Keeps the connection until it is over, beginning with one that is adopted already, if there
@@ -107,14 +116,19 @@ impl Keeper {
                 tracing::info!("the connection ended ({lost}), and no other is made");
                 return lost;
             }
-            let has_left = lost.farewell().exit.is_some_and(|exit| exit.success());
-            if has_left && !self.restarts_after_success {
+            if self.is_wanted_end(Some(&lost)) {
                 tracing::info!("the server exited by itself ({lost}), and is not started again");
                 return lost;
             }
             tracing::warn!("the connection broke ({lost}), and is made anew");
             cause = Some(lost);
         }
+    }
+
+    /// Whether the server has left as it should, and is not to be started again.
+    fn is_wanted_end(&self, end: Option<&Disconnect>) -> bool {
+        let exit = end.and_then(|end| end.farewell().exit);
+        exit.is_some_and(|exit| exit.success()) && !self.restarts_after_success
     }
 
     /// Connects, as often as it takes; or says why there will be no connection.
@@ -136,7 +150,10 @@ impl Keeper {
                 self.attempt().await
             };
             let error = match line.unless_over(work).await {
-                None => return Err(Disconnect::new(Reason::Closed, None)),
+                None => {
+                    let closed = self.close_unprepared().await;
+                    return Err(closed.unwrap_or_else(|| Disconnect::new(Reason::Closed, None)));
+                }
                 Some(Ok(peer)) => return Ok(peer),
                 Some(Err(error)) => error,
             };
@@ -145,7 +162,7 @@ impl Keeper {
             tracing::warn!(attempt, ?what, ?why, "cannot connect");
             failures = next(failures);
             let is_last = self.most_failures.is_some_and(|most| failures >= most);
-            let is_permanent = is_permanent(&error);
+            let is_permanent = is_permanent(&error) || self.is_wanted_end(end_of(&error));
             let failed = Disconnect::new(Reason::ConnectFailed, Some(error));
             if is_last || is_permanent {
                 return Err(failed);
@@ -176,6 +193,11 @@ fn failed(error: io::Error) -> Error {
 }
 
 fn io_cause(error: &Error) -> Option<&io::Error> {
+    error.source().and_then(|cause| cause.downcast_ref())
+}
+
+/// How the connection ended whose preparation failed for that.
+fn end_of(error: &Error) -> Option<&Disconnect> {
     error.source().and_then(|cause| cause.downcast_ref())
 }
 

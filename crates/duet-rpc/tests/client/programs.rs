@@ -83,6 +83,47 @@ async fn p6_server_that_exits_with_status_0_is_not_started_again() {
 }
 
 #[tokio::test]
+async fn p6_server_that_exits_with_status_0_in_on_connect_is_not_started_again() {
+    let hello = async |peer: Peer| peer.call::<i64>("hello", ()).await.map(|_| ());
+    let (builder, starts) = client_of("sh", &["-c", "read r; echo usage: x >&2; exit 0"]);
+    let end = builder.on_connect(hello).give_up_after(3).start().closed().await;
+    assert_eq!(end.reason(), Reason::ConnectFailed);
+    let text = format!("{:#}", end.failure().expect("it says why"));
+    assert!(text.contains("exit status: 0: it wrote to stderr \"usage: x\""), "{text}");
+    assert_eq!(starts.load(Ordering::SeqCst), 1);
+
+    // A server that refuses the caller exits because it is closed here, so it is tried again.
+    let refuses =
+        r#"read r; echo '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}'; cat"#;
+    let (builder, starts) = client_of("sh", &["-c", refuses]);
+    builder.on_connect(hello).give_up_after(3).start().closed().await;
+    assert_eq!(starts.load(Ordering::SeqCst), 3);
+}
+
+/// Each program ignores the end of stdin, and makes a folder that is there as long as it runs.
+#[tokio::test]
+async fn p6_program_has_ended_before_the_next_starts_and_before_close_returns() {
+    const SCRIPT: &str = "mkdir $0 || echo two at a time >>$0.failed; trap 'rmdir $0; exit' TERM
+        while :; do sleep 0.01; done";
+    const ATTEMPT: Duration = Duration::from_millis(200);
+    let folder = std::env::temp_dir().join(format!("duet-rpc-one-{}", std::process::id()));
+    let failed = folder.with_extension("failed");
+    // While `on_connect` runs, and while the program is being stopped.
+    for pause in [Duration::ZERO, ATTEMPT * 2] {
+        let (builder, starts) = client_of("sh", &["-c", SCRIPT, folder.to_str().expect("UTF-8")]);
+        let builder = builder.attempt_timeout(ATTEMPT).on_connect(|_| std::future::pending());
+        let client = builder.start();
+        while starts.load(Ordering::SeqCst) < 2 || !folder.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(pause).await;
+        let end = client.close().await;
+        assert!(end.farewell().exit.is_some(), "{end}");
+        assert!(!folder.exists() && !failed.exists(), "a program was left, or there were two");
+    }
+}
+
+#[tokio::test]
 async fn p6_server_that_crashes_or_is_to_be_restarted_is_started_again() {
     for (code, restarts) in [(1, false), (1, true), (0, true)] {
         let script = format!("{ANSWERS} exit {code}");
