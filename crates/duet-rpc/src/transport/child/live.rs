@@ -2,15 +2,24 @@
 //! then no destructor runs.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::process::{Child, Command};
 
 use super::CannotStart;
 use super::tree::{Marker, Tree};
 
+/// Locked for a moment only: whoever ends the process by force must not wait for it.
 static LIVE: Mutex<Live> = Mutex::new(Live { trees: Vec::new(), is_closed: false });
+
+/// Shared by those who start a program, until it is known here. To start one may take for ever, as
+/// from a network share that does not answer.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// How often to look whether a program that is being started is known.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 struct Live {
     trees: Vec<Arc<Tree>>,
@@ -35,23 +44,46 @@ impl Drop for Registered {
 
 /// Starts a program.
 pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Registered)> {
-    // Locked until it is known, so that whoever kills all does not miss it.
-    let mut live = lock();
-    if live.is_closed {
+    start(|| {
+        let marker = Marker::put_on(command);
+        let child = command.spawn().map_err(|error| CannotStart::wrap(command, error))?;
+        let id = child.id().unwrap_or_default();
+        #[cfg(unix)]
+        super::descriptor_limit::restore(id);
+        Ok((child, Tree::new(id, marker)))
+    })
+}
+
+fn start<T>(start: impl FnOnce() -> io::Result<(T, Tree)>) -> io::Result<(T, Registered)> {
+    // Held until it is known, so that whoever kills all does not miss it.
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    if lock().is_closed {
         return Err(io::Error::other("this process is about to exit"));
     }
-    let marker = Marker::put_on(command);
-    let child = command.spawn().map_err(|error| CannotStart::wrap(command, error))?;
-    let id = child.id().unwrap_or_default();
-    #[cfg(unix)]
-    super::descriptor_limit::restore(id);
-    let tree = Arc::new(Tree::new(id, marker));
-    live.trees.push(Arc::clone(&tree));
+    let (child, tree) = start()?;
+    let tree = Arc::new(tree);
+    lock().trees.push(Arc::clone(&tree));
     Ok((child, Registered(tree)))
 }
 
 /// Kills all programs and what they started, as far as there is time.
 pub(super) fn kill_all(until: Instant) {
+    if is_starting() {
+        // Those that are known do not wait for the one that is not.
+        kill_known(until);
+        while is_starting() && Instant::now() < until {
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+    kill_known(until);
+}
+
+/// Whether a program is being started that is not known yet.
+fn is_starting() -> bool {
+    matches!(STARTING.try_write(), Err(TryLockError::WouldBlock))
+}
+
+fn kill_known(until: Instant) {
     let trees = lock().trees.clone();
     for tree in trees {
         tree.kill(until);
@@ -74,4 +106,30 @@ pub(super) fn kill_groups() {
 
 fn lock() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn l5_program_that_takes_for_ever_to_start_does_not_hold_up_the_end() {
+        let (begun, has_begun) = channel();
+        let (_end, ends) = channel::<()>();
+        thread::spawn(move || {
+            start::<()>(|| {
+                begun.send(()).expect("the test waits");
+                let _ = ends.recv();
+                Err(io::ErrorKind::Other.into())
+            })
+        });
+        has_begun.recv().expect("it begins");
+        // Not `kill_all`, which would end the programs of other tests.
+        assert!(is_starting());
+        drop(lock());
+        let mut command = Command::new("/nonexistent/program");
+        assert_eq!(spawn(&mut command).err().map(|it| it.kind()), Some(io::ErrorKind::NotFound));
+    }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::process::{Child, Command};
 
+use super::CannotStart;
 use super::live::{self, Registered};
 use super::tree::Tree;
 
@@ -34,11 +35,12 @@ pub(super) struct Process {
 impl Process {
     pub(super) fn spawn(mut command: Command) -> io::Result<(Self, Pipes)> {
         let (mut child, registered) = live::spawn(command.kill_on_drop(true))?;
+        let cannot_start = |error| CannotStart::wrap(&command, error);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut process =
             Process { child: Some(child), exit: Exit::Seen, registered: Some(registered) };
         // From here on dropping it kills the program, whatever fails.
-        process.exit = Exit::watch(&process)?;
+        process.exit = Exit::watch(&process).map_err(cannot_start)?;
         let missing = || io::Error::other("a program was started without its pipes");
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(missing()) };
         Ok((process, Pipes { stdin, stdout, stderr }))
