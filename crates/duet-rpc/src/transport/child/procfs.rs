@@ -14,6 +14,9 @@ const ENVIRONMENT_BYTES: u64 = 8 * 1024 * 1024;
 /// How long a process may take to replace its program. It shows no environment meanwhile.
 const EXEC_TIME: Duration = Duration::from_secs(1);
 
+/// How many of the newest pids are looked at.
+const NEW_ONES: usize = 1000;
+
 /// The flag of a thread of the kernel, which has no program.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
@@ -57,6 +60,28 @@ pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = Entry>> {
     let mut pids: Vec<Pid> = names.filter_map(|name| to_pid(name.to_str()?)).collect();
     pids.sort_unstable_by_key(|pid| std::cmp::Reverse(pid.as_raw_nonzero()));
     Some(pids.into_iter().filter_map(entry).filter(move |entry| entry.started >= since))
+}
+
+/// Those of the processes that run whose pids were given after one pid and up to another, the newest
+/// first. If the numbers have begun anew meanwhile, those are left out that were given before that.
+pub(super) fn entries_between(before: u32, last: u32) -> impl Iterator<Item = Entry> {
+    let first = if last >= before { before.saturating_add(1) } else { 1 };
+    let pids = (first..=last).rev().take(NEW_ONES).filter(|&pid| leads_threads(pid));
+    pids.filter_map(|pid| entry(to_pid(&pid.to_string())?))
+}
+
+/// Whether this is the pid of a process, and not only of one of its threads.
+fn leads_threads(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    group.is_some_and(|group| group.trim().parse() == Ok(pid))
+}
+
+/// The pid that was given last, to whichever process or thread. As long as it stays the same, none was
+/// started.
+pub(super) fn last_pid() -> Option<u32> {
+    let load = fs::read_to_string("/proc/loadavg").ok()?;
+    load.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 /// This process, if it runs.
@@ -115,6 +140,9 @@ fn parse(pid: Pid, stat: &[u8]) -> Option<Entry> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+    use std::sync::mpsc::channel;
+
     use super::*;
 
     #[test]
@@ -145,10 +173,29 @@ mod tests {
     }
 
     #[test]
-    fn own_process_and_its_environment_are_found() {
+    fn own_process_is_found() {
         let own = entry(getpid()).unwrap();
         assert!(entries(own.started).unwrap().any(|it| it == own));
         assert!(entries(own.started + 1).unwrap().all(|it| it != own));
+    }
+
+    #[test]
+    fn new_processes_are_found_by_their_pids_and_new_threads_are_not() {
+        let before = last_pid().unwrap();
+        let mut child = std::process::Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let (tell, told) = channel::<()>();
+        let thread = thread::spawn(move || told.recv());
+        let last = last_pid().unwrap();
+        let found: Vec<_> = entries_between(before, last).map(|entry| entry.id()).collect();
+        assert!(found.contains(&child.id()), "{found:?}");
+        assert!(!found.iter().any(|id| fs::exists(format!("/proc/self/task/{id}")).unwrap()));
+        assert_eq!(entries_between(last, last).count(), 0);
+        drop(tell);
+        let _ = (child.kill(), child.wait(), thread.join());
+    }
+
+    #[test]
+    fn environment_is_searched() {
         assert_eq!(environment_holds(getpid(), "PATH="), Some(true));
         assert_eq!(environment_holds(getpid(), "DUET_RPC_NO_SUCH_VARIABLE="), Some(false));
     }

@@ -29,6 +29,12 @@ use crate::random;
 /// that is marked may itself start and mark others.
 const VARIABLE: &str = "DUET_RPC_TREE";
 
+/// How many looks at all processes in a row must find nobody.
+const CLEAN_LOOKS: usize = 2;
+
+/// How often at most those are looked at that were started since, if there are always more of them.
+const LOOKS_AT_NEW: usize = 100;
+
 /// A program and all that it started.
 pub(super) struct Tree {
     marker: Marker,
@@ -71,16 +77,44 @@ impl Tree {
 
     /// The members that run; `None` if the system does not show them.
     pub(super) fn members(&self) -> Option<Vec<Entry>> {
-        // Those that start the next one and end may all be missed by one look.
-        let found = self.look(|_| {})?;
-        if found.is_empty() { self.look(|_| {}) } else { Some(found) }
+        let before = procfs::last_pid();
+        for _ in 0..CLEAN_LOOKS {
+            let found = self.look(|_| {})?;
+            if !found.is_empty() {
+                return Some(found);
+            }
+        }
+        Some(self.look_at_new(before, |_| {}))
     }
 
     /// Looks for the members that run, and does something with each right when it is found.
-    fn look(&self, mut act: impl FnMut(&Entry)) -> Option<Vec<Entry>> {
+    fn look(&self, act: impl FnMut(&Entry)) -> Option<Vec<Entry>> {
+        procfs::entries(self.started).map(|entries| self.find_among(entries, act))
+    }
+
+    /// The same among processes that were started since this pid was given, until one is found or no
+    /// more are started. Members that start the next one and end may all be missed by a look at all
+    /// processes, which takes much longer than they live.
+    fn look_at_new(&self, mut last: Option<u32>, mut act: impl FnMut(&Entry)) -> Vec<Entry> {
+        for _ in 0..LOOKS_AT_NEW {
+            let before = std::mem::replace(&mut last, procfs::last_pid());
+            let (Some(before), Some(last)) = (before, last) else { break };
+            let found = self.find_among(procfs::entries_between(before, last), &mut act);
+            if before == last || !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
+    }
+
+    fn find_among(
+        &self,
+        entries: impl Iterator<Item = Entry>,
+        mut act: impl FnMut(&Entry),
+    ) -> Vec<Entry> {
         let group = *self.group();
         let (mut members, mut others) = (Vec::new(), Vec::new());
-        for entry in procfs::entries(self.started)? {
+        for entry in entries {
             let is_member = (group.is_some() && entry.group == group) || self.is_marked(&entry);
             if is_member {
                 act(&entry);
@@ -94,7 +128,7 @@ impl Tree {
             members.extend(children.inspect(|entry| act(entry)));
             parents += 1;
         }
-        Some(members)
+        members
     }
 
     fn is_marked(&self, entry: &Entry) -> bool {
@@ -124,20 +158,24 @@ impl Tree {
         self.signal_group(Signal::KILL);
     }
 
-    /// Kills all members, and those that are started meanwhile, until two looks in a row find no
-    /// other or the time is over. Returns those that were seen. They may take a moment to be gone.
+    /// Kills all members, and those that are started meanwhile, until there are no others or the time
+    /// is over. Returns those that were seen. They may take a moment to be gone.
     pub(super) fn kill(&self, until: Instant) -> Vec<Entry> {
         let mut killed: Vec<Entry> = Vec::new();
+        let mut kill = |member: &Entry| {
+            let is_new = !killed.iter().any(|it| it.is(member));
+            if is_new {
+                self.signal(std::slice::from_ref(member), Signal::KILL);
+                killed.push(member.clone());
+            }
+            is_new
+        };
         let mut clean_looks = 0;
-        while clean_looks < 2 && Instant::now() < until {
-            let before = killed.len();
-            self.look(|member| {
-                if !killed.iter().any(|it| it.is(member)) {
-                    self.signal(std::slice::from_ref(member), Signal::KILL);
-                    killed.push(member.clone());
-                }
-            });
-            clean_looks = if killed.len() == before { clean_looks + 1 } else { 0 };
+        while clean_looks < CLEAN_LOOKS && Instant::now() < until {
+            let (before, mut is_clean) = (procfs::last_pid(), true);
+            self.look(|member| is_clean &= !kill(member));
+            self.look_at_new(before, |member| is_clean &= !kill(member));
+            clean_looks = if is_clean { clean_looks + 1 } else { 0 };
         }
         // Not before: the child of a parent that was killed cannot be told to be one any more.
         self.kill_group();
