@@ -268,3 +268,18 @@ fn t1_a_call_that_is_interrupted_ends_its_server() {
         stderr.read_to_string(&mut rest).expect("it ends when nobody has it open any more");
     }
 }
+
+#[test]
+fn t1_a_server_that_fails_after_a_notification_is_told() {
+    let rows = [
+        ("read r; exit 0", ""),
+        (
+            "read r; exit 7",
+            "duet-rpc: the notification was sent, and the server ended with exit status: 7\n",
+        ),
+    ];
+    for (script, told) in rows {
+        let ended = call(&["--notify", "n", "--", "sh", "-c", script]);
+        assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), "", told));
+    }
+}

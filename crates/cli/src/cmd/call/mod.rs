@@ -154,6 +154,10 @@ async fn talk(
     let end = interruptions.or(peer.close()).await?;
     if let Some(stopped) = report::stopped(&end) {
         stderr.say(&stopped);
+    } else if let (Ok(Exit::Success), true, Some(failed)) =
+        (exit, args.notify, report::failed(&end))
+    {
+        stderr.say(&failed);
     }
     // Over HTTP only the answer to a notification, which nobody waits for, tells that it was refused.
     let is_http = matches!(args.connect, Some(Address::Http(..)));

@@ -183,6 +183,12 @@ pub(super) fn stopped(end: &Disconnect) -> Option<String> {
         .then(|| format!("stopped processes that did not exit when stdin was closed: {list}"))
 }
 
+/// The server failed by itself after a notification was sent. Whether it had read that is not known.
+pub(super) fn failed(end: &Disconnect) -> Option<String> {
+    let exit = end.farewell().exit.filter(|exit| !exit.success())?;
+    Some(format!("the notification was sent, and the server ended with {exit}"))
+}
+
 /// The server was gone before a notification was on its way.
 pub(super) fn gone_before_sent(end: &Disconnect) -> String {
     let how = end.farewell().exit.map(|exit| format!(", with {exit}")).unwrap_or_default();
