@@ -311,6 +311,26 @@ fn a_doctor_that_is_interrupted_leaves_nothing_behind() {
     assert_eq!(fs::read_dir(scratch).expect("it is there").count(), 0);
 }
 
+/// As under `nohup`.
+#[test]
+#[cfg(target_os = "linux")]
+fn l4_a_doctor_that_ignores_a_signal_is_not_interrupted_by_it() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" doctor", DAEMON]).env_remove("DUET_RPC_LOG");
+    let mut doctor = shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts");
+    // Before that it is a shell, which may not have got to ignoring it.
+    let program = fs::canonicalize(DAEMON).expect("it is built");
+    while fs::read_link(format!("/proc/{}/exe", doctor.id())).expect("it runs") != program {}
+    let status = loop {
+        match doctor.try_wait().expect("our child") {
+            Some(status) => break status,
+            None => kill_process(Pid::from_child(&doctor), Signal::HUP).expect("it is not reaped"),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    assert_eq!(status.code(), Some(0));
+}
+
 #[test]
 fn the_users_own_log_is_looked_at_and_left_alone() {
     let folder = folder("doctor-log");

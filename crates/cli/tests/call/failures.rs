@@ -7,7 +7,10 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{answers, answers_and_stays, big_params, call, call_script, command, wait, write};
+use crate::{
+    Command, answers, answers_and_stays, big_params, call, call_script, command, file, fs,
+    read_all, wait, write,
+};
 
 #[test]
 fn e1_an_error_answer_is_told_with_its_data() {
@@ -266,6 +269,46 @@ fn t1_a_call_that_is_interrupted_ends_its_server() {
         assert_eq!(status.signal(), Some(signal.as_raw()), "{status:?}");
         let mut rest = String::new();
         stderr.read_to_string(&mut rest).expect("it ends when nobody has it open any more");
+    }
+}
+
+#[test]
+fn l4_a_signal_ends_a_call_whose_result_nobody_reads() {
+    let params = write("long-and-unread.json", format!("[\"{}\"]", "x".repeat(500_000)).as_bytes());
+    let mut child = command(&["system.echo", &format!("@{params}")]).spawn().expect("it starts");
+    let mut stdout = child.stdout.take().expect("a pipe");
+    // Now it prints, and the pipe is too small for all of it.
+    stdout.read_exact(&mut [0]).expect("there is a result");
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it is not reaped");
+    assert_eq!(wait(child).signal(), Some(15));
+}
+
+/// As SIGHUP is under `nohup`, and SIGINT in the background of a script.
+#[test]
+#[cfg(target_os = "linux")]
+fn l4_a_signal_that_is_ignored_at_the_start_does_not_end_a_call() {
+    for (name, signal) in [("HUP", Signal::HUP), ("INT", Signal::INT), ("TERM", Signal::TERM)] {
+        let go = file(&format!("go-{name}"));
+        let answer = answers(r#"{"jsonrpc":"2.0","id":1,"result":7}"#);
+        let wait_for_go = format!("while ! [ -e '{}' ]; do sleep 0.01; done", go.display());
+        let server = format!("echo ready >&2; {wait_for_go}; {answer}");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("trap '' {name}; exec \"$0\" \"$@\"")]);
+        shell.args([env!("CARGO_BIN_EXE_duet-rpc"), "call", "m", "--", "sh", "-c", &server]);
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = shell.spawn().expect("it starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("it is there");
+        assert_eq!(line, "ready\n");
+        for _ in 0..3 {
+            kill_process(Pid::from_child(&child), signal).expect("it is not reaped");
+        }
+        fs::write(&go, "").expect("it can be written");
+        let out = read_all(child.stdout.take());
+        assert_eq!(wait(child).code(), Some(0), "{name}");
+        assert_eq!(out.join().expect("UTF-8"), "7\n");
+        fs::remove_file(&go).expect("it is ours");
     }
 }
 

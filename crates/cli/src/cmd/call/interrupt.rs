@@ -5,17 +5,18 @@ use std::io;
 use std::pin::pin;
 use std::task::Poll;
 
+use duet_rpc::is_signal_ignored;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end a call, from here on received.
-pub(super) struct Interruptions([(SignalKind, Signal); 3]);
+/// The signals that end a call, from here on received. A signal that is ignored stays ignored.
+pub(super) struct Interruptions(Vec<(SignalKind, Signal)>);
 
 impl Interruptions {
     pub(super) fn receive() -> io::Result<Self> {
-        let receive = |kind| signal(kind).map(|signal| (kind, signal));
-        let [first, second, third] =
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(receive);
-        Ok(Interruptions([first?, second?, third?]))
+        let all = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let heard = all.into_iter().filter(|kind| !is_signal_ignored(kind.as_raw_value()));
+        let received = heard.map(|kind| signal(kind).map(|signal| (kind, signal)));
+        received.collect::<io::Result<_>>().map(Interruptions)
     }
 
     /// What this comes to, or the signal that comes before.

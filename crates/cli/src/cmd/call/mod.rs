@@ -12,6 +12,7 @@ use std::io::{self, IsTerminal};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use duet_rpc::proto::Limits;
@@ -23,6 +24,7 @@ use serde_json::value::RawValue;
 use tokio::process::Command;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::SignalKind;
+use tokio::sync::oneshot;
 
 use self::interrupt::Interruptions;
 use self::line::{Line, Traffic};
@@ -218,7 +220,7 @@ impl Talk<'_> {
             }
         });
         let (exit, message) = match answer.await {
-            Answer::Result(result) => return print(&result),
+            Answer::Result(result) => return print(result).await,
             Answer::Error(error) => return self.explain(&error).await,
             Answer::Complaint(complaint) => (Exit::ErrorAnswer, report::error_answer(&complaint)),
             Answer::Unusable(why) => (Exit::BrokenProtocol, report::unusable(why, self.via)),
@@ -298,14 +300,24 @@ impl Talk<'_> {
     }
 }
 
-/// Prints a result: for people on a terminal, else for programs.
-fn print(result: &RawValue) -> Exit {
+/// Prints a result: for people on a terminal, else for programs. It is done on a thread of its own,
+/// because whoever reads stdout may take for ever, and a signal must still end the call.
+async fn print(result: Box<RawValue>) -> Exit {
     let mut text = match io::stdout().is_terminal() {
         true => json::tame(&json::pretty(result.get())),
         false => json::compact(result.get()),
     };
     text.push('\n');
-    console::print(&text)
+    let text = Arc::new(text);
+    let (tell, told) = oneshot::channel();
+    let to_print = Arc::clone(&text);
+    let print = move || {
+        let _ = tell.send(console::print(&to_print));
+    };
+    match thread::Builder::new().name("duet-rpc stdout".to_owned()).spawn(print) {
+        Ok(_) => told.await.unwrap_or(Exit::Failed),
+        Err(_) => console::print(&text),
+    }
 }
 
 /// Why there is nobody to call, and how that ends.

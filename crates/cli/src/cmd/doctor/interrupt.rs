@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use duet_rpc::is_signal_ignored;
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -25,17 +26,21 @@ struct Live {
 }
 
 /// From now on SIGINT, SIGTERM and SIGHUP end what was started, so that every wait is over at once,
-/// and the doctor ends as it always does.
+/// and the doctor ends as it always does. A signal that was ignored at the start changes nothing.
 pub(super) fn watch() -> io::Result<()> {
     let (mut told, teller) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        pipe::register(signal, teller.try_clone()?)?;
+        match is_signal_ignored(signal) {
+            false => pipe::register(signal, teller.try_clone()?)?,
+            // It is received all the same: what is started would inherit that it is ignored.
+            true => flag::register(signal, Arc::default())?,
+        };
     }
     // If whoever started the doctor ignores this one, the system forgets how processes ended, unless
     // somebody here wants to know.
     flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)))?;
     let end = move || {
-        let _ = told.read(&mut [0]);
+        let Ok(1) = told.read(&mut [0]) else { return };
         let mut live = live();
         live.is_over = true;
         for group in &live.groups {
