@@ -19,9 +19,14 @@ pub(crate) fn note_parent() {
     PARENT.get_or_init(parent_id);
 }
 
-/// The parent, if it can be seen from here.
-pub(crate) fn parent() -> Option<u32> {
-    PARENT.get().copied().filter(|&id| id > 0)
+/// The process that the daemon is to end with, if there is one that can be seen from here.
+///
+/// A shell that is asked to run one command, and passes its own id, may become that command: `bash -c`
+/// does. Then the id is that of this process, and its parent is meant.
+pub(crate) fn process_to_end_with(args: &RpcArgs) -> Option<u32> {
+    let parent = || PARENT.get().copied().filter(|&id| id > 0);
+    let named = args.exit_with_parent?.filter(|&id| id != std::process::id());
+    named.or_else(parent)
 }
 
 impl ProfileName {

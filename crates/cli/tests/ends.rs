@@ -9,10 +9,12 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::process::Signal;
 use support::daemon::{Daemon, Trigger, command, framing_of, pipe, rpc};
 use support::folder::Folder;
@@ -244,6 +246,78 @@ fn l10_process_to_end_with_need_not_be_the_parent() {
     daemon.kill(Signal::KILL);
     let said = daemon.hear_out();
     assert_eq!(count(&records(&said, "text"), "info", "parent"), 1, "{said:?}");
+}
+
+/// `bash -c` becomes the one command that it is to run, so that its id is the daemon's own.
+#[test]
+fn l10_daemon_that_is_given_its_own_id_ends_with_its_parent() {
+    let mut shell = Command::new("sh");
+    let inner = r#"exec 3<&0; sh -c "exec \"\$0\" \"\$@\" --exit-with-parent=\$\$" "$0" "$@" <&3 3<&- & wait"#;
+    shell.args(["-c", inner, support::programs::DUET_RPC, "rpc", "--profile", "agent"]);
+    shell.env_remove("DUET_RPC_LOG");
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut daemon = Daemon::with_pipes(shell, framing_of("agent"));
+    daemon.ask(1, "version", "[]");
+    daemon.kill(Signal::KILL);
+    let said = daemon.hear_out();
+    assert_eq!(count(&records(&said, "text"), "info", "parent"), 1, "{said:?}");
+    assert!(daemon.stdin.is_some());
+}
+
+/// The token is in a pipe that nobody writes to.
+#[test]
+fn l10_it_ends_with_the_parent_while_it_waits_for_the_token() {
+    let folder = Folder::new();
+    let token = folder.path("token");
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, &token, FileType::Fifo, mode, 0).expect("a pipe can be made");
+    let file = token.to_str().expect("UTF-8");
+    let words = ["--listen", "http://127.0.0.1:0/", "--exit-with-parent", "--token-file", file];
+    let mut daemon = Daemon::with_pipes(in_shell(&rpc(&words), "wait"), framing_of("agent"));
+    // It can be opened for writing only once the daemon has it open for reading.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let writer = loop {
+        match open(&token, flags, Mode::empty()) {
+            Ok(writer) => break writer,
+            Err(_) => assert_eq!(daemon.process.try_wait().expect("our child"), None),
+        }
+        thread::yield_now();
+    };
+    daemon.kill(Signal::KILL);
+    let said = daemon.hear_out();
+    assert_eq!(said, ["duet-rpc: the parent process has ended before the token file was read"]);
+    assert!(daemon.stdin.is_some());
+    drop(writer);
+}
+
+/// What it has to say is not read, and it cannot say it without waiting.
+#[test]
+#[cfg(target_os = "linux")]
+fn l4_signal_ends_a_daemon_that_cannot_start_and_whose_stderr_is_full() {
+    let (reader, writer) = pipe();
+    let mut filler = File::from(writer.try_clone().expect("it can be had twice"));
+    rustix::io::ioctl_fionbio(&filler, true).expect("it is a pipe");
+    for size in [65536, 1] {
+        while filler.write(&vec![b'x'; size]).is_ok() {}
+    }
+    rustix::io::ioctl_fionbio(&filler, false).expect("it is a pipe");
+    let mut daemon = rpc(&["--listen", "unix:///no/such/folder/socket"]);
+    daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer);
+    let mut daemon = Daemon::with_pipes(daemon, framing_of("agent"));
+    drop(filler);
+    let id = daemon.process.id();
+    let receives_signals = || {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = u64::from_str_radix(mask.unwrap_or("0").trim(), 16).expect("it is a mask");
+        mask >> (Signal::TERM.as_raw() - 1) & 1 == 1
+    };
+    while !receives_signals() {
+        assert_eq!(daemon.process.try_wait().expect("our child"), None);
+    }
+    daemon.kill(Signal::TERM);
+    assert_eq!(daemon.wait(Instant::now()).status.signal(), Some(15));
+    drop(reader);
 }
 
 /// Ends with 1, and says on stderr why, in records and nothing else.

@@ -166,10 +166,10 @@ pub use router::Router;
 pub use serve::{Server, serve};
 pub use state::{Disconnect, Reason, State};
 
-/// For the command, which receives signals before its server does.
+/// For the command, which receives signals, and watches its parent, before its server does.
 #[cfg(unix)]
 #[doc(hidden)]
-pub use watchdog::is_ignored as is_signal_ignored;
+pub use watchdog::{Parent, is_ignored as is_signal_ignored};
 
 /// The code in the package's own page is compiled and run like all other examples.
 #[cfg(doctest)]

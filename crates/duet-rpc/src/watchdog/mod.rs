@@ -29,7 +29,7 @@ use deadline::{Deadlines, Progress};
 use signals::Signals;
 
 pub(crate) use deadline::CountsFrom;
-pub(crate) use parent::Parent;
+pub use parent::Parent;
 pub(crate) use signals::Signal;
 pub use signals::is_ignored;
 

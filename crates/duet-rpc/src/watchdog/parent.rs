@@ -12,7 +12,7 @@ const GLANCE: Duration = Duration::from_millis(250);
 /// A process to end with. To ask the system for a signal when the parent dies will not do: that comes
 /// when the *thread* ends that started us, and the process may live on.
 #[derive(Debug)]
-pub(crate) struct Parent {
+pub struct Parent {
     pid: Pid,
     /// Whether it was our parent when this was made. Then it has ended when we have another one.
     is_direct: bool,
@@ -28,7 +28,7 @@ impl Parent {
     }
 
     /// The process with this id, whether it is our parent or the one that had another start us.
-    pub(crate) fn with_id(pid: u32) -> Option<Parent> {
+    pub fn with_id(pid: u32) -> Option<Parent> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         pid.map(Parent::new)
     }
@@ -49,7 +49,7 @@ impl Parent {
     }
 
     /// Whether it has ended, as far as it shows without its descriptor.
-    pub(super) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         match self.is_direct {
             true => getppid() != Some(self.pid),
             false => test_kill_process(self.pid) == Err(Errno::SRCH),

@@ -9,24 +9,37 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
 /// Notes the signals that ask for the end.
-pub(super) struct EarlySignals([(i32, Arc<AtomicBool>); 3]);
+pub(super) struct EarlySignals {
+    signals: [(i32, Arc<AtomicBool>); 3],
+    /// Whether they have their default effect again.
+    is_released: Arc<AtomicBool>,
+}
 
 impl EarlySignals {
     /// From here on none of them ends the process by itself. A signal that is ignored stays ignored.
     pub(super) fn note() -> io::Result<Self> {
         let signals = [SIGHUP, SIGINT, SIGTERM].map(|signal| (signal, Arc::default()));
+        let is_released = Arc::new(AtomicBool::new(false));
         for (signal, came) in &signals {
             if duet_rpc::is_signal_ignored(*signal) {
                 continue;
             }
+            flag::register_conditional_default(*signal, Arc::clone(&is_released))?;
             flag::register(*signal, Arc::clone(came))?;
         }
-        Ok(EarlySignals(signals))
+        Ok(EarlySignals { signals, is_released })
+    }
+
+    /// The daemon does not start. From here on each of them ends the process: whoever reads stderr may
+    /// take for ever to read why.
+    pub(super) fn release(&self) {
+        self.is_released.store(true, Ordering::SeqCst);
+        self.pass_on();
     }
 
     /// Sends those again that have come, to whoever receives them now.
     pub(super) fn pass_on(&self) {
-        for (signal, came) in &self.0 {
+        for (signal, came) in &self.signals {
             if came.swap(false, Ordering::SeqCst) {
                 // It fails only for a number that is no signal.
                 let _ = low_level::raise(*signal);

@@ -20,7 +20,7 @@ pub(crate) use token::read as read_token;
 
 /// Serves until the daemon is to end.
 pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exit {
-    let (early, doors) = match prepare(&args.listen) {
+    let (early, doors) = match prepare(args) {
         Ok(prepared) => prepared,
         Err(problem) => {
             console::say(format_args!("{}", problem.message));
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     let log = match Log::start(global, Level::Info, traffic) {
         Ok(log) => log,
         Err(error) => {
+            early.release();
             console::say(format_args!("the log cannot be started: {error}"));
             return Exit::Failed;
         }
@@ -49,10 +50,10 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
         log.flush();
         last_act();
     });
-    server = match (args.exit_with_parent, settings::parent()) {
+    server = match (args.exit_with_parent, settings::process_to_end_with(args)) {
         (None, _) => server,
-        (Some(Some(id)), _) | (Some(None), Some(id)) => server.exit_with_process(id),
-        (Some(None), None) => server.exit_with_parent(),
+        (Some(_), Some(id)) => server.exit_with_process(id),
+        (Some(_), None) => server.exit_with_parent(),
     };
     if let Some(most) = args.listen.max_connections {
         server = server.max_connections(most as usize);
@@ -92,17 +93,29 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
 }
 
 /// Does what can fail before there is a log.
-fn prepare(args: &ListenArgs) -> Result<(EarlySignals, Doors), Problem> {
+fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Doors), Problem> {
     // First, while a signal still ends the process: a pipe that nobody writes to is waited for.
-    let token = args.token_file.as_deref().map(token::read).transpose()?;
+    let parent = settings::process_to_end_with(args);
+    let token = args.listen.token_file.as_deref();
+    let token = token.map(|file| token::read_beside(file, parent)).transpose()?;
     let early = EarlySignals::note()
         .map_err(|error| Problem::failure(format!("cannot receive signals: {error}")))?;
+    match open_doors(&args.listen, token) {
+        Ok(doors) => Ok((early, doors)),
+        Err(problem) => {
+            early.release();
+            Err(problem)
+        }
+    }
+}
+
+fn open_doors(args: &ListenArgs, token: Option<String>) -> Result<Doors, Problem> {
     let doors = listen::open(args, token)?;
     if matches!(doors, Doors::Stdio) {
         let cannot = |error| Problem::failure(format!("cannot write to stdout: {error}"));
         console::stdout().map_err(cannot)?;
     }
-    Ok((early, doors))
+    Ok(doors)
 }
 
 fn log_start(log: &Log, profile_name: &str, profile: &Profile) {

@@ -4,11 +4,19 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
-use crate::exit::Problem;
+use duet_rpc::Parent;
+
+use crate::exit::{Exit, Problem};
 
 /// No token is longer.
 const LONGEST: u64 = 4096;
+
+/// How often to look whether the process still runs that the daemon is to end with.
+const GLANCE: Duration = Duration::from_millis(250);
 
 /// The token in a file, without the white space around it.
 pub(crate) fn read(path: &Path) -> Result<String, Problem> {
@@ -33,6 +41,30 @@ pub(crate) fn read(path: &Path) -> Result<String, Problem> {
         return Err(complain(&"a token is one word of visible ASCII characters"));
     }
     Ok(token.to_owned())
+}
+
+/// The same, as long as this process runs, which is not waited for longer than it does: the file may
+/// be a pipe that nobody writes to (L10).
+pub(super) fn read_beside(path: &Path, process: Option<u32>) -> Result<String, Problem> {
+    let Some(process) = process.and_then(Parent::with_id) else { return read(path) };
+    let (tell, told) = channel();
+    let to_read = path.to_owned();
+    let work = move || {
+        let _ = tell.send(read(&to_read));
+    };
+    // Without a thread it is waited for.
+    if thread::Builder::new().name("duet-rpc token".to_owned()).spawn(work).is_err() {
+        return read(path);
+    }
+    loop {
+        if let Ok(token) = told.recv_timeout(GLANCE) {
+            return token;
+        }
+        if process.is_gone() {
+            let message = "the parent process has ended before the token file was read".to_owned();
+            return Err(Problem { exit: Exit::Success, message });
+        }
+    }
 }
 
 /// Whether users of this machine whom nobody meant can read the token, or change it. A group may have been
