@@ -150,6 +150,15 @@ fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
 }
 
 #[test]
+fn p2_a_handshake_that_is_not_answered_in_time_is_exit_code_4() {
+    // The system takes the connection, and nobody the request.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://127.0.0.1:{}/", listener.local_addr().expect("it has one").port());
+    let ended = call(&["--timeout", "0.3", "--connect", &url, "system.ping"]);
+    ended.has_failed(4, &["cannot reach", &url, "within 0.3 s"]);
+}
+
+#[test]
 fn t2_p6_why_a_web_socket_ended_is_told() {
     let server = Server::testbed("agent", &[WS], &[]);
     let params = format!("[\"{}\"]", "x".repeat(2_000_000));

@@ -355,7 +355,9 @@ async fn reach(
     if let Some(token) = token {
         connector = connector.token(token);
     }
-    let connected = connector.connect(profile);
+    // The time of the whole call counts, and not another one for the handshake.
+    let profile = profile.with(|it| it.call_timeout = None);
+    let connected = connector.connect(&profile);
     let connected = match time_left {
         None => connected.await,
         Some(time) => match tokio::time::timeout(time, connected).await {
