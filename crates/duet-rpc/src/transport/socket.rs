@@ -1,7 +1,9 @@
 //! A connected TCP or Unix socket.
 
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
+#[cfg(feature = "http")]
+use std::io::IoSlice;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
