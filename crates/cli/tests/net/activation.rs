@@ -1,7 +1,11 @@
 //! Sockets that the service manager opened before it started the daemon (T2).
 
+use std::fs;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+#[cfg(target_os = "linux")]
+use std::os::unix::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
@@ -56,6 +60,34 @@ fn t2_sockets_of_a_service_manager_are_served() {
     assert_eq!(server.end(Signal::TERM).status.code(), Some(0));
     // The socket belongs to the manager, which starts the daemon again when somebody connects.
     assert!(folder.path("socket").exists());
+}
+
+/// systemd makes them for everyone, unless `SocketMode` says otherwise.
+#[test]
+fn t3_a_socket_of_a_service_manager_that_all_users_can_connect_to_is_warned_of() {
+    let folder = SocketFolder::new().expect("a folder can be made");
+    let said_of = |socket: UnixListener| {
+        let command = activated(vec![socket.into()], "", &[]);
+        Server::with_stdin_and_stdout(command, 1).end(Signal::TERM).lines.concat()
+    };
+    for (name, mode, is_open) in [("a", 0o600, false), ("b", 0o660, false), ("c", 0o666, true)] {
+        let socket = UnixListener::bind(folder.path(name)).expect("it can be made");
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(folder.path(name), permissions).expect("it is ours");
+        let said = said_of(socket);
+        assert_eq!(said.contains("every user of this machine"), is_open, "{mode:o}: {said}");
+    }
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::linux::net::SocketAddrExt;
+
+        let name = format!("duet-rpc test {}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        let said = said_of(UnixListener::bind_addr(&address).expect("it can be made"));
+        let shown = name.replace(' ', "%20");
+        assert!(said.contains(&format!("listening on unix://@{shown}")), "{said}");
+        assert!(said.contains("every user of this machine"), "{said}");
+    }
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Where the daemon is reached (T2, T3).
 
+use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -116,12 +119,25 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
         if args.token_file.is_some() && !is_guarded && !matches!(address, Address::Unix(_)) {
             warnings.push(format!("the token does not guard {address}, as TCP has none"));
         }
+        if let Address::Unix(path) = address
+            && is_for_all(path)
+        {
+            warnings.push(format!(
+                "every user of this machine can connect to {address}: its mode should be 0600, and \
+                 systemd needs `SocketMode=0600` for that"
+            ));
+        }
         let is_open = !is_guarded || args.token_file.is_none();
         if is_open && !listener.is_local() {
             warnings.push(format!("whoever can reach {address} can call the daemon"));
         }
     }
     warnings
+}
+
+/// Whether the mode of a Unix socket lets everyone connect. One that has no path has no mode.
+fn is_for_all(path: &Path) -> bool {
+    !path.is_absolute() || fs::metadata(path).is_ok_and(|data| data.mode() & 0o002 != 0)
 }
 
 /// Tells whoever waits for it where to connect, before anything else is said (T2). Where nobody reads

@@ -19,6 +19,8 @@ mod reserve;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
@@ -137,7 +139,8 @@ impl Listener {
     #[cfg(unix)]
     pub fn from_unix(socket: std::os::unix::net::UnixListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let path = socket.local_addr()?.as_pathname().map(Into::into).unwrap_or_default();
+        let at = socket.local_addr()?;
+        let path = at.as_pathname().map_or_else(|| abstract_name(&at), Into::into);
         let socket = Bound::Unix(socket, SocketFile::of_another());
         Ok(Self::new(Address::Unix(path), socket, Speaks::Frames))
     }
@@ -252,6 +255,22 @@ impl Listener {
             _ => None,
         }
     }
+}
+
+/// The name of a Unix socket that has no path, with the sign that systemd gives it; nothing if there is none.
+#[cfg(target_os = "linux")]
+fn abstract_name(at: &std::os::unix::net::SocketAddr) -> PathBuf {
+    use std::ffi::OsStr;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::ffi::OsStrExt;
+
+    let named = |name: &[u8]| OsStr::from_bytes(&[b"@", name].concat()).into();
+    at.as_abstract_name().map(named).unwrap_or_default()
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn abstract_name(_: &std::os::unix::net::SocketAddr) -> PathBuf {
+    PathBuf::new()
 }
 
 /// Who can reach a socket.
