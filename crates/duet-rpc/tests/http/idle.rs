@@ -115,3 +115,31 @@ async fn p8_the_idle_timeout_of_a_http_connection_is_a_setting() {
     sleep(SECOND * 86_400).await;
     exchange(&mut client, &post(&call(1)), &answer(1)).await;
 }
+
+/// A client that takes nothing holds its place, too.
+#[tokio::test(start_paused = true)]
+async fn p8_a_http_client_that_reads_nothing_of_its_answer_is_disconnected_after_30_seconds() {
+    const SIZE: usize = 4_000_000;
+    let large = post(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"big","params":[{SIZE}]}}"#));
+    let refused = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(10_000);
+    // What is sent, how often the client takes a part, more than a socket holds, and whether it then gets all.
+    for (request, looks, is_whole) in [(&large, 0, false), (&large, 4, true), (&refused, 0, false)]
+    {
+        let mut client = connect(&Profile::agent(), |it| it);
+        let request = request.as_bytes();
+        let sent = tokio::time::timeout(SECOND, client.write_all(request)).await;
+        let mut answer = Vec::new();
+        for _ in 0..looks {
+            sleep(20 * SECOND).await;
+            answer.resize(answer.len() + 300_000, 0);
+            let room = answer.len() - 300_000;
+            client.read_exact(&mut answer[room..]).await.expect("it is open");
+        }
+        sleep(if is_whole { 20 } else { 35 } * SECOND).await;
+        let read = tokio::time::timeout(SECOND, client.read_to_end(&mut answer)).await;
+        match is_whole {
+            true => assert!(answer.len() > SIZE && read.is_err(), "{} bytes", answer.len()),
+            false => assert!(read.is_ok() && answer.len() < SIZE, "{sent:?} {}", answer.len()),
+        }
+    }
+}

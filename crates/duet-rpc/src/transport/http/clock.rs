@@ -1,12 +1,13 @@
-//! How long a server waits for a request.
+//! How long a server waits for its client.
 //!
 //! | what has come | waits for | from |
 //! |---|---|---|
 //! | nothing | the idle timeout | the beginning, or the last answer |
 //! | a part of a head | the read timeout, or without one the idle timeout | the first byte |
 //! | a part of a body | the read timeout, or without one for ever | the first byte of the head |
+//! | a request whose answer waits to be taken | the idle timeout | the last byte that was taken |
 //!
-//! So a connection that sends nothing, or never ends a head, holds its place for a bounded time (P8).
+//! So a connection that sends nothing, never ends a head or never reads holds its place for a bounded time (P8).
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -29,12 +30,22 @@ pub(super) struct Clock {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// What is waited for.
 struct Wait {
-    is_idle: bool,
+    what: What,
     until: Instant,
     /// Whether the time is over, and only what the system has already is waited for.
     is_last_look: bool,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// A request.
+    Request,
+    /// The rest of one.
+    Rest,
+    /// That the client takes more of an answer than these many bytes.
+    Reader(usize),
 }
 
 impl Clock {
@@ -53,20 +64,34 @@ impl Clock {
 
     /// Ready when the time for what is waited for is over. Called when nothing more can be read now.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, progress: Progress) -> Poll<()> {
-        let timeout = match progress {
-            Progress::Idle => self.idle_timeout,
-            Progress::Head => self.read_timeout.or(self.idle_timeout),
-            Progress::Body => self.read_timeout,
+        let (what, timeout) = match progress {
+            Progress::Idle => (What::Request, self.idle_timeout),
+            Progress::Head => (What::Rest, self.read_timeout.or(self.idle_timeout)),
+            Progress::Body => (What::Rest, self.read_timeout),
         };
+        self.poll_for(cx, what, timeout)
+    }
+
+    /// Ready when the client takes nothing more of an answer of which so many bytes have left. Called when no
+    /// more can be written now.
+    pub(super) fn poll_reader(&mut self, cx: &mut Context<'_>, written: usize) -> Poll<()> {
+        self.poll_for(cx, What::Reader(written), self.idle_timeout)
+    }
+
+    fn poll_for(
+        &mut self,
+        cx: &mut Context<'_>,
+        what: What,
+        timeout: Option<Duration>,
+    ) -> Poll<()> {
         // A time beyond what the clock can tell is none.
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let Some(until) = until else {
             self.wait = None;
             return Poll::Pending;
         };
-        let is_idle = progress == Progress::Idle;
-        self.wait.take_if(|wait| wait.is_idle != is_idle);
-        let begin = || Wait { is_idle, until, is_last_look: false };
+        self.wait.take_if(|wait| wait.what != what);
+        let begin = || Wait { what, until, is_last_look: false };
         let wait = self.wait.get_or_insert_with(begin);
         loop {
             let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));

@@ -20,7 +20,8 @@ use crate::transport::{Carries, Farewell, Inbox, Outbox, Received, Socket, Targe
 /// The server's end of a connection: requests are served one after the other, and while one is, the
 /// next waits.
 ///
-/// A connection on which no request comes for 30 s is closed; see [`idle_timeout`](Self::idle_timeout). A
+/// A connection on which no request comes for 30 s, or whose client takes nothing of an answer for as long,
+/// is closed; see [`idle_timeout`](Self::idle_timeout). A
 /// request that takes longer than the profile's [`read_timeout`](Profile::read_timeout) is refused with 408.
 pub struct HttpServer {
     socket: Socket,
@@ -81,8 +82,8 @@ impl HttpServer {
     }
 
     /// Closes the connection when no request has come for this long since it began, or since the last
-    /// answer; 30 seconds if nothing is said. `None` turns it off. A head has this long to come, too, if
-    /// there is no read timeout.
+    /// answer, or when the client has taken nothing of an answer for this long; 30 seconds if nothing is said.
+    /// `None` turns it off. A head has this long to come, too, if there is no read timeout.
     #[must_use]
     pub fn idle_timeout(mut self, idle_timeout: Option<Duration>) -> Self {
         self.clock.set_idle_timeout(idle_timeout);
@@ -192,6 +193,16 @@ impl HttpServer {
         Poll::Ready(Ok(()))
     }
 
+    /// Ready with an error when the client has taken nothing of its answer for too long.
+    fn poll_reader(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let (State::Answering { written, .. } | State::Writing { written, .. }) = self.state else {
+            return Poll::Pending;
+        };
+        ready!(self.clock.poll_reader(cx, written));
+        let why = "the client took nothing of its answer for too long";
+        Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why))
+    }
+
     /// Takes the terms of the request that is served, for its answer.
     fn take_terms(&mut self) -> Option<Terms> {
         match mem::replace(&mut self.state, State::Reading) {
@@ -236,7 +247,9 @@ impl Transport for HttpServer {
             let step = match &self.state {
                 State::Reading => ready!(self.poll_step(cx, inbox))?,
                 State::Writing { .. } => {
-                    ready!(self.poll_write(cx))?;
+                    if self.poll_write(cx)?.is_pending() {
+                        return self.poll_reader(cx).map(Err);
+                    }
                     Step::More
                 }
                 State::Open(_) | State::Answering { .. } => {
@@ -286,8 +299,9 @@ impl Transport for HttpServer {
             tracing::error!("an answer has nobody who waits for it, and was dropped");
             outbox.pop();
         }
-        ready!(self.poll_answer(cx, outbox))?;
-        ready!(self.poll_write(cx))?;
+        if self.poll_answer(cx, outbox)?.is_pending() || self.poll_write(cx)?.is_pending() {
+            return self.poll_reader(cx).map(Err);
+        }
         // Whoever receives waits for the socket, which has nothing to say of what was read already, nor
         // that this was the last response.
         let is_due = match self.state {
