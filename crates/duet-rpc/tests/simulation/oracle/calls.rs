@@ -119,17 +119,20 @@ impl Oracle<'_> {
 
     /// When a call times out: progress that is read restarts its time, up to its total. What is read
     /// at the very moment may count or not.
-    fn deadline(&self, call: &Call, last_moment_counts: bool) -> u64 {
+    fn deadline(&self, call: &Call, what_may_count: bool) -> u64 {
         let mut deadline = call.begun + call.timeout;
         let Some(total) = call.total else { return deadline };
         let last = call.begun + total;
         deadline = deadline.min(last);
         let progress = |message: &Message| match message.kind {
-            Kind::Progress(token) if token == call.number => message.arrived,
+            // One that took too long to be read may have been dropped.
+            Kind::Progress(token) if token == call.number => {
+                message.arrived.filter(|_| what_may_count || !message.is_late)
+            }
             _ => None,
         };
         for at in self.messages[1 - call.side].iter().filter_map(progress) {
-            let is_in_time = at < deadline || (at == deadline && last_moment_counts);
+            let is_in_time = at < deadline || (at == deadline && what_may_count);
             if is_in_time && at >= call.begun {
                 deadline = last.min(at + call.timeout);
             }

@@ -77,7 +77,9 @@ impl Oracle<'_> {
     pub(super) fn had_room(&self, side: usize, since: u64, by: u64) -> bool {
         // What a third hand adds is read too.
         let is_clear = self.world.mishap.is_none() && self.world.pieces.is_empty();
-        if !is_clear || self.world.framing.is_none() || since + 1 >= by {
+        // A remote that is gone takes nothing; what it sent before may still be read.
+        let has_failed = self.when(|event| *event == Event::WriteFailed(side)).any(|at| at < by);
+        if !is_clear || has_failed || self.world.framing.is_none() || since + 1 >= by {
             return false;
         }
         let before = self.book.events.iter().filter(|(at, _)| *at < by);
