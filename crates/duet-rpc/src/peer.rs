@@ -205,8 +205,9 @@ impl Peer {
 
     /// Waits for an error response with `id: null`, and returns the first: the remote could not read a
     /// message of ours, and so cannot say which. A call whose message it was is never answered. If the
-    /// error says `oversize` and the largest message that was sent is a pending call, that call fails with
-    /// it; any other call goes on, and if it times out, its error has this one as its cause.
+    /// error says `oversize`, the largest message that was sent, and not refused before, is too large: if that is a
+    /// pending call, the call fails with the error. Any other call goes on, and if it times out, its error has this
+    /// one as its cause.
     pub async fn complaint(&self) -> RemoteError {
         self.shared().complaint.wait().await.clone()
     }

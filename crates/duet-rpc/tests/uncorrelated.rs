@@ -58,10 +58,18 @@ async fn m5_a_call_over_the_remotes_limit_fails_at_once_and_others_go_on() {
         let remote = error.remote().expect("its answer");
         assert_eq!(remote.data.as_ref().map(|data| data.get()), Some(r#"{"reason":"oversize"}"#));
         assert_eq!(error.id().map(ToString::to_string).as_deref(), Some("2"));
-        // Later ones work, and a second one that is larger still fails in its turn.
+        // Later ones work, and those that are too large fail in their turn, the same one again too.
         assert_eq!(client.call::<usize>("length", ["x"]).await.expect("it is short"), 1);
-        let error = client.call::<usize>("length", ["x".repeat(3000)]).await.expect_err("too long");
-        assert_eq!(error.kind(), ErrorKind::Remote);
+        for bytes in [3000, 2000, 2000, 1500] {
+            let error = client.call::<usize>("length", ["x".repeat(bytes)]).await;
+            assert_eq!(error.expect_err("too long").kind(), ErrorKind::Remote);
+        }
+        let several = [1500, 3000, 2000].map(|bytes| begin(&client, "length", bytes));
+        for call in several {
+            let error = call.await.expect("it ends").expect_err("too long");
+            assert_eq!(error.kind(), ErrorKind::Remote);
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits for a timeout");
         assert!(small.try_recv().is_err(), "it was not refused, and goes on");
         assert_eq!(client.stats().pending_calls, 1);
     }

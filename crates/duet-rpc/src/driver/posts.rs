@@ -57,7 +57,7 @@ impl Core {
         // The call counts as pending while its message waits, so its answer keeps us reading: two peers
         // that both wait for room would otherwise wait for ever.
         match (self.session.call(id.clone(), caller, terms, now), message) {
-            (Ok(()), Outgoing::Ready(message)) => self.push_call(&id, message),
+            (Ok(()), Outgoing::Ready(message)) => self.outbox.send_call(&id, message),
             (Ok(()), Outgoing::Waits(ticket)) => {
                 self.unsent_calls.insert(id, ticket);
             }
@@ -143,7 +143,7 @@ impl Core {
             return;
         }
         if self.session.phase() == Phase::Open {
-            self.push_call(id, message);
+            self.outbox.send_call(id, message);
         } else if let Some(caller) = self.session.fail(id) {
             // Nobody would wait for its answer.
             let _ = caller.send(Err(self.shared.closed_error()));

@@ -2,11 +2,10 @@
 //!
 //! | the remote says | what happens |
 //! |---|---|
-//! | `oversize`, and the largest message that we have sent is a pending call | the call fails: whichever message was too large, the largest one is too |
+//! | `oversize` | the largest message that we have sent is too large, whichever was meant; if it is a pending call, the call fails. At the next such error it is the next largest |
 //! | anything else | calls go on, because any message may be meant; a call that was pending then and times out has the error as its cause |
 
 use duet_rpc_proto::message::{Id, Reason, ReceivedError};
-use duet_rpc_proto::session::Outlet;
 use serde::Deserialize;
 
 use super::core::Core;
@@ -16,30 +15,16 @@ use crate::error::{Error, ErrorKind, RemoteError, UncorrelatedError};
 /// What is kept to tell which call such an error may be about.
 #[derive(Default)]
 pub(super) struct Uncorrelated {
-    /// The call whose message was the largest when it was sent, and how large.
-    largest_call: Option<(usize, Id)>,
     /// The latest of these errors, and how many calls had begun when it came.
     latest: Option<Box<(RemoteError, u64)>>,
 }
 
 impl Core {
-    /// Sends the message of a call.
-    pub(super) fn push_call(&mut self, id: &Id, message: Vec<u8>) {
-        let before = self.outbox.largest();
-        self.outbox.send_text(message);
-        let largest = self.outbox.largest();
-        if largest > before {
-            self.uncorrelated.largest_call = Some((largest, id.clone()));
-        }
-    }
-
     #[cold]
     pub(super) fn handle_uncorrelated(&mut self, error: ReceivedError<'_>) {
         let error = RemoteError::new(error);
-        let largest = self.outbox.largest();
-        let largest_call = &mut self.uncorrelated.largest_call;
         if says_oversize(&error)
-            && let Some((_, id)) = largest_call.take_if(|(size, _)| *size == largest)
+            && let Some(id) = self.outbox.take_largest()
             && let Some(caller) = self.session.fail(&id)
         {
             let error = Error::new(ErrorKind::Remote).caused_by(error.clone());

@@ -11,6 +11,7 @@ mod connect;
 #[cfg(feature = "http")]
 mod http;
 mod inbox;
+mod largest;
 mod listener;
 pub mod memory;
 mod outbox;

@@ -5,9 +5,11 @@ use std::convert::Infallible;
 use std::fmt;
 
 use duet_rpc_proto::frame::{FrameWriter, Framing};
+use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::Outlet;
 use duet_rpc_proto::ws;
 
+use super::largest::Largest;
 use super::shared_buffer::Spare;
 use crate::random;
 
@@ -34,8 +36,7 @@ pub struct Outbox {
     signs: u64,
     /// How many bytes have left since the beginning.
     sent: u64,
-    /// The size of the largest message so far, with its frame.
-    largest: usize,
+    largest: Largest,
 }
 
 /// How messages are parted from each other.
@@ -151,9 +152,16 @@ impl Outbox {
         self.signs
     }
 
-    /// The size of the largest message that was ever added, with its frame.
-    pub(crate) fn largest(&self) -> usize {
-        self.largest
+    /// Appends the message of a call.
+    pub(crate) fn send_call(&mut self, id: &Id, message: Vec<u8>) {
+        let before = self.largest.before_call();
+        self.send_text(message);
+        self.largest.name(before, id);
+    }
+
+    /// The remote has refused a message as too large: the largest is. Returns the call, if it is one.
+    pub(crate) fn take_largest(&mut self) -> Option<Id> {
+        self.largest.take()
     }
 
     /// How many bytes have left since the beginning.
@@ -216,7 +224,7 @@ impl Outlet for Outbox {
         }
         let size = last.len() - before;
         self.len += size;
-        self.largest = self.largest.max(size);
+        self.largest.note(size);
         Ok(())
     }
 
@@ -237,7 +245,7 @@ impl Outlet for Outbox {
         }
         let size = last.len() - before + text.len();
         self.len += size;
-        self.largest = self.largest.max(size);
+        self.largest.note(size);
         self.behind.extend([text, Vec::new()]);
         self.advance();
     }
@@ -286,7 +294,6 @@ mod tests {
                     parts.send_text(text(size));
                     assert_eq!(parts.len(), whole.len());
                 }
-                assert_eq!(parts.largest(), whole.largest());
                 let mut left = Vec::new();
                 while !parts.is_empty() {
                     let bytes = parts.bytes();

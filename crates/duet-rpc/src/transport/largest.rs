@@ -1,0 +1,110 @@
+//! The largest messages that were sent, to tell which one a remote refuses as too large without its id.
+//!
+//! If a remote has refused so many messages, then so many of the largest ones are too large, whichever were
+//! meant. So each refusal stands for the largest message that no refusal stands for yet.
+
+use duet_rpc_proto::message::Id;
+
+/// So many messages are remembered.
+const MOST: usize = 8;
+
+/// The largest messages so far. Those before the first call are not told apart.
+#[derive(Default)]
+pub(super) struct Largest {
+    /// A message up to this size is not remembered.
+    floor: usize,
+    has_calls: bool,
+    /// The size of each, with its frame, and the call if it is one; the newest is the last.
+    messages: Vec<(usize, Option<Id>)>,
+    /// How many were remembered since the beginning.
+    remembered: u64,
+}
+
+impl Largest {
+    /// A message of this size is sent.
+    #[inline]
+    pub(super) fn note(&mut self, size: usize) {
+        if size > self.floor {
+            self.remember(size);
+        }
+    }
+
+    #[cold]
+    fn remember(&mut self, size: usize) {
+        if !self.has_calls {
+            self.floor = size;
+            return;
+        }
+        self.messages.push((size, None));
+        self.remembered += 1;
+        if self.messages.len() > MOST
+            && let Some(least) = (0..=MOST).min_by_key(|&at| self.messages[at].0)
+        {
+            self.floor = self.messages.remove(least).0;
+            // It may be the newest itself.
+            self.remembered -= u64::from(least == MOST);
+        }
+    }
+
+    /// Begins to tell messages apart, because one is a call; to be given to
+    /// [`name`](Largest::name) when the call was sent.
+    pub(super) fn before_call(&mut self) -> u64 {
+        self.has_calls = true;
+        self.remembered
+    }
+
+    /// The message since then was this call.
+    #[inline]
+    pub(super) fn name(&mut self, before: u64, id: &Id) {
+        if self.remembered > before
+            && let Some((_, call)) = self.messages.last_mut()
+        {
+            *call = Some(id.clone());
+        }
+    }
+
+    /// Forgets the largest message; returns the call, if it is one.
+    pub(super) fn take(&mut self) -> Option<Id> {
+        let largest = (0..self.messages.len()).max_by_key(|&at| self.messages[at].0)?;
+        self.messages.remove(largest).1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duet_rpc_proto::message::Id;
+
+    use super::{Largest, MOST};
+
+    fn call(largest: &mut Largest, size: usize) {
+        let before = largest.before_call();
+        largest.note(size);
+        largest.name(before, &Id::from(size as u64));
+    }
+
+    fn all(mut largest: Largest) -> Vec<Option<u64>> {
+        let count = largest.messages.len();
+        let number = |id: Id| id.as_raw().parse().expect("a number");
+        (0..count).map(|_| largest.take().map(number)).collect()
+    }
+
+    #[test]
+    fn m5_each_refusal_stands_for_the_next_largest_message() {
+        let mut largest = Largest::default();
+        // Before the first call only the largest counts.
+        [30, 10].into_iter().for_each(|size| largest.note(size));
+        [20, 50, 40].into_iter().for_each(|size| call(&mut largest, size));
+        largest.note(45);
+        assert_eq!(all(largest), [Some(50), None, Some(40)]);
+    }
+
+    #[test]
+    fn p9_only_the_largest_messages_are_remembered() {
+        for sizes in [[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]] {
+            let mut largest = Largest::default();
+            sizes.into_iter().for_each(|size| call(&mut largest, size));
+            assert_eq!(largest.messages.len(), MOST);
+            assert_eq!(all(largest), [10, 9, 8, 7, 6, 5, 4, 3].map(Some));
+        }
+    }
+}
