@@ -281,9 +281,13 @@ where
         let cleared = fence::call(|| drop(kept.0.take()));
         let result =
             fence::call(|| output.and_then(|output| cleared.map(|()| output))?.into_result())??;
+        let Some(id) = id else {
+            // A notification: nobody is told the result.
+            drop_fenced(result);
+            return Ok(Vec::new());
+        };
         // The result stays outside: a panic that drops it could meet a second one, which aborts.
         let mut text = Vec::with_capacity(USUAL);
-        let id = id.unwrap_or(Id::NULL);
         let written = fence::call(|| {
             write_result_with(&mut text, &id, |out| serde_json::to_writer(out, &result))
         });

@@ -11,7 +11,7 @@ use duet_rpc::transport::{Stream, memory};
 use duet_rpc::{
     Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router, State, UnusableAnswer,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
@@ -303,6 +303,35 @@ async fn m10_a_notification_is_served_and_never_answered() {
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it lives"), 3);
     assert_eq!(count.load(Ordering::SeqCst), 3);
     assert_eq!(client.stats().unmatched_answers, 0);
+}
+
+#[tokio::test]
+async fn m10_the_result_of_a_notification_is_never_written() {
+    /// Counts how often it is written.
+    struct Counted(Arc<AtomicUsize>);
+    impl Serialize for Counted {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            serializer.serialize_unit()
+        }
+    }
+    for waits in [false, true] {
+        let written = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&written);
+        let router = Router::new().method("count", move || {
+            let counter = Arc::clone(&counter);
+            async move {
+                if waits {
+                    tokio::task::yield_now().await;
+                }
+                Ok::<_, Failure>(Counted(counter))
+            }
+        });
+        let (client, _server) = client_of(router);
+        client.notify("count", ()).await.expect("it is sent");
+        client.call::<()>("count", ()).await.expect("an answer");
+        assert_eq!(written.load(Ordering::SeqCst), 1, "that of the call; it waits: {waits}");
+    }
 }
 
 #[tokio::test]
