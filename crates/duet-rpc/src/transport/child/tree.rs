@@ -173,7 +173,10 @@ impl Tree {
         let mut clean_looks = 0;
         while clean_looks < CLEAN_LOOKS && Instant::now() < until {
             let (before, mut is_clean) = (procfs::last_pid(), true);
-            self.look(|member| is_clean &= !kill(member));
+            if self.look(|member| is_clean &= !kill(member)).is_none() {
+                // The pids that `/proc` shows may be those of another namespace.
+                break;
+            }
             self.look_at_new(before, |member| is_clean &= !kill(member));
             clean_looks = if is_clean { clean_looks + 1 } else { 0 };
         }
