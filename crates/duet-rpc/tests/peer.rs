@@ -80,7 +80,7 @@ async fn p7_handlers_are_typed_and_take_what_they_ask_for() {
 }
 
 #[tokio::test]
-async fn p7_wrong_params_and_errors_of_the_application_reach_the_caller() {
+async fn e4_p7_wrong_params_and_errors_of_the_application_reach_the_caller() {
     let (client, _server) = client_of(methods());
     let rows = [
         ("withdraw", json!([5]), -32001),

@@ -266,7 +266,7 @@ fn g6_debug_output_shows_shapes_and_sizes() {
 }
 
 #[test]
-fn e1_what_an_application_says_of_a_parameter_is_neither_written_nor_shown() {
+fn e1_e4_what_an_application_says_of_a_parameter_is_neither_written_nor_shown() {
     let problem = ParamProblem::wrong_type("at", "a valid value", "string").with_detail("CANARY");
     assert_eq!(problem.detail(), Some("CANARY"));
     let error = ErrorObject::invalid_params(problem);

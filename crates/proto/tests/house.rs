@@ -1,10 +1,13 @@
-//! Who may know whom, that every rule has its test, where `unsafe` stands, what comes in as a dependency,
-//! and that the tests which pages name as evidence are there.
+//! Checks of the repository itself: which module may know which, that every rule of the specification has
+//! its test, where `unsafe` stands, what comes in as a dependency, and that the tests which pages name as
+//! evidence exist.
 
 #[path = "house/evidence.rs"]
 mod evidence;
 #[path = "house/growth.rs"]
 mod growth;
+#[path = "house/rules.rs"]
+mod rules;
 #[path = "house/supply.rs"]
 mod supply;
 
@@ -238,45 +241,6 @@ fn the_documentation_of_public_items_names_no_rule() {
             assert_eq!(named, None, "{}: above `{line}`", path.display());
             above.clear();
         }
-    }
-}
-
-/// The words of the names of all tests below a folder.
-fn words_of_tests(folder: &Path) -> Vec<String> {
-    let mut named = Vec::new();
-    for path in files(folder) {
-        let text = fs::read_to_string(&path).expect("it can be read");
-        let mut lines = text.lines().map(str::trim).peekable();
-        while let Some(line) = lines.next() {
-            let is_test = line == "#[test]" || line.starts_with("#[tokio::test");
-            let name = lines.next_if(|_| is_test).map(|line| line.trim_start_matches("async "));
-            if let Some(name) = name.and_then(|line| line.strip_prefix("fn ")) {
-                let name = name.split('(').next().unwrap_or_default();
-                named.extend(name.split('_').map(str::to_owned));
-            }
-        }
-    }
-    named
-}
-
-#[test]
-fn every_rule_that_is_built_is_named_by_a_test() {
-    let rules = "f1 f2 f3 f4 f5 f6 f7 f10 f11 f12 f13 f14 f15 f16 f17 f20 f21 f30 f31 f32 \
-        m1 m2 m3 m4 m5 m6 m7 m8 m9 m10 m11 m12 e1 e2 e3 p1 p2 p3 p4 p5 p6 p7 p8 p9 t1 t2 t3 t4";
-    let named = words_of_tests(&workspace().join("crates"));
-    for rule in rules.split_whitespace() {
-        assert!(named.iter().any(|word| word == rule), "no test names {rule}");
-    }
-}
-
-/// The command line, the life of the daemon and its logs are tested on the real binary.
-#[test]
-fn every_rule_of_the_daemon_is_named_by_a_test_of_the_process() {
-    let rules = "c1 c2 c3 l1 l2 l3 l4 l5 l6 l7 l8 l9 l10 g1 g2 g3 g4 g5 g6 \
-        p8 t1 t2 t3";
-    let named = words_of_tests(&workspace().join("crates/cli/tests"));
-    for rule in rules.split_whitespace() {
-        assert!(named.iter().any(|word| word == rule), "no test of the process names {rule}");
     }
 }
 

@@ -63,7 +63,7 @@ fn p1_the_client_is_called_and_its_answer_is_passed_on() {
 }
 
 #[test]
-fn callback_with_wrong_params_is_refused_and_calls_nobody() {
+fn c4_e4_callback_with_wrong_params_is_refused_and_calls_nobody() {
     // The params, which of them is wrong, and what was received.
     let rows = [
         ("", "method", "missing"),

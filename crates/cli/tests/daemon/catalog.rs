@@ -42,7 +42,7 @@ fn members(object: &Map<String, Value>) -> BTreeSet<&str> {
 }
 
 #[test]
-fn c3_each_profile_has_its_methods_and_tells_of_them_once() {
+fn c3_c4_each_profile_has_its_methods_and_lists_them_once() {
     for profile in PROFILES {
         let talk = ask(profile, &["listMethods", "describeMethods"]);
         for id in [1, 2] {
@@ -55,7 +55,7 @@ fn c3_each_profile_has_its_methods_and_tells_of_them_once() {
 }
 
 #[test]
-fn c3_a_method_is_there_exactly_if_it_is_told_of() {
+fn c4_a_method_exists_exactly_if_it_is_listed() {
     for profile in PROFILES {
         let calls: Vec<_> =
             methods_of("agent").into_iter().filter(|it| *it != "shutdown").collect();
@@ -94,7 +94,7 @@ fn c3_descriptions_have_the_shape_that_they_should_have() {
 }
 
 #[test]
-fn c3_discovery_gives_an_openrpc_document_of_the_same_methods() {
+fn c4_discovery_gives_an_openrpc_document_of_the_same_methods() {
     for profile in ["desktop", "agent"] {
         let talk = ask(profile, &["rpc.discover", "describeMethods"]);
         let (document, described) = (talk.answer(1)["result"].clone(), talk.answer(2));
@@ -126,7 +126,7 @@ fn c3_discovery_gives_an_openrpc_document_of_the_same_methods() {
 
 /// A program that reads the document must not take it that there are no params.
 #[test]
-fn c3_discovery_says_which_method_takes_whatever_params_can_be() {
+fn c4_discovery_says_which_method_takes_any_params() {
     let talk = ask("agent", &["rpc.discover"]);
     for method in entries(&talk.answer(1)["result"]["methods"]) {
         let free = json!({"type": ["object", "array", "null"]});
@@ -137,7 +137,7 @@ fn c3_discovery_says_which_method_takes_whatever_params_can_be() {
 
 /// What the document says of itself.
 #[test]
-fn c3_discovery_holds_to_its_own_schema() {
+fn c4_discovery_matches_its_own_schema() {
     let talk = ask("desktop", &["rpc.discover"]);
     let document = &talk.answer(1)["result"];
     let mut methods = entries(&document["methods"]).into_iter();

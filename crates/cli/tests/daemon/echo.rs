@@ -42,7 +42,7 @@ fn results(options: &[&str], framing: Framing, params: &[String]) -> BTreeMap<u6
 }
 
 #[test]
-fn echo_gives_back_every_byte() {
+fn c4_echo_gives_back_every_byte() {
     for (options, framing) in ways(&["desktop", "agent"]) {
         let results = results(&options, framing, &compact());
         for (params, id) in compact().iter().zip(1..) {
@@ -76,7 +76,7 @@ fn f5_echo_of_pretty_params_differs_in_white_space_alone() {
 }
 
 #[test]
-fn echo_of_no_params_is_null() {
+fn c4_echo_of_no_params_is_null() {
     for (options, framing) in ways(&["desktop", "agent"]) {
         let results = results(&options, framing, &[String::new(), "null".to_owned()]);
         assert_eq!(results.into_values().collect::<Vec<_>>(), ["null", "null"], "{options:?}");

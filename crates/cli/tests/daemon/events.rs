@@ -39,7 +39,7 @@ fn next_event(daemon: &Daemon) -> Value {
 }
 
 #[test]
-fn events_subscribe_and_unsubscribe_tell_what_is_subscribed() {
+fn c5_events_subscribe_and_unsubscribe_return_what_is_subscribed() {
     let rows: [(&str, &str, &[&str]); 10] = [
         ("subscribe", r#"{"topics":[]}"#, &[]),
         ("unsubscribe", r#"{"topics":["log","stats"]}"#, &[]),
@@ -68,7 +68,7 @@ fn events_subscribe_and_unsubscribe_tell_what_is_subscribed() {
 }
 
 #[test]
-fn events_of_an_unknown_topic_are_refused_with_those_that_are_accepted() {
+fn c5_e4_an_unknown_topic_is_refused_with_the_accepted_ones() {
     let accepted = json!(["log", "stats"]);
     // The params, what was received, and whether that is from a closed list.
     let rows = [
@@ -97,7 +97,7 @@ fn events_of_an_unknown_topic_are_refused_with_those_that_are_accepted() {
 }
 
 #[test]
-fn g3_log_events_are_the_records_of_the_log_counted_from_1() {
+fn c5_g3_log_events_are_the_records_of_the_log_counted_from_1() {
     const COUNT: u64 = 100;
     for (options, framing) in ways(&BOTH) {
         let options = [&options[..], &["--log-format", "json", "--log-level", "warn"]].concat();
@@ -137,7 +137,7 @@ fn g3_log_events_are_the_records_of_the_log_counted_from_1() {
 const RECORD: [&str; 5] = ["timestamp", "severity", "message", "method", "id"];
 
 #[test]
-fn events_end_with_the_answer_to_unsubscribe_and_count_anew_after_it() {
+fn c5_events_end_with_the_answer_to_unsubscribe_and_count_anew_after_it() {
     for (options, framing) in ways(&BOTH) {
         let mut daemon = start(&[&options[..], &["--log-level", "debug"]].concat(), framing);
         for round in 0..20 {
@@ -164,7 +164,7 @@ fn events_end_with_the_answer_to_unsubscribe_and_count_anew_after_it() {
 }
 
 #[test]
-fn events_of_figures_come_each_second_and_make_no_log_events() {
+fn c5_stats_come_each_second_and_make_no_log_events() {
     let lives = BOTH.map(|profile| {
         std::thread::spawn(move || {
             let mut daemon = Daemon::rpc(profile, &["--log-level", "debug"]);
@@ -209,7 +209,7 @@ fn events_of_figures_come_each_second_and_make_no_log_events() {
 }
 
 #[test]
-fn events_of_the_log_never_make_more_of_them() {
+fn c5_log_events_never_make_log_records() {
     const COUNT: u64 = 50;
     for profile in BOTH {
         let mut daemon = Daemon::rpc(profile, &["--log-level", "debug"]);
@@ -232,7 +232,7 @@ fn events_of_the_log_never_make_more_of_them() {
 }
 
 #[test]
-fn events_are_not_there_for_editors() {
+fn c3_c5_editors_have_no_events() {
     let calls = ["subscribe", "unsubscribe"].map(|it| (format!("events.{it}"), r#"[["log"]]"#));
     let talk = talk(rpc(&[]), Framing::Lsp, &requests(&calls));
     for id in [1, 2] {

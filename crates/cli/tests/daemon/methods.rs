@@ -30,7 +30,7 @@ fn known_result(method: &str) -> Option<Value> {
 }
 
 #[test]
-fn c3_methods_without_parameters_answer_the_same_whatever_they_are_sent() {
+fn c4_methods_without_parameters_ignore_what_they_are_sent() {
     for (options, framing) in ways(&PROFILES) {
         let methods = plain_methods(options[1]);
         let calls: Vec<_> =
@@ -70,7 +70,7 @@ fn m2_ids_come_back_as_they_were_written() {
 }
 
 #[test]
-fn c3_set_log_level_takes_a_level_in_any_case_by_name_and_by_position() {
+fn c4_set_log_level_takes_a_level_in_any_case_by_name_and_by_position() {
     let rows = [
         (r#"{"level":"debug"}"#, "debug"),
         (r#"{"level":"INFO"}"#, "info"),
@@ -91,7 +91,7 @@ fn c3_set_log_level_takes_a_level_in_any_case_by_name_and_by_position() {
 }
 
 #[test]
-fn e1_a_bad_level_is_told_with_those_that_are_accepted_and_at_most_64_characters_of_it() {
+fn e1_e4_a_bad_level_is_answered_with_the_accepted_ones_and_cut_at_64_characters() {
     let long = format!(r#"{{"level":"{}"}}"#, "é".repeat(65));
     let cut = "é".repeat(64);
     let fits = format!(r#"["{cut}"]"#);
@@ -132,7 +132,7 @@ fn e1_a_bad_level_is_told_with_those_that_are_accepted_and_at_most_64_characters
 }
 
 #[test]
-fn c3_set_log_level_is_in_force_from_the_next_line_on() {
+fn c4_set_log_level_is_in_force_from_the_next_record_on() {
     for profile in PROFILES {
         let options = ["--profile", profile, "--log-level", "error", "--log-format", "json"];
         let talk = talk(

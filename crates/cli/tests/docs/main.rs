@@ -9,6 +9,7 @@
 //!   gate runs, has each of these lines. `<!-- needs: PROGRAM -->` names a program that is not everywhere.
 //! - `json` is parsed, `ini` is for systemd, whose `ExecStart` is run, `elisp` is evaluated by Emacs, `ts`
 //!   is checked by the tests of `clients/node`, for the page that stands there.
+//! - `wire` is a conversation with a server, byte by byte.
 //! - `text` is for pictures and bytes.
 #![cfg(unix)]
 
@@ -17,6 +18,7 @@ mod elisp;
 mod pages;
 #[path = "../support/mod.rs"]
 mod support;
+mod wire;
 
 use std::fs;
 use std::process::Command;
@@ -52,7 +54,7 @@ fn every_block_has_a_language_that_is_checked() {
             let is_checked = match block.language() {
                 // Whatever else stands there might keep it from being compiled.
                 "rust" => matches!(&*block.info, "rust" | "rust,no_run"),
-                "console" | "json" | "ini" | "elisp" => block.info == block.language(),
+                "console" | "json" | "ini" | "elisp" | "wire" => block.info == block.language(),
                 "ts" => block.info == "ts" && page.path == "clients/node/README.md",
                 "text" => block.info == "text" && !looks_like_code(&block.text),
                 _ => false,
@@ -110,6 +112,11 @@ fn what_is_said_to_be_a_file_is_that_file() {
             false => Err(format!("it differs from {path}")),
         }
     });
+}
+
+#[test]
+fn wire_examples_are_what_servers_say() {
+    check(&["wire"], |_, block| wire::talk(&block.text));
 }
 
 #[test]

@@ -120,8 +120,11 @@ impl Page {
         links.filter(|link| !link.contains("://")).map(str::to_owned).collect()
     }
 
-    /// Whether one of its headings has this name in links.
+    /// Whether one of its headings, or an anchor of its own, has this name in links.
     pub(crate) fn has_anchor(&self, anchor: &str) -> bool {
+        if self.prose.contains(&format!("<a id=\"{anchor}\"></a>")) {
+            return true;
+        }
         let headings = self.prose.lines().filter(|line| line.starts_with('#'));
         headings.map(|line| line.trim_start_matches('#').trim()).any(|heading| {
             let kept = heading.to_lowercase().replace(' ', "-");

@@ -47,7 +47,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// The names of the tests in a file of Rust. One that is ignored shows nothing.
-fn tests_in(text: &str) -> BTreeSet<&str> {
+pub(super) fn tests_in(text: &str) -> BTreeSet<&str> {
     let (mut found, mut is_test, mut is_ignored) = (BTreeSet::new(), false, false);
     for line in text.lines().map(str::trim) {
         if line.starts_with("#[") {

@@ -173,7 +173,7 @@ fn p7_members_that_are_missing_too_many_or_twice() {
 }
 
 #[test]
-fn p7_params_by_position_are_named_where_a_struct_knows_their_names() {
+fn e4_p7_params_by_position_are_named_where_a_struct_knows_their_names() {
     check(&[
         (wire::<Range>, "[]", "start: object, not missing"),
         (wire::<Range>, r#"[{"line":1}]"#, "end: object, not missing"),

@@ -1,0 +1,266 @@
+//! The rules of `docs/specification.md`: each has a test, and nobody names a rule that is not there.
+//!
+//! A rule is a line with its anchor and its id, `<a id="f1"></a>**F1**`. Tests carry the ids in lower case as
+//! words of their names: `f1_f2_frames_come_out_whole`. The last section of the page lists the tests of each
+//! rule and is written by
+//!
+//! ```console
+//! SPECIFICATION=write cargo test -p duet-rpc-proto --test house
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use super::evidence::tests_in;
+use super::{files, workspace};
+
+const PAGE: &str = "docs/specification.md";
+const LIST: &str = "## 13. Tests by rule\n";
+
+/// The letters that ids begin with, in the order of the page.
+const LETTERS: &str = "FMECLGPTS";
+
+/// Rules about speed are measured, and not tested with a clock.
+const MEASURED: [(&str, &str); 4] = [
+    ("S1", "bench/run"),
+    ("S2", "bench/run"),
+    ("S4", "crates/duet-rpc/benches/calls.rs"),
+    ("S5", "crates/cli/benches/startup.rs"),
+];
+
+/// Whether a word has the form of an id.
+fn is_id(word: &str) -> bool {
+    let mut letters = word.chars();
+    let is_kind = letters.next().is_some_and(|letter| LETTERS.contains(letter));
+    let digits = letters.as_str();
+    is_kind && (1..=2).contains(&digits.len()) && digits.bytes().all(|it| it.is_ascii_digit())
+}
+
+fn key(id: &str) -> (usize, u32) {
+    let (letter, number) = id.split_at(1);
+    (LETTERS.find(letter).unwrap_or(usize::MAX), number.parse().unwrap_or(0))
+}
+
+/// The ids of all rules of a page, or what is wrong with them.
+fn rules_of(page: &str) -> Result<BTreeSet<String>, String> {
+    let mut rules = BTreeSet::new();
+    for line in page.lines() {
+        let Some((_, rest)) = line.split_once("<a id=\"") else { continue };
+        let parts = rest
+            .split_once("\"></a>**")
+            .and_then(|(anchor, rest)| rest.split_once("**").map(|(id, _)| (anchor, id)));
+        let Some((anchor, id)) = parts else { return Err(format!("no id: {line}")) };
+        if !is_id(id) || anchor != id.to_lowercase() {
+            return Err(format!("the anchor {anchor} is not that of {id}"));
+        }
+        if !rules.insert(id.to_owned()) {
+            return Err(format!("{id} is there twice"));
+        }
+    }
+    if rules.len() < 2 { Err("there are no rules".to_owned()) } else { Ok(rules) }
+}
+
+/// The ids in the name of a test.
+fn ids_in(name: &str) -> impl Iterator<Item = String> {
+    name.split('_').map(str::to_uppercase).filter(|word| is_id(word))
+}
+
+/// The tests of each rule, by file.
+type Tests = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+/// Adds the tests of a file; an error names one whose rule does not exist.
+fn add(
+    tests: &mut Tests,
+    rules: &BTreeSet<String>,
+    path: &str,
+    names: &BTreeSet<&str>,
+) -> Result<(), String> {
+    for name in names {
+        for id in ids_in(name) {
+            if !rules.contains(&id) {
+                return Err(format!("{path}: {name}: there is no rule {id}"));
+            }
+            let of_rule = tests.entry(id).or_default();
+            of_rule.entry(path.to_owned()).or_default().insert((*name).to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// The rules without a test.
+fn untested<'a>(rules: &'a BTreeSet<String>, tests: &Tests) -> Vec<&'a str> {
+    let is_measured = |id: &str| MEASURED.iter().any(|(rule, _)| *rule == id);
+    rules.iter().map(|id| &**id).filter(|id| !tests.contains_key(*id) && !is_measured(id)).collect()
+}
+
+/// The first word of a text that looks like a rule and is none.
+fn unknown<'a>(rules: &BTreeSet<String>, text: &'a str) -> Option<&'a str> {
+    let mut words = text.split(|it: char| !it.is_alphanumeric() && it != '_');
+    words.find(|word| is_id(word) && !rules.contains(*word))
+}
+
+fn page() -> String {
+    fs::read_to_string(workspace().join(PAGE)).expect("the specification can be read")
+}
+
+fn rules() -> BTreeSet<String> {
+    rules_of(&page()).unwrap_or_else(|wrong| panic!("{PAGE}: {wrong}"))
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(workspace()).unwrap_or(path).display().to_string()
+}
+
+fn all_tests() -> Tests {
+    let (rules, mut tests) = (rules(), Tests::new());
+    for path in files(&workspace().join("crates")) {
+        let text = fs::read_to_string(&path).expect("it can be read");
+        let added = add(&mut tests, &rules, &relative(&path), &tests_in(&text));
+        added.unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+    tests
+}
+
+/// The last section of the page.
+fn list(rules: &BTreeSet<String>, tests: &Tests) -> String {
+    let mut list = format!(
+        "{LIST}\nThis list is made from the names of the tests. `SPECIFICATION=write cargo test -p duet-rpc-proto \
+         --test house`\nwrites it anew.\n"
+    );
+    let mut ids: Vec<_> = rules.iter().collect();
+    ids.sort_by_key(|id| key(id));
+    for id in ids {
+        let count: usize =
+            tests.get(id).into_iter().flat_map(BTreeMap::values).map(BTreeSet::len).sum();
+        let measured = MEASURED.iter().find(|(rule, _)| rule == id);
+        let what = match (count, measured) {
+            (0, Some(_)) => "measured".to_owned(),
+            (1, _) => "1 test".to_owned(),
+            _ => format!("{count} tests"),
+        };
+        let anchor = id.to_lowercase();
+        let _ = write!(
+            list,
+            "\n<details><summary><a href=\"#{anchor}\">{id}</a>: {what}</summary>\n\n"
+        );
+        if let Some((_, command)) = measured {
+            let _ = writeln!(list, "- `{command}`");
+        }
+        for (path, names) in tests.get(id).into_iter().flatten() {
+            let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+            let _ = writeln!(list, "- `{path}` {}", names.join(", "));
+        }
+        list.push_str("\n</details>\n");
+    }
+    list
+}
+
+#[test]
+fn every_rule_has_a_test() {
+    assert_eq!(untested(&rules(), &all_tests()), Vec::<&str>::new());
+    for (_, path) in MEASURED {
+        assert!(workspace().join(path).exists(), "{path}");
+    }
+}
+
+/// The command line, the life of the daemon and its log are tested on the real binary.
+#[test]
+fn every_rule_of_the_daemon_has_a_test_of_the_process() {
+    let tests = all_tests();
+    for id in rules() {
+        let is_of_process =
+            id.starts_with(['C', 'L', 'G']) || ["P8", "T1", "T2", "T3"].contains(&&*id);
+        let is_tested = |path: &String| path.starts_with("crates/cli/tests/");
+        assert!(
+            !is_of_process || tests[&id].keys().any(is_tested),
+            "no test of the process names {id}"
+        );
+    }
+}
+
+#[test]
+fn the_specification_lists_the_tests_of_each_rule() {
+    let (page, list) = (page(), list(&rules(), &all_tests()));
+    let (before, old) = page.split_once(LIST).unwrap_or((&page, ""));
+    if std::env::var("SPECIFICATION").is_ok_and(|value| value == "write") {
+        fs::write(workspace().join(PAGE), format!("{before}{list}")).expect("it can be written");
+    } else {
+        let is_same = format!("{LIST}{old}") == list;
+        assert!(is_same, "run `SPECIFICATION=write cargo test -p duet-rpc-proto --test house`");
+    }
+}
+
+#[test]
+fn pages_and_comments_name_only_rules_of_the_specification() {
+    let (root, rules) = (workspace(), rules());
+    let mut wrong = Vec::new();
+    let mut pages: Vec<_> = ["README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md"]
+        .map(|name| root.join(name))
+        .into();
+    let folder = fs::read_dir(root.join("docs")).expect("there are pages");
+    pages.extend(folder.map(|entry| entry.expect("it can be listed").path()));
+    for path in pages.iter().filter(|path| path.extension().is_some_and(|it| it == "md")) {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        wrong.extend(unknown(&rules, &text).map(|id| format!("{}: {id}", relative(path))));
+    }
+    for path in files(&root.join("crates")) {
+        // This file has words that look like rules.
+        if path.ends_with("house/rules.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("it can be read");
+        let comments = text.lines().filter_map(|line| line.split_once("//")).map(|(_, it)| it);
+        let comments = comments.collect::<Vec<_>>().join("\n");
+        wrong.extend(unknown(&rules, &comments).map(|id| format!("{}: {id}", relative(&path))));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The table of requirements names each requirement once, and rules that exist.
+#[test]
+fn every_requirement_has_its_rules() {
+    let (page, rules) = (page(), rules());
+    let (_, table) = page.split_once("## 12. Requirements").expect("it has the section");
+    let (table, _) = table.split_once("\n## ").expect("another section follows");
+    let rows = table.lines().filter(|line| line.starts_with("| ") && !line.contains("| rules |"));
+    let mut requirements = Vec::new();
+    for row in rows {
+        let mut cells = row.trim_matches(['|', ' ']).split(" | ");
+        requirements.extend(cells.next().filter(|cell| cell.starts_with("REQ-")));
+        let named: Vec<_> = cells.last().unwrap_or_default().split(", ").collect();
+        for id in &named {
+            assert!(rules.contains(*id), "{row}: there is no rule {id}");
+        }
+        assert!(!named.is_empty(), "{row}");
+    }
+    let all: Vec<_> = (1..=26).map(|number| format!("REQ-{number:03}")).collect();
+    assert_eq!(requirements, all);
+}
+
+#[test]
+fn a_planted_mistake_is_noticed() {
+    let page = "- <a id=\"f1\"></a>**F1** One.\n- <a id=\"m2\"></a>**M2** Two.\n";
+    let rules = rules_of(page).expect("they are right");
+    for wrong in [
+        page.replace("M2", "F1"),
+        page.replace("\"m2\"", "\"m3\""),
+        page.replace("**M2**", "M2"),
+        page.replace("M2", "X2").replace("m2", "x2"),
+        page.replace("<a id", "<a name"),
+    ] {
+        assert!(rules_of(&wrong).is_err(), "{wrong}");
+    }
+    let mut tests = Tests::new();
+    assert!(add(&mut tests, &rules, "a.rs", &BTreeSet::from(["f1_f7_wrong"])).is_err());
+    let mut tests = Tests::new();
+    assert_eq!(
+        add(&mut tests, &rules, "a.rs", &BTreeSet::from(["f1_right", "u8_is_none"])),
+        Ok(())
+    );
+    assert_eq!(untested(&rules, &tests), ["M2"], "a rule without a test");
+    assert_eq!(unknown(&rules, "as F1 and (M2) say, but UTF8 and F123 do not"), None);
+    assert_eq!(unknown(&rules, "as F1 and F2 say"), Some("F2"));
+    assert!(list(&rules, &tests).contains("`a.rs` `f1_right`"));
+}
