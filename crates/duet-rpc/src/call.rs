@@ -20,7 +20,7 @@ use crate::shared::Post;
 /// A call on its way, made by [`Peer::call`] or [`Client::call`]. Await it for the answer; drop it to
 /// cancel it.
 ///
-/// It is sent when it is first polled.
+/// It is sent when it is first polled. The rules: [P2](crate::proto::specification#p2), [P3](crate::proto::specification#p3).
 #[must_use = "a call is sent when it is awaited"]
 pub struct Call<T> {
     /// `None` if a client had no connection to make it on.

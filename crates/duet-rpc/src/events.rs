@@ -22,7 +22,7 @@ const STREAM: usize = 512;
 ///
 /// Each is a notification with the params `topic`, `sequence` and `data`. Sending never waits: past
 /// the bound the oldest events of low priority are dropped, and the first event behind the gap says
-/// in `dropped` how many.
+/// in `dropped` how many ([P9](crate::proto::specification#p9)).
 ///
 /// ```
 /// use duet_rpc::{Peer, Priority, Profile, Router, transport::memory};

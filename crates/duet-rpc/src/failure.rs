@@ -16,7 +16,8 @@ type Cause = Box<dyn StdError + Send + Sync + 'static>;
 /// Why a handler failed: what the remote is told, and what only the log shows.
 ///
 /// Handlers return `Result<T, E>` with any `E` that converts into this. For errors of your own
-/// write that conversion; for those that the remote need not understand, `?` does.
+/// write that conversion; for those that the remote need not understand, `?` does. What the remote may see is
+/// [E1](crate::proto::specification#e1).
 ///
 /// ```
 /// use duet_rpc::Failure;

@@ -24,7 +24,8 @@ use crate::transport::Transport;
 
 /// One end of a connection: it serves methods and calls the other end's, at the same time.
 ///
-/// It is cheap to clone. When the last clone is dropped, the connection is closed gracefully.
+/// It is cheap to clone. When the last clone is dropped, the connection is closed gracefully. The
+/// specification has [the rules](crate::proto::specification#7-library-the-peer).
 ///
 /// ```
 /// use duet_rpc::{Error, Failure, Peer, Profile, Router, transport::memory};

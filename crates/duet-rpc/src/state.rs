@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind};
 use crate::transport::Farewell;
 
-/// Where a connection stands. It only ever goes forward.
+/// Where a connection stands. It only ever goes forward ([P5](crate::proto::specification#p5)).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum State {

@@ -55,6 +55,8 @@ pub mod message;
 pub mod notice;
 pub mod policy;
 pub mod session;
+#[doc = include_str!("specification.md")]
+pub mod specification {}
 pub mod text;
 pub mod ws;
 

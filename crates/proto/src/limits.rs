@@ -2,7 +2,8 @@
 
 use crate::text::MAX_DEPTH;
 
-/// What a peer may make us hold or do.
+/// What a peer may make us hold or do: [F3](crate::specification#f3), [M9](crate::specification#m9) and
+/// [P9](crate::specification#p9) of the specification.
 ///
 /// ```
 /// use duet_rpc_proto::Limits;

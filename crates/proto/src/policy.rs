@@ -6,7 +6,7 @@ use crate::Limits;
 use crate::frame::{Framing, FramingChoice};
 use crate::message::Code;
 
-/// Whether an array of messages is served.
+/// Whether an array of messages is served: [M6](crate::specification#m6) of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchRule {
     /// Any array is an invalid request.
@@ -15,8 +15,8 @@ pub enum BatchRule {
     Allow,
 }
 
-/// In which order incoming messages are worked on. Responses to our own calls, and
-/// cancellations, are never held up by any of these.
+/// In which order incoming messages are worked on: [L2](crate::specification#l2) of the specification. Responses
+/// to our own calls, and cancellations, are never held up by any of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Order {
@@ -68,7 +68,8 @@ pub enum IdStyle {
     Uuid,
 }
 
-/// All settings of a connection.
+/// All settings of a connection. The specification has [a table](crate::specification#4-command-line) of the
+/// three profiles.
 ///
 /// ```
 /// use duet_rpc_proto::{Profile, policy::BatchRule};

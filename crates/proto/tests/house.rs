@@ -217,33 +217,6 @@ fn every_unsafe_block_is_counted_and_says_why_it_is_sound() {
     assert!(page.contains(&format!("{blocks} `unsafe` blocks")), "SECURITY.md has another number");
 }
 
-/// Who reads the pages of a crate has no list of the rules. Comments on what is private may name them.
-#[test]
-fn the_documentation_of_public_items_names_no_rule() {
-    let is_rule = |word: &str| {
-        let mut letters = word.chars();
-        let is_kind = letters.next().is_some_and(|letter| "FMELCGPTS".contains(letter));
-        is_kind && word.len() > 1 && letters.all(|letter| letter.is_ascii_digit())
-    };
-    for path in ["proto", "duet-rpc", "cli"]
-        .iter()
-        .flat_map(|package| files(&workspace().join("crates").join(package).join("src")))
-    {
-        let text = fs::read_to_string(&path).expect("it can be read");
-        let mut above = Vec::new();
-        for line in text.lines().map(str::trim_start) {
-            if line.starts_with("///") || line.starts_with("#[") {
-                above.push(line);
-                continue;
-            }
-            let words = above.iter().flat_map(|line| line.split(|c: char| !c.is_alphanumeric()));
-            let named = words.filter(|_| line.starts_with("pub ")).find(|word| is_rule(word));
-            assert_eq!(named, None, "{}: above `{line}`", path.display());
-            above.clear();
-        }
-    }
-}
-
 #[test]
 fn the_command_uses_only_what_the_library_offers() {
     let manifest = fs::read_to_string(workspace().join("crates/cli/Cargo.toml"));

@@ -66,7 +66,8 @@ const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their threa
 /// registered with [`Router::shutdown_method`], and when a handler calls
 /// [`Context::shut_down`](crate::Context::shut_down): what runs is finished and answered, and the
 /// process ends within 2 s, also if stdin stays open, nobody reads stdout, or a handler blocks or
-/// spins. What anything prints goes to stderr, so that stdout carries messages alone.
+/// spins. What anything prints goes to stderr, so that stdout carries messages alone. The specification has
+/// [the rules](crate::proto::specification#5-life-of-the-daemon).
 ///
 /// Call it from a plain `fn main`; see [`Server::run`] about calling it inside a runtime.
 ///

@@ -24,7 +24,8 @@ pub use decoder::{Decoder, Partial};
 pub use encode::{FrameWriter, write_frame};
 pub use timer::ReadTimer;
 
-/// How messages are cut out of a stream.
+/// How messages are cut out of a stream: [F1](crate::specification#f1) to
+/// [F32](crate::specification#f32) of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
     /// Header lines with a `Content-Length`, an empty line, the JSON text.

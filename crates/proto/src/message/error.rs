@@ -30,7 +30,7 @@ impl Code {
     pub const REQUEST_CANCELLED: Code = Code(-32800);
 }
 
-/// The error of a response, as it goes out.
+/// The error of a response, as it goes out: see [errors](crate::specification#3-errors) in the specification.
 ///
 /// Nothing of what the remote sent gets in here, but for the name of an unknown method and a
 /// string where a parameter has a closed list of values.

@@ -8,7 +8,7 @@ use crate::text::{Text, unescape};
 /// The id of a request: a string, a number or null.
 ///
 /// It holds the raw JSON text, so it goes back to the byte as it came: `1.0` stays `1.0`, and a
-/// number of 40 digits loses none. Short ones take no allocation.
+/// number of 40 digits loses none ([M2](crate::specification#m2)). Short ones take no allocation.
 ///
 /// Two ids are the same if they are of the same type and mean the same: strings by their
 /// characters (by their text if that holds half a surrogate pair, or U+FFFD, which stands for

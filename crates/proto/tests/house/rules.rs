@@ -218,6 +218,55 @@ fn pages_and_comments_name_only_rules_of_the_specification() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// The documentation of a public item names a rule by a link to it: `[F1](crate::specification#f1)`.
+#[test]
+fn the_documentation_of_public_items_links_to_the_rules_that_it_names() {
+    let folders =
+        ["proto", "duet-rpc", "cli"].map(|name| workspace().join(format!("crates/{name}/src")));
+    let mut links = 0;
+    for path in folders.iter().flat_map(|folder| files(folder)) {
+        let text = fs::read_to_string(&path).expect("it can be read");
+        let mut above = String::new();
+        for line in text.lines().map(str::trim_start) {
+            if line.starts_with("///") || line.starts_with("#[") {
+                above.push_str(line);
+                continue;
+            }
+            if line.starts_with("pub ") {
+                for id in rules() {
+                    let link = format!("specification#{})", id.to_lowercase());
+                    let named = unlinked(&above, &id);
+                    assert_eq!(named, None, "{}: above `{line}`: link to {link}", relative(&path));
+                    links += above.matches(&link).count();
+                }
+            }
+            above.clear();
+        }
+    }
+    assert!(links > 5, "the documentation has {links} links");
+}
+
+/// Where a text names a rule without a link to it.
+fn unlinked<'a>(text: &'a str, id: &str) -> Option<&'a str> {
+    let link = format!("specification#{}", id.to_lowercase());
+    let mut rest = text;
+    while let Some(at) = rest.find(id) {
+        let (before, behind) = (&rest[..at], &rest[at + id.len()..]);
+        let is_word =
+            !before.ends_with(char::is_alphanumeric) && !behind.starts_with(char::is_alphanumeric);
+        let is_link = before.ends_with('[')
+            && behind
+                .strip_prefix("](")
+                .and_then(|to| to.split_once(')'))
+                .is_some_and(|(to, _)| to.ends_with(&link));
+        if is_word && !is_link {
+            return Some(&rest[at..]);
+        }
+        rest = behind;
+    }
+    None
+}
+
 /// The table of requirements names each requirement once, and rules that exist.
 #[test]
 fn every_requirement_has_its_rules() {
@@ -263,4 +312,8 @@ fn a_planted_mistake_is_noticed() {
     assert_eq!(unknown(&rules, "as F1 and (M2) say, but UTF8 and F123 do not"), None);
     assert_eq!(unknown(&rules, "as F1 and F2 say"), Some("F2"));
     assert!(list(&rules, &tests).contains("`a.rs` `f1_right`"));
+    assert_eq!(unlinked("see [F1](crate::specification#f1) and F12", "F1"), None);
+    for wrong in ["see F1", "[F1](crate::specification#f2)", "[F1](crate::specification#f1), F1"] {
+        assert!(unlinked(wrong, "F1").is_some(), "{wrong}");
+    }
 }
