@@ -62,7 +62,11 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
         let is_ours = !others.iter().any(|other| name == *other);
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && is_ours => collect(&path, paths),
-            Ok(_) if path.extension().is_some_and(|extension| extension == "md") => {
+            // A link to a page is that page.
+            Ok(kind)
+                if kind.is_file()
+                    && path.extension().is_some_and(|extension| extension == "md") =>
+            {
                 paths.push(path);
             }
             _ => {}
