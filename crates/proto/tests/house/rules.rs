@@ -1,8 +1,8 @@
 //! The rules of `docs/specification.md`: each has a test, and nobody names a rule that is not there.
 //!
 //! A rule is a line with its anchor and its id, `<a id="f1"></a>**F1**`. Tests carry the ids in lower case as
-//! words of their names: `f1_f2_frames_come_out_whole`. The last section of the page lists the tests of each
-//! rule and is written by
+//! words of their names: `f1_f2_frames_come_out_whole`. The last section of the page and the page that it
+//! leads to list the tests of each rule. They are written by
 //!
 //! ```console
 //! SPECIFICATION=write cargo test -p duet-rpc-proto --test house
@@ -17,7 +17,8 @@ use super::evidence::tests_in;
 use super::{files, workspace};
 
 const PAGE: &str = "docs/specification.md";
-const LIST: &str = "## 13. Tests by rule\n";
+const SECTION: &str = "## 13. Tests by rule\n";
+const LIST: &str = "docs/specification-tests.md";
 
 /// The letters that ids begin with, in the order of the page.
 const LETTERS: &str = "FMECLGPTS";
@@ -123,36 +124,50 @@ fn all_tests() -> Tests {
     tests
 }
 
-/// The last section of the page.
-fn list(rules: &BTreeSet<String>, tests: &Tests) -> String {
-    let mut list = format!(
-        "{LIST}\nThis list is made from the names of the tests. `SPECIFICATION=write cargo test -p duet-rpc-proto \
-         --test house`\nwrites it anew.\n"
-    );
+/// The ids in the order of the page.
+fn in_order(rules: &BTreeSet<String>) -> Vec<&String> {
     let mut ids: Vec<_> = rules.iter().collect();
     ids.sort_by_key(|id| key(id));
-    for id in ids {
+    ids
+}
+
+/// The last section of the specification: how many tests each rule has, and where their names are.
+fn section(rules: &BTreeSet<String>, tests: &Tests) -> String {
+    let mut section = format!(
+        "{SECTION}\nThe number of tests that name each rule, with a link to their names:\n"
+    );
+    let mut last = ' ';
+    for id in in_order(rules) {
         let count: usize =
             tests.get(id).into_iter().flat_map(BTreeMap::values).map(BTreeSet::len).sum();
-        let measured = MEASURED.iter().find(|(rule, _)| rule == id);
-        let what = match (count, measured) {
-            (0, Some(_)) => "measured".to_owned(),
-            (1, _) => "1 test".to_owned(),
-            _ => format!("{count} tests"),
-        };
-        let anchor = id.to_lowercase();
+        let letter = id.chars().next().unwrap_or_default();
+        section.push_str(if letter == last { ", " } else { "\n- " });
+        last = letter;
+        let what = if count == 0 { "measured".to_owned() } else { count.to_string() };
+        let _ = write!(section, "{id} [{what}](specification-tests.md#{})", id.to_lowercase());
+    }
+    section.push('\n');
+    section
+}
+
+/// The page with the names of the tests.
+fn list(rules: &BTreeSet<String>, tests: &Tests) -> String {
+    let mut list = "# Tests by rule\n\nThe tests that name each rule of the [specification](specification.md). This \
+        page is made from the names of the\ntests by `SPECIFICATION=write cargo test -p duet-rpc-proto --test house`.\n"
+        .to_owned();
+    for id in in_order(rules) {
         let _ = write!(
             list,
-            "\n<details><summary><a href=\"#{anchor}\">{id}</a>: {what}</summary>\n\n"
+            "\n## {id}\n\nThe rule: [{id}](specification.md#{})\n\n",
+            id.to_lowercase()
         );
-        if let Some((_, command)) = measured {
-            let _ = writeln!(list, "- `{command}`");
+        if let Some((_, command)) = MEASURED.iter().find(|(rule, _)| rule == id) {
+            let _ = writeln!(list, "- measured by `{command}`");
         }
         for (path, names) in tests.get(id).into_iter().flatten() {
             let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
             let _ = writeln!(list, "- `{path}` {}", names.join(", "));
         }
-        list.push_str("\n</details>\n");
     }
     list
 }
@@ -182,13 +197,22 @@ fn every_rule_of_the_daemon_has_a_test_of_the_process() {
 
 #[test]
 fn the_specification_lists_the_tests_of_each_rule() {
-    let (page, list) = (page(), list(&rules(), &all_tests()));
-    let (before, old) = page.split_once(LIST).unwrap_or((&page, ""));
-    if std::env::var("SPECIFICATION").is_ok_and(|value| value == "write") {
-        fs::write(workspace().join(PAGE), format!("{before}{list}")).expect("it can be written");
-    } else {
-        let is_same = format!("{LIST}{old}") == list;
-        assert!(is_same, "run `SPECIFICATION=write cargo test -p duet-rpc-proto --test house`");
+    let (page, rules, tests) = (page(), rules(), all_tests());
+    let (before, _) = page.split_once(SECTION).unwrap_or((&page, ""));
+    let texts =
+        [(PAGE, format!("{before}{}", section(&rules, &tests))), (LIST, list(&rules, &tests))];
+    for (path, text) in texts {
+        let path = workspace().join(path);
+        if std::env::var("SPECIFICATION").is_ok_and(|value| value == "write") {
+            // Other tests read the page meanwhile.
+            let fresh = path.with_extension("new");
+            fs::write(&fresh, text)
+                .and_then(|()| fs::rename(fresh, path))
+                .expect("it can be written");
+        } else {
+            let is_same = fs::read_to_string(&path).is_ok_and(|old| old == text);
+            assert!(is_same, "run `SPECIFICATION=write cargo test -p duet-rpc-proto --test house`");
+        }
     }
 }
 
