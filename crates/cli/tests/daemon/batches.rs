@@ -1,9 +1,11 @@
 //! Batches: rejected or served, as the profile has it and as `--batch` overrides it (M6).
 
+use std::thread;
+
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
 
-use super::support::daemon::rpc;
+use super::support::daemon::{Daemon, Trigger, rpc};
 use super::support::once::talk;
 use super::{FRAMINGS, message};
 
@@ -124,6 +126,28 @@ fn m6_l4_every_request_of_a_batch_with_shutdown_is_answered() {
             assert_eq!(answers, expected, "{options:?} {framing:?}");
         }
     }
+}
+
+#[test]
+fn m6_l4_l5_a_batch_that_is_not_done_in_time_leaves_with_the_answers_that_it_has() {
+    let check = |method: &str, trigger: Trigger| {
+        let mut daemon = Daemon::start("agent");
+        let slow = message(Some(2), method, r#"{"ms":20000}"#);
+        daemon.send(&format!("[{VERSION},{slow}]"));
+        daemon.wait_for(&format!("{method} begins"));
+        let end = daemon.end(trigger);
+        let version = json!({"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}});
+        assert!(end.answers.contains(&json!([version])), "{method} {trigger:?}: {end:?}");
+        assert!(end.status.success(), "{method} {trigger:?}: {end:?}");
+    };
+    // Each takes two seconds.
+    thread::scope(|scope| {
+        for method in ["test.sleep", "test.block"] {
+            for trigger in Trigger::ALL {
+                scope.spawn(move || check(method, trigger));
+            }
+        }
+    });
 }
 
 #[test]

@@ -23,6 +23,9 @@ impl Core {
             records::notice(notice, &Subject::default());
         }
         self.expire_outgoing(now);
+        if self.session.drain_deadline().is_some_and(|until| until <= now) {
+            self.session.give_up_batches(&mut self.outbox);
+        }
     }
 
     /// When [`handle_time`](Core::handle_time) has something to do.

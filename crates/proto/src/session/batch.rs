@@ -92,11 +92,24 @@ impl Batches {
         self.send_if_whole(key, out);
     }
 
+    /// Sends the answers of batches that will not be done in time.
+    pub(super) fn give_up(&mut self, out: &mut impl Outlet) {
+        let mut keys: Vec<_> = self.open.keys().copied().collect();
+        keys.sort_unstable_by_key(|key| key.0);
+        for key in keys {
+            self.send(key, out);
+        }
+    }
+
     fn send_if_whole(&mut self, key: BatchKey, out: &mut impl Outlet) {
         let is_whole = |batch: &Batch| batch.unanswered == 0 && !batch.is_arriving;
-        if !self.open.get(&key).is_some_and(is_whole) {
-            return;
+        if self.open.get(&key).is_some_and(is_whole) {
+            self.send(key, out);
         }
+    }
+
+    /// Sends the answers that there are, and forgets the batch.
+    fn send(&mut self, key: BatchKey, out: &mut impl Outlet) {
         let Some(mut batch) = self.open.remove(&key) else { return };
         self.bytes -= batch.text.len();
         // One that holds only notifications and responses is not answered at all.

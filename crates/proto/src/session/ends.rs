@@ -189,6 +189,11 @@ impl<C> Session<C> {
         self.storm.handle_timeout(now)
     }
 
+    /// The time for draining is over: batches that are not done leave with the answers that they have.
+    pub fn give_up_batches(&mut self, out: &mut impl Outlet) {
+        self.batches.give_up(out);
+    }
+
     /// The input has ended. No answer can come any more: [`abandon`](Session::abandon) the calls.
     pub fn handle_end(&mut self, now: Instant) {
         self.phase.drain(Ending::Input, self.profile.drain_timeout, now);
