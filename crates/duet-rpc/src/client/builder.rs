@@ -51,8 +51,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Ends the client when so many attempts to connect have failed in a row. If nothing is said,
-    /// it goes on until it is closed.
+    /// Ends the client when so many attempts to connect have failed in a row. A connection that stood for
+    /// less than [`Backoff::most`] counts as one that failed, so a server that crashes at the start is given
+    /// up too. If nothing is said, it goes on until it is closed.
     pub fn give_up_after(mut self, failures: u32) -> Self {
         self.0.most_failures = Some(failures);
         self

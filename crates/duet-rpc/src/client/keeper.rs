@@ -120,9 +120,20 @@ impl Keeper {
                 tracing::info!("the server exited by itself ({lost}), and is not started again");
                 return lost;
             }
+            if self.is_enough(attempt - 1) {
+                tracing::warn!(
+                    "the connection broke ({lost}), and too many before it: no other is made"
+                );
+                return lost;
+            }
             tracing::warn!("the connection broke ({lost}), and is made anew");
             cause = Some(lost);
         }
+    }
+
+    /// Whether so many attempts in a row came to nothing that there will be no other.
+    fn is_enough(&self, failures: u32) -> bool {
+        self.most_failures.is_some_and(|most| failures >= most)
     }
 
     /// Whether the server has left as it should, and is not to be started again.
@@ -138,7 +149,6 @@ impl Keeper {
         mut cause: Option<Disconnect>,
     ) -> Result<Peer, Disconnect> {
         let line = Arc::clone(&self.line);
-        let mut failures = 0;
         loop {
             line.publish_connecting(*attempt, cause);
             let failed_before = *attempt - 1;
@@ -160,8 +170,7 @@ impl Keeper {
             // What the error says is the connector's, and may hold anything.
             let (what, why) = (error.kind(), io_cause(&error).map(io::Error::kind));
             tracing::warn!(attempt, ?what, ?why, "cannot connect");
-            failures = next(failures);
-            let is_last = self.most_failures.is_some_and(|most| failures >= most);
+            let is_last = self.is_enough(*attempt);
             let is_permanent = is_permanent(&error) || self.is_wanted_end(end_of(&error));
             let failed = Disconnect::new(Reason::ConnectFailed, Some(error));
             if is_last || is_permanent {

@@ -138,15 +138,32 @@ async fn p6_some_errors_of_connecting_are_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn p6_it_gives_up_a_server_that_accepts_and_breaks_off_each_time() {
+    let world = World::new(echo());
+    world.always(Does::Drop);
+    let client = world.client(Router::new()).give_up_after(3).start();
+    let end = client.closed().await;
+    assert_eq!((world.attempts(), end.reason()), (3, Reason::RemoteClosed));
+    // Both kinds of failure count.
+    let world = World::new(echo());
+    world.next([Does::Drop, Does::Fail(io::ErrorKind::ConnectionRefused), Does::Drop]);
+    let client = world.client(Router::new()).give_up_after(3).start();
+    client.closed().await;
+    assert_eq!(world.attempts(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn p6_it_gives_up_after_as_many_failures_in_a_row_as_asked() {
     let world = World::new(echo());
     let refused = [Does::Fail(io::ErrorKind::ConnectionRefused); 2];
     world.next(refused);
     let client = world.client(Router::new()).give_up_after(3).start();
     client.connected().await.expect("two were too few");
+    tokio::time::advance(LONG).await;
     world.next(refused);
     world.break_off(&client).await;
     client.connected().await.expect("they are counted anew");
+    tokio::time::advance(LONG).await;
     world.always(Does::Fail(io::ErrorKind::NotFound));
     world.server().close().await;
     client.closed().await;
