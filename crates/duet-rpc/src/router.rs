@@ -123,9 +123,12 @@ impl Router {
     }
 
     /// Marks a method as slow: its handler may hold its thread, because it blocks or computes for long.
-    /// It never runs on the thread that reads and writes, where there are other threads. Without a mark
-    /// the pace is measured; a handler that was quick so far and then blocks keeps all messages of its
-    /// connection waiting, even a shutdown.
+    /// Under [`serve`](crate::serve()) and [`Server`](crate::Server) it runs on a worker thread. On a
+    /// multi-thread runtime of yours it runs on one of its threads, which hands its other work over. On a
+    /// current-thread runtime there is no other thread: use `tokio::task::spawn_blocking` in the handler.
+    ///
+    /// Without a mark the pace is measured; a handler that was quick so far and then blocks keeps all
+    /// messages of its connection waiting, even a shutdown.
     ///
     /// # Panics
     ///

@@ -242,3 +242,38 @@ async fn l3_l5_a_client_that_has_closed_its_end_and_reads_slowly_gets_its_whole_
     hub.stop().await;
     serving.await.expect("no panic");
 }
+
+/// The runtime has one thread, and the handler holds it until another connection was served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn p4_a_slow_handler_holds_up_no_other_connection_of_its_runtime() {
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    let (begun, begins) = tokio::sync::oneshot::channel();
+    let begun = std::sync::Mutex::new(Some(begun));
+    let handles = std::sync::Arc::new((begun, released));
+    let router = Router::new()
+        .method("ping", async || Ok::<_, Failure>("pong"))
+        .method("block", move || {
+            let handles = std::sync::Arc::clone(&handles);
+            async move {
+                let begun = handles.0.lock().expect("no panic").take();
+                begun.expect("it is called once").send(()).expect("somebody listens");
+                let _ = handles.1.lock().expect("no panic").recv();
+                Ok::<_, Failure>("done")
+            }
+        })
+        .slow("block");
+    let connect = |router: &Router| {
+        let (here, there) = memory::pair();
+        let client = Peer::spawn(here, &Profile::agent(), Router::new());
+        (client, Peer::spawn(there, &Profile::agent(), router.clone()))
+    };
+    let (one, _server) = connect(&router);
+    let (other, _server) = connect(&router);
+    let blocked = tokio::spawn(async move { one.call::<String>("block", ()).await });
+    begins.await.expect("it begins");
+    let pong: String = other.call("ping", ()).await.expect("the other connection is served");
+    assert_eq!(pong, "pong");
+    drop(release);
+    assert_eq!(blocked.await.expect("no panic").expect("it is answered"), "done");
+}

@@ -49,7 +49,10 @@ impl Tasks {
         elsewhere: Option<Elsewhere>,
     ) {
         let end = End { key, outcome: None, shared: Arc::clone(shared), room: None };
-        let mut running = Running { handler, entry: Arc::clone(&origin.entry), end, first: None };
+        let is_on_runtime =
+            elsewhere.as_ref().is_some_and(|it| matches!(it.threads, Place::Runtime(_)));
+        let entry = Arc::clone(&origin.entry);
+        let mut running = Running { handler, entry, end, first: None, is_on_runtime };
         let abort = match elsewhere {
             None => Abort::spawn(&Handle::current(), running),
             Some(Elsewhere { threads, may_be_busy, is_trial }) => threads.spawn(async move {
@@ -141,6 +144,8 @@ struct Running {
     end: End,
     /// There until the first poll, if the handler runs elsewhere: whether that is a trial.
     first: Option<bool>,
+    /// Whether it is known to be slow and runs on a thread that serves connections too.
+    is_on_runtime: bool,
 }
 
 impl Future for Running {
@@ -148,7 +153,11 @@ impl Future for Running {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let begun = Instant::now();
-        let polled = self.handler.as_mut().poll(cx);
+        let polled = match self.is_on_runtime {
+            // Another thread takes over what this one would do.
+            true => tokio::task::block_in_place(|| self.handler.as_mut().poll(cx)),
+            false => self.handler.as_mut().poll(cx),
+        };
         let took = begun.elapsed();
         let first = self.first.take();
         if first.is_some() || took >= QUICK_POLL {
