@@ -108,3 +108,23 @@ async fn p2_a_timeout_names_the_refusal_that_came_while_the_call_was_pending() {
     let error = begin(&client, "b", 1).await.expect("it ends").expect_err("nobody answers");
     assert_eq!((error.kind(), why(&error)), (ErrorKind::Timeout, None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn p2_a_timeout_names_an_answer_that_came_and_could_not_be_used() {
+    let why = |error: &Error| error.source().map(ToString::to_string);
+    let large = json!({"jsonrpc": "2.0", "id": 1, "result": "x".repeat(2000)}).to_string();
+    for (answer, text) in [
+        (&*large, "a message is over the limit of 1000 bytes"),
+        (r#"{"jsonrpc":"2.0","id":1}"#, "a response has neither a result nor an error"),
+    ] {
+        let profile = Profile::agent().with(|it| it.limits.message_bytes = 1000);
+        let (client, mut remote) = serve(&profile, Router::new());
+        let told = begin(&client, "a", 1);
+        remote.next().await;
+        remote.send(answer).await;
+        let error = told.await.expect("it ends").expect_err("nobody answers");
+        assert_eq!((error.kind(), why(&error).as_deref()), (ErrorKind::Timeout, Some(text)));
+        let error = begin(&client, "b", 1).await.expect("it ends").expect_err("nobody answers");
+        assert_eq!((error.kind(), why(&error)), (ErrorKind::Timeout, None));
+    }
+}

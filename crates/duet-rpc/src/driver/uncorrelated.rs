@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `oversize` | the largest message that we have sent is too large, whichever was meant; if it is a pending call, the call fails. At the next such error it is the next largest |
 //! | anything else | calls go on, because any message may be meant; a call that was pending then and times out has the error as its cause |
+//!
+//! The same holds for an [answer that cannot be used](UnusableAnswer), such as one that is too large.
 
 use duet_rpc_proto::message::{Id, Reason, ReceivedError};
 use serde::Deserialize;
 
 use super::core::Core;
 use super::records;
+use super::unusable::UnusableAnswer;
 use crate::error::{Error, ErrorKind, RemoteError, UncorrelatedError};
 
 /// What is kept to tell which call such an error may be about.
@@ -17,6 +20,8 @@ use crate::error::{Error, ErrorKind, RemoteError, UncorrelatedError};
 pub(super) struct Uncorrelated {
     /// The latest of these errors, and how many calls had begun when it came.
     latest: Option<Box<(RemoteError, u64)>>,
+    /// The latest answer that could not be used, and how many calls had begun when it came.
+    pub(super) unusable: Option<(UnusableAnswer, u64)>,
 }
 
 impl Core {
@@ -41,10 +46,12 @@ impl Core {
     /// The error of a call that was not answered in time.
     pub(super) fn timed_out(&self, id: &Id) -> Error {
         let error = Error::new(ErrorKind::Timeout);
-        match (&self.uncorrelated.latest, self.session.call_number(id)) {
-            (Some(latest), Some(number)) if number <= latest.1 => {
+        let Some(number) = self.session.call_number(id) else { return error };
+        match (&self.uncorrelated.latest, self.uncorrelated.unusable) {
+            (Some(latest), _) if number <= latest.1 => {
                 error.caused_by(UncorrelatedError(latest.0.clone()))
             }
+            (_, Some((unusable, begun))) if number <= begun => error.caused_by(unusable),
             _ => error,
         }
     }

@@ -33,11 +33,13 @@ impl fmt::Display for UnusableAnswer {
     }
 }
 
+impl std::error::Error for UnusableAnswer {}
+
 impl Core {
     /// A message came that is bad. Ids of the remote's own requests do not count, so one that names a
     /// method is none of ours.
     #[cold]
-    pub(super) fn note_unusable(&self, message: &Incoming<'_>, text: &Text<'_>) {
+    pub(super) fn note_unusable(&mut self, message: &Incoming<'_>, text: &Text<'_>) {
         let pending = self.session.pending_calls();
         let what = match message {
             Incoming::Stray(stray) => match &stray.id {
@@ -53,16 +55,21 @@ impl Core {
             }
             _ => return,
         };
-        // The first one stays.
-        let _ = self.shared.unusable.set(what);
+        self.keep_unusable(what);
     }
 
     /// Bytes came that hold no message.
     #[cold]
-    pub(super) fn note_unusable_bytes(&self, fault: &Fault<'_>) {
+    pub(super) fn note_unusable_bytes(&mut self, fault: &Fault<'_>) {
         if fault.kind == FaultKind::Oversize && self.session.pending_calls() > 0 {
             let limit = self.shared.profile.limits.message_bytes;
-            let _ = self.shared.unusable.set(UnusableAnswer::Oversize(limit));
+            self.keep_unusable(UnusableAnswer::Oversize(limit));
         }
+    }
+
+    fn keep_unusable(&mut self, what: UnusableAnswer) {
+        // Of those that the application can ask for, the first one stays.
+        let _ = self.shared.unusable.set(what);
+        self.uncorrelated.unusable = Some((what, self.session.calls_begun()));
     }
 }
