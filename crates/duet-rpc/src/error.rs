@@ -63,7 +63,7 @@ pub enum ErrorKind {
     /// A limit's: too much is under way already.
     Capacity,
     /// The line's: the exchange of this one call failed, and the connection stands. Over HTTP: a status
-    /// that is no success ([`Refused`](crate::transport::Refused) is the cause), a connection that broke
+    /// that is no success (`transport::Refused` is the cause), a connection that broke
     /// before the answer came, or a response that is not a JSON-RPC answer. Whether the server has acted
     /// on the request is not known.
     Exchange,

@@ -19,6 +19,13 @@ use crate::{fence, params};
 ///
 /// `M` tells these apart and is always inferred. Params are any type that serde can read: a tuple
 /// takes them by position, a struct by name, `Box<RawValue>` as they are.
+#[diagnostic::on_unimplemented(
+    message = "this is not a handler",
+    label = "this cannot be registered as a method",
+    note = "a handler is an async function or closure of nothing, of params, of a `Context`, or of params and a `Context`",
+    note = "its params implement `serde::Deserialize`; several params are one tuple or struct",
+    note = "it returns `()`, or `Result<T, E>` where `T` implements `serde::Serialize` and `E` converts into `duet_rpc::Failure`"
+)]
 pub trait Handler<M>: Send + Sync + 'static {
     /// What it does.
     type Future: Future<Output: Output> + Send + 'static;

@@ -101,7 +101,7 @@ impl Listener {
 
     /// Listens at this address, also if other machines can reach it. Whoever can reach it can call it:
     /// TCP has nothing that keeps anybody out, and for WebSocket and HTTP give
-    /// a [`gate`](Listener::gate) with a token.
+    /// a `gate` with a token.
     pub fn bind_anywhere(address: &Address) -> io::Result<Self> {
         Self::bind_with(address, Reach::Anywhere)
     }
