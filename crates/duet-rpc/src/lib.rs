@@ -145,7 +145,6 @@ mod state;
 pub mod transport;
 #[cfg(unix)]
 mod watchdog;
-#[cfg(unix)]
 mod worker_pool;
 
 pub use call::Call;

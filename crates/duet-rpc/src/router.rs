@@ -124,8 +124,8 @@ impl Router {
 
     /// Marks a method as slow: its handler may hold its thread, because it blocks or computes for long.
     /// Under [`serve`](crate::serve()) and [`Server`](crate::Server) it runs on a worker thread. On a
-    /// multi-thread runtime of yours it runs on one of its threads, which hands its other work over. On a
-    /// current-thread runtime there is no other thread: use `tokio::task::spawn_blocking` in the handler.
+    /// multi-thread runtime of yours it runs on one of up to 32 worker threads that all such connections
+    /// share. On a current-thread runtime it holds its thread: use `tokio::task::spawn_blocking` in it.
     ///
     /// Without a mark the pace is measured; a handler that was quick so far and then blocks keeps all
     /// messages of its connection waiting, even a shutdown.

@@ -12,9 +12,10 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 
@@ -46,12 +47,25 @@ pub(crate) enum IfBusy {
     GiveBack,
 }
 
+/// The maximum number of workers, unless the application sets it.
+pub(crate) const MOST: usize = 32;
+
+/// A worker that has had nothing to do for so long ends.
+const IDLE: Duration = Duration::from_secs(10);
+
 impl WorkerPool {
+    /// The workers of connections that are driven by runtimes of the application.
+    pub(crate) fn of_process() -> Arc<Self> {
+        static POOL: OnceLock<Arc<WorkerPool>> = OnceLock::new();
+        Arc::clone(POOL.get_or_init(|| WorkerPool::new(MOST)))
+    }
+
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(WorkerPool { most, state: Mutex::default(), news: Condvar::new() })
     }
 
     /// The maximum number of workers.
+    #[cfg(unix)]
     pub(crate) fn most(&self) -> usize {
         self.most
     }
@@ -126,13 +140,20 @@ impl WorkerPool {
                 return;
             } else {
                 state.idle += 1;
-                state = self.news.wait(state).unwrap_or_else(PoisonError::into_inner);
+                let waited = self.news.wait_timeout(state, IDLE);
+                let timeout;
+                (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                 state.idle -= 1;
+                if timeout.timed_out() && state.queue.is_empty() {
+                    state.workers -= 1;
+                    return;
+                }
             }
         }
     }
 
     /// Lets the workers end. One that a handler blocks is not waited for.
+    #[cfg(unix)]
     pub(crate) fn shut_down(&self) {
         self.state().is_over = true;
         self.news.notify_all();

@@ -187,7 +187,7 @@ impl Core {
         if !std::mem::replace(&mut self.has_begun, true) {
             let runtime = tokio::runtime::Handle::current();
             if self.threads.is_none() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
-                self.threads = Threads::Of(runtime);
+                self.threads = Threads::OfProcess;
             }
             self.shared.state.send_replace(State::Connected);
         }

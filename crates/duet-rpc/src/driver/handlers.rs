@@ -94,7 +94,7 @@ impl Core {
         let may_be_busy = job.is_in_batch() && !origin.entry.closes;
         let key = self.session.park(job);
         let elsewhere = elsewhere.map(|threads| {
-            let is_trial = threads.tries_methods() && origin.entry.pace.claim_trial();
+            let is_trial = origin.entry.pace.claim_trial();
             if is_trial {
                 self.trial = Some(super::now() + QUICK_POLL);
             }

@@ -15,7 +15,6 @@ use crate::handler::{Outcome, Waiting};
 use crate::pace::QUICK_POLL;
 use crate::router::Entry;
 use crate::shared::{Post, Room, Shared};
-#[cfg(unix)]
 use crate::worker_pool::{self, IfBusy, WorkerPool};
 
 /// The handlers that run as tasks.
@@ -49,10 +48,7 @@ impl Tasks {
         elsewhere: Option<Elsewhere>,
     ) {
         let end = End { key, outcome: None, shared: Arc::clone(shared), room: None };
-        let is_on_runtime =
-            elsewhere.as_ref().is_some_and(|it| matches!(it.threads, Place::Runtime(_)));
-        let entry = Arc::clone(&origin.entry);
-        let mut running = Running { handler, entry, end, first: None, is_on_runtime };
+        let mut running = Running { handler, entry: Arc::clone(&origin.entry), end, first: None };
         let abort = match elsewhere {
             None => Abort::spawn(&Handle::current(), running),
             Some(Elsewhere { threads, may_be_busy, is_trial }) => threads.spawn(async move {
@@ -109,7 +105,6 @@ impl Tasks {
 /// How a task is stopped.
 enum Abort {
     Runtime(AbortHandle),
-    #[cfg(unix)]
     Pool(Arc<worker_pool::Task>),
 }
 
@@ -121,7 +116,6 @@ impl Abort {
     fn abort(&self) {
         match self {
             Abort::Runtime(task) => task.abort(),
-            #[cfg(unix)]
             Abort::Pool(task) => task.abort(),
         }
     }
@@ -144,8 +138,6 @@ struct Running {
     end: End,
     /// There until the first poll, if the handler runs elsewhere: whether that is a trial.
     first: Option<bool>,
-    /// Whether it is known to be slow and runs on a thread that serves connections too.
-    is_on_runtime: bool,
 }
 
 impl Future for Running {
@@ -153,11 +145,7 @@ impl Future for Running {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let begun = Instant::now();
-        let polled = match self.is_on_runtime {
-            // Another thread takes over what this one would do.
-            true => tokio::task::block_in_place(|| self.handler.as_mut().poll(cx)),
-            false => self.handler.as_mut().poll(cx),
-        };
+        let polled = self.handler.as_mut().poll(cx);
         let took = begun.elapsed();
         let first = self.first.take();
         if first.is_some() || took >= QUICK_POLL {
@@ -189,18 +177,18 @@ pub(crate) enum Threads {
     /// Nowhere else: all run in place.
     #[default]
     None,
-    /// On the threads of this runtime.
-    Of(Handle),
+    /// On the workers that all connections share which are driven by multi-thread runtimes. A handler that
+    /// blocked a thread of such a runtime would hold up other connections too.
+    OfProcess,
     /// On the workers of a server.
     #[cfg(unix)]
     Pool(Arc<WorkerPool>),
 }
 
 /// Where one handler runs.
-pub(super) enum Place {
-    Runtime(Handle),
-    #[cfg(unix)]
-    Pool(Arc<WorkerPool>, IfBusy),
+pub(super) struct Place {
+    pool: Arc<WorkerPool>,
+    if_busy: IfBusy,
 }
 
 impl Threads {
@@ -213,20 +201,22 @@ impl Threads {
         }
     }
 
-    /// Where the handler of this method runs, if not in place. A runtime that drives the connection
-    /// too gets only handlers that are known to be slow. The pool also gets those whose pace is not
-    /// known; but they, and what shuts the connection down, never wait for a worker: if all are
-    /// blocked, they run on the connection's own thread.
+    /// Where the handler of this method runs, if not in place. The workers of the process get only handlers
+    /// that are known to be slow. Those of a server also get the ones whose pace is not known; but they, and
+    /// what shuts the connection down, never wait for a worker: if all are blocked, they run on the
+    /// connection's own thread.
     pub(super) fn for_handler(&self, entry: &Entry) -> Option<Place> {
         let is_slow = entry.pace.is_slow();
         match self {
             Threads::None => None,
-            Threads::Of(handle) => is_slow.then(|| Place::Runtime(handle.clone())),
+            Threads::OfProcess => {
+                is_slow.then(|| Place { pool: WorkerPool::of_process(), if_busy: IfBusy::Queue })
+            }
             #[cfg(unix)]
             Threads::Pool(pool) => {
                 let may_queue = is_slow && !entry.closes;
                 let if_busy = if may_queue { IfBusy::Queue } else { IfBusy::GiveBack };
-                Some(Place::Pool(Arc::clone(pool), if_busy))
+                Some(Place { pool: Arc::clone(pool), if_busy })
             }
         }
     }
@@ -237,26 +227,11 @@ impl Threads {
 }
 
 impl Place {
-    /// Whether the first run of a method shows there whether it may run in place.
-    pub(super) fn tries_methods(&self) -> bool {
-        match self {
-            Place::Runtime(_) => false,
-            #[cfg(unix)]
-            Place::Pool(..) => true,
-        }
-    }
-
     fn spawn(self, work: impl Future<Output = ()> + Send + 'static) -> Abort {
-        match self {
-            Place::Runtime(runtime) => Abort::spawn(&runtime, work),
-            #[cfg(unix)]
-            Place::Pool(pool, if_busy) => {
-                let here = Handle::current();
-                match pool.spawn(&here, Box::pin(work), if_busy) {
-                    Ok(task) => Abort::Pool(task),
-                    Err(work) => Abort::spawn(&here, work),
-                }
-            }
+        let here = Handle::current();
+        match self.pool.spawn(&here, Box::pin(work), self.if_busy) {
+            Ok(task) => Abort::Pool(task),
+            Err(work) => Abort::spawn(&here, work),
         }
     }
 }

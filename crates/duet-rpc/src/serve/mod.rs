@@ -38,14 +38,12 @@ use crate::router::Router;
 use crate::state::{Disconnect, Reason};
 use crate::transport::{Address, Listener, Stdio, at_exit};
 use crate::watchdog::{CountsFrom, Parent};
-use crate::worker_pool::WorkerPool;
+use crate::worker_pool::{self, WorkerPool};
 use acts::{LastAct, once, run_within};
 use reader::Served;
 use stdio::Watched;
 use watch::Watch;
 
-/// Maximum number of worker threads, unless the application sets it.
-const THREADS: usize = 32;
 /// How long after the trigger the process ends, whatever still runs. Clients kill after 2 s, and on
 /// a busy machine it takes a while to get to that.
 const PATIENCE: Duration = Duration::from_millis(1870);
@@ -139,7 +137,7 @@ impl Server {
             max_connections: None,
             max_outgoing_bytes: None,
             on_listening: None,
-            threads: THREADS,
+            threads: worker_pool::MOST,
             parent: None,
             on_start: None,
             before_exit: None,
