@@ -74,7 +74,7 @@ impl Queue {
         self.length.load(Ordering::Relaxed) == 0
     }
 
-    /// Waits to be the first, for as long as the place is kept.
+    /// Waits to be the first in the queue, and stays it until the result is dropped.
     async fn stand(&self) -> (Place<'_>, tokio::sync::MutexGuard<'_, ()>) {
         self.length.fetch_add(1, Ordering::Relaxed);
         let place = Place(&self.length);
@@ -89,7 +89,7 @@ struct Making {
     last: Option<Beginning>,
 }
 
-/// An answer is large if a few of its size are all that may be made at a time: so many may be made besides.
+/// An answer is large if fewer than this many of its size fit into [`Budget::at_once`].
 const FEW: usize = 32;
 
 /// This part of a shared budget is for large answers that are being made: to make more of them at a time
@@ -250,7 +250,7 @@ impl Budget {
     }
 }
 
-/// A place among those who are counted.
+/// Counts one waiter until it is dropped.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Drop for Place<'_> {

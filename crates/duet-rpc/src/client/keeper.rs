@@ -205,7 +205,7 @@ fn io_cause(error: &Error) -> Option<&io::Error> {
     error.source().and_then(|cause| cause.downcast_ref())
 }
 
-/// How the connection ended whose preparation failed for that.
+/// The end of the connection, if that is why `on_connect` failed.
 fn end_of(error: &Error) -> Option<&Disconnect> {
     error.source().and_then(|cause| cause.downcast_ref())
 }

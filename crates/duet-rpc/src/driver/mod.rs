@@ -60,8 +60,8 @@ pub struct Driver {
     sleep: Option<Pin<Box<Sleep>>>,
     rest: Rest,
     deaf: Option<Deaf>,
-    /// The signs of reading that there were, and since when there are no more, of a remote that has closed its
-    /// end and has not taken all that it asked for.
+    /// For a remote that has closed its end and still has answers to read: the last count of signs that it
+    /// reads, and since when the count has not changed.
     slow_reader: Option<(u64, Instant)>,
     progress: Progress,
 }
@@ -82,8 +82,8 @@ const SLICE: Duration = Duration::from_micros(100);
 /// How long a remote that does not take what is sent may go on to answer.
 const HEARING_OUT: Duration = Duration::from_millis(500);
 
-/// How long one of many remotes that has closed its end may take nothing of the answers that wait for it. The
-/// system shows in large steps what the reader of a socket takes: several hundred kilobytes.
+/// How long the remote of a listener may read nothing of its last answers after it has closed its end. The
+/// system shows only in steps of several hundred kilobytes what the reader of a socket takes.
 const SLOW_READER: Duration = Duration::from_secs(30);
 
 /// A remote that cannot be written to. One that answers and goes is often found gone by who writes
@@ -402,7 +402,7 @@ impl fmt::Debug for Driver {
     }
 }
 
-/// The earlier of two times, as far as there are any.
+/// The earlier of two times, or the one that is set.
 #[inline]
 fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     match (one, other) {

@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 
 use crate::fence;
 
-/// After so many connections had their turn, the thread looks whether something has come for others: a
-/// client that sends little does not wait for all who send much.
+/// A thread polls this many connections before it looks for new input, so that a client which sends little
+/// does not wait for all that send much.
 const LOOKS_AFTER: u32 = 8;
 
 /// Threads that are started when they are needed, and end when this is shut down.

@@ -271,7 +271,7 @@ impl<C> Session<C> {
     }
 }
 
-/// The earlier of two times, as far as there are any.
+/// The earlier of two times, or the one that is set.
 #[inline]
 fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     match (one, other) {

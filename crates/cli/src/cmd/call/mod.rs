@@ -300,8 +300,8 @@ impl Talk<'_> {
     }
 }
 
-/// Prints a result: for people on a terminal, else for programs. It is done on a thread of its own,
-/// because whoever reads stdout may take for ever, and a signal must still end the call.
+/// Prints a result: for people on a terminal, else for programs. A thread of its own writes it: the reader of
+/// stdout may never read, and a signal must still end the call.
 async fn print(result: Box<RawValue>) -> Exit {
     let mut text = match io::stdout().is_terminal() {
         true => json::tame(&json::pretty(result.get())),

@@ -183,7 +183,8 @@ pub(super) fn stopped(end: &Disconnect) -> Option<String> {
         .then(|| format!("stopped processes that did not exit when stdin was closed: {list}"))
 }
 
-/// The server failed by itself after a notification was sent. Whether it had read that is not known.
+/// Says that the server failed after a notification was sent. Whether it had read the notification is not
+/// known.
 pub(super) fn failed(end: &Disconnect) -> Option<String> {
     let exit = end.farewell().exit.filter(|exit| !exit.success())?;
     Some(format!("the notification was sent, and the server ended with {exit}"))
@@ -195,7 +196,7 @@ pub(super) fn gone_before_sent(end: &Disconnect) -> String {
     format!("the server ended before it had read the notification{how}")
 }
 
-/// Why a notification may not have arrived, as over HTTP.
+/// Says why an HTTP server may not have received a notification.
 pub(super) fn not_delivered(failure: &(dyn std::error::Error + 'static)) -> String {
     let why = failure.source().unwrap_or(failure);
     plain(&why.to_string())

@@ -11,7 +11,7 @@ use signal_hook::{flag, low_level};
 /// Notes the signals that ask for the end.
 pub(super) struct EarlySignals {
     signals: [(i32, Arc<AtomicBool>); 3],
-    /// Whether they have their default effect again.
+    /// Whether each signal ends the process, as it does by default.
     is_released: Arc<AtomicBool>,
 }
 
@@ -30,8 +30,8 @@ impl EarlySignals {
         Ok(EarlySignals { signals, is_released })
     }
 
-    /// The daemon does not start. From here on each of them ends the process: whoever reads stderr may
-    /// take for ever to read why.
+    /// Lets each signal end the process again, because the daemon does not start. The message about that may
+    /// block on a full stderr.
     pub(super) fn release(&self) {
         self.is_released.store(true, Ordering::SeqCst);
         self.pass_on();

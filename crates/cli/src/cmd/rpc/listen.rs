@@ -135,7 +135,8 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
     warnings
 }
 
-/// Whether the mode of a Unix socket lets everyone connect. One that has no path has no mode.
+/// Whether every user can connect to a Unix socket: its file is writable for all, or it has no file (an
+/// abstract socket).
 fn is_for_all(path: &Path) -> bool {
     !path.is_absolute() || fs::metadata(path).is_ok_and(|data| data.mode() & 0o002 != 0)
 }

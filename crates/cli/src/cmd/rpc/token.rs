@@ -43,8 +43,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Problem> {
     Ok(token.to_owned())
 }
 
-/// The same, as long as this process runs, which is not waited for longer than it does: the file may
-/// be a pipe that nobody writes to (L10).
+/// Reads a token, and gives up when this process ends: the file may be a pipe that nobody writes to (L10).
 pub(super) fn read_beside(path: &Path, process: Option<u32>) -> Result<String, Problem> {
     let Some(process) = process.and_then(Parent::with_id) else { return read(path) };
     let (tell, told) = channel();
