@@ -65,7 +65,7 @@ struct Asked(Mutex<Vec<&'static str>>);
 
 impl Asked {
     fn note(cx: &Context, method: &'static str) {
-        let asked = cx.peer().local::<Asked>();
+        let asked = cx.peer().extension::<Asked>();
         let mut asked = asked.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !asked.contains(&method) {
             asked.push(method);
@@ -156,7 +156,7 @@ async fn visit(server: &Peer, out: &mut impl Write) -> Result<(), Error> {
     let capabilities = capabilities.into_iter().filter(has).map(|(name, _)| plain(&name));
     let _ = writeln!(out, "can: {}", list(capabilities));
     send_home(server).await?;
-    let asked = server.local::<Asked>();
+    let asked = server.extension::<Asked>();
     let asked = asked.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let _ = writeln!(out, "asked: {}", list(asked.into_iter().map(str::to_owned)));
     Ok(())
@@ -199,12 +199,12 @@ async fn main() -> ExitCode {
         Err(_) => server.close().await,
     };
     let _ = writeln!(out, "end: {end}");
-    let has_failed = !end.farewell().exit.is_some_and(|status| status.success());
+    let has_failed = !end.exit_report().exit.is_some_and(|status| status.success());
     if let Err(error) = &visited {
         eprintln!("it went wrong: {error:#}");
     }
     if visited.is_err() || has_failed {
-        for line in &end.farewell().last_words {
+        for line in &end.exit_report().last_stderr {
             eprintln!("its stderr: {line}");
         }
         return ExitCode::FAILURE;

@@ -13,7 +13,7 @@
 use std::io::{self, Write};
 use std::task::{Context, Poll, ready};
 
-use duet_rpc::transport::{Carries, Farewell, Inbox, Outbox, Received, Transport};
+use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use duet_rpc::{Error, Failure, Peer, Profile, Router};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -38,8 +38,8 @@ impl Channels {
 }
 
 impl Transport for Channels {
-    fn carries(&self) -> Carries {
-        Carries::Messages
+    fn kind(&self) -> TransportKind {
+        TransportKind::Messages
     }
 
     fn poll_receive(
@@ -50,9 +50,9 @@ impl Transport for Channels {
         match ready!(self.incoming.poll_recv(cx)) {
             Some(message) => {
                 inbox.push(&message)?;
-                Poll::Ready(Ok(Received::Some))
+                Poll::Ready(Ok(Received::Data))
             }
-            None => Poll::Ready(Ok(Received::End)),
+            None => Poll::Ready(Ok(Received::Eof)),
         }
     }
 
@@ -76,10 +76,10 @@ impl Transport for Channels {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<ExitReport> {
         self.outgoing = None;
         self.incoming.close();
-        Poll::Ready(Farewell::default())
+        Poll::Ready(ExitReport::default())
     }
 }
 

@@ -7,8 +7,8 @@ use std::io;
 use duet_rpc_proto::message::{ErrorObject, Id, ParamProblem, ReceivedError};
 use serde_json::value::RawValue;
 
-use crate::fence;
-use crate::state::LastWords;
+use crate::panic_guard;
+use crate::state::LastStderr;
 
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -239,7 +239,7 @@ pub(crate) struct Logged<'a>(pub(crate) &'a Error);
 impl fmt::Display for Logged<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Errors of the application may panic where they are shown.
-        let causes = fence::call(|| {
+        let causes = panic_guard::catch(|| {
             let mut text = String::new();
             let mut cause = self.0.cause();
             while let Some(deeper) = cause {
@@ -274,7 +274,7 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
     } else if let Some(object) = cause.downcast_ref::<ErrorObject>() {
         // The message may be made of what a remote has sent.
         write!(text, "its code is {}", object.code().0)
-    } else if cause.is::<LastWords>() {
+    } else if cause.is::<LastStderr>() {
         text.push_str("its stderr is not logged");
         Ok(())
     } else if let Some(wrong) = cause.downcast_ref::<WrongResult>() {

@@ -65,7 +65,7 @@ impl EventStream {
     /// [`ErrorKind::OneWay`] if it carries answers alone, as HTTP does.
     pub fn send(&self, priority: Priority, data: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.shared.check_open()?;
-        let data = crate::fence::call(|| serde_json::value::to_raw_value(data))?;
+        let data = crate::panic_guard::catch(|| serde_json::value::to_raw_value(data))?;
         let data = data.map_err(|error| Error::new(ErrorKind::Params).caused_by(error))?;
         let (size, mut queue) = (data.get().len(), self.stream.queue());
         let was_empty = queue.is_empty();

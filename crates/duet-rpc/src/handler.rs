@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{fence, params};
+use crate::panic_guard::{self, Guarded, drop_quietly};
+use crate::params;
 
 /// What can be registered with a [`Router`](crate::Router): a function of the params, of the params
 /// and the [`Context`], of the context alone, or of nothing, whose future yields an [`Output`].
@@ -218,7 +219,7 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
         // If it has to wait, the task that it becomes polls it again, with a waker of its own.
         let mut noop = TaskContext::from_waker(Waker::noop());
         let mut outcome = None;
-        let begun = fence::call(|| {
+        let begun = panic_guard::catch(|| {
             place.set(Some(self.handler.begin(params, &mut || host.context())?));
             if in_place && let Poll::Ready(output) = poll(place, &mut noop) {
                 // Kept outside, where nothing that panics now can drop it.
@@ -230,35 +231,18 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
         match (begun, outcome) {
             (Ok(Ok(())), Some(Ok(result))) => {
                 host.result(&mut |out| serde_json::to_writer(&mut *out, &result));
-                drop_fenced(result);
+                drop_quietly(result);
             }
             (Ok(Ok(())), Some(Err(failure))) => host.failed(failure),
             (Ok(Ok(())), None) => return kept.take().map(|place| wait(place, host.id())),
             (Ok(Err(object)), _) => host.refused(object),
             (Err(panic), outcome) => {
-                drop_fenced(outcome);
-                drop_fenced(kept.take());
+                drop_quietly(outcome);
+                drop_quietly(kept.take());
                 host.failed(panic.into());
             }
         }
         None
-    }
-}
-
-/// Drops what is the handler's. A destructor that panics has nobody to tell: the answer has been
-/// given.
-fn drop_fenced<T>(value: T) {
-    if std::mem::needs_drop::<T>() {
-        let _ = fence::call(move || drop(value));
-    }
-}
-
-/// A future that is dropped inside the fence, also where it waits.
-struct Kept<F>(Option<Place<F>>);
-
-impl<F> Drop for Kept<F> {
-    fn drop(&mut self) {
-        drop_fenced(self.0.take());
     }
 }
 
@@ -274,31 +258,22 @@ fn wait<F>(place: Place<F>, id: Option<Id>) -> Waiting
 where
     F: Future<Output: Output> + Send + 'static,
 {
-    let mut kept = Kept(Some(place));
+    let mut place = place;
+    let guarded = Guarded::new(std::future::poll_fn(move |cx| poll(&mut place, cx)));
     Box::pin(async move {
-        let polled = std::future::poll_fn(|cx| {
-            let Some(place) = &mut kept.0 else { return Poll::Pending };
-            match fence::call(|| poll(place, cx)) {
-                Ok(Poll::Pending) => Poll::Pending,
-                Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-                Err(panic) => Poll::Ready(Err(panic)),
-            }
-        });
-        let output = polled.await;
-        let cleared = fence::call(|| drop(kept.0.take()));
-        let result =
-            fence::call(|| output.and_then(|output| cleared.map(|()| output))?.into_result())??;
+        let output = guarded.await?;
+        let result = panic_guard::catch(|| output.into_result())??;
         let Some(id) = id else {
             // A notification: nobody is told the result.
-            drop_fenced(result);
+            drop_quietly(result);
             return Ok(Vec::new());
         };
         // The result stays outside: a panic that drops it could meet a second one, which aborts.
         let mut text = Vec::with_capacity(USUAL);
-        let written = fence::call(|| {
+        let written = panic_guard::catch(|| {
             write_result_with(&mut text, &id, |out| serde_json::to_writer(out, &result))
         });
-        drop_fenced(result);
+        drop_quietly(result);
         written??;
         Ok(text)
     })

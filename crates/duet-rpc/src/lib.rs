@@ -125,14 +125,14 @@ mod context;
 mod driver;
 pub mod error;
 mod events;
+mod extensions;
 mod failure;
-pub mod fence;
 mod handler;
 mod hub;
-mod locals;
-mod meter;
-mod names;
+mod log_limit;
+mod method_table;
 mod pace;
+pub mod panic_guard;
 pub mod params;
 mod peer;
 mod random;
@@ -163,7 +163,7 @@ pub use peer::{Peer, Stats};
 pub use router::Router;
 #[cfg(unix)]
 pub use serve::{Server, serve};
-pub use state::{Disconnect, Reason, State};
+pub use state::{CloseReason, ConnectionState, Disconnect};
 
 /// For the command, which receives signals, and watches its parent, before its server does.
 #[cfg(unix)]

@@ -16,10 +16,10 @@ use crate::call::Call;
 use crate::driver::{Driver, UnusableAnswer};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::EventStream;
-use crate::locals::Locals;
+use crate::extensions::Extensions;
 use crate::router::Router;
 use crate::shared::{Given, Post, Shared};
-use crate::state::{Disconnect, State};
+use crate::state::{ConnectionState, Disconnect};
 use crate::transport::Transport;
 
 /// One end of a connection: it serves methods and calls the other end's, at the same time.
@@ -48,7 +48,7 @@ use crate::transport::Transport;
 pub struct Peer {
     handle: Arc<Handle>,
     /// Where the values of a request are kept that has its own: over HTTP a connection has many users.
-    request: Option<Arc<Locals>>,
+    request: Option<Arc<Extensions>>,
 }
 
 /// The last of these closes the connection.
@@ -113,7 +113,7 @@ impl Peer {
     }
 
     /// The handle that the handler of a message gets.
-    pub(crate) fn of(handle: Arc<Handle>, request: Option<Arc<Locals>>) -> Self {
+    pub(crate) fn of(handle: Arc<Handle>, request: Option<Arc<Extensions>>) -> Self {
         Peer { handle, request }
     }
 
@@ -128,7 +128,7 @@ impl Peer {
     /// [`call_timeout`](Profile::call_timeout), and is cancelled when it is dropped.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         let id = self.shared().ids.next();
-        let message = crate::fence::call(|| {
+        let message = crate::panic_guard::catch(|| {
             let params = to_params(&params)?;
             let mut message = Vec::new();
             let written = write_request(&mut message, &id, method, params.as_deref());
@@ -141,7 +141,7 @@ impl Peer {
     /// call would; when it returns, the notification is in order behind all that was sent before,
     /// and not necessarily on the wire.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        let message = crate::fence::call(|| {
+        let message = crate::panic_guard::catch(|| {
             let params = to_params(&params)?;
             let mut message = Vec::new();
             let written = write_notification(&mut message, method, params.as_deref());
@@ -176,12 +176,12 @@ impl Peer {
     /// struct Visits(AtomicU64);
     ///
     /// let router = Router::new().method("visit", async |cx: Context| {
-    ///     let visits = cx.peer().local::<Visits>();
+    ///     let visits = cx.peer().extension::<Visits>();
     ///     Ok::<_, Failure>(visits.0.fetch_add(1, Ordering::Relaxed) + 1)
     /// });
     /// ```
-    pub fn local<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        self.request.as_deref().unwrap_or(&self.shared().locals).get()
+    pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        self.request.as_deref().unwrap_or(&self.shared().extensions).get()
     }
 
     /// Closes the connection gracefully: running handlers finish, and messages and events that wait
@@ -209,8 +209,8 @@ impl Peer {
     /// error says `oversize`, the largest message that was sent, and not refused before, is too large: if that is a
     /// pending call, the call fails with the error. Any other call goes on, and if it times out, its error has this
     /// one as its cause.
-    pub async fn complaint(&self) -> RemoteError {
-        self.shared().complaint.wait().await.clone()
+    pub async fn next_uncorrelated_error(&self) -> RemoteError {
+        self.shared().uncorrelated_error.wait().await.clone()
     }
 
     /// Waits for an answer that cannot be used, and returns what is wrong with the first: it is
@@ -220,12 +220,12 @@ impl Peer {
     }
 
     /// Where the connection stands.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ConnectionState {
         self.shared().state.borrow().clone()
     }
 
     /// Where the connection stands, as something to wait on.
-    pub fn watch(&self) -> watch::Receiver<State> {
+    pub fn watch(&self) -> watch::Receiver<ConnectionState> {
         self.shared().state.subscribe()
     }
 
@@ -245,9 +245,9 @@ impl Peer {
     }
 }
 
-async fn closed(mut state: watch::Receiver<State>) -> Disconnect {
+async fn closed(mut state: watch::Receiver<ConnectionState>) -> Disconnect {
     loop {
-        if let State::Disconnected(disconnect) = &*state.borrow_and_update() {
+        if let ConnectionState::Disconnected(disconnect) = &*state.borrow_and_update() {
             return disconnect.clone();
         }
         if state.changed().await.is_err() {

@@ -9,7 +9,7 @@ use duet_rpc_proto::session::LaneOf;
 
 use crate::budget::AnswerSize;
 use crate::handler::{Handler, Route, Typed};
-use crate::names::ByName;
+use crate::method_table::MethodTable;
 use crate::pace::Pace;
 
 /// The methods that a peer serves. It is cheap to clone, and many connections can share one.
@@ -42,7 +42,7 @@ pub struct Router {
 
 #[derive(Clone, Default)]
 struct Routes {
-    by_name: ByName<Arc<Entry>>,
+    by_name: MethodTable<Arc<Entry>>,
     lane_of: Option<LaneOf>,
 }
 
@@ -182,7 +182,7 @@ impl Router {
         // Two keys of the same hash share a lane: they are kept in order without need, and
         // nothing worse.
         let lane_of = move |method: &str, params: &Params<'_>| {
-            let lane = crate::fence::call(|| {
+            let lane = crate::panic_guard::catch(|| {
                 let mut hasher = DefaultHasher::new();
                 key(method, params)?.hash(&mut hasher);
                 Some(hasher.finish())

@@ -20,11 +20,11 @@ use crate::context::Flag;
 use crate::driver::{UnusableAnswer, connection_span, now};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::events::Stream;
+use crate::extensions::Extensions;
 use crate::handler::Outcome;
-use crate::locals::Locals;
 use crate::random;
 use crate::send_queue::{SendQueue, Sender, Sent, Ticket, Unsent};
-use crate::state::State;
+use crate::state::ConnectionState;
 
 pub(crate) struct Shared {
     pub(crate) profile: Profile,
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     /// What bounds the answers that handlers make on other threads.
     pub(crate) budget: Arc<Budget>,
     pub(crate) ids: Ids,
-    pub(crate) state: watch::Sender<State>,
+    pub(crate) state: watch::Sender<ConnectionState>,
     mail: Mutex<Mail>,
     has_mail: AtomicBool,
     /// Whether messages wait for room.
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     /// The answers to batches hold so much that no more of their requests should begin.
     pub(crate) is_full_of_batches: AtomicBool,
     /// The first error that the remote answered to it does not know what.
-    pub(crate) complaint: SetOnce<RemoteError>,
+    pub(crate) uncorrelated_error: SetOnce<RemoteError>,
     /// The first answer that cannot be used.
     pub(crate) unusable: SetOnce<UnusableAnswer>,
     /// Told at once, on whatever thread, that the connection is to be closed.
@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     /// Set when the connection ends, before its handlers are stopped.
     pub(crate) gone: Flag,
     /// What the application keeps with the connection.
-    pub(crate) locals: Locals,
+    pub(crate) extensions: Extensions,
 }
 
 /// Hears that the connection is to be closed, and by which message, if it was one.
@@ -219,7 +219,7 @@ impl Shared {
             budget: budget.unwrap_or_else(own),
             has_way_back,
             ids: Ids::new(profile.ids, random::seed()),
-            state: watch::Sender::new(State::Connecting),
+            state: watch::Sender::new(ConnectionState::Connecting),
             mail: Mutex::default(),
             has_mail: AtomicBool::new(false),
             has_unsent: AtomicBool::new(false),
@@ -227,11 +227,11 @@ impl Shared {
             waiting_handlers: AtomicUsize::new(0),
             counts: Counts::default(),
             is_full_of_batches: AtomicBool::new(false),
-            complaint: SetOnce::new(),
+            uncorrelated_error: SetOnce::new(),
             unusable: SetOnce::new(),
             on_close: OnceLock::new(),
             gone: Flag::new(),
-            locals: Locals::default(),
+            extensions: Extensions::default(),
         }
     }
 
@@ -430,7 +430,7 @@ impl Shared {
     /// The error of an operation that came too late.
     pub(crate) fn closed_error(&self) -> Error {
         match &*self.state.borrow() {
-            State::Disconnected(disconnect) => disconnect.to_error(),
+            ConnectionState::Disconnected(disconnect) => disconnect.to_error(),
             _ if !self.has_way_back => Error::new(ErrorKind::OneWay),
             _ => Error::new(ErrorKind::Disconnected).caused_by("it is closing"),
         }
@@ -520,7 +520,7 @@ impl Shared {
         drop(unsent);
         self.budget.remove(charged);
         self.room.notify_waiters();
-        self.locals.close();
+        self.extensions.close();
         posts
     }
 }

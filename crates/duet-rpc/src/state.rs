@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
-use crate::transport::Farewell;
+use crate::transport::ExitReport;
 
 /// Where a connection stands. It only ever goes forward ([P5](crate::proto::specification#p5)).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum State {
+pub enum ConnectionState {
     /// It has not begun.
     Connecting,
     /// Messages come and go.
@@ -20,15 +20,15 @@ pub enum State {
     Disconnected(Disconnect),
 }
 
-impl State {
+impl ConnectionState {
     /// Whether messages come and go, or will.
     pub fn is_open(&self) -> bool {
-        matches!(self, State::Connecting | State::Connected)
+        matches!(self, ConnectionState::Connecting | ConnectionState::Connected)
     }
 
     /// Whether it is closed.
     pub fn is_disconnected(&self) -> bool {
-        matches!(self, State::Disconnected(_))
+        matches!(self, ConnectionState::Disconnected(_))
     }
 }
 
@@ -38,10 +38,10 @@ pub struct Disconnect(Arc<Inner>);
 
 #[derive(Clone)]
 struct Inner {
-    reason: Reason,
+    reason: CloseReason,
     failure: Option<Arc<Error>>,
-    farewell: Farewell,
-    last_words: Option<LastWords>,
+    exit_report: ExitReport,
+    last_stderr: Option<LastStderr>,
 }
 
 /// How many of the last lines that a process wrote to stderr an error shows, and how much of each.
@@ -51,12 +51,12 @@ const SHOWN_CHARS: usize = 200;
 /// The last lines that a remote process wrote to stderr, as the cause of the end of its connection.
 /// They may hold anything, so the log leaves them out.
 #[derive(Clone)]
-pub(crate) struct LastWords {
+pub(crate) struct LastStderr {
     lines: Vec<String>,
     failure: Option<Arc<Error>>,
 }
 
-impl fmt::Display for LastWords {
+impl fmt::Display for LastStderr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("it wrote to stderr")?;
         let skipped = self.lines.len().saturating_sub(SHOWN_LINES);
@@ -68,13 +68,13 @@ impl fmt::Display for LastWords {
     }
 }
 
-impl fmt::Debug for LastWords {
+impl fmt::Debug for LastStderr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LastWords").field("lines", &self.lines.len()).finish_non_exhaustive()
+        f.debug_struct("LastStderr").field("lines", &self.lines.len()).finish_non_exhaustive()
     }
 }
 
-impl std::error::Error for LastWords {
+impl std::error::Error for LastStderr {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         to_cause(self.failure.as_ref())
     }
@@ -87,7 +87,7 @@ fn to_cause(failure: Option<&Arc<Error>>) -> Option<&(dyn std::error::Error + 's
 /// Who ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum CloseReason {
     /// We closed it.
     Closed,
     /// The remote did: its output ended.
@@ -101,30 +101,30 @@ pub enum Reason {
 }
 
 impl Disconnect {
-    pub(crate) fn new(reason: Reason, failure: Option<Error>) -> Self {
+    pub(crate) fn new(reason: CloseReason, failure: Option<Error>) -> Self {
         let failure = failure.map(Arc::new);
-        let farewell = Farewell::default();
-        Disconnect(Arc::new(Inner { reason, failure, farewell, last_words: None }))
+        let exit_report = ExitReport::default();
+        Disconnect(Arc::new(Inner { reason, failure, exit_report, last_stderr: None }))
     }
 
-    pub(crate) fn failed(reason: Reason, error: std::io::Error) -> Self {
+    pub(crate) fn failed(reason: CloseReason, error: std::io::Error) -> Self {
         Disconnect::new(reason, Some(Error::new(ErrorKind::Transport).caused_by(error)))
     }
 
     /// The same, once it is known what became of the other end.
-    pub(crate) fn with_farewell(&self, farewell: Farewell) -> Self {
-        let (lines, failure) = (farewell.last_words.clone(), self.0.failure.clone());
-        let last_words = (!lines.is_empty()).then_some(LastWords { lines, failure });
-        Disconnect(Arc::new(Inner { farewell, last_words, ..Inner::clone(&self.0) }))
+    pub(crate) fn with_exit_report(&self, exit_report: ExitReport) -> Self {
+        let (lines, failure) = (exit_report.last_stderr.clone(), self.0.failure.clone());
+        let last_stderr = (!lines.is_empty()).then_some(LastStderr { lines, failure });
+        Disconnect(Arc::new(Inner { exit_report, last_stderr, ..Inner::clone(&self.0) }))
     }
 
     /// For a connection whose driver was dropped.
     pub(crate) fn dropped() -> Self {
-        Disconnect::new(Reason::Closed, None)
+        Disconnect::new(CloseReason::Closed, None)
     }
 
     /// Who ended it.
-    pub fn reason(&self) -> Reason {
+    pub fn reason(&self) -> CloseReason {
         self.0.reason
     }
 
@@ -134,8 +134,8 @@ impl Disconnect {
     }
 
     /// What became of the other end: the exit status of a child process, and its last words.
-    pub fn farewell(&self) -> &Farewell {
-        &self.0.farewell
+    pub fn exit_report(&self) -> &ExitReport {
+        &self.0.exit_report
     }
 
     /// The error that every operation gets from here on.
@@ -147,16 +147,16 @@ impl Disconnect {
 impl fmt::Display for Disconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.reason {
-            Reason::Closed => "it was closed here",
-            Reason::RemoteClosed => "the remote closed it",
-            Reason::ReadFailed => "reading from the remote failed",
-            Reason::WriteFailed => "writing to the remote failed",
-            Reason::ConnectFailed => "connecting to the remote failed",
+            CloseReason::Closed => "it was closed here",
+            CloseReason::RemoteClosed => "the remote closed it",
+            CloseReason::ReadFailed => "reading from the remote failed",
+            CloseReason::WriteFailed => "writing to the remote failed",
+            CloseReason::ConnectFailed => "connecting to the remote failed",
         })?;
-        if let Some(exit) = self.0.farewell.exit {
+        if let Some(exit) = self.0.exit_report.exit {
             write!(f, "; its process ended with {exit}")?;
         }
-        for (number, process) in self.0.farewell.stopped.iter().enumerate() {
+        for (number, process) in self.0.exit_report.stopped.iter().enumerate() {
             write!(f, "{}{process}", if number == 0 { "; stopped: " } else { ", " })?;
         }
         Ok(())
@@ -167,14 +167,14 @@ impl fmt::Debug for Disconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Disconnect");
         shown.field("reason", &self.0.reason).field("failure", &self.0.failure);
-        shown.field("farewell", &self.0.farewell).finish()
+        shown.field("exit_report", &self.0.exit_report).finish()
     }
 }
 
 impl std::error::Error for Disconnect {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0.last_words {
-            Some(last_words) => Some(last_words),
+        match &self.0.last_stderr {
+            Some(last_stderr) => Some(last_stderr),
             None => to_cause(self.0.failure.as_ref()),
         }
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::fence;
+use crate::panic_guard;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -201,7 +201,7 @@ impl Task {
         if !is_pending {
             // Dropping may take long and may panic: it is the application's code.
             *self.progress() = Progress::Ended;
-            let _ = fence::call(move || drop(work));
+            let _ = panic_guard::catch(move || drop(work));
             return;
         }
         let mut progress = self.progress();
@@ -221,7 +221,7 @@ impl Task {
         // `block_on` never blocks here. It limits how long a handler goes on while all it awaits is
         // ready, and forbids what is forbidden on the runtime's own thread: to block on the runtime.
         let poll = poll_fn(|_| Poll::Ready(work.as_mut().poll(&mut cx)));
-        fence::call(|| self.runtime.block_on(poll)).is_ok_and(|polled| polled.is_pending())
+        panic_guard::catch(|| self.runtime.block_on(poll)).is_ok_and(|polled| polled.is_pending())
     }
 }
 

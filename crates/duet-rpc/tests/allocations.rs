@@ -7,7 +7,7 @@ use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use duet_rpc::transport::{Farewell, Inbox, Outbox, Received, Transport};
+use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 use duet_rpc::{Failure, Peer, Profile, Router};
 use serde::Deserialize;
 
@@ -29,7 +29,7 @@ impl Transport for Loop {
         }
         self.left.fetch_sub(1, SeqCst);
         inbox.space()?.extend_from_slice(self.request);
-        Poll::Ready(Ok(Received::Some))
+        Poll::Ready(Ok(Received::Data))
     }
 
     fn poll_send(&mut self, _: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
@@ -37,8 +37,8 @@ impl Transport for Loop {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Farewell> {
-        Poll::Ready(Farewell::default())
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<ExitReport> {
+        Poll::Ready(ExitReport::default())
     }
 }
 

@@ -18,7 +18,7 @@ struct Kept(std::sync::Mutex<Option<tokio::sync::oneshot::Sender<()>>>, std::syn
 
 fn router() -> Router {
     let visit = async |cx: Context| {
-        let visits = cx.peer().local::<Visits>();
+        let visits = cx.peer().extension::<Visits>();
         Ok::<_, Failure>(visits.0.fetch_add(1, Ordering::Relaxed) + 1)
     };
     Router::new().method("visit", visit).quick("visit")
@@ -46,7 +46,7 @@ async fn p5_what_a_connection_keeps_is_let_go_when_it_ends() {
     let server = Peer::spawn(there, &Profile::agent(), Router::new());
     let client = Peer::spawn(here, &Profile::agent(), Router::new());
     let (tell, told) = tokio::sync::oneshot::channel();
-    let kept = server.local::<Kept>();
+    let kept = server.extension::<Kept>();
     *kept.0.lock().expect("nobody panics") = Some(tell);
     // It holds a handle of its own connection, and must not keep that alive for ever.
     assert!(kept.1.set(server.clone()).is_ok());
@@ -55,7 +55,7 @@ async fn p5_what_a_connection_keeps_is_let_go_when_it_ends() {
     server.closed().await;
     told.await.expect_err("it is dropped and says nothing");
     // What is asked for now is new, and nobody's.
-    assert_eq!(Arc::strong_count(&server.local::<Visits>()), 1);
+    assert_eq!(Arc::strong_count(&server.extension::<Visits>()), 1);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::{Stream, memory};
-use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router};
+use duet_rpc::{CloseReason, Context, Error, ErrorKind, Failure, Peer, Profile, Router};
 use links::{HANGS, Link, everywhere, is_quiet, on_both_runtimes, until};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -355,7 +355,7 @@ fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
                     before = now;
                 }
                 assert!(!flood.is_finished());
-                assert_eq!(peer.close().await.reason(), Reason::Closed);
+                assert_eq!(peer.close().await.reason(), CloseReason::Closed);
                 flood.await.expect("no panic");
                 drop(reader);
             },
@@ -418,8 +418,8 @@ fn a_handler_may_wait_for_the_end_of_its_own_connection() {
         let (one, two) = link.join(&profile, methods(), there);
         let error = one.call::<String>("close", ()).await.expect_err("it cannot be answered");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
-        assert_eq!(two.closed().await.reason(), Reason::Closed);
-        assert_eq!(one.closed().await.reason(), Reason::RemoteClosed);
+        assert_eq!(two.closed().await.reason(), CloseReason::Closed);
+        assert_eq!(one.closed().await.reason(), CloseReason::RemoteClosed);
     });
 }
 
@@ -443,7 +443,7 @@ fn handlers_may_drop_the_last_handle_of_any_connection() {
             });
         let (one, two) = link.join(&profile, methods(), there);
         assert!(one.call::<bool>("drop", ()).await.expect("an answer"));
-        assert_eq!(far_end.closed().await.reason(), Reason::RemoteClosed);
+        assert_eq!(far_end.closed().await.reason(), CloseReason::RemoteClosed);
         // Of its own: the handler holds the last one, and is answered all the same. What is told to
         // be running must be that one, and not the one before.
         until(|| two.stats().running == 0).await;
@@ -451,7 +451,7 @@ fn handlers_may_drop_the_last_handle_of_any_connection() {
         until(|| two.stats().running == 1 || call.is_finished()).await;
         drop(two);
         assert_eq!(call.await.expect("no panic").expect("an answer"), 7);
-        assert_eq!(one.closed().await.reason(), Reason::RemoteClosed);
+        assert_eq!(one.closed().await.reason(), CloseReason::RemoteClosed);
     });
 }
 
@@ -544,7 +544,7 @@ fn what_comes_together_with_the_end_of_the_input_is_served() {
                 let mut answer = String::new();
                 raw.read_to_string(&mut answer).await.expect("text");
                 assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n");
-                assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+                assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
             }
         },
         "raw",
@@ -660,8 +660,8 @@ struct Flood {
 }
 
 impl duet_rpc::transport::Transport for Flood {
-    fn carries(&self) -> duet_rpc::transport::Carries {
-        duet_rpc::transport::Carries::Messages
+    fn kind(&self) -> duet_rpc::transport::TransportKind {
+        duet_rpc::transport::TransportKind::Messages
     }
 
     fn poll_receive(
@@ -671,11 +671,11 @@ impl duet_rpc::transport::Transport for Flood {
     ) -> std::task::Poll<std::io::Result<duet_rpc::transport::Received>> {
         use duet_rpc::transport::Received;
         if self.stop.load(Ordering::SeqCst) == 1 {
-            return std::task::Poll::Ready(Ok(Received::End));
+            return std::task::Poll::Ready(Ok(Received::Eof));
         }
         let noise = || br#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#.to_vec();
         inbox.push(&self.answers.pop().unwrap_or_else(noise))?;
-        std::task::Poll::Ready(Ok(Received::Some))
+        std::task::Poll::Ready(Ok(Received::Data))
     }
 
     fn poll_send(
@@ -697,8 +697,8 @@ impl duet_rpc::transport::Transport for Flood {
     fn poll_close(
         &mut self,
         _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<duet_rpc::transport::Farewell> {
-        std::task::Poll::Ready(duet_rpc::transport::Farewell::default())
+    ) -> std::task::Poll<duet_rpc::transport::ExitReport> {
+        std::task::Poll::Ready(duet_rpc::transport::ExitReport::default())
     }
 }
 
@@ -713,7 +713,7 @@ fn a_connection_whose_writer_is_stuck_closes() {
             let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
             let peer = Peer::spawn(Stream::new(reader, writer), &profile, methods());
             peer.notify("tick", ("x".repeat(1000),)).await.expect("there is room");
-            assert_eq!(peer.close().await.reason(), Reason::Closed);
+            assert_eq!(peer.close().await.reason(), CloseReason::Closed);
             drop(raw);
         },
         "raw",

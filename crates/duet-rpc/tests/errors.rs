@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use duet_rpc::proto::message::{Code, Id, write_error};
-use duet_rpc::{Error, ErrorKind, Failure, Peer, Profile, Router, fence};
+use duet_rpc::{Error, ErrorKind, Failure, Peer, Profile, Router, panic_guard};
 use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::{Value, json};
@@ -31,23 +31,23 @@ const ALL: [ErrorKind; 14] = [
 
 #[test]
 fn e2_a_panic_becomes_an_internal_error_and_the_next_call_works() {
-    let error = fence::call(|| panic!("CANARY")).expect_err("it panics");
+    let error = panic_guard::catch(|| panic!("CANARY")).expect_err("it panics");
     assert_eq!(error.kind(), ErrorKind::Panic);
     assert_eq!(error.to_object().code(), Code::INTERNAL_ERROR);
     assert!(!format!("{error} {error:?} {}", error.to_object()).contains("CANARY"));
-    assert_eq!(fence::call(|| 7).expect("nothing panics"), 7);
+    assert_eq!(panic_guard::catch(|| 7).expect("nothing panics"), 7);
 }
 
 #[test]
 fn e2_a_future_that_panics_is_ready_with_an_error() {
     let mut cx = Context::from_waker(Waker::noop());
-    let mut panics = pin!(fence::future(async { panic!("CANARY") }));
+    let mut panics = pin!(panic_guard::catch_future(async { panic!("CANARY") }));
     let Poll::Ready(Err::<(), _>(error)) = panics.as_mut().poll(&mut cx) else {
         panic!("it is ready with an error");
     };
     assert_eq!(error.kind(), ErrorKind::Panic);
     assert!(panics.as_mut().poll(&mut cx).is_pending(), "and then never again");
-    let mut works = pin!(fence::future(ready(7)));
+    let mut works = pin!(panic_guard::catch_future(ready(7)));
     assert!(matches!(works.as_mut().poll(&mut cx), Poll::Ready(Ok(7))));
 }
 
@@ -60,18 +60,18 @@ fn e2_even_a_destructor_that_panics_is_fenced_in() {
         }
     }
     let bomb = Bomb;
-    let mut future = pin!(fence::future(std::future::poll_fn(move |_| {
+    let mut future = pin!(panic_guard::catch_future(std::future::poll_fn(move |_| {
         let _held = &bomb;
         Poll::Ready(())
     })));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(matches!(future.as_mut().poll(&mut cx), Poll::Ready(Err(_))));
     let bomb = Bomb;
-    drop(fence::future(async move {
+    drop(panic_guard::catch_future(async move {
         let _held = bomb;
         std::future::pending::<()>().await;
     }));
-    let error = fence::call(|| std::panic::panic_any(Bomb)).expect_err("it panics");
+    let error = panic_guard::catch(|| std::panic::panic_any(Bomb)).expect_err("it panics");
     assert_eq!(error.kind(), ErrorKind::Panic);
 }
 

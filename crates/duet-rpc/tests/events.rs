@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use duet_rpc::proto::Limits;
 use duet_rpc::transport::Stream;
-use duet_rpc::{Context, ErrorKind, EventStream, Failure, Peer, Priority, Profile, Reason, Router};
+use duet_rpc::{
+    CloseReason, Context, ErrorKind, EventStream, Failure, Peer, Priority, Profile, Router,
+};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::time::Instant;
@@ -205,7 +207,7 @@ async fn p9_graceful_close_delivers_the_events_that_wait() {
         send_three(&peer);
         let closing = peer.close();
         assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
-        assert_eq!(closing.await.reason(), Reason::Closed);
+        assert_eq!(closing.await.reason(), CloseReason::Closed);
     }
 }
 
@@ -217,7 +219,7 @@ async fn p9_end_of_input_delivers_the_events_that_wait() {
         send_three(&peer);
         remote.shutdown().await.expect("it is open");
         assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
-        assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+        assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
     }
 }
 
@@ -227,6 +229,6 @@ async fn p9_events_that_nobody_reads_delay_the_end_by_the_drain_timeout_at_most(
     peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
     send_three(&peer);
     let begun = Instant::now();
-    assert_eq!(peer.close().await.reason(), Reason::Closed);
+    assert_eq!(peer.close().await.reason(), CloseReason::Closed);
     assert_eq!(begun.elapsed(), Profile::agent().drain_timeout);
 }

@@ -13,8 +13,10 @@ use std::time::Duration;
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::FramingChoice;
 use duet_rpc::proto::policy::Order;
-use duet_rpc::transport::{Carries, Inbox, Outbox, Stream};
-use duet_rpc::{Context, ErrorKind, Failure, Peer, Priority, Profile, Reason, RemoteError, Router};
+use duet_rpc::transport::{Inbox, Outbox, Stream, TransportKind};
+use duet_rpc::{
+    CloseReason, Context, ErrorKind, Failure, Peer, Priority, Profile, RemoteError, Router,
+};
 use remote::{Remote, serve};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -404,7 +406,7 @@ async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
     let closing = peer.close();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(remote.next().await["result"].as_str().map(str::len), Some(100_000));
-    assert_eq!(closing.await.reason(), Reason::Closed);
+    assert_eq!(closing.await.reason(), CloseReason::Closed);
 }
 
 #[tokio::test]
@@ -430,7 +432,7 @@ async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
 
 #[test]
 fn g6_what_waits_is_not_shown() {
-    let mut inbox = Inbox::new(Carries::Messages, &Profile::agent());
+    let mut inbox = Inbox::new(TransportKind::Messages, &Profile::agent());
     inbox.push(&[234; 3]).expect("it takes messages");
     assert!(!format!("{inbox:?} {:?}", Outbox::new(None)).contains("234"), "{inbox:?}");
 }
@@ -443,7 +445,7 @@ async fn g6_a_cancelled_handler_that_panics_when_it_is_dropped_says_nothing() {
         hears.lock().unwrap_or_else(|said| said.into_inner()).push_str(&panic.to_string());
         eprintln!("{panic}");
     }));
-    duet_rpc::fence::hush();
+    duet_rpc::panic_guard::silence_hook();
     let router = ping().method("never", async || -> Result<(), Failure> {
         let _held = DropFuture;
         std::future::pending().await

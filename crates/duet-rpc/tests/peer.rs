@@ -9,7 +9,8 @@ use duet_rpc::proto::message::{Code, ErrorObject, Id, WhyStray};
 use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
 use duet_rpc::transport::{Stream, memory};
 use duet_rpc::{
-    Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router, State, UnusableAnswer,
+    CloseReason, ConnectionState, Context, Error, ErrorKind, Failure, Peer, Profile, Router,
+    UnusableAnswer,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -237,14 +238,14 @@ async fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
 async fn p5_states_are_seen_and_after_the_end_everything_fails_at_once() {
     let (client, server) = client_of(methods());
     let mut watch = client.watch();
-    watch.wait_for(|state| matches!(state, State::Connected)).await.expect("it is there");
+    watch.wait_for(|state| matches!(state, ConnectionState::Connected)).await.expect("it is there");
     let waiting = tokio::spawn({
         let client = client.clone();
         async move { client.call::<Value>("never", ()).await }
     });
     until(|| server.stats().running == 1).await;
     let disconnect = client.close().await;
-    assert_eq!(disconnect.reason(), Reason::Closed);
+    assert_eq!(disconnect.reason(), CloseReason::Closed);
     let error = waiting.await.expect("no panic").expect_err("the connection is gone");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
     assert!(!error.is_recoverable());
@@ -255,14 +256,14 @@ async fn p5_states_are_seen_and_after_the_end_everything_fails_at_once() {
     assert_eq!(error.kind(), ErrorKind::Disconnected);
     assert_eq!(format!("{error:#}"), "the connection is closed: it was closed here");
     // The other side sees the end of its input; its handler is stopped, as nobody would hear it.
-    assert_eq!(server.closed().await.reason(), Reason::RemoteClosed);
+    assert_eq!(server.closed().await.reason(), CloseReason::RemoteClosed);
 }
 
 #[tokio::test]
 async fn p5_dropping_the_last_handle_closes_the_connection() {
     let (client, server) = client_of(methods());
     drop(client);
-    assert_eq!(server.closed().await.reason(), Reason::RemoteClosed);
+    assert_eq!(server.closed().await.reason(), CloseReason::RemoteClosed);
 }
 
 #[tokio::test]
@@ -280,12 +281,12 @@ async fn l4_a_running_request_is_finished_before_the_connection_closes() {
     let (answer, disconnect) = tokio::join!(client.call::<i64>("wait", ()), async {
         until(|| server.stats().running == 1).await;
         let closing = server.close();
-        until(|| matches!(server.state(), State::Draining)).await;
+        until(|| matches!(server.state(), ConnectionState::Draining)).await;
         opener.notify_one();
         closing.await
     });
     assert_eq!(answer.expect("it had the time"), 42);
-    assert_eq!(disconnect.reason(), Reason::Closed);
+    assert_eq!(disconnect.reason(), CloseReason::Closed);
 }
 
 #[tokio::test]
@@ -435,7 +436,7 @@ async fn m5_a_complaint_about_something_that_could_not_be_read_is_heard() {
     let client = client_of_one_that_says(complaint).await;
     // Which of all that was sent it is about nobody knows: calls go on.
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it was answered"), 3);
-    let error = client.complaint().await;
+    let error = client.next_uncorrelated_error().await;
     assert_eq!((error.code, &*error.message), (-32600, "too long"));
     assert_eq!(client.stats().unmatched_answers, 2);
 }

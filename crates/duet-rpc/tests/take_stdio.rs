@@ -21,7 +21,7 @@ mod taken {
     use duet_rpc::proto::Profile;
     use duet_rpc::proto::frame::Framing;
     use duet_rpc::proto::session::Outlet;
-    use duet_rpc::transport::{Carries, Inbox, Outbox, Received, Stdio, Transport};
+    use duet_rpc::transport::{Inbox, Outbox, Received, Stdio, Transport, TransportKind};
 
     pub(super) const ROLE: &str = "DUET_RPC_TEST_ROLE";
 
@@ -37,12 +37,12 @@ mod taken {
             assert!(stolen.stdout.is_empty());
             assert_eq!(Stdio::take().unwrap_err().kind(), ErrorKind::ResourceBusy);
 
-            let mut inbox = Inbox::new(Carries::Bytes, &Profile::agent());
+            let mut inbox = Inbox::new(TransportKind::Bytes, &Profile::agent());
             let mut received = 0;
             loop {
                 let before = inbox.space().unwrap().len();
                 match poll_fn(|cx| stdio.poll_receive(cx, &mut inbox)).await.unwrap() {
-                    Received::End => break,
+                    Received::Eof => break,
                     _ => received += inbox.space().unwrap().len() - before,
                 }
             }

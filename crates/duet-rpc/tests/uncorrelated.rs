@@ -82,7 +82,7 @@ async fn m5_a_refusal_of_something_larger_than_a_call_does_not_fail_the_call() {
     until(|| server.stats().running == 1).await;
     // The notification is refused; the call before it was the largest until then.
     client.notify("length", ["x".repeat(2000)]).await.expect("it is sent");
-    let refusal = client.complaint().await;
+    let refusal = client.next_uncorrelated_error().await;
     assert_eq!(refusal.code, -32600);
     assert_eq!(client.call::<usize>("length", ["x"]).await.expect("it is short"), 1);
     assert!(call.try_recv().is_err(), "it goes on");

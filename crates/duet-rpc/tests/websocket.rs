@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use duet_rpc::proto::ws::{Control, ControlKind, Decoder, Event, FrameWriter, Role};
 use duet_rpc::transport::{Address, Listener, Socket, WebSocket};
-use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Profile, Reason, Router};
+use duet_rpc::{CloseReason, Context, Error, ErrorKind, Failure, Peer, Profile, Router};
 use links::{HANGS, on_both_runtimes};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -181,8 +181,8 @@ fn t1_two_peers_call_each_other_over_a_web_socket() {
             }
         }
         client.close().await;
-        assert_eq!(server.closed().await.reason(), Reason::RemoteClosed);
-        assert_eq!(client.closed().await.reason(), Reason::Closed);
+        assert_eq!(server.closed().await.reason(), CloseReason::RemoteClosed);
+        assert_eq!(client.closed().await.reason(), CloseReason::Closed);
     };
     on_both_runtimes(|| scenario(false), "unix");
     on_both_runtimes(|| scenario(true), "tcp");
@@ -198,7 +198,7 @@ async fn t1_p5_either_side_can_close() {
         server.close().await;
         let answer = call.await.expect("no panic").expect("it is answered");
         assert_eq!(answer, "done");
-        assert_eq!(client.closed().await.reason(), Reason::RemoteClosed);
+        assert_eq!(client.closed().await.reason(), CloseReason::RemoteClosed);
         let late: Result<Value, Error> = client.call("echo", json!([1])).await;
         late.expect_err("it is closed");
     }
@@ -255,7 +255,7 @@ async fn f4_t2_text_that_is_not_utf8_closes_with_1007_and_what_came_before_is_an
             assert_eq!(remote.next().await, answer(1), "{case}");
             assert_eq!(remote.next().await, "Close(Some(1007))", "{case}");
             drop(remote);
-            assert_eq!(peer.closed().await.reason(), Reason::ReadFailed, "{case}");
+            assert_eq!(peer.closed().await.reason(), CloseReason::ReadFailed, "{case}");
         }
     }
 }
@@ -273,7 +273,7 @@ async fn t2_f3_a_message_that_is_too_large_ends_the_connection_and_what_came_bef
         // A remote that goes on sending all of it gets to hear it too.
         let _ = remote.stream.write_all(&large[1000..]).await;
         drop(remote);
-        assert_eq!(peer.closed().await.reason(), Reason::ReadFailed);
+        assert_eq!(peer.closed().await.reason(), CloseReason::ReadFailed);
     }
     // In fragments it is the same.
     let (_peer, mut remote) = serve(Role::Client);
@@ -327,7 +327,7 @@ async fn t2_a_close_is_answered_with_its_code_behind_what_was_asked_before() {
             assert_eq!(remote.next().await, expect);
             assert_eq!(remote.next().await, "end");
             drop(remote);
-            assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+            assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
         }
     }
 }
@@ -361,8 +361,8 @@ async fn p5_e3_a_call_fails_with_the_reason_why_its_web_socket_ended() {
         drop(remote);
         let end = peer.closed().await;
         let reason = match expected {
-            Some(why) if !why.starts_with("the remote closed") => Reason::ReadFailed,
-            _ => Reason::RemoteClosed,
+            Some(why) if !why.starts_with("the remote closed") => CloseReason::ReadFailed,
+            _ => CloseReason::RemoteClosed,
         };
         assert_eq!(end.reason(), reason, "{expected:?}");
         for cause in [&error as &dyn std::error::Error, &end] {
@@ -416,7 +416,7 @@ async fn t2_f1_wherever_it_is_cut_what_was_whole_is_answered_and_it_ends() {
                 (0..2).filter(|place| ends[*place] <= cut).map(|place| answer(place + 1)).collect();
             expect.push("Close(Some(1000))".to_owned());
             assert_eq!(heard, expect, "cut at {cut}");
-            assert_eq!(peer.closed().await.reason(), Reason::RemoteClosed);
+            assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
         }
     }
 }
@@ -480,7 +480,7 @@ async fn t2_a_half_open_connection_is_noticed() {
     let begun = tokio::time::Instant::now();
     // It is there, and says nothing for ever.
     let end = peer.closed().await;
-    assert_eq!(end.reason(), Reason::ReadFailed);
+    assert_eq!(end.reason(), CloseReason::ReadFailed);
     assert!((60..70).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     drop(remote);
 }

@@ -37,7 +37,7 @@ pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
             result: RESULT,
         },
         move |wanted: Topics, cx: Context| async move {
-            let subscriptions = cx.peer().local::<Subscriptions>();
+            let subscriptions = cx.peer().extension::<Subscriptions>();
             // A client that may not have one of them gets none.
             let log = match wanted.topics.contains(&Topic::Log) {
                 true => Some(log.log()?),
@@ -57,7 +57,7 @@ pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
             result: RESULT,
         },
         async |unwanted: Topics, cx: Context| {
-            let subscriptions = cx.peer().local::<Subscriptions>();
+            let subscriptions = cx.peer().extension::<Subscriptions>();
             for topic in unwanted.topics {
                 subscriptions.end(topic);
             }

@@ -69,7 +69,7 @@ impl Session {
 }
 
 async fn initialize(params: Initialize, cx: Context) -> Result<Value, Failure> {
-    let session = cx.peer().local::<Session>();
+    let session = cx.peer().extension::<Session>();
     let mut state = session.state();
     if state.phase != Phase::New {
         return Err(ErrorObject::invalid_request().into());
@@ -97,12 +97,12 @@ async fn initialize(params: Initialize, cx: Context) -> Result<Value, Failure> {
 async fn did_open(params: DidOpen, cx: Context) -> Result<(), Failure> {
     let opened = params.text_document;
     let document = Document::new(opened.text);
-    cx.peer().local::<Session>().open()?.documents.insert(opened.uri.clone(), document);
+    cx.peer().extension::<Session>().open()?.documents.insert(opened.uri.clone(), document);
     publish(VersionedDocument { uri: opened.uri, version: opened.version }, &cx).await
 }
 
 async fn did_change(params: DidChange, cx: Context) -> Result<(), Failure> {
-    let session = cx.peer().local::<Session>();
+    let session = cx.peer().extension::<Session>();
     {
         let mut state = session.open()?;
         let encoding = state.encoding;
@@ -121,7 +121,7 @@ async fn did_change(params: DidChange, cx: Context) -> Result<(), Failure> {
 
 async fn did_close(params: DidClose, cx: Context) -> Result<(), Failure> {
     let uri = params.text_document.uri;
-    cx.peer().local::<Session>().open()?.documents.remove(&uri);
+    cx.peer().extension::<Session>().open()?.documents.remove(&uri);
     // What is said of a document stays until something else is said.
     let nothing = json!({"uri": uri, "diagnostics": []});
     Ok(cx.peer().notify("textDocument/publishDiagnostics", nothing).await?)
@@ -131,7 +131,7 @@ async fn did_close(params: DidClose, cx: Context) -> Result<(), Failure> {
 async fn publish(document: VersionedDocument, cx: &Context) -> Result<(), Failure> {
     let VersionedDocument { uri, version } = document;
     let found = {
-        let session = cx.peer().local::<Session>();
+        let session = cx.peer().extension::<Session>();
         let state = session.open()?;
         let encoding = state.encoding;
         state.documents.get(&uri).map(|document| checks::check(document, encoding))
@@ -142,7 +142,7 @@ async fn publish(document: VersionedDocument, cx: &Context) -> Result<(), Failur
 }
 
 async fn hover(params: HoverAt, cx: Context) -> Result<Option<Value>, Failure> {
-    let session = cx.peer().local::<Session>();
+    let session = cx.peer().extension::<Session>();
     let state = session.open()?;
     let Some(document) = state.documents.get(&params.text_document.uri) else { return Ok(None) };
     let Some(range) = document.word_at(params.position, state.encoding) else { return Ok(None) };
@@ -167,7 +167,7 @@ async fn hover(params: HoverAt, cx: Context) -> Result<Option<Value>, Failure> {
 
 /// An editor says `shutdown` first, gets an answer, and then says `exit`: the server lives until then.
 async fn shutdown(cx: Context) -> Result<(), Failure> {
-    cx.peer().local::<Session>().open()?.phase = Phase::ShutDown;
+    cx.peer().extension::<Session>().open()?.phase = Phase::ShutDown;
     Ok(())
 }
 
@@ -184,7 +184,7 @@ fn main() -> ExitCode {
         .method("shutdown", shutdown)
         // `exit` ends the process, not `shutdown`.
         .shutdown_method("exit", move |cx: Context| {
-            let is_polite = cx.peer().local::<Session>().state().phase == Phase::ShutDown;
+            let is_polite = cx.peer().extension::<Session>().state().phase == Phase::ShutDown;
             at_exit.store(u8::from(!is_polite), Ordering::Relaxed);
             async {}
         });

@@ -37,7 +37,7 @@ struct Initialize {
 }
 
 async fn initialize(params: Initialize, cx: Context) -> Result<Value, Failure> {
-    let client = cx.peer().local::<Client>();
+    let client = cx.peer().extension::<Client>();
     client.has_roots.store(params.capabilities.contains_key("roots"), Ordering::Relaxed);
     // If the client cannot live with what we choose, it is for the client to go.
     let asked_for = VERSIONS.into_iter().find(|version| *version == params.protocol_version);

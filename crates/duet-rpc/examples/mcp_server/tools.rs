@@ -85,7 +85,7 @@ pub(crate) async fn run(
         Name::TextStatistics => text_statistics(read(arguments)?),
         Name::CountPrimes => count_primes(read(arguments)?, cx, progress).await,
         Name::ListRoots => list_roots(cx).await,
-        Name::Status => Ok(json!({"running": cx.peer().local::<Running>().count()})),
+        Name::Status => Ok(json!({"running": cx.peer().extension::<Running>().count()})),
     }
 }
 
@@ -127,7 +127,7 @@ async fn count_primes(
         return Err(format!("The limit is larger than {LARGEST}."));
     }
     // When the request is cancelled, this function is dropped where it waits, and this with it.
-    let _run = Run::begin(&cx.peer().local::<Running>());
+    let _run = Run::begin(&cx.peer().extension::<Running>());
     let step = (limit / REPORTS).next_multiple_of(BREATH).max(BREATH);
     let mut primes = 0;
     for number in 0..=limit {
@@ -185,7 +185,7 @@ struct Root {
 }
 
 async fn list_roots(cx: &Context) -> Result<Value, String> {
-    if !cx.peer().local::<Client>().has_roots.load(Ordering::Relaxed) {
+    if !cx.peer().extension::<Client>().has_roots.load(Ordering::Relaxed) {
         return Err("The client does not tell where it works.".to_owned());
     }
     // The client answers this although it waits for us.

@@ -12,11 +12,11 @@ use tokio::time::Instant;
 use super::Backoff;
 use super::line::Line;
 use crate::error::{Error, ErrorKind};
-use crate::fence;
+use crate::panic_guard;
 use crate::peer::Peer;
 use crate::random;
 use crate::router::Router;
-use crate::state::{Disconnect, Reason};
+use crate::state::{CloseReason, Disconnect};
 use crate::transport::{CannotStart, Transport};
 
 /// A connector at work.
@@ -45,7 +45,7 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Connects once.
     pub(super) async fn attempt(&mut self) -> Result<Peer, Error> {
-        let connecting = fence::future(fence::call(|| (self.connector)())?);
+        let connecting = panic_guard::catch_future(panic_guard::catch(|| (self.connector)())?);
         let transport = within(self.attempt_timeout, connecting).await??.map_err(failed)?;
         let (peer, driver) = Peer::boxed(transport, &self.profile, self.router.clone(), None);
         tokio::spawn(driver);
@@ -63,7 +63,7 @@ impl Keeper {
 
     async fn prepare(&mut self, peer: Peer) -> Result<(), Error> {
         let Some(on_connect) = &mut self.on_connect else { return Ok(()) };
-        let preparing = fence::future(fence::call(|| on_connect(peer))?);
+        let preparing = panic_guard::catch_future(panic_guard::catch(|| on_connect(peer))?);
         within(self.attempt_timeout, preparing).await??
     }
 
@@ -138,7 +138,7 @@ impl Keeper {
 
     /// Whether the server has left as it should, and is not to be started again.
     fn is_wanted_end(&self, end: Option<&Disconnect>) -> bool {
-        let exit = end.and_then(|end| end.farewell().exit);
+        let exit = end.and_then(|end| end.exit_report().exit);
         exit.is_some_and(|exit| exit.success()) && !self.restarts_after_success
     }
 
@@ -162,7 +162,9 @@ impl Keeper {
             let error = match line.unless_over(work).await {
                 None => {
                     let closed = self.close_unprepared().await;
-                    return Err(closed.unwrap_or_else(|| Disconnect::new(Reason::Closed, None)));
+                    return Err(
+                        closed.unwrap_or_else(|| Disconnect::new(CloseReason::Closed, None))
+                    );
                 }
                 Some(Ok(peer)) => return Ok(peer),
                 Some(Err(error)) => error,
@@ -172,7 +174,7 @@ impl Keeper {
             tracing::warn!(attempt, ?what, ?why, "cannot connect");
             let is_last = self.is_enough(*attempt);
             let is_permanent = is_permanent(&error) || self.is_wanted_end(end_of(&error));
-            let failed = Disconnect::new(Reason::ConnectFailed, Some(error));
+            let failed = Disconnect::new(CloseReason::ConnectFailed, Some(error));
             if is_last || is_permanent {
                 return Err(failed);
             }

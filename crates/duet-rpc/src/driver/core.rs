@@ -21,14 +21,14 @@ use super::records;
 use super::tasks::{Tasks, Threads};
 use super::uncorrelated::Uncorrelated;
 use crate::budget::STALLED;
+use crate::extensions::Extensions;
 use crate::handler::Shelf;
-use crate::locals::Locals;
 use crate::peer::Handle;
 use crate::router::{Entry, Router};
 use crate::send_queue::Ticket;
 use crate::shared::{Caller, Post, Shared};
-use crate::state::{Disconnect, State};
-use crate::transport::{Carries, Outbox, Transport};
+use crate::state::{ConnectionState, Disconnect};
+use crate::transport::{Outbox, Transport, TransportKind};
 
 /// What the refusal of a request takes, at most. As long as an answer that we need may stand behind
 /// what comes, requests are refused and not left unread, however much waits to be sent; so what
@@ -61,7 +61,7 @@ pub(super) struct Core {
     /// Whether the transport waits to hear whether there will be an answer.
     pub(super) is_exchange: bool,
     /// What handlers keep for the request that an exchange is about; see [`Core::begin_exchange`].
-    pub(super) request: Option<Arc<Locals>>,
+    pub(super) request: Option<Arc<Extensions>>,
     /// Whether the framing is still to be found out.
     pub(super) framing_is_open: bool,
     pub(super) router: Router,
@@ -138,14 +138,14 @@ impl Core {
         }
         // One that makes no calls must read all the same.
         let most_refusals = shared.profile.limits.pending_calls.max(1).saturating_mul(REFUSAL);
-        let carries_bytes = transport.carries() == Carries::Bytes;
+        let carries_bytes = transport.kind() == TransportKind::Bytes;
         let framing_is_open = carries_bytes && framing.is_none();
-        let outbox = match transport.carries() {
-            Carries::WebSocket(role) => Outbox::for_web_socket(role),
+        let outbox = match transport.kind() {
+            TransportKind::WebSocket(role) => Outbox::for_web_socket(role),
             // A message that is sent before the framing is detected is understood by most clients
             // with headers.
-            Carries::Bytes => Outbox::new(Some(framing.unwrap_or(Framing::Lsp))),
-            Carries::Messages => Outbox::new(None),
+            TransportKind::Bytes => Outbox::new(Some(framing.unwrap_or(Framing::Lsp))),
+            TransportKind::Messages => Outbox::new(None),
         };
         let is_exchange = !transport.has_way_back();
         Core {
@@ -189,7 +189,7 @@ impl Core {
             if self.threads.is_none() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
                 self.threads = Threads::OfProcess;
             }
-            self.shared.state.send_replace(State::Connected);
+            self.shared.state.send_replace(ConnectionState::Connected);
         }
     }
 

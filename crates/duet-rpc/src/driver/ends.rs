@@ -9,9 +9,9 @@ use duet_rpc_proto::message::{Id, Subject};
 use super::core::Core;
 use super::records;
 use crate::error::{Error, ErrorKind};
-use crate::fence;
+use crate::panic_guard;
 use crate::shared::Post;
-use crate::state::{Disconnect, Reason, State};
+use crate::state::{CloseReason, ConnectionState, Disconnect};
 
 impl Core {
     pub(super) fn handle_time(&mut self, now: Instant) {
@@ -53,11 +53,11 @@ impl Core {
         self.session.handle_end(now);
         self.publish_phase();
         let end = match why {
-            None => Disconnect::new(Reason::RemoteClosed, None),
+            None => Disconnect::new(CloseReason::RemoteClosed, None),
             Some(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
-                Disconnect::failed(Reason::RemoteClosed, error)
+                Disconnect::failed(CloseReason::RemoteClosed, error)
             }
-            Some(error) => Disconnect::failed(Reason::ReadFailed, error),
+            Some(error) => Disconnect::failed(CloseReason::ReadFailed, error),
         };
         self.abandon_calls(&end);
         self.remote_end = Some(end);
@@ -96,7 +96,7 @@ impl Core {
                 }
                 // Why a handler failed is the application's, and may panic when it is dropped.
                 Post::Ended(_, Some(Err(failure))) => {
-                    let _ = fence::call(move || drop(failure));
+                    let _ = panic_guard::catch(move || drop(failure));
                 }
                 _ => {}
             }
@@ -108,9 +108,9 @@ impl Core {
 
     pub(super) fn publish_phase(&mut self) {
         let begins = self.shared.state.send_if_modified(|state| {
-            let begins = matches!(state, State::Connecting | State::Connected);
+            let begins = matches!(state, ConnectionState::Connecting | ConnectionState::Connected);
             if begins {
-                *state = State::Draining;
+                *state = ConnectionState::Draining;
             }
             begins
         });

@@ -16,8 +16,8 @@ use super::tasks::Origin;
 use crate::context::{Context, Flag};
 use crate::error::{Error, ErrorKind};
 use crate::failure::Failure;
-use crate::fence;
 use crate::handler::{Host, Write};
+use crate::panic_guard;
 
 impl Core {
     /// Serves a request, if it can go this way; if not, nothing was done.
@@ -107,7 +107,7 @@ impl Host for Express<'_> {
         let id = self.request.raw_id().as_bytes();
         let written = self.core.outbox.send(|out| {
             // A panic while writing is the handler's too.
-            let written = fence::call(|| write_result_to(out, id, write))?;
+            let written = panic_guard::catch(|| write_result_to(out, id, write))?;
             written.map_err(|error| Error::new(ErrorKind::Handler).caused_by(error))
         });
         if let Err(error) = written {

@@ -10,8 +10,8 @@ use super::records;
 use crate::context::{Context, Flag};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::failure::Failure;
-use crate::fence;
 use crate::handler::{Host, Write};
+use crate::panic_guard;
 use crate::shared::Caller;
 
 /// Where a handler begins. The answer of one that is ready at once is written straight to where it
@@ -52,7 +52,7 @@ impl Host for InPlace<'_> {
         let Some(job) = self.take_job() else { return };
         let answer = self.core.session.answer(job, &mut self.core.outbox, |out, id| {
             // A panic while writing is the handler's too.
-            let written = fence::call(|| write_result_with(out, id, write));
+            let written = panic_guard::catch(|| write_result_with(out, id, write));
             let written = written.and_then(|written| {
                 written.map_err(|error| Error::new(ErrorKind::Handler).caused_by(error))
             });

@@ -9,7 +9,7 @@ use duet_rpc_proto::message::Incoming;
 use duet_rpc_proto::session::Phase;
 
 use super::{Driver, QUIET, records};
-use crate::state::Reason;
+use crate::state::CloseReason;
 use crate::transport::Received;
 
 /// How long the runtime, or the thread that reads, has to find out whether the rest of a late frame has
@@ -71,8 +71,8 @@ impl Driver {
         &mut self,
         cx: &mut Context<'_>,
         now: Instant,
-    ) -> Result<bool, (Reason, io::Error)> {
-        self.receive(cx, now).map_err(|error| (Reason::ReadFailed, error))
+    ) -> Result<bool, (CloseReason, io::Error)> {
+        self.receive(cx, now).map_err(|error| (CloseReason::ReadFailed, error))
     }
 
     /// Reads what there is, if it can be used now; `true` if there was something.
@@ -85,7 +85,7 @@ impl Driver {
             self.timer.pause(now);
             // That the remote has gone is noticed all the same.
             if self.core.session.phase() == Phase::Open
-                && self.core.transport.poll_gone(cx).is_ready()
+                && self.core.transport.poll_remote_closed(cx).is_ready()
             {
                 self.core.handle_end(None, now);
                 return Ok(true);
@@ -113,7 +113,7 @@ impl Driver {
                 }
                 Ok(false)
             }
-            Poll::Ready(Ok(Received::Some | Received::All)) => {
+            Poll::Ready(Ok(Received::Data | Received::Drained)) => {
                 self.find_framing();
                 self.is_drained = false;
                 // The transport itself may have something to say to what came.
@@ -122,7 +122,7 @@ impl Driver {
                 self.rest.look_at.get_or_insert(now + QUIET);
                 Ok(true)
             }
-            Poll::Ready(Ok(Received::End)) => {
+            Poll::Ready(Ok(Received::Eof)) => {
                 self.inbox.finish();
                 // What was being received will never be late: it is over.
                 self.timer.observe(None, now);

@@ -39,7 +39,7 @@ pub use self::unusable::UnusableAnswer;
 use crate::peer::Handle;
 use crate::router::Router;
 use crate::shared::Shared;
-use crate::state::{Disconnect, Reason, State};
+use crate::state::{CloseReason, ConnectionState, Disconnect};
 use crate::transport::{Inbox, Transport, let_others_run};
 
 /// Does the work of a [`Peer`](crate::Peer): a future that ends when the connection does, and says
@@ -117,7 +117,7 @@ impl Driver {
         handle: Weak<Handle>,
     ) -> Self {
         let profile = shared.profile;
-        let inbox = Inbox::new(transport.carries(), &profile);
+        let inbox = Inbox::new(transport.kind(), &profile);
         Driver {
             core: Core::new(transport, router, shared, handle, inbox.framing()),
             inbox,
@@ -135,7 +135,7 @@ impl Driver {
     }
 
     /// Keeps no large buffer that others on this thread could use.
-    pub(crate) fn be_one_of_many(&mut self) {
+    pub(crate) fn share_buffers(&mut self) {
         self.is_one_of_many = true;
     }
 
@@ -167,7 +167,10 @@ impl Driver {
 
     /// Goes on until there is nothing to do without waiting, or others should run too. An error is
     /// the connection's end.
-    fn run(&mut self, cx: &mut Context<'_>) -> Result<Option<Disconnect>, (Reason, io::Error)> {
+    fn run(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<Disconnect>, (CloseReason, io::Error)> {
         let mut before = None;
         self.slice_ends = self.is_one_of_many.then(|| now() + SLICE);
         let turns = if self.is_one_of_many { FEW_TURNS } else { TURNS };
@@ -199,13 +202,13 @@ impl Driver {
             if (!self.core.has_sent_all || self.core.stall.is_some())
                 && let Some(error) = self.core.check_stall(now)
             {
-                return Err((Reason::WriteFailed, error));
+                return Err((CloseReason::WriteFailed, error));
             }
             if !self.is_drained && !self.core.takes_messages() {
                 moved |= self.try_receive(cx, now)?;
             }
             if let Some(error) = self.heard_out(now) {
-                return Err((Reason::WriteFailed, error));
+                return Err((CloseReason::WriteFailed, error));
             }
             if self.deaf.is_none()
                 && let Some(disconnect) = self.is_over(now)
@@ -277,8 +280,8 @@ impl Driver {
             && (draining.ending == Ending::Closing || !self.waits_for_reader(now));
         (is_done || is_late).then(|| match (draining.ending, &self.core.remote_end) {
             (Ending::Input, Some(end)) => end.clone(),
-            (Ending::Input, None) => Disconnect::new(Reason::RemoteClosed, None),
-            (Ending::Closing, _) => Disconnect::new(Reason::Closed, None),
+            (Ending::Input, None) => Disconnect::new(CloseReason::RemoteClosed, None),
+            (Ending::Closing, _) => Disconnect::new(CloseReason::Closed, None),
         })
     }
 
@@ -360,8 +363,8 @@ impl Driver {
                         Ok(None) => {
                             this.inbox.give_buffer_back();
                             if this.is_one_of_many {
-                                this.inbox.lay_buffer_aside();
-                                this.core.outbox.lay_buffer_aside();
+                                this.inbox.recycle_buffer();
+                                this.core.outbox.recycle_buffer();
                             }
                             return Poll::Pending;
                         }
@@ -372,11 +375,14 @@ impl Driver {
                     this.progress = Progress::Closing(disconnect);
                 }
                 Progress::Closing(disconnect) => {
-                    let Poll::Ready(farewell) = this.core.transport.poll_close(cx) else {
+                    let Poll::Ready(exit_report) = this.core.transport.poll_close(cx) else {
                         return Poll::Pending;
                     };
-                    let disconnect = disconnect.with_farewell(farewell);
-                    this.core.shared.state.send_replace(State::Disconnected(disconnect.clone()));
+                    let disconnect = disconnect.with_exit_report(exit_report);
+                    this.core
+                        .shared
+                        .state
+                        .send_replace(ConnectionState::Disconnected(disconnect.clone()));
                     this.progress = Progress::Closed(disconnect);
                 }
                 Progress::Closed(disconnect) => return Poll::Ready(disconnect.clone()),
@@ -391,7 +397,7 @@ impl Drop for Driver {
         if !matches!(self.progress, Progress::Closed(_)) {
             let disconnect = Disconnect::dropped();
             self.core.abandon_all(&disconnect);
-            self.core.shared.state.send_replace(State::Disconnected(disconnect));
+            self.core.shared.state.send_replace(ConnectionState::Disconnected(disconnect));
         }
     }
 }

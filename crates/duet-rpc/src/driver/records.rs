@@ -20,7 +20,7 @@ use tracing::field::display;
 
 use crate::error::{Error, ErrorKind, Logged};
 use crate::failure::Failure;
-use crate::fence;
+use crate::panic_guard;
 
 /// The target of the records of requests and responses, which are events at the level `debug`: a
 /// subscriber can treat them apart from others.
@@ -185,7 +185,7 @@ pub(super) fn failed(failure: Failure, method: &str, id: Option<&Id>) {
     let is_internal = object.code() == Code::INTERNAL_ERROR && !object.is_busy();
     // A text from the application's source cannot hold anything of the remote's (G6).
     let answer = object.static_message().filter(|_| !is_internal);
-    let _ = fence::call(move || {
+    let _ = panic_guard::catch(move || {
         let error = failure.into_error();
         let is_ours = is_internal && !is_theirs(&error);
         let (error, id) = (Logged(&error), id.map(display));
@@ -210,7 +210,7 @@ fn is_theirs(error: &Error) -> bool {
 
 /// The same, of a request that was answered already.
 pub(super) fn failed_in_vain(failure: Failure, method: Option<&str>) {
-    let _ = fence::call(move || {
+    let _ = panic_guard::catch(move || {
         let error = failure.into_error();
         let error = Logged(&error);
         tracing::error!(%error, method, "no result, and nobody to be told");

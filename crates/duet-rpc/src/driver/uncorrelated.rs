@@ -39,7 +39,7 @@ impl Core {
         }
         let begun = self.session.calls_begun();
         // It can be there already; the first one stays.
-        let _ = self.shared.complaint.set(error.clone());
+        let _ = self.shared.uncorrelated_error.set(error.clone());
         self.uncorrelated.latest = Some(Box::new((error, begun)));
     }
 

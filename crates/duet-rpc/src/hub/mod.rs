@@ -21,7 +21,7 @@ use tokio::time::sleep;
 use self::counts::{Counts, Entry, Seat};
 use crate::budget::Budget;
 use crate::driver::Threads;
-use crate::meter::Meter;
+use crate::log_limit::LogLimiter;
 use crate::peer::Peer;
 use crate::router::Router;
 #[cfg(unix)]
@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Serves everyone who connects, with one router, until it is told to stop.
 ///
 /// Each connection is a [`Peer`] of its own: what one does is not seen by another, and what handlers
-/// want to keep for one of them they keep in [`Peer::local`]. Over HTTP that belongs to one request.
+/// want to keep for one of them they keep in [`Peer::extension`]. Over HTTP that belongs to one request.
 ///
 /// ```
 /// use duet_rpc::{Failure, Hub, Profile, Router, transport::Listener};
@@ -174,7 +174,7 @@ impl Hub {
     pub async fn serve(self, mut listener: Listener) {
         listener.leave_with(&self.0.counts.going_away);
         let mut stopping = self.0.counts.is_stopping.subscribe();
-        let complaints = Meter::new(1);
+        let complaints = LogLimiter::new(1);
         #[cfg(unix)]
         let mut reserve = Reserve::new();
         loop {
@@ -199,7 +199,7 @@ impl Hub {
         }
     }
 
-    fn admit(&self, incoming: Incoming, complaints: &Meter) {
+    fn admit(&self, incoming: Incoming, complaints: &LogLimiter) {
         let Some(seat) = Seat::take(&self.0.counts, self.0.most) else {
             let limit = self.0.most;
             complaints.log("connections were refused", || {
@@ -239,7 +239,7 @@ impl Hub {
         &self,
         listener: &mut Listener,
         reserve: &mut Reserve,
-        complaints: &Meter,
+        complaints: &LogLimiter,
     ) -> std::io::Result<()> {
         let refuse = |incoming: Incoming| {
             let connections = self.connections();
@@ -299,7 +299,7 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _seat: Seat) {
     };
     let budget = Some(Arc::clone(&hub.budget));
     let (peer, mut driver) = Peer::boxed(transport, &hub.profile, router, budget);
-    driver.be_one_of_many();
+    driver.share_buffers();
     if let Some(slow) = &hub.slow {
         driver.use_threads(slow.clone());
     }

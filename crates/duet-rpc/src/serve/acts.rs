@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use crate::fence;
+use crate::panic_guard;
 
 pub(super) type LastAct = Arc<dyn Fn() + Send + Sync>;
 
@@ -24,7 +24,7 @@ pub(super) fn once(act: LastAct) -> LastAct {
 pub(super) fn run_within(time: Duration, act: LastAct) -> bool {
     let (done, is_done) = mpsc::channel();
     let run = move || {
-        let _ = fence::call(|| act());
+        let _ = panic_guard::catch(|| act());
         let _ = done.send(());
     };
     let has_begun = thread::Builder::new().name("duet-rpc exit".to_owned()).spawn(run).is_ok();

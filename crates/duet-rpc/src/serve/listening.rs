@@ -15,8 +15,8 @@ use super::watch::Watch;
 use super::{PATIENCE, Server, cannot_start, watch_parent};
 use crate::driver::Threads;
 use crate::error::{Error, ErrorKind};
-use crate::fence;
 use crate::hub::Hub;
+use crate::panic_guard;
 use crate::transport::{Address, Listener, descriptor_limit, set_stdio_aside};
 use crate::watchdog::CountsFrom;
 use crate::worker_pool::WorkerPool;
@@ -43,7 +43,7 @@ impl Server {
         let addresses: Vec<Address> =
             self.listeners.iter().map(|listener| listener.address().clone()).collect();
         if let Some(tell) = self.on_listening {
-            fence::call(|| tell(&addresses))?;
+            panic_guard::catch(|| tell(&addresses))?;
         }
         if let (Some(wanted), limit) = (self.max_connections, hub.most())
             && limit < wanted

@@ -32,10 +32,10 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use crate::driver::Threads;
 use crate::error::{Error, ErrorKind, Logged};
-use crate::fence;
+use crate::panic_guard;
 use crate::peer::Peer;
 use crate::router::Router;
-use crate::state::{Disconnect, Reason};
+use crate::state::{CloseReason, Disconnect};
 use crate::transport::{Address, Listener, Stdio, at_exit};
 use crate::watchdog::{CountsFrom, Parent};
 use crate::worker_pool::{self, WorkerPool};
@@ -252,17 +252,17 @@ impl Server {
 
     /// Serves on this thread.
     fn run_here(self) -> Result<(), Error> {
-        fence::hush();
+        panic_guard::silence_hook();
         let last_act = self.before_exit.clone().map(once);
         let watch = Watch::start(last_act.clone()).map_err(cannot_start)?;
         // It panics where it should fail, if there are too many open files for it.
-        let runtime = fence::call(|| Builder::new_current_thread().enable_all().build());
+        let runtime = panic_guard::catch(|| Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(|_| io::Error::other("too many open files for the runtime"));
         let runtime = runtime.and_then(|runtime| runtime).map_err(cannot_start)?;
         let slow = WorkerPool::new(self.threads);
         let ended = match self.listeners.is_empty() {
-            true => fence::call(|| runtime.block_on(self.run_inside(&watch, &slow))),
-            false => fence::call(|| runtime.block_on(self.run_listening(&watch, &slow))),
+            true => panic_guard::catch(|| runtime.block_on(self.run_inside(&watch, &slow))),
+            false => panic_guard::catch(|| runtime.block_on(self.run_listening(&watch, &slow))),
         };
         // A handler that blocks a thread is not waited for.
         runtime.shutdown_background();
@@ -278,7 +278,7 @@ impl Server {
             && !run_within(LAST_ACTS, Arc::clone(&last_act))
         {
             // It is done here then, and the watchdog sees to it that it comes to an end.
-            let _ = fence::call(|| last_act());
+            let _ = panic_guard::catch(|| last_act());
         }
         ended
     }
@@ -313,7 +313,7 @@ impl Server {
         watch.close_on_call(&peer);
         watch_parent(self.parent, watch);
         if let Some(on_start) = self.on_start {
-            fence::call(|| on_start(&peer))?;
+            panic_guard::catch(|| on_start(&peer))?;
         }
         let disconnect = Served::new(driver, borrower).await?;
         // With nothing to wait for, the connection may have closed before anybody saw it close.
@@ -340,8 +340,8 @@ fn watch_parent(parent: Option<Option<Parent>>, watch: &Watch) {
 
 fn judge(disconnect: &Disconnect) -> Result<(), Error> {
     match disconnect.reason() {
-        Reason::Closed | Reason::RemoteClosed => Ok(()),
-        Reason::ReadFailed | Reason::WriteFailed | Reason::ConnectFailed => {
+        CloseReason::Closed | CloseReason::RemoteClosed => Ok(()),
+        CloseReason::ReadFailed | CloseReason::WriteFailed | CloseReason::ConnectFailed => {
             let error = disconnect.to_error();
             tracing::error!(error = %Logged(&error), "the connection broke");
             Err(error)

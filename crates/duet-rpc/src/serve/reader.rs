@@ -22,7 +22,7 @@ use tokio::task::coop::unconstrained;
 use super::STACK;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::fence;
+use crate::panic_guard;
 use crate::state::Disconnect;
 use crate::transport::{Borrower, Lender};
 
@@ -234,7 +234,7 @@ impl Desk {
                     stays_lent = false;
                 } else {
                     borrower.hand_in(read);
-                    let polled = fence::call(|| state.poll(&mut cx));
+                    let polled = panic_guard::catch(|| state.poll(&mut cx));
                     let polled = polled.unwrap_or_else(|panic| Poll::Ready(Err(panic)));
                     stays_lent = polled.is_pending() && state.is_calm();
                     if let Poll::Ready(ended) = polled {

@@ -11,7 +11,7 @@ use tokio::time::Sleep;
 
 use super::PATIENCE;
 use super::watch::{Calls, Watch};
-use crate::transport::{Farewell, Inbox, Outbox, Received, Stdio, Transport};
+use crate::transport::{ExitReport, Inbox, Outbox, Received, Stdio, Transport};
 use crate::watchdog::{Alarm, CountsFrom};
 
 /// How long a server that was shut down waits for its client to close stdin. A client that sees
@@ -56,7 +56,7 @@ impl Transport for Watched {
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
         let received = self.stdio.poll_receive(cx, inbox);
-        if let Poll::Ready(Ok(Received::End)) = received {
+        if let Poll::Ready(Ok(Received::Eof)) = received {
             self.handle_end();
         }
         received
@@ -71,19 +71,19 @@ impl Transport for Watched {
         sent
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let gone = self.stdio.poll_gone(cx);
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let gone = self.stdio.poll_remote_closed(cx);
         if gone.is_ready() {
             self.handle_end();
         }
         gone
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         if self.farewell_is_due.load(Ordering::Relaxed) && !self.has_ended {
             let linger = self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
             let is_over = linger.as_mut().poll(cx).is_ready();
-            if !is_over && self.stdio.poll_gone(cx).is_pending() {
+            if !is_over && self.stdio.poll_remote_closed(cx).is_pending() {
                 return Poll::Pending;
             }
         }

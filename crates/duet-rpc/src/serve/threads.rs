@@ -10,7 +10,7 @@ use std::thread;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
-use crate::fence;
+use crate::panic_guard;
 
 /// A thread polls this many connections before it looks for new input, so that a client which sends little
 /// does not wait for all that send much.
@@ -63,7 +63,7 @@ impl Worker {
         // It panics where it should fail, if there are too many open files for it.
         let mut builder = Builder::new_current_thread();
         builder.enable_all().event_interval(LOOKS_AFTER).global_queue_interval(LOOKS_AFTER);
-        let runtime = fence::call(|| builder.build());
+        let runtime = panic_guard::catch(|| builder.build());
         let runtime = runtime.map_err(io::Error::other)??;
         let (life, end) = oneshot::channel();
         let handle = runtime.handle().clone();

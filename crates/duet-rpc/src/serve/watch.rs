@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::PATIENCE;
 use super::acts::{LastAct, run_within};
-use crate::fence;
+use crate::panic_guard;
 use crate::peer::Peer;
 use crate::transport::at_exit;
 use crate::watchdog::{Alarm, Call, CountsFrom, Watchdog};
@@ -86,7 +86,7 @@ fn log_if_stuck(calls: &Arc<Calls>) {
     let calls = Arc::clone(calls);
     let log = move || {
         thread::sleep(STUCK);
-        let _ = fence::call(|| calls.log());
+        let _ = panic_guard::catch(|| calls.log());
     };
     // Without a thread it is not told, and no worse.
     let _ = thread::Builder::new().name("duet-rpc last words".to_owned()).spawn(log);

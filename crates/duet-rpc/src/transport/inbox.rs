@@ -10,8 +10,8 @@ use duet_rpc_proto::message::Id;
 use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 
-use super::Carries;
-use super::shared_buffer::{self, Spare};
+use super::TransportKind;
+use super::buffer_pool::{self, Spare};
 
 /// Where a transport puts what it receives: bytes, or whole messages.
 pub struct Inbox(Kind);
@@ -39,11 +39,11 @@ struct Messages {
 
 impl Inbox {
     /// An empty one.
-    pub fn new(carries: Carries, profile: &Profile) -> Self {
+    pub fn new(carries: TransportKind, profile: &Profile) -> Self {
         let limits = profile.limits;
         Inbox(match carries {
-            Carries::Bytes => Kind::Bytes(Box::new(Decoder::new(profile.framing, &limits))),
-            Carries::Messages | Carries::WebSocket(_) => Kind::Messages(Messages {
+            TransportKind::Bytes => Kind::Bytes(Box::new(Decoder::new(profile.framing, &limits))),
+            TransportKind::Messages | TransportKind::WebSocket(_) => Kind::Messages(Messages {
                 bytes: Vec::new(),
                 handled: 0,
                 unfinished: 0,
@@ -67,9 +67,9 @@ impl Inbox {
     /// Takes the buffer that connections share, for what is received next.
     pub(super) fn borrow_buffer(&mut self) {
         if let Kind::Bytes(decoder) = &mut self.0
-            && let Some(unused) = decoder.lend(shared_buffer::take())
+            && let Some(unused) = decoder.lend(buffer_pool::take())
         {
-            shared_buffer::put_back(unused);
+            buffer_pool::put_back(unused);
         }
     }
 
@@ -87,15 +87,15 @@ impl Inbox {
         if let Kind::Bytes(decoder) = &mut self.0
             && let Some(buffer) = decoder.give_back()
         {
-            shared_buffer::put_back(buffer);
+            buffer_pool::put_back(buffer);
         }
     }
 
     /// Gives a large buffer that is not in use to whoever else needs one.
     #[inline]
-    pub(crate) fn lay_buffer_aside(&mut self) {
+    pub(crate) fn recycle_buffer(&mut self) {
         if let Kind::Messages(messages) = &mut self.0 {
-            messages.lay_buffer_aside();
+            messages.recycle_buffer();
         }
     }
 
@@ -147,7 +147,7 @@ impl Inbox {
     }
 
     /// Says why no more will be received, before the transport returns
-    /// [`Received::End`](super::Received::End): the other end did not simply close. Whoever waits for an answer
+    /// [`Received::Eof`](super::Received::Eof): the other end did not simply close. Whoever waits for an answer
     /// gets an error with this cause. The kind `ConnectionAborted` is for an end that the remote wanted.
     pub fn note_end(&mut self, error: io::Error) -> io::Result<()> {
         self.messages().map(|messages| messages.end = Some(error))
@@ -261,10 +261,10 @@ impl Messages {
     }
 
     #[inline]
-    fn lay_buffer_aside(&mut self) {
+    fn recycle_buffer(&mut self) {
         if self.handled == self.bytes.len() {
             self.compact();
-            Spare::Incoming.lay_aside(&mut self.bytes);
+            Spare::Incoming.recycle(&mut self.bytes);
         }
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::{Carries, Farewell, Inbox, Outbox, Received, Transport};
+use super::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
 /// How many bytes are on their way in each direction before the sender has to wait.
 const ROOM: usize = 64 * 1024;
@@ -51,8 +51,8 @@ fn wake(waker: Option<Waker>) {
 }
 
 impl Transport for Memory {
-    fn carries(&self) -> Carries {
-        Carries::Messages
+    fn kind(&self) -> TransportKind {
+        TransportKind::Messages
     }
 
     fn poll_receive(
@@ -63,7 +63,7 @@ impl Transport for Memory {
         let mut way = lock(&self.incoming);
         let Some(message) = way.messages.pop_front() else {
             if way.is_closed {
-                return Poll::Ready(Ok(Received::End));
+                return Poll::Ready(Ok(Received::Eof));
             }
             way.receiver = Some(cx.waker().clone());
             return Poll::Pending;
@@ -73,7 +73,7 @@ impl Transport for Memory {
         drop(way);
         wake(sender);
         inbox.push(&message)?;
-        Poll::Ready(Ok(Received::Some))
+        Poll::Ready(Ok(Received::Data))
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
@@ -99,7 +99,7 @@ impl Transport for Memory {
         if outbox.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut way = lock(&self.incoming);
         if way.is_closed {
             return Poll::Ready(());
@@ -108,9 +108,9 @@ impl Transport for Memory {
         Poll::Pending
     }
 
-    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<ExitReport> {
         self.hang_up();
-        Poll::Ready(Farewell::default())
+        Poll::Ready(ExitReport::default())
     }
 }
 

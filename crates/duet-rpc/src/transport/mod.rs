@@ -6,6 +6,7 @@
 //! messages, as WebSockets do.
 
 mod address;
+mod buffer_pool;
 mod child;
 mod connect;
 #[cfg(feature = "http")]
@@ -15,7 +16,6 @@ mod largest;
 mod listener;
 pub mod memory;
 mod outbox;
-mod shared_buffer;
 mod socket;
 #[cfg(unix)]
 mod stdio;
@@ -62,8 +62,8 @@ pub use websocket::WebSocket;
 /// ready, and none is called after [`poll_close`](Transport::poll_close) was ready.
 pub trait Transport: Send + 'static {
     /// Whether it carries bytes or whole messages.
-    fn carries(&self) -> Carries {
-        Carries::Bytes
+    fn kind(&self) -> TransportKind {
+        TransportKind::Bytes
     }
 
     /// Receives what has come: appends bytes to [`Inbox::space`], or a message with
@@ -82,7 +82,7 @@ pub trait Transport: Send + 'static {
     /// one that carries requests and their answers alone they cannot, and fail at once. Such a transport
     /// hands in a message only after the one before it is answered, or
     /// [settled](Transport::handle_settled), and each message may be somebody else's:
-    /// [`Peer::local`](crate::Peer::local) keeps values for one message there.
+    /// [`Peer::extension`](crate::Peer::extension) keeps values for one message there.
     fn has_way_back(&self) -> bool {
         true
     }
@@ -103,18 +103,18 @@ pub trait Transport: Send + 'static {
     /// Notices, without receiving, that the remote has closed its end: ready then. It is asked
     /// while nothing is received because too much waits already. One that cannot tell stays
     /// pending.
-    fn poll_gone(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_remote_closed(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
     /// Closes the connection, and says what became of the other end. What is still in the outbox
     /// is lost.
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell>;
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport>;
 }
 
 /// What a transport carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carries {
+pub enum TransportKind {
     /// A stream of bytes; messages are cut out of it by a framing.
     Bytes,
     /// Whole messages.
@@ -124,25 +124,25 @@ pub enum Carries {
     WebSocket(duet_rpc_proto::ws::Role),
 }
 
-/// What became of receiving.
+/// The outcome of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// Something came. More may have come already.
-    Some,
-    /// Something came, and it was all that there is for now.
-    All,
+    Data,
+    /// Something came, and there is no more for now.
+    Drained,
     /// The remote will send no more.
-    End,
+    Eof,
 }
 
 /// What became of the other end, as far as it is known.
 #[derive(Clone, Default)]
 #[non_exhaustive]
-pub struct Farewell {
+pub struct ExitReport {
     /// How the remote process ended, if it was a child of this one.
     pub exit: Option<ExitStatus>,
     /// The last lines that it wrote to stderr.
-    pub last_words: Vec<String>,
+    pub last_stderr: Vec<String>,
     /// The processes, of those that it was or had started, that had to be stopped with a signal.
     pub stopped: Vec<Stopped>,
 }
@@ -183,18 +183,18 @@ impl fmt::Display for StopSignal {
     }
 }
 
-impl fmt::Debug for Farewell {
+impl fmt::Debug for ExitReport {
     /// Shows how the process ended; what it wrote may hold anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Farewell");
-        shown.field("exit", &self.exit).field("last_words", &self.last_words.len());
+        let mut shown = f.debug_struct("ExitReport");
+        shown.field("exit", &self.exit).field("last_stderr", &self.last_stderr.len());
         shown.field("stopped", &self.stopped).finish()
     }
 }
 
 impl<T: Transport + ?Sized> Transport for Box<T> {
-    fn carries(&self) -> Carries {
-        (**self).carries()
+    fn kind(&self) -> TransportKind {
+        (**self).kind()
     }
 
     fn poll_receive(
@@ -225,11 +225,11 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).handle_abandoned(id);
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        (**self).poll_gone(cx)
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        (**self).poll_remote_closed(cx)
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         (**self).poll_close(cx)
     }
 }

@@ -9,8 +9,8 @@ use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::Outlet;
 use duet_rpc_proto::ws;
 
+use super::buffer_pool::Spare;
 use super::largest::Largest;
-use super::shared_buffer::Spare;
 use crate::random;
 
 /// So much that has left is not moved out of the way.
@@ -171,8 +171,8 @@ impl Outbox {
 
     /// Gives a large buffer that is not in use to whoever else needs one.
     #[inline]
-    pub(crate) fn lay_buffer_aside(&mut self) {
-        Spare::Outgoing.lay_aside(&mut self.bytes);
+    pub(crate) fn recycle_buffer(&mut self) {
+        Spare::Outgoing.recycle(&mut self.bytes);
     }
 
     /// Gives back memory that is not in use.

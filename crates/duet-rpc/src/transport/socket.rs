@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
-use super::{Farewell, Inbox, Outbox, Received, Transport, let_others_run, shared_buffer};
+use super::{ExitReport, Inbox, Outbox, Received, Transport, buffer_pool, let_others_run};
 
 /// How much is read or written before other connections of the thread have their turn: a large message
 /// has room for more, but others want to be heard too.
@@ -114,10 +114,10 @@ impl Socket {
         take: impl FnOnce(&[u8]) -> T,
     ) -> Poll<io::Result<T>> {
         ready!(self.poll_readable(cx))?;
-        let mut bytes = shared_buffer::take();
+        let mut bytes = buffer_pool::take();
         let read = self.poll_append(cx, &mut bytes);
         let taken = read.map_ok(|_| take(&bytes));
-        shared_buffer::put_back(bytes);
+        buffer_pool::put_back(bytes);
         taken
     }
 
@@ -206,7 +206,7 @@ impl Socket {
 
     /// Ready when the remote has closed its end, also while what came before is unread.
     #[cfg(unix)]
-    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.watch.is_none() {
             self.watch = on_either!(self, stream => gone::Watch::new(&*stream)).ok();
         }
@@ -219,7 +219,7 @@ impl Socket {
 
     /// Ready when the remote has closed its end; here nobody can tell without reading.
     #[cfg(not(unix))]
-    pub(crate) fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_remote_closed(&mut self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
@@ -320,8 +320,8 @@ impl Transport for Socket {
         inbox.borrow_buffer();
         let count = ready!(self.poll_append(cx, inbox.space()?))?;
         Poll::Ready(Ok(match count {
-            0 => Received::End,
-            _ => Received::Some,
+            0 => Received::Eof,
+            _ => Received::Data,
         }))
     }
 
@@ -333,12 +333,12 @@ impl Transport for Socket {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        Socket::poll_gone(self, cx)
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        Socket::poll_remote_closed(self, cx)
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
-        self.poll_farewell(cx).map(|()| Farewell::default())
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
+        self.poll_farewell(cx).map(|()| ExitReport::default())
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::Sleep;
 
-use super::{Farewell, Inbox, Outbox, Received, Transport};
+use super::{ExitReport, Inbox, Outbox, Received, Transport};
 
 /// A transport over any reader and writer: a socket, a pipe, one end of
 /// [`tokio::io::duplex`].
@@ -79,8 +79,8 @@ where
             }
         };
         Poll::Ready(Ok(match count {
-            0 => Received::End,
-            _ => Received::Some,
+            0 => Received::Eof,
+            _ => Received::Data,
         }))
     }
 
@@ -101,13 +101,13 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         // Whether the other end is still there to see it makes no difference now.
         if Pin::new(&mut self.writer).poll_shutdown(cx).is_pending() {
             let sleep = || Box::pin(tokio::time::sleep(PATIENCE));
             ready!(self.closing.get_or_insert_with(sleep).as_mut().poll(cx));
         }
-        Poll::Ready(Farewell::default())
+        Poll::Ready(ExitReport::default())
     }
 }
 

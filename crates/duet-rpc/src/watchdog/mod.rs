@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::retry_on_intr;
 
-use crate::fence;
+use crate::panic_guard;
 use deadline::{Deadlines, Progress};
 use signals::Signals;
 
@@ -252,7 +252,7 @@ impl Guard {
 
     fn tell(&self, call: Call) {
         // If it panics, the deadline must still be kept.
-        let _ = fence::call(|| (self.on_call)(call, &self.alarm));
+        let _ = panic_guard::catch(|| (self.on_call)(call, &self.alarm));
     }
 
     fn wait(&mut self, until: Option<Instant>) {
@@ -328,7 +328,7 @@ impl Guard {
     }
 
     fn end_it(&self, code: i32) {
-        let _ = fence::call(|| (self.last_rites)());
+        let _ = panic_guard::catch(|| (self.last_rites)());
         (self.end)(code);
     }
 }

@@ -8,8 +8,8 @@ use std::task::{self, Poll, ready};
 use std::time::Duration;
 
 use duet_rpc::transport::memory::Memory;
-use duet_rpc::transport::{Carries, Farewell, Inbox, Outbox, Received, Transport};
-use duet_rpc::{Backoff, Client, ClientState, Disconnect, Failure, Profile, Reason, Router};
+use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
+use duet_rpc::{Backoff, Client, ClientState, CloseReason, Disconnect, Failure, Profile, Router};
 use tokio::time::Instant;
 
 use crate::links::{self, until};
@@ -31,7 +31,7 @@ async fn p6_a_connection_that_breaks_is_made_anew() {
         assert_eq!(peer.call::<String>("echo", ["y"]).await.expect("it is served"), "y");
     }
     client.close().await;
-    assert_over(&client, Reason::Closed).await;
+    assert_over(&client, CloseReason::Closed).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +54,7 @@ async fn p5_p6_calls_that_are_pending_at_a_break_fail_at_once_and_can_be_tried_a
     for call in calls {
         let error = call.await.expect("no panic").expect_err("the connection broke");
         assert_interrupted(&error);
-        assert_eq!(reason(&error), Some(Reason::RemoteClosed));
+        assert_eq!(reason(&error), Some(CloseReason::RemoteClosed));
         ids.push(error.id().and_then(|id| id.as_u64()).expect("it knows its request"));
     }
     assert_eq!(since.elapsed(), Duration::ZERO);
@@ -108,7 +108,7 @@ async fn p5_p6_an_error_says_why_there_is_no_connection() {
     watch.wait_for(failed).await.expect("it is there");
     let error = client.call::<()>("echo", ["x"]).await.expect_err("no connection");
     assert_interrupted(&error);
-    assert_eq!(reason(&error), Some(Reason::ConnectFailed));
+    assert_eq!(reason(&error), Some(CloseReason::ConnectFailed));
     assert_eq!(
         format!("{error:#}"),
         "there is no connection for now: connecting to the remote failed: cannot connect: it took \
@@ -188,8 +188,8 @@ struct Slow {
 }
 
 impl Transport for Slow {
-    fn carries(&self) -> Carries {
-        self.memory.carries()
+    fn kind(&self) -> TransportKind {
+        self.memory.kind()
     }
 
     fn poll_receive(
@@ -211,7 +211,7 @@ impl Transport for Slow {
         self.memory.poll_send(cx, outbox)
     }
 
-    fn poll_close(&mut self, cx: &mut task::Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut task::Context<'_>) -> Poll<ExitReport> {
         let closing = || Box::pin(tokio::time::sleep(LONG));
         ready!(self.closing.get_or_insert_with(closing).as_mut().poll(cx));
         self.memory.poll_close(cx)
@@ -240,7 +240,7 @@ async fn p5_p6_a_connection_that_is_broken_and_slow_to_close_is_none() {
     tell.send(()).expect("it listens");
     let error = pending.await.expect("no panic").expect_err("it broke");
     assert_interrupted(&error);
-    assert_eq!(reason(&error), Some(Reason::ReadFailed));
+    assert_eq!(reason(&error), Some(CloseReason::ReadFailed));
     assert!(client.peer().is_none());
     assert_interrupted(&client.call::<()>("echo", ["x"]).await.expect_err("it broke"));
     assert_interrupted(&client.notify("echo", ["x"]).await.expect_err("it broke"));
@@ -284,7 +284,7 @@ fn p6_many_who_try_again_all_get_through_many_breaks() {
             caller.await.expect("no panic");
         }
         assert_eq!(done.load(Ordering::SeqCst), CALLERS * CALLS);
-        assert_eq!(client.close().await.reason(), Reason::Closed);
+        assert_eq!(client.close().await.reason(), CloseReason::Closed);
     };
     links::on_both_runtimes(scenario, "many breaks");
 }

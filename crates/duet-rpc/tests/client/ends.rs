@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use duet_rpc::{Backoff, ClientState, ErrorKind, Reason, Router};
+use duet_rpc::{Backoff, ClientState, CloseReason, ErrorKind, Router};
 use tokio::time::Instant;
 
 use crate::links::{self, until};
@@ -21,12 +21,12 @@ async fn p5_closing_ends_a_connection_for_good_and_pending_calls_with_it() {
     let closing = client.close();
     let error = client.call::<String>("echo", ["x"]).await.expect_err("it is closing");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
-    assert_eq!(closing.await.reason(), Reason::Closed);
+    assert_eq!(closing.await.reason(), CloseReason::Closed);
     let error = pending.await.expect("no panic").expect_err("it was closed");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
     assert!(!error.is_recoverable());
-    assert_over(&client, Reason::Closed).await;
-    assert_eq!(world.server().closed().await.reason(), Reason::RemoteClosed);
+    assert_over(&client, CloseReason::Closed).await;
+    assert_eq!(world.server().closed().await.reason(), CloseReason::RemoteClosed);
     tokio::time::sleep(LONG).await;
     assert_eq!(world.attempts(), 1);
 }
@@ -44,11 +44,11 @@ async fn p5_closing_ends_a_wait_and_a_connector_that_hangs_at_once() {
         });
         until(|| world.attempts() == 1).await;
         let since = Instant::now();
-        assert_eq!(client.close().await.reason(), Reason::Closed);
+        assert_eq!(client.close().await.reason(), CloseReason::Closed);
         assert_eq!(since.elapsed(), Duration::ZERO);
         let error = waiting.await.expect("no panic").expect_err("it is over");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
-        assert_over(&client, Reason::Closed).await;
+        assert_over(&client, CloseReason::Closed).await;
         tokio::time::sleep(LONG * 2).await;
         assert_eq!(world.attempts(), 1);
     }
@@ -87,7 +87,7 @@ async fn p5_dropping_the_last_handle_closes_the_client() {
     let call = client.call::<String>("echo", ["x"]);
     drop(client);
     assert_eq!(call.await.expect("a call is a handle too"), "x");
-    assert_eq!(world.server().closed().await.reason(), Reason::RemoteClosed);
+    assert_eq!(world.server().closed().await.reason(), CloseReason::RemoteClosed);
     for does in [Does::Fail(io::ErrorKind::ConnectionRefused), Does::Hang] {
         world.always(does);
         let client = world.client(Router::new()).start();
@@ -110,7 +110,7 @@ async fn p5_dropping_the_future_that_connects_leaves_nothing_behind() {
     world.always(Does::Serve);
     let client = world.client(Router::new()).on_connect(|_| std::future::pending());
     assert!(tokio::time::timeout(MS(50), client.connect()).await.is_err());
-    assert_eq!(world.server().closed().await.reason(), Reason::RemoteClosed);
+    assert_eq!(world.server().closed().await.reason(), CloseReason::RemoteClosed);
     until(|| links::alive_tasks() == before).await;
 }
 
@@ -127,5 +127,5 @@ fn p5_a_runtime_that_goes_away_ends_the_client() {
     let rest = links::current_thread();
     let error = rest.block_on(client.call::<String>("echo", ["x"])).expect_err("it is over");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
-    assert_eq!(rest.block_on(client.closed()).reason(), Reason::Closed);
+    assert_eq!(rest.block_on(client.closed()).reason(), CloseReason::Closed);
 }

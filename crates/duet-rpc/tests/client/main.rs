@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use duet_rpc::transport::memory::{self, Memory};
 use duet_rpc::{
-    Backoff, Client, ClientBuilder, ClientState, Disconnect, Error, ErrorKind, Failure, Peer,
-    Profile, Reason, Router,
+    Backoff, Client, ClientBuilder, ClientState, CloseReason, Disconnect, Error, ErrorKind,
+    Failure, Peer, Profile, Router,
 };
 use tokio::time::Instant;
 
@@ -158,7 +158,7 @@ fn echo() -> Router {
 }
 
 /// What the cause of an error says of how the connection ended.
-fn reason(error: &Error) -> Option<Reason> {
+fn reason(error: &Error) -> Option<CloseReason> {
     let cause = std::error::Error::source(error)?;
     cause.downcast_ref::<Disconnect>().map(Disconnect::reason)
 }
@@ -173,7 +173,7 @@ async fn assert_works(client: &Client) {
 }
 
 /// After the end for good every operation fails at once, and fatally.
-async fn assert_over(client: &Client, expected: Reason) {
+async fn assert_over(client: &Client, expected: CloseReason) {
     let since = Instant::now();
     let errors = [
         client.call::<String>("echo", ["x"]).await.expect_err("it is over"),

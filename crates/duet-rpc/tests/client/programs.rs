@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duet_rpc::transport::Child;
-use duet_rpc::{Backoff, Client, ClientBuilder, ErrorKind, Peer, Profile, Reason, Router};
+use duet_rpc::{Backoff, Client, ClientBuilder, CloseReason, ErrorKind, Peer, Profile, Router};
 use tokio::process::Command;
 
 /// A server in `sh` that answers its first request, and whatever follows.
@@ -49,7 +49,7 @@ async fn p6_program_that_cannot_be_started_is_named_and_not_tried_again() {
         let (builder, starts) = client_of(program, &[]);
         let client = builder.start();
         let end = client.closed().await;
-        assert_eq!(end.reason(), Reason::ConnectFailed, "{end:?}");
+        assert_eq!(end.reason(), CloseReason::ConnectFailed, "{end:?}");
         let error = client.connected().await.expect_err("it is over");
         let text = format!("{error:#}");
         assert!(text.contains(told) && !text.contains("reading or writing"), "{text}");
@@ -76,7 +76,7 @@ async fn p6_server_that_exits_with_status_0_is_not_started_again() {
     let client = builder.connect().await.expect("sh is there");
     assert_eq!(client.call::<i64>("leave", ()).await.expect("it answers"), 1);
     let end = client.closed().await;
-    assert_eq!(end.farewell().exit.and_then(|exit| exit.code()), Some(0));
+    assert_eq!(end.exit_report().exit.and_then(|exit| exit.code()), Some(0));
     assert_eq!(starts.load(Ordering::SeqCst), 1);
     let error = client.call::<i64>("leave", ()).await.expect_err("it has left");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
@@ -87,7 +87,7 @@ async fn p6_server_that_exits_with_status_0_in_on_connect_is_not_started_again()
     let hello = async |peer: Peer| peer.call::<i64>("hello", ()).await.map(|_| ());
     let (builder, starts) = client_of("sh", &["-c", "read r; echo usage: x >&2; exit 0"]);
     let end = builder.on_connect(hello).give_up_after(3).start().closed().await;
-    assert_eq!(end.reason(), Reason::ConnectFailed);
+    assert_eq!(end.reason(), CloseReason::ConnectFailed);
     let text = format!("{:#}", end.failure().expect("it says why"));
     assert!(text.contains("exit status: 0: it wrote to stderr \"usage: x\""), "{text}");
     assert_eq!(starts.load(Ordering::SeqCst), 1);
@@ -118,7 +118,7 @@ async fn p6_program_has_ended_before_the_next_starts_and_before_close_returns() 
         }
         tokio::time::sleep(pause).await;
         let end = client.close().await;
-        assert!(end.farewell().exit.is_some(), "{end}");
+        assert!(end.exit_report().exit.is_some(), "{end}");
         assert!(!folder.exists() && !failed.exists(), "a program was left, or there were two");
     }
 }
@@ -152,7 +152,7 @@ async fn p6_end_that_is_wanted_is_the_end_of_the_client() {
         assert_eq!(client.call::<i64>("shutdown", ()).await.expect("it answers"), 1);
         client.notify("exit", ()).await.expect("it is sent");
         let end = client.closed().await;
-        assert_eq!(end.farewell().exit.and_then(|exit| exit.code()), Some(code));
+        assert_eq!(end.exit_report().exit.and_then(|exit| exit.code()), Some(code));
         let error = client.call::<i64>("more", ()).await.expect_err("it is over");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
         assert_eq!(starts.load(Ordering::SeqCst), 1);

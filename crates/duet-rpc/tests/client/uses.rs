@@ -15,7 +15,7 @@ async fn p6_a_router_is_served_on_every_connection_with_values_of_its_own() {
     struct Visits(AtomicU64);
 
     let visit = async |cx: Context| {
-        Ok::<_, Failure>(cx.peer().local::<Visits>().0.fetch_add(1, Ordering::Relaxed) + 1)
+        Ok::<_, Failure>(cx.peer().extension::<Visits>().0.fetch_add(1, Ordering::Relaxed) + 1)
     };
     let world = World::new(echo());
     let client = world.client(Router::new().method("visit", visit));
@@ -104,11 +104,12 @@ async fn p6_on_connect_prepares_every_connection_before_it_is_used() {
     struct Login(AtomicBool);
 
     let login = async |cx: Context| {
-        cx.peer().local::<Login>().0.store(true, Ordering::SeqCst);
+        cx.peer().extension::<Login>().0.store(true, Ordering::SeqCst);
         Ok::<_, Failure>(())
     };
-    let work =
-        async |cx: Context| Ok::<_, Failure>(cx.peer().local::<Login>().0.load(Ordering::SeqCst));
+    let work = async |cx: Context| {
+        Ok::<_, Failure>(cx.peer().extension::<Login>().0.load(Ordering::SeqCst))
+    };
     let world = World::new(Router::new().method("login", login).method("work", work));
     let fails = Arc::new(AtomicUsize::new(0));
     let failing = Arc::clone(&fails);

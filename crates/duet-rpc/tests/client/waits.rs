@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use duet_rpc::{Backoff, Error, ErrorKind, Reason, Router};
+use duet_rpc::{Backoff, CloseReason, Error, ErrorKind, Router};
 use tokio::time::Instant;
 
 use crate::links::until;
@@ -84,7 +84,7 @@ async fn p6_attempts_without_a_pause_let_others_run() {
     let client = world.client(Router::new()).backoff(backoff).start();
     until(|| world.attempts() > 1000).await;
     client.close().await;
-    assert_over(&client, Reason::Closed).await;
+    assert_over(&client, CloseReason::Closed).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,14 +127,14 @@ async fn p6_some_errors_of_connecting_are_for_good() {
         world.server().close().await;
         let end = client.closed().await;
         assert_eq!(end.failure().map(Error::kind), Some(ErrorKind::Connect));
-        assert_over(&client, Reason::ConnectFailed).await;
+        assert_over(&client, CloseReason::ConnectFailed).await;
         assert_eq!(world.attempts(), 2);
     }
     let world = World::new(echo());
     world.always(Does::Panic);
     let client = world.client(Router::new()).start();
     assert_eq!(client.closed().await.failure().map(Error::kind), Some(ErrorKind::Panic));
-    assert_over(&client, Reason::ConnectFailed).await;
+    assert_over(&client, CloseReason::ConnectFailed).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +143,7 @@ async fn p6_it_gives_up_a_server_that_accepts_and_breaks_off_each_time() {
     world.always(Does::Drop);
     let client = world.client(Router::new()).give_up_after(3).start();
     let end = client.closed().await;
-    assert_eq!((world.attempts(), end.reason()), (3, Reason::RemoteClosed));
+    assert_eq!((world.attempts(), end.reason()), (3, CloseReason::RemoteClosed));
     // Both kinds of failure count.
     let world = World::new(echo());
     world.next([Does::Drop, Does::Fail(io::ErrorKind::ConnectionRefused), Does::Drop]);
@@ -167,6 +167,6 @@ async fn p6_it_gives_up_after_as_many_failures_in_a_row_as_asked() {
     world.always(Does::Fail(io::ErrorKind::NotFound));
     world.server().close().await;
     client.closed().await;
-    assert_over(&client, Reason::ConnectFailed).await;
+    assert_over(&client, CloseReason::ConnectFailed).await;
     assert_eq!(world.attempts(), 3 + 3 + 3);
 }

@@ -16,7 +16,7 @@ fn main() {
         return links::serve_stdio();
     }
     // Some handlers panic on purpose.
-    duet_rpc::fence::hush();
+    duet_rpc::panic_guard::silence_hook();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(async {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use duet_rpc::proto::message::{Code, ErrorObject};
-use duet_rpc::{Context, Error, ErrorKind, Failure, Peer, Reason, Router};
+use duet_rpc::{CloseReason, Context, Error, ErrorKind, Failure, Peer, Router};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -38,11 +38,11 @@ pub(super) fn server_router() -> Router {
         })
         .method("panic", async || -> Result<(), Failure> { panic!("secret") })
         .method("never", async |cx: Context| -> Result<(), Failure> {
-            let _guard = Guard(cx.peer().local());
+            let _guard = Guard(cx.peer().extension());
             std::future::pending().await
         })
         .method("cancelled", async |cx: Context| {
-            Ok::<_, Failure>(cx.peer().local::<Cancelled>().0.load(Ordering::Relaxed))
+            Ok::<_, Failure>(cx.peer().extension::<Cancelled>().0.load(Ordering::Relaxed))
         })
         .method("call_back", async |(number,): (u64,), cx: Context| -> Result<u64, Error> {
             cx.peer().call("double", (number,)).await
@@ -155,7 +155,7 @@ async fn cancellation(client: &Peer, link: &str) {
 /// After the end nothing works, and says so at once.
 async fn ends(client: Peer, link: &str) {
     let end = client.close().await;
-    assert_eq!(end.reason(), Reason::Closed, "{link}");
+    assert_eq!(end.reason(), CloseReason::Closed, "{link}");
     let error = client.call::<()>("echo", ()).no_timeout().await.expect_err("it is closed");
     assert_eq!(error.kind(), ErrorKind::Disconnected, "{link}");
     assert!(!error.is_recoverable() && client.state().is_disconnected(), "{link}");

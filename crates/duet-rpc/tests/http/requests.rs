@@ -15,17 +15,17 @@ struct Login(AtomicBool);
 fn router() -> Router {
     Router::new()
         .method("login", async |cx: Context| {
-            cx.peer().local::<Login>().0.store(true, Ordering::SeqCst);
+            cx.peer().extension::<Login>().0.store(true, Ordering::SeqCst);
             Ok::<_, Failure>("welcome")
         })
         .method("late_login", async |cx: Context| {
             tokio::task::yield_now().await;
-            cx.peer().local::<Login>().0.store(true, Ordering::SeqCst);
+            cx.peer().extension::<Login>().0.store(true, Ordering::SeqCst);
             tokio::task::yield_now().await;
             Ok::<_, Failure>("welcome")
         })
         .method("is_known", async |cx: Context| {
-            Ok::<_, Failure>(cx.peer().local::<Login>().0.load(Ordering::SeqCst))
+            Ok::<_, Failure>(cx.peer().extension::<Login>().0.load(Ordering::SeqCst))
         })
 }
 
@@ -108,14 +108,14 @@ async fn t3_a_task_that_outlives_its_http_request_neither_sees_nor_changes_the_n
     let router = router().method("linger", move |cx: Context| {
         let (tell, goes) = (tell.clone(), Arc::clone(&goes));
         async move {
-            let kept = cx.peer().local::<Kept>();
+            let kept = cx.peer().extension::<Kept>();
             let _ = kept.1.set(cx.peer().clone());
             if let Ok(mut place) = kept.0.lock() {
                 *place = Some(tell.clone());
             }
             tokio::spawn(async move {
                 goes.notified().await;
-                let is_known = cx.peer().local::<Login>().0.swap(true, Ordering::SeqCst);
+                let is_known = cx.peer().extension::<Login>().0.swap(true, Ordering::SeqCst);
                 let _ = tell.send(if is_known { "known" } else { "unknown" });
                 goes.notify_one();
             });
@@ -128,7 +128,7 @@ async fn t3_a_task_that_outlives_its_http_request_neither_sees_nor_changes_the_n
     let router = router.method("slow_login", move |cx: Context| {
         let (waits, begun) = (Arc::clone(&waits), begun.clone());
         async move {
-            let login = cx.peer().local::<Login>();
+            let login = cx.peer().extension::<Login>();
             let _ = begun.send(());
             waits.notified().await;
             Ok::<_, Failure>(login.0.load(Ordering::SeqCst))

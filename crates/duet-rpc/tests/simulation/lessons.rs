@@ -10,7 +10,7 @@ use std::time::Duration;
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::Stream;
-use duet_rpc::{ErrorKind, Failure, Peer, Profile, Reason, Router};
+use duet_rpc::{CloseReason, ErrorKind, Failure, Peer, Profile, Router};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -95,7 +95,7 @@ async fn p5_a_closing_ends_in_time_although_the_remote_cannot_be_written_to() {
     let closing = peer.close();
     taker.is_broken.store(true, Ordering::Relaxed);
     peer.notify("last", ()).await.expect("it is still taken");
-    assert_eq!(closing.await.reason(), Reason::WriteFailed);
+    assert_eq!(closing.await.reason(), CloseReason::WriteFailed);
     assert_eq!(begun.elapsed(), TENTH);
     driver.await.expect("it did not spin");
     let error = pending.await.expect("no panic").expect_err("nobody answers");

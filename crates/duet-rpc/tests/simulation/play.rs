@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::{Stream, Transport, memory};
-use duet_rpc::{Disconnect, Error, ErrorKind, Peer, Priority, State};
+use duet_rpc::{ConnectionState, Disconnect, Error, ErrorKind, Peer, Priority};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -257,10 +257,10 @@ fn watch(journal: Journal, side: usize, peer: &Peer) -> impl Future<Output = ()>
     async move {
         loop {
             let name = match &*states.borrow_and_update() {
-                State::Connecting => "connecting",
-                State::Connected => "connected",
-                State::Draining => "draining",
-                State::Disconnected(_) => "disconnected",
+                ConnectionState::Connecting => "connecting",
+                ConnectionState::Connected => "connected",
+                ConnectionState::Draining => "draining",
+                ConnectionState::Disconnected(_) => "disconnected",
                 other => panic!("the journal does not know {other:?}"),
             };
             journal.note(Event::State(side, name));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use duet_rpc::proto::message::Id;
-use duet_rpc::transport::{Carries, Farewell, Inbox, Outbox, Received, Transport};
+use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use tokio::sync::Notify;
 
 /// A transport that keeps an eye on what is sent.
@@ -41,8 +41,8 @@ impl Traffic {
 }
 
 impl Transport for Line {
-    fn carries(&self) -> Carries {
-        self.transport.carries()
+    fn kind(&self) -> TransportKind {
+        self.transport.kind()
     }
 
     fn has_way_back(&self) -> bool {
@@ -80,11 +80,11 @@ impl Transport for Line {
         sent
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.transport.poll_gone(cx)
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.transport.poll_remote_closed(cx)
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         self.traffic.news.notify_one();
         self.transport.poll_close(cx)
     }

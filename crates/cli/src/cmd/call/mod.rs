@@ -202,7 +202,7 @@ impl Talk<'_> {
             None => call.no_timeout(),
         };
         // A server that cannot read the request answers without its id.
-        let (mut call, mut complaint) = (pin!(call), pin!(self.complaint()));
+        let (mut call, mut complaint) = (pin!(call), pin!(self.next_uncorrelated_error()));
         let mut unusable = pin!(self.peer.unusable_answer());
         let answer = poll_fn(|cx| {
             if let Poll::Ready(complaint) = complaint.as_mut().poll(cx) {
@@ -231,8 +231,8 @@ impl Talk<'_> {
 
     /// Waits for an error that does not say what it answers, but can only answer our request: nothing
     /// else came, so nothing else was sent in answer to it.
-    async fn complaint(&self) -> RemoteError {
-        let complaint = self.peer.complaint().await;
+    async fn next_uncorrelated_error(&self) -> RemoteError {
+        let complaint = self.peer.next_uncorrelated_error().await;
         let stats = self.peer.stats();
         match stats.messages > 1 || stats.faults > 0 {
             true => std::future::pending().await,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use duet_rpc::proto::frame::Framing;
 use duet_rpc::proto::message::{WhyStray, is_obeyed};
 use duet_rpc::transport::{Address, Refused};
-use duet_rpc::{Disconnect, Reason, RemoteError, UnusableAnswer};
+use duet_rpc::{CloseReason, Disconnect, RemoteError, UnusableAnswer};
 
 use crate::json;
 
@@ -154,14 +154,14 @@ pub(super) fn gone(end: &Disconnect, clue: Clue) -> String {
     {
         return format!("no answer: {}", plain(&why.to_string()));
     }
-    let died_of_signal = end.farewell().exit.is_none_or(|exit| exit.signal().is_some());
-    let had_to_be_stopped = died_of_signal && !end.farewell().stopped.is_empty();
+    let died_of_signal = end.exit_report().exit.is_none_or(|exit| exit.signal().is_some());
+    let had_to_be_stopped = died_of_signal && !end.exit_report().stopped.is_empty();
     let what = match (had_to_be_stopped, end.reason()) {
-        (true, Reason::WriteFailed) => {
+        (true, CloseReason::WriteFailed) => {
             "closed its stdin without an answer, and had to be stopped".to_owned()
         }
         (true, _) => "closed its stdout without an answer, and had to be stopped".to_owned(),
-        (false, _) => match end.farewell().exit {
+        (false, _) => match end.exit_report().exit {
             Some(exit) => format!("ended without an answer, with {exit}"),
             None => match end.failure().and_then(std::error::Error::source) {
                 None => "closed the connection without an answer".to_owned(),
@@ -177,7 +177,7 @@ pub(super) fn gone(end: &Disconnect, clue: Clue) -> String {
 /// The processes of the server that did not end by themselves, if there are any.
 pub(super) fn stopped(end: &Disconnect) -> Option<String> {
     let stopped: Vec<_> =
-        end.farewell().stopped.iter().map(|process| plain(&process.to_string())).collect();
+        end.exit_report().stopped.iter().map(|process| plain(&process.to_string())).collect();
     let list = stopped.join(", ");
     (!list.is_empty())
         .then(|| format!("stopped processes that did not exit when stdin was closed: {list}"))
@@ -186,13 +186,13 @@ pub(super) fn stopped(end: &Disconnect) -> Option<String> {
 /// Says that the server failed after a notification was sent. Whether it had read the notification is not
 /// known.
 pub(super) fn failed(end: &Disconnect) -> Option<String> {
-    let exit = end.farewell().exit.filter(|exit| !exit.success())?;
+    let exit = end.exit_report().exit.filter(|exit| !exit.success())?;
     Some(format!("the notification was sent, and the server ended with {exit}"))
 }
 
 /// The server was gone before a notification was on its way.
 pub(super) fn gone_before_sent(end: &Disconnect) -> String {
-    let how = end.farewell().exit.map(|exit| format!(", with {exit}")).unwrap_or_default();
+    let how = end.exit_report().exit.map(|exit| format!(", with {exit}")).unwrap_or_default();
     format!("the server ended before it had read the notification{how}")
 }
 

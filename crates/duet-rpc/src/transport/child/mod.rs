@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::{Sleep, sleep};
 
-use super::{Farewell, Inbox, Outbox, Received, Stream, Transport};
+use super::{ExitReport, Inbox, Outbox, Received, Stream, Transport};
 use process::{Pipes, Process};
 use stderr::Stderr;
 
@@ -43,13 +43,13 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// A transport to a program that it starts.
 ///
 /// What the program writes to stderr is always read, so that it cannot fill up and freeze the
-/// program, and the last lines are kept for the [`Farewell`]. Closing is a ladder: its stdin is
+/// program, and the last lines are kept for the [`ExitReport`]. Closing is a ladder: its stdin is
 /// closed, then it is asked to end (SIGTERM), then it is killed, each after a grace period. A
 /// program that is dropped without being closed is killed.
 ///
 /// All of this holds for the program and for every process that it started, behind a shell or a
 /// launcher too. A process that exits when stdin is closed is not signalled. A process that is left
-/// when the program itself has exited gets 1 s before it is asked to end. [`Farewell::stopped`]
+/// when the program itself has exited gets 1 s before it is asked to end. [`ExitReport::stopped`]
 /// names those that had to be stopped.
 ///
 /// # Process groups and sessions
@@ -138,7 +138,7 @@ impl std::error::Error for CannotStart {
 
 enum State {
     Open(Box<Open>),
-    Closing(Pin<Box<dyn Future<Output = Farewell> + Send>>),
+    Closing(Pin<Box<dyn Future<Output = ExitReport> + Send>>),
     Closed,
 }
 
@@ -226,7 +226,7 @@ impl Transport for Child {
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
         let State::Open(open) = &mut self.state else {
-            return Poll::Ready(Ok(Received::End));
+            return Poll::Ready(Ok(Received::Eof));
         };
         if let Poll::Ready(received) = open.stream.poll_receive(cx, inbox) {
             return Poll::Ready(received);
@@ -237,7 +237,7 @@ impl Transport for Child {
         ready!(open.process.poll_exit(cx));
         let patience = open.patience.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
         ready!(patience.as_mut().poll(cx));
-        Poll::Ready(Ok(Received::End))
+        Poll::Ready(Ok(Received::Eof))
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
@@ -247,27 +247,27 @@ impl Transport for Child {
         }
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
             State::Open(open) => open.process.poll_exit(cx),
             State::Closing(_) | State::Closed => Poll::Ready(()),
         }
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         loop {
             match std::mem::replace(&mut self.state, State::Closed) {
                 State::Open(open) => {
                     self.state = State::Closing(Box::pin(stop::close(*open, self.grace)));
                 }
                 State::Closing(mut closing) => match closing.as_mut().poll(cx) {
-                    Poll::Ready(farewell) => return Poll::Ready(farewell),
+                    Poll::Ready(exit_report) => return Poll::Ready(exit_report),
                     Poll::Pending => {
                         self.state = State::Closing(closing);
                         return Poll::Pending;
                     }
                 },
-                State::Closed => return Poll::Ready(Farewell::default()),
+                State::Closed => return Poll::Ready(ExitReport::default()),
             }
         }
     }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::PATIENCE;
-use crate::fence;
+use crate::panic_guard;
 
 /// How many lines are kept.
 const LINES: usize = 20;
@@ -47,7 +47,7 @@ impl Stderr {
     }
 
     /// What was written last, when the program has ended.
-    pub(super) async fn last_words(mut self) -> Vec<String> {
+    pub(super) async fn last_stderr(mut self) -> Vec<String> {
         let _ = timeout(PATIENCE, &mut self.task).await;
         let mut words = std::mem::take(&mut *lock(&self.words));
         words.end_line();
@@ -61,7 +61,7 @@ impl Drop for Stderr {
     }
 }
 
-/// A listener that panics does so behind a fence, so the lock is never poisoned.
+/// A listener that panics does so behind a panic_guard, so the lock is never poisoned.
 fn lock(words: &Mutex<Words>) -> MutexGuard<'_, Words> {
     words.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -80,7 +80,7 @@ pub(super) struct Words {
 impl Words {
     fn listen(&mut self, mut listener: Listener) {
         for line in &self.lines {
-            let _ = fence::call(|| listener(line));
+            let _ = panic_guard::catch(|| listener(line));
         }
         self.listener = Some(listener);
     }
@@ -124,7 +124,7 @@ impl Words {
             line.pop();
         }
         if let Some(listener) = &mut self.listener {
-            let _ = fence::call(|| listener(&line));
+            let _ = panic_guard::catch(|| listener(&line));
         }
         self.bytes += line.len();
         self.lines.push_back(line);

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::process::{KILL_TIME, Process};
 use super::tree::{Entry, Tree};
-use super::{Farewell, GRACE, Open};
+use super::{ExitReport, GRACE, Open};
 use crate::transport::{StopSignal, Stopped};
 
 /// How much of what nobody wants to read any more is read at once.
@@ -32,7 +32,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Closes the program's stdin and sees to it that the program ends.
-pub(super) async fn close(open: Open, grace: Duration) -> Farewell {
+pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
     let Open { stream, mut process, stderr, .. } = open;
     let stdout = stream.close_writer();
     // A program that still has something to say must be able to say it: it would freeze, or die
@@ -48,7 +48,7 @@ pub(super) async fn close(open: Open, grace: Duration) -> Farewell {
         Ok(()) => process.reap().await,
         Err(_) => None,
     };
-    Farewell { exit, last_words: stderr.last_words().await, stopped }
+    ExitReport { exit, last_stderr: stderr.last_stderr().await, stopped }
 }
 
 /// Waits for the end, asks for it, and then makes it. Returns those that did not end by themselves.

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::stderr::{Stderr, Words};
 use super::*;
-use crate::transport::Carries;
+use crate::transport::TransportKind;
 
 const SHORT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(60);
@@ -34,24 +34,24 @@ pub(super) async fn receive(child: &mut Child, inbox: &mut Inbox) -> Option<Stri
             None => {}
         }
         match poll_fn(|cx| child.poll_receive(cx, inbox)).await.unwrap() {
-            Received::End => return None,
-            Received::Some | Received::All => {}
+            Received::Eof => return None,
+            Received::Data | Received::Drained => {}
         }
     }
 }
 
 pub(super) fn inbox() -> Inbox {
-    Inbox::new(Carries::Bytes, &Profile::agent())
+    Inbox::new(TransportKind::Bytes, &Profile::agent())
 }
 
 /// Closes it, and checks that nothing of it is left behind.
-pub(super) async fn close(mut child: Child) -> Farewell {
+pub(super) async fn close(mut child: Child) -> ExitReport {
     let id = child.id();
-    let farewell = poll_fn(|cx| child.poll_close(cx)).await;
+    let exit_report = poll_fn(|cx| child.poll_close(cx)).await;
     if let Some(id) = id {
         assert!(!exists(id), "it is still there");
     }
-    farewell
+    exit_report
 }
 
 fn exists(id: u32) -> bool {
@@ -72,9 +72,9 @@ async fn t1_messages_go_there_and_come_back() {
         poll_fn(|cx| child.poll_send(cx, &mut outbox)).await.unwrap();
         assert_eq!(receive(&mut child, &mut inbox).await.unwrap(), message);
     }
-    let farewell = close(child).await;
-    assert_eq!(farewell.exit.unwrap().code(), Some(0));
-    assert!(farewell.last_words.is_empty());
+    let exit_report = close(child).await;
+    assert_eq!(exit_report.exit.unwrap().code(), Some(0));
+    assert!(exit_report.last_stderr.is_empty());
 }
 
 #[tokio::test]
@@ -83,28 +83,28 @@ async fn t1_a_program_that_ends_by_itself_says_how() {
     let mut inbox = inbox();
     assert_eq!(receive(&mut child, &mut inbox).await.unwrap(), "[1]");
     assert_eq!(receive(&mut child, &mut inbox).await, None);
-    poll_fn(|cx| child.poll_gone(cx)).await;
-    let farewell = close(child).await;
-    assert_eq!(farewell.exit.unwrap().code(), Some(7));
-    assert_eq!(farewell.last_words, ["oh no", "no end"]);
+    poll_fn(|cx| child.poll_remote_closed(cx)).await;
+    let exit_report = close(child).await;
+    assert_eq!(exit_report.exit.unwrap().code(), Some(7));
+    assert_eq!(exit_report.last_stderr, ["oh no", "no end"]);
 }
 
 #[tokio::test]
 async fn t1_a_program_may_say_its_last_when_its_input_is_closed() {
     // More than a pipe holds: one whose reader had gone would die of it, and not end well.
     let script = "cat; head -c 3000000 /dev/zero || exit 1; echo done >&2; exit 5";
-    let farewell = close(shell(script).grace(LONG)).await;
-    assert_eq!(farewell.exit.unwrap().code(), Some(5));
-    assert_eq!(farewell.last_words, ["done"]);
+    let exit_report = close(shell(script).grace(LONG)).await;
+    assert_eq!(exit_report.exit.unwrap().code(), Some(5));
+    assert_eq!(exit_report.last_stderr, ["done"]);
 }
 
 #[tokio::test]
 async fn t1_a_program_that_does_not_heed_its_input_is_asked_to_end() {
     let mut child = shell("echo '[1]'; exec sleep 600").grace(SHORT);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
-    let farewell = close(child).await;
+    let exit_report = close(child).await;
     // On a slow machine it may not have got around to it in time.
-    assert!(matches!(farewell.exit.unwrap().signal(), Some(9 | 15)));
+    assert!(matches!(exit_report.exit.unwrap().signal(), Some(9 | 15)));
 }
 
 #[tokio::test]
@@ -112,10 +112,10 @@ async fn t1_a_program_can_end_well_when_it_is_asked_to() {
     let script = "trap 'echo bye >&2; exit 4' TERM; echo '[1]'; while :; do sleep 0.01; done";
     let mut child = shell(script).grace(Duration::from_secs(2));
     assert!(receive(&mut child, &mut inbox()).await.is_some());
-    let farewell = close(child).await;
-    assert_eq!(farewell.exit.unwrap().code(), Some(4));
+    let exit_report = close(child).await;
+    assert_eq!(exit_report.exit.unwrap().code(), Some(4));
     // Before it the shell may tell that what it had started was asked, too.
-    assert_eq!(farewell.last_words.last().unwrap(), "bye");
+    assert_eq!(exit_report.last_stderr.last().unwrap(), "bye");
 }
 
 #[tokio::test]
@@ -132,10 +132,10 @@ async fn t1_stderr_that_nobody_asked_for_does_not_freeze_it() {
                   echo >&2; i=$((i+1)); done; echo the last >&2; echo '[1]'; cat";
     let mut child = shell(script).grace(LONG);
     assert_eq!(receive(&mut child, &mut inbox()).await.unwrap(), "[1]");
-    let farewell = close(child).await;
-    assert_eq!(farewell.exit.unwrap().code(), Some(0));
-    assert_eq!(farewell.last_words.last().unwrap(), "the last");
-    assert!(farewell.last_words.iter().map(String::len).sum::<usize>() <= 8 * 1024);
+    let exit_report = close(child).await;
+    assert_eq!(exit_report.exit.unwrap().code(), Some(0));
+    assert_eq!(exit_report.last_stderr.last().unwrap(), "the last");
+    assert!(exit_report.last_stderr.iter().map(String::len).sum::<usize>() <= 8 * 1024);
 }
 
 /// There is always more to read, up to a bound at which the test would fail.
@@ -172,10 +172,10 @@ async fn t1_one_that_listens_hears_every_line() {
             tell.send(line.to_owned()).unwrap();
             assert_ne!(line, "5", "a panic costs nothing else");
         });
-    let farewell = close(child).await;
+    let exit_report = close(child).await;
     let lines: Vec<String> = (0..50).map(|i| i.to_string()).collect();
     assert_eq!(told.try_iter().collect::<Vec<_>>(), lines);
-    assert_eq!(farewell.last_words, lines[30..]);
+    assert_eq!(exit_report.last_stderr, lines[30..]);
 }
 
 #[tokio::test]
@@ -185,9 +185,9 @@ async fn t1_one_that_was_left_behind_with_the_pipes_does_not_hold_up_the_end() {
     let mut inbox = inbox();
     assert!(receive(&mut child, &mut inbox).await.is_some());
     assert_eq!(receive(&mut child, &mut inbox).await, None);
-    let farewell = close(child).await;
-    assert_eq!(farewell.exit.unwrap().code(), Some(3));
-    assert_eq!(procfs::entry(pid(farewell.last_words[0].parse().unwrap())), None);
+    let exit_report = close(child).await;
+    assert_eq!(exit_report.exit.unwrap().code(), Some(3));
+    assert_eq!(procfs::entry(pid(exit_report.last_stderr[0].parse().unwrap())), None);
     assert!(start.elapsed() < LONG);
 }
 

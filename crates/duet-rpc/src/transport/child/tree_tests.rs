@@ -57,9 +57,9 @@ async fn t1_close_leaves_no_process_behind() {
     for (what, before, after) in LEAVE_OTHERS {
         let mark = mark();
         let script = format!("{before}\necho '[1]'; {after}").replace("MARK", &mark);
-        let farewell = close(ready(&script).await.grace(SHORT)).await;
+        let exit_report = close(ready(&script).await.grace(SHORT)).await;
         assert_eq!(marked(&mark), [""; 0], "{what}");
-        assert!(!farewell.stopped.is_empty(), "{what}");
+        assert!(!exit_report.stopped.is_empty(), "{what}");
     }
 }
 
@@ -86,10 +86,10 @@ async fn t1_processes_that_end_with_stdin_are_not_signalled() {
         "trap 'echo signalled >&2' TERM; echo '[1]'; cat | cat | cat; exit 4",
     ];
     for script in rows {
-        let farewell = close(ready(script).await.grace(LONG)).await;
-        assert_eq!(farewell.stopped, [], "{script}");
-        assert_eq!(farewell.exit.unwrap().signal(), None, "{script}");
-        assert!(!farewell.last_words.contains(&"signalled".to_owned()), "{script}");
+        let exit_report = close(ready(script).await.grace(LONG)).await;
+        assert_eq!(exit_report.stopped, [], "{script}");
+        assert_eq!(exit_report.exit.unwrap().signal(), None, "{script}");
+        assert!(!exit_report.last_stderr.contains(&"signalled".to_owned()), "{script}");
     }
 }
 
@@ -97,12 +97,12 @@ async fn t1_processes_that_end_with_stdin_are_not_signalled() {
 async fn t1_exit_report_names_what_had_to_be_stopped() {
     let mark = mark();
     let script = format!("(trap '' TERM; exec sleep {mark}) & echo $! >&2; echo '[1]'; exec cat");
-    let farewell = close(ready(&script).await.grace(SHORT)).await;
-    let pid = farewell.last_words[0].parse().unwrap();
+    let exit_report = close(ready(&script).await.grace(SHORT)).await;
+    let pid = exit_report.last_stderr[0].parse().unwrap();
     let killed = Stopped { pid, program: "sleep".to_owned(), signal: StopSignal::Kill };
-    assert_eq!(farewell.stopped, [killed]);
-    assert_eq!(farewell.stopped[0].to_string(), format!("sleep (pid {pid}, SIGKILL)"));
-    assert_eq!(farewell.exit.unwrap().code(), Some(0));
+    assert_eq!(exit_report.stopped, [killed]);
+    assert_eq!(exit_report.stopped[0].to_string(), format!("sleep (pid {pid}, SIGKILL)"));
+    assert_eq!(exit_report.exit.unwrap().code(), Some(0));
 }
 
 #[tokio::test]
@@ -110,9 +110,9 @@ async fn t1_processes_left_behind_get_no_more_than_a_moment_after_the_program_en
     let begun = Instant::now();
     let mark = mark();
     let script = format!("sleep {mark} & echo '[1]'; exit 3");
-    let farewell = close(ready(&script).await.grace(LONG)).await;
-    assert_eq!(farewell.exit.unwrap().code(), Some(3));
-    assert_eq!(farewell.stopped[0].signal, StopSignal::Terminate);
+    let exit_report = close(ready(&script).await.grace(LONG)).await;
+    assert_eq!(exit_report.exit.unwrap().code(), Some(3));
+    assert_eq!(exit_report.stopped[0].signal, StopSignal::Terminate);
     assert_eq!(marked(&mark), [""; 0]);
     assert!(begun.elapsed() < LONG);
 }
@@ -125,8 +125,8 @@ async fn t1_processes_that_start_others_without_end_are_killed() {
     let name = file.to_str().unwrap();
     for session in ["", "setsid"] {
         let script = format!("{session} sh '{name}' & echo '[1]'; exec cat");
-        let farewell = close(ready(&script).await.grace(SHORT)).await;
-        assert_eq!(farewell.exit.unwrap().code(), Some(0));
+        let exit_report = close(ready(&script).await.grace(SHORT)).await;
+        assert_eq!(exit_report.exit.unwrap().code(), Some(0));
         assert_eq!(marked(name), [""; 0], "{session}");
     }
     fs::remove_file(file).unwrap();
@@ -241,9 +241,9 @@ async fn t1_program_has_the_limit_of_open_files_from_before_it_was_raised() {
     let before = current.map_or(1000, |current| current.min(1000)) - 1;
     descriptor_limit::note_raised(Rlimit { current: Some(before), maximum });
     // It looks only when its stdin is closed, long after it has started.
-    let farewell = close(shell("cat; ulimit -Sn >&2; ulimit -Hn >&2").grace(LONG)).await;
+    let exit_report = close(shell("cat; ulimit -Sn >&2; ulimit -Hn >&2").grace(LONG)).await;
     let hard = maximum.map_or("unlimited".to_owned(), |maximum| maximum.to_string());
-    assert_eq!(farewell.last_words, [before.to_string(), hard]);
+    assert_eq!(exit_report.last_stderr, [before.to_string(), hard]);
     assert_eq!(getrlimit(Resource::Nofile), Rlimit { current, maximum });
 }
 

@@ -13,7 +13,7 @@ use super::line::{Ended, Exchange, Line, Server};
 use super::verdict::{Arrival, Failure, id_of};
 use crate::transport::web::{JSON, authorization};
 use crate::transport::{
-    Carries, Farewell, Inbox, Outbox, Place, Received, Socket, Target, Transport,
+    ExitReport, Inbox, Outbox, Place, Received, Socket, Target, Transport, TransportKind,
 };
 
 /// Sends each message as a request, and receives what the responses carry.
@@ -164,8 +164,8 @@ impl HttpClient {
 }
 
 impl Transport for HttpClient {
-    fn carries(&self) -> Carries {
-        Carries::Messages
+    fn kind(&self) -> TransportKind {
+        TransportKind::Messages
     }
 
     fn poll_receive(
@@ -183,7 +183,7 @@ impl Transport for HttpClient {
                 Arrival::Failed(id, error) => inbox.fail_call(id, error)?,
             }
         }
-        Poll::Ready(Ok(Received::Some))
+        Poll::Ready(Ok(Received::Data))
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
@@ -233,9 +233,9 @@ impl Transport for HttpClient {
         }
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         self.lines.retain_mut(|line| line.poll_close(cx).is_pending());
-        if self.lines.is_empty() { Poll::Ready(Farewell::default()) } else { Poll::Pending }
+        if self.lines.is_empty() { Poll::Ready(ExitReport::default()) } else { Poll::Pending }
     }
 }
 

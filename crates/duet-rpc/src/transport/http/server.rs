@@ -15,7 +15,9 @@ use super::clock::Clock;
 use super::intake::{Answer, Intake, Progress, Rules, Step};
 use super::terms::{Terms, Then};
 use crate::transport::web::{CONTINUE, Gate, Status};
-use crate::transport::{Carries, Farewell, Inbox, Outbox, Received, Socket, Target, Transport};
+use crate::transport::{
+    ExitReport, Inbox, Outbox, Received, Socket, Target, Transport, TransportKind,
+};
 
 /// The server's end of a connection: requests are served one after the other, and while one is, the
 /// next waits.
@@ -151,7 +153,7 @@ impl HttpServer {
         }
         // What was read ahead is served when the answer has left. One who has closed, and does not
         // even take the answers to what it has asked, is not waited for.
-        ready!(socket.poll_gone(cx));
+        ready!(socket.poll_remote_closed(cx));
         let patience = patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(PATIENCE)));
         patience.as_mut().poll(cx).map(Ok)
     }
@@ -230,8 +232,8 @@ impl State {
 }
 
 impl Transport for HttpServer {
-    fn carries(&self) -> Carries {
-        Carries::Messages
+    fn kind(&self) -> TransportKind {
+        TransportKind::Messages
     }
 
     fn has_way_back(&self) -> bool {
@@ -256,9 +258,9 @@ impl Transport for HttpServer {
                     ready!(self.poll_end(cx))?;
                     // It may have closed only its own direction, and still wants the answer.
                     self.is_last = true;
-                    return Poll::Ready(Ok(Received::End));
+                    return Poll::Ready(Ok(Received::Eof));
                 }
-                State::Ended(_) => return Poll::Ready(Ok(Received::End)),
+                State::Ended(_) => return Poll::Ready(Ok(Received::Eof)),
             };
             match step {
                 Step::More => {}
@@ -272,7 +274,7 @@ impl Transport for HttpServer {
                     self.clock.stop();
                     self.patience = None;
                     self.state = State::Open(terms);
-                    return Poll::Ready(Ok(Received::Some));
+                    return Poll::Ready(Ok(Received::Data));
                 }
             }
         }
@@ -327,20 +329,20 @@ impl Transport for HttpServer {
         }
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.state {
             // A client that has closed its end may have sent more requests before.
             State::Open(_) | State::Answering { .. } => self.poll_end(cx).map(drop),
-            _ => self.socket.poll_gone(cx),
+            _ => self.socket.poll_remote_closed(cx),
         }
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         match self.state {
             State::Ended(Then::Linger) => ready!(self.socket.poll_linger(cx)),
             _ => ready!(self.socket.poll_farewell(cx)),
         }
-        Poll::Ready(Farewell::default())
+        Poll::Ready(ExitReport::default())
     }
 }
 

@@ -11,7 +11,7 @@ use super::HttpServer;
 use super::intake::{Answer, Intake, Rules, Step};
 use super::reply::{Reply, Step as ReplyStep};
 use super::terms::Then;
-use crate::transport::{Carries, Gate, Inbox, Socket, Target};
+use crate::transport::{Gate, Inbox, Socket, Target, TransportKind};
 use crate::{Failure, Peer, Router};
 
 const LIMIT: usize = 100;
@@ -20,7 +20,7 @@ const LIMIT: usize = 100;
 fn serve(pieces: &[&[u8]]) -> Vec<String> {
     let mut profile = Profile::agent();
     profile.limits.message_bytes = LIMIT;
-    let mut inbox = Inbox::new(Carries::Messages, &profile);
+    let mut inbox = Inbox::new(TransportKind::Messages, &profile);
     let gate = Arc::new(Gate::default());
     let rules = Rules { gate, path: "/".into(), header_bytes: 200, message_bytes: LIMIT };
     let mut intake = Intake::new(rules);

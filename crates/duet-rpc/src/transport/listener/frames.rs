@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use crate::meter::Meter;
-use crate::transport::{Farewell, Inbox, Outbox, Received, Socket, Transport};
+use crate::log_limit::LogLimiter;
+use crate::transport::{ExitReport, Inbox, Outbox, Received, Socket, Transport};
 
 /// How requests begin, and what an encrypted one is behind: of that a page can choose a part too.
 const BEGINNINGS: [&[u8]; 10] = [
@@ -113,7 +113,7 @@ impl Frames {
         let known = came.iter().map(|byte| beginning.take(*byte)).find(|it| *it != Kind::Unknown);
         match known {
             Some(Kind::Request) => {
-                static METER: Meter = Meter::new(20);
+                static METER: LogLimiter = LogLimiter::new(20);
                 METER.log("connections of browsers were closed", || {
                     tracing::warn!(
                         "an HTTP request where frames are expected, perhaps of a web page"
@@ -146,11 +146,11 @@ impl Transport for Frames {
         self.socket.poll_send(cx, outbox)
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        Transport::poll_gone(&mut self.socket, cx)
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        Transport::poll_remote_closed(&mut self.socket, cx)
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         self.socket.poll_close(cx)
     }
 }

@@ -25,7 +25,7 @@ use crate::transport::WebSocket;
 #[cfg(feature = "websocket")]
 use crate::transport::web::{IDLE, upgrade};
 #[cfg(any(feature = "http", feature = "websocket"))]
-use crate::transport::web::{Refusal, last_words};
+use crate::transport::web::{Refusal, last_stderr};
 use crate::transport::{Socket, Transport};
 
 /// How much is read of what a refused remote has sent.
@@ -109,7 +109,7 @@ impl Incoming {
         let reason = match self.speaks {
             Speaks::Frames => Cow::Borrowed(frame),
             #[cfg(any(feature = "http", feature = "websocket"))]
-            _ => Cow::Owned(last_words(&Refusal::BUSY)),
+            _ => Cow::Owned(last_stderr(&Refusal::BUSY)),
         };
         // A remote that is gone does not hear it.
         let _ = self.accepted.write_last(&reason);

@@ -73,10 +73,10 @@ impl Handed {
             let count = rest.len().min(space.capacity() - space.len());
             space.extend_from_slice(&rest[..count]);
             self.taken += count;
-            return Ok(Some(Received::Some));
+            return Ok(Some(Received::Data));
         }
         if let Some(end) = self.end.take() {
-            return end.map(|()| Some(Received::End));
+            return end.map(|()| Some(Received::Eof));
         }
         if !self.may_have_more {
             return Ok(None);
@@ -87,8 +87,8 @@ impl Handed {
         let read = descriptor.read(space);
         self.may_have_more = read == Ok(room);
         match read {
-            Ok(0) => Ok(Some(Received::End)),
-            Ok(_) => Ok(Some(Received::Some)),
+            Ok(0) => Ok(Some(Received::Eof)),
+            Ok(_) => Ok(Some(Received::Data)),
             Err(Errno::AGAIN) => Ok(None),
             Err(errno) => Err(errno.into()),
         }

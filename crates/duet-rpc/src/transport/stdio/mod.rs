@@ -22,7 +22,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::retry_on_intr;
 use tokio::runtime::Handle;
 
-use super::{Farewell, Inbox, Outbox, Received, Transport};
+use super::{ExitReport, Inbox, Outbox, Received, Transport};
 use descriptor::Descriptor;
 pub(crate) use loan::{Borrower, Lender};
 
@@ -180,7 +180,7 @@ impl Transport for Stdio {
         match &mut self.input {
             Some(Input::Polled(input)) => input.poll_receive(cx, inbox),
             Some(Input::Threaded(input)) => input.poll_receive(cx, inbox),
-            None => Poll::Ready(Ok(Received::End)),
+            None => Poll::Ready(Ok(Received::Eof)),
         }
     }
 
@@ -192,19 +192,19 @@ impl Transport for Stdio {
         }
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.input {
-            Some(Input::Polled(input)) => input.poll_gone(cx),
-            Some(Input::Threaded(input)) => input.poll_gone(cx),
+            Some(Input::Polled(input)) => input.poll_remote_closed(cx),
+            Some(Input::Threaded(input)) => input.poll_remote_closed(cx),
             None => Poll::Ready(()),
         }
     }
 
-    fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<ExitReport> {
         self.put_back();
         self.input = None;
         self.output = None;
-        Poll::Ready(Farewell::default())
+        Poll::Ready(ExitReport::default())
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Input {
     fd: Option<AsyncFd<Arc<Descriptor>>>,
     loan: Arc<Loan>,
     /// There may be bytes of which the runtime will not tell (again), so a read is tried without
-    /// its word: in the beginning, which spares a turn, and after `poll_gone` took its word away.
+    /// its word: in the beginning, which spares a turn, and after `poll_remote_closed` took its word away.
     untold: bool,
 }
 
@@ -76,20 +76,20 @@ impl Input {
             let space = inbox.space()?;
             let room = space.capacity() - space.len();
             match descriptor.read(space) {
-                Ok(0) => return Poll::Ready(Ok(Received::End)),
+                Ok(0) => return Poll::Ready(Ok(Received::Eof)),
                 Ok(count) if count < room && descriptor.short_means_done() => {
                     clear(&mut ready);
                     self.untold = false;
-                    return Poll::Ready(Ok(Received::All));
+                    return Poll::Ready(Ok(Received::Drained));
                 }
-                Ok(_) => return Poll::Ready(Ok(Received::Some)),
+                Ok(_) => return Poll::Ready(Ok(Received::Data)),
                 Err(Errno::AGAIN) => {
                     self.untold = false;
                     match &mut ready {
                         // A named pipe that was closed, and that somebody else has opened since.
                         // Whom we served is gone, and what is never cleared would spin here.
                         Some(ready) if ready.ready().is_read_closed() => {
-                            return Poll::Ready(Ok(Received::End));
+                            return Poll::Ready(Ok(Received::Eof));
                         }
                         Some(ready) => ready.clear_ready(),
                         None => return Poll::Pending,
@@ -105,7 +105,7 @@ impl Input {
         self.descriptor.as_fd().try_clone_to_owned()
     }
 
-    pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // Only the end of the runtime fails, and then nobody will be told.
         if self.follow_loan().is_err() {
             return Poll::Ready(());

@@ -159,14 +159,14 @@ impl Input {
                     state.work = Reading::Wanted(emptied);
                     self.desk.bell.notify_one();
                 }
-                Poll::Ready(Ok(Received::Some))
+                Poll::Ready(Ok(Received::Data))
             }
-            Reading::Ended(Ok(())) => Poll::Ready(Ok(Received::End)),
+            Reading::Ended(Ok(())) => Poll::Ready(Ok(Received::Eof)),
             Reading::Ended(Err(errno)) => Poll::Ready(Err((*errno).into())),
         }
     }
 
-    pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.desk.lock();
         if let Reading::Ended(_) = state.work {
             return Poll::Ready(());

@@ -26,7 +26,7 @@ use std::time::Duration;
 pub(super) use body::{Body, Flaw};
 pub use gate::Gate;
 pub(super) use head::{Expect, HeadReader, Length, Request, Response};
-pub(super) use response::{CONTINUE, JSON, Reply, last_words};
+pub(super) use response::{CONTINUE, JSON, Reply, last_stderr};
 pub use status::Refused;
 pub(super) use status::{Refusal, Status};
 #[cfg(feature = "websocket")]

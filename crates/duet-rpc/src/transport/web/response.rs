@@ -9,7 +9,7 @@ pub(in crate::transport) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n
 pub(in crate::transport) const JSON: &str = "application/json";
 
 /// The whole response to a request that is not served, behind which the connection ends.
-pub(in crate::transport) fn last_words(refusal: &Refusal) -> Vec<u8> {
+pub(in crate::transport) fn last_stderr(refusal: &Refusal) -> Vec<u8> {
     Reply { closes: true, ..Reply::to_refusal(refusal) }.write_refusal(refusal, false)
 }
 

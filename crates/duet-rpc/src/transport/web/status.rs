@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-use crate::meter::Meter;
+use crate::log_limit::LogLimiter;
 
 /// A status code of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Refusal {
 
     /// Logs it. Nothing of the request stands there (G6).
     pub(in crate::transport) fn log(&self) {
-        static METER: Meter = Meter::new(20);
+        static METER: LogLimiter = LogLimiter::new(20);
 
         METER.log("requests were refused", || {
             tracing::warn!(status = self.status.0, why = self.why, "a request was refused");

@@ -11,7 +11,7 @@ use super::authorization;
 use super::gate::Gate;
 use super::handshake;
 use super::head::{HeadReader, Request, Response};
-use super::response::last_words;
+use super::response::last_stderr;
 use super::status::Refusal;
 use crate::transport::Socket;
 
@@ -39,7 +39,7 @@ pub(in crate::transport) async fn upgrade(
         Err(refusal) => {
             refusal.log();
             // One that does not listen has only itself to blame.
-            if within(patience, write_all(&mut socket, &last_words(&refusal))).await.is_ok() {
+            if within(patience, write_all(&mut socket, &last_stderr(&refusal))).await.is_ok() {
                 poll_fn(|cx| socket.poll_linger(cx)).await;
             }
             Err(io::Error::other(format!("a client was refused: {}", refusal.status)))

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What a close frame says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LastWords {
+pub(super) struct LastStderr {
     /// `None` answers a remote that gave none.
     pub(super) code: Option<u16>,
     pub(super) reason: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    pub(super) fn new(role: Role, words: Option<LastWords>) -> Self {
+    pub(super) fn new(role: Role, words: Option<LastStderr>) -> Self {
         let mut frame = Vec::new();
         if let Some(words) = words {
             let control = match words.code {

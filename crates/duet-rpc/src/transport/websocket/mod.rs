@@ -17,9 +17,9 @@ use duet_rpc_proto::Profile;
 use duet_rpc_proto::ws::{Control, ControlKind, Problem, Role, close_code};
 
 use self::clock::{Clock, Due};
-use self::closing::{Closing, LastWords};
+use self::closing::{Closing, LastStderr};
 use self::reader::{End, Reader};
-use super::{Carries, Farewell, Inbox, Outbox, Received, Socket, Transport};
+use super::{ExitReport, Inbox, Outbox, Received, Socket, Transport, TransportKind};
 
 /// A WebSocket on a connected socket whose two ends have agreed on it: one JSON-RPC message in each
 /// of its messages.
@@ -57,7 +57,7 @@ pub struct WebSocket {
     /// Whether a part of what waits has left, and the remote may be in the middle of a frame.
     is_midway: bool,
     has_ended: bool,
-    last_words: Option<LastWords>,
+    last_stderr: Option<LastStderr>,
     /// Set by a server before it closes its connections because it stops.
     going_away: Option<Arc<AtomicBool>>,
     closing: Option<Box<Closing>>,
@@ -80,7 +80,7 @@ impl WebSocket {
             control_end: 0,
             is_midway: false,
             has_ended: false,
-            last_words: None,
+            last_stderr: None,
             going_away: None,
             closing: None,
         }
@@ -103,7 +103,7 @@ impl WebSocket {
 
     /// Nothing more is received, and this is why. What came of an unfinished message is dropped.
     fn end(&mut self, end: End, inbox: &mut Inbox) -> io::Result<Received> {
-        self.last_words = match end {
+        self.last_stderr = match end {
             End::Lost => {
                 tracing::debug!("the connection ended without a word");
                 None
@@ -114,12 +114,12 @@ impl WebSocket {
                 {
                     inbox.note_end(closing::closed_with(code))?;
                 }
-                Some(LastWords { code, reason: "" })
+                Some(LastStderr { code, reason: "" })
             }
             End::Failed(problem) => {
                 self.log_problem(problem);
                 inbox.note_end(closing::failed(problem, self.reader.limit()))?;
-                Some(LastWords { code: Some(problem.code()), reason: problem.reason() })
+                Some(LastStderr { code: Some(problem.code()), reason: problem.reason() })
             }
         };
         self.finish(inbox)
@@ -128,7 +128,7 @@ impl WebSocket {
     fn finish(&mut self, inbox: &mut Inbox) -> io::Result<Received> {
         self.has_ended = true;
         inbox.drop_message()?;
-        Ok(Received::End)
+        Ok(Received::Eof)
     }
 
     /// Says what is wrong with what came, and nothing of what it was (G6).
@@ -152,7 +152,7 @@ impl WebSocket {
             // What is received is nothing, and what follows is a look at what there is to send.
             Due::Ping => {
                 self.wants_ping = true;
-                return Poll::Ready(Ok(Received::All));
+                return Poll::Ready(Ok(Received::Drained));
             }
             Due::Late => {
                 let received = inbox.unfinished();
@@ -171,7 +171,7 @@ impl WebSocket {
             }
         };
         inbox.note_end(io::Error::new(io::ErrorKind::TimedOut, reason))?;
-        self.last_words = Some(LastWords { code: Some(close_code::POLICY), reason });
+        self.last_stderr = Some(LastStderr { code: Some(close_code::POLICY), reason });
         Poll::Ready(self.finish(inbox))
     }
 
@@ -203,15 +203,15 @@ impl WebSocket {
             true => close_code::GOING_AWAY,
             false => close_code::NORMAL,
         };
-        let words = self.last_words.take().unwrap_or(LastWords { code: Some(code), reason: "" });
+        let words = self.last_stderr.take().unwrap_or(LastStderr { code: Some(code), reason: "" });
         // In the middle of a frame it would be taken for a part of that.
         Closing::new(self.role, Some(words).filter(|_| !self.is_midway))
     }
 }
 
 impl Transport for WebSocket {
-    fn carries(&self) -> Carries {
-        Carries::WebSocket(self.role)
+    fn kind(&self) -> TransportKind {
+        TransportKind::WebSocket(self.role)
     }
 
     fn poll_receive(
@@ -220,7 +220,7 @@ impl Transport for WebSocket {
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
         if self.has_ended {
-            return Poll::Ready(Ok(Received::End));
+            return Poll::Ready(Ok(Received::Eof));
         }
         let Self { socket, reader, leftover, .. } = self;
         let taken = match leftover.is_empty() {
@@ -230,7 +230,7 @@ impl Transport for WebSocket {
         let Poll::Ready(taken) = taken else { return self.poll_time(cx, inbox) };
         self.clock.hear();
         Poll::Ready(match taken?? {
-            None => Ok(Received::Some),
+            None => Ok(Received::Data),
             Some(end) => self.end(end, inbox),
         })
     }
@@ -247,13 +247,13 @@ impl Transport for WebSocket {
         }
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // Nothing is read, so nothing can be late.
         self.clock.pause();
-        self.socket.poll_gone(cx)
+        self.socket.poll_remote_closed(cx)
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Farewell> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         let closing = match &mut self.closing {
             Some(closing) => closing,
             None => {
@@ -262,7 +262,7 @@ impl Transport for WebSocket {
             }
         };
         ready!(closing.poll(cx, &mut self.socket));
-        Poll::Ready(Farewell::default())
+        Poll::Ready(ExitReport::default())
     }
 }
 

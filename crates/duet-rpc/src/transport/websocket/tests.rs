@@ -52,7 +52,7 @@ impl Hand {
             Role::Server => Role::Client,
         };
         Hand {
-            inbox: Inbox::new(transport.carries(), &profile()),
+            inbox: Inbox::new(transport.kind(), &profile()),
             outbox: Outbox::for_web_socket(role),
             transport,
             remote,
@@ -179,31 +179,31 @@ fn f6_a_message_has_its_time_from_its_first_byte_to_its_last() {
                 assert_eq!(hand.poll().await, Poll::Pending);
                 advance(29 * SECOND).await;
                 let pong = hand.control(ControlKind::Pong, b"");
-                assert_eq!(hand.receive(&pong).await, Received::Some);
+                assert_eq!(hand.receive(&pong).await, Received::Data);
             }
             let message = hand.message(r#"{"some":"message"}"#);
             for byte in &message[..message.len() - 2] {
-                assert_eq!(hand.receive(&[*byte]).await, Received::Some);
+                assert_eq!(hand.receive(&[*byte]).await, Received::Data);
                 assert_eq!(hand.poll().await, Poll::Pending);
                 advance(SECOND).await;
             }
             let last = &message[message.len() - 2..];
-            assert_eq!(hand.receive(&[last, &message].concat()).await, Received::Some);
+            assert_eq!(hand.receive(&[last, &message].concat()).await, Received::Data);
             assert_eq!(hand.messages(), [r#"{"some":"message"}"#; 2]);
             // The next one has all of it again, and bytes that trickle in do not make it longer.
-            assert_eq!(hand.receive(&message[..1]).await, Received::Some);
+            assert_eq!(hand.receive(&message[..1]).await, Received::Data);
             for byte in &message[1..15] {
                 assert_eq!(hand.poll().await, Poll::Pending);
                 advance(2 * SECOND).await;
-                assert_eq!(hand.receive(&[*byte]).await, Received::Some);
+                assert_eq!(hand.receive(&[*byte]).await, Received::Data);
             }
             assert_eq!(hand.poll().await, Poll::Pending);
             advance(2 * SECOND).await;
             // A last look, as the runtime may not have had one.
             assert_eq!(hand.poll().await, Poll::Pending);
             advance(SECOND).await;
-            assert_eq!(hand.poll().await, Poll::Ready(Received::End));
-            assert_eq!(hand.poll().await, Poll::Ready(Received::End));
+            assert_eq!(hand.poll().await, Poll::Ready(Received::Eof));
+            assert_eq!(hand.poll().await, Poll::Ready(Received::Eof));
             assert_eq!(hand.messages().len(), 0);
             assert_eq!(hand.close().await.0, ["Close(Some(1008))"]);
         }
@@ -215,18 +215,18 @@ fn f6_the_time_of_a_message_stands_still_while_nothing_is_read() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         let message = hand.message("[1]");
-        assert_eq!(hand.receive(&message[..3]).await, Received::Some);
+        assert_eq!(hand.receive(&message[..3]).await, Received::Data);
         assert_eq!(hand.poll().await, Poll::Pending);
         advance(20 * SECOND).await;
         for _ in 0..10 {
             let mut cx = Context::from_waker(Waker::noop());
-            assert!(hand.transport.poll_gone(&mut cx).is_pending());
+            assert!(hand.transport.poll_remote_closed(&mut cx).is_pending());
             advance(20 * SECOND).await;
         }
         assert_eq!(hand.poll().await, Poll::Pending);
         advance(9 * SECOND).await;
         assert_eq!(hand.poll().await, Poll::Pending);
-        assert_eq!(hand.receive(&message[3..]).await, Received::Some);
+        assert_eq!(hand.receive(&message[3..]).await, Received::Data);
         assert_eq!(hand.messages(), ["[1]"]);
     });
 }
@@ -236,12 +236,12 @@ fn f6_bytes_that_wait_are_read_before_anything_is_late() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         let message = hand.message("[1]");
-        assert_eq!(hand.receive(&message[..3]).await, Received::Some);
+        assert_eq!(hand.receive(&message[..3]).await, Received::Data);
         assert_eq!(hand.poll().await, Poll::Pending);
         // As if the thread had been held: the rest is there, and nobody has looked.
         hand.remote.write_all(&message[3..]).expect("there is room");
         advance(100 * SECOND).await;
-        assert_eq!(hand.poll().await, Poll::Ready(Received::Some));
+        assert_eq!(hand.poll().await, Poll::Ready(Received::Data));
         assert_eq!(hand.messages(), ["[1]"]);
     });
 }
@@ -256,19 +256,19 @@ fn t2_a_remote_that_is_silent_is_asked_for_a_sign_of_life_and_then_gone() {
                 advance(29 * SECOND).await;
                 assert_eq!(hand.poll().await, Poll::Pending);
                 advance(SECOND).await;
-                assert_eq!(hand.poll().await, Poll::Ready(Received::All));
+                assert_eq!(hand.poll().await, Poll::Ready(Received::Drained));
                 assert_eq!(hand.send(), Poll::Ready(()));
                 assert_eq!(hand.heard(), ["ping "]);
                 assert_eq!(hand.poll().await, Poll::Pending);
                 advance(29 * SECOND).await;
                 let sign = hand.control(sign, b"");
-                assert_eq!(hand.receive(&sign).await, Received::Some);
+                assert_eq!(hand.receive(&sign).await, Received::Data);
                 assert_eq!(hand.send(), Poll::Ready(()));
                 hand.heard();
             }
             assert_eq!(hand.poll().await, Poll::Pending);
             advance(30 * SECOND).await;
-            assert_eq!(hand.poll().await, Poll::Ready(Received::All));
+            assert_eq!(hand.poll().await, Poll::Ready(Received::Drained));
             assert_eq!(hand.send(), Poll::Ready(()));
             assert_eq!(hand.heard(), ["ping "]);
             advance(29 * SECOND).await;
@@ -276,7 +276,7 @@ fn t2_a_remote_that_is_silent_is_asked_for_a_sign_of_life_and_then_gone() {
             advance(SECOND).await;
             assert_eq!(hand.poll().await, Poll::Pending);
             advance(SECOND).await;
-            assert_eq!(hand.poll().await, Poll::Ready(Received::End));
+            assert_eq!(hand.poll().await, Poll::Ready(Received::Eof));
         }
     });
 }
@@ -288,7 +288,7 @@ fn t2_keeping_alive_can_be_turned_off_and_is_while_nothing_is_read() {
         assert_eq!(hand.poll().await, Poll::Pending);
         for _ in 0..5 {
             let mut cx = Context::from_waker(Waker::noop());
-            assert!(hand.transport.poll_gone(&mut cx).is_pending());
+            assert!(hand.transport.poll_remote_closed(&mut cx).is_pending());
             advance(100 * SECOND).await;
         }
         assert_eq!(hand.poll().await, Poll::Pending);
@@ -303,7 +303,7 @@ fn t2_p9_pings_are_answered_and_cost_no_more_than_the_last_of_them() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         let ping = hand.control(ControlKind::Ping, b"one");
-        assert_eq!(hand.receive(&ping).await, Received::Some);
+        assert_eq!(hand.receive(&ping).await, Received::Data);
         assert_eq!(hand.send(), Poll::Ready(()));
         assert_eq!(hand.heard(), ["Pong"]);
         // Something waits of which the remote takes a part.
@@ -316,7 +316,7 @@ fn t2_p9_pings_are_answered_and_cost_no_more_than_the_last_of_them() {
         assert_eq!(hand.send(), Poll::Pending);
         for count in 0..1000 {
             let ping = hand.control(ControlKind::Ping, format!("number {count}").as_bytes());
-            assert_eq!(hand.receive(&ping).await, Received::Some);
+            assert_eq!(hand.receive(&ping).await, Received::Data);
             assert_eq!(hand.send(), Poll::Pending);
         }
         assert!(hand.outbox.len() < large.len());
@@ -338,9 +338,9 @@ fn t2_what_was_read_with_the_handshake_comes_first() {
         let mut hand = Hand::new(Role::Server);
         let stream = [hand.message("[1]"), hand.message("[2]")].concat();
         let mut hand = Hand::with(Role::Server, &stream[..stream.len() - 1]);
-        assert_eq!(hand.receive(&stream[stream.len() - 1..]).await, Received::Some);
+        assert_eq!(hand.receive(&stream[stream.len() - 1..]).await, Received::Data);
         assert_eq!(hand.messages(), ["[1]"]);
-        assert_eq!(hand.poll().await, Poll::Ready(Received::Some));
+        assert_eq!(hand.poll().await, Poll::Ready(Received::Data));
         assert_eq!(hand.messages(), ["[2]"]);
     });
 }
@@ -369,14 +369,14 @@ fn t2_each_end_has_its_code() {
                 let close = hand.control(ControlKind::Close, payload);
                 let message = hand.message("[1]");
                 let stream = [&message[..], &close, &message].concat();
-                assert_eq!(hand.receive(&stream).await, Received::End);
+                assert_eq!(hand.receive(&stream).await, Received::Eof);
                 assert_eq!(hand.messages(), ["[1]"]);
                 assert_eq!(hand.close().await.0, [answer]);
             }
 
             let mut hand = Hand::new(role);
             let stream = [hand.message("[1]"), hand.message(&"x".repeat(1001))].concat();
-            assert_eq!(hand.receive(&stream).await, Received::End);
+            assert_eq!(hand.receive(&stream).await, Received::Eof);
             assert_eq!(hand.messages(), ["[1]"]);
             assert_eq!(hand.close().await.0, ["Close(Some(1009))"]);
         }
@@ -436,7 +436,7 @@ fn debug_output_shows_nothing_of_what_came() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         let message = hand.message("\"secret\"");
-        assert_eq!(hand.receive(&message[..12]).await, Received::Some);
+        assert_eq!(hand.receive(&message[..12]).await, Received::Data);
         let shown = format!("{:?}", hand.transport);
         assert!(shown.starts_with("WebSocket { role: Server"), "{shown}");
         assert!(!shown.contains("115"), "{shown}");

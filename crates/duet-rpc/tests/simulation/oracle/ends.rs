@@ -1,6 +1,6 @@
 //! How the connection ended: states in their order, and a reason that was seen (P5).
 
-use duet_rpc::Reason;
+use duet_rpc::CloseReason;
 
 use super::{Kind, Oracle};
 use crate::journal::Event;
@@ -53,26 +53,27 @@ impl Oracle<'_> {
         let is_right =
             match disconnect.reason() {
                 // A call of the method that closes does, too.
-                Reason::Closed => {
+                CloseReason::Closed => {
                     saw(|side, event| matches!(event, Event::Closes(of) if *of == side))
                         || self.world.acts.iter().any(|act| {
                             act.by != side && matches!(act.deed, crate::world::Deed::Bye(_))
                         })
                 }
-                Reason::RemoteClosed => {
+                CloseReason::RemoteClosed => {
                     self.world.framing.is_none()
                         || saw(|side, event| matches!(event, Event::ReadEnd(of) if *of == side))
                 }
-                Reason::ReadFailed => {
+                CloseReason::ReadFailed => {
                     saw(|side, event| matches!(event, Event::ReadFailed(of) if *of == side))
                 }
-                Reason::WriteFailed => {
+                CloseReason::WriteFailed => {
                     self.world.framing.is_none()
                         || saw(|side, event| matches!(event, Event::WriteFailed(of) if *of == side))
                 }
                 _ => false,
             };
-        let has_cause = matches!(disconnect.reason(), Reason::ReadFailed | Reason::WriteFailed);
+        let has_cause =
+            matches!(disconnect.reason(), CloseReason::ReadFailed | CloseReason::WriteFailed);
         if !is_right || disconnect.failure().is_some() != has_cause {
             let reason = disconnect.reason();
             self.object(format!("side {side} says that it ended by {reason:?}: {disconnect:?}"));

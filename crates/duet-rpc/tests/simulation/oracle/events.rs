@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use duet_rpc::Reason;
+use duet_rpc::CloseReason;
 
 use super::{Kind, Oracle};
 use crate::journal::{Emitted, Event};
@@ -53,7 +53,7 @@ impl Oracle<'_> {
     /// Whether a side closed because nothing was left to do, and not because its time was over.
     fn closed_in_time(&self, side: usize) -> bool {
         let is_graceful = self.outcome.disconnects[side].as_ref().is_some_and(|disconnect| {
-            matches!(disconnect.reason(), Reason::Closed | Reason::RemoteClosed)
+            matches!(disconnect.reason(), CloseReason::Closed | CloseReason::RemoteClosed)
         });
         let begins = [Event::Closes(side), Event::ReadEnd(side), Event::State(side, "draining")];
         let begun = self.when(|event| begins.contains(event)).next();

@@ -14,10 +14,10 @@ use rustix::fs::OFlags;
 use rustix::pipe::pipe;
 
 use super::*;
-use crate::transport::Carries;
+use crate::transport::TransportKind;
 
 fn inbox() -> Inbox {
-    Inbox::new(Carries::Bytes, &Profile::agent())
+    Inbox::new(TransportKind::Bytes, &Profile::agent())
 }
 
 fn outbox(message: &[u8]) -> Outbox {
@@ -44,11 +44,11 @@ async fn receive_all(stdio: &mut Stdio) -> io::Result<Vec<String>> {
     let (mut inbox, mut found) = (inbox(), Vec::new());
     loop {
         let received = poll_fn(|cx| stdio.poll_receive(cx, &mut inbox)).await?;
-        if received == Received::End {
+        if received == Received::Eof {
             inbox.finish();
         }
         frames(&mut inbox, &mut found);
-        if received == Received::End {
+        if received == Received::Eof {
             return Ok(found);
         }
     }

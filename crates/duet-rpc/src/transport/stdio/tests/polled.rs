@@ -37,7 +37,7 @@ async fn what_was_there_before_is_received_at_the_first_poll() {
         let mut inbox = inbox();
         assert!(matches!(
             once(|cx| stdio.poll_receive(cx, &mut inbox)),
-            Poll::Ready(Ok(Received::All))
+            Poll::Ready(Ok(Received::Drained))
         ));
         assert!(once(|cx| stdio.poll_receive(cx, &mut inbox)).is_pending());
     }
@@ -74,7 +74,7 @@ async fn a_closed_end_is_noticed_while_reading_is_paused() {
         let mut stdio = Stdio::from_fds(input, nothing()).unwrap();
         let mut remote = File::from(remote);
         remote.write_all(b"[1]\n").unwrap();
-        let mut gone = Box::pin(poll_fn(|cx| stdio.poll_gone(cx)));
+        let mut gone = Box::pin(poll_fn(|cx| stdio.poll_remote_closed(cx)));
         for _ in 0..10 {
             tokio::task::yield_now().await;
             assert!(once(|cx| gone.as_mut().poll(cx)).is_pending());
@@ -96,7 +96,7 @@ async fn bytes_that_a_pause_has_seen_are_received_after_it() {
             remote.write_all(large.as_bytes()).unwrap();
             for _ in 0..10 {
                 tokio::task::yield_now().await;
-                assert!(once(|cx| stdio.poll_gone(cx)).is_pending());
+                assert!(once(|cx| stdio.poll_remote_closed(cx)).is_pending());
             }
             // No news will come of these: they must be found.
             let (mut inbox, mut found) = (inbox(), Vec::new());
@@ -203,7 +203,7 @@ async fn a_named_pipe_that_another_opens_again_has_ended_all_the_same() {
     let (path, input, remote) = named_pipe("reopened");
     let mut stdio = Stdio::from_fds(input, nothing()).unwrap();
     File::from(remote).write_all(b"[1]\n").unwrap();
-    poll_fn(|cx| stdio.poll_gone(cx)).await;
+    poll_fn(|cx| stdio.poll_remote_closed(cx)).await;
     let _another = File::options().write(true).open(&path).unwrap();
     assert_eq!(receive_all(&mut stdio).await.unwrap(), ["[1]"]);
     std::fs::remove_file(path).unwrap();

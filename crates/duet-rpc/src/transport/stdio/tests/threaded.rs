@@ -24,7 +24,7 @@ async fn files_are_read_and_written() {
     let frames = receive_all(&mut stdio).await.unwrap();
     assert_eq!(frames.len(), 500);
     assert!(frames.iter().all(|frame| frame == line.trim_end()));
-    poll_fn(|cx| stdio.poll_gone(cx)).await;
+    poll_fn(|cx| stdio.poll_remote_closed(cx)).await;
     std::fs::remove_file(input.0).unwrap();
     std::fs::remove_file(output.0).unwrap();
 }
@@ -80,7 +80,7 @@ async fn a_shared_terminal_that_was_made_non_blocking_is_waited_for() {
     let (mut inbox, mut found) = (inbox(), Vec::new());
     assert!(once(|cx| input.poll_receive(cx, &mut inbox)).is_pending());
     File::from(remote).write_all(b"[1]\n").unwrap();
-    while poll_fn(|cx| input.poll_receive(cx, &mut inbox)).await.unwrap() != Received::End {
+    while poll_fn(|cx| input.poll_receive(cx, &mut inbox)).await.unwrap() != Received::Eof {
         frames(&mut inbox, &mut found);
     }
     assert_eq!(found, ["[1]"]);

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 ///
 /// Names are looked up at the remote's will, but it cannot add any, so it cannot make them collide
 /// either; a hasher that is proof against that would cost more than the rest of the look-up.
-pub(crate) type ByName<T> = HashMap<Box<str>, T, BuildHasherDefault<NameHasher>>;
+pub(crate) type MethodTable<T> = HashMap<Box<str>, T, BuildHasherDefault<NameHasher>>;
 
 /// Eight bytes at a time: turn, add, multiply.
 #[derive(Default)]

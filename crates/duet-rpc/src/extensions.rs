@@ -4,20 +4,20 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::fence;
+use crate::panic_guard;
 
 /// Values by their type; nothing is kept any more when the connection is over.
-pub(crate) struct Locals(Mutex<Option<Values>>);
+pub(crate) struct Extensions(Mutex<Option<Values>>);
 
 type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
-impl Default for Locals {
+impl Default for Extensions {
     fn default() -> Self {
-        Locals(Mutex::new(Some(Values::new())))
+        Extensions(Mutex::new(Some(Values::new())))
     }
 }
 
-impl Locals {
+impl Extensions {
     /// The value of this type, made now if there is none.
     pub(crate) fn get<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         if let Some(value) = find(&self.lock()) {
@@ -39,7 +39,7 @@ impl Locals {
     /// Lets all go. What is kept here may hold handles of this very connection.
     pub(crate) fn close(&self) {
         let values = self.lock().take();
-        let _ = fence::call(move || drop(values));
+        let _ = panic_guard::catch(move || drop(values));
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Values>> {

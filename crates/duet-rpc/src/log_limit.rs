@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 /// Counts what is logged of a kind, second by second. Any web page can cause refusals, and nobody should
 /// be able to fill a disk so (F7).
-pub(crate) struct Meter {
+pub(crate) struct LogLimiter {
     most: u64,
     /// The second, and how many there were in it.
     state: Mutex<Option<(Instant, u64)>>,
 }
 
-impl Meter {
+impl LogLimiter {
     /// Has so many logged one by one in a second.
     pub(crate) const fn new(most: u64) -> Self {
-        Meter { most, state: Mutex::new(None) }
+        LogLimiter { most, state: Mutex::new(None) }
     }
 
     /// Logs one, if there were not too many in this second, and before it how many were left out in
@@ -47,18 +47,18 @@ impl Meter {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Meter;
+    use super::LogLimiter;
 
     #[test]
     fn f7_refusals_are_logged_one_by_one_only_so_often() {
-        let (meter, now) = (Meter::new(20), Instant::now());
+        let (log_limit, now) = (LogLimiter::new(20), Instant::now());
         for _ in 0..20 {
-            assert_eq!(meter.count(now), (true, 0));
+            assert_eq!(log_limit.count(now), (true, 0));
         }
         for _ in 0..5 {
-            assert_eq!(meter.count(now + Duration::from_millis(999)), (false, 0));
+            assert_eq!(log_limit.count(now + Duration::from_millis(999)), (false, 0));
         }
-        assert_eq!(meter.count(now + Duration::from_secs(1)), (true, 5));
-        assert_eq!(meter.count(now + Duration::from_secs(2)), (true, 0));
+        assert_eq!(log_limit.count(now + Duration::from_secs(1)), (true, 5));
+        assert_eq!(log_limit.count(now + Duration::from_secs(2)), (true, 0));
     }
 }

@@ -62,7 +62,7 @@ impl Spare {
 
     /// Takes an empty buffer away, if it is a large one, for the next who needs it.
     #[inline]
-    pub(super) fn lay_aside(self, buffer: &mut Vec<u8>) {
+    pub(super) fn recycle(self, buffer: &mut Vec<u8>) {
         if buffer.is_empty() && buffer.capacity() > LARGE {
             let buffer = std::mem::take(buffer);
             if buffer.capacity() <= MOST {
