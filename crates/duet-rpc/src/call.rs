@@ -7,15 +7,15 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use duet_rpc_proto::message::Id;
-use duet_rpc_proto::session::{Progress, Terms};
+use duet_rpc_proto::session::{CallOptions, Progress};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::client::Client;
+use crate::connection::Command;
 use crate::error::{Error, ErrorKind, WrongResult};
 use crate::params;
 use crate::peer::Peer;
-use crate::shared::Post;
 
 /// A call on its way, made by [`Peer::call`] or [`Client::call`]. Await it for the answer; drop it to
 /// cancel it.
@@ -28,7 +28,7 @@ pub struct Call<T> {
     /// Who makes the connection anew, if somebody does.
     client: Option<Client>,
     id: Id,
-    terms: Terms,
+    options: CallOptions,
     step: Step,
     result: PhantomData<fn() -> T>,
 }
@@ -42,16 +42,16 @@ enum Step {
 
 impl<T> Call<T> {
     pub(crate) fn new(peer: Peer, id: Id, message: Result<Vec<u8>, Error>) -> Self {
-        let terms = Terms { timeout: peer.shared().profile.call_timeout, progress: None };
+        let options = CallOptions { timeout: peer.shared().profile.call_timeout, progress: None };
         let (peer, client, step) = (Some(peer), None, Step::New(message));
-        Call { peer, client, id, terms, step, result: PhantomData }
+        Call { peer, client, id, options, step, result: PhantomData }
     }
 
     /// A call that fails, as there is no connection.
     pub(crate) fn refused(client: Client, error: Error) -> Self {
-        let terms = Terms { timeout: None, progress: None };
+        let options = CallOptions { timeout: None, progress: None };
         let (peer, client, step) = (None, Some(client), Step::New(Err(error)));
-        Call { peer, client, id: Id::NULL, terms, step, result: PhantomData }
+        Call { peer, client, id: Id::NULL, options, step, result: PhantomData }
     }
 
     /// The same call, on a connection of this client.
@@ -63,20 +63,20 @@ impl<T> Call<T> {
     /// Waits this long for the answer, instead of the profile's time. When it is over, the remote
     /// is told that the call is cancelled.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.terms.timeout = Some(timeout);
+        self.options.timeout = Some(timeout);
         self
     }
 
     /// Waits for the answer as long as it takes.
     pub fn no_timeout(mut self) -> Self {
-        self.terms.timeout = None;
+        self.options.timeout = None;
         self
     }
 
     /// Starts the time anew with each progress that the remote tells of with this token, up to a
     /// total. The token is what you have asked the remote, in the params, to use.
     pub fn restart_on_progress(mut self, token: impl Into<Id>, total: Duration) -> Self {
-        self.terms.progress = Some(Progress { token: token.into(), total });
+        self.options.progress = Some(Progress { token: token.into(), total });
         self
     }
 
@@ -88,7 +88,10 @@ impl<T> Call<T> {
     fn send(&self, message: Vec<u8>) -> Result<Step, Error> {
         let Some(peer) = &self.peer else { return Err(self.closed_error()) };
         let (caller, answer) = oneshot::channel();
-        peer.shared().call(self.id.clone(), message, caller, self.terms.clone())?;
+        let shared = peer.shared();
+        shared.check_two_way()?;
+        let called = shared.mailbox.call(self.id.clone(), message, caller, self.options.clone());
+        called.map_err(|rejected| shared.rejection(&rejected))?;
         Ok(Step::Sent(answer))
     }
 
@@ -158,7 +161,7 @@ impl<T> Drop for Call<T> {
             if answer.try_recv().is_err()
                 && let Some(peer) = &self.peer
             {
-                peer.shared().post(Post::Cancel(self.id.clone()));
+                peer.shared().mailbox.post(Command::Cancel(self.id.clone()));
             }
         }
     }

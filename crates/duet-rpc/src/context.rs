@@ -1,4 +1,4 @@
-//! What a handler can ask for besides its params.
+//! The context of a message, which a handler can ask for besides its params.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -29,7 +29,7 @@ use crate::peer::Peer;
 pub struct Context {
     peer: Peer,
     id: Option<Id>,
-    key: Key,
+    key: Option<Key>,
     flag: Arc<Flag>,
 }
 
@@ -37,7 +37,7 @@ pub struct Context {
 pub(crate) type Flag = SetOnce<()>;
 
 impl Context {
-    pub(crate) fn new(peer: Peer, id: Option<Id>, key: Key, flag: Arc<Flag>) -> Self {
+    pub(crate) fn new(peer: Peer, id: Option<Id>, key: Option<Key>, flag: Arc<Flag>) -> Self {
         Context { peer, id, key, flag }
     }
 
@@ -74,7 +74,7 @@ impl Context {
     /// Closes the connection gracefully: this message and those before it are finished and
     /// answered, and nothing that came after it is begun. A server on stdio ends with it.
     pub fn shut_down(&self) {
-        self.peer.begin_close(Some(self.key));
+        self.peer.begin_close(self.key);
     }
 }
 

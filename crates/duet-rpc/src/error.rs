@@ -7,8 +7,8 @@ use std::io;
 use duet_rpc_proto::message::{ErrorObject, Id, ParamProblem, ReceivedError};
 use serde_json::value::RawValue;
 
+use crate::connection::LastStderr;
 use crate::panic_guard;
-use crate::state::LastStderr;
 
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 

@@ -2,9 +2,10 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::panic_guard;
+use crate::sync::lock;
 
 /// Values by their type; nothing is kept any more when the connection is over.
 pub(crate) struct Extensions(Mutex<Option<Values>>);
@@ -43,7 +44,7 @@ impl Extensions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Values>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,5 +1,4 @@
-//! Handlers: any `async fn` with serde types, with or without params, with or without a context
-//! (P7).
+//! Handlers: any `async fn` with serde types, with or without params, with or without a context (P7).
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -142,27 +141,46 @@ where
 /// Writes a result as JSON.
 pub(crate) type Write<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), serde_json::Error>;
 
-/// Where a handler begins: it gives what the handler asks for, and takes the outcome of one that
-/// was ready at once.
+/// The outcome of a message, as the connection answers it.
+pub(crate) enum Answer<'a> {
+    /// A result, which this writes straight into the outbox.
+    Result(Write<'a>),
+    /// A response that was written where the handler ran.
+    Response(Vec<u8>),
+    Failed(Failure),
+    /// The handler was never begun.
+    WrongParams(ErrorObject),
+    UnknownMethod,
+    /// The handler was dropped before its end.
+    Dropped,
+}
+
+/// The outcome of a handler that had to wait: its response as JSON, or the failure. The response is written
+/// where the handler ran, because copying a large one would hold up the connection.
+pub(crate) type Outcome = Result<Vec<u8>, Failure>;
+
+impl From<Option<Outcome>> for Answer<'_> {
+    fn from(outcome: Option<Outcome>) -> Self {
+        match outcome {
+            Some(Ok(response)) => Answer::Response(response),
+            Some(Err(failure)) => Answer::Failed(failure),
+            None => Answer::Dropped,
+        }
+    }
+}
+
+/// The connection as a handler sees it that begins.
 pub(crate) trait Host {
-    /// The circumstances of the message.
+    /// The context of the message.
     fn context(&mut self) -> Context;
     /// The id of the request; none for a notification.
     fn id(&self) -> Option<Id>;
-    /// It has a result.
-    fn result(&mut self, write: Write<'_>);
-    /// It failed.
-    fn failed(&mut self, failure: Failure);
-    /// It was never begun, as the params are wrong.
-    fn refused(&mut self, object: ErrorObject);
+    /// Takes the answer of a handler that is ready immediately.
+    fn answer(&mut self, answer: Answer<'_>);
 }
 
-/// Where one connection keeps the place in which the futures of one handler are polled.
-pub(crate) type Shelf = Option<Box<dyn Any + Send>>;
-
-/// What became of a handler that had to wait: its response as JSON, or why there is none. It is written
-/// where the handler ran, because to copy a large one would hold up the connection.
-pub(crate) type Outcome = Result<Vec<u8>, Failure>;
+/// The memory in which one connection polls the futures of one handler.
+pub(crate) type Slot = Option<Box<dyn Any + Send>>;
 
 /// Room for most responses.
 const USUAL: usize = 192;
@@ -172,13 +190,13 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// A handler with its types erased.
 pub(crate) trait Route: Send + Sync {
-    /// Begins the handler, and if it may run in place, runs it as far as it goes without waiting.
-    /// If it is not done then, it comes back, and the host has heard nothing.
+    /// Begins the handler; if it may run inline, runs it until it waits. A handler that is not done comes
+    /// back, and the host has no answer.
     fn start(
         &self,
-        in_place: bool,
+        is_inline: bool,
         params: &Params<'_>,
-        shelf: &mut Shelf,
+        slot: &mut Slot,
         host: &mut dyn Host,
     ) -> Option<Waiting>;
 }
@@ -195,33 +213,33 @@ impl<M, H: Handler<M>> Typed<M, H> {
     }
 }
 
-/// Where a future is polled. It must not move once it was polled, and most are ready at once: one
+/// The place of a future. A future must not move once it was polled, and most are ready immediately: so one
 /// place is used again and again, and only a future that waits takes it along.
 type Place<F> = Pin<Box<Option<F>>>;
 
-/// The place on a shelf; none if a future has taken it along.
-fn place_on<F: Send + 'static>(shelf: &mut Shelf) -> Option<&mut Option<Place<F>>> {
-    shelf.get_or_insert_with(|| Box::new(None::<Place<F>>)).downcast_mut()
+/// The place in a slot; `None` if a future has taken it along.
+fn place_in<F: Send + 'static>(slot: &mut Slot) -> Option<&mut Option<Place<F>>> {
+    slot.get_or_insert_with(|| Box::new(None::<Place<F>>)).downcast_mut()
 }
 
 impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
     fn start(
         &self,
-        in_place: bool,
+        is_inline: bool,
         params: &Params<'_>,
-        shelf: &mut Shelf,
+        slot: &mut Slot,
         host: &mut dyn Host,
     ) -> Option<Waiting> {
         let mut spare = None;
-        // A shelf is used by one handler only, so the place is one for its futures.
-        let kept = place_on::<H::Future>(shelf).unwrap_or(&mut spare);
+        // One handler alone uses a slot, so the place has the right type.
+        let kept = place_in::<H::Future>(slot).unwrap_or(&mut spare);
         let place = kept.get_or_insert_with(|| Box::pin(None));
-        // If it has to wait, the task that it becomes polls it again, with a waker of its own.
+        // If it has to wait, the task that it becomes polls it again, with its own waker.
         let mut noop = TaskContext::from_waker(Waker::noop());
         let mut outcome = None;
         let begun = panic_guard::catch(|| {
             place.set(Some(self.handler.begin(params, &mut || host.context())?));
-            if in_place && let Poll::Ready(output) = poll(place, &mut noop) {
+            if is_inline && let Poll::Ready(output) = poll(place, &mut noop) {
                 // Kept outside, where nothing that panics now can drop it.
                 outcome = Some(output.into_result());
                 place.set(None);
@@ -230,16 +248,17 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
         });
         match (begun, outcome) {
             (Ok(Ok(())), Some(Ok(result))) => {
-                host.result(&mut |out| serde_json::to_writer(&mut *out, &result));
+                let mut write = |out: &mut Vec<u8>| serde_json::to_writer(out, &result);
+                host.answer(Answer::Result(&mut write));
                 drop_quietly(result);
             }
-            (Ok(Ok(())), Some(Err(failure))) => host.failed(failure),
+            (Ok(Ok(())), Some(Err(failure))) => host.answer(Answer::Failed(failure)),
             (Ok(Ok(())), None) => return kept.take().map(|place| wait(place, host.id())),
-            (Ok(Err(object)), _) => host.refused(object),
+            (Ok(Err(error)), _) => host.answer(Answer::WrongParams(error)),
             (Err(panic), outcome) => {
                 drop_quietly(outcome);
                 drop_quietly(kept.take());
-                host.failed(panic.into());
+                host.answer(Answer::Failed(panic.into()));
             }
         }
         None

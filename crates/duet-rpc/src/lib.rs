@@ -118,57 +118,52 @@
 // Nothing that comes from outside may end the process; tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod budget;
 mod call;
 mod client;
+mod connection;
 mod context;
-mod driver;
 pub mod error;
-mod events;
 mod extensions;
 mod failure;
 mod handler;
 mod hub;
 mod log_limit;
 mod method_table;
-mod pace;
 pub mod panic_guard;
 pub mod params;
 mod peer;
 mod random;
 mod router;
-mod send_queue;
 #[cfg(unix)]
-mod serve;
-mod shared;
-mod state;
+mod server;
+mod sync;
 pub mod transport;
-#[cfg(unix)]
-mod watchdog;
+#[path = "server/worker_pool.rs"]
 mod worker_pool;
 
 pub use call::Call;
 pub use client::{Backoff, Client, ClientBuilder, ClientState};
+pub use connection::{
+    CONNECTION, CloseReason, ConnectionState, Disconnect, Driver, EventStream, REQUEST, TRAFFIC,
+    UnusableAnswer,
+};
 pub use context::Context;
-pub use driver::{CONNECTION, Driver, REQUEST, TRAFFIC, UnusableAnswer};
 pub use duet_rpc_proto as proto;
 pub use duet_rpc_proto::Profile;
 pub use duet_rpc_proto::session::Priority;
 pub use error::{Error, ErrorKind, RemoteError};
-pub use events::EventStream;
 pub use failure::Failure;
 pub use handler::{Handler, Output};
 pub use hub::Hub;
 pub use peer::{Peer, Stats};
 pub use router::Router;
 #[cfg(unix)]
-pub use serve::{Server, serve};
-pub use state::{CloseReason, ConnectionState, Disconnect};
+pub use server::{Server, serve};
 
 /// For the command, which receives signals, and watches its parent, before its server does.
 #[cfg(unix)]
 #[doc(hidden)]
-pub use watchdog::{Parent, is_ignored as is_signal_ignored};
+pub use server::{Parent, is_signal_ignored};
 
 /// The code in the package's own page is compiled and run like all other examples.
 #[cfg(doctest)]

@@ -1,7 +1,9 @@
 //! What anybody who can connect can cause is not logged without end.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::sync::lock;
 
 /// Counts what is logged of a kind, second by second. Any web page can cause refusals, and nobody should
 /// be able to fill a disk so (F7).
@@ -31,7 +33,7 @@ impl LogLimiter {
 
     /// Whether one more may be logged, and how many were left out in the second that has passed.
     fn count(&self, now: Instant) -> (bool, u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let (since, count) = state.get_or_insert((now, 0));
         let mut left_out = 0;
         if now.saturating_duration_since(*since) >= Duration::from_secs(1) {

@@ -11,16 +11,16 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use crate::budget::Budget;
 use crate::call::Call;
-use crate::driver::{Driver, UnusableAnswer};
+use crate::connection::memory::Budget;
+use crate::connection::{
+    Command, ConnectionState, Disconnect, Driver, EventStream, Notified, Shared, UnusableAnswer,
+};
 use crate::error::{Error, ErrorKind, RemoteError};
-use crate::events::EventStream;
 use crate::extensions::Extensions;
+use crate::panic_guard;
 use crate::router::Router;
-use crate::shared::{Given, Post, Shared};
-use crate::state::{ConnectionState, Disconnect};
-use crate::transport::Transport;
+use crate::transport::{Transport, TransportKind};
 
 /// One end of a connection: it serves methods and calls the other end's, at the same time.
 ///
@@ -56,7 +56,7 @@ pub(crate) struct Handle(pub(crate) Arc<Shared>);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.post(Post::Close(None));
+        self.0.mailbox.post(Command::Close(None));
     }
 }
 
@@ -95,7 +95,8 @@ impl Peer {
         router: Router,
         budget: Option<Arc<Budget>>,
     ) -> (Peer, Driver) {
-        let shared = Arc::new(Shared::new(profile, transport.has_way_back(), budget));
+        let shared =
+            Arc::new(Shared::new(profile, transport.kind() == TransportKind::Exchange, budget));
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
         (Peer { handle, request: None }, driver)
@@ -113,7 +114,7 @@ impl Peer {
     }
 
     /// The handle that the handler of a message gets.
-    pub(crate) fn of(handle: Arc<Handle>, request: Option<Arc<Extensions>>) -> Self {
+    pub(crate) fn of_request(handle: Arc<Handle>, request: Option<Arc<Extensions>>) -> Self {
         Peer { handle, request }
     }
 
@@ -128,7 +129,7 @@ impl Peer {
     /// [`call_timeout`](Profile::call_timeout), and is cancelled when it is dropped.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         let id = self.shared().ids.next();
-        let message = crate::panic_guard::catch(|| {
+        let message = panic_guard::catch(|| {
             let params = to_params(&params)?;
             let mut message = Vec::new();
             let written = write_request(&mut message, &id, method, params.as_deref());
@@ -141,15 +142,15 @@ impl Peer {
     /// call would; when it returns, the notification is in order behind all that was sent before,
     /// and not necessarily on the wire.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        let message = crate::panic_guard::catch(|| {
+        let message = panic_guard::catch(|| {
             let params = to_params(&params)?;
             let mut message = Vec::new();
             let written = write_notification(&mut message, method, params.as_deref());
             written.map(|()| message).map_err(cannot_send)
         });
         match self.shared().notify(message.unwrap_or_else(Err)?)? {
-            Given::Sent => Ok(()),
-            Given::Waits(waits) => waits.wait().await,
+            Notified::Sent => Ok(()),
+            Notified::Waits(waits) => waits.wait().await,
         }
     }
 
@@ -196,7 +197,7 @@ impl Peer {
         if let Some(on_close) = self.shared().on_close.get() {
             on_close(asked_by);
         }
-        self.shared().post(Post::Close(asked_by));
+        self.shared().mailbox.post(Command::Close(asked_by));
     }
 
     /// Waits until the connection is closed, by whomever, and says why.

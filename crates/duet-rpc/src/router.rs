@@ -7,10 +7,10 @@ use std::sync::Arc;
 use duet_rpc_proto::message::Params;
 use duet_rpc_proto::session::LaneOf;
 
-use crate::budget::AnswerSize;
+use crate::connection::{AnswerSize, Pace};
 use crate::handler::{Handler, Route, Typed};
 use crate::method_table::MethodTable;
-use crate::pace::Pace;
+use crate::panic_guard;
 
 /// The methods that a peer serves. It is cheap to clone, and many connections can share one.
 ///
@@ -182,7 +182,7 @@ impl Router {
         // Two keys of the same hash share a lane: they are kept in order without need, and
         // nothing worse.
         let lane_of = move |method: &str, params: &Params<'_>| {
-            let lane = crate::panic_guard::catch(|| {
+            let lane = panic_guard::catch(|| {
                 let mut hasher = DefaultHasher::new();
                 key(method, params)?.hash(&mut hasher);
                 Some(hasher.finish())

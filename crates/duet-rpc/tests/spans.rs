@@ -142,7 +142,7 @@ async fn g6_message_of_a_failure_is_logged_if_it_stands_in_the_source() {
     for name in ["plain", "data", "cause", "secret"] {
         client.call::<()>("refuse", [name]).await.expect_err("it fails");
     }
-    assert_eq!(notes.of("no result").len(), 4);
+    assert_eq!(notes.of("handler failed").len(), 4);
     assert_eq!(notes.of(r#"[answer="Overdrawn"]"#).len(), 3);
     assert_eq!(notes.of("no money").len(), 1);
     assert_eq!(notes.of("secret"), [""; 0], "it may be the remote's");

@@ -20,7 +20,7 @@ mod taken {
 
     use duet_rpc::proto::Profile;
     use duet_rpc::proto::frame::Framing;
-    use duet_rpc::proto::session::Outlet;
+    use duet_rpc::proto::session::Sink;
     use duet_rpc::transport::{Inbox, Outbox, Received, Stdio, Transport, TransportKind};
 
     pub(super) const ROLE: &str = "DUET_RPC_TEST_ROLE";

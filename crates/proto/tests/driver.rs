@@ -1,15 +1,13 @@
-//! What a driver asks of a session besides its messages: the short way of a burst, requests that
-//! close, what is ready, and what a log may show.
+//! What a driver asks of a session besides its messages: requests that close, what is ready, and what a log may show.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::message::{Code, Id, Incoming, write_raw_result};
+use duet_rpc_proto::message::{Code, Id, Incoming};
 use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::policy::Order;
-use duet_rpc_proto::session::{BatchKey, EventQueue, Handled, Key, Priority, Session, Terms};
+use duet_rpc_proto::session::{BatchKey, CallOptions, EventQueue, Handled, Key, Priority, Session};
 use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 
@@ -76,72 +74,22 @@ fn in_flight(in_flight: usize) -> Limits {
 const ALL: [Order; 4] = [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey];
 
 #[test]
-fn s3_a_request_is_begun_at_once_only_if_nothing_else_is_under_way() {
-    for order in ALL {
-        let mut it = Driven::new(order, Limits::default());
-        let (first, second) = (it.session.begin_at_once(), it.session.begin_at_once());
-        assert!(first.is_some() && first < second, "each has a key of its own: {order:?}");
-        let running = it.parked("park#1");
-        assert!(Some(running) > second);
-        assert_eq!(it.session.begin_at_once(), None, "something runs");
-        assert!(it.session.finish(running).is_some());
-        assert!(it.session.begin_at_once().is_some());
-        it.session.hold(true);
-        assert_eq!(it.session.begin_at_once(), None, "requests are held");
-        assert_eq!(it.handle("held#2"), Became::Waiting);
-        it.session.hold(false);
-        assert_eq!(it.session.begin_at_once(), None, "something waits");
-        assert!(it.session.next_ready(&mut it.out).is_some());
-        assert!(it.session.begin_at_once().is_some());
-        it.session.close(None, Instant::now(), &mut it.out);
-        assert_eq!(it.session.begin_at_once(), None, "it is closing");
-    }
-}
-
-#[test]
-fn p4_where_no_request_may_be_in_flight_none_is_begun_at_once_but_under_sequential_order() {
+fn p4_a_limit_of_no_request_in_flight_refuses_all_but_under_sequential_order() {
     for order in ALL {
         for most in [0, 1] {
-            let begun = Driven::new(order, in_flight(most)).session.begin_at_once();
-            assert_eq!(begun.is_some(), most > 0 || order == Order::Sequential, "{order:?} {most}");
+            let begun = Driven::new(order, in_flight(most)).handle("ask#1");
+            let is_begun = matches!(begun, Became::Parked(_));
+            assert_eq!(is_begun, most > 0 || order == Order::Sequential, "{order:?} {most}");
         }
     }
 }
 
 #[test]
-fn l2_with_lanes_of_the_applications_own_nothing_is_begun_at_once() {
-    let mut it = Driven::new(Order::ByKey, Limits::default());
-    it.session.set_lanes(Arc::new(|_, _| Some(7)));
-    assert_eq!(it.session.begin_at_once(), None);
-}
-
-#[test]
-fn s3_what_was_begun_at_once_and_is_not_done_becomes_a_job_like_others() {
-    for order in [Order::Sequential, Order::Barrier] {
-        let mut it = Driven::new(order, Limits::default());
-        let key = it.session.begin_at_once().expect("nothing is under way");
-        let job = it.session.job_of(key, Id::from(1));
-        assert_eq!((job.key(), job.id(), job.is_in_batch()), (key, Some(&Id::from(1)), false));
-        assert_eq!(it.session.park(job), key);
-        assert_eq!(it.session.id_of(key), Some(&Id::from(1)));
-        // It blocks what the order says that it blocks.
-        let waits = it.handle("next#2") == Became::Waiting;
-        assert_eq!(waits, order == Order::Sequential);
-        let job = it.session.finish(key).expect("it is still to be answered");
-        let Ok(()) = it.session.answer(job, &mut it.out, |out, id| {
-            write_raw_result(out, id, "7");
-            Ok::<_, Infallible>(())
-        });
-        assert_eq!(it.out, [br#"{"jsonrpc":"2.0","id":1,"result":7}"#]);
-    }
-}
-
-#[test]
-fn f7_a_request_that_is_begun_at_once_ends_a_storm() {
+fn f7_a_request_that_is_begun_resets_the_fault_limit() {
     let mut it = Driven::new(Order::Barrier, Limits::default().with(|it| it.answered_faults = 1));
     assert_eq!(it.handle("{}"), Became::Refused(Code::INVALID_REQUEST));
     assert_eq!(it.handle("{}"), Became::Notice(Notice::Muted(1)));
-    assert!(it.session.begin_at_once().is_some());
+    it.parked("ask#1");
     assert_eq!(it.handle("{}"), Became::Refused(Code::INVALID_REQUEST));
 }
 
@@ -194,7 +142,7 @@ fn p4_a_request_that_closes_the_connection_is_never_refused_for_there_being_too_
     assert_eq!(it.handle("exit#3"), Became::Waiting);
     // Under sequential order it waits for its turn, though nothing more should.
     let mut it = closing(Order::Sequential, Limits::default().with(|it| it.waiting = 1));
-    let terms = Terms::default();
+    let terms = CallOptions::default();
     assert_eq!(it.session.call(Id::from(1), (), terms, Instant::now()), Ok(()));
     it.parked("park#1");
     assert_eq!(it.handle("other#2"), Became::Waiting);
@@ -275,7 +223,7 @@ fn p5_a_session_is_idle_when_nothing_is_to_be_answered_and_clean_when_nothing_is
     // A call of ours is nothing that is to be answered.
     let (id, now) = (Id::from(1), Instant::now());
     let timeout = Some(Duration::from_secs(1));
-    for terms in [Terms::default(), Terms { timeout, progress: None }] {
+    for terms in [CallOptions::default(), CallOptions { timeout, progress: None }] {
         assert_eq!(it.session.call(id.clone(), (), terms, now), Ok(()));
         assert_eq!(states(&it), (true, false));
         assert!(it.session.cancel(&id, &mut it.out).is_some());
@@ -287,7 +235,7 @@ fn p5_a_session_is_idle_when_nothing_is_to_be_answered_and_clean_when_nothing_is
 fn p5_when_the_connection_is_gone_calls_count_until_each_was_told() {
     let mut it = Driven::new(Order::Barrier, Limits::default());
     for id in 1..=2 {
-        let call = it.session.call(Id::from(id), (), Terms::default(), Instant::now());
+        let call = it.session.call(Id::from(id), (), CallOptions::default(), Instant::now());
         assert_eq!(call, Ok(()));
     }
     assert!(it.session.abandon().is_none(), "answers can still come");

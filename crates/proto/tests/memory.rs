@@ -26,7 +26,7 @@ fn serve(decoder: &mut Decoder, framing: Framing, chunk: &[u8], out: &mut Vec<u8
                 Incoming::Request(request) => {
                     served += 1;
                     let params = request.params.as_raw().unwrap_or("null");
-                    write_raw_result(out, &request.id, params);
+                    write_raw_result(out, request.id, params);
                     Ok(())
                 }
                 other => Err(format!("{other:?}")),

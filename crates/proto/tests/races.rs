@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use duet_rpc_proto::message::Id;
 use duet_rpc_proto::policy::{Dialect, Order};
-use duet_rpc_proto::session::{Ending, Phase, Session, Terms};
+use duet_rpc_proto::session::{CallOptions, Ending, Phase, Session};
 use duet_rpc_proto::{Limits, Profile};
 use support::pair::{Pair, check, race};
 
@@ -776,7 +776,7 @@ fn p5_the_input_ends_while_we_close_and_no_call_waits_for_what_cannot_come() {
 #[test]
 fn p5_a_closing_right_behind_the_end_of_the_input_does_not_make_calls_wait_again() {
     let (now, mut session) = (Instant::now(), Session::new(&agent()));
-    assert_eq!(session.call(Id::from(1), "caller", Terms::default(), now), Ok(()));
+    assert_eq!(session.call(Id::from(1), "caller", CallOptions::default(), now), Ok(()));
     session.handle_end(now);
     session.close(None, now, &mut Vec::new());
     assert_eq!(session.abandon(), Some((Id::from(1), "caller")));

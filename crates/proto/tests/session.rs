@@ -8,7 +8,7 @@ use duet_rpc_proto::message::{Code, Id, WhyStray};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::{Dialect, IdStyle, Order};
 use duet_rpc_proto::session::{
-    EventQueue, Ids, Priority, Progress, Session, Storm, Terms, Treatment,
+    CallOptions, EventQueue, FaultAction, FaultLimit, Ids, Priority, Progress, Session,
 };
 use duet_rpc_proto::{Limits, Profile};
 use support::pair::{check, play};
@@ -36,49 +36,49 @@ const ALL: [Order; 4] = [Order::Sequential, Order::Barrier, Order::Concurrent, O
 fn f7_past_a_thousand_in_a_row_the_rest_is_counted_and_logged_once_a_second() {
     let start = Instant::now();
     let at = |millis| start + Duration::from_millis(millis);
-    let mut storm = Storm::new(&Limits::default());
+    let mut storm = FaultLimit::new(&Limits::default());
     for _ in 0..1000 {
-        assert_eq!(storm.handle_bad(start), Treatment::Answer);
+        assert_eq!(storm.handle_bad(start), FaultAction::Answer);
     }
-    assert_eq!(storm.handle_bad(at(0)), Treatment::Report(Notice::Muted(1)));
-    assert_eq!(storm.handle_bad(at(500)), Treatment::Mute);
-    assert_eq!(storm.handle_bad(at(999)), Treatment::Mute);
-    assert_eq!(storm.handle_bad(at(1000)), Treatment::Report(Notice::Muted(3)));
-    assert_eq!(storm.handle_bad(at(1001)), Treatment::Mute);
+    assert_eq!(storm.handle_bad(at(0)), FaultAction::Report(Notice::Muted(1)));
+    assert_eq!(storm.handle_bad(at(500)), FaultAction::Mute);
+    assert_eq!(storm.handle_bad(at(999)), FaultAction::Mute);
+    assert_eq!(storm.handle_bad(at(1000)), FaultAction::Report(Notice::Muted(3)));
+    assert_eq!(storm.handle_bad(at(1001)), FaultAction::Mute);
     // A valid message ends it; nothing goes uncounted, and still no more than once a second.
     storm.handle_good();
     for _ in 0..1000 {
-        assert_eq!(storm.handle_bad(at(1002)), Treatment::Answer);
+        assert_eq!(storm.handle_bad(at(1002)), FaultAction::Answer);
     }
-    assert_eq!(storm.handle_bad(at(1002)), Treatment::Mute);
+    assert_eq!(storm.handle_bad(at(1002)), FaultAction::Mute);
     assert_eq!(storm.handle_timeout(at(2000)), Some(Notice::Muted(2)));
 }
 
 #[test]
 fn f7_what_was_muted_is_reported_though_nothing_more_comes() {
     let start = Instant::now();
-    let mut storm = Storm::new(&Limits::default().with(|it| it.answered_faults = 0));
+    let mut storm = FaultLimit::new(&Limits::default().with(|it| it.answered_faults = 0));
     assert_eq!(storm.poll_timeout(), None);
-    assert_eq!(storm.handle_bad(start), Treatment::Report(Notice::Muted(1)));
+    assert_eq!(storm.handle_bad(start), FaultAction::Report(Notice::Muted(1)));
     assert_eq!(storm.poll_timeout(), None, "nothing is left to report");
-    assert_eq!(storm.handle_bad(start), Treatment::Mute);
+    assert_eq!(storm.handle_bad(start), FaultAction::Mute);
     let due = start + Duration::from_secs(1);
     assert_eq!(storm.poll_timeout(), Some(due));
     assert_eq!(storm.handle_timeout(start), None);
     assert_eq!(storm.handle_timeout(due), Some(Notice::Muted(1)));
     assert_eq!((storm.poll_timeout(), storm.handle_timeout(due)), (None, None));
     // At the end all is reported, though it is not due.
-    assert_eq!(storm.handle_bad(due), Treatment::Mute);
+    assert_eq!(storm.handle_bad(due), FaultAction::Mute);
     assert_eq!(storm.take_muted(), Some(Notice::Muted(1)));
     assert_eq!(storm.take_muted(), None);
 }
 
 #[test]
 fn f7_a_valid_message_in_between_keeps_the_answers_coming() {
-    let mut storm = Storm::new(&Limits::default().with(|it| it.answered_faults = 2));
+    let mut storm = FaultLimit::new(&Limits::default().with(|it| it.answered_faults = 2));
     for _ in 0..10 {
-        assert_eq!(storm.handle_bad(Instant::now()), Treatment::Answer);
-        assert_eq!(storm.handle_bad(Instant::now()), Treatment::Answer);
+        assert_eq!(storm.handle_bad(Instant::now()), FaultAction::Answer);
+        assert_eq!(storm.handle_bad(Instant::now()), FaultAction::Answer);
         storm.handle_good();
     }
 }
@@ -740,7 +740,7 @@ fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
 fn p1_an_id_that_is_pending_is_not_given_to_a_second_call() {
     let (now, second) = (Instant::now(), Duration::from_secs(1));
     let mut session = Session::new(&ordered(Order::Barrier));
-    let terms = |timeout| Terms { timeout: Some(timeout), progress: None };
+    let terms = |timeout| CallOptions { timeout: Some(timeout), progress: None };
     assert_eq!(session.call(Id::from(1), "first", terms(second), now), Ok(()));
     assert_eq!(session.call(Id::from(1), "second", terms(second * 2), now), Err("second"));
     assert_eq!(session.next_expired(now), None);
@@ -754,7 +754,7 @@ fn p6_a_call_that_the_transport_lost_ends_once_and_leaves_nothing() {
     let (now, second) = (Instant::now(), Duration::from_secs(1));
     let mut session = Session::new(&ordered(Order::Barrier));
     let progress = Some(Progress { token: Id::from(7), total: second * 9 });
-    let terms = Terms { timeout: Some(second), progress };
+    let terms = CallOptions { timeout: Some(second), progress };
     assert_eq!(session.call(Id::from(1), "lost", terms, now), Ok(()));
     assert_eq!(session.fail(&Id::from(2)), None, "there is no such call");
     assert_eq!(session.fail(&Id::from(1)), Some("lost"));

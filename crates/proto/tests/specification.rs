@@ -25,10 +25,10 @@ fn answer(incoming: Incoming<'_>) -> Option<Value> {
     match incoming {
         Incoming::Request(request) => {
             Some(written(|out| match method(&request.method, request.params) {
-                Some(result) => write_result(out, &request.id, &result).expect("a Value is JSON"),
+                Some(result) => write_result(out, request.id, &result).expect("a Value is JSON"),
                 None => {
                     let error = ErrorObject::method_not_found(&request.method);
-                    write_error(out, &request.id, &error);
+                    write_error(out, request.id, &error);
                 }
             }))
         }

@@ -85,7 +85,7 @@ fn line(event: &Event<'_>, profile: &Profile) -> String {
 fn describe(incoming: &Incoming<'_>) -> String {
     match incoming {
         Incoming::Request(request) => {
-            let (method, id) = (method(&request.method), id(&request.id));
+            let (method, id) = (method(&request.method), id(&request.id.to_id()));
             format!("request {method}, id {id}, {}", shape(&request.params))
         }
         Incoming::Notification(it) => {

@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 use super::Backoff;
 use super::line::Line;
+use crate::connection::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind};
 use crate::panic_guard;
 use crate::peer::Peer;
 use crate::random;
 use crate::router::Router;
-use crate::state::{CloseReason, Disconnect};
 use crate::transport::{CannotStart, Transport};
 
 /// A connector at work.

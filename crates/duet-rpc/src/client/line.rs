@@ -3,15 +3,16 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::Poll;
 
 use tokio::sync::{SetOnce, watch};
 
 use super::ClientState;
+use crate::connection::Disconnect;
 use crate::error::{Error, ErrorKind};
 use crate::peer::Peer;
-use crate::state::Disconnect;
+use crate::sync::lock;
 
 pub(super) struct Line {
     pub(super) state: watch::Sender<ClientState>,
@@ -35,7 +36,7 @@ impl Line {
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Peer>> {
-        self.peer.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.peer)
     }
 
     pub(super) fn is_over(&self) -> bool {

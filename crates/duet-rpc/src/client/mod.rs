@@ -25,10 +25,10 @@ pub use self::backoff::Backoff;
 pub use self::builder::ClientBuilder;
 use self::line::Line;
 use crate::call::Call;
+use crate::connection::Disconnect;
 use crate::error::Error;
 use crate::peer::Peer;
 use crate::router::Router;
-use crate::state::Disconnect;
 use crate::transport::Transport;
 
 /// A client that makes its connection anew when it breaks.

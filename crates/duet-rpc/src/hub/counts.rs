@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
 use crate::peer::Peer;
+use crate::sync::lock;
 
 /// What all clones share.
 #[derive(Default)]
@@ -60,7 +61,7 @@ impl Counts {
     }
 
     fn peers(&self) -> MutexGuard<'_, HashMap<u64, Peer>> {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.peers)
     }
 }
 

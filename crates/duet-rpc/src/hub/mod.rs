@@ -19,14 +19,14 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use self::counts::{Counts, Entry, Seat};
-use crate::budget::Budget;
-use crate::driver::Threads;
+use crate::connection::Workers;
+use crate::connection::memory::Budget;
 use crate::log_limit::LogLimiter;
 use crate::peer::Peer;
 use crate::router::Router;
 #[cfg(unix)]
 use crate::transport::Reserve;
-use crate::transport::{Incoming, Listener};
+use crate::transport::{Incoming, Listener, TransportKind};
 
 /// How many connections there may be, unless it is said otherwise.
 const MOST: usize = 16 * 1024;
@@ -75,7 +75,7 @@ struct Inner {
     most: usize,
     counts: Arc<Counts>,
     place: Place,
-    slow: Option<Threads>,
+    slow: Option<Workers>,
     budget: Arc<Budget>,
 }
 
@@ -146,7 +146,7 @@ impl Hub {
     pub(crate) fn on_threads(
         mut self,
         find: Arc<dyn Fn() -> Option<Handle> + Send + Sync>,
-        slow: Threads,
+        slow: Workers,
     ) -> Self {
         let inner = self.inner();
         inner.place = Place::Threads(find);
@@ -293,15 +293,15 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _seat: Seat) {
         }
         None => return,
     };
-    let router = match transport.has_way_back() {
-        true => hub.router.clone(),
-        false => hub.one_way.clone(),
+    let router = match transport.kind() {
+        TransportKind::Exchange => hub.one_way.clone(),
+        _ => hub.router.clone(),
     };
     let budget = Some(Arc::clone(&hub.budget));
     let (peer, mut driver) = Peer::boxed(transport, &hub.profile, router, budget);
-    driver.share_buffers();
+    driver.share_thread();
     if let Some(slow) = &hub.slow {
-        driver.use_threads(slow.clone());
+        driver.use_workers(slow.clone());
     }
     let shared = Arc::clone(peer.shared());
     shared.span.in_scope(|| tracing::debug!("a connection was opened"));

@@ -43,7 +43,7 @@ impl Inbox {
         let limits = profile.limits;
         Inbox(match carries {
             TransportKind::Bytes => Kind::Bytes(Box::new(Decoder::new(profile.framing, &limits))),
-            TransportKind::Messages | TransportKind::WebSocket(_) => Kind::Messages(Messages {
+            _ => Kind::Messages(Messages {
                 bytes: Vec::new(),
                 handled: 0,
                 unfinished: 0,

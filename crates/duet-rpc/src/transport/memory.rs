@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use super::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
+
+use crate::sync::lock;
 
 /// How many bytes are on their way in each direction before the sender has to wait.
 const ROOM: usize = 64 * 1024;
@@ -38,10 +40,6 @@ struct Way {
     is_closed: bool,
     receiver: Option<Waker>,
     sender: Option<Waker>,
-}
-
-fn lock(way: &Mutex<Way>) -> MutexGuard<'_, Way> {
-    way.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn wake(waker: Option<Waker>) {

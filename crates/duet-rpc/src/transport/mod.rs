@@ -37,7 +37,6 @@ pub use child::Child;
 #[cfg(unix)]
 pub(crate) use child::{at_exit, descriptor_limit};
 pub use connect::Connector;
-use duet_rpc_proto::message::Id;
 #[cfg(feature = "http")]
 pub use http::{HttpClient, HttpServer};
 pub use inbox::Inbox;
@@ -58,70 +57,52 @@ pub use websocket::WebSocket;
 
 /// One end of a connection.
 ///
-/// The driver polls it from one task. Every method may be called again after it was pending or
-/// ready, and none is called after [`poll_close`](Transport::poll_close) was ready.
+/// The driver polls it from one task. Every method may be called again after it was pending or ready, and
+/// none is called after [`poll_close`](Transport::poll_close) was ready.
 pub trait Transport: Send + 'static {
-    /// Whether it carries bytes or whole messages.
+    /// The kind of traffic that it carries.
     fn kind(&self) -> TransportKind {
         TransportKind::Bytes
     }
 
-    /// Receives what has come: appends bytes to [`Inbox::space`], or a message with
-    /// [`Inbox::push`].
+    /// Receives: appends bytes to [`Inbox::space`], or a message with [`Inbox::push`].
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>>;
 
-    /// Sends what waits in the outbox; ready when all of it has left. It is also called, if something
-    /// was received, with nothing in the outbox: what came may be answered by the transport itself.
+    /// Sends the contents of the outbox; ready when all of it has left. It is also called with an empty
+    /// outbox: after something was received, which the transport may have to answer itself, and when the
+    /// outbox has a signal ([`is_closing`](Outbox::is_closing), [`take_settled`](Outbox::take_settled),
+    /// [`next_abandoned`](Outbox::next_abandoned)).
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>>;
 
-    /// Whether messages can go to the remote that answer nothing: calls, notifications, events. Over
-    /// one that carries requests and their answers alone they cannot, and fail at once. Such a transport
-    /// hands in a message only after the one before it is answered, or
-    /// [settled](Transport::handle_settled), and each message may be somebody else's:
-    /// [`Peer::extension`](crate::Peer::extension) keeps values for one message there.
-    fn has_way_back(&self) -> bool {
-        true
-    }
-
-    /// The connection will be closed when what is under way is done.
-    fn handle_closing(&mut self) {}
-
-    /// All that was received is handled, nothing of it will be answered any more, and nothing waits
-    /// in the outbox. It is followed by [`poll_send`](Transport::poll_send), and is told only to one
-    /// that [has no way back](Transport::has_way_back): there, it means that to what came last the
-    /// answer is that there is none.
-    fn handle_settled(&mut self) {}
-
-    /// The answer to the call of this id is not awaited any more: it timed out or was cancelled. What
-    /// it holds can be given to others.
-    fn handle_abandoned(&mut self, _id: &Id) {}
-
-    /// Notices, without receiving, that the remote has closed its end: ready then. It is asked
-    /// while nothing is received because too much waits already. One that cannot tell stays
-    /// pending.
+    /// Ready when the remote has closed its end, which this notices without receiving. It is polled while
+    /// back-pressure stops reading. A transport that cannot tell stays pending.
     fn poll_remote_closed(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
-    /// Closes the connection, and says what became of the other end. What is still in the outbox
-    /// is lost.
+    /// Closes the connection, and reports how the other end ended. The contents of the outbox are lost.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport>;
 }
 
-/// What a transport carries.
+/// The kind of traffic that a transport carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
-    /// A stream of bytes; messages are cut out of it by a framing.
+    /// A stream of bytes; a framing cuts messages out of it.
     Bytes,
     /// Whole messages.
     Messages,
-    /// Whole messages from the remote, and to it frames of WebSockets, as this end sends them:
-    /// what waits in the [`Outbox`] are their [bytes](Outbox::bytes).
+    /// Whole messages from the remote, and WebSocket frames to it, as this end sends them: the
+    /// [bytes](Outbox::bytes) of the [`Outbox`].
     WebSocket(duet_rpc_proto::ws::Role),
+    /// Requests and their answers, one after the other, as an HTTP server has them. Nothing else can go to
+    /// the remote: calls, notifications and events fail. The transport hands in a message only after the
+    /// one before it is answered, or [settled](Outbox::take_settled) without an answer. Each message may
+    /// come from somebody else, so [`Peer::extension`](crate::Peer::extension) keeps values for one message.
+    Exchange,
 }
 
 /// The outcome of receiving.
@@ -207,22 +188,6 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         (**self).poll_send(cx, outbox)
-    }
-
-    fn has_way_back(&self) -> bool {
-        (**self).has_way_back()
-    }
-
-    fn handle_closing(&mut self) {
-        (**self).handle_closing();
-    }
-
-    fn handle_settled(&mut self) {
-        (**self).handle_settled();
-    }
-
-    fn handle_abandoned(&mut self, id: &Id) {
-        (**self).handle_abandoned(id);
     }
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use duet_rpc_proto::frame::{FrameWriter, Framing};
 use duet_rpc_proto::message::Id;
-use duet_rpc_proto::session::Outlet;
+use duet_rpc_proto::session::Sink;
 use duet_rpc_proto::ws;
 
 use super::buffer_pool::Spare;
@@ -37,6 +37,9 @@ pub struct Outbox {
     /// How many bytes have left since the beginning.
     sent: u64,
     largest: Largest,
+    is_closing: bool,
+    is_settled: bool,
+    abandoned: Vec<Id>,
 }
 
 /// How messages are parted from each other.
@@ -152,6 +155,42 @@ impl Outbox {
         self.signs
     }
 
+    /// Whether the connection will be closed when all that is under way is done.
+    pub fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    /// Whether the last received message gets no answer (HTTP then sends 202): everything that was received
+    /// is handled, and nothing waits in the outbox. A transport of the kind
+    /// [`Exchange`](super::TransportKind::Exchange) asks; the signal is given once.
+    pub fn take_settled(&mut self) -> bool {
+        std::mem::take(&mut self.is_settled)
+    }
+
+    /// The next call that timed out or was cancelled since [`poll_send`](super::Transport::poll_send) was
+    /// called last: nobody waits for its answer, so the transport can free its resources.
+    pub fn next_abandoned(&mut self) -> Option<Id> {
+        self.abandoned.pop()
+    }
+
+    pub(crate) fn set_closing(&mut self) {
+        self.is_closing = true;
+    }
+
+    pub(crate) fn set_settled(&mut self) {
+        self.is_settled = true;
+    }
+
+    pub(crate) fn abandon(&mut self, id: Id) {
+        self.abandoned.push(id);
+    }
+
+    /// Drops signals that the transport did not ask for.
+    pub(crate) fn clear_signals(&mut self) {
+        self.is_settled = false;
+        self.abandoned.clear();
+    }
+
     /// Appends the message of a call.
     pub(crate) fn send_call(&mut self, id: &Id, message: Vec<u8>) {
         let before = self.largest.before_call();
@@ -205,7 +244,7 @@ impl Outbox {
     }
 }
 
-impl Outlet for Outbox {
+impl Sink for Outbox {
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.make_room();
         let last = self.behind.back_mut().unwrap_or(&mut self.bytes);
@@ -262,7 +301,7 @@ impl fmt::Debug for Outbox {
 #[cfg(test)]
 mod tests {
     use duet_rpc_proto::frame::Framing;
-    use duet_rpc_proto::session::Outlet;
+    use duet_rpc_proto::session::Sink;
     use duet_rpc_proto::ws;
 
     use super::{LARGE, Outbox};

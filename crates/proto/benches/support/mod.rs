@@ -76,7 +76,7 @@ impl Core {
         self.each(bytes, |framing, out, incoming| {
             let Incoming::Request(request) = incoming else { return };
             let written = write_frame(framing, out, |out| {
-                write_raw_result(out, &request.id, request.params.as_raw().unwrap_or("null"));
+                write_raw_result(out, request.id, request.params.as_raw().unwrap_or("null"));
                 Ok::<_, std::convert::Infallible>(())
             });
             let Ok(()) = written;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::{ErrorObject, Id, Params, Reason, ReceivedError, Reply};
+use super::{ErrorObject, Id, IdRef, Params, Reason, ReceivedError, Reply};
 use crate::Limits;
 use crate::policy::BatchRule;
 use crate::text::{Elements, Kind, Member, Text};
@@ -29,7 +29,7 @@ pub enum Incoming<'a> {
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// The id to answer with.
-    pub id: Id,
+    pub id: IdRef<'a>,
     /// The method's name, without escapes.
     pub method: Cow<'a, str>,
     /// The parameters.
@@ -139,42 +139,6 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// A request as nearly all are, still in its frame: nothing of it is copied.
-#[derive(Clone, Copy, Debug)]
-pub struct PlainRequest<'a> {
-    id: &'a str,
-    /// The method's name.
-    pub method: &'a str,
-    /// The parameters.
-    pub params: Params<'a>,
-}
-
-impl<'a> PlainRequest<'a> {
-    /// Finds one in a text; `None` if there is the least that is not plain, and
-    /// [`Incoming::classify`] has to say what it is. What this finds, that finds too.
-    #[inline]
-    pub fn of(text: &Text<'a>) -> Option<Self> {
-        const MEMBERS: [Member; 4] = [Member::Jsonrpc, Member::Id, Member::Method, Member::Params];
-        if !text.is_plain_object_of(&MEMBERS) || text.member(Member::Jsonrpc)? != "\"2.0\"" {
-            return None;
-        }
-        let id = text.member(Member::Id).filter(|id| !id.starts_with(['n', 't', 'f', '{', '[']))?;
-        let method = text.member(Member::Method)?.strip_prefix('"')?.strip_suffix('"')?;
-        let params = Params::from_member(text.member(Member::Params))?;
-        Some(PlainRequest { id, method, params })
-    }
-
-    /// The id as it was written.
-    pub fn raw_id(&self) -> &'a str {
-        self.id
-    }
-
-    /// The id.
-    pub fn id(&self) -> Id {
-        Id::from_checked(self.id).unwrap_or(Id::NULL)
-    }
-}
-
 /// The entries of a batch, each a message or not; at least one.
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(Elements<'a>);
@@ -228,7 +192,7 @@ fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
     }
     let id = match text.member(Member::Id) {
         None => None,
-        Some(raw) => match Id::from_checked(raw) {
+        Some(raw) => match IdRef::from_checked(raw) {
             Some(id) => Some(id),
             None => {
                 let error = ErrorObject::invalid_request_because(Reason::InvalidIdType);
@@ -281,6 +245,6 @@ fn is_of_our_version(text: &Text<'_>) -> bool {
 }
 
 #[cold]
-fn invalid<'a>(id: Option<Id>, error: ErrorObject) -> Incoming<'a> {
-    Incoming::Invalid(Reply { id: id.unwrap_or(Id::NULL), error })
+fn invalid<'a>(id: Option<IdRef<'_>>, error: ErrorObject) -> Incoming<'a> {
+    Incoming::Invalid(Reply { id: id.map_or(Id::NULL, IdRef::to_id), error })
 }

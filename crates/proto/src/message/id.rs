@@ -55,19 +55,15 @@ impl Id {
     /// The same, from a value that is known to be JSON and has no white space around it.
     #[inline(always)]
     pub(crate) fn from_checked(raw: &str) -> Option<Id> {
-        match raw.as_bytes().first() {
-            Some(b'"' | b'-' | b'0'..=b'9') => Some(Id::holding(raw)),
-            Some(b'n') => Some(Id::NULL),
-            _ => None,
-        }
+        IdRef::from_checked(raw).map(IdRef::to_id)
     }
 
-    fn holding(raw: &str) -> Id {
-        if raw.len() > INLINE {
-            return Id(Repr::Heap(raw.into()));
+    /// An id that holds these bytes, which were a `str`.
+    fn holding(bytes: &[u8]) -> Id {
+        if bytes.len() > INLINE {
+            return Id(Repr::Heap(String::from_utf8_lossy(bytes).into()));
         }
         let mut text = [0; INLINE];
-        let bytes = raw.as_bytes();
         // Most ids have a few digits. To gather them in a register is faster than a call that
         // copies so few.
         match (bytes.len(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
@@ -83,7 +79,7 @@ impl Id {
                 text[..4].copy_from_slice(&word.to_le_bytes());
             }
         }
-        Id(Repr::Inline { length: raw.len() as u8, text })
+        Id(Repr::Inline { length: bytes.len() as u8, text })
     }
 
     /// The id as JSON.
@@ -123,6 +119,65 @@ impl Id {
     }
 }
 
+/// An id that still stands in its frame. It becomes an [`Id`] only where it must outlive the frame.
+///
+/// ```
+/// use duet_rpc_proto::message::{Id, IdRef};
+///
+/// let id = Id::from(7);
+/// assert_eq!(IdRef::from(&id).as_raw(), "7");
+/// assert_eq!(IdRef::from(&id).to_id(), id);
+/// ```
+#[derive(Clone, Copy)]
+pub struct IdRef<'a>(&'a [u8]);
+
+impl<'a> IdRef<'a> {
+    /// An id from a value that is known to be JSON and has no white space around it.
+    #[inline(always)]
+    pub(crate) fn from_checked(raw: &'a str) -> Option<Self> {
+        match raw.as_bytes().first() {
+            Some(b'"' | b'-' | b'0'..=b'9' | b'n') => Some(IdRef(raw.as_bytes())),
+            _ => None,
+        }
+    }
+
+    /// The id as JSON.
+    pub fn as_raw(self) -> &'a str {
+        // It was a `str`, so this never fails.
+        std::str::from_utf8(self.0).unwrap_or("null")
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The id as a value of its own.
+    pub fn to_id(self) -> Id {
+        Id::holding(self.0)
+    }
+}
+
+impl<'a> From<&'a Id> for IdRef<'a> {
+    #[inline]
+    fn from(id: &'a Id) -> Self {
+        IdRef(id.as_bytes())
+    }
+}
+
+impl fmt::Display for IdRef<'_> {
+    /// Shows it as [`Id`] does.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_id().fmt(f)
+    }
+}
+
+impl fmt::Debug for IdRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_id().fmt(f)
+    }
+}
+
 impl PartialEq for Id {
     fn eq(&self, other: &Id) -> bool {
         self.as_bytes() == other.as_bytes()
@@ -150,13 +205,13 @@ impl Hash for Id {
 
 impl From<u64> for Id {
     fn from(number: u64) -> Id {
-        Id::holding(itoa::Buffer::new().format(number))
+        Id::holding(itoa::Buffer::new().format(number).as_bytes())
     }
 }
 
 impl From<&str> for Id {
     fn from(text: &str) -> Id {
-        Id::holding(&serde_json::Value::from(text).to_string())
+        Id::holding(serde_json::Value::from(text).to_string().as_bytes())
     }
 }
 

@@ -12,15 +12,13 @@ mod subject;
 mod whole;
 mod write;
 
-pub use classify::{
-    Batch, Incoming, Notification, PlainRequest, Request, Response, Settled, Stray, WhyStray,
-};
+pub use classify::{Batch, Incoming, Notification, Request, Response, Settled, Stray, WhyStray};
 pub use error::{Code, ErrorObject, ParamProblem, Reason, ReceivedError};
-pub use id::{Id, is_obeyed, write_escape};
+pub use id::{Id, IdRef, is_obeyed, write_escape};
 pub use params::Params;
 pub use reply::Reply;
 pub use subject::Subject;
 pub use write::{
     write_error, write_notification, write_raw_result, write_request, write_result,
-    write_result_to, write_result_with,
+    write_result_with,
 };

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::{ErrorObject, Id};
+use super::{ErrorObject, Id, IdRef};
 
 /// Appends a response with a result that is JSON already.
 ///
@@ -16,10 +16,11 @@ use super::{ErrorObject, Id};
 /// write_raw_result(&mut out, &Id::from(7), "[1, 2]");
 /// assert_eq!(out, br#"{"jsonrpc":"2.0","id":7,"result":[1, 2]}"#);
 /// ```
-pub fn write_raw_result(out: &mut Vec<u8>, id: &Id, result: &str) {
+pub fn write_raw_result<'i>(out: &mut Vec<u8>, id: impl Into<IdRef<'i>>, result: &str) {
+    let id = id.into();
     // One reservation for all of it: a large result then moves nothing that is written already.
     out.reserve(48 + id.as_bytes().len() + result.len());
-    begin_response(out, id.as_bytes());
+    begin_response(out, id);
     out.extend_from_slice(b"\"result\":");
     out.extend_from_slice(result.as_bytes());
     out.push(b'}');
@@ -27,9 +28,9 @@ pub fn write_raw_result(out: &mut Vec<u8>, id: &Id, result: &str) {
 
 /// Appends a response with a result of any type. On an error, which is the type's own, what was
 /// appended is taken back.
-pub fn write_result<T: Serialize + ?Sized>(
+pub fn write_result<'i, T: Serialize + ?Sized>(
     out: &mut Vec<u8>,
-    id: &Id,
+    id: impl Into<IdRef<'i>>,
     result: &T,
 ) -> Result<(), serde_json::Error> {
     write_result_with(out, id, |out| serde_json::to_writer(out, result))
@@ -37,23 +38,14 @@ pub fn write_result<T: Serialize + ?Sized>(
 
 /// Appends a response whose result is written by `result`: one JSON value. On an error what was
 /// appended is taken back.
-pub fn write_result_with<E>(
-    out: &mut Vec<u8>,
-    id: &Id,
-    result: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-) -> Result<(), E> {
-    write_result_to(out, id.as_bytes(), result)
-}
-
-/// The same, with the id as it stands in the frame of the request.
 #[inline]
-pub fn write_result_to<E>(
+pub fn write_result_with<'i, E>(
     out: &mut Vec<u8>,
-    raw_id: &[u8],
+    id: impl Into<IdRef<'i>>,
     result: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
     let start = out.len();
-    begin_response(out, raw_id);
+    begin_response(out, id.into());
     out.extend_from_slice(b"\"result\":");
     let written = result(out);
     match &written {
@@ -65,8 +57,8 @@ pub fn write_result_to<E>(
 
 /// Appends a response with an error. If its data cannot be written as JSON, it goes out as an
 /// internal error: every request gets an answer.
-pub fn write_error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) {
-    begin_response(out, id.as_bytes());
+pub fn write_error<'i>(out: &mut Vec<u8>, id: impl Into<IdRef<'i>>, error: &ErrorObject) {
+    begin_response(out, id.into());
     out.extend_from_slice(b"\"error\":");
     let start = out.len();
     if error.write(out).is_err() {
@@ -128,8 +120,8 @@ fn write_call<T: Serialize + ?Sized>(
 }
 
 #[inline]
-fn begin_response(out: &mut Vec<u8>, raw_id: &[u8]) {
+fn begin_response(out: &mut Vec<u8>, id: IdRef<'_>) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(raw_id);
+    out.extend_from_slice(id.as_bytes());
     out.push(b',');
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 
-use super::Outlet;
+use super::Sink;
 
 /// Tells one batch of a session from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,7 +77,7 @@ impl Batches {
     }
 
     /// An answer that was expected has come, or never will.
-    pub(super) fn settle(&mut self, key: BatchKey, out: &mut impl Outlet) {
+    pub(super) fn settle(&mut self, key: BatchKey, out: &mut impl Sink) {
         if let Some(batch) = self.open.get_mut(&key) {
             batch.unanswered = batch.unanswered.saturating_sub(1);
         }
@@ -85,7 +85,7 @@ impl Batches {
     }
 
     /// All entries have been looked at.
-    pub(super) fn end(&mut self, key: BatchKey, out: &mut impl Outlet) {
+    pub(super) fn end(&mut self, key: BatchKey, out: &mut impl Sink) {
         if let Some(batch) = self.open.get_mut(&key) {
             batch.is_arriving = false;
         }
@@ -93,7 +93,7 @@ impl Batches {
     }
 
     /// Sends the answers of batches that will not be done in time.
-    pub(super) fn give_up(&mut self, out: &mut impl Outlet) {
+    pub(super) fn give_up(&mut self, out: &mut impl Sink) {
         let mut keys: Vec<_> = self.open.keys().copied().collect();
         keys.sort_unstable_by_key(|key| key.0);
         for key in keys {
@@ -101,7 +101,7 @@ impl Batches {
         }
     }
 
-    fn send_if_whole(&mut self, key: BatchKey, out: &mut impl Outlet) {
+    fn send_if_whole(&mut self, key: BatchKey, out: &mut impl Sink) {
         let is_whole = |batch: &Batch| batch.unanswered == 0 && !batch.is_arriving;
         if self.open.get(&key).is_some_and(is_whole) {
             self.send(key, out);
@@ -109,7 +109,7 @@ impl Batches {
     }
 
     /// Sends the answers that there are, and forgets the batch.
-    fn send(&mut self, key: BatchKey, out: &mut impl Outlet) {
+    fn send(&mut self, key: BatchKey, out: &mut impl Sink) {
         let Some(mut batch) = self.open.remove(&key) else { return };
         self.bytes -= batch.text.len();
         // One that holds only notifications and responses is not answered at all.

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use std::vec;
 
+use super::{Phase, Session, Sink};
 use crate::message::Id;
 
 /// How long a call waits.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct CallOptions {
     /// How long it waits for its answer; `None` for ever.
     pub timeout: Option<Duration>,
     /// Whether progress starts that time anew.
@@ -24,6 +25,61 @@ pub struct Progress {
     pub token: Id,
     /// How long it may take in all.
     pub total: Duration,
+}
+
+impl<C> Session<C> {
+    /// Begins a call, unless there are too many, the id is that of a pending one, or the session
+    /// is not open: then the caller comes back. The request itself is sent by who calls.
+    pub fn call(&mut self, id: Id, caller: C, options: CallOptions, now: Instant) -> Result<(), C> {
+        let is_open = self.phase == Phase::Open;
+        if !is_open || self.calls.len() >= self.profile.limits.pending_calls {
+            return Err(caller);
+        }
+        self.calls.begin(id, caller, options, now)
+    }
+
+    /// Gives a call up, because its caller did: the remote is told. `None` if it had ended.
+    pub fn cancel(&mut self, id: &Id, out: &mut impl Sink) -> Option<C> {
+        let caller = self.calls.end(id)?;
+        self.profile.dialect.say_cancelled(id, out);
+        Some(caller)
+    }
+
+    /// The call whose time is over, if there is one: [`cancel`](Session::cancel) it.
+    pub fn next_expired(&self, now: Instant) -> Option<&Id> {
+        self.calls.next_expired(now)
+    }
+
+    /// Ends a call whose answer cannot come, although the connection stands: the call was never sent,
+    /// or the transport lost its answer. The remote is not told. `None` if the call had ended.
+    pub fn fail(&mut self, id: &Id) -> Option<C> {
+        self.calls.end(id)
+    }
+
+    /// How many calls have begun so far.
+    pub fn calls_begun(&self) -> u64 {
+        self.calls.begun()
+    }
+
+    /// Which one a pending call is, of all that have begun; the first is 1.
+    pub fn call_number(&self, id: &Id) -> Option<u64> {
+        self.calls.number(id)
+    }
+
+    /// Ends the oldest call, because no answer can come any more; ask until there is none.
+    pub fn abandon(&mut self) -> Option<(Id, C)> {
+        if self.phase.hears() { None } else { self.calls.end_oldest() }
+    }
+
+    /// How many calls wait for an answer.
+    pub fn pending_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether a call with this id waits for its answer.
+    pub fn is_pending(&self, id: &Id) -> bool {
+        self.calls.is_pending(id)
+    }
 }
 
 /// Pending calls by their id; `C` is whom to tell.
@@ -59,12 +115,18 @@ impl<C> Default for Calls<C> {
 
 impl<C> Calls<C> {
     /// Begins a call. One that is pending is not replaced, as its caller would never be told.
-    pub(super) fn begin(&mut self, id: Id, caller: C, terms: Terms, now: Instant) -> Result<(), C> {
+    pub(super) fn begin(
+        &mut self,
+        id: Id,
+        caller: C,
+        options: CallOptions,
+        now: Instant,
+    ) -> Result<(), C> {
         let Entry::Vacant(place) = self.pending.entry(id.clone()) else { return Err(caller) };
         self.last_serial += 1;
         // A deadline beyond what the clock can tell is none.
-        let deadline = terms.timeout.and_then(|timeout| now.checked_add(timeout));
-        let last = terms.progress.as_ref().and_then(|progress| now.checked_add(progress.total));
+        let deadline = options.timeout.and_then(|timeout| now.checked_add(timeout));
+        let last = options.progress.as_ref().and_then(|progress| now.checked_add(progress.total));
         let deadline = match (deadline, last) {
             (Some(deadline), Some(last)) => Some(deadline.min(last)),
             (deadline, last) => deadline.or(last),
@@ -73,11 +135,11 @@ impl<C> Calls<C> {
         if let Some(deadline) = deadline {
             self.deadlines.insert((deadline, serial), id.clone());
         }
-        let progress = terms.progress.map(|progress| {
+        let progress = options.progress.map(|progress| {
             self.tokens.insert(progress.token.clone(), id);
             (progress.token, last)
         });
-        place.insert(Call { caller, serial, deadline, timeout: terms.timeout, progress });
+        place.insert(Call { caller, serial, deadline, timeout: options.timeout, progress });
         Ok(())
     }
 

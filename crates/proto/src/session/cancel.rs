@@ -7,16 +7,15 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::Outlet;
+use super::Sink;
 use crate::message::{Id, Params, write_notification};
 use crate::policy::Dialect;
 
 const DOLLAR_CANCEL: &str = "$/cancelRequest";
 const NOTIFICATIONS_CANCEL: &str = "notifications/cancelled";
 
-/// What a notification says about a request, if it is one of those that the session itself
-/// understands.
-pub(super) enum Word {
+/// The meaning of a notification that the session itself understands.
+pub(super) enum Meaning {
     /// This request is cancelled.
     Cancel(Id),
     /// There is progress, marked with this token.
@@ -25,12 +24,12 @@ pub(super) enum Word {
     Malformed,
 }
 
-/// Understands a notification, in the words of either dialect: a client that cancels means it, whatever
-/// words we send ourselves. `None` if it is not about cancelling or progress; progress that cannot be
-/// understood is the application's business too, and so is none either.
-pub(super) fn hear(method: &str, params: &Params<'_>) -> Option<Word> {
-    let cancels = |id: &str| Some(member(params, id).map_or(Word::Malformed, Word::Cancel));
-    let progresses = |token: &str| member(params, token).map(Word::Progress);
+/// Parses a notification, in the words of either dialect: a client that cancels means it, whatever words we
+/// send ourselves. `None` if it is not about cancelling or progress. Malformed progress is `None` too,
+/// because it may be the application's own.
+pub(super) fn parse(method: &str, params: &Params<'_>) -> Option<Meaning> {
+    let cancels = |id: &str| Some(member(params, id).map_or(Meaning::Malformed, Meaning::Cancel));
+    let progresses = |token: &str| member(params, token).map(Meaning::Progress);
     match method {
         DOLLAR_CANCEL => cancels("id"),
         NOTIFICATIONS_CANCEL => cancels("requestId"),
@@ -42,7 +41,7 @@ pub(super) fn hear(method: &str, params: &Params<'_>) -> Option<Word> {
 
 impl Dialect {
     /// Tells the remote that one of our calls is cancelled.
-    pub(super) fn say_cancelled(self, id: &Id, out: &mut impl Outlet) {
+    pub(super) fn say_cancelled(self, id: &Id, out: &mut impl Sink) {
         let (method, member) = match self {
             Dialect::Dollar => (DOLLAR_CANCEL, "id"),
             Dialect::Notifications => (NOTIFICATIONS_CANCEL, "requestId"),

@@ -1,34 +1,437 @@
-//! One connection as a pure machine: what comes in, what is under way, what is to be told.
+//! The session: one connection as a pure state machine.
 //!
-//! A [`Session`] has no tasks, no I/O and no clock: time is an argument, and who drives it runs
-//! the handlers. It decides
+//! A [`Session`] has no tasks, no I/O and no clock: time is an argument, and a driver runs the handlers. Its
+//! methods come in three kinds, and a driver calls them in this order:
 //!
-//! - when an incoming message starts, by the order of the profile and its limits (`schedule`),
-//! - what a batch answers, as a whole (`batch`),
-//! - how each call of ours ends, exactly once, by one of six doors: reply, timeout, cancel, drop,
-//!   lost by the transport, close (`calls`),
-//! - when a connection that is closing is done (`phase`).
+//! 1. `handle_*` takes input: bytes that held no message, messages, time, the end of the input. Each returns
+//!    a [`Handled`] or a notice that says what to do.
+//! 2. Plain verbs are commands: [`answer`](Session::answer), [`park`](Session::park),
+//!    [`finish`](Session::finish), [`call`](Session::call), [`cancel`](Session::cancel),
+//!    [`close`](Session::close).
+//! 3. `next_*` and `poll_*` hand output out. After every command or cancellation ask
+//!    [`next_ready`](Session::next_ready) for messages whose turn has come; before you wait, ask
+//!    [`poll_timeout`](Session::poll_timeout).
+//!
+//! | file | state machine |
+//! |---|---|
+//! | `admission` | messages that run or wait to run: orders, limits, cancellation |
+//! | `answer` | answers to what came in, alone or in a batch |
+//! | `batch` | batches, answered as a whole |
+//! | `calls` | our pending calls, each ended exactly once |
+//! | `phase` | open, draining, closed |
+//! | `fault_limit` | how many bad messages in a row are answered |
+//! | `events` | event streams that drop and count |
 
+mod admission;
+mod answer;
 mod batch;
 mod calls;
 mod cancel;
-mod ends;
 mod events;
+mod fault_limit;
 mod ids;
-mod machine;
-mod outlet;
 mod phase;
-mod schedule;
-mod storm;
+mod sink;
 mod waiting;
 
-pub use batch::BatchKey;
-pub use calls::{Progress, Terms};
-pub use events::{Event, EventQueue, Priority};
-pub use ids::Ids;
-pub use machine::{Asks, Closes, Handled, Session};
-pub use outlet::Outlet;
-pub use phase::{Draining, Ending, Phase};
-pub use schedule::{Job, Key, LaneOf};
-pub use storm::{Storm, Treatment};
-pub use waiting::Message;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use self::admission::{Admission, Found, Verdict};
+pub use self::admission::{Job, Key, LaneOf, OwnedJob};
+pub use self::batch::BatchKey;
+use self::batch::Batches;
+use self::calls::Calls;
+pub use self::calls::{CallOptions, Progress};
+use self::cancel::Meaning;
+pub use self::events::{Event, EventQueue, Priority};
+pub use self::fault_limit::{FaultAction, FaultLimit};
+pub use self::ids::Ids;
+pub use self::phase::{Draining, Ending, Phase};
+pub use self::sink::Sink;
+pub use self::waiting::Message;
+use self::waiting::Waiting;
+use crate::Profile;
+use crate::fault::Fault;
+use crate::message::{
+    ErrorObject, Id, IdRef, Incoming, Notification, Params, Reason, Reply, Request, Settled,
+};
+use crate::notice::Notice;
+
+/// One connection. `C` is whoever waits for the answer to a call.
+///
+/// The driver gives everything that comes in to a `handle_*` method, which returns what to do about it. A
+/// handler that is ready immediately is answered with [`answer`](Session::answer). One that has to wait is
+/// [`park`](Session::park)ed, and answered after [`finish`](Session::finish).
+///
+/// ```
+/// use std::time::Instant;
+/// use duet_rpc_proto::{Limits, Profile, message::{Incoming, write_raw_result}, text::Text};
+/// use duet_rpc_proto::session::{Handled, Session};
+///
+/// let (mut session, mut out) = (Session::<()>::new(&Profile::agent()), Vec::new());
+/// let text = Text::check(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, 128)?;
+/// let message = Incoming::classify(&text, session.profile().batch, &Limits::default());
+/// let Handled::Start { job, method, .. } = session.handle(message, None, Instant::now(), &mut out)
+/// else { panic!("nothing stands in its way") };
+/// assert_eq!(method, "ping");
+/// session.answer(job, &mut out, |out, id| {
+///     write_raw_result(out, id, r#""pong""#);
+///     Ok::<_, std::convert::Infallible>(())
+/// })?;
+/// assert_eq!(out, [br#"{"jsonrpc":"2.0","id":7,"result":"pong"}"#]);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub struct Session<C> {
+    profile: Profile,
+    phase: Phase,
+    fault_limit: FaultLimit,
+    calls: Calls<C>,
+    admission: Admission,
+    batches: Batches,
+    others_fill_batches: Option<Asks>,
+    lane_of: Option<LaneOf>,
+    closes: Option<Closes>,
+    last_key: u64,
+    unmatched: u64,
+}
+
+/// Whether a method closes the connection.
+pub type Closes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// A question about something outside the session.
+pub type Asks = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// The action that a message requires.
+#[derive(Debug)]
+pub enum Handled<'m, C> {
+    /// Run the message's handler now.
+    Start {
+        /// To be given back: answered or parked.
+        job: Job<'m>,
+        /// The method's name.
+        method: Cow<'m, str>,
+        /// Its parameters.
+        params: Params<'m>,
+    },
+    /// Nothing: the message waits for its turn.
+    Waits {
+        /// Its key.
+        key: Key,
+        /// The method's name.
+        method: Cow<'m, str>,
+    },
+    /// Nothing: the message was answered with this error, or will be when its turn comes.
+    Refused(Reply),
+    /// Tell the caller of this call.
+    Settled {
+        /// The call's id.
+        id: Id,
+        /// Whom to tell.
+        caller: C,
+        /// The answer.
+        settled: Settled<'m>,
+    },
+    /// Stop this handler: its request was cancelled, and answered if the dialect demands it. Call
+    /// [`Session::finish`] when the handler has ended.
+    Stop(Key),
+    /// Nothing: this request was cancelled before it began, and answered if the dialect demands it.
+    Cancelled(Option<Id>),
+    /// Log this.
+    Notice(Notice),
+    /// Nothing.
+    Done,
+}
+
+impl<C> Session<C> {
+    /// A session that is open.
+    pub fn new(profile: &Profile) -> Self {
+        let profile = Profile { limits: profile.limits.usable(), ..*profile };
+        Session {
+            profile,
+            phase: Phase::Open,
+            fault_limit: FaultLimit::new(&profile.limits),
+            calls: Calls::default(),
+            admission: Admission::new(profile.order, profile.limits),
+            batches: Batches::default(),
+            others_fill_batches: None,
+            lane_of: None,
+            closes: None,
+            last_key: 0,
+            unmatched: 0,
+        }
+    }
+
+    /// Sets the function that finds the lane of a message, for the order by key.
+    pub fn set_lanes(&mut self, lane_of: LaneOf) {
+        self.lane_of = Some(lane_of);
+    }
+
+    /// Sets the methods that close the connection. Capacity limits never refuse them: otherwise nobody could
+    /// close a busy connection.
+    pub fn set_closing(&mut self, closes: Closes) {
+        self.closes = Some(closes);
+    }
+
+    /// Sets the question whether batches of other connections hold too much. While the answer is yes,
+    /// requests of batches are refused here too.
+    pub fn set_others_fill_batches(&mut self, ask: Asks) {
+        self.others_fill_batches = Some(ask);
+    }
+
+    /// The settings.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    // ---- input
+
+    /// Handles bytes that held no message.
+    pub fn handle_fault(
+        &mut self,
+        fault: &Fault<'_>,
+        now: Instant,
+        out: &mut impl Sink,
+    ) -> Handled<'static, C> {
+        self.refuse_bad(Reply::to_fault(fault), None, now, out)
+    }
+
+    /// Handles a message, alone or as an entry of a batch. The batch itself is for
+    /// [`begin_batch`](Session::begin_batch).
+    #[inline]
+    pub fn handle<'m>(
+        &mut self,
+        message: Incoming<'m>,
+        batch: Option<BatchKey>,
+        now: Instant,
+        out: &mut impl Sink,
+    ) -> Handled<'m, C> {
+        match message {
+            Incoming::Request(request) => self.handle_request(request, batch, out),
+            Incoming::Notification(notification) => {
+                self.handle_notification(notification, now, out)
+            }
+            Incoming::Response(response) => {
+                self.fault_limit.handle_good();
+                match self.calls.end(&response.id) {
+                    Some(caller) => {
+                        Handled::Settled { id: response.id, caller, settled: response.settled }
+                    }
+                    None => {
+                        self.unmatched += 1;
+                        Handled::Notice(Notice::UnmatchedResponse)
+                    }
+                }
+            }
+            Incoming::Invalid(reply) => self.refuse_bad(reply, batch, now, out),
+            Incoming::Stray(stray) => match self.fault_limit.handle_bad(now) {
+                FaultAction::Answer => Handled::Notice(Notice::Stray(stray.why)),
+                FaultAction::Report(notice) => Handled::Notice(notice),
+                FaultAction::Mute => Handled::Done,
+            },
+            Incoming::Batch(_) => Handled::Done,
+        }
+    }
+
+    /// Begins the next message of a transport that answers each one by itself, as HTTP does. No answer
+    /// causes a message there, so bad messages cannot feed each other, and each is answered.
+    pub fn begin_exchange(&mut self) {
+        self.fault_limit.handle_good();
+    }
+
+    /// Begins a batch: [`handle`](Session::handle) its entries with this key, then
+    /// [`end_batch`](Session::end_batch).
+    pub fn begin_batch(&mut self) -> BatchKey {
+        self.batches.begin(self.phase.takes_work())
+    }
+
+    /// Ends a batch whose entries have all been handled. It is answered when the last of them is.
+    pub fn end_batch(&mut self, batch: BatchKey, out: &mut impl Sink) {
+        self.batches.end(batch, out);
+    }
+
+    #[inline]
+    fn handle_request<'m>(
+        &mut self,
+        request: Request<'m>,
+        batch: Option<BatchKey>,
+        out: &mut impl Sink,
+    ) -> Handled<'m, C> {
+        self.fault_limit.handle_good();
+        let Request { id, method, params } = request;
+        if let Err(error) = self.check_request(id, batch, &method) {
+            return match error {
+                Some(error) => self.refuse(Reply { id: id.to_id(), error }, batch, out),
+                None => Handled::Done,
+            };
+        }
+        let job = self.new_job(Some(id), batch, &method, &params);
+        let mut verdict = self.admission.admit(&job, self.must_read_on());
+        if let Verdict::Busy(_) = verdict
+            && self.closes(&method)
+        {
+            verdict = self.admission.admit_over_limit(&job);
+        }
+        if let Verdict::Busy(limit) = verdict {
+            let reply = Reply { id: id.to_id(), error: self.busy(limit) };
+            return self.refuse(reply, batch, out);
+        }
+        if let Some(batch) = batch {
+            self.batches.expect(batch);
+        }
+        match verdict {
+            Verdict::Start => Handled::Start { job, method, params },
+            _ => self.wait(job, method, &params),
+        }
+    }
+
+    /// Refuses a request that is not to be begun, whatever runs: with an error, or with silence.
+    #[inline]
+    fn check_request(
+        &self,
+        id: IdRef<'_>,
+        batch: Option<BatchKey>,
+        method: &str,
+    ) -> Result<(), Option<ErrorObject>> {
+        let refused = |reason| Err(Some(ErrorObject::invalid_request_because(reason)));
+        if !self.phase.takes_work() {
+            return if self.is_owed(batch) { refused(Reason::ShuttingDown) } else { Err(None) };
+        }
+        if self.admission.is_duplicate(id) {
+            return refused(Reason::DuplicateId);
+        }
+        self.refusal_of(batch, method).map_or(Ok(()), |error| Err(Some(error)))
+    }
+
+    fn wait<'m>(
+        &mut self,
+        job: Job<'m>,
+        method: Cow<'m, str>,
+        params: &Params<'m>,
+    ) -> Handled<'m, C> {
+        let key = job.key();
+        self.admission.wait(job.to_owned(), Waiting::Message(Message::new(&method, params)));
+        Handled::Waits { key, method }
+    }
+
+    fn handle_notification<'m>(
+        &mut self,
+        notification: Notification<'m>,
+        now: Instant,
+        out: &mut impl Sink,
+    ) -> Handled<'m, C> {
+        self.fault_limit.handle_good();
+        let Notification { method, params } = notification;
+        match cancel::parse(&method, &params) {
+            Some(Meaning::Cancel(id)) => return self.handle_cancel(&id, out),
+            Some(Meaning::Malformed) => return Handled::Notice(Notice::BadCancellation),
+            Some(Meaning::Progress(token)) => self.calls.restart(&token, now),
+            None => {}
+        }
+        if !self.phase.takes_work() {
+            return Handled::Done;
+        }
+        let job = self.new_job(None, None, &method, &params);
+        match self.admission.admit(&job, self.must_read_on()) {
+            Verdict::Start => Handled::Start { job, method, params },
+            Verdict::Wait => self.wait(job, method, &params),
+            Verdict::Busy(_) | Verdict::Drop => Handled::Notice(Notice::NotificationDropped),
+        }
+    }
+
+    fn handle_cancel(&mut self, id: &Id, out: &mut impl Sink) -> Handled<'static, C> {
+        match self.admission.cancel(id) {
+            // The request is unknown, or has just been answered.
+            None => Handled::Done,
+            Some(Found::Waiting(job)) => {
+                self.answer_cancelled(&job, out);
+                Handled::Cancelled(job.into_id())
+            }
+            // The job stays until its handler has ended; only its answer goes out now.
+            Some(Found::Running(job)) => {
+                self.answer_cancelled(&job, out);
+                Handled::Stop(job.key())
+            }
+        }
+    }
+
+    fn new_job<'m>(
+        &mut self,
+        id: Option<IdRef<'m>>,
+        batch: Option<BatchKey>,
+        method: &str,
+        params: &Params<'_>,
+    ) -> Job<'m> {
+        self.last_key += 1;
+        let lane = self.lane_of.as_ref().and_then(|lane_of| lane_of(method, params));
+        Job { key: Key(self.last_key), id, lane: self.admission.lane(lane), batch }
+    }
+
+    fn closes(&self, method: &str) -> bool {
+        self.closes.as_ref().is_some_and(|closes| closes(method))
+    }
+
+    /// Whether the answer to a call of ours may stand behind the next bytes.
+    fn must_read_on(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    // ---- state
+
+    /// Whether more should be read now. If not, so much waits already that the remote has to wait too; or
+    /// the connection is closing and needs nothing more.
+    pub fn wants_input(&self) -> bool {
+        match self.phase {
+            Phase::Open => !self.admission.is_full() || self.must_read_on(),
+            Phase::Draining(draining) if draining.ending == Ending::Input => {
+                !self.admission.is_full()
+            }
+            Phase::Draining(_) => self.must_read_on(),
+            Phase::Closed => false,
+        }
+    }
+
+    /// Whether every message that came in has been dealt with.
+    pub fn is_idle(&self) -> bool {
+        self.admission.running() == 0 && self.admission.waiting() == 0 && self.batches.is_empty()
+    }
+
+    /// The number of parked handlers.
+    pub fn running(&self) -> usize {
+        self.admission.running()
+    }
+
+    /// The number of messages that wait for their turn.
+    pub fn waiting(&self) -> usize {
+        self.admission.waiting()
+    }
+
+    /// The number of responses that answered no call: late ones, second ones, unknown ids.
+    pub fn unmatched_responses(&self) -> u64 {
+        self.unmatched
+    }
+
+    /// Whether nothing is left of what has ended: no entry, no deadline, no token, no lane.
+    pub fn is_clean(&self) -> bool {
+        let left = [self.calls.len(), self.calls.left_behind(), self.admission.left_behind()];
+        self.is_idle() && left == [0; 3]
+    }
+}
+
+impl<C> std::fmt::Debug for Session<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Session");
+        shown.field("phase", &self.phase).field("admission", &self.admission);
+        shown.field("pending_calls", &self.calls.len()).finish_non_exhaustive()
+    }
+}
+
+/// The earlier of two times, or the one that is set.
+#[inline]
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

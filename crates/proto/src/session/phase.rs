@@ -2,6 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::batch::Batches;
+use super::waiting::Waiting;
+use super::{Key, Session, Sink, earliest};
+use crate::message::{ErrorObject, Reason};
+use crate::notice::Notice;
+
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -95,5 +101,69 @@ impl Phase {
             Phase::Draining(draining) => draining.until,
             Phase::Open | Phase::Closed => None,
         }
+    }
+}
+
+impl<C> Session<C> {
+    /// When [`handle_timeout`](Session::handle_timeout) has something to do, the next call
+    /// [expires](Session::next_expired), or the time for draining is over.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let fault_or_phase = earliest(self.fault_limit.poll_timeout(), self.phase.deadline());
+        earliest(self.calls.next_deadline(), fault_or_phase)
+    }
+
+    /// Time has passed: there may be something to log.
+    pub fn handle_timeout(&mut self, now: Instant) -> Option<Notice> {
+        self.fault_limit.handle_timeout(now)
+    }
+
+    /// The time for draining is over: batches that are not done leave with the answers that they have.
+    pub fn give_up_batches(&mut self, out: &mut impl Sink) {
+        self.batches.give_up(out);
+    }
+
+    /// The input has ended. No answer can come any more: [`abandon`](Session::abandon) the calls.
+    pub fn handle_end(&mut self, now: Instant) {
+        self.phase.drain(Ending::Input, self.profile.drain_timeout, now);
+    }
+
+    /// Closes: what is under way is finished, but nothing new is begun. If a message asked for
+    /// it, what came after that one is not begun either; in a batch it is answered with an error.
+    pub fn close(&mut self, asked_by: Option<Key>, now: Instant, out: &mut impl Sink) {
+        self.phase.drain(Ending::Closing, self.profile.drain_timeout, now);
+        if let Some(key) = asked_by {
+            let late = ErrorObject::invalid_request_because(Reason::ShuttingDown);
+            for (job, waiting) in self.admission.drop_after(key) {
+                match waiting {
+                    _ if job.batch().is_none() => {}
+                    Waiting::Message(_) => self.answer_error(job.borrow(), &late, out),
+                    Waiting::Refusal(reply) => self.refuse_waiting(&job, reply, out),
+                }
+            }
+        }
+    }
+
+    /// The remote took some bytes: it is still there.
+    pub fn handle_progress(&mut self, now: Instant) {
+        self.phase.handle_progress(now);
+    }
+
+    /// The connection is gone: what waits is dropped, and what runs has nobody to answer.
+    /// [`abandon`](Session::abandon) the calls.
+    pub fn handle_gone(&mut self) -> Option<Notice> {
+        self.phase.close();
+        self.admission.drop_all();
+        self.batches = Batches::default();
+        self.fault_limit.take_muted()
+    }
+
+    /// Where it stands.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// When a session that drains has no time left.
+    pub fn drain_deadline(&self) -> Option<Instant> {
+        self.phase.deadline()
     }
 }

@@ -89,15 +89,6 @@ impl<'a> Text<'a> {
         members.iter().any(|&member| self.given_twice(member))
     }
 
-    /// Whether it is an object with each of these members once, with no other that is known here, and
-    /// with no escape in a name or string of its own.
-    #[inline]
-    pub(crate) fn is_plain_object_of(&self, members: &[Member]) -> bool {
-        let expected: u32 = members.iter().map(|member| member.bit()).sum();
-        let Outline { kind, seen, twice, escaped, .. } = self.outline;
-        kind == Kind::Object && u32::from(seen) == expected && twice == 0 && !escaped
-    }
-
     /// What a member means if it is a string; borrowed if it has no escapes.
     pub fn string_member(&self, member: Member) -> Option<Cow<'a, str>> {
         let raw = self.member(member)?.strip_prefix('"')?.strip_suffix('"')?;

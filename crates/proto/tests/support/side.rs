@@ -32,12 +32,12 @@ use std::time::{Duration, Instant};
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message::{
-    ErrorObject, Id, Incoming, Params, Settled, write_raw_result, write_request,
+    ErrorObject, Id, IdRef, Incoming, Params, Settled, write_raw_result, write_request,
 };
 use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::policy::Dialect;
 use duet_rpc_proto::session::{
-    BatchKey, Ending, Handled, Ids, Job, Key, Phase, Progress, Session, Terms,
+    BatchKey, CallOptions, Ending, Handled, Ids, Job, Key, Phase, Progress, Session,
 };
 use duet_rpc_proto::text::Text;
 
@@ -197,8 +197,8 @@ impl Side {
     fn handle(&mut self, message: Incoming<'_>, batch: Option<BatchKey>) {
         let entry = match &message {
             Incoming::Request(request) => {
-                self.ledger.asked(&meaning(&request.id));
-                Some(entry(&request.method, Some(&request.id)))
+                self.ledger.asked(&meaning(request.id));
+                Some(entry(&request.method, Some(request.id)))
             }
             Incoming::Notification(notification) => Some(entry(&notification.method, None)),
             Incoming::Invalid(reply) => {
@@ -291,7 +291,7 @@ impl Side {
         }
     }
 
-    fn start(&mut self, job: Job, method: &str) {
+    fn start(&mut self, job: Job<'_>, method: &str) {
         let key = job.key();
         let id = job.id().map_or(String::new(), |id| format!("#{id}"));
         self.shown.push(format!(">{method}{id}").replace('"', ""));
@@ -318,7 +318,7 @@ impl Side {
             self.ledger.refuse_ready(self.ledger.waiting() - waiting);
             self.show_sent();
             let Some((job, message)) = ready else { break };
-            self.start(job, message.method());
+            self.start(job.borrow(), message.method());
         }
     }
 
@@ -326,11 +326,11 @@ impl Side {
         let key = self.key_of(name);
         self.ledger.end(key);
         if let Some(job) = self.session.finish(key) {
-            self.answer(job, is_well.then(|| "ok".to_owned()));
+            self.answer(job.borrow(), is_well.then(|| "ok".to_owned()));
         }
     }
 
-    fn answer(&mut self, job: Job, result: Option<String>) {
+    fn answer(&mut self, job: Job<'_>, result: Option<String>) {
         match result {
             Some(result) => {
                 let Ok(()) = self.session.answer(job, &mut self.out, |out, id| {
@@ -356,7 +356,7 @@ impl Side {
     fn call(&mut self, what: &str) {
         let mut words = what.split_whitespace();
         let method = words.next().expect("a method");
-        let (mut terms, mut token, mut total) = (Terms::default(), None, None);
+        let (mut terms, mut token, mut total) = (CallOptions::default(), None, None);
         terms.timeout = self.session.profile().call_timeout;
         for word in words {
             match word.split_once('=') {
@@ -464,14 +464,14 @@ impl Side {
     }
 }
 
-fn entry(name: &str, id: Option<&Id>) -> Entry {
+fn entry(name: &str, id: Option<IdRef<'_>>) -> Entry {
     let (name, id) = (name.to_owned(), id.map(meaning));
     Entry { lane: lane(&name), name, id, key: None, is_answered: false, may_be_refused: false }
 }
 
 /// The id as JSON, without needless escapes.
-fn meaning(id: &Id) -> String {
-    let value: serde_json::Value = serde_json::from_str(id.as_raw()).expect("an id is JSON");
+fn meaning<'i>(id: impl Into<IdRef<'i>>) -> String {
+    let value: serde_json::Value = serde_json::from_str(id.into().as_raw()).expect("an id is JSON");
     value.to_string()
 }
 

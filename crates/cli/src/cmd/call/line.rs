@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use duet_rpc::proto::message::Id;
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use tokio::sync::Notify;
 
@@ -43,22 +42,6 @@ impl Traffic {
 impl Transport for Line {
     fn kind(&self) -> TransportKind {
         self.transport.kind()
-    }
-
-    fn has_way_back(&self) -> bool {
-        self.transport.has_way_back()
-    }
-
-    fn handle_closing(&mut self) {
-        self.transport.handle_closing();
-    }
-
-    fn handle_settled(&mut self) {
-        self.transport.handle_settled();
-    }
-
-    fn handle_abandoned(&mut self, id: &Id) {
-        self.transport.handle_abandoned(id);
     }
 
     fn poll_receive(

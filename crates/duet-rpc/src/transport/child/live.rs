@@ -11,6 +11,8 @@ use tokio::process::{Child, Command};
 use super::CannotStart;
 use super::tree::{Marker, Tree};
 
+use crate::sync::lock;
+
 /// Locked for a moment only: whoever ends the process by force must not wait for it.
 static LIVE: Mutex<Live> = Mutex::new(Live { trees: Vec::new(), is_closed: false });
 
@@ -38,7 +40,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        lock().trees.retain(|tree| !Arc::ptr_eq(tree, &self.0));
+        live().trees.retain(|tree| !Arc::ptr_eq(tree, &self.0));
     }
 }
 
@@ -57,12 +59,12 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Registered)> {
 fn start<T>(start: impl FnOnce() -> io::Result<(T, Tree)>) -> io::Result<(T, Registered)> {
     // Held until it is known, so that whoever kills all does not miss it.
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
-    if lock().is_closed {
+    if live().is_closed {
         return Err(io::Error::other("this process is about to exit"));
     }
     let (child, tree) = start()?;
     let tree = Arc::new(tree);
-    lock().trees.push(Arc::clone(&tree));
+    live().trees.push(Arc::clone(&tree));
     Ok((child, Registered(tree)))
 }
 
@@ -84,7 +86,7 @@ fn is_starting() -> bool {
 }
 
 fn kill_known(until: Instant) {
-    let trees = lock().trees.clone();
+    let trees = live().trees.clone();
     for tree in trees {
         tree.kill(until);
     }
@@ -93,19 +95,19 @@ fn kill_known(until: Instant) {
 /// The same, and nothing is started any more: this process is about to exit.
 #[cfg(unix)]
 pub(super) fn kill_all_for_good(until: Instant) {
-    lock().is_closed = true;
+    live().is_closed = true;
     kill_all(until);
 }
 
 /// Kills all that are in the programs' groups, which takes no look at other processes.
 #[cfg(unix)]
 pub(super) fn kill_groups() {
-    let trees = lock().trees.clone();
+    let trees = live().trees.clone();
     trees.iter().for_each(|tree| tree.kill_group());
 }
 
-fn lock() -> MutexGuard<'static, Live> {
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+fn live() -> MutexGuard<'static, Live> {
+    lock(&LIVE)
 }
 
 #[cfg(all(test, unix))]
@@ -128,7 +130,7 @@ mod tests {
         has_begun.recv().expect("it begins");
         // Not `kill_all`, which would end the programs of other tests.
         assert!(is_starting());
-        drop(lock());
+        drop(live());
         let mut command = Command::new("/nonexistent/program");
         assert_eq!(spawn(&mut command).err().map(|it| it.kind()), Some(io::ErrorKind::NotFound));
     }

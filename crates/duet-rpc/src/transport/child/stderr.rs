@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinHandle;
@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::PATIENCE;
 use crate::panic_guard;
+use crate::sync::lock;
 
 /// How many lines are kept.
 const LINES: usize = 20;
@@ -62,10 +63,6 @@ impl Drop for Stderr {
 }
 
 /// A listener that panics does so behind a panic_guard, so the lock is never poisoned.
-fn lock(words: &Mutex<Words>) -> MutexGuard<'_, Words> {
-    words.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The last lines.
 #[derive(Default)]
 pub(super) struct Words {

@@ -15,7 +15,7 @@
 //! have to be reaped here: not for a library to do. A marker costs one variable.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -24,6 +24,7 @@ use tokio::process::Command;
 use super::procfs;
 pub(super) use super::procfs::Entry;
 use crate::random;
+use crate::sync::lock;
 
 /// The variable that marks a program and all that it starts. Its value is a list, because a program
 /// that is marked may itself start and mark others.
@@ -132,7 +133,7 @@ impl Tree {
     }
 
     fn is_marked(&self, entry: &Entry) -> bool {
-        let lock = || self.unmarked.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || lock(&self.unmarked);
         let key = (entry.pid, entry.started);
         if lock().contains(&key) {
             return false;
@@ -210,7 +211,7 @@ impl Tree {
     }
 
     fn group(&self) -> MutexGuard<'_, Option<Pid>> {
-        self.group.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.group)
     }
 }
 

@@ -152,6 +152,16 @@ impl HttpClient {
         }
     }
 
+    /// Gives up a request: HTTP does that by closing its connection, which frees its place.
+    fn abandon(&mut self, id: Id) {
+        match self.lines.iter().position(|line| line.carries(&id)) {
+            Some(at) => drop(self.lines.swap_remove(at)),
+            // It waits in the outbox, unless its answer is being received now.
+            None if self.abandoned.len() < ABANDONED => drop(self.abandoned.insert(id)),
+            None => {}
+        }
+    }
+
     fn exchange_of(&self, message: &[u8]) -> Exchange {
         let mut request = Vec::with_capacity(self.head.len() + message.len() + 16);
         request.extend_from_slice(&self.head);
@@ -188,6 +198,10 @@ impl Transport for HttpClient {
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         let before = (self.arrived.len(), self.end.is_some());
+        self.is_closing = outbox.is_closing();
+        while let Some(id) = outbox.next_abandoned() {
+            self.abandon(id);
+        }
         loop {
             let waiting = outbox.len();
             // What is answered meanwhile makes room for the next.
@@ -217,20 +231,6 @@ impl Transport for HttpClient {
         }
         let undelivered = if self.is_closing { self.undelivered.take() } else { None };
         Poll::Ready(undelivered.map_or(Ok(()), Err))
-    }
-
-    fn handle_closing(&mut self) {
-        self.is_closing = true;
-    }
-
-    /// To close the connection is how HTTP gives up a request, and its place is free again.
-    fn handle_abandoned(&mut self, id: &Id) {
-        match self.lines.iter().position(|line| line.carries(id)) {
-            Some(at) => drop(self.lines.swap_remove(at)),
-            // It waits in the outbox, unless its answer is being received now.
-            None if self.abandoned.len() < ABANDONED => drop(self.abandoned.insert(id.clone())),
-            None => {}
-        }
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {

@@ -233,11 +233,7 @@ impl State {
 
 impl Transport for HttpServer {
     fn kind(&self) -> TransportKind {
-        TransportKind::Messages
-    }
-
-    fn has_way_back(&self) -> bool {
-        false
+        TransportKind::Exchange
     }
 
     fn poll_receive(
@@ -281,6 +277,14 @@ impl Transport for HttpServer {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        self.is_last |= outbox.is_closing();
+        if outbox.take_settled()
+            && let Some(terms) = self.take_terms()
+        {
+            let mut bytes = Vec::with_capacity(HEAD);
+            terms.reply(Status::ACCEPTED).write_head(0, &mut bytes);
+            self.write(bytes, terms.then);
+        }
         if let Some(message) = outbox.message()
             && let Some(terms) = self.take_terms()
         {
@@ -315,18 +319,6 @@ impl Transport for HttpServer {
             cx.waker().wake_by_ref();
         }
         Poll::Ready(Ok(()))
-    }
-
-    fn handle_closing(&mut self) {
-        self.is_last = true;
-    }
-
-    fn handle_settled(&mut self) {
-        if let Some(terms) = self.take_terms() {
-            let mut bytes = Vec::with_capacity(HEAD);
-            terms.reply(Status::ACCEPTED).write_head(0, &mut bytes);
-            self.write(bytes, terms.then);
-        }
     }
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -70,7 +70,7 @@ impl fmt::Display for Failure {
 pub(super) fn id_of(message: &[u8]) -> Option<Id> {
     let text = Text::check(message, Limits::MAX_DEPTH).ok()?;
     match Incoming::classify(&text, BatchRule::Reject, &Limits::default()) {
-        Incoming::Request(request) => Some(request.id),
+        Incoming::Request(request) => Some(request.id.to_id()),
         _ => None,
     }
 }

@@ -8,11 +8,12 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::io::Errno;
 
 use super::descriptor::Descriptor;
+use crate::sync::lock;
 use crate::transport::{Inbox, Received};
 
 /// How much is read at once.
@@ -61,7 +62,7 @@ impl Loan {
     }
 
     fn handed(&self) -> MutexGuard<'_, Handed> {
-        self.handed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.handed)
     }
 }
 

@@ -13,6 +13,7 @@ use std::thread;
 use rustix::io::Errno;
 
 use super::Descriptor;
+use crate::sync::lock;
 use crate::transport::{Inbox, Outbox, Received};
 
 /// How many bytes are handed over at once. The thread is never further ahead than this.
@@ -49,7 +50,7 @@ impl<T: Send + 'static> Desk<T> {
 
     /// Nothing in here panics while it holds the lock.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Waits on the thread until there is work; `None` if there never will be.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use duet_rpc_proto::frame::Event;
-use duet_rpc_proto::session::Outlet;
+use duet_rpc_proto::session::Sink;
 use duet_rpc_proto::ws::{self, Decoder, FrameWriter};
 use tokio::time::advance;
 

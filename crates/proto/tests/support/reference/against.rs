@@ -2,7 +2,7 @@
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::frame::{Decoder, Event, Framing};
-use duet_rpc_proto::message::{Incoming, Params, PlainRequest, Reply, Settled};
+use duet_rpc_proto::message::{Incoming, Params, Reply, Settled};
 use duet_rpc_proto::policy::BatchRule;
 use duet_rpc_proto::text::Text;
 
@@ -38,14 +38,7 @@ fn classified(bytes: &[u8], rules: Rules) -> Verdict {
         it.depth = rules.depth;
         it.batch_entries = rules.batch_entries;
     });
-    let verdict = meaning(Incoming::classify(&text, batch, &limits));
-    // The short way finds the same, or nothing.
-    if let Some(plain) = PlainRequest::of(&text) {
-        let (id, params) = (plain.raw_id().to_owned(), raw(plain.params));
-        assert_eq!(plain.id().as_raw(), id);
-        assert_eq!(verdict, Verdict::Request { id, method: utf16(plain.method), params });
-    }
-    verdict
+    meaning(Incoming::classify(&text, batch, &limits))
 }
 
 fn meaning(incoming: Incoming<'_>) -> Verdict {

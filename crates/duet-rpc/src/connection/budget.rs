@@ -1,0 +1,322 @@
+//! Budget: everything that bounds what waits on a connection, so that a remote which reads nothing costs
+//! bounded memory (L8, P9).
+//!
+//! | waits | bounded by | beyond the bound |
+//! |---|---|---|
+//! | a message of ours, in the outbox or the mailbox | `outgoing_bytes` | further calls and notifications wait in the send queue; requests are held |
+//! | an incoming request | its order, `waiting`, `waiting_bytes`, `in_flight` | nothing is read; while a call of ours is pending, requests are refused instead |
+//! | a refusal | one for each call that the remote may have pending | nothing is read |
+//! | a handler on the pool | `outgoing_bytes` of its connection, and a shared budget | it does not begin |
+//! | the same, of a method with large answers | its part of the budget too | it begins when less is being made, or when the last such handler blocks its thread |
+//! | the same, of a method that never answered | one at a time | it begins when the last one has ended, awaits or blocks |
+//! | answers of batches | `batch_bytes`, and the shared budget | further requests of batches are answered busy |
+//! | a remote that reads nothing, while the shared budget is spent | [`STALLED`] | it is disconnected |
+//!
+//! Back-pressure means that we stop reading. [`Connection::may_read`] alone decides that. We read on while a
+//! call of ours is pending, because its response could be among the unread bytes.
+//!
+//! A handler that awaits or blocks keeps no other from beginning: it may be waiting for the handlers behind
+//! it. So handlers that do not await make at most as many large answers at a time as there are threads, and
+//! usually one. Handlers that await are bounded by `in_flight`.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use duet_rpc_proto::Limits;
+use duet_rpc_proto::session::Asks;
+use tokio::sync::Notify;
+
+use super::answer_size::AnswerSize;
+use super::closing::STALLED;
+use super::memory::{Budget, Reservation};
+use super::{Connection, log};
+use crate::sync::lock;
+
+/// The most bytes that one refusal takes.
+const REFUSAL: usize = 128;
+
+// ---- what the connection's task decides
+
+/// Back-pressure of one connection, as its own task knows it.
+pub(super) struct Window {
+    /// Bytes of refusals since there was room the last time. Only refusals count, because reading alone
+    /// causes them: if results counted too, two peers that have much to tell each other would both stop
+    /// reading, for ever.
+    refusals: usize,
+    most_refusals: usize,
+    /// Set while something waits that the remote does not read, and others wait for that memory.
+    stall: Option<Stall>,
+    /// The figures that the handles were told last.
+    published: Option<(usize, usize)>,
+    batch_bytes: usize,
+}
+
+/// A remote that takes nothing of what waits to be sent.
+struct Stall {
+    /// The signs of reading when it began.
+    signs: u64,
+    until: Instant,
+}
+
+impl Window {
+    pub(super) fn new(limits: &Limits) -> Self {
+        // A connection that makes no calls must read all the same.
+        let most_refusals = limits.pending_calls.max(1).saturating_mul(REFUSAL);
+        Window { refusals: 0, most_refusals, stall: None, published: None, batch_bytes: 0 }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.stall.as_ref().map(|stall| stall.until)
+    }
+
+    #[inline]
+    pub(super) fn note_flush(&mut self, is_full: bool) {
+        if !is_full {
+            self.refusals = 0;
+        }
+    }
+
+    /// Commands were taken from the mailbox, which counted their bytes.
+    pub(super) fn note_commands(&mut self) {
+        self.published = None;
+    }
+}
+
+impl Connection {
+    /// Whether another message can be read and handled now: the only place that decides to stop reading.
+    #[inline]
+    pub(super) fn may_read(&self) -> bool {
+        self.session.wants_input()
+            && self.window.refusals < self.window.most_refusals
+            && self.dispatch.trial_ends.is_none()
+    }
+
+    /// Whether no further request may begin for now.
+    #[inline]
+    pub(super) fn must_hold(&self) -> bool {
+        self.is_full() || self.dispatch.trial_ends.is_some() || !self.stage.can_write()
+    }
+
+    /// Whether no more should be sent than must be.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        let outgoing = self.outbox.len();
+        outgoing >= self.shared.profile.limits.outgoing_bytes
+            || (outgoing > 0 && self.shared.window.budget.is_spent_by_many())
+    }
+
+    /// Counts a refusal, if one was added since the outbox had this length and was full.
+    #[inline]
+    pub(super) fn note_refusal(&mut self, before: usize) {
+        if before >= self.shared.profile.limits.outgoing_bytes {
+            self.window.refusals += self.outbox.len().saturating_sub(before);
+        }
+    }
+
+    /// Fails if the remote has read nothing for [`STALLED`] while others wait for the memory that this takes.
+    pub(super) fn check_stall(&mut self, now: Instant) -> io::Result<()> {
+        let budget = &self.shared.window.budget;
+        if self.outbox.is_empty() || !budget.is_shared() {
+            self.window.stall = None;
+            return Ok(());
+        }
+        let signs = self.outbox.signs();
+        match &mut self.window.stall {
+            Some(stall) if stall.signs == signs && stall.until > now => {}
+            Some(stall) if stall.signs == signs && budget.is_spent_by_many() => {
+                log::stalled(self.outbox.len(), STALLED);
+                let error = "the remote reads nothing, and the memory for answers is used up";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, error));
+            }
+            stall => *stall = Some(Stall { signs, until: now + STALLED }),
+        }
+        Ok(())
+    }
+
+    /// Tells the handles how much is under way.
+    pub(super) fn publish(&mut self) {
+        let shared = &self.shared;
+        let bytes = self.session.batch_bytes();
+        if bytes != self.window.batch_bytes {
+            shared.window.budget.count_batches(self.window.batch_bytes, bytes);
+            self.window.batch_bytes = bytes;
+        }
+        shared.is_full_of_batches.store(self.session.is_full_of_batches(), Ordering::Relaxed);
+        // Without a change the locks are not worth it.
+        let outbox = (self.outbox.len(), self.outbox.held());
+        if self.window.published != Some(outbox) {
+            self.window.published = Some(outbox);
+            shared.mailbox.count_outbox(outbox.0, outbox.1);
+        }
+        let counts = &shared.counts;
+        counts.pending_calls.store(self.session.pending_calls(), Ordering::Relaxed);
+        counts.running.store(self.session.running(), Ordering::Relaxed);
+        counts.waiting.store(self.session.waiting(), Ordering::Relaxed);
+        counts.unmatched.store(self.session.unmatched_responses() as usize, Ordering::Relaxed);
+        counts.messages.store(self.traffic.messages, Ordering::Relaxed);
+        counts.faults.store(self.traffic.faults, Ordering::Relaxed);
+        counts.bytes_received.store(self.traffic.bytes_received, Ordering::Relaxed);
+        counts.bytes_sent.store(self.outbox.sent(), Ordering::Relaxed);
+    }
+}
+
+// ---- what senders and handlers on other threads wait for
+
+/// The send window of one connection: the bytes that wait to be sent, and the handlers that wait for room.
+pub(crate) struct SendWindow {
+    limit: usize,
+    budget: Arc<Budget>,
+    state: Mutex<WindowState>,
+    /// Wakes one handler that waits to begin, which passes the wake-up on. Waking all of them each time would
+    /// cost the square of their number. Only tasks wait here, which are always polled.
+    room: Notify,
+}
+
+#[derive(Default)]
+struct WindowState {
+    /// Bytes in the mailbox and the outbox.
+    outgoing: usize,
+    /// The memory that they take, as the budget has counted it.
+    charged: usize,
+    waiting_handlers: usize,
+    is_closed: bool,
+}
+
+impl SendWindow {
+    pub(super) fn new(limit: usize, budget: Arc<Budget>) -> Self {
+        SendWindow { limit, budget, state: Mutex::default(), room: Notify::new() }
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Asks whether the batches of all connections hold too much, if connections share the budget.
+    pub(super) fn others_fill_batches(&self) -> Option<Asks> {
+        let budget = Arc::clone(&self.budget);
+        budget.is_shared().then(|| Arc::new(move || budget.is_full_of_batches()) as Asks)
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        lock(&self.state).outgoing < self.limit
+    }
+
+    /// Adds bytes that wait in the mailbox.
+    pub(super) fn add(&self, bytes: usize) {
+        if bytes > 0 {
+            let mut state = lock(&self.state);
+            state.outgoing += bytes;
+            state.charged += bytes;
+            self.budget.add(bytes);
+        }
+    }
+
+    /// Sets the bytes that wait, and the memory that they take.
+    pub(super) fn set(&self, outgoing: usize, held: usize) {
+        let mut state = lock(&self.state);
+        let before = std::mem::replace(&mut state.outgoing, outgoing);
+        let charged = std::mem::replace(&mut state.charged, held);
+        let has_room_now = before >= self.limit && outgoing < self.limit;
+        let wakes = has_room_now && state.waiting_handlers > 0;
+        drop(state);
+        if wakes {
+            self.room.notify_one();
+        }
+        match charged < held {
+            true => self.budget.add(held - charged),
+            false => self.budget.remove(charged - held),
+        }
+    }
+
+    /// Lets everyone go who waits: the connection is closed.
+    pub(super) fn close(&self) {
+        let mut state = lock(&self.state);
+        state.is_closed = true;
+        let charged = std::mem::take(&mut state.charged);
+        drop(state);
+        self.budget.remove(charged);
+        self.room.notify_waiters();
+    }
+
+    /// Waits until a handler may begin whose answers are of this size.
+    pub(super) async fn wait_to_begin(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Room {
+        loop {
+            let was_woken = self.wait_for_room().await;
+            // From here on others wait for this task to pass the room on, even if it is stopped.
+            let mut room = Room { reservation: None, window: Arc::clone(self) };
+            room.reservation = self.budget.try_reserve(size);
+            // Messages that always wait may have filled the room again; it is kept for a handler that was
+            // woken.
+            if room.reservation.is_some() && was_woken {
+                return room;
+            }
+            if room.reservation.is_none() {
+                room.reservation = Some(self.budget.reserve(size).await);
+            }
+            // The answers that it waited for may have taken the room.
+            if self.has_room_to_begin(&lock(&self.state)) {
+                return room;
+            }
+        }
+    }
+
+    /// Waits until this connection has room for an answer, or is closed; whether this handler was woken.
+    async fn wait_for_room(&self) -> bool {
+        let room = self.room.notified();
+        tokio::pin!(room);
+        room.as_mut().enable();
+        let _waiting = {
+            let mut state = lock(&self.state);
+            if self.has_room_to_begin(&state) {
+                return false;
+            }
+            state.waiting_handlers += 1;
+            WaitingHandler(self)
+        };
+        room.await;
+        true
+    }
+
+    fn has_room_to_begin(&self, state: &WindowState) -> bool {
+        state.is_closed || state.outgoing < self.limit
+    }
+
+    /// Wakes the next handler that waits to begin, if there is room.
+    fn pass_room_on(&self) {
+        let state = lock(&self.state);
+        let wakes = state.outgoing < self.limit && state.waiting_handlers > 0;
+        drop(state);
+        if wakes {
+            self.room.notify_one();
+        }
+    }
+}
+
+/// Counts a handler that waits to begin, until it is dropped.
+struct WaitingHandler<'a>(&'a SendWindow);
+
+impl Drop for WaitingHandler<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).waiting_handlers -= 1;
+    }
+}
+
+/// Room for the answer of a handler that begins. It is dropped when the answer is counted among the bytes
+/// that wait, or when the handler awaits: the next handler may have waited for this one.
+pub(super) struct Room {
+    reservation: Option<Reservation>,
+    window: Arc<SendWindow>,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.reservation = None;
+        self.window.pass_room_on();
+    }
+}
+
+#[cfg(test)]
+#[path = "budget_tests.rs"]
+mod tests;

@@ -1,0 +1,325 @@
+//! Closing: the end of a connection. Every change of its stage is made in this file.
+//!
+//! ```text
+//!            the input ends,
+//!            a close is asked for,        nothing is left,
+//!            or a write fails             or the time is over         the transport is closed
+//!  Running ─────────────────────▶ Draining ───────────────▶ Closing ──────────────────────▶ Closed
+//!     │                                                        ▲
+//!     └── a read fails, or the remote stalls ──────────────────┘
+//! ```
+//!
+//! | while draining because | begun is | it ends when nothing is left, or after |
+//! |---|---|---|
+//! | the remote ended its output | everything that had come | `drain_timeout` since the remote read last; up to [`SLOW_READER`] on a listener, if it reads |
+//! | a close was asked for | what had come before | `drain_timeout` since the close |
+//! | a write failed | nothing | no call of ours is pending, or after [`READ_GRACE`] |
+//!
+//! [`Connection::check_over`] decides once per turn whether the connection is over, from what is left.
+//!
+//! | time of the end | limits |
+//! |---|---|
+//! | [`Profile::drain_timeout`](crate::Profile), 1.75 s | draining |
+//! | [`READ_GRACE`] | reading after a failed write |
+//! | [`SLOW_READER`] | a remote that has closed its end and does not read its answers |
+//! | [`STALLED`] | a remote that reads nothing while the memory for answers is short |
+//! | [`LINGER`] | a server on stdio that was shut down waits for its client to close stdin |
+//! | [`STDIN_FOLLOWS`] | stdin may be closed this long after stdout by a client that exits |
+//! | [`LOG_IF_STUCK`] | the reason for the end is logged by another thread if the connection is stuck |
+//! | [`PROGRAMS_END`] | programs that handlers have started run on after a signal |
+//! | [`FORCED_EXIT`] | the whole process, from the trigger to its exit |
+//! | [`EXIT_HOOK`], [`LAST_MOMENT`] | the exit hook, on the usual and on the forced exit |
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::message::Subject;
+use duet_rpc_proto::session::{Ending, Key, Phase};
+
+use super::{CloseReason, Command, Connection, ConnectionState, Disconnect, log};
+use crate::panic_guard::drop_quietly;
+
+/// A remote that answers and exits often breaks our next write before we have read its answer.
+const READ_GRACE: Duration = Duration::from_millis(500);
+/// The system shows only in steps of several hundred kilobytes how much the reader of a socket takes.
+const SLOW_READER: Duration = Duration::from_secs(30);
+/// See `budget`.
+pub(super) const STALLED: Duration = Duration::from_secs(5);
+
+/// A client that sees the exit before it has read the answer to `shutdown` takes it for a crash.
+#[cfg(unix)]
+pub(crate) const LINGER: Duration = Duration::from_millis(25);
+/// A client that exits closes both ends, in any order.
+#[cfg(unix)]
+pub(crate) const STDIN_FOLLOWS: Duration = Duration::from_millis(50);
+/// A connection without a sign of life for this long is stuck in a handler.
+#[cfg(unix)]
+pub(crate) const LOG_IF_STUCK: Duration = Duration::from_secs(1);
+/// Shortly before the forced exit: at that moment there may be too little time to find all processes.
+#[cfg(unix)]
+pub(crate) const PROGRAMS_END: Duration = Duration::from_millis(1500);
+/// Clients kill after 2 s, and a busy machine takes a while to get there.
+#[cfg(unix)]
+pub(crate) const FORCED_EXIT: Duration = Duration::from_millis(1870);
+/// See [`Server::before_exit`](crate::Server::before_exit) (L6).
+#[cfg(unix)]
+pub(crate) const EXIT_HOOK: Duration = Duration::from_millis(500);
+/// The exit hook when the time for everything is over.
+#[cfg(unix)]
+pub(crate) const LAST_MOMENT: Duration = Duration::from_millis(30);
+
+/// The stage of a connection.
+#[derive(Default)]
+pub(super) enum Stage {
+    #[default]
+    Running,
+    Draining(Draining),
+    /// The transport is being closed.
+    Closing(Disconnect),
+    Closed(Disconnect),
+}
+
+/// The state of a connection that drains. The session knows until when.
+#[derive(Default)]
+pub(super) struct Draining {
+    /// Set when the remote has ended its output.
+    remote_end: Option<Disconnect>,
+    /// Set when a write has failed: the error, and the end of [`READ_GRACE`].
+    write_failure: Option<(io::Error, Instant)>,
+    /// The last count of signs that the remote reads, and since when it has not changed.
+    last_sign: Option<(u64, Instant)>,
+}
+
+impl Stage {
+    #[cfg(unix)]
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self, Stage::Running)
+    }
+
+    /// Whether turns are taken.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Stage::Running | Stage::Draining(_))
+    }
+
+    /// Whether no write has failed.
+    #[inline]
+    pub(super) fn can_write(&self) -> bool {
+        match self {
+            Stage::Draining(draining) => draining.write_failure.is_none(),
+            _ => true,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Stage::Draining(draining) => draining.write_failure.as_ref().map(|(_, until)| *until),
+            _ => None,
+        }
+    }
+}
+
+impl Connection {
+    // ---- what begins the end
+
+    /// Handles the end of the input, with the reason if there is more to say than that it ended.
+    pub(super) fn handle_input_end(&mut self, reason: Option<io::Error>, now: Instant) {
+        self.session.handle_end(now);
+        let end = match reason {
+            None => Disconnect::new(CloseReason::RemoteClosed, None),
+            Some(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                Disconnect::failed(CloseReason::RemoteClosed, error)
+            }
+            Some(error) => Disconnect::failed(CloseReason::ReadFailed, error),
+        };
+        self.abandon_calls(&end);
+        self.drain(|draining| draining.remote_end = Some(end));
+    }
+
+    /// Handles a failed write. Nothing can be answered any more, so nothing is begun; answers to our calls
+    /// are still read.
+    pub(super) fn handle_write_failure(&mut self, error: io::Error, now: Instant) {
+        self.session.close(None, now, &mut self.outbox);
+        self.window.note_flush(false);
+        self.drain(|draining| {
+            draining.write_failure.get_or_insert((error, now + READ_GRACE));
+        });
+    }
+
+    /// Closes because a message asked for it, which need not have begun yet.
+    pub(super) fn close_for(&mut self, key: Key) {
+        if self.session.phase() == Phase::Open
+            && let Some(on_close) = self.shared.on_close.get()
+        {
+            on_close(Some(key));
+        }
+        self.close(Some(key), super::now());
+    }
+
+    pub(super) fn close(&mut self, asked_by: Option<Key>, now: Instant) {
+        self.session.close(asked_by, now, &mut self.outbox);
+        self.drain(|_| {});
+    }
+
+    /// Enters the stage of draining, if it was not entered before, and changes it.
+    fn drain(&mut self, change: impl FnOnce(&mut Draining)) {
+        if let Stage::Running = self.stage {
+            self.stage = Stage::Draining(Draining::default());
+            self.shared.state.send_replace(ConnectionState::Draining);
+            self.outbox.set_closing();
+            // Being done may mean more to the transport now.
+            self.is_flushed &= self.kind == crate::transport::TransportKind::Bytes;
+        }
+        if let Stage::Draining(draining) = &mut self.stage {
+            change(draining);
+        }
+    }
+
+    // ---- what ends it
+
+    /// Handles everything that is due.
+    #[inline]
+    pub(super) fn handle_time(&mut self, now: Instant) {
+        self.dispatch.trial_ends.take_if(|until| *until <= now);
+        let due = self.session.poll_timeout().into_iter().chain(self.outgoing_deadline()).min();
+        if due.is_none_or(|due| due > now) {
+            return;
+        }
+        if let Some(notice) = self.session.handle_timeout(now) {
+            log::notice(notice, &Subject::default());
+        }
+        self.expire_outgoing(now);
+        if self.session.drain_deadline().is_some_and(|until| until <= now) {
+            self.session.give_up_batches(&mut self.outbox);
+        }
+    }
+
+    /// Whether the connection is over. An error is the end, and its reason.
+    #[inline]
+    pub(super) fn check_over(&mut self, now: Instant) -> Result<(), Disconnect> {
+        if !self.is_flushed || self.window.deadline().is_some() {
+            let failed = |error| Disconnect::failed(CloseReason::WriteFailed, error);
+            self.check_stall(now).map_err(failed)?;
+        }
+        match self.stage {
+            Stage::Running => Ok(()),
+            _ => self.check_drained(now),
+        }
+    }
+
+    fn check_drained(&mut self, now: Instant) -> Result<(), Disconnect> {
+        let is_done = self.is_done();
+        let is_late = self.session.drain_deadline().is_some_and(|until| until <= now);
+        let is_awaited = self.session.pending_calls() > 0 && !self.receive.has_ended;
+        let is_closing = self.is_closing();
+        let Stage::Draining(draining) = &mut self.stage else { return Ok(()) };
+        if draining.write_failure.is_some() {
+            let is_over = |failure: &mut (_, Instant)| !is_awaited || is_late || failure.1 <= now;
+            return match draining.write_failure.take_if(is_over) {
+                Some((error, _)) => Err(Disconnect::failed(CloseReason::WriteFailed, error)),
+                None => Ok(()),
+            };
+        }
+        let remote_end = draining.remote_end.clone();
+        if !is_done && !(is_late && (is_closing || !self.waits_for_reader(now))) {
+            return Ok(());
+        }
+        Err(match remote_end.filter(|_| !is_closing) {
+            Some(end) => end,
+            None => Disconnect::new(CloseReason::Closed, None),
+        })
+    }
+
+    /// Whether a connection that drains has nothing left to do.
+    fn is_done(&self) -> bool {
+        (self.is_closing() || (self.receive.has_ended && self.receive.is_drained))
+            && self.session.is_idle()
+            && self.outbox.is_empty()
+            && self.is_flushed
+            && !self.outgoing.has_events
+            && !self.shared.mailbox.has_commands()
+            && !self.shared.mailbox.has_queued()
+    }
+
+    /// Whether messages that have come and have not begun never will.
+    pub(super) fn is_closing(&self) -> bool {
+        let phase = self.session.phase();
+        matches!(phase, Phase::Draining(draining) if draining.ending == Ending::Closing)
+    }
+
+    /// Whether a remote that has closed its end gets more time, because it still reads. A process with one
+    /// client cannot wait so long: it has to exit.
+    fn waits_for_reader(&mut self, now: Instant) -> bool {
+        let Stage::Draining(draining) = &mut self.stage else { return false };
+        if !self.shares_thread || self.is_flushed {
+            return false;
+        }
+        let signs = self.outbox.signs();
+        let (_, since) = match draining.last_sign {
+            Some(before) if before.0 == signs => before,
+            _ => *draining.last_sign.insert((signs, now)),
+        };
+        let waits = now.saturating_duration_since(since) < SLOW_READER;
+        if waits {
+            self.session.handle_progress(now);
+        }
+        waits
+    }
+
+    /// Ends everything: whoever waits is told, and every handler is stopped. The transport is closed next,
+    /// which may take a while.
+    pub(super) fn abandon(&mut self, disconnect: Disconnect) {
+        self.drain(|_| {});
+        if let Some(notice) = self.session.handle_gone() {
+            log::notice(notice, &Subject::default());
+        }
+        self.abandon_calls(&disconnect);
+        // It is set already if the driver is dropped while it closes its transport.
+        let _ = self.shared.gone.set(());
+        self.dispatch.tasks.stop_all();
+        self.end_exchange();
+        self.shared.streams.close();
+        for command in self.shared.mailbox.close() {
+            match command {
+                Command::Call { caller, .. } => {
+                    let _ = caller.send(Err(disconnect.to_error()));
+                }
+                // The cause of a failure is the application's, and may panic when it is dropped.
+                Command::Ended(_, Some(Err(failure))) => drop_quietly(failure),
+                _ => {}
+            }
+        }
+        self.shared.extensions.close();
+        self.publish();
+        // Handlers that were stopped tell nobody when they have ended.
+        self.shared.counts.running.store(0, Ordering::Relaxed);
+        self.stage = Stage::Closing(disconnect);
+    }
+
+    /// Closes the transport of a connection that was abandoned.
+    pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Disconnect> {
+        if let Stage::Closing(disconnect) = &self.stage {
+            let report = ready!(self.transport.poll_close(cx));
+            let disconnect = disconnect.with_exit_report(report);
+            self.set_closed(disconnect);
+        }
+        match &self.stage {
+            Stage::Closed(disconnect) => Poll::Ready(disconnect.clone()),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Ends a connection whose driver is dropped.
+    pub(super) fn drop_stage(&mut self) {
+        if !matches!(self.stage, Stage::Closed(_)) {
+            self.abandon(Disconnect::dropped());
+            self.set_closed(Disconnect::dropped());
+        }
+    }
+
+    fn set_closed(&mut self, disconnect: Disconnect) {
+        self.shared.state.send_replace(ConnectionState::Disconnected(disconnect.clone()));
+        self.stage = Stage::Closed(disconnect);
+    }
+}

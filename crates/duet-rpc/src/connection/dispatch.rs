@@ -1,0 +1,354 @@
+//! Dispatch: runs the handler of a message, and answers with its outcome.
+//!
+//! | the method is | its handler runs |
+//! |---|---|
+//! | known to be quick | inline, on the connection's thread; as a task once it waits |
+//! | slow or new, and there are workers | on the worker pool |
+//! | new or closing, and all workers are blocked | as a task on the connection's thread |
+//! | slow, and there are no workers | inline, after finished answers have left |
+//!
+//! `pace` knows which is which. While a new method runs for the first time, nothing else is begun until its
+//! first poll is over, or for [`QUICK_POLL`]: a burst of a method that turns out to be quick would otherwise
+//! fill the pool, and the in-flight limit would refuse the rest.
+//!
+//! Every outcome goes through [`Connection::answer`], inline or not.
+
+use std::sync::{Arc, Weak};
+use std::task::Context as TaskContext;
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::message::{Code, ErrorObject, Id, IdRef, Params, write_result_with};
+use duet_rpc_proto::session::{Job, Key};
+use tokio::runtime::RuntimeFlavor;
+use tracing::Instrument;
+
+use super::pace::QUICK_POLL;
+use super::tasks::{Origin, PoolRun, Tasks, Workers};
+use super::{Connection, ConnectionState, log};
+use crate::context::{Context, Flag};
+use crate::error::{Error, ErrorKind};
+use crate::extensions::Extensions;
+use crate::handler::{Answer, Host, Slot, Waiting};
+use crate::panic_guard;
+use crate::peer::{Handle, Peer};
+use crate::router::{Entry, Router};
+use crate::transport::TransportKind;
+
+/// A turn that takes longer may hold a handler that is not quick.
+const LONG_TURN: Duration = Duration::from_millis(1);
+
+/// For so many turns after a long one every inline handler is timed, and not only the first of a turn.
+const WATCHFUL_TURNS: u8 = 255;
+
+pub(super) struct Dispatch {
+    pub(super) router: Router,
+    /// The method that was called last: a burst calls one method.
+    latest: Option<Arc<Entry>>,
+    /// The slots of the handlers, by index.
+    slots: Vec<Slot>,
+    handle: Weak<Handle>,
+    pub(super) tasks: Tasks,
+    pub(super) workers: Workers,
+    watchful_turns: u8,
+    /// Set while a method runs for the first time.
+    pub(super) trial_ends: Option<Instant>,
+    /// Values that handlers keep for the request of an exchange.
+    extensions: Option<Arc<Extensions>>,
+    has_begun: bool,
+}
+
+impl Dispatch {
+    pub(super) fn new(router: Router, handle: Weak<Handle>) -> Self {
+        Dispatch {
+            router,
+            latest: None,
+            slots: Vec::new(),
+            handle,
+            tasks: Tasks::default(),
+            workers: Workers::None,
+            watchful_turns: 0,
+            trial_ends: None,
+            extensions: None,
+            has_begun: false,
+        }
+    }
+
+    /// Takes in how long a turn took. If a handler was slow, the next turns find out which.
+    pub(super) fn note_turn(&mut self, took: Duration) {
+        self.watchful_turns = match took >= LONG_TURN {
+            true => WATCHFUL_TURNS,
+            false => self.watchful_turns.saturating_sub(1),
+        };
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.slots = Vec::new();
+    }
+
+    #[inline]
+    fn take_slot(&mut self, index: usize) -> Slot {
+        self.slots.get_mut(index).and_then(Option::take)
+    }
+
+    #[inline]
+    fn put_slot(&mut self, index: usize, slot: Slot) {
+        if index >= self.slots.len() {
+            self.slots.resize_with(index + 1, || None);
+        }
+        self.slots[index] = slot;
+    }
+}
+
+impl Connection {
+    /// Called when the driver is polled for the first time: only then is the runtime known.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        if !std::mem::replace(&mut self.dispatch.has_begun, true) {
+            let runtime = tokio::runtime::Handle::current();
+            let has_threads = runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
+            if has_threads && matches!(self.dispatch.workers, Workers::None) {
+                self.dispatch.workers = Workers::OfProcess;
+            }
+            self.shared.state.send_replace(ConnectionState::Connected);
+        }
+    }
+
+    /// Starts the handler of a message.
+    #[inline]
+    pub(super) fn start(
+        &mut self,
+        job: Job<'_>,
+        method: &str,
+        params: &Params<'_>,
+        cx: &mut TaskContext<'_>,
+    ) {
+        let entry = match self.dispatch.latest.take() {
+            Some(latest) if *latest.name == *method => latest,
+            _ => match self.dispatch.router.find(method) {
+                Some(entry) => Arc::clone(entry),
+                None => {
+                    self.answer(job, Answer::UnknownMethod, method);
+                    return;
+                }
+            },
+        };
+        self.run_handler(&entry, job, params, cx);
+        self.dispatch.latest = Some(entry);
+    }
+
+    #[inline]
+    fn run_handler(
+        &mut self,
+        entry: &Arc<Entry>,
+        job: Job<'_>,
+        params: &Params<'_>,
+        cx: &mut TaskContext<'_>,
+    ) {
+        let (method, key, id) = (&*entry.name, job.key(), job.id());
+        let traced = log::request(&self.shared.span, method, id);
+        if entry.closes {
+            self.close_for(key);
+        }
+        let is_quick = entry.pace.is_quick();
+        let pool = if is_quick { None } else { self.dispatch.workers.for_handler(entry) };
+        if !is_quick && pool.is_none() && !self.outbox.is_empty() && self.stage.can_write() {
+            // It may hold the thread, so finished answers leave first.
+            self.send(cx, super::now());
+        }
+        let is_timed = pool.is_none()
+            && (self.outbox.is_empty() || self.dispatch.watchful_turns > 0)
+            && entry.pace.is_measured();
+        let begun = is_timed.then(Instant::now);
+        let mut slot = self.dispatch.take_slot(entry.index);
+        let is_inline = pool.is_none();
+        let mut host =
+            InlineHost { connection: self, job: Some(job), method, flag: None, code: None };
+        let waiting = match &traced {
+            None => entry.route.start(is_inline, params, &mut slot, &mut host),
+            Some(traced) => {
+                traced.span.in_scope(|| entry.route.start(is_inline, params, &mut slot, &mut host))
+            }
+        };
+        let InlineHost { job, flag, code, .. } = host;
+        self.dispatch.put_slot(entry.index, slot);
+        if let Some(begun) = begun {
+            entry.pace.record(begun.elapsed());
+        }
+        match (waiting, job) {
+            (Some(mut waiting), Some(job)) => {
+                let logged_at = traced.and_then(|traced| {
+                    if !traced.span.is_disabled() {
+                        let inner =
+                            std::mem::replace(&mut waiting, Box::pin(std::future::pending()));
+                        waiting = Box::pin(inner.instrument(traced.span));
+                    }
+                    traced.logged_at
+                });
+                let origin = Origin { entry: Arc::clone(entry), logged_at };
+                self.wait_for(job, waiting, flag, origin, pool);
+            }
+            _ => {
+                if let Some(traced) = traced {
+                    let id = id.map(IdRef::to_id);
+                    log::response(method, id.as_ref(), traced.logged_at, code);
+                }
+            }
+        }
+    }
+
+    /// Lets a handler go on as a task, here or on the pool.
+    fn wait_for(
+        &mut self,
+        job: Job<'_>,
+        waiting: Waiting,
+        flag: Option<Arc<Flag>>,
+        origin: Origin,
+        pool: Option<PoolRun>,
+    ) {
+        let may_be_busy = job.is_in_batch() && !origin.entry.closes;
+        let key = self.session.park(job);
+        let pool = pool.map(|mut pool| {
+            pool.may_be_busy = may_be_busy;
+            pool.is_trial = origin.entry.pace.claim_trial();
+            if pool.is_trial {
+                self.dispatch.trial_ends = Some(super::now() + QUICK_POLL);
+            }
+            pool
+        });
+        self.dispatch.tasks.spawn(key, waiting, flag, &self.shared, origin, pool);
+    }
+
+    /// Ends a handler that ran as a task; without an answer if it was cancelled meanwhile.
+    pub(super) fn finish(&mut self, key: Key, answer: Answer<'_>) {
+        let origin = self.dispatch.tasks.remove(key);
+        let method = origin.as_ref().map_or("", |origin| &*origin.entry.name);
+        let Some(job) = self.session.finish(key) else {
+            if let Answer::Failed(failure) = answer {
+                log::failed_after_cancel(failure, method);
+            }
+            return;
+        };
+        let code = self.answer(job.borrow(), answer, method);
+        let logged_at = origin.as_ref().and_then(|origin| origin.logged_at);
+        log::response(method, job.id(), logged_at, code);
+    }
+
+    /// Answers a job: the only way from the outcome of a handler to the outbox. Returns the code of an error.
+    #[inline]
+    fn answer(&mut self, job: Job<'_>, answer: Answer<'_>, method: &str) -> Option<Code> {
+        let (session, outbox) = (&mut self.session, &mut self.outbox);
+        let error = match answer {
+            Answer::Result(write) => {
+                let written = session.answer(job, outbox, |out, id| {
+                    // A panic while writing is the handler's too.
+                    let written = panic_guard::catch(|| write_result_with(out, id, write));
+                    written
+                        .and_then(|written| {
+                            written.map_err(|error| Error::new(ErrorKind::Handler).caused_by(error))
+                        })
+                        .map_err(|error| error.of_request(id.to_id()))
+                });
+                return written.err().map(|error| {
+                    log::cannot_write(&error, method);
+                    Code::INTERNAL_ERROR
+                });
+            }
+            Answer::Response(text) => {
+                session.answer_text(job, text, outbox);
+                return None;
+            }
+            Answer::Failed(failure) => {
+                let error = failure.object().clone();
+                log::failed(failure, method, job.id());
+                error
+            }
+            Answer::WrongParams(error) => {
+                log::wrong_params(&error, method, job.id(), self.shared.profile.log_details);
+                error
+            }
+            Answer::UnknownMethod => {
+                log::unknown_method(method, job.id());
+                ErrorObject::method_not_found(method)
+            }
+            // Its runtime is shutting down.
+            Answer::Dropped => ErrorObject::internal_error(),
+        };
+        session.answer_error(job, &error, outbox);
+        Some(error.code())
+    }
+
+    // ---- exchanges: transports that carry requests and their answers alone
+
+    /// Begins the next exchange. The one before it is answered, and the values that handlers kept for it are
+    /// dropped: the next message may come from somebody else.
+    #[inline]
+    pub(super) fn begin_exchange(&mut self) {
+        if self.kind == TransportKind::Exchange {
+            self.end_exchange();
+            self.session.begin_exchange();
+        }
+    }
+
+    /// Drops the values that handlers kept for a request. Tasks that outlive it find nothing of the next.
+    pub(super) fn end_exchange(&mut self) {
+        if let Some(extensions) = self.dispatch.extensions.take() {
+            extensions.close();
+        }
+    }
+
+    /// Tells the transport of an exchange that no answer will follow.
+    #[inline]
+    pub(super) fn settle_exchange(&mut self) {
+        if self.kind == TransportKind::Exchange
+            && (self.receive.is_drained || self.is_closing())
+            && self.outbox.is_empty()
+            && self.session.is_idle()
+            && !self.shared.mailbox.has_commands()
+        {
+            self.end_exchange();
+            self.outbox.set_settled();
+            self.is_flushed = false;
+        }
+    }
+}
+
+/// The host of a handler that begins: it gives the handler its context, and answers if the handler is ready
+/// immediately.
+struct InlineHost<'c, 'm> {
+    connection: &'c mut Connection,
+    job: Option<Job<'m>>,
+    method: &'c str,
+    /// Set once the handler has asked for its context.
+    flag: Option<Arc<Flag>>,
+    /// The code of the error that it was answered with.
+    code: Option<Code>,
+}
+
+impl Host for InlineHost<'_, '_> {
+    fn context(&mut self) -> Context {
+        let Connection { shared, dispatch, kind, .. } = &mut *self.connection;
+        // The last handle may be gone while earlier messages are still handled.
+        let handle = dispatch.handle.upgrade();
+        let handle = handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
+        let extensions = (*kind == TransportKind::Exchange)
+            .then(|| Arc::clone(dispatch.extensions.get_or_insert_default()));
+        let flag = Arc::clone(self.flag.get_or_insert_default());
+        let (id, key) = (self.id(), self.job.as_ref().map(Job::key));
+        Context::new(Peer::of_request(handle, extensions), id, key, flag)
+    }
+
+    fn id(&self) -> Option<Id> {
+        self.job.as_ref().and_then(Job::id).map(IdRef::to_id)
+    }
+
+    #[inline]
+    fn answer(&mut self, answer: Answer<'_>) {
+        // Messages that the handler has sent go before its answer.
+        if self.connection.shared.mailbox.has_commands() {
+            self.connection.handle_commands(super::now());
+        }
+        if let Some(job) = self.job.take() {
+            self.code = self.connection.answer(job, answer, self.method);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Event streams: news for a remote that may be too slow for them (P9).
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use duet_rpc_proto::message::write_notification;
+use duet_rpc_proto::session::{EventQueue, Priority, Sink};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Shared;
+use crate::error::{Error, ErrorKind};
+use crate::panic_guard;
+use crate::sync::lock;
+
+/// The default bounds of a stream.
+const MOST_EVENTS: usize = 1024;
+const MOST_BYTES: usize = 256 * 1024;
+
+/// The memory of a stream besides the data of its events, more or less.
+const STREAM: usize = 512;
+
+/// The memory that streams may take which have ended with events in them, because nothing can be sent.
+const MOST_ENDED: usize = 4 * 1024 * 1024;
+
+/// A stream of events to the remote, made by [`Peer::events`](crate::Peer::events).
+///
+/// Each is a notification with the params `topic`, `sequence` and `data`. Sending never waits: past
+/// the bound the oldest events of low priority are dropped, and the first event behind the gap says
+/// in `dropped` how many ([P9](crate::proto::specification#p9)).
+///
+/// ```
+/// use duet_rpc::{Peer, Priority, Profile, Router, transport::memory};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let (here, _there) = memory::pair();
+/// # let peer = Peer::spawn(here, &Profile::desktop(), Router::new());
+/// let events = peer.events("event", "stats").bounded(100, 64 * 1024);
+/// events.send(Priority::Low, &[("messages", 7)]).expect("it is JSON");
+/// # }
+/// ```
+pub struct EventStream {
+    shared: Arc<Shared>,
+    stream: Arc<Stream>,
+}
+
+pub(super) struct Stream {
+    method: Box<str>,
+    topic: Box<str>,
+    queue: Mutex<EventQueue<Box<RawValue>>>,
+}
+
+impl EventStream {
+    pub(crate) fn new(shared: Arc<Shared>, method: &str, topic: &str) -> Self {
+        let queue = Mutex::new(EventQueue::new(MOST_EVENTS, MOST_BYTES));
+        let stream = Arc::new(Stream { method: method.into(), topic: topic.into(), queue });
+        if shared.check_two_way().is_ok() {
+            shared.streams.add(Arc::clone(&stream));
+        }
+        EventStream { shared, stream }
+    }
+
+    /// The same stream with other bounds. What waits in it beyond them is dropped.
+    #[must_use]
+    pub fn bounded(self, events: usize, bytes: usize) -> Self {
+        self.stream.queue().set_bounds(events, bytes);
+        self
+    }
+
+    /// Sends an event. If there is no room, others are dropped, or the event itself, which is not an
+    /// error. It fails if the data cannot be written as JSON, if the connection is gone, and with
+    /// [`ErrorKind::OneWay`] if it carries answers alone, as HTTP does.
+    pub fn send(&self, priority: Priority, data: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.shared.check_open()?;
+        let data = panic_guard::catch(|| serde_json::value::to_raw_value(data))?;
+        let data = data.map_err(|error| Error::new(ErrorKind::Params).caused_by(error))?;
+        let (size, mut queue) = (data.get().len(), self.stream.queue());
+        let was_empty = queue.is_empty();
+        queue.push(priority, data, size);
+        // The driver empties the queue once it has begun, so it is told only of the first.
+        let is_first = was_empty && !queue.is_empty();
+        drop(queue);
+        if is_first {
+            self.shared.mailbox.post_event();
+        }
+        Ok(())
+    }
+
+    /// Ends the stream: what waits in it is dropped, and so is what is sent from here on. A stream
+    /// that is merely dropped still delivers what waits, but while nothing can be sent, only the latest few MiB of
+    /// all such streams of a connection are kept.
+    pub fn close(&self) {
+        self.stream.queue().set_bounds(0, 0);
+    }
+
+    /// How many events were dropped since the beginning, also by [`close`](EventStream::close).
+    pub fn dropped(&self) -> u64 {
+        self.stream.queue().dropped_in_all()
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        let cost = self.stream.cost();
+        if cost > 0 {
+            self.shared.streams.end(cost);
+        }
+    }
+}
+
+impl Stream {
+    /// The memory of a stream that holds events.
+    fn cost(&self) -> usize {
+        let queue = self.queue();
+        if queue.is_empty() { 0 } else { STREAM + queue.bytes() }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, EventQueue<Box<RawValue>>> {
+        lock(&self.queue)
+    }
+
+    /// Moves one event out; `false` if there is none.
+    pub(super) fn send_one(&self, out: &mut impl Sink) -> bool {
+        #[derive(Serialize)]
+        struct Params<'a> {
+            topic: &'a str,
+            sequence: u64,
+            #[serde(skip_serializing_if = "is_zero")]
+            dropped: u64,
+            data: &'a RawValue,
+        }
+
+        let Some(event) = self.queue().pop() else { return false };
+        let (sequence, dropped, data) = (event.sequence, event.dropped, &*event.data);
+        let params = Params { topic: &self.topic, sequence, dropped, data };
+        // All of it is JSON already, so this cannot fail.
+        let _ = out.send(|out| write_notification(out, &self.method, Some(&params)));
+        true
+    }
+}
+
+/// The streams of a connection.
+#[derive(Default)]
+pub(super) struct Streams(Mutex<StreamList>);
+
+#[derive(Default)]
+struct StreamList {
+    streams: Vec<Arc<Stream>>,
+    /// The memory of streams that ended with events in them, since it was counted the last time.
+    ended_bytes: usize,
+    is_closed: bool,
+}
+
+impl Streams {
+    fn add(&self, stream: Arc<Stream>) {
+        let mut list = lock(&self.0);
+        if list.is_closed {
+            return;
+        }
+        // Streams that were dropped and never sent anything must not gather here. Looking for them when the
+        // list would grow costs no more than the growth.
+        if list.streams.len() == list.streams.capacity() {
+            list.forget_unused();
+        }
+        list.streams.push(stream);
+    }
+
+    /// Takes in the end of a stream with events in it, which take this much memory.
+    fn end(&self, cost: usize) {
+        let mut list = lock(&self.0);
+        list.ended_bytes += cost;
+        if list.ended_bytes > MOST_ENDED {
+            list.forget_oldest();
+        }
+    }
+
+    /// The streams that are still in use.
+    pub(super) fn in_use(&self) -> Vec<Arc<Stream>> {
+        let mut list = lock(&self.0);
+        list.forget_unused();
+        list.streams.clone()
+    }
+
+    pub(super) fn close(&self) {
+        let mut list = lock(&self.0);
+        list.is_closed = true;
+        list.streams.clear();
+    }
+}
+
+impl StreamList {
+    /// Forgets the streams that nobody will send on, and that hold nothing.
+    fn forget_unused(&mut self) {
+        self.streams.retain(|stream| Arc::strong_count(stream) > 1 || !stream.queue().is_empty());
+    }
+
+    /// Forgets the oldest of the streams that have ended, until the rest takes half of what it may: then
+    /// there is nothing to do for a while.
+    fn forget_oldest(&mut self) {
+        let is_ended = |stream: &&Arc<Stream>| Arc::strong_count(stream) == 1;
+        let mut bytes: usize = self.streams.iter().filter(is_ended).map(|it| it.cost()).sum();
+        self.ended_bytes = bytes.min(MOST_ENDED / 2);
+        if bytes <= MOST_ENDED {
+            return;
+        }
+        self.streams.retain(|stream| {
+            let is_kept = !is_ended(&stream) || bytes <= MOST_ENDED / 2;
+            bytes -= if is_kept { 0 } else { stream.cost() };
+            is_kept
+        });
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("EventStream");
+        shown.field("waiting", &self.stream.queue().len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "events_tests.rs"]
+mod tests;

@@ -1,0 +1,313 @@
+//! Mailbox: commands from handles and tasks to the connection's task.
+//!
+//! Handles and tasks write their messages elsewhere and post them; the connection takes all commands of a
+//! moment at a time. So no code of the application runs under this lock, and the connection takes the lock a
+//! few times per turn, never per message.
+//!
+//! | command | posted by |
+//! |---|---|
+//! | `Call`, `Cancel` | a call that is polled for the first time; one that is dropped |
+//! | `Notify` | a notification that finds room; without room it waits in the [`SendQueue`] |
+//! | `Ended`, `TrialOver` | a handler that ran as a task; the first poll of a new method |
+//! | `Close` | a handle that closes the connection, or the last one when it is dropped |
+//! | `Event` | an event stream that was empty; one command stands for all streams |
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+use std::time::Instant;
+
+use duet_rpc_proto::message::Id;
+use duet_rpc_proto::session::{CallOptions, Key};
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::budget::SendWindow;
+use super::send_queue::{Queued, SendQueue, Sender, Sent, Ticket};
+use crate::error::{Error, ErrorKind};
+use crate::handler::Outcome;
+use crate::sync::lock;
+
+/// A message to the connection's task.
+pub(crate) enum Command {
+    Call {
+        id: Id,
+        message: Outgoing,
+        caller: Caller,
+        options: CallOptions,
+    },
+    Cancel(Id),
+    Notify(Vec<u8>),
+    /// A handler has ended; without an outcome if it was stopped.
+    Ended(Key, Option<Outcome>),
+    Close(Option<Key>),
+    Event,
+    TrialOver,
+}
+
+/// The message of a call.
+pub(crate) enum Outgoing {
+    Ready(Vec<u8>),
+    /// It waits in the queue for room.
+    Queued(Ticket),
+}
+
+/// Whoever waits for the answer to a call: the raw result, or the reason why there is none.
+pub(crate) type Caller = oneshot::Sender<Result<String, Error>>;
+
+impl Command {
+    /// The bytes that it adds to what waits to be sent.
+    fn size(&self) -> usize {
+        match self {
+            Command::Call { message: Outgoing::Ready(message), .. } | Command::Notify(message) => {
+                message.len()
+            }
+            Command::Ended(_, Some(Ok(response))) => response.len(),
+            _ => 0,
+        }
+    }
+}
+
+pub(crate) struct Mailbox {
+    inner: Mutex<Inner>,
+    has_commands: AtomicBool,
+    /// Whether messages wait for room.
+    has_queued: AtomicBool,
+    window: Arc<SendWindow>,
+    /// The most calls among the commands. The session counts those that it knows of, but the connection may
+    /// not run for long.
+    most_calls: usize,
+}
+
+#[derive(Default)]
+struct Inner {
+    commands: Vec<Command>,
+    queue: SendQueue,
+    /// The calls among the commands, even those that were given up since.
+    calls: usize,
+    /// Whether [`Command::Event`] is among the commands.
+    has_event: bool,
+    is_closed: bool,
+    driver: Option<Waker>,
+}
+
+/// The reason why the mailbox takes no message.
+pub(crate) enum Rejected {
+    Closed,
+    TooManyCalls,
+}
+
+impl Mailbox {
+    pub(super) fn new(window: Arc<SendWindow>, most_calls: usize) -> Self {
+        Mailbox {
+            inner: Mutex::default(),
+            has_commands: AtomicBool::new(false),
+            has_queued: AtomicBool::new(false),
+            window,
+            most_calls,
+        }
+    }
+
+    // ---- for handles and tasks
+
+    /// Sends a call. Without room its message waits; its time runs all the same.
+    pub(crate) fn call(
+        &self,
+        id: Id,
+        message: Vec<u8>,
+        caller: Caller,
+        options: CallOptions,
+    ) -> Result<(), Rejected> {
+        let mut inner = self.open()?;
+        if inner.calls >= self.most_calls {
+            return Err(Rejected::TooManyCalls);
+        }
+        inner.calls += 1;
+        let message = match self.has_room(&inner) {
+            true => Outgoing::Ready(message),
+            false => {
+                let queued = Queued { message, sender: Sender::Call(id.clone()) };
+                Outgoing::Queued(self.queue(&mut inner, queued, None))
+            }
+        };
+        self.deliver(inner, Command::Call { id, message, caller, options });
+        Ok(())
+    }
+
+    /// Sends a notification. Without room it waits in the queue until the deadline; then this returns its
+    /// ticket, and a receiver that tells when it has left the queue.
+    pub(super) fn notify(
+        &self,
+        message: Vec<u8>,
+        deadline: impl FnOnce() -> Option<Instant>,
+    ) -> Result<Option<(Ticket, oneshot::Receiver<Sent>)>, Rejected> {
+        let mut inner = self.open()?;
+        if self.has_room(&inner) {
+            self.deliver(inner, Command::Notify(message));
+            return Ok(None);
+        }
+        let (sender, sent) = oneshot::channel();
+        let queued = Queued { message, sender: Sender::Notification(sender) };
+        let ticket = self.queue(&mut inner, queued, deadline());
+        wake_driver(inner);
+        Ok(Some((ticket, sent)))
+    }
+
+    /// Takes a message back that waits for room.
+    pub(super) fn withdraw(&self, ticket: Ticket) {
+        let queued = lock(&self.inner).queue.withdraw(ticket);
+        drop(queued);
+    }
+
+    /// Posts a command that must get through: there is at most one for each call or handler.
+    pub(crate) fn post(&self, command: Command) {
+        if let Ok(inner) = self.open() {
+            self.deliver(inner, command);
+        }
+    }
+
+    /// Tells the connection that an event waits in a stream. Sending an event is never refused, so the
+    /// commands for events must be bounded (P9): one stands for all.
+    pub(super) fn post_event(&self) {
+        if let Ok(mut inner) = self.open()
+            && !std::mem::replace(&mut inner.has_event, true)
+        {
+            self.deliver(inner, Command::Event);
+        }
+    }
+
+    fn open(&self) -> Result<MutexGuard<'_, Inner>, Rejected> {
+        let inner = lock(&self.inner);
+        if inner.is_closed { Err(Rejected::Closed) } else { Ok(inner) }
+    }
+
+    /// Whether a message can be sent now. A message that comes while others wait stands behind them.
+    fn has_room(&self, inner: &Inner) -> bool {
+        inner.queue.is_empty() && self.window.has_room()
+    }
+
+    fn queue(&self, inner: &mut Inner, queued: Queued, deadline: Option<Instant>) -> Ticket {
+        self.has_queued.store(true, Ordering::Release);
+        inner.queue.push(queued, deadline)
+    }
+
+    fn deliver(&self, mut inner: MutexGuard<'_, Inner>, command: Command) {
+        self.window.add(command.size());
+        inner.commands.push(command);
+        self.has_commands.store(true, Ordering::Release);
+        wake_driver(inner);
+    }
+
+    // ---- for the connection
+
+    #[inline]
+    pub(super) fn has_commands(&self) -> bool {
+        self.has_commands.load(Ordering::Acquire)
+    }
+
+    /// Takes all commands. Their messages are to be in the outbox before the next
+    /// [`count_outbox`](Mailbox::count_outbox).
+    pub(super) fn take(&self, into: &mut Vec<Command>) {
+        let mut inner = lock(&self.inner);
+        self.has_commands.store(false, Ordering::Release);
+        (inner.calls, inner.has_event) = (0, false);
+        std::mem::swap(&mut inner.commands, into);
+    }
+
+    /// Whether messages may wait for room.
+    #[inline]
+    pub(super) fn has_queued(&self) -> bool {
+        self.has_queued.load(Ordering::Acquire)
+    }
+
+    /// Changes the queue of messages that wait for room.
+    pub(super) fn with_queue<T>(&self, change: impl FnOnce(&mut SendQueue) -> T) -> T {
+        let mut inner = lock(&self.inner);
+        let changed = change(&mut inner.queue);
+        self.has_queued.store(!inner.queue.is_empty(), Ordering::Release);
+        changed
+    }
+
+    /// Tells the window how many bytes wait in the outbox, and how much memory they hold.
+    pub(super) fn count_outbox(&self, bytes: usize, held: usize) {
+        let inner = lock(&self.inner);
+        if !inner.is_closed {
+            let posted: usize = inner.commands.iter().map(Command::size).sum();
+            self.window.set(bytes + posted, held + posted);
+        }
+    }
+
+    /// Leaves a waker for the next command; `false` if there is something to do already: a command, a
+    /// message that waits although there is room, or one that gives up before the alarm.
+    pub(super) fn park(&self, waker: &Waker, alarm: Option<Instant>, has_room: bool) -> bool {
+        let mut inner = lock(&self.inner);
+        let gives_up = inner.queue.next_deadline();
+        let is_earlier = gives_up.is_some_and(|due| alarm.is_none_or(|alarm| due < alarm));
+        if !inner.commands.is_empty() || is_earlier || (has_room && !inner.queue.is_empty()) {
+            return false;
+        }
+        if !inner.driver.as_ref().is_some_and(|driver| driver.will_wake(waker)) {
+            inner.driver = Some(waker.clone());
+        }
+        true
+    }
+
+    /// Takes no more commands, and returns those that were not taken. Messages that wait for room are
+    /// dropped, which tells their senders.
+    pub(super) fn close(&self) -> Vec<Command> {
+        let mut inner = lock(&self.inner);
+        inner.is_closed = true;
+        self.has_commands.store(false, Ordering::Release);
+        self.has_queued.store(false, Ordering::Release);
+        let (commands, queue) =
+            (std::mem::take(&mut inner.commands), std::mem::take(&mut inner.queue));
+        drop(inner);
+        drop(queue);
+        self.window.close();
+        commands
+    }
+}
+
+fn wake_driver(mut inner: MutexGuard<'_, Inner>) {
+    let driver = inner.driver.take();
+    drop(inner);
+    if let Some(driver) = driver {
+        driver.wake();
+    }
+}
+
+/// A notification that was given to the connection.
+pub(crate) enum Notified {
+    Sent,
+    /// It waits for room.
+    Waits(WaitForRoom),
+}
+
+/// A notification that waits for room. Dropping this takes the notification back.
+pub(crate) struct WaitForRoom {
+    pub(super) shared: Arc<Shared>,
+    pub(super) ticket: Ticket,
+    pub(super) sent: oneshot::Receiver<Sent>,
+}
+
+impl WaitForRoom {
+    /// Waits until the notification is on its way, or gives up at its deadline.
+    pub(crate) async fn wait(mut self) -> Result<(), Error> {
+        match (&mut self.sent).await {
+            Ok(Sent::Done) => Ok(()),
+            Ok(Sent::TimedOut) => Err(no_room_in_time()),
+            Err(_) => Err(self.shared.closed_error()),
+        }
+    }
+}
+
+impl Drop for WaitForRoom {
+    fn drop(&mut self) {
+        self.shared.mailbox.withdraw(self.ticket);
+    }
+}
+
+/// The error of a message that waited for room until its time was over.
+pub(super) fn no_room_in_time() -> Error {
+    Error::new(ErrorKind::Timeout).caused_by("the remote reads nothing")
+}

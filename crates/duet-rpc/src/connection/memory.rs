@@ -1,0 +1,221 @@
+//! Memory for answers: how much may wait to be sent, and how many large answers are made at a time.
+//!
+//! `budget` has the table of who waits for what.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::answer_size::{AnswerSize, Beginning, Place, Queue, wait_for};
+use crate::sync::lock;
+
+/// A budget of memory for answers, of one connection or of all connections of a server. It counts the bytes
+/// that wait to be sent, and an estimate for every large answer that is being made.
+pub(crate) struct Budget {
+    limit: usize,
+    /// The bytes of large answers that may be made at a time.
+    at_once: usize,
+    is_shared: bool,
+    /// Bytes that wait to be sent.
+    waiting: AtomicUsize,
+    /// Bytes of answers that wait for the rest of their batches. They have a limit of their own: were they
+    /// counted among those that wait to be sent, a batch that takes long would keep handlers waiting.
+    batches: AtomicUsize,
+    /// The estimates of the answers that are being made.
+    making: Mutex<Making>,
+    /// The queue of handlers whose answers are not large.
+    small: Queue,
+    /// The queue of handlers whose answers are large.
+    large: Queue,
+    /// Wakes the first of each queue.
+    room: Notify,
+    waiters: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Making {
+    bytes: usize,
+    /// The last of them that began.
+    last: Option<Beginning>,
+}
+
+/// An answer is large if fewer than this many of its size fit into [`Budget::at_once`].
+const FEW: usize = 32;
+
+/// This part of a shared budget is for large answers that are being made: to make more of them at a time
+/// would take the processors from the threads that serve the connections.
+const MAKING: usize = 8;
+
+impl Budget {
+    /// The budget of one connection.
+    pub(crate) fn of_connection(limit: usize) -> Arc<Self> {
+        Arc::new(Budget::new(limit, false))
+    }
+
+    /// A budget that connections share.
+    pub(crate) fn shared(limit: usize) -> Arc<Self> {
+        Arc::new(Budget::new(limit, true))
+    }
+
+    fn new(limit: usize, is_shared: bool) -> Self {
+        Budget {
+            limit: limit.max(1),
+            at_once: if is_shared { limit / MAKING } else { limit },
+            is_shared,
+            waiting: AtomicUsize::new(0),
+            batches: AtomicUsize::new(0),
+            making: Mutex::default(),
+            small: Queue::default(),
+            large: Queue::default(),
+            room: Notify::new(),
+            waiters: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// Whether connections share it, and so much waits to be sent that none should make more.
+    #[inline]
+    pub(crate) fn is_spent_by_many(&self) -> bool {
+        self.is_shared && !self.has_room_for(0)
+    }
+
+    fn has_room_for(&self, making: usize) -> bool {
+        self.waiting.load(Ordering::SeqCst).saturating_add(making) < self.limit
+    }
+
+    fn is_large(&self, bytes: usize) -> bool {
+        bytes > self.at_once / FEW
+    }
+
+    /// Whether large answers of this size may be made at the same time.
+    fn has_room_to_make(&self, bytes: usize) -> bool {
+        bytes <= self.at_once && self.has_room_for(bytes)
+    }
+
+    /// Adds bytes that wait to be sent.
+    pub(crate) fn add(&self, bytes: usize) {
+        self.waiting.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    /// Removes bytes that have left.
+    pub(crate) fn remove(&self, bytes: usize) {
+        if bytes > 0 {
+            self.waiting.fetch_sub(bytes, Ordering::SeqCst);
+            self.wake();
+        }
+    }
+
+    /// Takes in a change of the bytes of answers that the batches of a connection hold.
+    pub(crate) fn count_batches(&self, before: usize, now: usize) {
+        match before < now {
+            true => self.batches.fetch_add(now - before, Ordering::Relaxed),
+            false => self.batches.fetch_sub(before - now, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether connections share it, and their batches hold so much that no more of their requests should
+    /// begin.
+    #[inline]
+    pub(crate) fn is_full_of_batches(&self) -> bool {
+        self.is_shared && self.batches.load(Ordering::Relaxed) >= self.limit
+    }
+
+    /// The queue for handlers whose answers are of this size.
+    fn queue_of<'a>(&'a self, size: &'a AnswerSize) -> &'a Queue {
+        match size.is_known() {
+            true if self.is_large(size.estimate()) => &self.large,
+            true => &self.small,
+            false => &size.queue,
+        }
+    }
+
+    /// Lets a handler begin whose answers are of this size, unless it has to wait.
+    pub(crate) fn try_reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Option<Reservation> {
+        self.queue_of(size).is_empty().then(|| self.reserve_now(size).ok()).flatten()
+    }
+
+    /// Waits until a handler may begin whose answers are of this size.
+    pub(crate) async fn reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
+        if let Some(reservation) = self.try_reserve(size) {
+            return reservation;
+        }
+        let _first = self.queue_of(size).stand().await;
+        // Counted before it looks again, so that room which comes meanwhile is noticed here or there.
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let _waiter = Place(&self.waiters);
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            match self.reserve_now(size) {
+                Ok(reservation) => return reservation,
+                Err(None) => room.await,
+                Err(Some(step)) => {
+                    let _ = timeout_at(step, room).await;
+                }
+            }
+        }
+    }
+
+    /// Lets a handler begin, or fails; with the time of the next attempt if only answers that are being made
+    /// are in the way.
+    fn reserve_now(
+        self: &Arc<Self>,
+        size: &Arc<AnswerSize>,
+    ) -> Result<Reservation, Option<Instant>> {
+        let mut making = lock(&self.making);
+        if self.is_spent_by_many() {
+            return Err(None);
+        }
+        let (now, estimate) = (Instant::now(), size.estimate().min(self.limit));
+        let is_large = size.is_known() && self.is_large(estimate);
+        if is_large {
+            if making.bytes > 0 && !self.has_room_to_make(making.bytes + estimate) {
+                wait_for(making.last.as_ref(), now)?;
+            }
+            making.last = Some(Beginning::here(now));
+        } else if !size.is_known() {
+            size.claim(now)?;
+        }
+        let estimate = if is_large { estimate } else { 0 };
+        making.bytes += estimate;
+        let size = (!size.is_known()).then(|| Arc::clone(size));
+        Ok(Reservation { budget: Arc::clone(self), estimate, size })
+    }
+
+    /// Wakes the first of each queue, if there is room. Each looks again for itself, because different bounds
+    /// may stop them.
+    fn wake(&self) {
+        if self.waiters.load(Ordering::SeqCst) > 0 && !self.is_spent_by_many() {
+            self.room.notify_waiters();
+        }
+    }
+}
+
+/// The part of the budget that a handler which has begun takes.
+pub(crate) struct Reservation {
+    budget: Arc<Budget>,
+    estimate: usize,
+    /// Set if the handler was to show the size of its method's answers.
+    size: Option<Arc<AnswerSize>>,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(size) = &self.size {
+            size.release();
+        }
+        lock(&self.budget.making).bytes -= self.estimate;
+        self.budget.wake();
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -1,0 +1,427 @@
+//! One connection: a single task owns the session, the transport and everything that waits to be sent.
+//!
+//! ```text
+//!   handles, tasks ── Command ──▶ mailbox
+//!                                    │
+//!   one turn:                        ▼
+//!   1 handle_time ▶ 2 handle_commands ▶ 3 send_queued ▶ 4 begin_ready
+//!                                                              │
+//!        ┌─────────────────────────────────────────────────────┘
+//!        ▼
+//!   5 receive ▶ 6 handle_arrived ──▶ session ──▶ dispatch ──▶ handler
+//!                                                              │
+//!        ┌───────────────────── outbox ◀── answer ◀────────────┘
+//!        ▼
+//!   7 send_events ▶ 8 settle_exchange ▶ 9 flush ▶ 10 check_over
+//! ```
+//!
+//! Turns follow each other until nothing moves; then the task sleeps until the transport, a command or the
+//! earliest deadline wakes it. Every message that has arrived is handled before the next read, and all
+//! answers leave with one write.
+//!
+//! | file | state machine |
+//! |---|---|
+//! | `receive` | reading, the read timeout, framing detection |
+//! | `dispatch` | a handler runs inline, as a task or on the pool; the one `answer` |
+//! | `tasks`, `pace` | handlers that wait; whether a method may run inline |
+//! | `mailbox`, `send_queue` | commands from handles and tasks; messages that wait for room |
+//! | `outgoing`, `events` | our calls, notifications and events |
+//! | `budget`, `answer_size` | everything that bounds what waits |
+//! | `closing` | running, draining, closed; all times of the end |
+
+mod answer_size;
+mod budget;
+pub(crate) mod closing;
+mod dispatch;
+mod events;
+mod log;
+mod mailbox;
+pub(crate) mod memory;
+mod outgoing;
+mod pace;
+mod receive;
+mod send_queue;
+mod shared;
+mod state;
+mod tasks;
+mod uncorrelated;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::frame::Framing;
+use duet_rpc_proto::session::Session;
+use tokio::time::Sleep;
+
+pub(crate) use self::answer_size::AnswerSize;
+use self::closing::Stage;
+use self::dispatch::Dispatch;
+pub use self::events::EventStream;
+pub use self::log::{CONNECTION, REQUEST, TRAFFIC};
+pub(crate) use self::mailbox::{Caller, Command, Notified};
+use self::outgoing::Outgoing;
+pub(crate) use self::pace::Pace;
+use self::receive::Receive;
+pub(crate) use self::shared::Shared;
+pub(crate) use self::state::LastStderr;
+pub use self::state::{CloseReason, ConnectionState, Disconnect};
+pub(crate) use self::tasks::Workers;
+use self::uncorrelated::Uncorrelated;
+pub use self::uncorrelated::UnusableAnswer;
+use crate::peer::Handle;
+use crate::router::Router;
+use crate::transport::{Inbox, Outbox, Transport, TransportKind, let_others_run};
+
+/// The number of turns before other tasks of the thread run, however much there is still to do.
+const TURNS: usize = 64;
+
+/// The same where other connections share the thread, because their clients wait meanwhile.
+const TURNS_OF_MANY: usize = 4;
+
+/// The time that one of many connections is served before the others. Without it, a client that sends as
+/// much as it can would keep a thousand of its messages before each message of another.
+const SLICE: Duration = Duration::from_micros(100);
+
+/// Memory that large messages needed is freed after this time without a message.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// Does the work of a [`Peer`](crate::Peer): a future that ends when the connection does, and tells the
+/// reason.
+#[must_use = "nothing happens on a connection whose driver is not polled"]
+pub struct Driver {
+    /// Lends its frames while the connection handles them.
+    inbox: Inbox,
+    connection: Connection,
+}
+
+/// Everything of a connection but the inbox.
+struct Connection {
+    shared: Arc<Shared>,
+    session: Session<Caller>,
+    transport: Box<dyn Transport>,
+    kind: TransportKind,
+    outbox: Outbox,
+    /// Whether everything has left, even from buffers of the transport.
+    is_flushed: bool,
+    receive: Receive,
+    dispatch: Dispatch,
+    outgoing: Outgoing,
+    window: budget::Window,
+    uncorrelated: Uncorrelated,
+    stage: Stage,
+    traffic: Traffic,
+    /// Whether other connections share this thread and its buffers.
+    shares_thread: bool,
+    /// The end of this connection's slice, if others share the thread.
+    slice_ends: Option<Instant>,
+    idle: IdleTimer,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+/// Counters of a connection.
+#[derive(Default)]
+struct Traffic {
+    messages: u64,
+    /// Runs of bytes that held no message, and invalid messages.
+    faults: u64,
+    bytes_received: u64,
+}
+
+/// Notices that no message came for [`IDLE`].
+#[derive(Default)]
+struct IdleTimer {
+    check_at: Option<Instant>,
+    was_active: bool,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        transport: Box<dyn Transport>,
+        router: Router,
+        shared: Arc<Shared>,
+        handle: Weak<Handle>,
+    ) -> Self {
+        let inbox = Inbox::new(transport.kind(), &shared.profile);
+        let framing = inbox.framing();
+        Driver { inbox, connection: Connection::new(transport, router, shared, handle, framing) }
+    }
+
+    /// Shares the thread, and its large buffers, with other connections.
+    pub(crate) fn share_thread(&mut self) {
+        self.connection.shares_thread = true;
+    }
+
+    /// Runs handlers that may block on these workers.
+    pub(crate) fn use_workers(&mut self, workers: Workers) {
+        self.connection.dispatch.workers = workers;
+    }
+
+    /// Whether nothing needs the runtime: nothing runs, waits or is to be sent.
+    #[cfg(unix)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.connection.is_idle()
+    }
+
+    /// Whether a method runs for the first time, which shows its pace.
+    #[cfg(unix)]
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.connection.dispatch.trial_ends.is_some()
+    }
+
+    /// The number of messages so far.
+    #[cfg(unix)]
+    pub(crate) fn messages(&self) -> u64 {
+        self.connection.traffic.messages
+    }
+}
+
+impl Future for Driver {
+    type Output = Disconnect;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
+        let Driver { inbox, connection } = &mut *self;
+        // A span that nobody wants is not even cloned.
+        let span = &connection.shared.span;
+        let _inside = (!span.is_disabled()).then(|| span.clone().entered());
+        if connection.stage.is_open() {
+            connection.begin();
+            match connection.run(inbox, cx) {
+                Ok(()) => {
+                    inbox.give_buffer_back();
+                    if connection.shares_thread {
+                        inbox.recycle_buffer();
+                        connection.outbox.recycle_buffer();
+                    }
+                    return Poll::Pending;
+                }
+                Err(disconnect) => connection.abandon(disconnect),
+            }
+        }
+        connection.poll_close(cx)
+    }
+}
+
+impl Drop for Driver {
+    /// A driver that is dropped before its end leaves nobody waiting.
+    fn drop(&mut self) {
+        self.connection.drop_stage();
+    }
+}
+
+impl Connection {
+    fn new(
+        transport: Box<dyn Transport>,
+        router: Router,
+        shared: Arc<Shared>,
+        handle: Weak<Handle>,
+        framing: Option<Framing>,
+    ) -> Self {
+        let mut session = Session::new(&shared.profile);
+        if let Some(lane_of) = router.lane_of() {
+            session.set_lanes(lane_of);
+        }
+        let routes = router.clone();
+        session.set_closing(Arc::new(move |method| routes.closes(method)));
+        if let Some(is_full) = shared.window.others_fill_batches() {
+            session.set_others_fill_batches(is_full);
+        }
+        let kind = transport.kind();
+        let outbox = match kind {
+            TransportKind::WebSocket(role) => Outbox::for_web_socket(role),
+            // Most clients understand headers, if a message is sent before the framing is detected.
+            TransportKind::Bytes => Outbox::new(Some(framing.unwrap_or(Framing::Lsp))),
+            TransportKind::Messages | TransportKind::Exchange => Outbox::new(None),
+        };
+        let is_open = kind == TransportKind::Bytes && framing.is_none();
+        Connection {
+            receive: Receive::new(shared.profile.read_timeout, is_open),
+            dispatch: Dispatch::new(router, handle),
+            outgoing: Outgoing::default(),
+            window: budget::Window::new(&shared.profile.limits),
+            uncorrelated: Uncorrelated::default(),
+            stage: Stage::default(),
+            traffic: Traffic::default(),
+            shares_thread: false,
+            slice_ends: None,
+            idle: IdleTimer::default(),
+            sleep: None,
+            is_flushed: true,
+            shared,
+            session,
+            transport,
+            kind,
+            outbox,
+        }
+    }
+
+    /// Takes turns until nothing moves, or other tasks of the thread should run. An error is the end.
+    fn run(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Result<(), Disconnect> {
+        let mut last = None;
+        self.slice_ends = self.shares_thread.then(|| now() + SLICE);
+        let turns = if self.shares_thread { TURNS_OF_MANY } else { TURNS };
+        for _ in 0..turns {
+            let now = now();
+            if let Some(last) = last.replace(now) {
+                self.dispatch.note_turn(now.saturating_duration_since(last));
+                if self.slice_is_over(now) {
+                    break;
+                }
+            }
+            if !self.turn(inbox, cx, now)? {
+                if self.sleep_until_next(inbox, cx, now) {
+                    return Ok(());
+                }
+            } else if !self.is_flushed {
+                // Only the runtime learns that there is room for the rest. If the input never ended, it
+                // would not get to it.
+                break;
+            }
+        }
+        // Senders that wait for room must hear of it, even on a connection that is never idle.
+        self.publish();
+        let_others_run(cx);
+        Ok(())
+    }
+
+    /// One turn, as drawn above; `true` if there is more to do without waiting.
+    fn turn(
+        &mut self,
+        inbox: &mut Inbox,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Result<bool, Disconnect> {
+        self.handle_time(now);
+        self.handle_commands(now);
+        self.send_queued(now);
+        self.begin_ready(cx);
+        // Messages at hand come first: reading on would only make them more.
+        let reads = self.receive.is_drained || !self.may_read();
+        let mut moved = reads && self.receive(inbox, cx, now)?;
+        moved |= self.handle_arrived(inbox, cx, now);
+        self.send_events();
+        self.settle_exchange();
+        self.flush(cx, now);
+        self.check_over(now)?;
+        Ok(moved || self.shared.mailbox.has_commands() || self.can_go_on())
+    }
+
+    /// Whether work that back-pressure stopped can go on, now that bytes have left. Nothing else would wake
+    /// the task for it.
+    fn can_go_on(&self) -> bool {
+        self.session.has_ready()
+            || self.can_send_queued()
+            || (!self.receive.is_drained && self.may_read())
+            || self.can_send_events()
+    }
+
+    fn slice_is_over(&self, now: Instant) -> bool {
+        self.slice_ends.is_some_and(|end| end <= now)
+    }
+
+    /// Hands everything that waits to the transport.
+    fn flush(&mut self, cx: &mut Context<'_>, now: Instant) {
+        if self.stage.can_write() && (!self.outbox.is_empty() || !self.is_flushed) {
+            self.send(cx, now);
+        }
+        self.session.hold(self.must_hold());
+        self.window.note_flush(self.is_full());
+    }
+
+    /// Hands to the transport as much as it takes.
+    fn send(&mut self, cx: &mut Context<'_>, now: Instant) {
+        let signs = self.outbox.signs();
+        let sent = self.transport.poll_send(cx, &mut self.outbox);
+        self.outbox.clear_signals();
+        self.is_flushed = sent.is_ready();
+        if self.outbox.signs() != signs {
+            self.session.handle_progress(now);
+        }
+        if let Poll::Ready(Err(error)) = sent {
+            self.handle_write_failure(error, now);
+        }
+    }
+
+    /// The earliest time at which something has to be done: the only list of deadlines.
+    fn next_deadline(&self) -> Option<Instant> {
+        let deadlines = [
+            self.session.poll_timeout(),
+            self.outgoing_deadline(),
+            self.receive.deadline(),
+            self.dispatch.trial_ends,
+            self.window.deadline(),
+            self.stage.deadline(),
+            self.idle.check_at,
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Waits for commands and for the next deadline; `false` if there is something to do already.
+    fn sleep_until_next(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>, now: Instant) -> bool {
+        self.publish();
+        if self.idle.is_over(now) {
+            inbox.shrink();
+            self.outbox.shrink();
+            self.dispatch.shrink();
+            self.outgoing.shrink();
+        }
+        let alarm = self.next_deadline();
+        let Some(next) = alarm else {
+            self.sleep = None;
+            return self.shared.mailbox.park(cx.waker(), alarm, !self.is_full());
+        };
+        if next <= now {
+            return false;
+        }
+        let next = tokio::time::Instant::from_std(next);
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
+        // A timer that fires early does no harm; setting it again for each message would.
+        if sleep.deadline() > next || sleep.is_elapsed() {
+            sleep.as_mut().reset(next);
+        }
+        sleep.as_mut().poll(cx).is_pending()
+            && self.shared.mailbox.park(cx.waker(), alarm, !self.is_full())
+    }
+
+    #[cfg(unix)]
+    fn is_idle(&self) -> bool {
+        self.stage.is_running()
+            && self.session.running() + self.session.waiting() == 0
+            && self.dispatch.tasks.is_empty()
+            && self.outbox.is_empty()
+            && self.is_flushed
+            && self.receive.is_drained
+            && self.may_read()
+    }
+}
+
+impl IdleTimer {
+    fn note_activity(&mut self, now: Instant) {
+        self.was_active = true;
+        self.check_at.get_or_insert(now + IDLE);
+    }
+
+    /// Whether the connection has been idle; asked whenever the task goes to sleep.
+    fn is_over(&mut self, now: Instant) -> bool {
+        if self.check_at.is_none_or(|check_at| check_at > now) {
+            return false;
+        }
+        let was_active = std::mem::take(&mut self.was_active);
+        self.check_at = was_active.then_some(now + IDLE);
+        !was_active
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let session = &self.connection.session;
+        f.debug_struct("Driver").field("session", session).finish_non_exhaustive()
+    }
+}
+
+/// The time, by tokio's clock, which tests can stop.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

@@ -1,0 +1,254 @@
+//! Our calls, notifications and events on their way to the outbox.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Instant;
+
+use duet_rpc_proto::message::Id;
+use duet_rpc_proto::session::{CallOptions, Phase, Sink};
+
+use super::mailbox::{Outgoing as Message, no_room_in_time};
+use super::send_queue::{SendQueue, Sender, Sent, Ticket};
+use super::{Caller, Command, Connection, log};
+use crate::error::{Error, ErrorKind};
+use crate::handler::Answer;
+
+/// Messages of ours that wait.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    /// The pending calls whose messages still wait in the send queue.
+    queued_calls: HashMap<Id, Ticket>,
+    /// Whether events wait in a stream.
+    pub(super) has_events: bool,
+    /// Whether events went first when queued messages waited too, the last time.
+    events_went_first: bool,
+    /// The stream whose turn it is.
+    next_stream: usize,
+    /// A buffer for the commands of a turn.
+    commands: Vec<Command>,
+}
+
+impl Outgoing {
+    pub(super) fn shrink(&mut self) {
+        self.commands = Vec::new();
+    }
+}
+
+impl Connection {
+    // ---- commands
+
+    #[inline]
+    pub(super) fn handle_commands(&mut self, now: Instant) {
+        while self.shared.mailbox.has_commands() {
+            let mut commands = std::mem::take(&mut self.outgoing.commands);
+            self.shared.mailbox.take(&mut commands);
+            self.window.note_commands();
+            for command in commands.drain(..) {
+                self.handle_command(command, now);
+            }
+            self.outgoing.commands = commands;
+        }
+    }
+
+    fn handle_command(&mut self, command: Command, now: Instant) {
+        match command {
+            Command::Call { id, message, caller, options } => {
+                self.begin_call(id, message, caller, options, now);
+            }
+            Command::Cancel(id) => {
+                if self.end_call(&id).is_some() {
+                    self.tell_abandoned(id);
+                }
+            }
+            Command::Notify(message) => self.outbox.send_text(message),
+            Command::Ended(key, outcome) => self.finish(key, Answer::from(outcome)),
+            Command::Close(asked_by) => self.close(asked_by, now),
+            Command::Event => self.outgoing.has_events = true,
+            Command::TrialOver => self.dispatch.trial_ends = None,
+        }
+    }
+
+    // ---- calls
+
+    fn begin_call(
+        &mut self,
+        id: Id,
+        message: Message,
+        caller: Caller,
+        options: CallOptions,
+        now: Instant,
+    ) {
+        // The call counts as pending while its message waits, so its answer keeps us reading. Two peers that
+        // both wait for room would otherwise wait for ever.
+        match (self.session.call(id.clone(), caller, options, now), message) {
+            (Ok(()), Message::Ready(message)) => self.outbox.send_call(&id, message),
+            (Ok(()), Message::Queued(ticket)) => {
+                self.outgoing.queued_calls.insert(id, ticket);
+            }
+            (Err(caller), message) => {
+                if let Message::Queued(ticket) = message {
+                    self.shared.mailbox.with_queue(|queue| queue.withdraw(ticket));
+                }
+                let error = match self.session.phase() {
+                    Phase::Open => Error::new(ErrorKind::Capacity),
+                    _ => self.shared.closed_error(),
+                };
+                // The caller may have given up already.
+                let _ = caller.send(Err(error));
+            }
+        }
+    }
+
+    /// Gives a call up. The remote hears of it only if it has heard of the call.
+    fn end_call(&mut self, id: &Id) -> Option<Caller> {
+        match self.outgoing.queued_calls.remove(id) {
+            None => self.session.cancel(id, &mut self.outbox),
+            Some(ticket) => {
+                self.shared.mailbox.with_queue(|queue| queue.withdraw(ticket));
+                self.session.fail(id)
+            }
+        }
+    }
+
+    fn tell_abandoned(&mut self, id: Id) {
+        self.outbox.abandon(id);
+        self.is_flushed = false;
+    }
+
+    /// Fails a call whose answer the transport cannot bring.
+    pub(super) fn fail_call(&mut self, id: &Id, error: io::Error) {
+        if let Some(caller) = self.session.fail(id) {
+            let error = Error::new(ErrorKind::Exchange).caused_by(error).of_request(id.clone());
+            log::call_failed(id, &error);
+            let _ = caller.send(Err(error));
+        }
+    }
+
+    /// Fails all calls, because no answer can come any more.
+    pub(super) fn abandon_calls(&mut self, disconnect: &super::Disconnect) {
+        self.outgoing.queued_calls.clear();
+        while let Some((_, caller)) = self.session.abandon() {
+            let _ = caller.send(Err(disconnect.to_error()));
+        }
+    }
+
+    // ---- messages that wait for room
+
+    /// The time at which a notification in the send queue gives up. The session knows those of the calls.
+    #[inline]
+    pub(super) fn outgoing_deadline(&self) -> Option<Instant> {
+        let mailbox = &self.shared.mailbox;
+        if mailbox.has_queued() { mailbox.with_queue(|queue| queue.next_deadline()) } else { None }
+    }
+
+    /// Ends the calls and notifications whose time is over.
+    pub(super) fn expire_outgoing(&mut self, now: Instant) {
+        while let Some(id) = self.session.next_expired(now).cloned() {
+            let error = match self.outgoing.queued_calls.contains_key(&id) {
+                true => no_room_in_time(),
+                false => self.timed_out(&id),
+            };
+            let Some(caller) = self.end_call(&id) else { break };
+            log::call_timed_out(&id);
+            self.tell_abandoned(id);
+            let _ = caller.send(Err(error));
+        }
+        while self.shared.mailbox.has_queued()
+            && let Some(queued) = self.shared.mailbox.with_queue(|queue| queue.expire(now))
+        {
+            if let Sender::Notification(sender) = queued.sender {
+                let _ = sender.send(Sent::TimedOut);
+            }
+        }
+    }
+
+    pub(super) fn can_send_queued(&self) -> bool {
+        self.shared.mailbox.has_queued() && !self.is_full()
+    }
+
+    /// Sends messages that wait for room, while there is some. If events wait too, they go first every other
+    /// time: whichever always went first could take all the room, for ever.
+    #[inline]
+    pub(super) fn send_queued(&mut self, now: Instant) {
+        if !self.can_send_queued() {
+            return;
+        }
+        if self.can_send_events() {
+            self.outgoing.events_went_first = !self.outgoing.events_went_first;
+            if self.outgoing.events_went_first {
+                self.send_events();
+            }
+        }
+        while self.can_send_queued() {
+            let Some(queued) = self.shared.mailbox.with_queue(SendQueue::pop) else { return };
+            match queued.sender {
+                Sender::Notification(sender) => {
+                    // The sender may be gone: then the notification is taken back.
+                    if sender.send(Sent::Done).is_ok() {
+                        self.outbox.send_text(queued.message);
+                    }
+                }
+                Sender::Call(id) => {
+                    // The call may be among commands that were posted since.
+                    if !self.outgoing.queued_calls.contains_key(&id) {
+                        self.handle_commands(now);
+                    }
+                    self.send_queued_call(&id, queued.message);
+                }
+            }
+        }
+    }
+
+    fn send_queued_call(&mut self, id: &Id, message: Vec<u8>) {
+        // The call may have ended meanwhile.
+        if self.outgoing.queued_calls.remove(id).is_none() {
+            return;
+        }
+        if self.session.phase() == Phase::Open {
+            self.outbox.send_call(id, message);
+        } else if let Some(caller) = self.session.fail(id) {
+            // Nobody would wait for its answer.
+            let _ = caller.send(Err(self.shared.closed_error()));
+        }
+    }
+
+    // ---- events
+
+    /// Whether events wait, and there is room for one.
+    #[inline]
+    pub(super) fn can_send_events(&self) -> bool {
+        self.outgoing.has_events && !self.is_full()
+    }
+
+    /// Moves events to the outbox while there is room.
+    #[inline]
+    pub(super) fn send_events(&mut self) {
+        if self.can_send_events() {
+            self.send_events_in_turn();
+        }
+    }
+
+    /// Takes one event of each stream in turn, beginning behind the last: a stream that is never empty must
+    /// not keep the others from theirs.
+    fn send_events_in_turn(&mut self) {
+        let mut streams = self.shared.streams.in_use();
+        let first = self.outgoing.next_stream.checked_rem(streams.len()).unwrap_or(0);
+        streams.rotate_left(first);
+        self.outgoing.next_stream = first;
+        let mut moved = true;
+        while std::mem::take(&mut moved) {
+            for stream in &streams {
+                if self.is_full() {
+                    return;
+                }
+                moved |= stream.send_one(&mut self.outbox);
+                self.outgoing.next_stream = self.outgoing.next_stream.wrapping_add(1);
+            }
+        }
+        self.outgoing.has_events = false;
+    }
+}
+
+#[cfg(test)]
+#[path = "outgoing_tests.rs"]
+mod tests;

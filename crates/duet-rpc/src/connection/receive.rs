@@ -1,0 +1,283 @@
+//! Receiving: reads bytes in time, and hands each message to the session.
+//!
+//! ```text
+//!              bytes            no whole message left
+//!   drained ──────────▶ loaded ──────────────────────▶ drained
+//!      │                   │
+//!      │ a frame is late:  │ back-pressure: nothing is read, but
+//!      │ dropped (F6)      │ the remote's end is still noticed
+//!      ▼                   ▼
+//! ```
+//!
+//! Reading never waits for a handler. `Connection::may_read` in `budget` alone decides whether to stop.
+
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use duet_rpc_proto::fault::Fault;
+use duet_rpc_proto::frame::{Event, ReadTimer};
+use duet_rpc_proto::message::{Batch, Id, Incoming, Settled, Subject};
+use duet_rpc_proto::notice::Notice;
+use duet_rpc_proto::session::{BatchKey, Handled, Phase};
+use duet_rpc_proto::text::Text;
+
+use super::{Caller, CloseReason, Connection, Disconnect, log};
+use crate::error::{Error, ErrorKind, RemoteError};
+use crate::transport::{Inbox, Received, TransportKind};
+
+/// The time that the runtime, or the thread that reads, has to find the rest of a late frame: the process
+/// may have been stopped, or a handler may have held the thread, while the bytes lay in the pipe.
+const LAST_LOOK: Duration = Duration::from_millis(20);
+
+/// The clock is checked for the end of a slice once in so many messages.
+const MESSAGES_PER_CHECK: usize = 16;
+
+pub(super) struct Receive {
+    /// Whether everything that was received is handled.
+    pub(super) is_drained: bool,
+    /// Whether the input has ended.
+    pub(super) has_ended: bool,
+    /// Whether the framing is still to be detected.
+    framing_is_open: bool,
+    timer: ReadTimer,
+    /// The time at which a frame that seems late is late.
+    last_look: Option<Instant>,
+}
+
+impl Receive {
+    pub(super) fn new(read_timeout: Option<Duration>, framing_is_open: bool) -> Self {
+        let timer = ReadTimer::new(read_timeout);
+        Receive { is_drained: true, has_ended: false, framing_is_open, timer, last_look: None }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.timer.deadline().map(|late| late.max(self.last_look.unwrap_or(late)))
+    }
+
+    /// Whether the frame that is being received is late.
+    fn is_late(&mut self, now: Instant) -> bool {
+        if self.timer.deadline().is_none_or(|deadline| deadline > now) {
+            self.last_look = None;
+            return false;
+        }
+        *self.last_look.get_or_insert(now + LAST_LOOK) <= now
+    }
+}
+
+impl Connection {
+    /// Reads, unless back-pressure forbids it; `true` if something came. An error is the end.
+    pub(super) fn receive(
+        &mut self,
+        inbox: &mut Inbox,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Result<bool, Disconnect> {
+        if self.receive.has_ended {
+            return Ok(false);
+        }
+        if !self.may_read() {
+            self.receive.timer.observe(inbox.partial(), now);
+            self.receive.timer.pause(now);
+            let has_closed = self.session.phase() == Phase::Open
+                && self.transport.poll_remote_closed(cx).is_ready();
+            if has_closed {
+                self.handle_input_end(None, now);
+            }
+            return Ok(has_closed);
+        }
+        self.receive.timer.resume(now);
+        let before = inbox.size();
+        let received = self.transport.poll_receive(cx, inbox);
+        self.traffic.bytes_received += inbox.size().saturating_sub(before) as u64;
+        while let Some((id, error)) = inbox.next_failed_call() {
+            self.fail_call(&id, error);
+        }
+        match received {
+            Poll::Pending => {
+                self.receive.timer.observe(inbox.partial(), now);
+                Ok(self.drop_late_frame(inbox, now))
+            }
+            Poll::Ready(Ok(Received::Data | Received::Drained)) => {
+                self.detect_framing(inbox);
+                self.receive.is_drained = false;
+                // The transport itself may have to answer what came.
+                self.is_flushed &= self.kind == TransportKind::Bytes;
+                self.idle.note_activity(now);
+                Ok(true)
+            }
+            Poll::Ready(Ok(Received::Eof)) => {
+                inbox.finish();
+                // An unfinished frame is over, and never late.
+                self.receive.timer.observe(None, now);
+                self.receive.is_drained = false;
+                self.receive.has_ended = true;
+                // The end may have completed a last message, and with it an answer.
+                self.handle_arrived(inbox, cx, now);
+                self.handle_input_end(inbox.take_end(), now);
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => Err(Disconnect::failed(CloseReason::ReadFailed, error)),
+        }
+    }
+
+    /// Drops a frame that took too long; `true` if there was one.
+    fn drop_late_frame(&mut self, inbox: &mut Inbox, now: Instant) -> bool {
+        // Without budget the runtime says pending although there may be bytes.
+        if !self.receive.is_late(now) || !tokio::task::coop::has_budget_remaining() {
+            return false;
+        }
+        let Some(dropped) = inbox.handle_timeout() else { return false };
+        log::late_frame(&dropped, self.shared.profile.read_timeout);
+        self.receive.timer.observe(inbox.partial(), now);
+        self.receive.is_drained = false;
+        true
+    }
+
+    /// Answers in the framing of the first bytes. This happens before any message is handled, because the
+    /// first one may be answered immediately.
+    fn detect_framing(&mut self, inbox: &Inbox) {
+        if self.receive.framing_is_open
+            && let Some(framing) = inbox.framing()
+        {
+            self.outbox.set_framing(framing);
+            self.receive.framing_is_open = false;
+        }
+    }
+
+    /// Handles the messages that have arrived, while back-pressure allows it; `true` if there were any, or
+    /// if it turned out that there are none: then it is time to read on.
+    pub(super) fn handle_arrived(
+        &mut self,
+        inbox: &mut Inbox,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> bool {
+        let mut moved = false;
+        let mut messages = 0_usize;
+        while !self.receive.is_drained && self.may_read() {
+            messages += 1;
+            if self.slice_ends.is_some()
+                && messages.is_multiple_of(MESSAGES_PER_CHECK)
+                && self.slice_is_over(super::now())
+            {
+                break;
+            }
+            moved = true;
+            let Some(event) = inbox.next_event() else {
+                self.receive.is_drained = true;
+                break;
+            };
+            self.begin_exchange();
+            match event {
+                Event::Fault(fault) => self.handle_fault(&fault, now),
+                Event::Frame(text) => self.handle_frame(&text, cx, now),
+            }
+        }
+        moved
+    }
+
+    fn handle_fault(&mut self, fault: &Fault<'_>, now: Instant) {
+        self.traffic.faults += 1;
+        self.note_unusable_bytes(fault);
+        let before = self.outbox.len();
+        let handled = self.session.handle_fault(fault, now, &mut self.outbox);
+        self.note_refusal(before);
+        match handled {
+            Handled::Refused(_) => log::fault(fault),
+            Handled::Notice(notice) => log::notice(notice, &Subject::default()),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn handle_frame(&mut self, text: &Text<'_>, cx: &mut Context<'_>, now: Instant) {
+        log::frame(text.as_str().len());
+        let profile = &self.shared.profile;
+        match Incoming::classify(text, profile.batch, &profile.limits) {
+            Incoming::Batch(entries) => self.handle_batch(entries, cx, now),
+            message => self.handle_message(message, text, None, cx, now),
+        }
+    }
+
+    fn handle_batch(&mut self, mut entries: Batch<'_>, cx: &mut Context<'_>, now: Instant) {
+        let batch = self.session.begin_batch();
+        while let Some((text, message)) = entries.next_entry() {
+            self.handle_message(message, &text, Some(batch), cx, now);
+        }
+        let before = self.outbox.len();
+        self.session.end_batch(batch, &mut self.outbox);
+        self.note_refusal(before);
+    }
+
+    #[inline]
+    fn handle_message(
+        &mut self,
+        message: Incoming<'_>,
+        text: &Text<'_>,
+        batch: Option<BatchKey>,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) {
+        self.traffic.messages += 1;
+        self.note_uncorrelated(&message, text);
+        self.session.hold(self.must_hold());
+        let before = self.outbox.len();
+        let handled = self.session.handle(message, batch, now, &mut self.outbox);
+        match handled {
+            Handled::Start { job, method, params } => self.start(job, &method, &params, cx),
+            handled => self.handle_outcome(handled, text, before),
+        }
+        // A cancellation may have let others through.
+        self.begin_ready(cx);
+    }
+
+    /// Does what the session decided about a message that starts no handler.
+    fn handle_outcome(&mut self, handled: Handled<'_, Caller>, text: &Text<'_>, before: usize) {
+        self.note_refusal(before);
+        let dialect = self.shared.profile.dialect;
+        match handled {
+            Handled::Waits { key, method } => {
+                if self.dispatch.router.closes(&method) {
+                    self.close_for(key);
+                }
+            }
+            Handled::Refused(reply) => log::refused(&reply.error, &Subject::of(text)),
+            Handled::Settled { id, caller, settled } => settle(&id, caller, settled),
+            Handled::Stop(key) => {
+                let (origin, id) = (self.dispatch.tasks.stop(key), self.session.id_of(key));
+                log::cancelled(origin.map(|origin| &*origin.entry.name), id, dialect);
+            }
+            Handled::Cancelled(id) => log::cancelled(None, id.as_ref(), dialect),
+            Handled::Notice(notice @ Notice::Muted(_)) => log::notice(notice, &Subject::default()),
+            Handled::Notice(notice) => log::notice(notice, &Subject::of(text)),
+            Handled::Start { .. } | Handled::Done => {}
+        }
+    }
+
+    /// Begins the messages whose turn has come.
+    #[inline]
+    pub(super) fn begin_ready(&mut self, cx: &mut Context<'_>) {
+        while let Some((job, message)) = self.session.next_ready(&mut self.outbox) {
+            self.start(job.borrow(), message.method(), &message.params(), cx);
+            self.session.hold(self.must_hold());
+        }
+    }
+}
+
+/// Tells the caller of a call the answer.
+fn settle(id: &Id, caller: Caller, settled: Settled<'_>) {
+    let answer = match settled {
+        Settled::Result(result) => Ok(result.to_owned()),
+        Settled::Error(_) => Err(match settled.error() {
+            Some(error) => Error::new(ErrorKind::Remote).caused_by(RemoteError::new(error)),
+            None => Error::new(ErrorKind::Protocol).caused_by("the error is not an object"),
+        }),
+    };
+    log::settled(id, answer.is_ok());
+    // The caller may have given up already.
+    let _ = caller.send(answer);
+}
+
+#[cfg(test)]
+#[path = "receive_tests.rs"]
+mod tests;

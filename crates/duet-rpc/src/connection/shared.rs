@@ -1,0 +1,137 @@
+//! The state that the handles of a connection share with its task.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use duet_rpc_proto::Profile;
+use duet_rpc_proto::message::ErrorObject;
+use duet_rpc_proto::session::{Ids, Key};
+use tokio::sync::{SetOnce, watch};
+
+use super::budget::SendWindow;
+use super::events::Streams;
+use super::mailbox::{Mailbox, Notified, Rejected, WaitForRoom};
+use super::memory::Budget;
+use super::{ConnectionState, UnusableAnswer, log, now};
+use crate::context::Flag;
+use crate::error::{Error, ErrorKind, RemoteError};
+use crate::extensions::Extensions;
+use crate::random;
+
+pub(crate) struct Shared {
+    pub(crate) profile: Profile,
+    /// The span of the connection, for the log.
+    pub(crate) span: tracing::Span,
+    /// Whether only answers can be sent.
+    is_exchange: bool,
+    pub(crate) ids: Ids,
+    pub(crate) state: watch::Sender<ConnectionState>,
+    pub(crate) mailbox: Mailbox,
+    pub(crate) window: Arc<SendWindow>,
+    pub(super) streams: Streams,
+    pub(crate) counts: Counts,
+    /// Whether the answers to batches hold so much that no more of their requests should begin.
+    pub(super) is_full_of_batches: AtomicBool,
+    /// The first error response with `id: null`.
+    pub(crate) uncorrelated_error: SetOnce<RemoteError>,
+    /// The first answer that cannot be used.
+    pub(crate) unusable: SetOnce<UnusableAnswer>,
+    /// Called immediately, on any thread, when the connection is to be closed.
+    pub(crate) on_close: OnceLock<OnClose>,
+    /// Set when the connection ends, before its handlers are stopped.
+    pub(crate) gone: Flag,
+    /// Values that the application keeps with the connection.
+    pub(crate) extensions: Extensions,
+}
+
+/// Told that the connection is to be closed, and by which message, if a message asked for it.
+pub(crate) type OnClose = Box<dyn Fn(Option<Key>) + Send + Sync>;
+
+/// Figures of a connection, for [`Peer::stats`](crate::Peer::stats).
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) pending_calls: AtomicUsize,
+    pub(crate) running: AtomicUsize,
+    pub(crate) waiting: AtomicUsize,
+    pub(crate) unmatched: AtomicUsize,
+    pub(crate) messages: AtomicU64,
+    pub(crate) faults: AtomicU64,
+    pub(crate) bytes_received: AtomicU64,
+    pub(crate) bytes_sent: AtomicU64,
+}
+
+impl Shared {
+    /// The state of a new connection. Without a budget that it shares with other connections, it has its own.
+    pub(crate) fn new(profile: &Profile, is_exchange: bool, budget: Option<Arc<Budget>>) -> Self {
+        let profile = profile.with(|it| it.limits = it.limits.usable());
+        let limits = &profile.limits;
+        let budget = budget.unwrap_or_else(|| Budget::of_connection(limits.outgoing_bytes));
+        let window = Arc::new(SendWindow::new(limits.outgoing_bytes, budget));
+        Shared {
+            profile,
+            span: log::connection(),
+            is_exchange,
+            ids: Ids::new(profile.ids, random::seed()),
+            state: watch::Sender::new(ConnectionState::Connecting),
+            mailbox: Mailbox::new(Arc::clone(&window), limits.pending_calls),
+            window,
+            streams: Streams::default(),
+            counts: Counts::default(),
+            is_full_of_batches: AtomicBool::new(false),
+            uncorrelated_error: SetOnce::new(),
+            unusable: SetOnce::new(),
+            on_close: OnceLock::new(),
+            gone: Flag::new(),
+            extensions: Extensions::default(),
+        }
+    }
+
+    /// Sends a notification, or lets it wait for room.
+    pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<Notified, Error> {
+        self.check_two_way()?;
+        // A deadline beyond what the clock can tell is none.
+        let deadline = || self.profile.call_timeout.and_then(|time| now().checked_add(time));
+        let waits = self.mailbox.notify(message, deadline).map_err(|it| self.rejection(&it))?;
+        Ok(match waits {
+            None => Notified::Sent,
+            Some((ticket, sent)) => {
+                Notified::Waits(WaitForRoom { shared: Arc::clone(self), ticket, sent })
+            }
+        })
+    }
+
+    /// Fails on a transport that carries answers alone.
+    pub(crate) fn check_two_way(&self) -> Result<(), Error> {
+        if self.is_exchange { Err(self.closed_error()) } else { Ok(()) }
+    }
+
+    /// Fails if the connection is gone, or carries answers alone.
+    pub(super) fn check_open(&self) -> Result<(), Error> {
+        if self.gone.initialized() { Err(self.closed_error()) } else { self.check_two_way() }
+    }
+
+    /// The error of a message that the mailbox did not take.
+    pub(crate) fn rejection(&self, rejected: &Rejected) -> Error {
+        match rejected {
+            Rejected::Closed => self.closed_error(),
+            Rejected::TooManyCalls => Error::new(ErrorKind::Capacity),
+        }
+    }
+
+    /// The error of an operation that came too late.
+    pub(crate) fn closed_error(&self) -> Error {
+        match &*self.state.borrow() {
+            ConnectionState::Disconnected(disconnect) => disconnect.to_error(),
+            _ if self.is_exchange => Error::new(ErrorKind::OneWay),
+            _ => Error::new(ErrorKind::Disconnected).caused_by("it is closing"),
+        }
+    }
+
+    /// The error of a request of a batch that has not begun, if the answers to batches hold too much.
+    pub(super) fn refusal_of_batch(&self) -> Option<ErrorObject> {
+        let most = self.profile.limits.batch_bytes as u64;
+        let is_full = self.is_full_of_batches.load(Ordering::Relaxed)
+            || self.window.budget().is_full_of_batches();
+        is_full.then(|| ErrorObject::server_busy(self.profile.busy_code, most))
+    }
+}

@@ -1,0 +1,150 @@
+//! Uncorrelated errors: responses with `id: null`, and answers that cannot be used (M5, M7).
+//!
+//! | the remote says | what happens |
+//! |---|---|
+//! | `oversize` | the largest message that we have sent is too large, whichever was meant; if it is a pending call, the call fails. At the next such error it is the next largest |
+//! | anything else | calls go on, because any message may be meant; a call that was pending then and times out has the error as its cause |
+//!
+//! A call whose answer is an [`UnusableAnswer`], such as one that is too large, is not answered by it either.
+
+use std::fmt;
+
+use duet_rpc_proto::fault::{Fault, FaultKind};
+use duet_rpc_proto::message::{Id, Incoming, Reason, ReceivedError, WhyStray};
+use duet_rpc_proto::text::{Member, Text};
+use serde::Deserialize;
+
+use super::{Connection, log};
+use crate::error::{Error, ErrorKind, RemoteError, UncorrelatedError};
+
+/// The fault of an answer that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnusableAnswer {
+    /// It is a malformed response.
+    Malformed(WhyStray),
+    /// It has the id of a pending call, and neither a result nor an error.
+    Empty,
+    /// A message over this limit, in bytes, was skipped. It may have been any message.
+    Oversize(usize),
+}
+
+impl fmt::Display for UnusableAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UnusableAnswer::Malformed(why) => why.fmt(f),
+            UnusableAnswer::Empty => f.write_str("a response has neither a result nor an error"),
+            UnusableAnswer::Oversize(limit) => {
+                write!(f, "a message is over the limit of {limit} bytes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for UnusableAnswer {}
+
+/// The latest of each, to tell which call it may be about.
+#[derive(Default)]
+pub(super) struct Uncorrelated {
+    /// The latest of these errors, and how many calls had begun when it came.
+    latest: Option<Box<(RemoteError, u64)>>,
+    /// The latest answer that could not be used, and how many calls had begun when it came.
+    unusable: Option<(UnusableAnswer, u64)>,
+}
+
+impl Connection {
+    /// Notes a message that may be meant for one of our calls, and names none.
+    #[inline]
+    pub(super) fn note_uncorrelated(&mut self, message: &Incoming<'_>, text: &Text<'_>) {
+        match message {
+            Incoming::Invalid(_) | Incoming::Stray(_) => {
+                self.traffic.faults += 1;
+                self.note_unusable(message, text);
+            }
+            Incoming::Response(response) if response.id.is_null() => {
+                if let Some(error) = response.settled.error() {
+                    self.handle_uncorrelated(error);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes a bad message. One that names a method is a request of the remote, and answers nothing.
+    #[cold]
+    fn note_unusable(&mut self, message: &Incoming<'_>, text: &Text<'_>) {
+        let pending = self.session.pending_calls();
+        let what = match message {
+            Incoming::Stray(stray) => match &stray.id {
+                Some(id) if self.session.is_pending(id) => UnusableAnswer::Malformed(stray.why),
+                // Without an id it can be the answer to any of them.
+                None if pending > 0 => UnusableAnswer::Malformed(stray.why),
+                _ => return,
+            },
+            Incoming::Invalid(reply)
+                if text.member(Member::Method).is_none() && self.session.is_pending(&reply.id) =>
+            {
+                UnusableAnswer::Empty
+            }
+            _ => return,
+        };
+        self.keep_unusable(what);
+    }
+
+    /// Notes bytes that held no message.
+    #[cold]
+    pub(super) fn note_unusable_bytes(&mut self, fault: &Fault<'_>) {
+        if fault.kind == FaultKind::Oversize && self.session.pending_calls() > 0 {
+            let limit = self.shared.profile.limits.message_bytes;
+            self.keep_unusable(UnusableAnswer::Oversize(limit));
+        }
+    }
+
+    fn keep_unusable(&mut self, what: UnusableAnswer) {
+        // The application can ask for the first one.
+        let _ = self.shared.unusable.set(what);
+        self.uncorrelated.unusable = Some((what, self.session.calls_begun()));
+    }
+
+    #[cold]
+    fn handle_uncorrelated(&mut self, error: ReceivedError<'_>) {
+        let error = RemoteError::new(error);
+        if says_oversize(&error)
+            && let Some(id) = self.outbox.take_largest()
+            && let Some(caller) = self.session.fail(&id)
+        {
+            let error = Error::new(ErrorKind::Remote).caused_by(error.clone());
+            log::call_failed(&id, &error);
+            // The caller may have given up already.
+            let _ = caller.send(Err(error));
+        }
+        let begun = self.session.calls_begun();
+        // It can be there already; the first one stays.
+        let _ = self.shared.uncorrelated_error.set(error.clone());
+        self.uncorrelated.latest = Some(Box::new((error, begun)));
+    }
+
+    /// The error of a call that was not answered in time.
+    pub(super) fn timed_out(&self, id: &Id) -> Error {
+        let error = Error::new(ErrorKind::Timeout);
+        let Some(number) = self.session.call_number(id) else { return error };
+        match (&self.uncorrelated.latest, self.uncorrelated.unusable) {
+            (Some(latest), _) if number <= latest.1 => {
+                error.caused_by(UncorrelatedError(latest.0.clone()))
+            }
+            (_, Some((unusable, begun))) if number <= begun => error.caused_by(unusable),
+            _ => error,
+        }
+    }
+}
+
+fn says_oversize(error: &RemoteError) -> bool {
+    #[derive(Deserialize)]
+    struct Data<'a> {
+        #[serde(borrow)]
+        reason: &'a str,
+    }
+    let data =
+        error.data.as_ref().and_then(|data| serde_json::from_str::<Data<'_>>(data.get()).ok());
+    data.is_some_and(|data| data.reason == Reason::Oversize.name())
+}

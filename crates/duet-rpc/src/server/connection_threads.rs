@@ -1,0 +1,144 @@
+//! Threads for connections, each with a runtime of its own.
+//!
+//! One runtime for all threads would hand its work from one thread to another. Every server would pay
+//! for that in memory, also one that serves stdin and stdout alone.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
+
+use crate::panic_guard;
+use crate::sync::lock;
+
+/// A thread polls this many connections before it looks for new input, so that a client which sends little
+/// does not wait for all that send much.
+const LOOKS_AFTER: u32 = 8;
+
+/// Threads that are started when they are needed, and end when this is shut down.
+pub(super) struct Pool {
+    name: &'static str,
+    most: usize,
+    workers: Mutex<Vec<Worker>>,
+}
+
+/// A thread, and what it works on.
+struct Worker {
+    runtime: Handle,
+    /// It ends when this is dropped.
+    _life: oneshot::Sender<()>,
+}
+
+impl Pool {
+    pub(super) fn new(name: &'static str, most: usize) -> Self {
+        Pool { name, most, workers: Mutex::default() }
+    }
+
+    /// A thread that has nothing to do, or if there is none and no more may be started, the one that
+    /// has the least.
+    pub(super) fn find(&self) -> Option<Handle> {
+        let mut workers = lock(&self.workers);
+        let least = workers.iter().min_by_key(|worker| worker.tasks());
+        let is_enough = workers.len() >= self.most || least.is_some_and(|it| it.tasks() == 0);
+        let least = least.map(|worker| worker.runtime.clone());
+        if is_enough {
+            return least;
+        }
+        // Without a further thread the others have to do.
+        let Ok(worker) = Worker::start(self.name) else { return least };
+        let runtime = worker.runtime.clone();
+        workers.push(worker);
+        Some(runtime)
+    }
+
+    /// Lets the threads go. One that a handler blocks is not waited for.
+    pub(super) fn shut_down(&self) {
+        lock(&self.workers).clear();
+    }
+}
+
+impl Worker {
+    fn start(name: &str) -> io::Result<Worker> {
+        // It panics where it should fail, if there are too many open files for it.
+        let mut builder = Builder::new_current_thread();
+        builder.enable_all().event_interval(LOOKS_AFTER).global_queue_interval(LOOKS_AFTER);
+        let runtime = panic_guard::catch(|| builder.build());
+        let runtime = runtime.map_err(io::Error::other)??;
+        let (life, end) = oneshot::channel();
+        let handle = runtime.handle().clone();
+        // Handed over, and not moved into the thread: without one it must be ended here, and one that is
+        // merely dropped inside another panics.
+        let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let take = |runtime: &Mutex<Option<Runtime>>| lock(runtime).take();
+        let handed_over = Arc::clone(&runtime);
+        let work = move || {
+            if let Some(runtime) = take(&handed_over) {
+                let _ = runtime.block_on(end);
+            }
+        };
+        let started = thread::Builder::new().name(name.to_owned()).spawn(work);
+        started.inspect_err(|_| {
+            if let Some(runtime) = take(&runtime) {
+                runtime.shutdown_background();
+            }
+        })?;
+        Ok(Worker { runtime: handle, _life: life })
+    }
+
+    /// How many connections it has.
+    fn tasks(&self) -> usize {
+        self.runtime.metrics().num_alive_tasks()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use tokio::runtime::Builder;
+
+    use super::Pool;
+
+    #[test]
+    fn a_thread_that_is_busy_is_left_alone_as_long_as_there_may_be_another() {
+        let threads = Pool::new("test", 3);
+        let (tell, told) = channel();
+        let mut releases = Vec::new();
+        for number in 0..5 {
+            let (release, released) = channel::<()>();
+            let tell = tell.clone();
+            releases.push(release);
+            threads.find().expect("a thread").spawn(async move {
+                tell.send((number, thread::current().id())).expect("somebody listens");
+                // Blocks its thread until the test is done.
+                let _ = released.recv();
+            });
+        }
+        let mut begun: Vec<_> = (0..3).map(|_| told.recv().expect("it begins")).collect();
+        begun.sort_by_key(|(number, _)| *number);
+        assert!(begun.iter().map(|(number, _)| *number).eq(0..3), "each has a thread of its own");
+        assert!(begun[0].1 != begun[1].1 && begun[1].1 != begun[2].1);
+        assert!(told.recv_timeout(Duration::from_millis(20)).is_err(), "the rest has to wait");
+        drop(releases);
+        assert_eq!(told.iter().take(2).count(), 2);
+        threads.shut_down();
+    }
+
+    #[test]
+    fn a_thread_that_is_idle_is_used_again() {
+        let threads = Pool::new("test", 100);
+        let here = Builder::new_current_thread().build().expect("a runtime");
+        let mut ids = HashSet::new();
+        for _ in 0..100 {
+            let done = threads.find().expect("a thread").spawn(async { thread::current().id() });
+            ids.insert(here.block_on(done).expect("it is done"));
+        }
+        // That a task is gone may show a moment after it was done.
+        assert!(ids.len() < 50, "{} threads", ids.len());
+    }
+}

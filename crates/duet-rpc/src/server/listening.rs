@@ -1,0 +1,120 @@
+//! A server for all who connect.
+//!
+//! The runtime of the main thread accepts; each connection is served, for all its life, by one of as
+//! many threads as there are processors, the one that has the least to do. A thread has a runtime of its
+//! own, so nothing is handed from one to another, and a connection costs the same whether there is one
+//! or thousands (S4).
+
+use std::sync::Arc;
+use std::thread;
+
+use rustix::process::{Resource, Rlimit};
+
+use super::connection_threads::Pool;
+use super::shutdown::Watch;
+use super::watchdog::CountsFrom;
+use super::{Server, cannot_start, watch_parent};
+use crate::connection::Workers;
+use crate::connection::closing::FORCED_EXIT;
+use crate::error::{Error, ErrorKind};
+use crate::hub::Hub;
+use crate::panic_guard;
+use crate::transport::{Address, Listener, descriptor_limit, set_stdio_aside};
+use crate::worker_pool::WorkerPool;
+
+/// How many descriptors a thread with a runtime needs, and how many all the rest.
+const PER_THREAD: usize = 4;
+const RESERVE: usize = 32;
+
+impl Server {
+    pub(super) async fn run_listening(
+        self,
+        watch: &Watch,
+        slow: &Arc<WorkerPool>,
+    ) -> Result<(), Error> {
+        let _stdout = set_stdio_aside().map_err(cannot_start)?;
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let pool = Arc::new(Pool::new("duet-rpc connections", processors));
+        let hub = self.hub(processors, &pool, slow);
+        let removers: Vec<_> = self.listeners.iter().filter_map(Listener::remover).collect();
+        watch.clean_up_with(move || removers.iter().for_each(|remove| remove()));
+        let to_stop = hub.clone();
+        watch.close_with(move || to_stop.begin_stop());
+        watch_parent(self.parent, watch);
+        let addresses: Vec<Address> =
+            self.listeners.iter().map(|listener| listener.address().clone()).collect();
+        if let Some(tell) = self.on_listening {
+            panic_guard::catch(|| tell(&addresses))?;
+        }
+        if let (Some(wanted), limit) = (self.max_connections, hub.most())
+            && limit < wanted
+        {
+            tracing::warn!(limit, "fewer connections than asked for, as so few files may be open");
+        }
+        let serve = |listener| {
+            let stops = StopOnDrop(hub.clone());
+            let serving = hub.clone().serve(listener);
+            tokio::spawn(async move {
+                let _stops = stops;
+                serving.await;
+            })
+        };
+        let serving: Vec<_> = self.listeners.into_iter().map(serve).collect();
+        hub.stopping().await;
+        watch.alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
+        watch.calls.log();
+        let mut ended = Ok(());
+        // Who has stopped to listen removes its socket's file.
+        for listener in serving {
+            ended = ended.and(listener.await);
+        }
+        hub.stop().await;
+        pool.shut_down();
+        ended.map_err(|failure| {
+            tracing::error!("a listener broke");
+            Error::new(ErrorKind::Panic).caused_by(failure)
+        })
+    }
+
+    fn hub(&self, processors: usize, pool: &Arc<Pool>, slow: &Arc<WorkerPool>) -> Hub {
+        let mut hub = Hub::new(&self.profile, self.router.clone());
+        if let Some(one_way) = &self.one_way {
+            hub = hub.one_way(one_way.clone());
+        }
+        if let Some(bytes) = self.max_outgoing_bytes {
+            hub = hub.max_outgoing_bytes(bytes);
+        }
+        let pool = Arc::clone(pool);
+        hub = hub.on_threads(Arc::new(move || pool.find()), Workers::of_pool(slow));
+        let most = self.max_connections.unwrap_or_else(|| hub.most());
+        // One that cannot be accepted could not even be told so.
+        let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;
+        let descriptors = descriptors();
+        // If there are only few, connections have to do with fewer threads.
+        let possible = descriptors.saturating_sub(reserve).max(descriptors / 2).max(1);
+        hub.max_connections(most.min(possible))
+    }
+}
+
+/// A server that does not listen any more at one of its addresses, for whatever reason, is to end.
+struct StopOnDrop(Hub);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.begin_stop();
+    }
+}
+
+/// How many files may be open, after that was made as many as may be: what a shell allows is meant for
+/// programs that wait for whichever descriptor, which this one does not.
+fn descriptors() -> usize {
+    let before = rustix::process::getrlimit(Resource::Nofile);
+    descriptor_limit::note_raised(before);
+    let Rlimit { current, maximum } = before;
+    let most = Rlimit { current: maximum, maximum };
+    let now = match rustix::process::setrlimit(Resource::Nofile, most) {
+        Ok(()) => maximum,
+        Err(_) => current,
+    };
+    now.map_or(usize::MAX, |now| usize::try_from(now).unwrap_or(usize::MAX))
+}

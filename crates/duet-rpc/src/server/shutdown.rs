@@ -1,0 +1,179 @@
+//! What asks the process to end, and the watchdog that sees to it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use tokio::sync::Notify;
+
+use super::exit_hook::{LastAct, run_within};
+use super::watchdog::{Alarm, Call, CountsFrom, Watchdog};
+use crate::connection::closing::{
+    FORCED_EXIT, LAST_MOMENT, LOG_IF_STUCK, PROGRAMS_END, STDIN_FOLLOWS,
+};
+use crate::panic_guard;
+use crate::peer::Peer;
+use crate::transport::at_exit;
+
+/// Leaves the world as it was found. It must not block, and may be done more than once.
+type CleanUp = Box<dyn Fn() + Send + Sync>;
+
+/// The watchdog, and what it has to do with the connection.
+pub(super) struct Watch {
+    pub(super) alarm: Alarm,
+    pub(super) calls: Arc<Calls>,
+    clean_up: Arc<OnceLock<CleanUp>>,
+    /// Ends with this.
+    _watchdog: Watchdog,
+}
+
+/// What asks the process to end: it may come before there is a connection to close.
+#[derive(Default)]
+pub(super) struct Calls {
+    /// Begins to close what is to be closed.
+    close: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// The first that is not the end of stdin.
+    first: OnceLock<Call>,
+    is_logged: AtomicBool,
+    input_has_ended: AtomicBool,
+    end_is_logged: AtomicBool,
+    /// Told when nobody reads stdout any more.
+    output_ended: Notify,
+    /// The connection was closed because of that.
+    is_unread: AtomicBool,
+}
+
+impl Calls {
+    /// Logs what has come, each once.
+    pub(super) fn log(&self) {
+        if self.input_has_ended.load(Ordering::Relaxed) {
+            log_once(Call::InputEnded, &self.end_is_logged);
+        }
+        if let Some(call) = self.first.get() {
+            log_once(*call, &self.is_logged);
+        }
+    }
+
+    /// Whether the connection was closed because nobody reads stdout.
+    pub(super) fn is_unread(&self) -> bool {
+        self.is_unread.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn handle_end(&self) {
+        self.input_has_ended.store(true, Ordering::Relaxed);
+        log_once(Call::InputEnded, &self.end_is_logged);
+    }
+}
+
+fn log_once(call: Call, is_logged: &AtomicBool) {
+    if !is_logged.swap(true, Ordering::Relaxed) {
+        tracing::info!("{call}, shutting down gracefully");
+    }
+}
+
+/// The connection logs what has come. If it is stuck, somebody else has to: not the watchdog, as who
+/// writes a log may block.
+fn log_if_stuck(calls: &Arc<Calls>) {
+    let calls = Arc::clone(calls);
+    let log = move || {
+        thread::sleep(LOG_IF_STUCK);
+        let _ = panic_guard::catch(|| calls.log());
+    };
+    // Without a thread it is not told, and no worse.
+    let _ = thread::Builder::new().name("duet-rpc last words".to_owned()).spawn(log);
+}
+
+/// Kills the programs that handlers have started and that still run shortly before the process ends
+/// by force. At that moment itself there may be too little time to find all that they started.
+fn end_programs_in_time() {
+    let end = || {
+        thread::sleep(PROGRAMS_END);
+        at_exit::kill_all(FORCED_EXIT - PROGRAMS_END);
+    };
+    // Without a thread, what can be found in a moment is killed at the end.
+    let _ = thread::Builder::new().name("duet-rpc programs".to_owned()).spawn(end);
+}
+
+impl Watch {
+    pub(super) fn start(last_act: Option<LastAct>) -> io::Result<Self> {
+        let (calls, clean_up) = (Arc::<Calls>::default(), Arc::<OnceLock<CleanUp>>::default());
+        let (heard, to_clean_up) = (Arc::clone(&calls), Arc::clone(&clean_up));
+        let on_call = move |call, alarm: &Alarm| {
+            let is_new = match call {
+                // What came before it is worked on; the connection will see it for itself.
+                Call::InputEnded => {
+                    alarm.arm(FORCED_EXIT, CountsFrom::LastByte, 0);
+                    !heard.input_has_ended.swap(true, Ordering::Relaxed)
+                }
+                // A client that exits closes both, and its stdin counts.
+                Call::OutputEnded if heard.input_has_ended.load(Ordering::Relaxed) => false,
+                Call::OutputEnded => {
+                    alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 1);
+                    heard.output_ended.notify_one();
+                    false
+                }
+                Call::Signal(_) | Call::ParentEnded => {
+                    alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
+                    end_programs_in_time();
+                    let is_new = heard.first.set(call).is_ok();
+                    if let Some(close) = heard.close.get() {
+                        close();
+                    }
+                    is_new
+                }
+            };
+            if is_new {
+                log_if_stuck(&heard);
+            }
+        };
+        let last_rites = move || {
+            if let Some(clean_up) = to_clean_up.get() {
+                clean_up();
+            }
+            run_within(LAST_MOMENT, Arc::new(|| at_exit::kill_all(LAST_MOMENT)));
+            at_exit::kill_groups();
+            if let Some(last_act) = &last_act {
+                run_within(LAST_MOMENT, Arc::clone(last_act));
+            }
+        };
+        let watchdog = Watchdog::start(Box::new(on_call), Box::new(last_rites))?;
+        Ok(Watch { alarm: watchdog.alarm(), calls, clean_up, _watchdog: watchdog })
+    }
+
+    /// Has this done before the process is ended by force.
+    pub(super) fn clean_up_with(&self, clean_up: impl Fn() + Send + Sync + 'static) {
+        let _ = self.clean_up.set(Box::new(clean_up));
+    }
+
+    /// Has this done when a call comes, or now if one has come already.
+    pub(super) fn close_with(&self, close: impl Fn() + Send + Sync + 'static) {
+        let _ = self.calls.close.set(Box::new(close));
+        if self.calls.first.get().is_some()
+            && let Some(close) = self.calls.close.get()
+        {
+            close();
+        }
+    }
+
+    pub(super) fn close_on_call(&self, peer: &Peer) {
+        let to_close = peer.clone();
+        self.close_with(move || to_close.begin_close(None));
+        let (calls, mut state) = (Arc::clone(&self.calls), peer.watch());
+        tokio::spawn(async move {
+            // Whatever closes the connection shows in its state.
+            let _ = state.wait_for(|state| !state.is_open()).await;
+            calls.log();
+        });
+        let (calls, to_close) = (Arc::clone(&self.calls), peer.clone());
+        tokio::spawn(async move {
+            calls.output_ended.notified().await;
+            // Which end a client closes first, when it exits, is chance.
+            tokio::time::sleep(STDIN_FOLLOWS).await;
+            if !calls.input_has_ended.load(Ordering::Relaxed) {
+                calls.is_unread.store(true, Ordering::Relaxed);
+                to_close.begin_close(None);
+            }
+        });
+    }
+}

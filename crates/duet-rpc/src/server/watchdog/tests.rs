@@ -1,0 +1,204 @@
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+
+use super::*;
+
+const SHORT: Duration = Duration::from_millis(30);
+const LONG: Duration = Duration::from_secs(600);
+
+/// What a watchdog did, in order.
+#[derive(Debug, PartialEq)]
+enum Did {
+    Hear(Signal),
+    Rites,
+    End(i32),
+}
+
+/// A watchdog that does not end this process.
+fn tame(on_signal: impl Fn(Signal, &Alarm) + Send + 'static) -> (Watchdog, Receiver<Did>) {
+    let (tell, told) = channel();
+    let (of_signal, of_rites) = (tell.clone(), tell.clone());
+    let watchdog = Watchdog::start_with_end(
+        Box::new(move |call, alarm| {
+            let Call::Signal(signal) = call else { return };
+            on_signal(signal, alarm);
+            let _ = of_signal.send(Did::Hear(signal));
+        }),
+        Box::new(move || of_rites.send(Did::Rites).unwrap()),
+        Box::new(move |code| tell.send(Did::End(code)).unwrap()),
+    );
+    (watchdog.unwrap(), told)
+}
+
+/// What it did until its thread ended.
+fn all(told: &Receiver<Did>) -> Vec<Did> {
+    told.iter().collect()
+}
+
+#[test]
+fn it_ends_the_process_when_the_patience_is_over_and_not_before() {
+    let (watchdog, told) = tame(|_, _| {});
+    let start = Instant::now();
+    watchdog.alarm().arm(SHORT, CountsFrom::Trigger, 3);
+    assert_eq!(all(&told), [Did::Rites, Did::End(3)]);
+    assert!(start.elapsed() >= SHORT);
+}
+
+#[test]
+fn of_two_deadlines_the_earlier_counts() {
+    for (first, second) in [(SHORT, LONG), (LONG, SHORT)] {
+        for kinds in [
+            [CountsFrom::Trigger, CountsFrom::Trigger],
+            [CountsFrom::Trigger, CountsFrom::LastByte],
+            [CountsFrom::LastByte, CountsFrom::Trigger],
+            [CountsFrom::LastByte, CountsFrom::LastByte],
+        ] {
+            let (watchdog, told) = tame(|_, _| {});
+            watchdog.alarm().arm(first, kinds[0], first.subsec_millis() as i32);
+            watchdog.alarm().arm(second, kinds[1], second.subsec_millis() as i32);
+            assert_eq!(all(&told), [Did::Rites, Did::End(30)]);
+        }
+    }
+}
+
+#[test]
+fn progress_gives_time_to_a_slow_reader() {
+    let (mut deadlines, progress) = (Deadlines::default(), Progress::new());
+    let start = Instant::now();
+    deadlines.add(start, SHORT, CountsFrom::LastByte, 1, &progress);
+    assert_eq!(deadlines.next(&progress), Some((start + SHORT, 1)));
+    progress.now();
+    let later = deadlines.next(&progress).unwrap();
+    assert!(later.0 > start + SHORT, "{later:?} {start:?}");
+    // A signal, in the middle of it, leaves less.
+    deadlines.add(start, SHORT, CountsFrom::Trigger, 2, &progress);
+    assert_eq!(deadlines.next(&progress), Some((start + SHORT, 2)));
+}
+
+#[test]
+fn progress_gives_no_time_after_a_signal() {
+    let (watchdog, told) = tame(|_, _| {});
+    watchdog.alarm().arm(LONG, CountsFrom::LastByte, 1);
+    watchdog.alarm().arm(SHORT, CountsFrom::Trigger, 2);
+    while let Err(RecvTimeoutError::Timeout) = told.recv_timeout(Duration::from_millis(1)) {
+        watchdog.alarm().progress();
+    }
+    assert_eq!(all(&told), [Did::End(2)]);
+}
+
+#[test]
+fn progress_from_before_does_not_count() {
+    let (watchdog, told) = tame(|_, _| {});
+    watchdog.alarm().progress();
+    let start = Instant::now();
+    watchdog.alarm().arm(SHORT, CountsFrom::LastByte, 0);
+    assert_eq!(all(&told), [Did::Rites, Did::End(0)]);
+    assert!(start.elapsed() >= SHORT);
+}
+
+#[test]
+fn a_patience_without_end_is_no_panic() {
+    let (watchdog, told) = tame(|_, _| {});
+    watchdog.alarm().arm(Duration::MAX, CountsFrom::Trigger, 1);
+    watchdog.alarm().arm(Duration::MAX, CountsFrom::LastByte, 1);
+    watchdog.alarm().arm(Duration::ZERO, CountsFrom::LastByte, 2);
+    assert_eq!(all(&told), [Did::Rites, Did::End(2)]);
+}
+
+#[test]
+fn when_it_is_dropped_its_thread_ends_unless_it_is_armed() {
+    let (watchdog, told) = tame(|_, _| {});
+    drop(watchdog);
+    assert_eq!(all(&told), []);
+
+    let (watchdog, told) = tame(|_, _| {});
+    watchdog.alarm().arm(SHORT, CountsFrom::Trigger, 0);
+    drop(watchdog);
+    assert_eq!(all(&told), [Did::Rites, Did::End(0)]);
+}
+
+#[test]
+fn many_rings_do_not_block() {
+    let (watchdog, told) = tame(|_, _| {});
+    let alarm = watchdog.alarm();
+    for _ in 0..10_000 {
+        alarm.arm(LONG, CountsFrom::Trigger, 0);
+    }
+    alarm.arm(SHORT, CountsFrom::Trigger, 5);
+    assert_eq!(all(&told), [Did::Rites, Did::End(5)]);
+}
+
+#[test]
+fn a_panic_in_a_callback_does_not_stop_it() {
+    let (tell, told) = channel();
+    let watchdog = Watchdog::start_with_end(
+        Box::new(|_, _| {}),
+        Box::new(|| panic!("in the last rites")),
+        Box::new(move |code| tell.send(code).unwrap()),
+    );
+    watchdog.unwrap().alarm().arm(Duration::ZERO, CountsFrom::Trigger, 4);
+    assert_eq!(told.recv(), Ok(4));
+}
+
+/// The names of the tests below that run in a process of their own.
+const HELPER: &str = "server::watchdog::tests::helper";
+const ROLE: &str = "DUET_RPC_TEST_ROLE";
+
+fn as_a_process(role: &str) -> ExitStatus {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", HELPER, "--ignored", "--nocapture"]).env(ROLE, role);
+    command.output().unwrap().status
+}
+
+#[test]
+fn each_signal_is_told_by_its_name() {
+    assert_eq!(as_a_process("signals").code(), Some(0));
+}
+
+#[test]
+fn a_signal_ends_a_process_whose_only_thread_spins() {
+    assert_eq!(as_a_process("stuck").code(), Some(7));
+}
+
+#[test]
+fn a_signal_that_nobody_receives_any_more_is_ignored() {
+    assert_eq!(as_a_process("deaf").code(), Some(0));
+}
+
+#[test]
+#[ignore = "it is the other process of the tests above"]
+fn helper() {
+    let role = std::env::var(ROLE).unwrap_or_default();
+    match role.as_str() {
+        "signals" => {
+            let (_watchdog, told) = tame(|_, _| {});
+            for signal in [Signal::Terminate, Signal::HangUp, Signal::Interrupt, Signal::HangUp] {
+                raise(signal);
+                assert_eq!(told.recv(), Ok(Did::Hear(signal)));
+                assert_eq!(
+                    signal_hook::low_level::signal_name(signal.number()),
+                    Some(signal.name())
+                );
+            }
+        }
+        "stuck" => {
+            let on_signal = |_: Call, alarm: &Alarm| alarm.arm(SHORT, CountsFrom::Trigger, 7);
+            let _watchdog = Watchdog::start(Box::new(on_signal), Box::new(|| {})).unwrap();
+            raise(Signal::Terminate);
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+        "deaf" => {
+            let (watchdog, told) = tame(|_, _| {});
+            drop(watchdog);
+            assert_eq!(all(&told), []);
+            raise(Signal::Terminate);
+        }
+        _ => {}
+    }
+}
+
+fn raise(signal: Signal) {
+    signal_hook::low_level::raise(signal.number()).unwrap();
+}

@@ -1,0 +1,89 @@
+//! Stdin and stdout, with the watchdog told of what happens on them.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::time::Sleep;
+
+use super::shutdown::{Calls, Watch};
+use super::watchdog::{Alarm, CountsFrom};
+use crate::connection::closing::{FORCED_EXIT, LINGER};
+use crate::transport::{ExitReport, Inbox, Outbox, Received, Stdio, Transport};
+
+/// Stdin and stdout, with the watchdog told of what happens on them.
+pub(super) struct Watched {
+    stdio: Stdio,
+    alarm: Alarm,
+    calls: Arc<Calls>,
+    /// Whether the client is to be given a moment to read the last answer.
+    farewell_is_due: Arc<AtomicBool>,
+    linger: Option<Pin<Box<Sleep>>>,
+    has_ended: bool,
+}
+
+impl Watched {
+    pub(super) fn new(stdio: Stdio, watch: &Watch, farewell_is_due: &Arc<AtomicBool>) -> Self {
+        Watched {
+            stdio,
+            alarm: watch.alarm.clone(),
+            calls: Arc::clone(&watch.calls),
+            farewell_is_due: Arc::clone(farewell_is_due),
+            linger: None,
+            has_ended: false,
+        }
+    }
+
+    fn handle_end(&mut self) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.alarm.arm(FORCED_EXIT, CountsFrom::LastByte, 0);
+            self.calls.handle_end();
+        }
+    }
+}
+
+impl Transport for Watched {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        let received = self.stdio.poll_receive(cx, inbox);
+        if let Poll::Ready(Ok(Received::Eof)) = received {
+            self.handle_end();
+        }
+        received
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        let signs = outbox.signs();
+        let sent = self.stdio.poll_send(cx, outbox);
+        if outbox.signs() != signs {
+            self.alarm.progress();
+        }
+        sent
+    }
+
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let gone = self.stdio.poll_remote_closed(cx);
+        if gone.is_ready() {
+            self.handle_end();
+        }
+        gone
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
+        if self.farewell_is_due.load(Ordering::Relaxed) && !self.has_ended {
+            let linger = self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+            let is_over = linger.as_mut().poll(cx).is_ready();
+            if !is_over && self.stdio.poll_remote_closed(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        // Its end is the end of this process for whoever reads it.
+        self.alarm.forget_output();
+        self.stdio.poll_close(cx)
+    }
+}

@@ -1,0 +1,413 @@
+//! The worker pool: threads on which handlers run that may hold their thread.
+//!
+//! All workers take tasks from one queue, and a task that waits is in no queue and on no thread. So a
+//! blocked worker delays nobody but its own handler, and any number of handlers can wait.
+//!
+//! A worker has no runtime of its own. It polls a task inside the runtime of the task's connection,
+//! whose thread drives timers and I/O and is never blocked by what runs here. A runtime for each
+//! worker would tie every waiting handler to one thread; one runtime of many threads would cost every
+//! server memory at rest, also those without a slow handler.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use crate::panic_guard;
+use crate::sync::lock;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Threads that start on demand, up to a maximum, and end when the pool is shut down.
+pub(crate) struct WorkerPool {
+    most: usize,
+    state: Mutex<State>,
+    /// Rung for each task in the queue, and when the pool is shut down.
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Arc<Task>>,
+    workers: usize,
+    /// Workers that wait for a task. Each task in the queue has one of them coming, or is one too many.
+    idle: usize,
+    is_over: bool,
+}
+
+/// Whether a new task may wait in the queue while every worker is busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfBusy {
+    Queue,
+    GiveBack,
+}
+
+/// The maximum number of workers, unless the application sets it.
+pub(crate) const MOST: usize = 32;
+
+/// A worker that has had nothing to do for so long ends.
+const IDLE: Duration = Duration::from_secs(10);
+
+impl WorkerPool {
+    /// The workers of connections that are driven by runtimes of the application.
+    pub(crate) fn of_process() -> Arc<Self> {
+        static POOL: OnceLock<Arc<WorkerPool>> = OnceLock::new();
+        Arc::clone(POOL.get_or_init(|| WorkerPool::new(MOST)))
+    }
+
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(WorkerPool { most, state: Mutex::default(), news: Condvar::new() })
+    }
+
+    /// The maximum number of workers.
+    #[cfg(unix)]
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Runs this on a worker, inside this runtime. It comes back if no worker can take it: there is no
+    /// worker at all, or none is free and it must not wait for one.
+    pub(crate) fn spawn(
+        self: &Arc<Self>,
+        runtime: &Handle,
+        work: Work,
+        if_busy: IfBusy,
+    ) -> Result<Arc<Task>, Work> {
+        let mut state = self.state();
+        let is_free = self.find_worker(&mut state);
+        let may_queue = state.workers > 0 && if_busy == IfBusy::Queue;
+        if state.is_over || !(is_free || may_queue) {
+            return Err(work);
+        }
+        let task = Arc::new(Task {
+            pool: Arc::clone(self),
+            runtime: runtime.clone(),
+            progress: Mutex::new(Progress::Queued(work)),
+            is_aborted: AtomicBool::new(false),
+        });
+        self.push(state, Arc::clone(&task));
+        Ok(task)
+    }
+
+    /// Whether a worker is free for one more task; one is started if need be.
+    fn find_worker(self: &Arc<Self>, state: &mut State) -> bool {
+        if state.idle > state.queue.len() {
+            return true;
+        }
+        if state.workers >= self.most || state.is_over {
+            return false;
+        }
+        let pool = Arc::clone(self);
+        let worker = thread::Builder::new().name("duet-rpc handler".to_owned());
+        let is_started = worker.spawn(move || pool.work()).is_ok();
+        state.workers += usize::from(is_started);
+        is_started
+    }
+
+    fn push(&self, mut state: MutexGuard<'_, State>, task: Arc<Task>) {
+        state.queue.push_back(task);
+        drop(state);
+        self.news.notify_one();
+    }
+
+    /// Queues a task that was woken.
+    fn push_woken(self: &Arc<Self>, task: Arc<Task>) {
+        let mut state = self.state();
+        if !state.is_over {
+            self.find_worker(&mut state);
+            self.push(state, task);
+        }
+    }
+
+    /// A worker, until the pool is shut down and the queue is empty.
+    fn work(&self) {
+        let mut state = self.state();
+        loop {
+            if let Some(task) = state.queue.pop_front() {
+                drop(state);
+                task.run();
+                state = self.state();
+            } else if state.is_over {
+                return;
+            } else {
+                state.idle += 1;
+                let waited = self.news.wait_timeout(state, IDLE);
+                let timeout;
+                (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+                if timeout.timed_out() && state.queue.is_empty() {
+                    state.workers -= 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Lets the workers end. One that a handler blocks is not waited for.
+    #[cfg(unix)]
+    pub(crate) fn shut_down(&self) {
+        self.state().is_over = true;
+        self.news.notify_all();
+    }
+}
+
+/// A handler on the pool.
+pub(crate) struct Task {
+    pool: Arc<WorkerPool>,
+    runtime: Handle,
+    progress: Mutex<Progress>,
+    is_aborted: AtomicBool,
+}
+
+enum Progress {
+    /// The task waits to be woken.
+    Waiting(Work),
+    /// The task is in the queue.
+    Queued(Work),
+    /// A worker polls the task.
+    Running {
+        is_woken: bool,
+    },
+    Ended,
+}
+
+impl Task {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        lock(&self.progress)
+    }
+
+    /// Has a worker drop the handler: where it waits, or after the poll that is under way.
+    pub(crate) fn abort(self: &Arc<Self>) {
+        self.is_aborted.store(true, Ordering::Release);
+        self.wake_by_ref();
+    }
+
+    fn run(self: &Arc<Self>) {
+        let running = Progress::Running { is_woken: false };
+        let Progress::Queued(mut work) = std::mem::replace(&mut *self.progress(), running) else {
+            return;
+        };
+        let _inside = self.runtime.enter();
+        let is_pending = !self.is_aborted.load(Ordering::Acquire) && self.poll(&mut work);
+        if !is_pending {
+            // Dropping may take long and may panic: it is the application's code.
+            *self.progress() = Progress::Ended;
+            let _ = panic_guard::catch(move || drop(work));
+            return;
+        }
+        let mut progress = self.progress();
+        if matches!(*progress, Progress::Running { is_woken: true }) {
+            *progress = Progress::Queued(work);
+            drop(progress);
+            self.pool.push_woken(Arc::clone(self));
+        } else {
+            *progress = Progress::Waiting(work);
+        }
+    }
+
+    /// Polls the handler once; whether it waits now.
+    fn poll(self: &Arc<Self>, work: &mut Work) -> bool {
+        let waker = Waker::from(Arc::clone(self));
+        let mut cx = Context::from_waker(&waker);
+        // `block_on` never blocks here. It limits how long a handler goes on while all it awaits is
+        // ready, and forbids what is forbidden on the runtime's own thread: to block on the runtime.
+        let poll = poll_fn(|_| Poll::Ready(work.as_mut().poll(&mut cx)));
+        panic_guard::catch(|| self.runtime.block_on(poll)).is_ok_and(|polled| polled.is_pending())
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut progress = self.progress();
+        match std::mem::replace(&mut *progress, Progress::Ended) {
+            Progress::Waiting(work) => {
+                *progress = Progress::Queued(work);
+                drop(progress);
+                self.pool.push_woken(Arc::clone(self));
+            }
+            Progress::Running { .. } => *progress = Progress::Running { is_woken: true },
+            unchanged => *progress = unchanged,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::future::pending;
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread;
+    use std::time::Duration;
+
+    use tokio::runtime::{Builder, Runtime};
+
+    use super::{IfBusy, Task, Work, WorkerPool};
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_all().build().expect("a runtime")
+    }
+
+    /// Blocks a worker until the sender is dropped; tells when it begins.
+    fn blocker(begun: &Sender<()>) -> (Sender<()>, Work) {
+        let (release, released) = channel::<()>();
+        let begun = begun.clone();
+        let work = async move {
+            begun.send(()).expect("the test listens");
+            let _ = released.recv();
+        };
+        (release, Box::pin(work))
+    }
+
+    /// Blocks all workers of a pool.
+    fn block(pool: &Arc<WorkerPool>, runtime: &Runtime, workers: usize) -> Vec<Sender<()>> {
+        let (begun, begins) = channel();
+        let release = |_| {
+            let (release, work) = blocker(&begun);
+            assert!(pool.spawn(runtime.handle(), work, IfBusy::GiveBack).is_ok());
+            release
+        };
+        let releases = (0..workers).map(release).collect();
+        (0..workers).for_each(|_| begins.recv().expect("each begins"));
+        releases
+    }
+
+    #[test]
+    fn l5_task_that_must_not_wait_comes_back_while_all_workers_are_blocked() {
+        let (pool, runtime) = (WorkerPool::new(3), runtime());
+        let releases = block(&pool, &runtime, 3);
+        let back = pool.spawn(runtime.handle(), Box::pin(pending()), IfBusy::GiveBack);
+        assert!(back.is_err());
+        drop(releases);
+        pool.shut_down();
+        let late = pool.spawn(runtime.handle(), Box::pin(pending()), IfBusy::Queue);
+        assert!(late.is_err(), "the pool is shut down");
+    }
+
+    #[test]
+    fn l5_queued_task_runs_on_whichever_worker_is_free_first() {
+        let (pool, runtime) = (WorkerPool::new(3), runtime());
+        for first in 0..3 {
+            let mut releases = block(&pool, &runtime, 3);
+            let (begun, begins) = channel();
+            let (release, work) = blocker(&begun);
+            assert!(pool.spawn(runtime.handle(), work, IfBusy::Queue).is_ok());
+            assert!(begins.try_recv().is_err());
+            releases.remove(first);
+            begins.recv_timeout(Duration::from_secs(10)).expect("it begins on the free worker");
+            drop((release, releases));
+            settle(&pool);
+        }
+        pool.shut_down();
+    }
+
+    /// Waits until all workers are idle.
+    fn settle(pool: &WorkerPool) {
+        let is_busy = |state: &super::State| state.idle < state.workers || !state.queue.is_empty();
+        while is_busy(&pool.state()) {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn l5_waiting_tasks_occupy_no_worker_and_a_blocked_worker_delays_none() {
+        let (pool, runtime) = (WorkerPool::new(2), runtime());
+        let (tell, told) = channel();
+        let wake = Arc::new(tokio::sync::Notify::new());
+        for number in 0..20 {
+            let (tell, wake) = (tell.clone(), Arc::clone(&wake));
+            let work = async move {
+                let woken = wake.notified();
+                tell.send(number).expect("the test listens");
+                woken.await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                tell.send(number).expect("the test listens");
+            };
+            assert!(pool.spawn(runtime.handle(), Box::pin(work), IfBusy::Queue).is_ok());
+        }
+        let all = |told: &Receiver<u32>| -> HashSet<u32> { told.iter().take(20).collect() };
+        assert_eq!(all(&told).len(), 20);
+        settle(&pool);
+        let releases = block(&pool, &runtime, 1);
+        wake.notify_waiters();
+        // Timers are the runtime's.
+        let done = runtime.block_on(async {
+            tokio::task::spawn_blocking(move || all(&told)).await.expect("it receives")
+        });
+        assert_eq!(done.len(), 20);
+        drop(releases);
+        pool.shut_down();
+    }
+
+    #[test]
+    fn p3_aborted_task_is_dropped_in_every_state() {
+        struct Dropped(Sender<()>);
+        impl Drop for Dropped {
+            fn drop(&mut self) {
+                let _ = self.0.send(());
+                // It is inside the runtime, as it was when it ran.
+                let _ = tokio::runtime::Handle::current();
+            }
+        }
+        let (pool, runtime) = (WorkerPool::new(1), runtime());
+        let (tell, told) = channel();
+        let spawn = |work: Work| -> Arc<Task> {
+            let guard = Dropped(tell.clone());
+            let work = async move {
+                let _guard = guard;
+                work.await;
+            };
+            let task = pool.spawn(runtime.handle(), Box::pin(work), IfBusy::Queue);
+            task.unwrap_or_else(|_| panic!("it is queued"))
+        };
+        let is_dropped = || told.recv_timeout(Duration::from_secs(10)).expect("it is dropped");
+
+        let waiting = spawn(Box::pin(pending()));
+        settle(&pool);
+        waiting.abort();
+        is_dropped();
+
+        let (begun, begins) = channel();
+        let (release, work) = blocker(&begun);
+        let running = spawn(Box::pin(async move {
+            work.await;
+            pending::<()>().await;
+        }));
+        let queued = spawn(Box::pin(pending()));
+        begins.recv().expect("it begins");
+        queued.abort();
+        running.abort();
+        assert!(told.try_recv().is_err(), "the worker is blocked");
+        drop(release);
+        is_dropped();
+        is_dropped();
+        running.abort();
+        pool.shut_down();
+    }
+
+    #[test]
+    fn l5_idle_worker_is_used_again() {
+        let (pool, runtime) = (WorkerPool::new(100), runtime());
+        for _ in 0..100 {
+            let task = pool.spawn(runtime.handle(), Box::pin(async {}), IfBusy::Queue);
+            assert!(task.is_ok());
+            settle(&pool);
+        }
+        assert_eq!(pool.state().workers, 1);
+        pool.shut_down();
+    }
+}

@@ -1,0 +1,514 @@
+//! Admission: the order in which incoming messages start, and how many may run and wait (L2, L8, M11, P4).
+//!
+//! A message belongs to a *lane*; within a lane messages start in the order in which they came,
+//! and one that *blocks* its lane is finished before the next starts:
+//!
+//! | order | lane | who blocks it |
+//! |---|---|---|
+//! | sequential | the one | every message |
+//! | barrier | the one | notifications |
+//! | concurrent | none | nobody |
+//! | by key | its key's, or none | every message |
+//!
+//! Besides, no request starts while it is *held*, because too much waits to be sent, and nothing
+//! starts beyond the limit of what may run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use super::BatchKey;
+use super::waiting::Waiting;
+use crate::Limits;
+use crate::message::{Id, IdRef, Params};
+use crate::policy::Order;
+
+/// Tells one incoming message of a session from another; later ones have greater keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub(super) u64);
+
+/// The lane of a message, from its method and params: messages of the same lane are kept in order.
+pub type LaneOf = Arc<dyn Fn(&str, &Params<'_>) -> Option<u64> + Send + Sync>;
+
+/// A message whose handler is to run. It must be given back to the session: answered, or parked. It borrows
+/// the id from the message, so a handler that is ready immediately costs no copy of it.
+#[derive(Debug)]
+#[must_use = "a job that is not given back is never answered"]
+pub struct Job<'m> {
+    pub(super) key: Key,
+    pub(super) id: Option<IdRef<'m>>,
+    pub(super) lane: Option<u64>,
+    pub(super) batch: Option<BatchKey>,
+}
+
+impl<'m> Job<'m> {
+    /// Its key.
+    #[inline]
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// The id to answer with; `None` for a notification.
+    #[inline]
+    pub fn id(&self) -> Option<IdRef<'m>> {
+        self.id
+    }
+
+    /// Whether its answer is a part of the answer to a batch.
+    pub fn is_in_batch(&self) -> bool {
+        self.batch.is_some()
+    }
+
+    pub(super) fn to_owned(&self) -> OwnedJob {
+        let Job { key, lane, batch, .. } = *self;
+        OwnedJob { key, id: self.id.map(IdRef::to_id), lane, batch }
+    }
+}
+
+/// A job that outlives its frame: its message waits for its turn, or its handler does.
+#[derive(Clone, Debug)]
+pub struct OwnedJob {
+    key: Key,
+    id: Option<Id>,
+    lane: Option<u64>,
+    batch: Option<BatchKey>,
+}
+
+impl OwnedJob {
+    /// The same job, to be answered or parked.
+    pub fn borrow(&self) -> Job<'_> {
+        let OwnedJob { key, lane, batch, .. } = *self;
+        Job { key, id: self.id.as_ref().map(IdRef::from), lane, batch }
+    }
+
+    /// The id to answer with; `None` for a notification.
+    pub fn id(&self) -> Option<&Id> {
+        self.id.as_ref()
+    }
+
+    pub(super) fn into_id(self) -> Option<Id> {
+        self.id
+    }
+
+    pub(super) fn key(&self) -> Key {
+        self.key
+    }
+
+    pub(super) fn batch(&self) -> Option<BatchKey> {
+        self.batch
+    }
+}
+
+/// The decision about a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Start,
+    Wait,
+    Busy(usize),
+    Drop,
+}
+
+/// The only lane of the orders that have one.
+const MAIN_LANE: u64 = 0;
+/// Where messages without a lane wait, if they have to. None of them stands before another.
+const NO_LANE: u64 = u64::MAX;
+/// How far notifications may go over the bound of waiting bytes before they are dropped. They
+/// cannot be refused, and an answer that we need may stand behind them.
+const STRETCH: usize = 4;
+
+pub(super) struct Admission {
+    order: Order,
+    limits: Limits,
+    running: HashMap<Key, Running>,
+    waiting: BTreeMap<(u64, Key), (OwnedJob, Waiting)>,
+    waiting_bytes: usize,
+    waiting_requests: usize,
+    running_requests: usize,
+    /// Where the requests are that can be cancelled.
+    by_id: HashMap<Id, Place>,
+    /// Whether two of the same id were in flight since nothing was: one of them stands there, and the
+    /// other is looked for when that one is gone.
+    has_duplicate_ids: bool,
+    /// How many running messages block each lane.
+    blocked: HashMap<u64, usize>,
+    /// What waits and has nothing of its lane before it: requests that start when they are neither
+    /// held nor too many, and notifications that start when they are not too many. The oldest goes
+    /// first, so that no lane keeps another from its turn.
+    ready_requests: BTreeMap<Key, u64>,
+    ready_notifications: BTreeMap<Key, u64>,
+    held: bool,
+}
+
+#[derive(Debug)]
+struct Running {
+    job: OwnedJob,
+    /// Whether the answer has been sent: it was cancelled, and its handler is being stopped.
+    is_answered: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    key: Key,
+    /// The lane in which it waits; `None` if it runs.
+    waits_in: Option<u64>,
+}
+
+/// What a cancellation found.
+pub(super) enum Found {
+    /// It was waiting, and is gone from there.
+    Waiting(OwnedJob),
+    /// It runs; its answer is due now, and its handler is to be stopped. The job itself stays.
+    Running(OwnedJob),
+}
+
+impl Admission {
+    pub(super) fn new(order: Order, limits: Limits) -> Self {
+        Admission {
+            order,
+            limits,
+            running: HashMap::new(),
+            waiting: BTreeMap::new(),
+            waiting_bytes: 0,
+            waiting_requests: 0,
+            running_requests: 0,
+            by_id: HashMap::new(),
+            has_duplicate_ids: false,
+            blocked: HashMap::new(),
+            ready_requests: BTreeMap::new(),
+            ready_notifications: BTreeMap::new(),
+            held: false,
+        }
+    }
+
+    /// Whether a request of this id runs or waits. Under sequential order no two requests are in
+    /// flight at the same time, so none is ever a duplicate.
+    #[inline]
+    pub(super) fn is_duplicate(&self, id: IdRef<'_>) -> bool {
+        !self.by_id.is_empty()
+            && self.order != Order::Sequential
+            && self.by_id.contains_key(&id.to_id())
+    }
+
+    pub(super) fn lane(&self, of: Option<u64>) -> Option<u64> {
+        match self.order {
+            Order::Sequential | Order::Barrier => Some(MAIN_LANE),
+            Order::Concurrent => None,
+            // The last lane is for those that have none.
+            Order::ByKey => of.map(|lane| lane.min(NO_LANE - 1)),
+        }
+    }
+
+    /// Decides about a message. `must_read_on` says that an answer which we need may stand behind
+    /// this message, so that the way out of not reading is barred.
+    #[inline]
+    pub(super) fn admit(&self, job: &Job<'_>, must_read_on: bool) -> Verdict {
+        if self.is_free_for_any() {
+            return Verdict::Start;
+        }
+        self.admit_beside(job, must_read_on)
+    }
+
+    /// Decides about a message while others run, wait or are held.
+    fn admit_beside(&self, job: &Job<'_>, must_read_on: bool) -> Verdict {
+        let is_request = job.id.is_some();
+        let in_flight = self.running_requests + self.waiting_requests;
+        if is_request && self.order != Order::Sequential && in_flight >= self.limits.in_flight {
+            return Verdict::Busy(self.limits.in_flight);
+        }
+        if self.can_start(is_request) && self.is_free(job.lane) {
+            return Verdict::Start;
+        }
+        match self.limit_reached() {
+            Some(limit) if must_read_on && is_request => Verdict::Busy(limit),
+            Some(_) if must_read_on && self.is_stretched() => Verdict::Drop,
+            _ => Verdict::Wait,
+        }
+    }
+
+    /// Whether any request that comes now would start: nothing runs, nothing waits, nothing is held.
+    #[inline]
+    pub(super) fn is_free_for_any(&self) -> bool {
+        self.running.is_empty()
+            && self.waiting.is_empty()
+            && !self.held
+            && (self.limits.in_flight > 0 || self.order == Order::Sequential)
+    }
+
+    /// Decides about a message that is one too many, and that is taken all the same.
+    pub(super) fn admit_over_limit(&self, job: &Job<'_>) -> Verdict {
+        match self.order != Order::Sequential && !self.held && self.is_free(job.lane) {
+            true => Verdict::Start,
+            false => Verdict::Wait,
+        }
+    }
+
+    /// Whether the answer to what is no message has to wait: under sequential order answers leave
+    /// in the order of what they answer.
+    pub(super) fn delays_refusals(&self, must_read_on: bool) -> bool {
+        self.order == Order::Sequential
+            && !(self.can_start(false) && self.is_free(Some(MAIN_LANE)))
+            && !(self.is_full() && must_read_on)
+    }
+
+    /// Whether so much waits that nothing more should be read. A remote that takes no answers is
+    /// not sent refusals either, so while requests are held back, as many as may be in flight are
+    /// enough.
+    pub(super) fn is_full(&self) -> bool {
+        self.limit_reached().is_some()
+    }
+
+    /// The limit of what waits that is reached, if any is.
+    fn limit_reached(&self) -> Option<usize> {
+        let Limits { waiting, waiting_bytes, .. } = self.limits;
+        let in_flight = self.limits.in_flight.max(1);
+        let is_crowded = self.held
+            && self.order != Order::Sequential
+            && self.running_requests + self.waiting_requests >= in_flight;
+        let has_many = (self.waiting_requests >= waiting).then_some(waiting);
+        let has_many = has_many.or(is_crowded.then_some(in_flight));
+        has_many.or_else(|| (self.waiting_bytes >= waiting_bytes).then_some(waiting_bytes))
+    }
+
+    fn is_stretched(&self) -> bool {
+        self.waiting_bytes / STRETCH >= self.limits.waiting_bytes
+    }
+
+    fn can_start(&self, is_request: bool) -> bool {
+        // Under sequential order it is the lane that lets one run at a time.
+        self.running.len() < self.limits.in_flight.max(1) && !(is_request && self.held)
+    }
+
+    /// Whether nothing of the lane stands before a message that comes now.
+    fn is_free(&self, lane: Option<u64>) -> bool {
+        let Some(lane) = lane else { return true };
+        !self.is_blocked(lane) && self.first_waiting(lane).is_none()
+    }
+
+    fn is_blocked(&self, lane: u64) -> bool {
+        !self.blocked.is_empty() && self.blocked.contains_key(&lane)
+    }
+
+    fn first_waiting(&self, lane: u64) -> Option<(u64, Key)> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let lane = (lane, Key(0))..=(lane, Key(u64::MAX));
+        self.waiting.range(lane).next().map(|(&place, _)| place)
+    }
+
+    fn blocks(&self, job: &OwnedJob) -> Option<u64> {
+        let blocks = match self.order {
+            Order::Sequential | Order::ByKey => true,
+            Order::Barrier => job.id.is_none(),
+            Order::Concurrent => false,
+        };
+        job.lane.filter(|_| blocks)
+    }
+
+    /// Keeps something until its turn comes.
+    pub(super) fn wait(&mut self, job: OwnedJob, waiting: Waiting) {
+        let lane = job.lane.unwrap_or(NO_LANE);
+        self.waiting_bytes += waiting.cost();
+        if let Some(id) = &job.id {
+            self.waiting_requests += 1;
+            let place = Place { key: job.key, waits_in: Some(lane) };
+            self.has_duplicate_ids |= self.by_id.insert(id.clone(), place).is_some();
+        }
+        let is_ready = lane == NO_LANE || self.is_free(Some(lane));
+        if is_ready {
+            self.ready(job.id.is_some()).insert(job.key, lane);
+        }
+        self.waiting.insert((lane, job.key), (job, waiting));
+    }
+
+    /// Whether the turn of one has come.
+    pub(super) fn has_ready(&self) -> bool {
+        self.first_ready().is_some()
+    }
+
+    /// The next one whose turn has come.
+    pub(super) fn next_ready(&mut self) -> Option<(OwnedJob, Waiting)> {
+        let (key, lane) = self.first_ready()?;
+        self.unqueue((lane, key))
+    }
+
+    fn first_ready(&self) -> Option<(Key, u64)> {
+        let oldest =
+            |ready: &BTreeMap<Key, u64>| ready.first_key_value().map(|(&k, &lane)| (k, lane));
+        let request = oldest(&self.ready_requests).filter(|_| self.can_start(true));
+        let notification = oldest(&self.ready_notifications).filter(|_| self.can_start(false));
+        request.into_iter().chain(notification).min()
+    }
+
+    fn ready(&mut self, is_request: bool) -> &mut BTreeMap<Key, u64> {
+        if is_request { &mut self.ready_requests } else { &mut self.ready_notifications }
+    }
+
+    /// Nothing blocks the lane any more, or its first message is gone: the next one is ready.
+    fn set_ready(&mut self, lane: u64) {
+        if lane != NO_LANE
+            && !self.is_blocked(lane)
+            && let Some(place) = self.first_waiting(lane)
+            && let Some((job, _)) = self.waiting.get(&place)
+        {
+            let is_request = job.id.is_some();
+            self.ready(is_request).insert(place.1, lane);
+        }
+    }
+
+    fn unqueue(&mut self, place: (u64, Key)) -> Option<(OwnedJob, Waiting)> {
+        let (job, waiting) = self.waiting.remove(&place)?;
+        self.waiting_bytes -= waiting.cost();
+        if let Some(id) = &job.id {
+            self.waiting_requests -= 1;
+            self.forget(id, job.key);
+        }
+        if self.ready(job.id.is_some()).remove(&job.key).is_some() {
+            self.set_ready(place.0);
+        }
+        Some((job, waiting))
+    }
+
+    /// A handler waits: from here on it counts as running.
+    pub(super) fn park(&mut self, job: OwnedJob) -> Key {
+        let key = job.key;
+        if let Some(lane) = self.blocks(&job) {
+            *self.blocked.entry(lane).or_default() += 1;
+            if let Some((_, first)) = self.first_waiting(lane) {
+                self.ready_requests.remove(&first);
+                self.ready_notifications.remove(&first);
+            }
+        }
+        if let Some(id) = &job.id {
+            self.running_requests += 1;
+            let place = Place { key, waits_in: None };
+            self.has_duplicate_ids |= self.by_id.insert(id.clone(), place).is_some();
+        }
+        self.running.insert(key, Running { job, is_answered: false });
+        key
+    }
+
+    /// A handler that was parked has ended. The job comes back if it is still to be answered.
+    pub(super) fn finish(&mut self, key: Key) -> Option<OwnedJob> {
+        let Running { job, is_answered } = self.running.remove(&key)?;
+        if let Some(lane) = self.blocks(&job)
+            && let Some(count) = self.blocked.get_mut(&lane)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.blocked.remove(&lane);
+                self.set_ready(lane);
+            }
+        }
+        if let Some(id) = &job.id {
+            self.running_requests -= 1;
+            self.forget(id, key);
+        }
+        (!is_answered).then_some(job)
+    }
+
+    /// Under sequential order another request may have taken the id over.
+    fn forget(&mut self, id: &Id, key: Key) {
+        if self.by_id.get(id).is_some_and(|place| place.key == key) {
+            self.by_id.remove(id);
+            self.find_duplicate_id(id);
+        }
+    }
+
+    /// Another request of an id that has just been forgotten: the latest that waits, or else the one
+    /// that runs. Clients that are in order have none, and then nothing is looked for.
+    fn find_duplicate_id(&mut self, id: &Id) {
+        if !self.has_duplicate_ids {
+            return;
+        }
+        let is_it = |job: &OwnedJob| job.id.as_ref() == Some(id);
+        let waits = self.waiting.iter().rev().find(|(_, (job, _))| is_it(job));
+        let waits = waits.map(|(&(lane, key), _)| Place { key, waits_in: Some(lane) });
+        let runs = || {
+            let mut running = self.running.iter();
+            let found = running.find(|(_, running)| is_it(&running.job) && !running.is_answered);
+            found.map(|(&key, _)| Place { key, waits_in: None })
+        };
+        if let Some(place) = waits.or_else(runs) {
+            self.by_id.insert(id.clone(), place);
+        }
+        self.has_duplicate_ids = !self.by_id.is_empty();
+    }
+
+    pub(super) fn cancel(&mut self, id: &Id) -> Option<Found> {
+        let place = *self.by_id.get(id)?;
+        if let Some(lane) = place.waits_in {
+            return self.unqueue((lane, place.key)).map(|(job, _)| Found::Waiting(job));
+        }
+        self.by_id.remove(id);
+        let running = self.running.get_mut(&place.key)?;
+        running.is_answered = true;
+        let job = running.job.clone();
+        self.find_duplicate_id(id);
+        Some(Found::Running(job))
+    }
+
+    /// The job of a handler that runs.
+    pub(super) fn job(&self, key: Key) -> Option<&OwnedJob> {
+        self.running.get(&key).map(|running| &running.job)
+    }
+
+    /// Holds requests back, or lets them go.
+    pub(super) fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    /// Drops what waits and came after this one.
+    pub(super) fn drop_after(&mut self, key: Key) -> Vec<(OwnedJob, Waiting)> {
+        let later: Vec<_> =
+            self.waiting.keys().copied().filter(|&(_, waiting)| waiting > key).collect();
+        later.into_iter().filter_map(|place| self.unqueue(place)).collect()
+    }
+
+    /// Drops everything that waits.
+    pub(super) fn drop_all(&mut self) {
+        self.drop_after(Key(0));
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many lanes and ids are remembered; none if nothing runs or waits.
+    pub(super) fn left_behind(&self) -> usize {
+        let ready = [self.ready_requests.len(), self.ready_notifications.len()];
+        let rest = [self.by_id.len(), self.blocked.len(), self.waiting_bytes];
+        ready.into_iter().chain(rest).sum()
+    }
+}
+
+impl fmt::Debug for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Admission");
+        shown.field("order", &self.order).field("running", &self.running.len());
+        shown.field("waiting", &self.waiting.len()).field("held", &self.held).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Admission, Key, OwnedJob};
+    use crate::Limits;
+    use crate::message::Id;
+    use crate::policy::Order;
+
+    #[test]
+    fn p9_ids_and_lanes_are_remembered_as_long_as_what_they_belong_to() {
+        let mut admission = Admission::new(Order::Sequential, Limits::default());
+        assert_eq!(admission.left_behind(), 0);
+        let (key, lane) = (Key(1), admission.lane(None));
+        admission.park(OwnedJob { key, id: Some(Id::from(1)), lane, batch: None });
+        assert_eq!(admission.left_behind(), 2, "its id, and the lane that it blocks");
+        assert!(admission.finish(key).is_some());
+        assert_eq!(admission.left_behind(), 0);
+    }
+}
