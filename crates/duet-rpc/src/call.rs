@@ -11,9 +11,9 @@ use duet_rpc_proto::session::{CallOptions, Progress};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-use crate::client::Client;
 use crate::connection::Command;
 use crate::error::{Error, ErrorKind, WrongResult};
+use crate::net::Client;
 use crate::params;
 use crate::peer::Peer;
 

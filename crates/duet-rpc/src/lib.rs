@@ -119,16 +119,15 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod call;
-mod client;
 mod connection;
 mod context;
 pub mod error;
 mod extensions;
 mod failure;
 mod handler;
-mod hub;
 mod log_limit;
 mod method_table;
+mod net;
 pub mod panic_guard;
 pub mod params;
 mod peer;
@@ -136,13 +135,14 @@ mod random;
 mod router;
 #[cfg(unix)]
 mod server;
+#[cfg(unix)]
+mod stdio;
 mod sync;
 pub mod transport;
 #[path = "server/worker_pool.rs"]
 mod worker_pool;
 
 pub use call::Call;
-pub use client::{Backoff, Client, ClientBuilder, ClientState};
 pub use connection::{
     CONNECTION, CloseReason, ConnectionState, Disconnect, Driver, EventStream, REQUEST, TRAFFIC,
     UnusableAnswer,
@@ -154,7 +154,7 @@ pub use duet_rpc_proto::session::Priority;
 pub use error::{Error, ErrorKind, RemoteError};
 pub use failure::Failure;
 pub use handler::{Handler, Output};
-pub use hub::Hub;
+pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub};
 pub use peer::{Peer, Stats};
 pub use router::Router;
 #[cfg(unix)]

@@ -32,6 +32,7 @@
 mod answer_size;
 mod budget;
 pub(crate) mod closing;
+mod disconnect;
 mod dispatch;
 mod events;
 mod log;
@@ -42,7 +43,7 @@ mod pace;
 mod receive;
 mod send_queue;
 mod shared;
-mod state;
+
 mod tasks;
 mod uncorrelated;
 
@@ -58,6 +59,8 @@ use tokio::time::Sleep;
 
 pub(crate) use self::answer_size::AnswerSize;
 use self::closing::Stage;
+pub(crate) use self::disconnect::LastStderr;
+pub use self::disconnect::{CloseReason, ConnectionState, Disconnect};
 use self::dispatch::Dispatch;
 pub use self::events::EventStream;
 pub use self::log::{CONNECTION, REQUEST, TRAFFIC};
@@ -66,8 +69,6 @@ use self::outgoing::Outgoing;
 pub(crate) use self::pace::Pace;
 use self::receive::Receive;
 pub(crate) use self::shared::Shared;
-pub(crate) use self::state::LastStderr;
-pub use self::state::{CloseReason, ConnectionState, Disconnect};
 pub(crate) use self::tasks::Workers;
 use self::uncorrelated::Uncorrelated;
 pub use self::uncorrelated::UnusableAnswer;

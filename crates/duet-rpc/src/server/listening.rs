@@ -17,9 +17,10 @@ use super::{Server, cannot_start, watch_parent};
 use crate::connection::Workers;
 use crate::connection::closing::FORCED_EXIT;
 use crate::error::{Error, ErrorKind};
-use crate::hub::Hub;
+use crate::net::Hub;
+use crate::net::{Address, Listener, descriptor_limit};
 use crate::panic_guard;
-use crate::transport::{Address, Listener, descriptor_limit, set_stdio_aside};
+use crate::stdio::set_stdio_aside;
 use crate::worker_pool::WorkerPool;
 
 /// How many descriptors a thread with a runtime needs, and how many all the rest.

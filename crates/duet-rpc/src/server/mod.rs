@@ -7,7 +7,6 @@
 //! | `mod` | the server, from its start to its end |
 //! | `shutdown` | what asks it to end, and the watchdog that sees to it |
 //! | `watched_stdio` | stdin and stdout, with the watchdog told of what happens on them |
-//! | `reader` | a thread that reads and serves, as long as nothing needs the runtime |
 //! | `listening` | the same life with many connections instead |
 //! | `connection_threads` | threads for connections |
 //! | `exit_hook` | what is to be done before the exit, in a bounded time |
@@ -15,7 +14,6 @@
 mod connection_threads;
 mod exit_hook;
 mod listening;
-mod reader;
 mod shutdown;
 mod watchdog;
 mod watched_stdio;
@@ -34,20 +32,18 @@ use crate::connection::Workers;
 use crate::connection::closing::{EXIT_HOOK, FORCED_EXIT};
 use crate::connection::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, Logged};
+use crate::net::{Address, Listener, at_exit};
 use crate::panic_guard;
 use crate::peer::Peer;
 use crate::router::Router;
-use crate::transport::{Address, Listener, Stdio, at_exit};
+use crate::stdio::Stdio;
+use crate::stdio::handoff::{HandedOver, STACK};
 use crate::worker_pool::{self, WorkerPool};
 use exit_hook::{LastAct, once, run_within};
-use reader::Served;
 use shutdown::Watch;
 use watchdog::CountsFrom;
 pub use watchdog::{Parent, is_ignored as is_signal_ignored};
 use watched_stdio::Watched;
-
-/// Handlers run on threads of ours as on the main one, so these have as large a stack as that usually has.
-const STACK: usize = 8 * 1024 * 1024;
 
 const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their thread, so they cannot run \
     inside a current-thread tokio runtime; call them from a plain `fn main`, after `block_on` of what \
@@ -292,7 +288,7 @@ impl Server {
             watch.alarm.watch_output(output);
         }
         // Without further threads, everything runs on this one.
-        let borrower = stdio.borrower().filter(|_| self.threads > 0);
+        let reader = stdio.blocking_reader().filter(|_| self.threads > 0);
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched::new(stdio, watch, &farewell_is_due);
         let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);
@@ -311,7 +307,7 @@ impl Server {
         if let Some(on_start) = self.on_start {
             panic_guard::catch(|| on_start(&peer))?;
         }
-        let disconnect = Served::new(driver, borrower).await?;
+        let disconnect = HandedOver::new(driver, reader).await?;
         // With nothing to wait for, the connection may have closed before anybody saw it close.
         watch.calls.log();
         judge(&disconnect)?;

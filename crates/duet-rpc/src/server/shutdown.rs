@@ -12,9 +12,9 @@ use super::watchdog::{Alarm, Call, CountsFrom, Watchdog};
 use crate::connection::closing::{
     FORCED_EXIT, LAST_MOMENT, LOG_IF_STUCK, PROGRAMS_END, STDIN_FOLLOWS,
 };
+use crate::net::at_exit;
 use crate::panic_guard;
 use crate::peer::Peer;
-use crate::transport::at_exit;
 
 /// Leaves the world as it was found. It must not block, and may be done more than once.
 type CleanUp = Box<dyn Fn() + Send + Sync>;

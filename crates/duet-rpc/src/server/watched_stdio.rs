@@ -11,7 +11,8 @@ use tokio::time::Sleep;
 use super::shutdown::{Calls, Watch};
 use super::watchdog::{Alarm, CountsFrom};
 use crate::connection::closing::{FORCED_EXIT, LINGER};
-use crate::transport::{ExitReport, Inbox, Outbox, Received, Stdio, Transport};
+use crate::stdio::Stdio;
+use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 
 /// Stdin and stdout, with the watchdog told of what happens on them.
 pub(super) struct Watched {

@@ -21,7 +21,7 @@ thread_local! {
 }
 
 /// The buffer to read into, empty. Give it back soon; whoever else asks for it meanwhile gets a new one.
-pub(super) fn take() -> Vec<u8> {
+pub(crate) fn take() -> Vec<u8> {
     let mut buffer = READING.take();
     buffer.clear();
     buffer.reserve_exact(READ);
@@ -29,7 +29,7 @@ pub(super) fn take() -> Vec<u8> {
 }
 
 /// Gives it back, or one that has grown larger. One that a very large message has needed is let go.
-pub(super) fn put_back(buffer: Vec<u8>) {
+pub(crate) fn put_back(buffer: Vec<u8>) {
     if buffer.capacity() <= MOST {
         READING.set(buffer);
     }
@@ -37,7 +37,7 @@ pub(super) fn put_back(buffer: Vec<u8>) {
 
 /// Large buffers for messages, of which most connections never need one.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Spare {
+pub(crate) enum Spare {
     /// For a message that comes in pieces.
     Incoming,
     /// For what is to be sent.
@@ -54,7 +54,7 @@ impl Spare {
 
     /// Gives a buffer that has none the one that another connection had laid aside, if there is one.
     #[inline]
-    pub(super) fn fill(self, buffer: &mut Vec<u8>) {
+    pub(crate) fn fill(self, buffer: &mut Vec<u8>) {
         if buffer.capacity() == 0 {
             *buffer = self.place().take();
         }
@@ -62,7 +62,7 @@ impl Spare {
 
     /// Takes an empty buffer away, if it is a large one, for the next who needs it.
     #[inline]
-    pub(super) fn recycle(self, buffer: &mut Vec<u8>) {
+    pub(crate) fn recycle(self, buffer: &mut Vec<u8>) {
         if buffer.is_empty() && buffer.capacity() > LARGE {
             let buffer = std::mem::take(buffer);
             if buffer.capacity() <= MOST {

@@ -65,7 +65,7 @@ impl Inbox {
     }
 
     /// Takes the buffer that connections share, for what is received next.
-    pub(super) fn borrow_buffer(&mut self) {
+    pub(crate) fn borrow_buffer(&mut self) {
         if let Kind::Bytes(decoder) = &mut self.0
             && let Some(unused) = decoder.lend(buffer_pool::take())
         {
@@ -74,7 +74,7 @@ impl Inbox {
     }
 
     /// The bytes that have come and are not handled.
-    pub(super) fn at_hand(&self) -> &[u8] {
+    pub(crate) fn at_hand(&self) -> &[u8] {
         match &self.0 {
             Kind::Bytes(decoder) => decoder.at_hand(),
             Kind::Messages(_) => &[],

@@ -5,25 +5,12 @@
 //! carry bytes, and the profile's framing says how messages are cut out of them; some carry whole
 //! messages, as WebSockets do.
 
-mod address;
-mod buffer_pool;
-mod child;
-mod connect;
-#[cfg(feature = "http")]
-mod http;
+pub(crate) mod buffer_pool;
 mod inbox;
 mod largest;
-mod listener;
 pub mod memory;
 mod outbox;
-mod socket;
-#[cfg(unix)]
-mod stdio;
 mod stream;
-#[cfg(any(feature = "http", feature = "websocket"))]
-mod web;
-#[cfg(feature = "websocket")]
-mod websocket;
 
 use std::fmt;
 use std::io;
@@ -31,29 +18,20 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
-pub use address::{Address, AddressError, Place, Target};
-pub(crate) use child::CannotStart;
-pub use child::Child;
-#[cfg(unix)]
-pub(crate) use child::{at_exit, descriptor_limit};
-pub use connect::Connector;
-#[cfg(feature = "http")]
-pub use http::{HttpClient, HttpServer};
-pub use inbox::Inbox;
-#[cfg(unix)]
-pub(crate) use listener::Reserve;
-pub use listener::{Incoming, Listener};
-pub use outbox::Outbox;
-pub use socket::Socket;
-#[cfg(unix)]
-pub(crate) use stdio::{Borrower, Lender, set_stdio_aside};
-#[cfg(unix)]
-pub use stdio::{Restore, Stdio};
-pub use stream::Stream;
-#[cfg(any(feature = "http", feature = "websocket"))]
-pub use web::{Gate, Refused};
+pub use self::inbox::Inbox;
+pub use self::outbox::Outbox;
+pub use self::stream::Stream;
 #[cfg(feature = "websocket")]
-pub use websocket::WebSocket;
+pub use crate::net::WebSocket;
+pub use crate::net::{
+    Address, AddressError, Child, Connector, Incoming, Listener, Place, Socket, Target,
+};
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub use crate::net::{Gate, Refused};
+#[cfg(feature = "http")]
+pub use crate::net::{HttpClient, HttpServer};
+#[cfg(unix)]
+pub use crate::stdio::{Restore, Stdio};
 
 /// One end of a connection.
 ///
@@ -206,16 +184,11 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 /// the older one is as good, and needs no `unsafe` here.
 #[cfg(unix)]
 #[allow(deprecated)]
-fn register<T: std::os::fd::AsRawFd>(
+pub(crate) fn register<T: std::os::fd::AsRawFd>(
     descriptor: T,
     interest: tokio::io::Interest,
 ) -> io::Result<tokio::io::unix::AsyncFd<T>> {
     tokio::io::unix::AsyncFd::with_interest(descriptor, interest)
-}
-
-/// Why an address is none that can be used here.
-fn unsupported(why: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
 /// Wakes this task after all others have run and the runtime has looked for events. Waking it directly would

@@ -102,7 +102,7 @@ impl Outbox {
 
     /// Adds a frame of the transport's own behind all that waits, if frames of WebSockets do.
     #[cfg(feature = "websocket")]
-    pub(super) fn append_control(&mut self, kind: ws::ControlKind, control: &ws::Control) {
+    pub(crate) fn append_control(&mut self, kind: ws::ControlKind, control: &ws::Control) {
         self.make_room();
         let last = self.behind.back_mut().unwrap_or(&mut self.bytes);
         let before = last.len();

@@ -44,7 +44,7 @@ where
     }
 
     /// Drops the writer, and gives the reader back.
-    pub(super) fn close_writer(self) -> R {
+    pub(crate) fn close_writer(self) -> R {
         self.reader
     }
 }

@@ -1,0 +1,226 @@
+//! The task that connects, waits, and connects again.
+
+use std::error::Error as _;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duet_rpc_proto::Profile;
+use tokio::time::Instant;
+
+use super::Backoff;
+use super::state::Line;
+use crate::connection::{CloseReason, Disconnect};
+use crate::error::{Error, ErrorKind};
+use crate::net::CannotStart;
+use crate::panic_guard;
+use crate::peer::Peer;
+use crate::random;
+use crate::router::Router;
+use crate::transport::Transport;
+
+/// A connector at work.
+pub(super) type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
+/// Makes a transport.
+pub(super) type Connector = Box<dyn FnMut() -> Connecting + Send>;
+/// Prepares a connection.
+pub(super) type OnConnect =
+    Box<dyn FnMut(Peer) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send>;
+
+pub(super) struct Keeper {
+    pub(super) line: Arc<Line>,
+    pub(super) connector: Connector,
+    pub(super) on_connect: Option<OnConnect>,
+    /// The connection that `on_connect` works on.
+    pub(super) preparing: Option<Peer>,
+    pub(super) profile: Profile,
+    pub(super) router: Router,
+    pub(super) backoff: Backoff,
+    pub(super) most_failures: Option<u32>,
+    pub(super) attempt_timeout: Duration,
+    /// Whether a server is started again that exited with status 0.
+    pub(super) restarts_after_success: bool,
+}
+
+impl Keeper {
+    /// Connects once.
+    pub(super) async fn attempt(&mut self) -> Result<Peer, Error> {
+        let connecting = panic_guard::catch_future(panic_guard::catch(|| (self.connector)())?);
+        let transport = within(self.attempt_timeout, connecting).await??.map_err(failed)?;
+        let (peer, driver) = Peer::boxed(transport, &self.profile, self.router.clone(), None);
+        tokio::spawn(driver);
+        self.preparing = Some(peer.clone());
+        let Err(error) = self.prepare(peer.clone()).await else {
+            self.preparing = None;
+            return Ok(peer);
+        };
+        // How a process has ended, and what it said, is known only when it is closed.
+        match (error.kind(), self.close_unprepared().await) {
+            (ErrorKind::Disconnected, Some(end)) => Err(end.to_error()),
+            _ => Err(error),
+        }
+    }
+
+    async fn prepare(&mut self, peer: Peer) -> Result<(), Error> {
+        let Some(on_connect) = &mut self.on_connect else { return Ok(()) };
+        let preparing = panic_guard::catch_future(panic_guard::catch(|| on_connect(peer))?);
+        within(self.attempt_timeout, preparing).await??
+    }
+
+    /// Closes the connection that is not prepared, if there is one. However long that takes: there are
+    /// never two connections at a time.
+    async fn close_unprepared(&mut self) -> Option<Disconnect> {
+        let closed = self.preparing.as_ref()?.close().await;
+        self.preparing = None;
+        Some(closed)
+    }
+
+    /// Keeps the connection until it is over, beginning with one that is adopted already, if there
+    /// is one.
+    pub(super) async fn keep(mut self, first: Option<Peer>) {
+        let end = self.run(first).await;
+        self.line.finish(end);
+    }
+
+    async fn run(&mut self, mut first: Option<Peer>) -> Disconnect {
+        let line = Arc::clone(&self.line);
+        let (mut attempt, mut cause) = (1, None);
+        loop {
+            let peer = match first.take() {
+                Some(peer) => peer,
+                None => match self.connect(&mut attempt, cause).await {
+                    Ok(peer) => {
+                        line.adopt(&peer);
+                        peer
+                    }
+                    Err(end) => return end,
+                },
+            };
+            tracing::info!(attempt, "connected");
+            let begun = Instant::now();
+            // Its sender is kept by the peer.
+            let _ = peer.watch().wait_for(|state| !state.is_open()).await;
+            // One that ends soon is an attempt that came to nothing: a remote that takes every
+            // connection and drops it must not be hurried.
+            attempt = if begun.elapsed() >= self.backoff.most { 1 } else { next(attempt) };
+            if !line.is_over() && line.reconnects() {
+                line.publish_connecting(attempt, None);
+            }
+            // There are never two connections at a time.
+            let lost = peer.closed().await;
+            line.let_go();
+            if line.is_over() {
+                return lost;
+            }
+            if !line.reconnects() {
+                tracing::info!("the connection ended ({lost}), and no other is made");
+                return lost;
+            }
+            if self.is_wanted_end(Some(&lost)) {
+                tracing::info!("the server exited by itself ({lost}), and is not started again");
+                return lost;
+            }
+            if self.is_enough(attempt - 1) {
+                tracing::warn!(
+                    "the connection broke ({lost}), and too many before it: no other is made"
+                );
+                return lost;
+            }
+            tracing::warn!("the connection broke ({lost}), and is made anew");
+            cause = Some(lost);
+        }
+    }
+
+    /// Whether so many attempts in a row came to nothing that there will be no other.
+    fn is_enough(&self, failures: u32) -> bool {
+        self.most_failures.is_some_and(|most| failures >= most)
+    }
+
+    /// Whether the server has left as it should, and is not to be started again.
+    fn is_wanted_end(&self, end: Option<&Disconnect>) -> bool {
+        let exit = end.and_then(|end| end.exit_report().exit);
+        exit.is_some_and(|exit| exit.success()) && !self.restarts_after_success
+    }
+
+    /// Connects, as often as it takes; or says why there will be no connection.
+    async fn connect(
+        &mut self,
+        attempt: &mut u32,
+        mut cause: Option<Disconnect>,
+    ) -> Result<Peer, Disconnect> {
+        let line = Arc::clone(&self.line);
+        loop {
+            line.publish_connecting(*attempt, cause);
+            let failed_before = *attempt - 1;
+            let work = async {
+                if failed_before > 0 {
+                    // Also if it is no time at all: others have their turn.
+                    tokio::time::sleep(self.backoff.delay(failed_before, random::number())).await;
+                }
+                self.attempt().await
+            };
+            let error = match line.unless_over(work).await {
+                None => {
+                    let closed = self.close_unprepared().await;
+                    return Err(
+                        closed.unwrap_or_else(|| Disconnect::new(CloseReason::Closed, None))
+                    );
+                }
+                Some(Ok(peer)) => return Ok(peer),
+                Some(Err(error)) => error,
+            };
+            // What the error says is the connector's, and may hold anything.
+            let (what, why) = (error.kind(), io_cause(&error).map(io::Error::kind));
+            tracing::warn!(attempt, ?what, ?why, "cannot connect");
+            let is_last = self.is_enough(*attempt);
+            let is_permanent = is_permanent(&error) || self.is_wanted_end(end_of(&error));
+            let failed = Disconnect::new(CloseReason::ConnectFailed, Some(error));
+            if is_last || is_permanent {
+                return Err(failed);
+            }
+            (*attempt, cause) = (next(*attempt), Some(failed));
+        }
+    }
+}
+
+impl Drop for Keeper {
+    /// One that is dropped half-way, with its runtime, leaves nobody waiting.
+    fn drop(&mut self) {
+        self.line.finish(Disconnect::dropped());
+    }
+}
+
+fn next(number: u32) -> u32 {
+    number.saturating_add(1)
+}
+
+async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Result<T, Error> {
+    let done = tokio::time::timeout(time, work).await;
+    done.map_err(|_| failed(io::Error::new(io::ErrorKind::TimedOut, "it took too long")))
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::new(ErrorKind::Connect).caused_by(error)
+}
+
+fn io_cause(error: &Error) -> Option<&io::Error> {
+    error.source().and_then(|cause| cause.downcast_ref())
+}
+
+/// The end of the connection, if that is why `on_connect` failed.
+fn end_of(error: &Error) -> Option<&Disconnect> {
+    error.source().and_then(|cause| cause.downcast_ref())
+}
+
+/// Whether the next attempt would fail like this one.
+fn is_permanent(error: &Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+
+    let is_final = |error: &io::Error| {
+        let cannot_start = error.get_ref().and_then(|cause| cause.downcast_ref::<CannotStart>());
+        cannot_start.is_some_and(CannotStart::is_permanent)
+            || matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported)
+    };
+    error.kind() == ErrorKind::Panic || io_cause(error).is_some_and(is_final)
+}

@@ -1,0 +1,103 @@
+//! Reaching a server.
+
+use std::fmt;
+use std::io;
+
+use duet_rpc_proto::Profile;
+#[cfg(feature = "websocket")]
+use duet_rpc_proto::ws::Role;
+use tokio::net::TcpStream;
+
+#[cfg(feature = "http")]
+use super::HttpClient;
+#[cfg(feature = "websocket")]
+use super::WebSocket;
+#[cfg(feature = "websocket")]
+use super::web::{Ask, ask_for_upgrade};
+use super::{Address, Place, Socket, unsupported};
+use crate::transport::Transport;
+
+/// Reaches a server at an address.
+///
+/// ```no_run
+/// use duet_rpc::{Peer, Profile, Router, transport::Connector};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let profile = Profile::agent();
+/// let transport = Connector::new(&"tcp://127.0.0.1:4000".parse()?).connect(&profile).await?;
+/// let server = Peer::spawn(transport, &profile, Router::new());
+/// let sum: i64 = server.call("add", (1, 2)).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Connector {
+    address: Address,
+    token: Option<String>,
+}
+
+impl Connector {
+    /// Reaches the server at this address.
+    pub fn new(address: &Address) -> Self {
+        Connector { address: address.clone(), token: None }
+    }
+
+    /// Shows this token to a server that is reached by WebSocket or HTTP.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket")),
+        expect(unused_variables, reason = "sockets alone need no settings")
+    )]
+    pub async fn connect(&self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
+        match &self.address {
+            Address::Stdio => Err(unsupported("a server on stdin and stdout has to be started")),
+            Address::Tcp(place) => Ok(Box::new(dial(place).await?)),
+            #[cfg(unix)]
+            Address::Unix(path) => {
+                Ok(Box::new(Socket::unix(tokio::net::UnixStream::connect(path).await?)))
+            }
+            #[cfg(not(unix))]
+            Address::Unix(_) => Err(unsupported("this system has no Unix sockets")),
+            #[cfg(feature = "http")]
+            Address::Http(place, target) => {
+                let token = self.token.as_deref();
+                Ok(Box::new(HttpClient::connect(place, target, token, profile).await?))
+            }
+            #[cfg(not(feature = "http"))]
+            Address::Http(..) => Err(unsupported("the feature `http` is not built in")),
+            #[cfg(feature = "websocket")]
+            Address::WebSocket(place, target) => {
+                let nonce = crate::random::seed().to_ne_bytes();
+                let (host, token) = (&*place.to_string(), self.token.as_deref());
+                let ask = Ask { host, target: target.as_str(), token, nonce };
+                let (limit, patience) = (profile.limits.header_bytes, profile.call_timeout);
+                let socket = dial(place).await?;
+                let (socket, behind) = ask_for_upgrade(socket, &ask, limit, patience).await?;
+                Ok(Box::new(WebSocket::new(socket, Role::Client, profile, behind)))
+            }
+            #[cfg(not(feature = "websocket"))]
+            Address::WebSocket(..) => Err(unsupported("the feature `websocket` is not built in")),
+        }
+    }
+}
+
+async fn dial(place: &Place) -> io::Result<Socket> {
+    TcpStream::connect((place.host.as_str(), place.port)).await.map(Socket::tcp)
+}
+
+impl fmt::Debug for Connector {
+    /// Shows where it goes, and not with which token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("address", &self.address).finish_non_exhaustive()
+    }
+}

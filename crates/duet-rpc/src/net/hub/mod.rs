@@ -1,0 +1,364 @@
+//! Many connections, one router (P8).
+
+mod registry;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use duet_rpc_proto::Profile;
+use duet_rpc_proto::frame::{Framing, FramingChoice, write_frame};
+use duet_rpc_proto::message::{ErrorObject, Id, write_error};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use self::registry::{Counts, Entry, Permit};
+use crate::connection::Workers;
+use crate::connection::memory::Budget;
+use crate::log_limit::LogLimiter;
+#[cfg(unix)]
+use crate::net::Reserve;
+use crate::net::{Incoming, Listener};
+use crate::peer::Peer;
+use crate::router::Router;
+use crate::transport::TransportKind;
+
+/// How many connections there may be, unless it is said otherwise.
+const MOST: usize = 16 * 1024;
+
+/// How many bytes may wait to be sent on all connections, unless it is said otherwise.
+const MOST_OUTGOING: usize = 64 * 1024 * 1024;
+
+/// How many refused connections may stay open for a moment, so that their remotes hear the reason for sure.
+/// Those beyond are told the reason, too, and closed immediately.
+const MOST_REFUSALS: usize = 64;
+
+/// How long no connection is accepted after one could not be.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves everyone who connects, with one router, until it is told to stop.
+///
+/// Each connection is a [`Peer`] of its own: what one does is not seen by another, and what handlers
+/// want to keep for one of them they keep in [`Peer::extension`]. Over HTTP that belongs to one request.
+///
+/// ```
+/// use duet_rpc::{Failure, Hub, Profile, Router, transport::Listener};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// let hub = Hub::new(&Profile::agent(), router).max_connections(1000);
+/// let listener = Listener::bind(&"tcp://127.0.0.1:0".parse()?)?;
+/// println!("listening on {}", listener.address());
+/// let serving = tokio::spawn(hub.clone().serve(listener));
+///
+/// // Later: those who are connected get the answers to what runs, and are told good-bye.
+/// hub.stop().await;
+/// serving.await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Hub(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    profile: Profile,
+    router: Router,
+    /// Serves those who cannot be called back.
+    one_way: Router,
+    most: usize,
+    counts: Arc<Counts>,
+    place: Place,
+    slow: Option<Workers>,
+    budget: Arc<Budget>,
+}
+
+/// Where connections are served.
+#[derive(Clone)]
+enum Place {
+    /// On the runtime that accepts them.
+    Here,
+    /// On one that this finds for each.
+    #[cfg(unix)]
+    Threads(Arc<dyn Fn() -> Option<Handle> + Send + Sync>),
+}
+
+impl Hub {
+    /// Serves this router to everyone who connects, with these settings for each.
+    pub fn new(profile: &Profile, router: Router) -> Self {
+        Hub(Arc::new(Inner {
+            profile: *profile,
+            one_way: router.clone(),
+            router,
+            most: MOST,
+            counts: Arc::default(),
+            place: Place::Here,
+            slow: None,
+            budget: Budget::shared(MOST_OUTGOING),
+        }))
+    }
+
+    fn inner(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.0)
+    }
+
+    /// How many connections there may be at the same time; 16,384 if nothing is said. One too many is
+    /// told so, and closed.
+    #[must_use]
+    pub fn max_connections(mut self, most: usize) -> Self {
+        self.inner().most = most;
+        self
+    }
+
+    /// The budget for bytes that wait to be sent, over all connections; 64 MiB by default. Each
+    /// connection also has the bound of its own,
+    /// [`Limits::outgoing_bytes`](duet_rpc_proto::Limits::outgoing_bytes).
+    ///
+    /// While the budget is spent, no handler begins on the worker threads, other handlers begin only on
+    /// connections on which nothing waits to be sent, and a connection whose remote reads nothing for
+    /// five seconds is closed.
+    ///
+    /// The answers to batches that are under way have a budget of the same size to themselves. While that
+    /// is spent, requests of batches are answered busy.
+    #[must_use]
+    pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
+        self.inner().budget = Budget::shared(bytes);
+        self
+    }
+
+    /// Serves this router to those who can be answered but not called, as over HTTP: methods that call
+    /// back or send events make no sense for them.
+    #[must_use]
+    pub fn one_way(mut self, router: Router) -> Self {
+        self.inner().one_way = router;
+        self
+    }
+
+    /// Serves each connection on a runtime that is found for it, and handlers that may be slow on
+    /// these threads.
+    #[cfg(unix)]
+    pub(crate) fn on_threads(
+        mut self,
+        find: Arc<dyn Fn() -> Option<Handle> + Send + Sync>,
+        slow: Workers,
+    ) -> Self {
+        let inner = self.inner();
+        inner.place = Place::Threads(find);
+        inner.slow = Some(slow);
+        self
+    }
+
+    /// How many connections there may be.
+    #[cfg(unix)]
+    pub(crate) fn most(&self) -> usize {
+        self.0.most
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        *self.0.counts.open.borrow()
+    }
+
+    /// Serves those who connect here, until the hub is stopped. Several listeners can be served at the
+    /// same time.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    pub async fn serve(self, mut listener: Listener) {
+        listener.leave_with(&self.0.counts.going_away);
+        let mut stopping = self.0.counts.is_stopping.subscribe();
+        let complaints = LogLimiter::new(1);
+        #[cfg(unix)]
+        let mut reserve = Reserve::new();
+        loop {
+            match until(&mut stopping, listener.accept()).await {
+                None => break,
+                Some(Ok(incoming)) => self.admit(incoming, &complaints),
+                #[cfg(unix)]
+                Some(Err(error)) if Reserve::is_needed(&error) => {
+                    if self.refuse_one(&mut listener, &mut reserve, &complaints).await.is_err() {
+                        // Another thread has taken the reserve. To try again immediately would only spin.
+                        let _ = until(&mut stopping, sleep(PAUSE)).await;
+                    }
+                }
+                Some(Err(error)) => {
+                    complaints.log("connections were not accepted", || {
+                        tracing::warn!(%error, "a connection was not accepted");
+                    });
+                    // To try again immediately might only spin.
+                    let _ = until(&mut stopping, sleep(PAUSE)).await;
+                }
+            }
+        }
+    }
+
+    fn admit(&self, incoming: Incoming, complaints: &LogLimiter) {
+        let Some(permit) = Permit::take(&self.0.counts, self.0.most) else {
+            let limit = self.0.most;
+            complaints.log("connections were refused", || {
+                tracing::warn!(limit, "too many connections, one was refused");
+            });
+            return self.refuse(incoming);
+        };
+        let work = converse(Arc::clone(&self.0), incoming, permit);
+        let elsewhere: Option<Handle> = match &self.0.place {
+            Place::Here => None,
+            #[cfg(unix)]
+            Place::Threads(find) => find(),
+        };
+        match elsewhere {
+            Some(runtime) => drop(runtime.spawn(work)),
+            None => drop(tokio::spawn(work)),
+        }
+    }
+
+    fn refuse(&self, incoming: Incoming) {
+        let refused = incoming.refuse(&busy(&self.0.profile, self.0.most));
+        let counts = Arc::clone(&self.0.counts);
+        if counts.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
+            counts.refusals.fetch_sub(1, Ordering::Relaxed);
+            return refused.close();
+        }
+        tokio::spawn(async move {
+            let _ = refused.linger().await;
+            counts.refusals.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// Refuses the next that waits to connect, if there is one, because there is no descriptor to serve it
+    /// with.
+    #[cfg(unix)]
+    async fn refuse_one(
+        &self,
+        listener: &mut Listener,
+        reserve: &mut Reserve,
+        complaints: &LogLimiter,
+    ) -> std::io::Result<()> {
+        let refuse = |incoming: Incoming| {
+            let connections = self.connections();
+            complaints.log("connections were refused", || {
+                tracing::warn!(connections, "too many open files, a connection was refused");
+            });
+            incoming.refuse(&busy(&self.0.profile, connections)).close();
+        };
+        let refused = poll_fn(|cx| Poll::Ready(reserve.poll_refuse(cx, listener, refuse))).await;
+        match refused {
+            Poll::Ready(refused) => refused,
+            // Nobody waits.
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Begins to [stop](Hub::stop).
+    pub(crate) fn begin_stop(&self) {
+        self.0.counts.stop();
+    }
+
+    /// Stops: no further connection is accepted, what runs is finished and answered, within the
+    /// profile's [`drain_timeout`](Profile::drain_timeout), and each connection is closed. It begins
+    /// at once, also if the future is dropped, which waits for the last.
+    pub fn stop(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.begin_stop();
+        let mut open = self.0.counts.open.subscribe();
+        async move {
+            // It cannot fail as long as there are connections, as each keeps the sender.
+            let _ = open.wait_for(|open| *open == 0).await;
+        }
+    }
+
+    /// Waits until it is told to stop.
+    #[cfg(unix)]
+    pub(crate) async fn stopping(&self) {
+        let _ = self.0.counts.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+    }
+}
+
+/// Serves one connection, from its first byte to its end.
+async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
+    let mut stopping = hub.counts.is_stopping.subscribe();
+    // What it takes to open a connection is not kept as long as it stands.
+    let opening = Box::pin(incoming.open(&hub.profile));
+    let transport = match until(&mut stopping, opening).await {
+        Some(Ok(transport)) => transport,
+        Some(Err(error)) => {
+            tracing::debug!(%error, "a connection was not opened");
+            return;
+        }
+        None => return,
+    };
+    let router = match transport.kind() {
+        TransportKind::Exchange => hub.one_way.clone(),
+        _ => hub.router.clone(),
+    };
+    let budget = Some(Arc::clone(&hub.budget));
+    let (peer, mut driver) = Peer::boxed(transport, &hub.profile, router, budget);
+    driver.share_thread();
+    if let Some(slow) = &hub.slow {
+        driver.use_workers(slow.clone());
+    }
+    let shared = Arc::clone(peer.shared());
+    shared.span.in_scope(|| tracing::debug!("a connection was opened"));
+    let _entry = Entry::add(&hub.counts, peer);
+    let end = (&mut driver).await;
+    shared.span.in_scope(|| tracing::debug!("a connection has ended: {end}"));
+}
+
+/// Waits for this, but only until it is to stop.
+async fn until<T>(
+    stopping: &mut watch::Receiver<bool>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    let mut stop = pin!(stopping.wait_for(|is_stopping| *is_stopping));
+    poll_fn(|cx| match stop.as_mut().poll(cx) {
+        Poll::Ready(_) => Poll::Ready(None),
+        Poll::Pending => work.as_mut().poll(cx).map(Some),
+    })
+    .await
+}
+
+/// What one too many is told where frames are spoken.
+fn busy(profile: &Profile, limit: usize) -> Vec<u8> {
+    let framing = match profile.framing {
+        FramingChoice::Fixed(framing) => framing,
+        FramingChoice::Auto => Framing::Lsp,
+    };
+    let error = ErrorObject::server_busy(profile.busy_code, limit as u64);
+    let mut frame = Vec::new();
+    let Ok(()) = write_frame(framing, &mut frame, |out| {
+        write_error(out, &Id::NULL, &error);
+        Ok::<_, Infallible>(())
+    });
+    frame
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Hub");
+        shown.field("connections", &self.connections()).field("most", &self.0.most);
+        shown.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::converse;
+
+    fn size<A, B, C, F: Future>(_: fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// What one more connection costs is mostly this; it grows unnoticed otherwise.
+    #[test]
+    fn p8_a_connection_is_small() {
+        assert!(size(converse) <= 2048, "{}", size(converse));
+    }
+}

@@ -1,0 +1,187 @@
+//! A connection that has come in.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+#[cfg(any(feature = "http", feature = "websocket"))]
+use std::sync::Arc;
+#[cfg(feature = "websocket")]
+use std::sync::atomic::AtomicBool;
+
+use duet_rpc_proto::Profile;
+#[cfg(feature = "websocket")]
+use duet_rpc_proto::ws::Role;
+
+use super::browser_guard::Frames;
+use super::{Listener, Speaks};
+#[cfg(any(feature = "http", feature = "websocket"))]
+use crate::net::Gate;
+#[cfg(feature = "http")]
+use crate::net::HttpServer;
+use crate::net::Socket;
+#[cfg(feature = "websocket")]
+use crate::net::WebSocket;
+#[cfg(feature = "websocket")]
+use crate::net::web::{IDLE, upgrade};
+#[cfg(any(feature = "http", feature = "websocket"))]
+use crate::net::web::{Refusal, final_response};
+use crate::transport::Transport;
+
+/// How much is read of what a refused remote has sent.
+const SKIPPED: usize = 64 * 1024;
+
+/// A connection that has come in, and on which nothing has been said. It can be sent to another
+/// runtime before it is [opened](Incoming::open).
+#[must_use = "a connection that is dropped is closed"]
+pub struct Incoming {
+    accepted: Accepted,
+    speaks: Speaks,
+    #[cfg(any(feature = "http", feature = "websocket"))]
+    gate: Arc<Gate>,
+    #[cfg(feature = "websocket")]
+    going_away: Arc<AtomicBool>,
+}
+
+/// A socket that no runtime knows.
+pub(super) enum Accepted {
+    Tcp(std::net::TcpStream, SocketAddr),
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Incoming {
+    pub(super) fn new(accepted: Accepted, listener: &Listener) -> Self {
+        Incoming {
+            accepted,
+            speaks: listener.speaks.clone(),
+            #[cfg(any(feature = "http", feature = "websocket"))]
+            gate: Arc::clone(&listener.gate),
+            #[cfg(feature = "websocket")]
+            going_away: Arc::clone(&listener.going_away),
+        }
+    }
+
+    /// Who it is, if it came by TCP.
+    pub fn remote(&self) -> Option<SocketAddr> {
+        match &self.accepted {
+            Accepted::Tcp(_, from) => Some(*from),
+            #[cfg(unix)]
+            Accepted::Unix(_) => None,
+        }
+    }
+
+    /// Makes a transport of it: for WebSocket, once both sides have agreed on it, which takes no
+    /// longer than the profile's [`read_timeout`](Profile::read_timeout), or than 30 s if it has none.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket")),
+        expect(unused_variables, reason = "sockets alone need no settings")
+    )]
+    pub async fn open(self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
+        let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
+        let socket = self.accepted.into_socket()?;
+        match self.speaks {
+            Speaks::Frames if is_tcp => Ok(Box::new(Frames::new(socket))),
+            Speaks::Frames => Ok(Box::new(socket)),
+            #[cfg(feature = "http")]
+            Speaks::Http(target) => {
+                Ok(Box::new(HttpServer::new(socket, self.gate, &target, profile)))
+            }
+            #[cfg(feature = "websocket")]
+            Speaks::WebSocket(target) => {
+                let (path, limit) = (target.path(), profile.limits.header_bytes);
+                let patience = profile.read_timeout.unwrap_or(IDLE);
+                let agreed = upgrade(socket, &self.gate, path, limit, patience);
+                let (socket, behind) = agreed.await?;
+                let transport = WebSocket::new(socket, Role::Server, profile, behind);
+                Ok(Box::new(transport.going_away(self.going_away)))
+            }
+        }
+    }
+
+    /// Tells the remote why it is refused, immediately: with this frame, or where none is spoken with HTTP
+    /// status 503. Nothing was sent on the connection before, so the system takes these few bytes at once.
+    pub(crate) fn refuse(self, frame: &[u8]) -> Refused {
+        let reason = match self.speaks {
+            Speaks::Frames => Cow::Borrowed(frame),
+            #[cfg(any(feature = "http", feature = "websocket"))]
+            _ => Cow::Owned(final_response(&Refusal::BUSY)),
+        };
+        // A remote that is gone does not hear it.
+        let _ = self.accepted.write_last(&reason);
+        Refused(self.accepted)
+    }
+}
+
+/// A connection whose remote was told that it is refused, and which is still to be closed.
+pub(crate) struct Refused(Accepted);
+
+impl Refused {
+    /// Closes it when the remote has had a moment to hear why. To close while it still sends would reset
+    /// the connection, and it might lose the reason.
+    pub(crate) async fn linger(self) -> io::Result<()> {
+        let mut socket = self.0.into_socket()?;
+        poll_fn(|cx| socket.poll_farewell(cx)).await;
+        Ok(())
+    }
+
+    /// Closes it immediately. What has come by now is read, so that the connection is not reset for it.
+    pub(crate) fn close(self) {
+        self.0.skip();
+    }
+}
+
+/// What both kinds of sockets can do; they have no trait in common for it.
+macro_rules! on_either {
+    ($accepted:expr, $stream:ident => $does:expr) => {
+        match $accepted {
+            Accepted::Tcp($stream, _) => $does,
+            #[cfg(unix)]
+            Accepted::Unix($stream) => $does,
+        }
+    };
+}
+
+impl Accepted {
+    /// Writes this, and that nothing comes behind it.
+    fn write_last(&self, bytes: &[u8]) -> io::Result<()> {
+        on_either!(self, stream => {
+            let mut writer = stream;
+            writer.write_all(bytes)?;
+            stream.shutdown(Shutdown::Write)
+        })
+    }
+
+    /// Reads what has come, up to a bound, and forgets it.
+    fn skip(&self) {
+        let mut buffer = [0; 4096];
+        for _ in 0..SKIPPED / buffer.len() {
+            let read = on_either!(self, stream => {
+                let mut reader = stream;
+                reader.read(&mut buffer)
+            });
+            if !matches!(read, Ok(1..)) {
+                break;
+            }
+        }
+    }
+
+    fn into_socket(self) -> io::Result<Socket> {
+        match self {
+            Accepted::Tcp(stream, _) => tokio::net::TcpStream::from_std(stream).map(Socket::tcp),
+            #[cfg(unix)]
+            Accepted::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Socket::unix),
+        }
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("remote", &self.remote()).finish_non_exhaustive()
+    }
+}

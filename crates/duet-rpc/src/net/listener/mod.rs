@@ -1,0 +1,309 @@
+//! Where connections come in.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mod` | a socket that listens |
+//! | `bind` | how it comes to be, safely |
+//! | `file` | the file of a Unix socket, and when it may be replaced and removed |
+//! | `frames` | TCP, and that no web page speaks there |
+//! | `incoming` | a connection that has come in, and what is spoken on it |
+//! | `reserve` | a descriptor to refuse connections with when there is no other |
+
+mod bind;
+mod browser_guard;
+mod file;
+mod incoming;
+#[cfg(unix)]
+mod reserve;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+#[cfg(unix)]
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll, ready};
+
+use super::{Address, unsupported};
+#[cfg(any(feature = "http", feature = "websocket"))]
+use super::{Gate, Target};
+#[cfg(unix)]
+use file::SocketFile;
+use incoming::Accepted;
+pub use incoming::Incoming;
+#[cfg(unix)]
+pub(crate) use reserve::Reserve;
+
+/// A socket that listens, for TCP, Unix sockets, WebSocket or HTTP.
+///
+/// It is safe by default: it does not listen beyond this machine unless it is told to, a Unix socket
+/// is for its user alone, and what web pages can reach, WebSocket and HTTP, refuses them.
+///
+/// ```
+/// use duet_rpc::{Failure, Peer, Profile, Router, transport::Listener};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// let mut listener = Listener::bind(&"tcp://127.0.0.1:0".parse()?)?;
+/// println!("listening on {}", listener.address());
+/// # let address = listener.address().clone();
+/// # tokio::spawn(async move {
+/// #     duet_rpc::transport::Connector::new(&address).connect(&Profile::agent()).await
+/// # });
+///
+/// let incoming = listener.accept().await?;
+/// let transport = incoming.open(&Profile::agent()).await?;
+/// let client = Peer::spawn(transport, &Profile::agent(), router.clone());
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Listener {
+    address: Address,
+    socket: Bound,
+    speaks: Speaks,
+    #[cfg(any(feature = "http", feature = "websocket"))]
+    gate: Arc<Gate>,
+    /// Whether those who are connected are to be told that this server goes away.
+    #[cfg(feature = "websocket")]
+    going_away: Arc<AtomicBool>,
+}
+
+/// What is spoken on a connection.
+#[derive(Clone)]
+enum Speaks {
+    /// A framing, which the profile has.
+    Frames,
+    #[cfg(feature = "websocket")]
+    WebSocket(Target),
+    #[cfg(feature = "http")]
+    Http(Target),
+}
+
+/// A socket; what the runtime knows of it begins with the first look for a connection.
+enum Bound {
+    Tcp(std::net::TcpListener),
+    TcpActive(tokio::net::TcpListener),
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixListener, SocketFile),
+    #[cfg(unix)]
+    UnixActive(tokio::net::UnixListener, SocketFile),
+    Gone,
+}
+
+impl Listener {
+    /// Listens at this address, if it is one of this machine alone.
+    pub fn bind(address: &Address) -> io::Result<Self> {
+        Self::bind_with(address, Reach::Loopback)
+    }
+
+    /// Listens at this address, also if other machines can reach it. Whoever can reach it can call it:
+    /// TCP has nothing that keeps anybody out, and for WebSocket and HTTP give
+    /// a `gate` with a token.
+    pub fn bind_anywhere(address: &Address) -> io::Result<Self> {
+        Self::bind_with(address, Reach::Anywhere)
+    }
+
+    fn bind_with(address: &Address, reach: Reach) -> io::Result<Self> {
+        let speaks = Speaks::at(address)?;
+        let (socket, address) = match address {
+            Address::Stdio => return Err(unsupported("nobody connects to stdin and stdout")),
+            Address::Unix(path) => (bind::unix(path)?, address.clone()),
+            Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _) => {
+                let socket = bind::tcp(place, reach)?;
+                let port = socket.local_addr()?.port();
+                (Bound::Tcp(socket), address.at_port(port))
+            }
+        };
+        Ok(Self::new(address, socket, speaks))
+    }
+
+    /// Takes over a TCP socket that listens already, such as one that was inherited, and speaks on it
+    /// what this address says. Its place is the socket's own, whatever stands there.
+    pub fn from_tcp(socket: std::net::TcpListener, address: &Address) -> io::Result<Self> {
+        let (speaks, at) = (Speaks::at(address)?, socket.local_addr()?);
+        socket.set_nonblocking(true)?;
+        let place = super::Place { host: at.ip().to_string(), port: at.port() };
+        let address = match address {
+            Address::WebSocket(_, target) => Address::WebSocket(place, target.clone()),
+            Address::Http(_, target) => Address::Http(place, target.clone()),
+            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => Address::Tcp(place),
+        };
+        Ok(Self::new(address, Bound::Tcp(socket), speaks))
+    }
+
+    /// Takes over a Unix socket that listens already. Its file is left alone: it belongs to whoever
+    /// made it.
+    #[cfg(unix)]
+    pub fn from_unix(socket: std::os::unix::net::UnixListener) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let at = socket.local_addr()?;
+        let path = at.as_pathname().map_or_else(|| abstract_name(&at), Into::into);
+        let socket = Bound::Unix(socket, SocketFile::of_another());
+        Ok(Self::new(Address::Unix(path), socket, Speaks::Frames))
+    }
+
+    fn new(address: Address, socket: Bound, speaks: Speaks) -> Self {
+        let listener = Listener {
+            address,
+            socket,
+            speaks,
+            #[cfg(any(feature = "http", feature = "websocket"))]
+            gate: Arc::default(),
+            #[cfg(feature = "websocket")]
+            going_away: Arc::default(),
+        };
+        #[cfg(any(feature = "http", feature = "websocket"))]
+        let listener = listener.gate(Gate::default());
+        listener
+    }
+
+    /// Says who may come in by WebSocket and HTTP.
+    #[cfg(any(feature = "http", feature = "websocket"))]
+    #[must_use]
+    pub fn gate(mut self, gate: Gate) -> Self {
+        let gate = match &self.address {
+            // Whoever has it listen by this name calls it by this name.
+            Address::WebSocket(place, _) | Address::Http(place, _) => gate.allow_host(&place.host),
+            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => gate,
+        };
+        self.gate = Arc::new(match self.local_ip() {
+            Some(ip) => gate.bound_to(ip),
+            None => gate,
+        });
+        self
+    }
+
+    /// Where it listens, with the port that it has.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether only programs on this machine can reach it.
+    pub fn is_local(&self) -> bool {
+        self.local_ip().is_none_or(|ip| ip.is_loopback())
+    }
+
+    fn local_ip(&self) -> Option<IpAddr> {
+        let at = match &self.socket {
+            Bound::Tcp(socket) => socket.local_addr(),
+            Bound::TcpActive(socket) => socket.local_addr(),
+            _ => return None,
+        };
+        // One that cannot be asked is not known to be safe.
+        Some(at.map_or(IpAddr::from([0, 0, 0, 0]), |at| at.ip()))
+    }
+
+    /// Waits for a connection. It may be called again after an error: one that came may have gone
+    /// already, or there may be too many open files at the moment.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O enabled.
+    pub async fn accept(&mut self) -> io::Result<Incoming> {
+        std::future::poll_fn(|cx| self.poll_accept(cx)).await
+    }
+
+    /// The same, for those who poll.
+    pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Incoming>> {
+        self.activate()?;
+        let accepted = match &self.socket {
+            Bound::TcpActive(socket) => {
+                let (stream, from) = ready!(socket.poll_accept(cx))?;
+                Accepted::Tcp(stream.into_std()?, from)
+            }
+            #[cfg(unix)]
+            Bound::UnixActive(socket, _) => {
+                Accepted::Unix(ready!(socket.poll_accept(cx))?.0.into_std()?)
+            }
+            _ => return Poll::Ready(Err(unsupported("it does not listen any more"))),
+        };
+        Poll::Ready(Ok(Incoming::new(accepted, self)))
+    }
+
+    /// Has the runtime look for connections.
+    fn activate(&mut self) -> io::Result<()> {
+        self.socket = match std::mem::replace(&mut self.socket, Bound::Gone) {
+            Bound::Tcp(socket) => Bound::TcpActive(tokio::net::TcpListener::from_std(socket)?),
+            #[cfg(unix)]
+            Bound::Unix(socket, file) => {
+                Bound::UnixActive(tokio::net::UnixListener::from_std(socket)?, file)
+            }
+            active => active,
+        };
+        Ok(())
+    }
+
+    /// Once this is set, those who are connected are told, when their connections are closed, that this
+    /// server goes away.
+    pub(crate) fn leave_with(&mut self, going_away: &Arc<AtomicBool>) {
+        #[cfg(feature = "websocket")]
+        {
+            self.going_away = Arc::clone(going_away);
+        }
+        #[cfg(not(feature = "websocket"))]
+        let _ = going_away;
+    }
+
+    /// Removes the file of a Unix socket, for one who ends the process without dropping this.
+    #[cfg(unix)]
+    pub(crate) fn remover(&self) -> Option<impl Fn() + Send + Sync + use<>> {
+        match &self.socket {
+            Bound::Unix(_, file) | Bound::UnixActive(_, file) => Some(file.remover()),
+            _ => None,
+        }
+    }
+}
+
+/// The name of a Unix socket that has no path, with the sign that systemd gives it; nothing if there is none.
+#[cfg(target_os = "linux")]
+fn abstract_name(at: &std::os::unix::net::SocketAddr) -> PathBuf {
+    use std::ffi::OsStr;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::ffi::OsStrExt;
+
+    let named = |name: &[u8]| OsStr::from_bytes(&[b"@", name].concat()).into();
+    at.as_abstract_name().map(named).unwrap_or_default()
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn abstract_name(_: &std::os::unix::net::SocketAddr) -> PathBuf {
+    PathBuf::new()
+}
+
+/// Who can reach a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    Loopback,
+    Anywhere,
+}
+
+impl Reach {
+    fn allows(self, address: &SocketAddr) -> bool {
+        self == Reach::Anywhere || address.ip().is_loopback()
+    }
+}
+
+impl Speaks {
+    fn at(address: &Address) -> io::Result<Speaks> {
+        match address {
+            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => Ok(Speaks::Frames),
+            #[cfg(feature = "websocket")]
+            Address::WebSocket(_, target) => Ok(Speaks::WebSocket(target.clone())),
+            #[cfg(not(feature = "websocket"))]
+            Address::WebSocket(..) => Err(unsupported("the feature `websocket` is not built in")),
+            #[cfg(feature = "http")]
+            Address::Http(_, target) => Ok(Speaks::Http(target.clone())),
+            #[cfg(not(feature = "http"))]
+            Address::Http(..) => Err(unsupported("the feature `http` is not built in")),
+        }
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("address", &self.address).finish_non_exhaustive()
+    }
+}

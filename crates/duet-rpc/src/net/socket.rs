@@ -1,0 +1,351 @@
+//! A connected TCP or Unix socket.
+
+use std::fmt;
+use std::io;
+#[cfg(feature = "http")]
+use std::io::IoSlice;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio::time::Sleep;
+
+use crate::transport::{
+    ExitReport, Inbox, Outbox, Received, Transport, buffer_pool, let_others_run,
+};
+
+/// How much is read or written before other connections of the thread have their turn: a large message
+/// has room for more, but others want to be heard too.
+const AT_ONCE: usize = 64 * 1024;
+
+/// How long a remote that was told good-bye may take to hear it.
+const FAREWELL: Duration = Duration::from_millis(25);
+
+/// How long one that still sends what nobody wants may take to hear why.
+#[cfg(any(feature = "http", feature = "websocket"))]
+const LINGER: Duration = Duration::from_millis(500);
+
+/// A connected socket, which is a transport of bytes: the profile's framing says how messages are
+/// cut out of them.
+///
+/// While nothing comes it has no buffer, so that thousands of idle connections cost little.
+///
+/// ```no_run
+/// # async fn run() -> std::io::Result<()> {
+/// use duet_rpc::{Peer, Profile, Router, transport::Socket};
+///
+/// let stream = tokio::net::TcpStream::connect("127.0.0.1:4000").await?;
+/// let server = Peer::spawn(Socket::tcp(stream), &Profile::agent(), Router::new());
+/// # drop(server);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Socket {
+    stream: Kind,
+    /// How much was written since others had their turn.
+    written: usize,
+    /// Watches for the end while nothing is read.
+    #[cfg(unix)]
+    watch: Option<gone::Watch>,
+    /// Runs while the remote has time to hear our last words.
+    linger: Option<Pin<Box<Sleep>>>,
+}
+
+enum Kind {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+/// Both are alike, and have no trait in common that has all of this.
+macro_rules! on_either {
+    ($socket:expr, $stream:ident => $does:expr) => {
+        match &mut $socket.stream {
+            Kind::Tcp($stream) => $does,
+            #[cfg(unix)]
+            Kind::Unix($stream) => $does,
+        }
+    };
+}
+
+impl Socket {
+    /// A TCP connection. What is written leaves at once, and the system finds out when the other
+    /// machine is gone without a word.
+    pub fn tcp(stream: TcpStream) -> Self {
+        // A socket that cannot be told so works all the same.
+        let _ = stream.set_nodelay(true);
+        #[cfg(unix)]
+        keep_alive(&stream);
+        Self::new(Kind::Tcp(stream))
+    }
+
+    /// A connection through a Unix socket.
+    #[cfg(unix)]
+    pub fn unix(stream: UnixStream) -> Self {
+        Self::new(Kind::Unix(stream))
+    }
+
+    fn new(stream: Kind) -> Self {
+        Socket {
+            stream,
+            written: 0,
+            #[cfg(unix)]
+            watch: None,
+            linger: None,
+        }
+    }
+
+    /// Ready when there is something to read, or the end.
+    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        #[cfg(unix)]
+        {
+            self.watch = None;
+        }
+        on_either!(self, stream => stream.poll_read_ready(cx))
+    }
+
+    /// Reads what has come into a buffer that all connections of a thread share, and lends it to
+    /// `take`; no bytes are the end.
+    pub(crate) fn poll_read<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Poll<io::Result<T>> {
+        ready!(self.poll_readable(cx))?;
+        let mut bytes = buffer_pool::take();
+        let read = self.poll_append(cx, &mut bytes);
+        let taken = read.map_ok(|_| take(&bytes));
+        buffer_pool::put_back(bytes);
+        taken
+    }
+
+    /// Appends what has come, up to the capacity, and says how much it was.
+    fn poll_append(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        loop {
+            // A read that is pending has taken nothing.
+            let read = on_either!(self, stream => {
+                pin!(stream.take(AT_ONCE as u64).read_buf(into)).poll(cx)
+            });
+            match ready!(read) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return Poll::Ready(read),
+            }
+        }
+    }
+
+    /// Whether nothing has come that is unread, not even the end. It is asked of the system: the
+    /// runtime knows only what there was when it looked last.
+    #[cfg(all(unix, feature = "http"))]
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        use rustix::net::{RecvFlags, recv};
+
+        let mut byte = [0];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let seen = on_either!(self, stream => recv(&*stream, &mut byte[..], flags));
+        matches!(seen, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
+    }
+
+    /// Whether nothing has come that is unread; here only the runtime can tell.
+    #[cfg(all(not(unix), feature = "http"))]
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        self.poll_readable(&mut cx).is_pending()
+    }
+
+    /// Writes some of this.
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let bytes = &bytes[..bytes.len().min(AT_ONCE)];
+        self.poll_write_with(
+            cx,
+            |socket, cx| on_either!(socket, stream => Pin::new(stream).poll_write(cx, bytes)),
+        )
+    }
+
+    /// Writes some of these, one behind the other. One piece costs the system less.
+    #[cfg(feature = "http")]
+    pub(crate) fn poll_write_both(
+        &mut self,
+        cx: &mut Context<'_>,
+        first: &[u8],
+        second: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let pieces = [first, second].map(|it| IoSlice::new(&it[..it.len().min(AT_ONCE)]));
+        self.poll_write_with(cx, |socket, cx| {
+            on_either!(socket, stream => Pin::new(stream).poll_write_vectored(cx, &pieces))
+        })
+    }
+
+    fn poll_write_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl Fn(&mut Self, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if self.written >= AT_ONCE {
+            self.written = 0;
+            let_others_run(cx);
+            return Poll::Pending;
+        }
+        loop {
+            match ready!(write(self, cx)) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(count) => {
+                    self.written += count;
+                    return Poll::Ready(Ok(count));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Ready when the remote has closed its end, also while what came before is unread.
+    #[cfg(unix)]
+    pub(crate) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.watch.is_none() {
+            self.watch = on_either!(self, stream => gone::Watch::new(&*stream)).ok();
+        }
+        match &self.watch {
+            Some(watch) => watch.poll(cx),
+            // There is no descriptor to be had for it now. Whoever writes will find out.
+            None => Poll::Pending,
+        }
+    }
+
+    /// Ready when the remote has closed its end; here nobody can tell without reading.
+    #[cfg(not(unix))]
+    pub(crate) fn poll_remote_closed(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    /// Says that nothing more comes from here, and gives the remote a moment to hear it. To close
+    /// while it still sends would reset the connection, and it might lose our last words.
+    pub(crate) fn poll_farewell(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_leave(cx, FAREWELL)
+    }
+
+    /// The same for a remote that is in the middle of sending what was refused: that takes longer.
+    #[cfg(any(feature = "http", feature = "websocket"))]
+    pub(crate) fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_leave(cx, LINGER)
+    }
+
+    fn poll_leave(&mut self, cx: &mut Context<'_>, patience: Duration) -> Poll<()> {
+        if self.linger.is_none() {
+            // For a socket this does not wait.
+            if on_either!(self, stream => Pin::new(stream).poll_shutdown(cx)).is_pending() {
+                return Poll::Pending;
+            }
+            self.linger = Some(Box::pin(tokio::time::sleep(patience)));
+        }
+        // What still comes is read and forgotten, until the remote closes too.
+        while let Poll::Ready(read) = self.poll_read(cx, |bytes| !bytes.is_empty()) {
+            if !read.unwrap_or(false) {
+                return Poll::Ready(());
+            }
+        }
+        match &mut self.linger {
+            Some(linger) => linger.as_mut().poll(cx),
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+/// Has the system ask from time to time whether the other machine is still there, so that a
+/// connection whose end got lost does not stay for ever.
+#[cfg(unix)]
+fn keep_alive(stream: &TcpStream) {
+    use rustix::net::sockopt;
+
+    const QUIET: Duration = Duration::from_secs(60);
+    const BETWEEN: Duration = Duration::from_secs(15);
+    const PROBES: u32 = 4;
+
+    let _ = sockopt::set_socket_keepalive(stream, true)
+        .and_then(|()| sockopt::set_tcp_keepidle(stream, QUIET))
+        .and_then(|()| sockopt::set_tcp_keepintvl(stream, BETWEEN))
+        .and_then(|()| sockopt::set_tcp_keepcnt(stream, PROBES));
+}
+
+/// Watches for the end of what the remote sends, with a registration of its own: the one for reading
+/// says only that there is something to read, and as long as nobody reads it says nothing more.
+#[cfg(unix)]
+mod gone {
+    use std::io;
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::task::{Context, Poll};
+
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+
+    use crate::transport::register;
+
+    pub(super) struct Watch(AsyncFd<OwnedFd>);
+
+    impl Watch {
+        pub(super) fn new(stream: &impl AsFd) -> io::Result<Self> {
+            register(stream.as_fd().try_clone_to_owned()?, Interest::READABLE).map(Watch)
+        }
+
+        pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+            loop {
+                match self.0.poll_read_ready(cx) {
+                    Poll::Ready(Ok(ready)) if ready.ready().is_read_closed() => {
+                        return Poll::Ready(());
+                    }
+                    // Bytes: they wait for whoever reads.
+                    Poll::Ready(Ok(mut ready)) => ready.clear_ready(),
+                    // The runtime ends.
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        }
+    }
+}
+
+impl Transport for Socket {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        // Not before something has come: room that is waited with is room for each connection.
+        ready!(self.poll_readable(cx))?;
+        inbox.borrow_buffer();
+        let count = ready!(self.poll_append(cx, inbox.space()?))?;
+        Poll::Ready(Ok(match count {
+            0 => Received::Eof,
+            _ => Received::Data,
+        }))
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        while !outbox.is_empty() {
+            let count = ready!(self.poll_write(cx, outbox.bytes()))?;
+            outbox.consume(count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        Socket::poll_remote_closed(self, cx)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
+        self.poll_farewell(cx).map(|()| ExitReport::default())
+    }
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Socket").finish_non_exhaustive()
+    }
+}

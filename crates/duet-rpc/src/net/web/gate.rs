@@ -1,0 +1,218 @@
+//! Who is let in.
+
+use std::fmt;
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::head::Request;
+use super::status::{Refusal, Status};
+
+/// Decides which requests a server of WebSockets or HTTP takes at all.
+///
+/// A web page can make a browser send requests to servers of the machine that it runs on. So a
+/// request has to name this server in its `Host`: `localhost`, an address of the machine, or a name
+/// that was allowed; and if a page has sent it, as its `Origin` tells, the page has to come from
+/// this server or from an origin that was allowed. If there is a token, the request has to bear it.
+///
+/// ```
+/// use duet_rpc::transport::Gate;
+///
+/// let gate = Gate::new("127.0.0.1".parse().unwrap())
+///     .token("k3qhx7")
+///     .allow_host("devbox")
+///     .allow_origin("https://editor.example");
+/// assert!(!format!("{gate:?}").contains("k3qhx7"));
+/// ```
+#[derive(Clone)]
+pub struct Gate {
+    bound: IpAddr,
+    token: Option<String>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+const HOST: Refusal = Refusal::new(
+    Status::FORBIDDEN,
+    "The Host header names another server. Use localhost or an address of this one, or have the \
+     name allowed where the server is started.",
+);
+const ORIGIN: Refusal = Refusal::new(
+    Status::FORBIDDEN,
+    "Web pages of this origin may not talk to this server, unless the origin is allowed where the \
+     server is started.",
+);
+const TOKEN: Refusal = Refusal::new(
+    Status::UNAUTHORIZED,
+    "A token is needed. Send it in the header Authorization: Bearer TOKEN.",
+)
+.with_header("WWW-Authenticate: Bearer\r\n");
+const MALFORMED: Refusal = Refusal::malformed("The Host header is malformed.");
+
+impl Gate {
+    /// The gate of a server that is bound to this address.
+    pub fn new(bound: IpAddr) -> Self {
+        Gate { bound, token: None, hosts: Vec::new(), origins: Vec::new() }
+    }
+
+    /// The same gate at a server that is bound to this address.
+    pub(in crate::net) fn bound_to(self, bound: IpAddr) -> Self {
+        Gate { bound, ..self }
+    }
+
+    /// Lets in only who bears this token. With an empty one, that is nobody.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// Takes requests to this name, too: a name or an address. A port does not matter.
+    #[must_use]
+    pub fn allow_host(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        let is_bare = name.parse::<Ipv6Addr>().is_ok();
+        self.hosts.push(if is_bare { format!("[{name}]") } else { name });
+        self
+    }
+
+    /// Takes requests of web pages of this origin, such as `https://editor.example`.
+    #[must_use]
+    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
+        let mut origin = origin.into();
+        origin.truncate(origin.trim_end_matches('/').len());
+        self.origins.push(origin);
+        self
+    }
+
+    /// Whether any web page of elsewhere may talk to this server.
+    pub(in crate::net) fn has_origins(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
+    /// Whether the request is for this server, and from nobody who may not talk to it.
+    pub(in crate::net) fn check_origin(&self, request: &Request<'_>) -> Result<(), Refusal> {
+        for name in [request.authority, request.headers.host].into_iter().flatten() {
+            self.check_host(name)?;
+        }
+        let is_own = |origin: &str| {
+            // The scheme is seven bytes of ASCII.
+            origin.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"))
+                && request.headers.host.zip(origin.get(7..)).is_some_and(|(host, origin)| {
+                    !host.is_empty() && origin.eq_ignore_ascii_case(host)
+                })
+        };
+        match request.headers.origin {
+            None => Ok(()),
+            Some(_) if self.allowed_origin(request).is_some() => Ok(()),
+            Some(origin) if is_own(origin) => Ok(()),
+            Some(_) => Err(ORIGIN),
+        }
+    }
+
+    /// Whether the request bears the token, if one is needed.
+    pub(in crate::net) fn check_token(&self, request: &Request<'_>) -> Result<(), Refusal> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let given = request.headers.authorization.and_then(|value| value.split_once(' '));
+        match given {
+            Some((scheme, given))
+                if scheme.eq_ignore_ascii_case("Bearer")
+                    && !token.is_empty()
+                    && is_same(given.trim().as_bytes(), token.as_bytes()) =>
+            {
+                Ok(())
+            }
+            _ => Err(TOKEN),
+        }
+    }
+
+    /// The origin of the request, if it is one of those that were allowed.
+    pub(in crate::net) fn allowed_origin<'a>(&self, request: &Request<'a>) -> Option<&'a str> {
+        let origin =
+            request.headers.origin.filter(|origin| !origin.eq_ignore_ascii_case("null"))?;
+        let is_allowed = |allowed: &String| allowed.eq_ignore_ascii_case(origin);
+        self.origins.iter().any(is_allowed).then_some(origin)
+    }
+
+    fn check_host(&self, authority: &str) -> Result<(), Refusal> {
+        let host = Host::read(authority)?;
+        let is_named = match host {
+            Host::Address(address) => {
+                let (address, bound) = (address.to_canonical(), self.bound.to_canonical());
+                address.is_loopback() || address == bound || !bound.is_loopback()
+            }
+            Host::Name(name) => name.eq_ignore_ascii_case("localhost"),
+        };
+        let is_allowed = |allowed: &String| Host::read(allowed).is_ok_and(|it| it.is(host));
+        if is_named || self.hosts.iter().any(is_allowed) { Ok(()) } else { Err(HOST) }
+    }
+}
+
+impl Default for Gate {
+    /// That of a server which only programs on this machine can reach.
+    fn default() -> Self {
+        Gate::new(Ipv4Addr::LOCALHOST.into())
+    }
+}
+
+impl fmt::Debug for Gate {
+    /// Shows whether there is a token, and not what it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("bound", &self.bound)
+            .field("has_token", &self.token.is_some())
+            .field("hosts", &self.hosts)
+            .field("origins", &self.origins)
+            .finish()
+    }
+}
+
+/// A server, as a `Host` header names it.
+#[derive(Clone, Copy)]
+enum Host<'a> {
+    Address(IpAddr),
+    Name(&'a str),
+}
+
+impl<'a> Host<'a> {
+    /// Reads `name`, `1.2.3.4` or `[::1]`, with or without a port, which does not matter.
+    fn read(authority: &'a str) -> Result<Self, Refusal> {
+        let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
+            let (inside, port) = rest.split_once(']').ok_or(MALFORMED)?;
+            let address: Ipv6Addr = inside.parse().map_err(|_| MALFORMED)?;
+            (Host::Address(address.into()), port)
+        } else {
+            let end = authority.find(':').unwrap_or(authority.len());
+            let (name, port) = authority.split_at(end);
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+            if !name.bytes().all(is_plain) {
+                return Err(MALFORMED);
+            }
+            let address = name.parse().map(|address: Ipv4Addr| Host::Address(address.into()));
+            (address.unwrap_or(Host::Name(name)), port)
+        };
+        let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|it| it.is_ascii_digit());
+        if port.is_empty() || port.strip_prefix(':').is_some_and(is_port) {
+            Ok(host)
+        } else {
+            Err(MALFORMED)
+        }
+    }
+
+    fn is(self, other: Host<'_>) -> bool {
+        match (self, other) {
+            (Host::Address(one), Host::Address(two)) => one.to_canonical() == two.to_canonical(),
+            (Host::Name(one), Host::Name(two)) => !one.is_empty() && one.eq_ignore_ascii_case(two),
+            _ => false,
+        }
+    }
+}
+
+/// Compares in a time that depends on the lengths alone: how far a wrong token is right cannot be
+/// measured.
+fn is_same(one: &[u8], two: &[u8]) -> bool {
+    if one.len() != two.len() {
+        return false;
+    }
+    let difference = one.iter().zip(two).fold(0, |sum, (one, two)| black_box(sum | (one ^ two)));
+    difference == 0
+}

@@ -1,0 +1,279 @@
+//! Heads: all that stands before the body of a request or a response.
+//!
+//! A head is read strictly. Who stands between a client and this server may read a doubtful one in
+//! another way, and then a body of the one is a request of the other.
+
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+
+use httparse::ParserConfig;
+
+use super::headers::Headers;
+use super::status::{Refusal, Status};
+
+/// How many header lines a head may have.
+const LINES: usize = 100;
+
+/// Finds the end of a head in bytes that come in any pieces. Each byte is looked at once, and the
+/// head is copied only if it comes in more than one piece.
+pub(in crate::net) struct HeadReader {
+    limit: usize,
+    /// What has come of a head that is not whole yet.
+    begun: Vec<u8>,
+    /// How many bytes were taken, also of empty lines that stand before the head.
+    taken: usize,
+    place: Place,
+}
+
+/// Where the next byte stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before the head, where empty lines are skipped, and inside the end of such a line.
+    Before,
+    BeforeEnd,
+    /// At the beginning of a line other than the first, inside of a line, and inside its end.
+    Start,
+    Line,
+    LineEnd,
+    /// Inside the end of the empty line that ends the head, and behind it.
+    LastEnd,
+    Behind,
+}
+
+/// What became of bytes that a reader was given.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::net) struct Taken<'a> {
+    /// How many of them belong to the head.
+    pub(in crate::net) used: usize,
+    /// The head, once it is whole.
+    pub(in crate::net) head: Result<Option<&'a [u8]>, Refusal>,
+}
+
+const TOO_LARGE: Refusal =
+    Refusal::new(Status::HEAD_TOO_LARGE, "The headers are too long. Send fewer or shorter ones.");
+const LINE_ENDS: Refusal =
+    Refusal::malformed("The head is malformed: each of its lines has to end in CR LF.");
+const FOLDED: Refusal =
+    Refusal::malformed("The head is malformed: a header has to stand on one line.");
+const NO_HTTP: Refusal = Refusal::malformed("This is no HTTP request.");
+
+impl HeadReader {
+    /// A reader of a head of up to so many bytes.
+    pub(in crate::net) fn new(limit: usize) -> Self {
+        HeadReader { limit, begun: Vec::new(), taken: 0, place: Place::Before }
+    }
+
+    /// Whether anything of a head has come.
+    pub(in crate::net) fn has_begun(&self) -> bool {
+        self.taken > 0
+    }
+
+    /// Takes what belongs to the head. Nothing may be given to it after the head was whole, or
+    /// refused.
+    pub(in crate::net) fn take<'a>(&'a mut self, piece: &'a [u8]) -> Taken<'a> {
+        let mut start = 0;
+        for (at, &byte) in piece.iter().enumerate() {
+            if self.taken >= self.limit {
+                return Taken { used: at, head: Err(TOO_LARGE) };
+            }
+            self.taken += 1;
+            let before = self.place;
+            self.place = match before.step(byte) {
+                Ok(place) => place,
+                Err(refusal) => return Taken { used: at + 1, head: Err(refusal) },
+            };
+            match self.place {
+                Place::Line if before == Place::Before => start = at,
+                Place::Behind => {
+                    let last = piece.get(start..=at).unwrap_or_default();
+                    let used = at + 1;
+                    if self.begun.is_empty() {
+                        return Taken { used, head: Ok(Some(last)) };
+                    }
+                    self.begun.extend_from_slice(last);
+                    return Taken { used, head: Ok(Some(&self.begun)) };
+                }
+                _ => {}
+            }
+        }
+        if !matches!(self.place, Place::Before | Place::BeforeEnd) {
+            self.begun.extend_from_slice(piece.get(start..).unwrap_or_default());
+        }
+        Taken { used: piece.len(), head: Ok(None) }
+    }
+}
+
+impl fmt::Debug for HeadReader {
+    /// Shows how much has come: a head may hold a token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeadReader").field("taken", &self.taken).finish_non_exhaustive()
+    }
+}
+
+impl Place {
+    fn step(self, byte: u8) -> Result<Place, Refusal> {
+        Ok(match (self, byte) {
+            (Place::Line, b'\r') => Place::LineEnd,
+            (Place::Line, b'\n') => return Err(LINE_ENDS),
+            (Place::Line, _) => Place::Line,
+            (Place::LineEnd, b'\n') => Place::Start,
+            (Place::Start, b'\r') => Place::LastEnd,
+            (Place::Start, b' ' | b'\t') => return Err(FOLDED),
+            (Place::Before, b'\r') => Place::BeforeEnd,
+            (Place::BeforeEnd, b'\n') => Place::Before,
+            (Place::LastEnd | Place::Behind, b'\n') => Place::Behind,
+            (Place::Before | Place::Start, b'\n') => return Err(LINE_ENDS),
+            // What speaks another protocol is found out at once.
+            (Place::Before, _) if !byte.is_ascii_alphabetic() => return Err(NO_HTTP),
+            (Place::Before | Place::Start, _) => Place::Line,
+            _ => return Err(LINE_ENDS),
+        })
+    }
+}
+
+/// How the length of a body is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::net) enum Length {
+    /// So many bytes. A number that is too large for the machine is the largest.
+    Fixed(u64),
+    /// In chunks, each with its length.
+    Chunked,
+    /// Not at all: a response goes on until the connection ends.
+    UntilEnd,
+}
+
+/// What a client wants to hear before it sends the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::net) enum Expect {
+    /// That it may send the body.
+    Continue,
+    /// Something that nobody knows.
+    Unknown,
+}
+
+/// What matters of the head of a request.
+#[derive(Clone, Copy)]
+pub(in crate::net) struct Request<'a> {
+    pub(in crate::net) method: &'a str,
+    /// The path, without what stands behind a question mark.
+    pub(in crate::net) path: &'a str,
+    /// The server that a target names which is a whole URL.
+    pub(in crate::net) authority: Option<&'a str>,
+    /// Whether it speaks HTTP/1.1, and not 1.0.
+    pub(in crate::net) is_1_1: bool,
+    /// The length of the body, if one is announced.
+    pub(in crate::net) length: Option<Length>,
+    pub(in crate::net) headers: Headers<'a>,
+}
+
+/// What matters of the head of a response.
+#[derive(Clone, Copy)]
+pub(in crate::net) struct Response<'a> {
+    pub(in crate::net) status: Status,
+    pub(in crate::net) is_1_1: bool,
+    pub(in crate::net) length: Length,
+    pub(in crate::net) headers: Headers<'a>,
+}
+
+const TARGET: Refusal = Refusal::malformed("The target of the request is malformed.");
+const HOST: Refusal = Refusal::malformed("The request has to have one Host header.");
+
+impl<'a> Request<'a> {
+    /// Reads a whole head.
+    pub(in crate::net) fn read(head: &'a [u8]) -> Result<Self, Refusal> {
+        let mut lines = [const { MaybeUninit::uninit() }; LINES];
+        let mut request = httparse::Request::new(&mut []);
+        let config = ParserConfig::default();
+        let parsed = config.parse_request_with_uninit_headers(&mut request, head, &mut lines);
+        if let Err(error) = parsed {
+            return Err(refusal_of(error, head));
+        }
+        let (Some(method), Some(target), Some(version)) =
+            (request.method, request.path, request.version)
+        else {
+            return Err(NO_HTTP);
+        };
+        let is_1_1 = version == 1;
+        let headers = Headers::read(request.headers)?;
+        if is_1_1 && headers.host.is_none() {
+            return Err(HOST);
+        }
+        let length = headers.length(is_1_1)?;
+        let (authority, path) = split(target).ok_or(TARGET)?;
+        Ok(Request { method, path, authority, is_1_1, length, headers })
+    }
+
+    /// Whether the connection may be used again.
+    pub(in crate::net) fn keeps_alive(&self) -> bool {
+        self.headers.keeps_alive(self.is_1_1)
+    }
+
+    /// What the client waits for before it sends the body. One of HTTP/1.0 waits for nothing.
+    pub(in crate::net) fn expect(&self) -> Option<Expect> {
+        let expect = self.headers.expect.filter(|_| self.is_1_1)?;
+        let is_continue = expect.eq_ignore_ascii_case("100-continue");
+        Some(if is_continue { Expect::Continue } else { Expect::Unknown })
+    }
+
+    /// Whether no body comes.
+    pub(in crate::net) fn has_no_body(&self) -> bool {
+        matches!(self.length, None | Some(Length::Fixed(0)))
+    }
+}
+
+impl<'a> Response<'a> {
+    /// Reads a whole head.
+    pub(in crate::net) fn read(head: &'a [u8]) -> io::Result<Self> {
+        let malformed = || io::Error::new(io::ErrorKind::InvalidData, "the server sends no HTTP");
+        let mut lines = [const { MaybeUninit::uninit() }; LINES];
+        let mut response = httparse::Response::new(&mut []);
+        let config = ParserConfig::default();
+        let parsed = config.parse_response_with_uninit_headers(&mut response, head, &mut lines);
+        let (Ok(_), Some(code), Some(version)) = (parsed, response.code, response.version) else {
+            return Err(malformed());
+        };
+        let is_1_1 = version == 1;
+        let headers = Headers::read(response.headers).map_err(|_| malformed())?;
+        let length = match headers.length(is_1_1).map_err(|_| malformed())? {
+            _ if matches!(code, 100..200 | 204 | 304) => Length::Fixed(0),
+            length => length.unwrap_or(Length::UntilEnd),
+        };
+        Ok(Response { status: Status(code), is_1_1, length, headers })
+    }
+
+    /// Whether the connection may be used again.
+    pub(in crate::net) fn keeps_alive(&self) -> bool {
+        self.length != Length::UntilEnd && self.headers.keeps_alive(self.is_1_1)
+    }
+}
+
+fn refusal_of(error: httparse::Error, head: &[u8]) -> Refusal {
+    let first_line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let version = first_line.split(|&byte| byte == b' ').nth(2).unwrap_or_default();
+    match error {
+        httparse::Error::TooManyHeaders => TOO_LARGE,
+        httparse::Error::Version if version.starts_with(b"HTTP/") => {
+            Refusal::new(Status::VERSION, "This version of HTTP is not served. Use HTTP/1.1.")
+        }
+        httparse::Error::HeaderName | httparse::Error::HeaderValue => {
+            Refusal::malformed("The head is malformed: a header is not of the form Name: value.")
+        }
+        _ => NO_HTTP,
+    }
+}
+
+/// The server and the path of a target. A target is a path, a whole URL, or `*`.
+fn split(target: &str) -> Option<(Option<&str>, &str)> {
+    let path_of = |text: &'_ str| text.find('?').unwrap_or(text.len());
+    if target.starts_with('/') || target == "*" {
+        return Some((None, target.get(..path_of(target))?));
+    }
+    let (scheme, rest) = target.split_once("://")?;
+    if !scheme.eq_ignore_ascii_case("http") {
+        return None;
+    }
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let path = path.get(..path_of(path))?;
+    Some((Some(authority), if path.is_empty() { "/" } else { path }))
+}

@@ -1,0 +1,46 @@
+//! What WebSockets and HTTP have in common: how requests begin, who is let in, and what is said to
+//! those who are not.
+//!
+//! Nothing here reads or writes. All of it takes bytes in any pieces, so that it is tested as rows
+//! of data. Only the handshakes of WebSockets have functions that do it on a socket.
+
+// What only one of the two needs is not marked as such.
+#![cfg_attr(not(all(feature = "http", feature = "websocket")), allow(dead_code, unused_imports))]
+
+mod body;
+mod gate;
+#[cfg(feature = "websocket")]
+mod handshake;
+mod head;
+mod headers;
+mod response;
+mod status;
+#[cfg(all(test, feature = "http", feature = "websocket"))]
+mod tests;
+#[cfg(feature = "websocket")]
+mod upgrade;
+
+use std::io;
+use std::time::Duration;
+
+pub(super) use body::{Body, Flaw};
+pub use gate::Gate;
+pub(super) use head::{Expect, HeadReader, Length, Request, Response};
+pub(super) use response::{CONTINUE, JSON, Reply, final_response};
+pub use status::Refused;
+pub(super) use status::{Refusal, Status};
+#[cfg(feature = "websocket")]
+pub(super) use upgrade::{Ask, ask_for_upgrade, upgrade};
+
+/// How long a connection may send no request, or a part of a head, unless it is said otherwise.
+pub(super) const IDLE: Duration = Duration::from_secs(30);
+
+/// The header line that shows a token, if there is one. What is no token could end the line.
+pub(super) fn authorization(token: Option<&str>) -> io::Result<String> {
+    let Some(token) = token else { return Ok(String::new()) };
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let why = "a token is made of visible ASCII characters";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(format!("Authorization: Bearer {token}\r\n"))
+}

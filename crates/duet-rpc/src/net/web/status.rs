@@ -1,0 +1,188 @@
+//! Status codes, and refusals.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use crate::log_limit::LogLimiter;
+
+/// A status code of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::net) struct Status(pub(in crate::net) u16);
+
+impl Status {
+    pub(in crate::net) const OK: Status = Status(200);
+    pub(in crate::net) const ACCEPTED: Status = Status(202);
+    pub(in crate::net) const NO_CONTENT: Status = Status(204);
+    pub(in crate::net) const BAD_REQUEST: Status = Status(400);
+    pub(in crate::net) const UNAUTHORIZED: Status = Status(401);
+    pub(in crate::net) const FORBIDDEN: Status = Status(403);
+    pub(in crate::net) const NOT_FOUND: Status = Status(404);
+    pub(in crate::net) const METHOD_NOT_ALLOWED: Status = Status(405);
+    pub(in crate::net) const TIMEOUT: Status = Status(408);
+    pub(in crate::net) const LENGTH_REQUIRED: Status = Status(411);
+    pub(in crate::net) const TOO_LARGE: Status = Status(413);
+    pub(in crate::net) const EXPECTATION_FAILED: Status = Status(417);
+    pub(in crate::net) const UPGRADE_REQUIRED: Status = Status(426);
+    pub(in crate::net) const HEAD_TOO_LARGE: Status = Status(431);
+    pub(in crate::net) const NOT_IMPLEMENTED: Status = Status(501);
+    pub(in crate::net) const UNAVAILABLE: Status = Status(503);
+    pub(in crate::net) const VERSION: Status = Status(505);
+
+    /// What the code is called. The text that a server sends is not shown to anybody: it may be
+    /// anything.
+    fn name(self) -> &'static str {
+        match self.0 {
+            101 => "Switching Protocols",
+            200 => "OK",
+            202 => "Accepted",
+            204 => "No Content",
+            301 => "Moved Permanently",
+            302 => "Found",
+            303 => "See Other",
+            304 => "Not Modified",
+            307 => "Temporary Redirect",
+            308 => "Permanent Redirect",
+            400 => "Bad Request",
+            401 => "Unauthorized",
+            403 => "Forbidden",
+            404 => "Not Found",
+            405 => "Method Not Allowed",
+            408 => "Request Timeout",
+            411 => "Length Required",
+            413 => "Content Too Large",
+            415 => "Unsupported Media Type",
+            417 => "Expectation Failed",
+            426 => "Upgrade Required",
+            429 => "Too Many Requests",
+            431 => "Request Header Fields Too Large",
+            500 => "Internal Server Error",
+            501 => "Not Implemented",
+            502 => "Bad Gateway",
+            503 => "Service Unavailable",
+            504 => "Gateway Timeout",
+            505 => "HTTP Version Not Supported",
+            // The specification's own word for each class.
+            code => match code / 100 {
+                1 => "Informational",
+                2 => "Successful",
+                3 => "Redirection",
+                4 => "Client Error",
+                5 => "Server Error",
+                _ => "Unknown",
+            },
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, self.name())
+    }
+}
+
+/// Why a request is not served. All of it is fixed text: nothing of the request stands in it (E1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::net) struct Refusal {
+    pub(in crate::net) status: Status,
+    /// What is wrong and what to do, for the one who asked and for the log.
+    pub(in crate::net) why: &'static str,
+    /// A header line of its own, with its line end.
+    pub(in crate::net) header: &'static str,
+}
+
+impl Refusal {
+    pub(in crate::net) const fn new(status: Status, why: &'static str) -> Self {
+        Refusal { status, why, header: "" }
+    }
+
+    pub(in crate::net) const fn with_header(mut self, header: &'static str) -> Self {
+        self.header = header;
+        self
+    }
+
+    pub(in crate::net) const fn malformed(why: &'static str) -> Self {
+        Refusal::new(Status::BAD_REQUEST, why)
+    }
+
+    /// Logs it. Nothing of the request stands there (G6).
+    pub(in crate::net) fn log(&self) {
+        static METER: LogLimiter = LogLimiter::new(20);
+
+        METER.log("requests were refused", || {
+            tracing::warn!(status = self.status.0, why = self.why, "a request was refused");
+        });
+    }
+
+    /// The request took too long to arrive.
+    pub(in crate::net) const LATE: Refusal =
+        Refusal::new(Status::TIMEOUT, "The request took too long to arrive. Send it again.");
+
+    /// As many connections as there may be are open already.
+    pub(in crate::net) const BUSY: Refusal =
+        Refusal::new(Status::UNAVAILABLE, "Too many connections are open. Try again later.");
+
+    /// Another path than the one that is served.
+    pub(in crate::net) const NO_SUCH_PATH: Refusal = Refusal::new(
+        Status::NOT_FOUND,
+        "Nothing is served under this path. Use the path that the server announces.",
+    );
+}
+
+/// What a server answered to who wanted to connect to it, or to send it a message: a status of HTTP
+/// that means no.
+///
+/// It is the inner error of the [`io::Error`] that a transport fails with.
+///
+/// ```
+/// use duet_rpc::transport::Refused;
+///
+/// let error = std::io::Error::from(Refused::new(503));
+/// assert_eq!(error.to_string(), "the server refused: 503 Service Unavailable");
+/// assert!(Refused::of(&error).is_some_and(Refused::is_temporary));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    status: u16,
+}
+
+impl Refused {
+    /// The refusal with this status code.
+    pub fn new(status: u16) -> Self {
+        Refused { status }
+    }
+
+    /// The refusal that is the cause of an error, if one is.
+    pub fn of(error: &io::Error) -> Option<&Refused> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Whether to try the same again later makes sense.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server refused: {}", Status(self.status))
+    }
+}
+
+impl Error for Refused {}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> io::Error {
+        let kind = match refused.status {
+            _ if refused.is_temporary() => io::ErrorKind::ConnectionRefused,
+            401 | 403 => io::ErrorKind::PermissionDenied,
+            _ => io::ErrorKind::Unsupported,
+        };
+        io::Error::new(kind, refused)
+    }
+}

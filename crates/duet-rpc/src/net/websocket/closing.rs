@@ -1,0 +1,94 @@
+//! The end, as the remote is told it.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use duet_rpc_proto::ws::{Control, ControlKind, FrameWriter, Problem, Role, close_code};
+use tokio::time::Sleep;
+
+use crate::net::Socket;
+use crate::random;
+
+/// How long a remote that takes nothing may go on so, before it is not told.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What a close frame says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastStderr {
+    /// `None` answers a remote that gave none.
+    pub(super) code: Option<u16>,
+    pub(super) reason: &'static str,
+}
+
+/// Tells the remote that it is over, and waits a little until it has heard it.
+pub(super) struct Closing {
+    frame: Vec<u8>,
+    sent: usize,
+    /// Whether the remote may still be sending what was refused.
+    is_refusal: bool,
+    patience: Pin<Box<Sleep>>,
+}
+
+impl Closing {
+    pub(super) fn new(role: Role, words: Option<LastStderr>) -> Self {
+        let mut frame = Vec::new();
+        if let Some(words) = words {
+            let control = match words.code {
+                Some(code) => Control::close(code, words.reason),
+                None => Control::new(b""),
+            };
+            let mut writer = FrameWriter::new(role, random::seed());
+            writer.write_control(&mut frame, ControlKind::Close, &control);
+        }
+        let is_refusal = words.is_some_and(|words| !words.reason.is_empty());
+        Closing { frame, sent: 0, is_refusal, patience: Box::pin(tokio::time::sleep(PATIENCE)) }
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, socket: &mut Socket) -> Poll<()> {
+        while let Some(rest) = self.frame.get(self.sent..)
+            && !rest.is_empty()
+        {
+            match socket.poll_write(cx, rest) {
+                Poll::Ready(Ok(count)) => self.sent += count,
+                // Whether the other end is still there to hear it makes no difference now.
+                Poll::Ready(Err(_)) => self.frame.clear(),
+                Poll::Pending => {
+                    ready!(self.patience.as_mut().poll(cx));
+                    self.frame.clear();
+                }
+            }
+        }
+        match self.is_refusal {
+            true => socket.poll_linger(cx),
+            false => socket.poll_farewell(cx),
+        }
+    }
+}
+
+/// The error that a remote closed with this code. Its own words are not shown: they may be anything.
+pub(super) fn closed_with(code: u16) -> io::Error {
+    let meaning = match code {
+        close_code::PROTOCOL_ERROR => " (what it got is not WebSocket)",
+        close_code::INVALID_DATA => " (a message is not UTF-8)",
+        close_code::POLICY => " (it does not want this connection)",
+        close_code::TOO_LARGE => " (a message is too large for it)",
+        _ => "",
+    };
+    let what = format!("the remote closed with code {code}{meaning}");
+    io::Error::new(io::ErrorKind::ConnectionAborted, what)
+}
+
+/// The error that what came cannot be read.
+pub(super) fn failed(problem: Problem, limit: usize) -> io::Error {
+    let what = match problem {
+        Problem::TooLarge(bytes) => {
+            format!("a message of {bytes} bytes or more is over the limit of {limit}")
+        }
+        Problem::Protocol(_) | Problem::NotUtf8 => {
+            format!("what came is not WebSocket: {}", problem.reason())
+        }
+    };
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}

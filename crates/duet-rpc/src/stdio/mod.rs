@@ -1,0 +1,237 @@
+//! The standard input and output of this process.
+//!
+//! Pipes and sockets, which is what a client gives its server, are driven by the runtime itself
+//! ([`polled`]); what no runtime can wait for, a file or a terminal, has a plain thread for each
+//! direction ([`threaded`]). Neither keeps the process alive (T4).
+
+mod descriptor;
+pub(crate) mod handoff;
+mod polled;
+#[cfg(test)]
+mod tests;
+mod threaded;
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
+use tokio::runtime::Handle;
+
+use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
+use descriptor::Descriptor;
+use handoff::BlockingReader;
+
+/// Whether the one standard input and output of this process have been taken.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The lowest number that a private descriptor may get: below it are the standard ones.
+const FIRST_PRIVATE: i32 = 3;
+
+/// A transport over the standard input and output of this process.
+///
+/// ```no_run
+/// # async fn run() -> std::io::Result<()> {
+/// use duet_rpc::transport::Stdio;
+///
+/// let transport = Stdio::take()?;
+/// println!("This goes to stderr now, and the client never sees it.");
+/// # drop(transport);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Stdio {
+    /// `None` once it is closed, as for `output`.
+    input: Option<Input>,
+    output: Option<Output>,
+    restore: Restore,
+}
+
+enum Input {
+    Polled(polled::Input),
+    Threaded(threaded::Input),
+}
+
+enum Output {
+    Polled(polled::Output),
+    Threaded(threaded::Output),
+}
+
+impl Stdio {
+    /// Takes the standard input and output for itself.
+    ///
+    /// From here on what anything else prints goes to stderr, so that it cannot come between two
+    /// messages, and what anything else reads, such as a child that a handler starts, is an
+    /// empty input. It can be done once; a second time is an error.
+    ///
+    /// # Panics
+    ///
+    /// In a tokio runtime that was built without its I/O driver.
+    pub fn take() -> io::Result<Self> {
+        if TAKEN.swap(true, Ordering::AcqRel) {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "the standard input and output are taken already",
+            ));
+        }
+        // Nothing has been changed where this fails, so it may be tried again.
+        take_descriptors().inspect_err(|_| TAKEN.store(false, Ordering::Release))
+    }
+
+    /// Reads from one descriptor and writes to the other, as if they were the standard ones.
+    ///
+    /// # Panics
+    ///
+    /// In a tokio runtime that was built without its I/O driver.
+    pub fn from_fds(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+        // Without a runtime tokio would panic.
+        Handle::try_current().map_err(io::Error::other)?;
+        let input = Arc::new(Descriptor::new(input)?);
+        let output = Arc::new(Descriptor::new(output)?);
+        let restore = Restore { input: Arc::downgrade(&input), output: Arc::downgrade(&output) };
+        let input = match input.can_be_polled() {
+            true => Input::Polled(polled::Input::new(input)?),
+            false => Input::Threaded(threaded::Input::start(input)?),
+        };
+        let output = match output.can_be_polled() {
+            true => Output::Polled(polled::Output::new(output)?),
+            false => Output::Threaded(threaded::Output::start(output)?),
+        };
+        Ok(Stdio { input: Some(input), output: Some(output), restore })
+    }
+
+    /// Has the end of the input told to somebody who does not depend on the runtime: with this
+    /// call, on a thread, or, if a descriptor comes back, by watching that one for it.
+    pub(crate) fn watch_end(
+        &self,
+        tell: impl Fn() + Send + Sync + 'static,
+    ) -> io::Result<Option<OwnedFd>> {
+        match &self.input {
+            Some(Input::Polled(input)) => input.duplicate().map(Some),
+            Some(Input::Threaded(input)) => {
+                input.on_end(Box::new(tell));
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// A descriptor of the output, for who watches whether somebody reads it.
+    pub(crate) fn duplicate_output(&self) -> Option<OwnedFd> {
+        self.restore.output.upgrade()?.as_fd().try_clone_to_owned().ok()
+    }
+
+    /// For a thread that waits for the input by itself, if that can be done.
+    pub(crate) fn blocking_reader(&self) -> Option<BlockingReader> {
+        match &self.input {
+            Some(Input::Polled(input)) => input.blocking_reader(),
+            Some(Input::Threaded(_)) | None => None,
+        }
+    }
+
+    /// A handle that puts the descriptors' flags back, for one who ends the process without
+    /// dropping this.
+    pub fn restorer(&self) -> Restore {
+        self.restore.clone()
+    }
+
+    /// Puts the descriptors' flags back as they were found. Dropping this does it too.
+    pub fn put_back(&self) {
+        self.restore.put_back();
+    }
+}
+
+fn take_descriptors() -> io::Result<Stdio> {
+    let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE)?;
+    let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
+    let stdio = Stdio::from_fds(input, output)?;
+    hush_stdio()?;
+    Ok(stdio)
+}
+
+/// The same for who serves others than stdin and stdout. What is returned is the real stdout, which nothing
+/// is written to. It is to be kept: its end is the end of the process for whoever has started it, and Emacs
+/// goes round in circles if there is one without the other.
+pub(crate) fn set_stdio_aside() -> io::Result<OwnedFd> {
+    let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
+    hush_stdio()?;
+    Ok(output)
+}
+
+/// From here on what anything prints goes to stderr, and what anything reads from stdin is an empty
+/// input.
+fn hush_stdio() -> io::Result<()> {
+    let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    retry_on_intr(|| rustix::stdio::dup2_stdin(&nothing))?;
+    retry_on_intr(|| rustix::stdio::dup2_stdout(rustix::stdio::stderr()))?;
+    Ok(())
+}
+
+impl Transport for Stdio {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        match &mut self.input {
+            Some(Input::Polled(input)) => input.poll_receive(cx, inbox),
+            Some(Input::Threaded(input)) => input.poll_receive(cx, inbox),
+            None => Poll::Ready(Ok(Received::Eof)),
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        match &mut self.output {
+            Some(Output::Polled(output)) => output.poll_send(cx, outbox),
+            Some(Output::Threaded(output)) => output.poll_send(cx, outbox),
+            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.input {
+            Some(Input::Polled(input)) => input.poll_remote_closed(cx),
+            Some(Input::Threaded(input)) => input.poll_remote_closed(cx),
+            None => Poll::Ready(()),
+        }
+    }
+
+    fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<ExitReport> {
+        self.put_back();
+        self.input = None;
+        self.output = None;
+        Poll::Ready(ExitReport::default())
+    }
+}
+
+impl fmt::Debug for Stdio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdio").finish_non_exhaustive()
+    }
+}
+
+/// Puts the flags of a [`Stdio`]'s descriptors back as they were found.
+///
+/// A descriptor's flags belong to every process that shares it: a shell whose terminal or pipe
+/// was left non-blocking would fail to read. It may be used from any thread, any number of times,
+/// and does nothing once the `Stdio` is gone. It does not keep the descriptors open.
+#[derive(Clone, Debug)]
+pub struct Restore {
+    input: Weak<Descriptor>,
+    output: Weak<Descriptor>,
+}
+
+impl Restore {
+    /// Puts them back. What is sent or received afterwards may block.
+    pub fn put_back(&self) {
+        for descriptor in [&self.input, &self.output] {
+            if let Some(descriptor) = descriptor.upgrade() {
+                descriptor.put_back();
+            }
+        }
+    }
+}
