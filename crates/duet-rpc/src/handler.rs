@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::panic_guard::{self, Guarded, drop_quietly};
 use crate::params;
 
@@ -246,16 +246,18 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
             }
             Ok::<_, ErrorObject>(())
         });
-        match (begun, outcome) {
-            (Ok(Ok(())), Some(Ok(result))) => {
-                let mut write = |out: &mut Vec<u8>| serde_json::to_writer(out, &result);
-                host.answer(Answer::Result(&mut write));
-                drop_quietly(result);
-            }
-            (Ok(Ok(())), Some(Err(failure))) => host.answer(Answer::Failed(failure)),
-            (Ok(Ok(())), None) => return kept.take().map(|place| wait(place, host.id())),
-            (Ok(Err(error)), _) => host.answer(Answer::WrongParams(error)),
-            (Err(panic), outcome) => {
+        match begun {
+            Ok(Ok(())) => match outcome {
+                Some(Ok(result)) => {
+                    let mut write = |out: &mut Vec<u8>| serde_json::to_writer(out, &result);
+                    host.answer(Answer::Result(&mut write));
+                    drop_quietly(result);
+                }
+                Some(Err(failure)) => host.answer(Answer::Failed(failure)),
+                None => return kept.take().map(|place| wait(place, host.id())),
+            },
+            Ok(Err(error)) => host.answer(Answer::WrongParams(error)),
+            Err(panic) => {
                 drop_quietly(outcome);
                 drop_quietly(kept.take());
                 host.answer(Answer::Failed(panic.into()));

@@ -123,10 +123,8 @@ mod connection;
 mod context;
 pub mod error;
 mod extensions;
-mod failure;
 mod handler;
 mod log_limit;
-mod method_table;
 mod net;
 pub mod panic_guard;
 pub mod params;
@@ -143,16 +141,12 @@ pub mod transport;
 mod worker_pool;
 
 pub use call::Call;
-pub use connection::{
-    CONNECTION, CloseReason, ConnectionState, Disconnect, Driver, EventStream, REQUEST, TRAFFIC,
-    UnusableAnswer,
-};
+pub use connection::{CONNECTION, Driver, EventStream, REQUEST, TRAFFIC, UnusableAnswer};
 pub use context::Context;
 pub use duet_rpc_proto as proto;
 pub use duet_rpc_proto::Profile;
 pub use duet_rpc_proto::session::Priority;
-pub use error::{Error, ErrorKind, RemoteError};
-pub use failure::Failure;
+pub use error::{CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, RemoteError};
 pub use handler::{Handler, Output};
 pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub};
 pub use peer::{Peer, Stats};

@@ -13,9 +13,8 @@ use tokio::sync::watch;
 
 use crate::call::Call;
 use crate::connection::memory::Budget;
-use crate::connection::{
-    Command, ConnectionState, Disconnect, Driver, EventStream, Notified, Shared, UnusableAnswer,
-};
+use crate::connection::{Command, Driver, EventStream, Notified, Shared, UnusableAnswer};
+use crate::error::{ConnectionState, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::extensions::Extensions;
 use crate::panic_guard;

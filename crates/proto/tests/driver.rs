@@ -50,9 +50,9 @@ impl Driven {
         let profile = *self.session.profile();
         let text = Text::check(json.as_bytes(), 128).expect("tests send JSON");
         let message = Incoming::classify(&text, profile.batch, &profile.limits);
-        match self.session.handle(message, self.batch, Instant::now(), &mut self.out) {
-            Handled::Start { job, .. } => Became::Parked(self.session.park(job)),
-            Handled::Waits { .. } => Became::Waiting,
+        match self.session.handle(&message, self.batch, Instant::now(), &mut self.out) {
+            Handled::Start(job) => Became::Parked(self.session.park(job)),
+            Handled::Waits(_) => Became::Waiting,
             Handled::Refused(reply) => Became::Refused(reply.error.code()),
             Handled::Notice(notice) => Became::Notice(notice),
             _ => Became::Nothing,
@@ -171,8 +171,8 @@ fn m6_a_job_knows_whether_it_is_of_a_batch_and_a_key_whose_it_is() {
     let batch = it.session.begin_batch();
     let text = Text::check(br#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, 128).expect("JSON");
     let message = Incoming::classify(&text, it.session.profile().batch, &Limits::default());
-    let handled = it.session.handle(message, Some(batch), Instant::now(), &mut it.out);
-    let Handled::Start { job, .. } = handled else { panic!("{handled:?}") };
+    let handled = it.session.handle(&message, Some(batch), Instant::now(), &mut it.out);
+    let Handled::Start(job) = handled else { panic!("{handled:?}") };
     assert!(job.is_in_batch());
     let key = it.session.park(job);
     assert_eq!(it.session.id_of(key), Some(&Id::from(1)));

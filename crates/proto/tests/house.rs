@@ -2,6 +2,8 @@
 //! its test, where `unsafe` stands, what comes in as a dependency, and that the tests which pages name as
 //! evidence exist.
 
+#[path = "house/arrows.rs"]
+mod arrows;
 #[path = "house/evidence.rs"]
 mod evidence;
 #[path = "house/growth.rs"]
@@ -53,27 +55,14 @@ fn code_below(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
+/// Nothing in the core reads, writes, waits or looks at a clock.
 #[test]
-fn arrows_point_one_way() {
-    let rows: [(&str, &[&str]); 6] = [
-        // Texts stand on nothing; framings and messages stand on texts, and not on each other.
-        ("src/text", &["crate::frame", "crate::message", "crate::session", "crate::fault"]),
-        ("src/frame", &["crate::message", "crate::session", "crate::notice"]),
-        ("src/message", &["crate::frame", "crate::session", "crate::notice"]),
-        ("src/session", &["crate::frame", "crate::text"]),
-        // WebSocket frames carry bytes, whatever they mean.
-        (
-            "src/ws",
-            &["crate::frame", "crate::message", "crate::session", "crate::text", "crate::fault"],
-        ),
-        // Nothing here reads, writes, waits or looks at a clock.
-        ("src", &["tokio", "std::net", "std::fs", "std::thread", "std::io", "::now()", "println!"]),
-    ];
-    for (folder, forbidden) in rows {
-        for (path, code) in code(folder) {
-            for word in forbidden {
-                assert!(!code.contains(word), "{} knows {word}", path.display());
-            }
+fn the_core_is_pure() {
+    for (path, code) in code("src") {
+        for word in
+            ["tokio", "std::net", "std::fs", "std::thread", "std::io", "::now()", "println!"]
+        {
+            assert!(!code.contains(word), "{} knows {word}", path.display());
         }
     }
 }
@@ -109,23 +98,9 @@ fn the_codes_of_errors_stand_in_one_file() {
     }
 }
 
-/// Inside the library: what a folder or file must not know, and where it may all the same.
+/// Claims of ARCHITECTURE.md about the library that are finer than its arrows between modules.
 #[test]
-fn arrows_inside_the_library_point_one_way() {
-    const ABOVE: &[&str] = &[
-        "crate::call",
-        "crate::client",
-        "crate::context",
-        "crate::driver",
-        "crate::events",
-        "crate::handler",
-        "crate::hub",
-        "crate::params",
-        "crate::peer",
-        "crate::router",
-        "crate::serve",
-        "crate::shared",
-    ];
+fn modules_of_the_library_keep_to_their_part() {
     let source = workspace().join("crates/duet-rpc/src");
     let check = |below: &str, forbidden: &[&str], but_for: &[&str]| {
         let mut checked = 0;
@@ -143,19 +118,37 @@ fn arrows_inside_the_library_point_one_way() {
         }
         assert!(checked > 0, "{below}");
     };
-    // Transports carry bytes and messages, and know nobody who sends them.
-    check("transport", ABOVE, &[]);
-    // Of a message they know the id; HTTP reads more, as an exchange ends with the answer.
-    check("transport", &["message::{", "message::Incoming", "message;"], &["transport/http"]);
-    // Of a session they know where it writes.
-    check("transport", &["session::{", "session::Session", "Session<"], &[]);
-    // Heads, bodies and who is let in are pure.
-    check("transport/web/", &["tokio"], &["transport/web/upgrade.rs"]);
+    // Of a message, transports know the id; HTTP reads more, because an exchange ends with the answer.
+    for below in ["transport", "stdio", "net"] {
+        check(below, &["message::Incoming", "Incoming::classify"], &["net/http"]);
+    }
+    // HTTP heads, bodies and the access policy are pure.
+    check("net/web/", &["tokio"], &["net/web/upgrade.rs"]);
     // One connection, one owner.
-    check("", &["Session<", "Session::new", "session::Session"], &["driver"]);
-    // Handlers know nothing of how their messages come.
-    for file in ["context", "failure", "handler", "params", "router"] {
-        check(file, &["crate::transport", "crate::driver", "crate::hub", "crate::serve"], &[]);
+    check("", &["Session<", "Session::new", "session::Session"], &["connection"]);
+    // One panic guard.
+    check("", &["catch_unwind"], &["panic_guard.rs"]);
+    // One way to lock.
+    check("", &[".lock().unwrap"], &["sync.rs"]);
+}
+
+/// A question with one answer: each of these stands in one place of the library.
+#[test]
+fn each_decision_of_a_connection_stands_in_one_place() {
+    let source = workspace().join("crates/duet-rpc/src");
+    for (text, place) in [
+        ("fn answer(&mut self, job:", "connection/dispatch.rs"),
+        ("fn may_read(", "connection/budget.rs"),
+        ("fn check_over(", "connection/closing.rs"),
+        ("enum Stage", "connection/closing.rs"),
+        ("self.stage = ", "connection/closing.rs"),
+        ("const FORCED_EXIT", "connection/closing.rs"),
+        ("enum Owner", "stdio/handoff.rs"),
+    ] {
+        let code = code_below(&source);
+        let found: Vec<_> =
+            code.iter().filter(|(_, code)| code.contains(text)).map(|(path, _)| path).collect();
+        assert!(found.len() == 1 && found[0].ends_with(place), "{text}: {found:?}");
     }
 }
 

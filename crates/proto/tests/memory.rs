@@ -249,8 +249,8 @@ fn handle(session: &mut Session<()>, message: &str) {
     let profile = *session.profile();
     let text = Text::check(message.as_bytes(), profile.limits.depth).expect("it is JSON");
     let message = Incoming::classify(&text, profile.batch, &profile.limits);
-    let handled = session.handle(message, None, Instant::now(), &mut Vec::new());
-    if let Handled::Start { job, .. } = handled {
+    let handled = session.handle(&message, None, Instant::now(), &mut Vec::new());
+    if let Handled::Start(job) = handled {
         session.park(job);
     }
     assert!(session.next_ready(&mut Vec::new()).is_none());

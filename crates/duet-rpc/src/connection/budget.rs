@@ -28,10 +28,10 @@ use duet_rpc_proto::Limits;
 use duet_rpc_proto::session::Asks;
 use tokio::sync::Notify;
 
-use super::answer_size::AnswerSize;
 use super::closing::STALLED;
 use super::memory::{Budget, Reservation};
 use super::{Connection, log};
+use crate::router::AnswerSize;
 use crate::sync::lock;
 
 /// The most bytes that one refusal takes.
@@ -86,7 +86,7 @@ impl Window {
 
 impl Connection {
     /// Whether another message can be read and handled now: the only place that decides to stop reading.
-    #[inline]
+    #[inline(always)]
     pub(super) fn may_read(&self) -> bool {
         self.session.wants_input()
             && self.window.refusals < self.window.most_refusals

@@ -38,7 +38,8 @@ use std::time::{Duration, Instant};
 use duet_rpc_proto::message::Subject;
 use duet_rpc_proto::session::{Ending, Key, Phase};
 
-use super::{CloseReason, Command, Connection, ConnectionState, Disconnect, log};
+use super::{Command, Connection, log};
+use crate::error::{CloseReason, ConnectionState, Disconnect};
 use crate::panic_guard::drop_quietly;
 
 /// A remote that answers and exits often breaks our next write before we have read its answer.
@@ -182,8 +183,8 @@ impl Connection {
     #[inline]
     pub(super) fn handle_time(&mut self, now: Instant) {
         self.dispatch.trial_ends.take_if(|until| *until <= now);
-        let due = self.session.poll_timeout().into_iter().chain(self.outgoing_deadline()).min();
-        if due.is_none_or(|due| due > now) {
+        let is_due = |time: Option<Instant>| time.is_some_and(|time| time <= now);
+        if !is_due(self.session.poll_timeout()) && !is_due(self.outgoing_deadline()) {
             return;
         }
         if let Some(notice) = self.session.handle_timeout(now) {

@@ -22,15 +22,16 @@ use duet_rpc_proto::session::{Job, Key};
 use tokio::runtime::RuntimeFlavor;
 use tracing::Instrument;
 
-use super::pace::QUICK_POLL;
 use super::tasks::{Origin, PoolRun, Tasks, Workers};
-use super::{Connection, ConnectionState, log};
+use super::{Connection, log};
 use crate::context::{Context, Flag};
+use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind};
 use crate::extensions::Extensions;
 use crate::handler::{Answer, Host, Slot, Waiting};
 use crate::panic_guard;
 use crate::peer::{Handle, Peer};
+use crate::router::QUICK_POLL;
 use crate::router::{Entry, Router};
 use crate::transport::TransportKind;
 
@@ -90,12 +91,15 @@ impl Dispatch {
         self.slots.get_mut(index).and_then(Option::take)
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_slot(&mut self, index: usize, slot: Slot) {
-        if index >= self.slots.len() {
-            self.slots.resize_with(index + 1, || None);
+        match self.slots.get_mut(index) {
+            Some(place) => *place = slot,
+            None => {
+                self.slots.resize_with(index, || None);
+                self.slots.push(slot);
+            }
         }
-        self.slots[index] = slot;
     }
 }
 
@@ -114,7 +118,7 @@ impl Connection {
     }
 
     /// Starts the handler of a message.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start(
         &mut self,
         job: Job<'_>,
@@ -136,7 +140,7 @@ impl Connection {
         self.dispatch.latest = Some(entry);
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_handler(
         &mut self,
         entry: &Arc<Entry>,
@@ -149,18 +153,13 @@ impl Connection {
         if entry.closes {
             self.close_for(key);
         }
-        let is_quick = entry.pace.is_quick();
-        let pool = if is_quick { None } else { self.dispatch.workers.for_handler(entry) };
-        if !is_quick && pool.is_none() && !self.outbox.is_empty() && self.stage.can_write() {
-            // It may hold the thread, so finished answers leave first.
-            self.send(cx, super::now());
-        }
-        let is_timed = pool.is_none()
+        let pool = if entry.pace.is_quick() { None } else { self.find_pool(entry, cx) };
+        let is_inline = pool.is_none();
+        let is_timed = is_inline
             && (self.outbox.is_empty() || self.dispatch.watchful_turns > 0)
             && entry.pace.is_measured();
         let begun = is_timed.then(Instant::now);
         let mut slot = self.dispatch.take_slot(entry.index);
-        let is_inline = pool.is_none();
         let mut host =
             InlineHost { connection: self, job: Some(job), method, flag: None, code: None };
         let waiting = match &traced {
@@ -174,47 +173,49 @@ impl Connection {
         if let Some(begun) = begun {
             entry.pace.record(begun.elapsed());
         }
-        match (waiting, job) {
-            (Some(mut waiting), Some(job)) => {
-                let logged_at = traced.and_then(|traced| {
-                    if !traced.span.is_disabled() {
-                        let inner =
-                            std::mem::replace(&mut waiting, Box::pin(std::future::pending()));
-                        waiting = Box::pin(inner.instrument(traced.span));
-                    }
-                    traced.logged_at
-                });
-                let origin = Origin { entry: Arc::clone(entry), logged_at };
-                self.wait_for(job, waiting, flag, origin, pool);
-            }
-            _ => {
-                if let Some(traced) = traced {
-                    let id = id.map(IdRef::to_id);
-                    log::response(method, id.as_ref(), traced.logged_at, code);
-                }
-            }
+        if let (Some(waiting), Some(job)) = (waiting, job) {
+            self.wait_for(entry, job, waiting, flag, traced, pool);
+        } else if let Some(traced) = traced {
+            log::response(method, id.map(IdRef::to_id).as_ref(), traced.logged_at, code);
         }
     }
 
+    /// The pool for a handler that may hold its thread. Without one it runs inline, after finished answers
+    /// have left.
+    #[cold]
+    fn find_pool(&mut self, entry: &Entry, cx: &mut TaskContext<'_>) -> Option<PoolRun> {
+        let pool = self.dispatch.workers.for_handler(entry);
+        if pool.is_none() && !self.outbox.is_empty() && self.stage.can_write() {
+            self.send(cx, super::now());
+        }
+        pool
+    }
+
     /// Lets a handler go on as a task, here or on the pool.
+    #[inline(never)]
     fn wait_for(
         &mut self,
+        entry: &Arc<Entry>,
         job: Job<'_>,
-        waiting: Waiting,
+        mut waiting: Waiting,
         flag: Option<Arc<Flag>>,
-        origin: Origin,
-        pool: Option<PoolRun>,
+        traced: Option<log::Traced>,
+        mut pool: Option<PoolRun>,
     ) {
-        let may_be_busy = job.is_in_batch() && !origin.entry.closes;
+        let may_be_busy = job.is_in_batch() && !entry.closes;
         let key = self.session.park(job);
-        let pool = pool.map(|mut pool| {
+        if let Some(pool) = &mut pool {
             pool.may_be_busy = may_be_busy;
-            pool.is_trial = origin.entry.pace.claim_trial();
+            pool.is_trial = entry.pace.claim_trial();
             if pool.is_trial {
                 self.dispatch.trial_ends = Some(super::now() + QUICK_POLL);
             }
-            pool
-        });
+        }
+        let logged_at = traced.as_ref().and_then(|traced| traced.logged_at);
+        if let Some(traced) = traced.filter(|traced| !traced.span.is_disabled()) {
+            waiting = Box::pin(waiting.instrument(traced.span));
+        }
+        let origin = Origin { entry: Arc::clone(entry), logged_at };
         self.dispatch.tasks.spawn(key, waiting, flag, &self.shared, origin, pool);
     }
 
@@ -242,11 +243,9 @@ impl Connection {
                 let written = session.answer(job, outbox, |out, id| {
                     // A panic while writing is the handler's too.
                     let written = panic_guard::catch(|| write_result_with(out, id, write));
-                    written
-                        .and_then(|written| {
-                            written.map_err(|error| Error::new(ErrorKind::Handler).caused_by(error))
-                        })
-                        .map_err(|error| error.of_request(id.to_id()))
+                    let failed = |error| Error::new(ErrorKind::Handler).caused_by(error);
+                    let written = written.and_then(|written| written.map_err(failed));
+                    written.map_err(|error| error.of_request(id.to_id()))
                 });
                 return written.err().map(|error| {
                     log::cannot_write(&error, method);

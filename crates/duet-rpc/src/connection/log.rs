@@ -18,8 +18,8 @@ use duet_rpc_proto::policy::Dialect;
 use tracing::Span;
 use tracing::field::display;
 
+use crate::error::Failure;
 use crate::error::{Error, ErrorKind, Logged};
-use crate::failure::Failure;
 use crate::panic_guard;
 
 /// The target of the records of requests and responses, which are events at the level `debug`: a

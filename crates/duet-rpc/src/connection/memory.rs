@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer_size::{AnswerSize, Beginning, Place, Queue, wait_for};
+use crate::router::{AnswerSize, Beginning, Place, Queue, wait_for};
 use crate::sync::lock;
 
 /// A budget of memory for answers, of one connection or of all connections of a server. It counts the bytes

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::super::answer_size::{LONGEST, STEP};
 use super::{AnswerSize, Budget};
+use crate::router::{LONGEST, STEP};
 
 const SOON: Duration = Duration::from_millis(1);
 

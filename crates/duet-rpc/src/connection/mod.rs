@@ -23,23 +23,20 @@
 //! |---|---|
 //! | `receive` | reading, the read timeout, framing detection |
 //! | `dispatch` | a handler runs inline, as a task or on the pool; the one `answer` |
-//! | `tasks`, `pace` | handlers that wait; whether a method may run inline |
+//! | `tasks` | handlers that wait |
 //! | `mailbox`, `send_queue` | commands from handles and tasks; messages that wait for room |
 //! | `outgoing`, `events` | our calls, notifications and events |
-//! | `budget`, `answer_size` | everything that bounds what waits |
+//! | `budget`, `memory` | everything that bounds what waits |
 //! | `closing` | running, draining, closed; all times of the end |
 
-mod answer_size;
 mod budget;
 pub(crate) mod closing;
-mod disconnect;
 mod dispatch;
 mod events;
 mod log;
 mod mailbox;
 pub(crate) mod memory;
 mod outgoing;
-mod pace;
 mod receive;
 mod send_queue;
 mod shared;
@@ -57,21 +54,18 @@ use duet_rpc_proto::frame::Framing;
 use duet_rpc_proto::session::Session;
 use tokio::time::Sleep;
 
-pub(crate) use self::answer_size::AnswerSize;
 use self::closing::Stage;
-pub(crate) use self::disconnect::LastStderr;
-pub use self::disconnect::{CloseReason, ConnectionState, Disconnect};
 use self::dispatch::Dispatch;
 pub use self::events::EventStream;
 pub use self::log::{CONNECTION, REQUEST, TRAFFIC};
 pub(crate) use self::mailbox::{Caller, Command, Notified};
 use self::outgoing::Outgoing;
-pub(crate) use self::pace::Pace;
 use self::receive::Receive;
 pub(crate) use self::shared::Shared;
 pub(crate) use self::tasks::Workers;
 use self::uncorrelated::Uncorrelated;
 pub use self::uncorrelated::UnusableAnswer;
+use crate::error::Disconnect;
 use crate::peer::Handle;
 use crate::router::Router;
 use crate::transport::{Inbox, Outbox, Transport, TransportKind, let_others_run};
@@ -356,7 +350,10 @@ impl Connection {
             self.stage.deadline(),
             self.idle.check_at,
         ];
-        deadlines.into_iter().flatten().min()
+        deadlines.into_iter().fold(None, |earliest, time| match (earliest, time) {
+            (Some(earliest), Some(time)) => Some(std::cmp::min(earliest, time)),
+            (earliest, time) => earliest.or(time),
+        })
     }
 
     /// Waits for commands and for the next deadline; `false` if there is something to do already.

@@ -10,7 +10,7 @@ use duet_rpc_proto::session::{CallOptions, Phase, Sink};
 use super::mailbox::{Outgoing as Message, no_room_in_time};
 use super::send_queue::{SendQueue, Sender, Sent, Ticket};
 use super::{Caller, Command, Connection, log};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Disconnect, Error, ErrorKind};
 use crate::handler::Answer;
 
 /// Messages of ours that wait.
@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// Fails all calls, because no answer can come any more.
-    pub(super) fn abandon_calls(&mut self, disconnect: &super::Disconnect) {
+    pub(super) fn abandon_calls(&mut self, disconnect: &Disconnect) {
         self.outgoing.queued_calls.clear();
         while let Some((_, caller)) = self.session.abandon() {
             let _ = caller.send(Err(disconnect.to_error()));

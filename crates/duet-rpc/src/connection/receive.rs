@@ -21,7 +21,8 @@ use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::session::{BatchKey, Handled, Phase};
 use duet_rpc_proto::text::Text;
 
-use super::{Caller, CloseReason, Connection, Disconnect, log};
+use super::{Caller, Connection, log};
+use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::transport::{Inbox, Received, TransportKind};
 
@@ -193,56 +194,72 @@ impl Connection {
     fn handle_frame(&mut self, text: &Text<'_>, cx: &mut Context<'_>, now: Instant) {
         log::frame(text.as_str().len());
         let profile = &self.shared.profile;
-        match Incoming::classify(text, profile.batch, &profile.limits) {
-            Incoming::Batch(entries) => self.handle_batch(entries, cx, now),
-            message => self.handle_message(message, text, None, cx, now),
+        // It is never moved: it is large, because it may be an error to answer.
+        let message = Incoming::classify(text, profile.batch, &profile.limits);
+        match &message {
+            Incoming::Batch(entries) => self.handle_batch(entries.clone(), cx, now),
+            _ => self.handle_message(&message, text, None, cx, now),
         }
     }
 
     fn handle_batch(&mut self, mut entries: Batch<'_>, cx: &mut Context<'_>, now: Instant) {
         let batch = self.session.begin_batch();
         while let Some((text, message)) = entries.next_entry() {
-            self.handle_message(message, &text, Some(batch), cx, now);
+            self.handle_message(&message, &text, Some(batch), cx, now);
         }
         let before = self.outbox.len();
         self.session.end_batch(batch, &mut self.outbox);
         self.note_refusal(before);
     }
 
-    #[inline]
+    // Inlined, because passing a message on costs more than this does with it.
+    #[inline(always)]
     fn handle_message(
         &mut self,
-        message: Incoming<'_>,
+        message: &Incoming<'_>,
         text: &Text<'_>,
         batch: Option<BatchKey>,
         cx: &mut Context<'_>,
         now: Instant,
     ) {
         self.traffic.messages += 1;
-        self.note_uncorrelated(&message, text);
         self.session.hold(self.must_hold());
         let before = self.outbox.len();
         let handled = self.session.handle(message, batch, now, &mut self.outbox);
-        match handled {
-            Handled::Start { job, method, params } => self.start(job, &method, &params, cx),
-            handled => self.handle_outcome(handled, text, before),
+        if let Handled::Start(job) = handled {
+            if let Some((method, params)) = message.call() {
+                self.start(job, method, params, cx);
+            }
+        } else {
+            self.handle_outcome(handled, message, text, before);
+            // A cancellation may have let others through.
+            self.begin_ready(cx);
         }
-        // A cancellation may have let others through.
-        self.begin_ready(cx);
     }
 
     /// Does what the session decided about a message that starts no handler.
-    fn handle_outcome(&mut self, handled: Handled<'_, Caller>, text: &Text<'_>, before: usize) {
+    fn handle_outcome(
+        &mut self,
+        handled: Handled<'_, Caller>,
+        message: &Incoming<'_>,
+        text: &Text<'_>,
+        before: usize,
+    ) {
+        self.note_uncorrelated(message, text);
         self.note_refusal(before);
         let dialect = self.shared.profile.dialect;
         match handled {
-            Handled::Waits { key, method } => {
-                if self.dispatch.router.closes(&method) {
+            Handled::Waits(key) => {
+                if message.call().is_some_and(|(method, _)| self.dispatch.router.closes(method)) {
                     self.close_for(key);
                 }
             }
             Handled::Refused(reply) => log::refused(&reply.error, &Subject::of(text)),
-            Handled::Settled { id, caller, settled } => settle(&id, caller, settled),
+            Handled::Settled(caller) => {
+                if let Incoming::Response(response) = message {
+                    settle(&response.id, caller, response.settled);
+                }
+            }
             Handled::Stop(key) => {
                 let (origin, id) = (self.dispatch.tasks.stop(key), self.session.id_of(key));
                 log::cancelled(origin.map(|origin| &*origin.entry.name), id, dialect);
@@ -250,7 +267,7 @@ impl Connection {
             Handled::Cancelled(id) => log::cancelled(None, id.as_ref(), dialect),
             Handled::Notice(notice @ Notice::Muted(_)) => log::notice(notice, &Subject::default()),
             Handled::Notice(notice) => log::notice(notice, &Subject::of(text)),
-            Handled::Start { .. } | Handled::Done => {}
+            Handled::Start(_) | Handled::Done => {}
         }
     }
 

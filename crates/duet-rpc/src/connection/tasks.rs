@@ -11,11 +11,11 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::budget::Room;
-use super::pace::QUICK_POLL;
 use super::{Command, Shared};
 use crate::context::Flag;
 use crate::handler::{Outcome, Waiting};
 use crate::router::Entry;
+use crate::router::QUICK_POLL;
 use crate::worker_pool::{self, IfBusy, WorkerPool};
 
 /// The handlers that run as tasks.

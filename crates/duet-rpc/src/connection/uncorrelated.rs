@@ -54,7 +54,6 @@ pub(super) struct Uncorrelated {
 
 impl Connection {
     /// Notes a message that may be meant for one of our calls, and names none.
-    #[inline]
     pub(super) fn note_uncorrelated(&mut self, message: &Incoming<'_>, text: &Text<'_>) {
         match message {
             Incoming::Invalid(_) | Incoming::Stray(_) => {

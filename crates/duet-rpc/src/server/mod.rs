@@ -30,7 +30,7 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use crate::connection::Workers;
 use crate::connection::closing::{EXIT_HOOK, FORCED_EXIT};
-use crate::connection::{CloseReason, Disconnect};
+use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, Logged};
 use crate::net::{Address, Listener, at_exit};
 use crate::panic_guard;

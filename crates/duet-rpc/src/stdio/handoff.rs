@@ -36,7 +36,8 @@ use tokio::runtime::Handle;
 use tokio::task::coop::unconstrained;
 
 use super::descriptor::Descriptor;
-use crate::connection::{Disconnect, Driver};
+use crate::connection::Driver;
+use crate::error::Disconnect;
 use crate::error::Error;
 use crate::panic_guard;
 use crate::sync::lock;

@@ -139,6 +139,18 @@ impl<'a> Incoming<'a> {
     }
 }
 
+impl Incoming<'_> {
+    /// The method and the params, if the message calls one.
+    #[inline]
+    pub fn call(&self) -> Option<(&str, &Params<'_>)> {
+        match self {
+            Incoming::Request(Request { method, params, .. })
+            | Incoming::Notification(Notification { method, params }) => Some((method, params)),
+            _ => None,
+        }
+    }
+}
+
 /// The entries of a batch, each a message or not; at least one.
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(Elements<'a>);

@@ -182,7 +182,7 @@ impl Admission {
 
     /// Whether a request of this id runs or waits. Under sequential order no two requests are in
     /// flight at the same time, so none is ever a duplicate.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_duplicate(&self, id: IdRef<'_>) -> bool {
         !self.by_id.is_empty()
             && self.order != Order::Sequential
@@ -200,7 +200,7 @@ impl Admission {
 
     /// Decides about a message. `must_read_on` says that an answer which we need may stand behind
     /// this message, so that the way out of not reading is barred.
-    #[inline]
+    #[inline(always)]
     pub(super) fn admit(&self, job: &Job<'_>, must_read_on: bool) -> Verdict {
         if self.is_free_for_any() {
             return Verdict::Start;
@@ -253,8 +253,11 @@ impl Admission {
     /// Whether so much waits that nothing more should be read. A remote that takes no answers is
     /// not sent refusals either, so while requests are held back, as many as may be in flight are
     /// enough.
+    #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.limit_reached().is_some()
+        let Limits { waiting, waiting_bytes, .. } = self.limits;
+        let is_far = self.waiting_requests < waiting && self.waiting_bytes < waiting_bytes;
+        (self.held || !is_far) && self.limit_reached().is_some()
     }
 
     /// The limit of what waits that is reached, if any is.
@@ -322,12 +325,17 @@ impl Admission {
     }
 
     /// Whether the turn of one has come.
+    #[inline]
     pub(super) fn has_ready(&self) -> bool {
-        self.first_ready().is_some()
+        !self.waiting.is_empty() && self.first_ready().is_some()
     }
 
     /// The next one whose turn has come.
+    #[inline]
     pub(super) fn next_ready(&mut self) -> Option<(OwnedJob, Waiting)> {
+        if self.waiting.is_empty() {
+            return None;
+        }
         let (key, lane) = self.first_ready()?;
         self.unqueue((lane, key))
     }

@@ -101,6 +101,7 @@ impl<C> Session<C> {
 
     /// Whether [`next_ready`](Session::next_ready) has something: [`hold`](Session::hold) may have
     /// let messages go.
+    #[inline]
     pub fn has_ready(&self) -> bool {
         self.admission.has_ready()
     }

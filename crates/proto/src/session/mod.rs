@@ -34,7 +34,6 @@ mod phase;
 mod sink;
 mod waiting;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -55,7 +54,7 @@ use self::waiting::Waiting;
 use crate::Profile;
 use crate::fault::Fault;
 use crate::message::{
-    ErrorObject, Id, IdRef, Incoming, Notification, Params, Reason, Reply, Request, Settled,
+    ErrorObject, Id, IdRef, Incoming, Notification, Params, Reason, Reply, Request,
 };
 use crate::notice::Notice;
 
@@ -73,9 +72,8 @@ use crate::notice::Notice;
 /// let (mut session, mut out) = (Session::<()>::new(&Profile::agent()), Vec::new());
 /// let text = Text::check(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, 128)?;
 /// let message = Incoming::classify(&text, session.profile().batch, &Limits::default());
-/// let Handled::Start { job, method, .. } = session.handle(message, None, Instant::now(), &mut out)
+/// let Handled::Start(job) = session.handle(&message, None, Instant::now(), &mut out)
 /// else { panic!("nothing stands in its way") };
-/// assert_eq!(method, "ping");
 /// session.answer(job, &mut out, |out, id| {
 ///     write_raw_result(out, id, r#""pong""#);
 ///     Ok::<_, std::convert::Infallible>(())
@@ -106,33 +104,14 @@ pub type Asks = Arc<dyn Fn() -> bool + Send + Sync>;
 /// The action that a message requires.
 #[derive(Debug)]
 pub enum Handled<'m, C> {
-    /// Run the message's handler now.
-    Start {
-        /// To be given back: answered or parked.
-        job: Job<'m>,
-        /// The method's name.
-        method: Cow<'m, str>,
-        /// Its parameters.
-        params: Params<'m>,
-    },
+    /// Run the message's handler now. The job is to be given back: answered or parked.
+    Start(Job<'m>),
     /// Nothing: the message waits for its turn.
-    Waits {
-        /// Its key.
-        key: Key,
-        /// The method's name.
-        method: Cow<'m, str>,
-    },
+    Waits(Key),
     /// Nothing: the message was answered with this error, or will be when its turn comes.
     Refused(Reply),
-    /// Tell the caller of this call.
-    Settled {
-        /// The call's id.
-        id: Id,
-        /// Whom to tell.
-        caller: C,
-        /// The answer.
-        settled: Settled<'m>,
-    },
+    /// Tell this caller the answer that the message is.
+    Settled(C),
     /// Stop this handler: its request was cancelled, and answered if the dialect demands it. Call
     /// [`Session::finish`] when the handler has ended.
     Stop(Key),
@@ -199,10 +178,10 @@ impl<C> Session<C> {
 
     /// Handles a message, alone or as an entry of a batch. The batch itself is for
     /// [`begin_batch`](Session::begin_batch).
-    #[inline]
+    #[inline(always)]
     pub fn handle<'m>(
         &mut self,
-        message: Incoming<'m>,
+        message: &Incoming<'m>,
         batch: Option<BatchKey>,
         now: Instant,
         out: &mut impl Sink,
@@ -215,16 +194,14 @@ impl<C> Session<C> {
             Incoming::Response(response) => {
                 self.fault_limit.handle_good();
                 match self.calls.end(&response.id) {
-                    Some(caller) => {
-                        Handled::Settled { id: response.id, caller, settled: response.settled }
-                    }
+                    Some(caller) => Handled::Settled(caller),
                     None => {
                         self.unmatched += 1;
                         Handled::Notice(Notice::UnmatchedResponse)
                     }
                 }
             }
-            Incoming::Invalid(reply) => self.refuse_bad(reply, batch, now, out),
+            Incoming::Invalid(reply) => self.refuse_bad(reply.clone(), batch, now, out),
             Incoming::Stray(stray) => match self.fault_limit.handle_bad(now) {
                 FaultAction::Answer => Handled::Notice(Notice::Stray(stray.why)),
                 FaultAction::Report(notice) => Handled::Notice(notice),
@@ -251,25 +228,25 @@ impl<C> Session<C> {
         self.batches.end(batch, out);
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_request<'m>(
         &mut self,
-        request: Request<'m>,
+        request: &Request<'m>,
         batch: Option<BatchKey>,
         out: &mut impl Sink,
     ) -> Handled<'m, C> {
         self.fault_limit.handle_good();
         let Request { id, method, params } = request;
-        if let Err(error) = self.check_request(id, batch, &method) {
+        if let Err(error) = self.check_request(*id, batch, method) {
             return match error {
                 Some(error) => self.refuse(Reply { id: id.to_id(), error }, batch, out),
                 None => Handled::Done,
             };
         }
-        let job = self.new_job(Some(id), batch, &method, &params);
+        let job = self.new_job(Some(*id), batch, method, params);
         let mut verdict = self.admission.admit(&job, self.must_read_on());
         if let Verdict::Busy(_) = verdict
-            && self.closes(&method)
+            && self.closes(method)
         {
             verdict = self.admission.admit_over_limit(&job);
         }
@@ -281,13 +258,13 @@ impl<C> Session<C> {
             self.batches.expect(batch);
         }
         match verdict {
-            Verdict::Start => Handled::Start { job, method, params },
-            _ => self.wait(job, method, &params),
+            Verdict::Start => Handled::Start(job),
+            _ => self.wait(&job, method, params),
         }
     }
 
     /// Refuses a request that is not to be begun, whatever runs: with an error, or with silence.
-    #[inline]
+    #[inline(always)]
     fn check_request(
         &self,
         id: IdRef<'_>,
@@ -304,26 +281,20 @@ impl<C> Session<C> {
         self.refusal_of(batch, method).map_or(Ok(()), |error| Err(Some(error)))
     }
 
-    fn wait<'m>(
-        &mut self,
-        job: Job<'m>,
-        method: Cow<'m, str>,
-        params: &Params<'m>,
-    ) -> Handled<'m, C> {
-        let key = job.key();
-        self.admission.wait(job.to_owned(), Waiting::Message(Message::new(&method, params)));
-        Handled::Waits { key, method }
+    fn wait<'m>(&mut self, job: &Job<'m>, method: &str, params: &Params<'m>) -> Handled<'m, C> {
+        self.admission.wait(job.to_owned(), Waiting::Message(Message::new(method, params)));
+        Handled::Waits(job.key())
     }
 
     fn handle_notification<'m>(
         &mut self,
-        notification: Notification<'m>,
+        notification: &Notification<'m>,
         now: Instant,
         out: &mut impl Sink,
     ) -> Handled<'m, C> {
         self.fault_limit.handle_good();
         let Notification { method, params } = notification;
-        match cancel::parse(&method, &params) {
+        match cancel::parse(method, params) {
             Some(Meaning::Cancel(id)) => return self.handle_cancel(&id, out),
             Some(Meaning::Malformed) => return Handled::Notice(Notice::BadCancellation),
             Some(Meaning::Progress(token)) => self.calls.restart(&token, now),
@@ -332,10 +303,10 @@ impl<C> Session<C> {
         if !self.phase.takes_work() {
             return Handled::Done;
         }
-        let job = self.new_job(None, None, &method, &params);
+        let job = self.new_job(None, None, method, params);
         match self.admission.admit(&job, self.must_read_on()) {
-            Verdict::Start => Handled::Start { job, method, params },
-            Verdict::Wait => self.wait(job, method, &params),
+            Verdict::Start => Handled::Start(job),
+            Verdict::Wait => self.wait(&job, method, params),
             Verdict::Busy(_) | Verdict::Drop => Handled::Notice(Notice::NotificationDropped),
         }
     }
@@ -356,6 +327,7 @@ impl<C> Session<C> {
         }
     }
 
+    #[inline(always)]
     fn new_job<'m>(
         &mut self,
         id: Option<IdRef<'m>>,
@@ -381,6 +353,7 @@ impl<C> Session<C> {
 
     /// Whether more should be read now. If not, so much waits already that the remote has to wait too; or
     /// the connection is closing and needs nothing more.
+    #[inline]
     pub fn wants_input(&self) -> bool {
         match self.phase {
             Phase::Open => !self.admission.is_full() || self.must_read_on(),

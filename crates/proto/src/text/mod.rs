@@ -69,6 +69,7 @@ impl<'a> Text<'a> {
 
     /// The raw value of a member of the outermost object. Of a member that is given twice, it is
     /// the last one.
+    #[inline]
     pub fn member(&self, member: Member) -> Option<&'a str> {
         self.has(member).then(|| self.slice(self.outline.members[member as usize]))
     }
@@ -80,16 +81,19 @@ impl<'a> Text<'a> {
     }
 
     /// Whether the outermost object has this member more than once.
+    #[inline]
     pub fn given_twice(&self, member: Member) -> bool {
         u32::from(self.outline.twice) & member.bit() != 0
     }
 
     /// Whether the outermost object has any of these members more than once.
+    #[inline]
     pub fn any_given_twice(&self, members: &[Member]) -> bool {
         members.iter().any(|&member| self.given_twice(member))
     }
 
     /// What a member means if it is a string; borrowed if it has no escapes.
+    #[inline]
     pub fn string_member(&self, member: Member) -> Option<Cow<'a, str>> {
         let raw = self.member(member)?.strip_prefix('"')?.strip_suffix('"')?;
         Some(if self.outline.escaped { unescape(raw) } else { Cow::Borrowed(raw) })
@@ -102,6 +106,7 @@ impl<'a> Text<'a> {
         Elements { text: self.text, next }
     }
 
+    #[inline]
     fn slice(&self, span: Span) -> &'a str {
         trusted::as_str(&self.text.as_bytes()[span.start as usize..span.end as usize])
     }

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message::{
-    ErrorObject, Id, IdRef, Incoming, Params, Settled, write_raw_result, write_request,
+    ErrorObject, Id, IdRef, Incoming, Params, Response, Settled, write_raw_result, write_request,
 };
 use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::policy::Dialect;
@@ -212,11 +212,11 @@ impl Side {
             _ => None,
         };
         let (wanted, waited) = (self.session.wants_input(), self.session.waiting());
-        let handled = self.session.handle(message, batch, self.now, &mut self.out);
+        let handled = self.session.handle(&message, batch, self.now, &mut self.out);
         self.show_handled(&handled);
         match handled {
-            Handled::Start { job, method, .. } => self.start(job, &method),
-            Handled::Waits { .. } => {
+            Handled::Start(job) => self.start(job, message.call().expect("it calls").0),
+            Handled::Waits(_) => {
                 let entry = entry.expect("only these wait");
                 let (is_request, is_in_batch) = (entry.id.is_some(), batch.is_some());
                 let may_be_refused = is_request && is_in_batch;
@@ -237,7 +237,10 @@ impl Side {
                 self.ledger.check_duplicate(&meaning(&reply.id));
             }
             Handled::Refused(_) => self.delay_refusal(waited),
-            Handled::Settled { caller, settled, .. } => {
+            Handled::Settled(caller) => {
+                let Incoming::Response(Response { settled, .. }) = &message else {
+                    panic!("{message:?}")
+                };
                 let how = if matches!(settled, Settled::Result(_)) { "ok" } else { "error" };
                 self.settle(caller, how);
             }

@@ -25,7 +25,7 @@ pub use self::backoff::Backoff;
 pub use self::builder::ClientBuilder;
 use self::state::Line;
 use crate::call::Call;
-use crate::connection::Disconnect;
+use crate::error::Disconnect;
 use crate::error::Error;
 use crate::peer::Peer;
 use crate::router::Router;

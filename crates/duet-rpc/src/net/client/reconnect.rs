@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::Backoff;
 use super::state::Line;
-use crate::connection::{CloseReason, Disconnect};
+use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind};
 use crate::net::CannotStart;
 use crate::panic_guard;

@@ -9,7 +9,7 @@ use std::task::Poll;
 use tokio::sync::{SetOnce, watch};
 
 use super::ClientState;
-use crate::connection::Disconnect;
+use crate::error::Disconnect;
 use crate::error::{Error, ErrorKind};
 use crate::peer::Peer;
 use crate::sync::lock;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind};
+use super::{Error, ErrorKind};
 use crate::transport::ExitReport;
 
 /// Where a connection stands. It only ever goes forward ([P5](crate::proto::specification#p5)).
@@ -51,7 +51,7 @@ const SHOWN_CHARS: usize = 200;
 /// The last lines that a remote process wrote to stderr, as the cause of the end of its connection.
 /// They may hold anything, so the log leaves them out.
 #[derive(Clone)]
-pub(crate) struct LastStderr {
+pub(super) struct LastStderr {
     lines: Vec<String>,
     failure: Option<Arc<Error>>,
 }

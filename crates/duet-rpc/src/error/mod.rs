@@ -1,5 +1,8 @@
 //! The one error of this library.
 
+mod disconnect;
+mod failure;
+
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::io;
@@ -7,8 +10,11 @@ use std::io;
 use duet_rpc_proto::message::{ErrorObject, Id, ParamProblem, ReceivedError};
 use serde_json::value::RawValue;
 
-use crate::connection::LastStderr;
 use crate::panic_guard;
+
+use self::disconnect::LastStderr;
+pub use self::disconnect::{CloseReason, ConnectionState, Disconnect};
+pub use self::failure::Failure;
 
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 

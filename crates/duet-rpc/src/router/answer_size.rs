@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use crate::sync::lock;
 
 /// The time after which a handler checks whether the one before it blocks its thread.
-pub(super) const STEP: Duration = Duration::from_millis(50);
+pub(crate) const STEP: Duration = Duration::from_millis(50);
 
 /// The longest time that a handler waits for one that computes. Systems other than Linux do not tell whether
 /// a thread computes; there it waits for [`STEP`].
-pub(super) const LONGEST: Duration = Duration::from_secs(2);
+pub(crate) const LONGEST: Duration = Duration::from_secs(2);
 
 /// The size of a method's answers: the largest of late. It forgets one that was unusually large by an eighth
 /// at a time.
@@ -27,7 +27,7 @@ pub(crate) struct AnswerSize {
     /// One more than the size; 0 if nothing is known.
     plus_one: AtomicUsize,
     /// The queue of the method's handlers until the size is known.
-    pub(super) queue: Queue,
+    pub(crate) queue: Queue,
     /// The last handler that began and is to show it.
     last: Mutex<Option<Beginning>>,
 }
@@ -39,7 +39,7 @@ impl AnswerSize {
     }
 
     /// The size to expect.
-    pub(super) fn estimate(&self) -> usize {
+    pub(crate) fn estimate(&self) -> usize {
         self.plus_one.load(Ordering::Relaxed).saturating_sub(1)
     }
 
@@ -53,20 +53,20 @@ impl AnswerSize {
     }
 
     /// Lets one handler at a time show the size, or returns when the next may try.
-    pub(super) fn claim(&self, now: Instant) -> Result<(), Option<Instant>> {
+    pub(crate) fn claim(&self, now: Instant) -> Result<(), Option<Instant>> {
         let mut last = lock(&self.last);
         wait_for(last.as_ref(), now)?;
         *last = Some(Beginning::here(now));
         Ok(())
     }
 
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         *lock(&self.last) = None;
     }
 }
 
 /// The beginning of a handler, on a thread that it may hold because it computes a large answer or blocks.
-pub(super) struct Beginning {
+pub(crate) struct Beginning {
     at: Instant,
     /// The file in which the system shows the state of the thread.
     state: Option<PathBuf>,
@@ -74,7 +74,7 @@ pub(super) struct Beginning {
 
 impl Beginning {
     /// A handler that begins now, on this thread.
-    pub(super) fn here(now: Instant) -> Self {
+    pub(crate) fn here(now: Instant) -> Self {
         let thread = std::fs::read_link("/proc/thread-self").ok();
         let state = thread.map(|thread| Path::new("/proc").join(thread).join("stat"));
         Beginning { at: now, state }
@@ -91,7 +91,7 @@ impl Beginning {
 }
 
 /// Fails while a handler that began before computes, and returns when to check again.
-pub(super) fn wait_for(last: Option<&Beginning>, now: Instant) -> Result<(), Option<Instant>> {
+pub(crate) fn wait_for(last: Option<&Beginning>, now: Instant) -> Result<(), Option<Instant>> {
     let Some(last) = last else { return Ok(()) };
     match now.saturating_duration_since(last.at) {
         young if young < STEP => Err(Some(last.at + STEP)),
@@ -103,19 +103,19 @@ pub(super) fn wait_for(last: Option<&Beginning>, now: Instant) -> Result<(), Opt
 /// A queue of handlers in front of the budget. Only the first one looks for room: if a thousand did whenever
 /// there is some, they would keep the processors busy.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// Held by the first.
     first: tokio::sync::Mutex<()>,
     length: AtomicUsize,
 }
 
 impl Queue {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.length.load(Ordering::Relaxed) == 0
     }
 
     /// Waits to be the first in the queue, and stays it until the result is dropped.
-    pub(super) async fn stand(&self) -> (Place<'_>, tokio::sync::MutexGuard<'_, ()>) {
+    pub(crate) async fn stand(&self) -> (Place<'_>, tokio::sync::MutexGuard<'_, ()>) {
         self.length.fetch_add(1, Ordering::Relaxed);
         let place = Place(&self.length);
         (place, self.first.lock().await)
@@ -123,7 +123,7 @@ impl Queue {
 }
 
 /// Counts one waiter until it is dropped.
-pub(super) struct Place<'a>(pub(super) &'a AtomicUsize);
+pub(crate) struct Place<'a>(pub(crate) &'a AtomicUsize);
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {

@@ -1,5 +1,9 @@
 //! Which handler serves which method.
 
+mod answer_size;
+mod method_table;
+mod pace;
+
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -7,10 +11,14 @@ use std::sync::Arc;
 use duet_rpc_proto::message::Params;
 use duet_rpc_proto::session::LaneOf;
 
-use crate::connection::{AnswerSize, Pace};
 use crate::handler::{Handler, Route, Typed};
-use crate::method_table::MethodTable;
 use crate::panic_guard;
+
+pub(crate) use self::answer_size::{AnswerSize, Beginning, Place, Queue, wait_for};
+#[cfg(test)]
+pub(crate) use self::answer_size::{LONGEST, STEP};
+use self::method_table::MethodTable;
+pub(crate) use self::pace::{Pace, QUICK_POLL};
 
 /// The methods that a peer serves. It is cheap to clone, and many connections can share one.
 ///

@@ -9,7 +9,7 @@ use std::io;
 use duet_rpc_proto::message::{Code, ErrorObject};
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, RemoteError};
+use super::{Error, ErrorKind, RemoteError};
 
 type Cause = Box<dyn StdError + Send + Sync + 'static>;
 
