@@ -235,7 +235,7 @@ impl Connection {
     }
 
     /// Answers a job: the only way from the outcome of a handler to the outbox. Returns the code of an error.
-    #[inline]
+    #[inline(always)]
     fn answer(&mut self, job: Job<'_>, answer: Answer<'_>, method: &str) -> Option<Code> {
         let (session, outbox) = (&mut self.session, &mut self.outbox);
         let error = match answer {
