@@ -311,8 +311,8 @@ fn fixed_framing() -> impl TypedValueParser<Value = FramingName> {
 
 /// Check this installation and print a report
 ///
-/// Starts the daemon in each profile and framing, sends it valid and invalid messages, and ends it in
-/// each way. Prints a table for a bug report. Exits with 0 only if every check passed.
+/// Starts the daemon in each profile, asks it two questions, ends its stdin, and checks every byte of its
+/// stdout. Prints a table for a bug report. Exits with 0 only if every check passed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
     /// Program to check [default: this one]

@@ -1,4 +1,4 @@
-//! `duet-rpc doctor` on the real daemon, on daemons that were made wrong, and on what is none.
+//! `duet-rpc doctor` on the real daemon, on scripts that break it, and on programs that are no daemon.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -25,7 +25,7 @@ fn doctor(program: Option<&Path>) -> Command {
     command
 }
 
-/// What the doctor says.
+/// The output of doctor.
 struct Report {
     text: String,
     output: Output,
@@ -78,6 +78,11 @@ impl Report {
         assert!(rows.len() == 1 && rows[0][3] == "ok", "{check} {profile}: {}", self.text);
     }
 
+    fn is_skipped(&self, check: &str, profile: &str) {
+        let rows = self.rows(check, profile);
+        assert!(rows.len() == 1 && rows[0][3] == "skipped", "{check} {profile}: {}", self.text);
+    }
+
     fn last_line(&self) -> &str {
         self.text.lines().last().unwrap_or_default()
     }
@@ -108,26 +113,25 @@ fn script(folder: &Path, text: &str) -> PathBuf {
 }
 
 const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
+const CHECKS: [&str; 4] = ["first answer", "echo", "exit", "stdout"];
 
 #[test]
-fn all_is_well_with_the_daemon() {
+fn every_check_passes_on_the_real_daemon() {
     let report = Report::of(doctor(None));
     assert_eq!(report.code(), Some(0), "{}", report.text);
     assert!(report.text.starts_with("duet-rpc doctor 0.1.0\n"));
-    for check in ["answers", "methods", "survives", "stdout", "ends", "logs"] {
-        for profile in PROFILES {
-            report.is_ok(check, profile);
-        }
+    for profile in PROFILES {
+        CHECKS.iter().for_each(|check| report.is_ok(check, profile));
     }
-    for check in ["version", "logs", "exit codes"] {
+    for check in ["version", "log file"] {
         report.is_ok(check, "-");
     }
-    assert!(report.last_line().starts_with("all "), "{}", report.last_line());
+    assert_eq!(report.last_line(), "all 14 checks passed");
     assert!(report.text.lines().count() < 40, "{}", report.text);
 }
 
 #[test]
-fn all_is_well_where_signals_are_ignored() {
+fn every_check_passes_where_signals_are_ignored() {
     let mut command = Command::new("sh");
     command.args(["-c", r#"trap '' CHLD HUP INT TERM; exec "$1" doctor"#, "sh", DAEMON]);
     command.env_remove("DUET_RPC_LOG").stdin(Stdio::null());
@@ -136,142 +140,127 @@ fn all_is_well_where_signals_are_ignored() {
 }
 
 #[test]
-fn the_manual_tells_of_each_check() {
+fn manual_names_each_check() {
     let manual = include_str!("../../../docs/doctor.md");
     let report = Report::of(doctor(Some(Path::new("/bin/false"))));
     let table = report.text.lines().filter_map(|line| line.strip_prefix("| ")).skip(2);
-    for check in table.filter_map(|row| row.split('|').next()) {
-        assert!(manual.contains(&format!("| {}", check.trim())), "{check}");
+    let checks: Vec<_> = table.filter_map(|row| row.split('|').next()).collect();
+    assert_eq!(checks.len(), 14);
+    for check in checks {
+        assert!(manual.contains(&format!("\n| {} |", check.trim())), "{check}");
     }
 }
 
 #[test]
-fn a_banner_on_stdout_is_found() {
-    let folder = folder("doctor-banner");
+fn banner_on_stdout_fails_the_stdout_check() {
     let banner = r#"test "$1" = rpc && echo "Welcome, $PWD""#;
-    let program = script(&folder, &format!("{banner}\nexec DAEMON \"$@\""));
-    let report = Report::of(doctor(Some(&program)));
+    let text = format!("{banner}\nexec DAEMON \"$@\"");
+    let report = Report::of(doctor(Some(&script(&folder("doctor-banner"), &text))));
     assert_eq!(report.code(), Some(1));
     for profile in PROFILES {
-        let rows = report.rows("stdout", profile);
-        // The same bytes break each framing in another way.
-        assert_eq!(rows.len(), 3, "{}", report.text);
-        assert!(rows.iter().all(|row| row[3].starts_with("FAILED: ")), "{}", report.text);
         report.has_failed("stdout", profile, "byte 0 of stdout", "saw Welcome, PATH\\n");
-        for check in ["answers", "methods", "survives", "ends"] {
+        report.has_failed("stdout", profile, "byte 0 of stdout", "next: print to stderr");
+        for check in ["first answer", "echo", "exit"] {
             report.is_ok(check, profile);
         }
     }
-    report.has_failed("exit codes", "-", "it printed to stdout", "saw Welcome");
+    assert_eq!(report.last_line(), "3 of 14 checks FAILED");
 }
 
 #[test]
-fn what_a_script_around_the_daemon_breaks_is_found() {
-    // In the background, as a shell does not end on SIGINT as long as something runs before it.
-    let text = r#"
-        echo 'a word before' >&2
-        exec 3<&0
-        DAEMON "$@" <&3 &
-        wait
-        echo 'a word behind'
-        exit 7"#;
+fn script_that_prints_at_the_end_and_hides_the_exit_code_fails() {
+    let text = "DAEMON \"$@\"\necho 'a word behind'\necho 'a reason' >&2\nexit 7";
     let report = Report::of(doctor(Some(&script(&folder("doctor-around"), text))));
     assert_eq!(report.code(), Some(1));
-    report.has_failed("version", "-", "it tells no version", "saw exit status: 7");
+    report.has_failed("version", "-", "no version", "saw exit status: 7, 0.1.0\\na word behind");
     for profile in PROFILES {
-        report.is_ok("methods", profile);
-        report.has_failed("stdout", profile, "frames and nothing else", "saw a word behind");
-        report.has_failed("ends", profile, "end of stdin", "saw exit status: 7");
-        report.has_failed("ends", profile, "SIGTERM", "expected exit status: 0; saw signal: 15");
-        report.has_failed("logs", profile, "to a file", "in none of them: pid");
-        report.has_failed("logs", profile, "as JSON", "saw a word before");
+        report.is_ok("first answer", profile);
+        report.is_ok("echo", profile);
+        report.has_failed("stdout", profile, "of stdout", "saw a word behind");
+        let detail = "sent the end of stdin; expected exit status: 0 within 2s; \
+                      saw exit status: 7; stderr a reason; next: have the script";
+        report.has_failed("exit", profile, "another exit code", detail);
     }
-    report.has_failed(
-        "exit codes",
-        "-",
-        "a bad flag",
-        "expected exit status: 2; saw exit status: 7",
-    );
-    report.has_failed(
-        "exit codes",
-        "-",
-        "a directory",
-        "expected exit status: 1; saw exit status: 7",
-    );
 }
 
 #[test]
-fn a_daemon_that_serves_something_else_is_found() {
+fn wrong_answers_fail_with_what_was_expected_and_seen() {
     let text = r#"
-        unset DUET_RPC_LOG
-        case "$1 $3" in
-            --version*) echo 9.9.9; exit;;
-            "rpc editor"|"rpc desktop") shift 3; exec DAEMON rpc --profile agent "$@";;
-            *) exec DAEMON "$@" --batch reject;;
-        esac"#;
+        test "$1" = --version && echo 9.9.9 && exit
+        test "$3" = agent || exec DAEMON "$@"
+        read -r line
+        echo '{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"version":"9.9.9"}}}'
+        read -r line
+        echo '{"jsonrpc":"2.0","method":"hello"}'
+        echo '{"jsonrpc":"2.0","id":2,"result":["a|b"]}'
+        cat"#;
     let report = Report::of(doctor(Some(&script(&folder("doctor-else"), text))));
     assert_eq!(report.code(), Some(1));
     report.is_ok("version", "-");
-    for profile in PROFILES {
-        let place = "first answer: another answer in result.serverInfo.version";
-        report.has_failed("answers", profile, place, r#"expected "9.9.9"; saw "0.1.0""#);
-        report.has_failed("logs", profile, "to a file", "saw 0 lines");
-        report.has_failed("logs", profile, "cannot be opened", "saw no warning");
+    for profile in ["editor", "desktop"] {
+        let detail = r#"sent initialize {}; expected "9.9.9" in result.serverInfo.version; saw "0.1.0"; next: "#;
+        report.has_failed("first answer", profile, "another answer", detail);
+        report.is_ok("exit", profile);
         report.is_ok("stdout", profile);
-        report.is_ok("ends", profile);
     }
-    report.has_failed("methods", "editor", "listMethods", "saw also ");
-    report.has_failed("methods", "desktop", "listMethods", "saw also system.callback");
-    report.has_failed("methods", "editor", "batch refused", r#"saw [{"#);
-    report.has_failed("methods", "agent", "batch", r#"saw {"error""#);
+    report.is_ok("first answer", "agent");
+    report.has_failed("echo", "agent", "another answer", r#"saw ["a\|b"]; "#);
+    report.has_failed("stdout", "agent", "a message that nobody asked for", r#""method":"hello""#);
+    report.is_ok("exit", "agent");
 }
 
 #[test]
-fn what_is_no_daemon_fails_and_is_told_from_one() {
-    for (program, why) in [
-        ("/bin/cat", "it ended with no answer, exit status: 1"),
-        ("/bin/false", "it ended with no answer, exit status: 1"),
-        ("/bin/echo", "it ended with no answer, exit status: 0"),
-        ("/bin/sleep", "it ended with no answer, exit status: 1"),
-        ("/no/such/file", "the program cannot be started: No such file or directory"),
-        ("/", "the program cannot be started: Permission denied"),
+fn program_that_is_not_a_daemon_fails_with_the_reason() {
+    for (program, why, saw) in [
+        ("/bin/cat", "no answer, exit status: 1", "saw nothing on stdout; stderr "),
+        ("/bin/false", "no answer, exit status: 1", "saw nothing on stdout; next: run FILE"),
+        ("/bin/echo", "no answer, exit status: 0", "saw rpc --profile "),
+        ("/no/such/file", "cannot be started", "saw cannot start \"PATH\": No such file"),
+        ("/", "cannot be started", "saw cannot start \"PATH\": Permission denied"),
     ] {
         let report = Report::of(doctor(Some(Path::new(program))));
         assert_eq!(report.code(), Some(1), "{program}");
+        report.has_failed("version", "-", "", "sent --version; expected ");
         for profile in PROFILES {
-            report.has_failed("answers", profile, why, "");
+            report.has_failed("first answer", profile, why, saw);
+            report.is_skipped("echo", profile);
+            report.is_skipped("exit", profile);
         }
         assert!(report.last_line().contains(" checks FAILED, "), "{}", report.text);
     }
 }
 
 #[test]
-fn what_prints_without_end_is_stopped() {
-    let program = script(&folder("doctor-endless"), "exec yes \"$*\"");
+fn program_that_prints_without_end_is_stopped() {
+    let program = script(&folder("doctor-endless"), "exec yes \"x $*\"");
     let report = Report::of(doctor(Some(&program)));
     assert_eq!(report.code(), Some(1));
+    report.has_failed("version", "-", "no answer in the first MiB of stdout", "saw x --version\\n");
     for profile in PROFILES {
-        report.has_failed("answers", profile, "it prints without end", "saw rpc --profile");
-        report.has_failed("stdout", profile, "byte 0 of stdout", "saw rpc --profile");
+        report.has_failed(
+            "first answer",
+            profile,
+            "no answer in the first MiB of stdout",
+            "saw x rpc --profile",
+        );
+        report.has_failed("stdout", profile, "byte 0 of stdout", "saw x rpc --profile");
     }
 }
 
-/// A program that starts another and waits for it. Both hold a pipe open, which tells whether one of
-/// them is left.
-struct Sleeper {
+/// A program whose processes hold a pipe open, which tells whether one of them is left.
+struct Watched {
     program: PathBuf,
     pipe: File,
 }
 
-impl Sleeper {
-    fn new(test: &str) -> Sleeper {
+impl Watched {
+    fn new(test: &str, text: &str) -> Watched {
         let folder = folder(test);
-        let pipe = folder.join("pipe");
-        assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
-        let text = format!("exec 9>'{}'\necho begun >&9\nsleep 1000\nexit 0", pipe.display());
+        let pipe = fifo(&folder, "pipe");
+        let text = format!("exec 9>'{}'\necho begun >&9\n{text}", pipe.display());
         let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
         let pipe = OpenOptions::new().read(true).custom_flags(nonblocking).open(&pipe);
-        Sleeper { program: script(&folder, &text), pipe: pipe.expect("it was just made") }
+        Watched { program: script(&folder, &text), pipe: pipe.expect("it was just made") }
     }
 
     fn wait_for(&self, event: PollFlags) {
@@ -281,58 +270,92 @@ impl Sleeper {
     }
 }
 
+fn fifo(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    assert!(Command::new("mkfifo").arg(&path).status().expect("there is mkfifo").success());
+    path
+}
+
+/// Answers `--version` at once, to save the time for it.
+const VERSION: &str = "test \"$1\" = --version && exec DAEMON \"$@\"\n";
+
 #[test]
-fn what_never_answers_fails_and_leaves_nothing_behind() {
-    let sleeper = Sleeper::new("doctor-sleeper");
-    let report = Report::of(doctor(Some(&sleeper.program)));
+fn program_that_never_answers_fails_and_leaves_no_process() {
+    let program = Watched::new("doctor-silent", "sleep 1000\nexit 0");
+    let report = Report::of(doctor(Some(&program.program)));
     assert_eq!(report.code(), Some(1));
-    report.has_failed("version", "-", "it has not ended after 5.0 s", "sent --version");
+    report.has_failed("version", "-", "no answer within 5s", "sent --version");
     for profile in PROFILES {
-        report.has_failed("answers", profile, "no answer in 5.0 s", "saw nothing on stdout");
-        assert_eq!(report.rows("ends", profile)[0][3], "not made");
+        report.has_failed("first answer", profile, "no answer within 5s", "saw nothing on stdout");
+        CHECKS[1..].iter().for_each(|check| report.is_skipped(check, profile));
     }
-    sleeper.wait_for(PollFlags::HUP);
+    program.wait_for(PollFlags::HUP);
 }
 
 #[test]
-fn a_doctor_that_is_interrupted_leaves_nothing_behind() {
-    let sleeper = Sleeper::new("doctor-interrupted");
-    let scratch = folder("doctor-interrupted-scratch");
-    let mut command = doctor(Some(&sleeper.program));
-    command.env("TMPDIR", &scratch).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("the doctor starts");
-    sleeper.wait_for(PollFlags::IN);
-    kill_process(Pid::from_child(&child), Signal::INT).expect("it lives");
-    let output = child.wait_with_output().expect("it is our child");
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(output.stdout, b"");
-    assert_eq!(output.stderr, b"duet-rpc: the checks were interrupted\n");
-    sleeper.wait_for(PollFlags::HUP);
-    assert_eq!(fs::read_dir(scratch).expect("it is there").count(), 0);
+fn program_that_ignores_eof_and_sigterm_fails_and_leaves_no_process() {
+    let text = format!("{VERSION}trap '' HUP INT TERM\nDAEMON \"$@\"\nsleep 1000\nsleep 1000");
+    let program = Watched::new("doctor-stubborn", &text);
+    let report = Report::of(doctor(Some(&program.program)));
+    assert_eq!(report.code(), Some(1));
+    for profile in PROFILES {
+        report.has_failed("exit", profile, "no exit within 2s", "");
+        ["first answer", "echo", "stdout"].iter().for_each(|check| report.is_ok(check, profile));
+    }
+    program.wait_for(PollFlags::HUP);
 }
 
-/// As under `nohup`.
 #[test]
 #[cfg(target_os = "linux")]
-fn l4_a_doctor_that_ignores_a_signal_is_not_interrupted_by_it() {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' HUP; exec \"$0\" doctor", DAEMON]).env_remove("DUET_RPC_LOG");
-    let mut doctor = shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts");
-    // Before that it is a shell, which may not have got to ignoring it.
-    let program = fs::canonicalize(DAEMON).expect("it is built");
-    while fs::read_link(format!("/proc/{}/exe", doctor.id())).expect("it runs") != program {}
-    let status = loop {
-        match doctor.try_wait().expect("our child") {
-            Some(status) => break status,
-            None => kill_process(Pid::from_child(&doctor), Signal::HUP).expect("it is not reaped"),
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    };
-    assert_eq!(status.code(), Some(0));
+fn process_that_leaves_the_group_is_named_and_killed() {
+    let text = format!("{VERSION}setsid sleep 1000 &\nexec DAEMON \"$@\"");
+    let program = Watched::new("doctor-left", &text);
+    let report = Report::of(doctor(Some(&program.program)));
+    assert_eq!(report.code(), Some(1));
+    for profile in PROFILES {
+        report.has_failed("exit", profile, "processes are left behind", "saw still running: sleep");
+    }
+    program.wait_for(PollFlags::HUP);
 }
 
 #[test]
-fn the_users_own_log_is_looked_at_and_left_alone() {
+fn doctor_that_is_interrupted_leaves_no_process() {
+    for (name, signal) in [("int", Signal::INT), ("term", Signal::TERM), ("hup", Signal::HUP)] {
+        let program = Watched::new(&format!("doctor-{name}"), "trap '' TERM\nsleep 1000\nexit 0");
+        let mut command = doctor(Some(&program.program));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("the doctor starts");
+        program.wait_for(PollFlags::IN);
+        kill_process(Pid::from_child(&child), signal).expect("it lives");
+        let output = child.wait_with_output().expect("it is our child");
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.stdout, b"");
+        assert_eq!(output.stderr, b"duet-rpc: the checks were interrupted\n");
+        program.wait_for(PollFlags::HUP);
+    }
+}
+
+/// As under `nohup`. The program lets doctor go on only when the signal has been sent.
+#[test]
+fn l4_doctor_is_not_interrupted_by_a_signal_that_it_ignores() {
+    let go = fifo(&folder("doctor-nohup-go"), "go");
+    let text = format!(
+        "test \"$1\" = --version && read -r line < '{}'\nexec 9>&-\nexec DAEMON \"$@\"",
+        go.display()
+    );
+    let program = Watched::new("doctor-nohup", &text);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" doctor --program \"$1\"", DAEMON]);
+    shell.arg(&program.program).env_remove("DUET_RPC_LOG");
+    let mut doctor = shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts");
+    program.wait_for(PollFlags::IN);
+    kill_process(Pid::from_child(&doctor), Signal::HUP).expect("it waits for the program");
+    fs::write(&go, "go\n").expect("the program reads it");
+    assert_eq!(doctor.wait().expect("our child").code(), Some(0));
+}
+
+#[test]
+fn log_file_of_the_user_is_checked_and_not_touched() {
     let folder = folder("doctor-log");
     let there = folder.join("there");
     fs::write(&there, "what I wrote\n").expect("the folder is ours");
@@ -344,13 +367,19 @@ fn the_users_own_log_is_looked_at_and_left_alone() {
     for log in [&there, &folder.join("not there")] {
         let report = check(log);
         assert_eq!(report.code(), Some(0), "{}", report.text);
-        assert_eq!(report.rows("logs", "-")[0][4], "DUET_RPC_LOG is set, and can be appended to |");
+        let detail = "DUET_RPC_LOG is set, and the file can be appended to |";
+        assert_eq!(report.rows("log file", "-")[0][4], detail);
     }
     for log in [&folder, &folder.join("no folder/log")] {
         let report = check(log);
         assert_eq!(report.code(), Some(1));
-        report.has_failed("logs", "-", "what DUET_RPC_LOG names cannot be opened", "saw ");
-        assert!(report.last_line().starts_with("1 of "), "{}", report.last_line());
+        report.has_failed(
+            "log file",
+            "-",
+            "DUET_RPC_LOG names a file that cannot be opened",
+            "saw ",
+        );
+        assert_eq!(report.last_line(), "1 of 14 checks FAILED");
     }
     assert_eq!(fs::read(&there).expect("it is there"), b"what I wrote\n");
     assert_eq!(fs::read_dir(&folder).expect("it is there").count(), 1);

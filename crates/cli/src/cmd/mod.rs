@@ -4,6 +4,7 @@ mod call;
 mod completions;
 mod doctor;
 mod explain;
+mod interrupt;
 mod man;
 pub(crate) mod rpc;
 

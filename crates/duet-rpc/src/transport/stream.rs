@@ -43,6 +43,10 @@ where
         Stream { reader, writer, unflushed: false, closing: None }
     }
 
+    pub(super) fn writer_mut(&mut self) -> &mut W {
+        &mut self.writer
+    }
+
     /// Drops the writer, and gives the reader back.
     pub(crate) fn close_writer(self) -> R {
         self.reader

@@ -1,6 +1,5 @@
 //! `call`: starts or reaches a server, sends it one request, prints the answer.
 
-mod interrupt;
 mod line;
 mod params;
 mod report;
@@ -26,10 +25,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::SignalKind;
 use tokio::sync::oneshot;
 
-use self::interrupt::Interruptions;
 use self::line::{Line, Traffic};
 use self::report::{Clue, Via};
 use self::stderr::Stderr;
+use super::interrupt::{self, Interruptions};
 use crate::args::{CallArgs, Global, LogFormat};
 use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};

@@ -1,239 +1,250 @@
-//! The checks of one combination of profile and framing: a conversation, and an end of each kind.
+//! Each check: what is sent, what is expected, what to do next.
 
-use std::time::{Duration, Instant};
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
-use rustix::process::Signal;
+use duet_rpc::transport::Farewell;
+use rustix::fs::{Access, access};
 use serde_json::Value;
 
-use super::child::{Combination, Daemon, Subject, Wanted};
-use super::probes::{PROBES, Probe, Sends, compare};
-use super::report::{Check, Finding, Note, Outcome, Verdict, in_words};
+use super::program::{LOG_VARIABLE, Program, Silence};
+use super::report::{Failure, Outcome, Verdict};
 use crate::args::ProfileName;
 
-/// Makes all checks of a combination.
-pub(super) fn check(subject: &Subject, it: Combination) -> Vec<Outcome> {
-    let mut outcomes = Vec::new();
-    let Conversation { has_answer, mut flaw } = converse(subject, it, &mut outcomes);
-    for (name, trigger) in ENDS {
-        let verdict = match has_answer {
-            true => end(subject, it, (name, trigger), &mut flaw).map(Note::Took).into(),
-            false => Verdict::NotMade,
-        };
-        outcomes.push(outcome(it, Check::Ends, name, verdict));
-    }
-    let verdict = match flaw {
-        Some(flaw) => Verdict::Failed(flaw),
-        None if has_answer => Verdict::Passed(Note::Nothing),
-        None => Verdict::NotMade,
+/// Time for an answer, and for the output of `--version`.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// Time for the exit after the end of stdin (L5).
+const EXIT_TIME: Duration = Duration::from_secs(2);
+
+/// Runs `--version`, and returns its output.
+pub(super) async fn version(file: &Path) -> Result<String, Failure> {
+    // Only the text counts here, not the framing.
+    let mut program = Program::start(file, &["--version"], Framing::Ndjson)
+        .map_err(|error| cannot_start("--version", &error))?;
+    let read = program.read_to_end(ANSWER_TIME).await;
+    let end = program.close().await;
+    let text = program.stdout.text();
+    let (why, saw) = match (read, text.strip_suffix('\n')) {
+        (Silence::Eof, Some(version)) if is_version(version) && is_success(&end) => {
+            return Ok(version.to_owned());
+        }
+        (Silence::Eof, _) => ("no version".to_owned(), format!("{}, {text}", status(&end))),
+        (silence, _) => (no_answer(silence, &end), text),
     };
-    outcomes.push(outcome(it, Check::Stdout, FRAMES_ONLY, verdict));
-    outcomes
+    Err(Failure {
+        why,
+        sent: "--version".to_owned(),
+        expected: "exit status: 0 and a line such as 0.1.0".to_owned(),
+        saw,
+        stderr: last_line(&end),
+        next: "check that FILE is duet-rpc, and that a script around it passes \"$@\" on",
+    })
 }
 
-/// The checks of a combination that is not tried, as nothing answers anywhere.
-pub(super) fn leave_out(it: Combination) -> Vec<Outcome> {
-    let asked = PROBES.iter().filter(|probe| (probe.applies)(it));
-    let asked = asked.map(|probe| (probe.check, probe.name));
-    let ends = ENDS.iter().map(|(name, _)| (Check::Ends, *name));
-    let all = asked.chain(ends).chain([(Check::Stdout, FRAMES_ONLY)]);
-    all.map(|(check, name)| outcome(it, check, name, Verdict::NotMade)).collect()
-}
-
-/// Whether a combination answers at all.
-pub(super) fn has_answered(outcomes: &[Outcome]) -> bool {
-    outcomes.iter().any(|it| it.check == Check::Ends && !matches!(it.verdict, Verdict::NotMade))
-}
-
-const FRAMES_ONLY: &str = "frames and nothing else";
-
-/// What makes a daemon end.
-#[derive(Clone, Copy)]
-enum Trigger {
-    Shutdown,
-    Eof,
-    Signal(Signal),
-}
-
-const ENDS: [(&str, Trigger); 5] = [
-    ("shutdown", Trigger::Shutdown),
-    ("end of stdin", Trigger::Eof),
-    ("SIGTERM", Trigger::Signal(Signal::TERM)),
-    ("SIGINT", Trigger::Signal(Signal::INT)),
-    ("SIGHUP", Trigger::Signal(Signal::HUP)),
-];
-
-/// How long an end may take (L5).
-const END_LIMIT: Duration = Duration::from_secs(2);
-
-/// What came of a conversation, apart from the answers.
-struct Conversation {
-    /// Whether the first question had an answer, right or wrong.
-    has_answer: bool,
-    /// What is wrong with stdout.
-    flaw: Option<Finding>,
-}
-
-/// Puts all questions to one process.
-fn converse(subject: &Subject, it: Combination, outcomes: &mut Vec<Outcome>) -> Conversation {
-    let mut has_answer = false;
-    let mut flaw = None;
-    // At debug level there is most that could go to the wrong place.
-    let mut daemon = Daemon::start(subject, it, &["--log-level", "debug"], None).map_err(Some);
-    for probe in PROBES.iter().filter(|probe| (probe.applies)(it)) {
-        let result = match &mut daemon {
-            Ok(daemon) => ask(daemon, probe, it, subject).map(|()| match has_answer {
-                false => Note::Took(daemon.age()),
-                true => Note::Nothing,
-            }),
-            Err(why) => match why.take() {
-                Some(why) => Err(why),
-                None => {
-                    outcomes.push(outcome(it, probe.check, probe.name, Verdict::NotMade));
-                    continue;
-                }
-            },
-        };
-        let is_lost = result.as_ref().is_err_and(|finding| finding.is_last);
-        if is_lost {
-            flaw = daemon.as_ref().ok().and_then(|daemon| daemon.flaw(false));
-            daemon = Err(None);
-        }
-        has_answer |= !is_lost;
-        outcomes.push(outcome(it, probe.check, probe.name, result.into()));
-    }
-    if let Ok(mut daemon) = daemon {
-        daemon.close();
-        flaw = match daemon.wait(Instant::now()) {
-            Ok(ended) => ended.flaw,
-            Err(finding) => Some(finding.sent("end of stdin").expected("the end of stdout")),
-        };
-    }
-    Conversation { has_answer, flaw }
-}
-
-/// Puts a question, and looks at the answer.
-fn ask(
-    daemon: &mut Daemon,
-    probe: &Probe,
-    it: Combination,
-    subject: &Subject,
-) -> Result<(), Finding> {
-    let version = subject.version.as_deref();
-    let (sent, wanted) = match probe.sends {
-        Sends::Call(method, params) => {
-            (format!("{method} {params}"), Wanted::Answer(daemon.request(method, params)))
-        }
-        Sends::Callback => {
-            let id = daemon.request("system.callback", CALLBACK);
-            answer_callback(daemon, id).map_err(|finding| finding.sent("system.callback"))?;
-            (format!("system.callback {CALLBACK}"), Wanted::Answer(id))
-        }
-        Sends::Text(text) => {
-            daemon.send(text);
-            (text.to_owned(), Wanted::Other)
-        }
-        Sends::Oversize => {
-            let (told, bytes) = oversize(it);
-            daemon.write(bytes);
-            (told, Wanted::Other)
-        }
-        Sends::Garbage => {
-            daemon.write(GARBAGE.into());
-            (format!("{GARBAGE:?} before a request"), Wanted::Other)
+/// The four checks of a profile, on one process.
+pub(super) async fn profile(
+    file: PathBuf,
+    version: Option<String>,
+    profile: ProfileName,
+) -> Vec<Outcome> {
+    // The framings of the specification, because those of the code could be wrong with it.
+    let framing = match profile {
+        ProfileName::Editor => Framing::Lsp,
+        ProfileName::Desktop => Framing::Length,
+        ProfileName::Agent => Framing::Ndjson,
+    };
+    // At debug level, the log has most that could go to the wrong place.
+    let words = ["rpc", "--profile", profile.name(), "--log-level", "debug"];
+    let verdicts = match Program::start(&file, &words, framing) {
+        Ok(program) => converse(program, profile, version).await,
+        Err(error) => {
+            let failure = cannot_start(&words.join(" "), &error);
+            [Verdict::Failed(failure), Verdict::Skipped, Verdict::Skipped, Verdict::Skipped]
         }
     };
-    // Garbage ends only where a frame begins.
-    let is_garbage = matches!(probe.sends, Sends::Garbage);
-    let next = is_garbage.then(|| daemon.request("version", "null"));
-    let nothing = |finding: Finding| finding.sent(&sent).expected(&probe.expected(version));
-    let answer = daemon.receive(&wanted).map_err(nothing)?;
-    probe.compare(&answer, it.profile, version).map_err(|finding| finding.sent(&sent))?;
-    if probe.check != Check::Survives {
-        return Ok(());
-    }
-    if it.spoken == Framing::Ndjson && matches!(probe.sends, Sends::Oversize) {
-        daemon.write(b"\n".into());
-    }
-    let next = next.unwrap_or_else(|| daemon.request("version", "null"));
-    let behind = |finding: Finding| finding.sent(&format!("version behind {sent}"));
-    let nothing = |finding| behind(finding).expected("an answer");
-    let answer = daemon.receive(&Wanted::Answer(next)).map_err(nothing)?;
-    compare(&answer, r#"{"result":{"version":"VERSION"}}"#, version).map_err(behind)
+    let (profile, framing) = (profile.name(), framing.name());
+    let rows = ["first answer", "echo", "exit", "stdout"].into_iter().zip(verdicts);
+    rows.map(|(check, verdict)| Outcome { check, profile, framing, verdict }).collect()
 }
 
-const CALLBACK: &str = r#"{"method":"doctor.ask","params":{"question":7}}"#;
-const GARBAGE: &str = "stray words\r\n";
-
-/// Answers the request that the daemon has been asked for in a request of ours.
-fn answer_callback(daemon: &mut Daemon, ours: u64) -> Result<(), Finding> {
-    let nothing = |finding: Finding| finding.expected("a request");
-    let request = daemon.receive(&Wanted::Request { or_answer: ours }).map_err(nothing)?;
-    let expected: Value = serde_json::from_str(CALLBACK).unwrap_or_default();
-    let is_asked = |name| request.get(name) == expected.get(name);
-    let id = request.get("id").filter(|_| is_asked("method") && is_asked("params"));
-    let Some(id) = id else {
-        let finding = Finding::new("it does not call back as it was asked to");
-        return Err(finding.expected(CALLBACK).saw(&request.to_string()));
+/// Asks two questions, ends stdin, and looks at all that came out of stdout.
+async fn converse(
+    mut program: Program,
+    profile: ProfileName,
+    version: Option<String>,
+) -> [Verdict; 4] {
+    let version = version.map(Value::from);
+    let first = ("initialize", "{}", "/result/serverInfo/version", version.clone());
+    let echo = match profile {
+        // It has no echo. This comes nearest.
+        ProfileName::Editor => ("version", "null", "/result/version", version),
+        _ => ("system.echo", ECHOED, "/result", serde_json::from_str(ECHOED).ok()),
     };
-    daemon.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"answer":42}}}}"#));
-    Ok(())
-}
-
-/// The beginning of a message that is one byte too long, with words for it.
-fn oversize(it: Combination) -> (String, Vec<u8>) {
-    let too_long: u32 = 1 + match it.profile {
-        ProfileName::Editor => 10 * 1024 * 1024,
-        ProfileName::Desktop | ProfileName::Agent => 1024 * 1024,
+    let method = echo.0;
+    let first = ask(&mut program, first).await;
+    let first = first.map(|()| format!("{:.1?}", program.started.elapsed()));
+    let is_silent = program.is_closed;
+    let echo = match is_silent {
+        true => Verdict::Skipped,
+        false => ask(&mut program, echo).await.map(|()| method.to_owned()).into(),
     };
-    match it.spoken {
-        Framing::Lsp => {
-            let header = format!("Content-Length: {too_long}\r\n\r\n");
-            (format!("the header Content-Length: {too_long} and no body"), header.into())
+    let exit = match program.is_closed {
+        true => Verdict::Skipped,
+        false => exit(&mut program).await.into(),
+    };
+    let stdout = match program.stdout.stray() {
+        Some((why, saw)) => Verdict::Failed(Failure {
+            why,
+            sent: format!("initialize, {method}"),
+            expected: "frames and nothing else".to_owned(),
+            saw,
+            next: "print to stderr: look in the script around the program and in its shell's start-up files",
+            ..Failure::default()
+        }),
+        None if is_silent => Verdict::Skipped,
+        None => Verdict::Passed("frames and nothing else".to_owned()),
+    };
+    [first.into(), echo, exit, stdout]
+}
+
+const ECHOED: &str = r#"["ä\n",[1,[],null]]"#;
+
+/// A request: method, params, and the value that must stand at a place in the answer. `None` stands
+/// for any value.
+type Question = (&'static str, &'static str, &'static str, Option<Value>);
+
+/// Asks a question. A program that does not answer is closed: more questions would cost time.
+async fn ask(
+    program: &mut Program,
+    (method, params, pointer, expected): Question,
+) -> Result<(), Failure> {
+    let wanted = expected.as_ref().map_or("any value".to_owned(), Value::to_string);
+    let failure = Failure {
+        sent: format!("{method} {params}"),
+        expected: format!("{wanted} in {}", pointer[1..].replace('/', ".")),
+        ..Failure::default()
+    };
+    match program.call(method, params, ANSWER_TIME).await {
+        Ok(answer) => {
+            let value = answer.pointer(pointer);
+            let is_right = value.is_some_and(|it| expected.is_none_or(|wanted| *it == wanted));
+            if is_right && answer.get("jsonrpc").is_some_and(|it| it == "2.0") {
+                return Ok(());
+            }
+            Err(Failure {
+                why: "another answer".to_owned(),
+                saw: value.filter(|_| !is_right).unwrap_or(&answer).to_string(),
+                next: "check which program and version the script around it starts",
+                ..failure
+            })
         }
-        Framing::Length => {
-            (format!("the length {too_long} and no payload"), too_long.to_be_bytes().into())
+        Err(silence) => {
+            let end = program.close().await;
+            Err(Failure {
+                why: no_answer(silence, &end),
+                saw: program.stdout.text(),
+                stderr: last_line(&end),
+                next: "run FILE with `rpc` in a terminal, and check that it is duet-rpc",
+                ..failure
+            })
         }
-        Framing::Ndjson => (format!("{too_long} bytes of a line"), vec![b'x'; too_long as usize]),
     }
 }
 
-/// Starts a daemon and ends it. Returns how long the end took.
-fn end(
-    subject: &Subject,
-    it: Combination,
-    (name, trigger): (&str, Trigger),
-    flaw: &mut Option<Finding>,
-) -> Result<Duration, Finding> {
-    let mut daemon = Daemon::start(subject, it, &[], None)?;
-    // Now it is known to be up.
-    daemon.call("initialize", "{}")?;
-    let begun = Instant::now();
-    match trigger {
-        Trigger::Eof => daemon.close(),
-        Trigger::Signal(signal) => daemon.signal(signal),
-        Trigger::Shutdown => {
-            let answer = daemon.call("shutdown", "null")?;
-            compare(&answer, r#"{"result":{"message":"Shutting down gracefully"}}"#, None)
-                .map_err(|finding| finding.sent("shutdown"))?;
-        }
-    }
-    let ended = daemon.wait(begun).map_err(|finding| finding.sent(name).expected("its end"))?;
-    if flaw.is_none() {
-        *flaw = ended.flaw;
-    }
-    if !ended.status.success() {
-        let finding = Finding::new("it ended with another exit code");
-        return Err(finding.sent(name).expected("exit status: 0").saw(&ended.status.to_string()));
-    }
-    if ended.took > END_LIMIT {
-        let finding = Finding::new("it took too long to end").sent(name);
-        let limit = format!("an end within {}", in_words(END_LIMIT));
-        return Err(finding.expected(&limit).saw(&format!("one after {}", in_words(ended.took))));
-    }
-    Ok(ended.took)
+/// Ends stdin, and waits for the exit with code 0.
+async fn exit(program: &mut Program) -> Result<String, Failure> {
+    let took = program.exit(EXIT_TIME).await;
+    let end = program.close().await;
+    let stopped: Vec<_> = end.stopped.iter().map(|it| it.program.as_str()).collect();
+    let running = || format!("still running: {}", stopped.join(", "));
+    let (why, saw) = match took {
+        None => (format!("no exit within {EXIT_TIME:?}"), running()),
+        Some(_) if !stopped.is_empty() => ("processes are left behind".to_owned(), running()),
+        Some(took) if is_success(&end) => return Ok(format!("{took:.1?}")),
+        Some(_) => ("another exit code".to_owned(), status(&end)),
+    };
+    Err(Failure {
+        why,
+        sent: "the end of stdin".to_owned(),
+        expected: format!("exit status: 0 within {EXIT_TIME:?}"),
+        saw,
+        stderr: last_line(&end),
+        next: "have the script around the program start it with `exec`",
+    })
 }
 
-fn outcome(it: Combination, check: Check, step: &'static str, verdict: Verdict) -> Outcome {
-    Outcome { check, profile: it.profile.name(), framing: it.framing(), step, verdict }
+fn no_answer(silence: Silence, end: &Farewell) -> String {
+    match silence {
+        Silence::Timeout => format!("no answer within {ANSWER_TIME:?}"),
+        Silence::Flood => "no answer in the first MiB of stdout".to_owned(),
+        Silence::Eof if end.stopped.is_empty() => format!("no answer, {}", status(end)),
+        Silence::Eof => "no answer, and stdout is closed".to_owned(),
+    }
+}
+
+fn is_success(end: &Farewell) -> bool {
+    end.exit.is_some_and(|status| status.success())
+}
+
+fn status(end: &Farewell) -> String {
+    end.exit.map_or("exit status unknown".to_owned(), |status| status.to_string())
+}
+
+/// The last line of stderr.
+fn last_line(end: &Farewell) -> String {
+    end.last_words.last().cloned().unwrap_or_default()
+}
+
+fn cannot_start(words: &str, error: &io::Error) -> Failure {
+    Failure {
+        why: "the program cannot be started".to_owned(),
+        sent: words.to_owned(),
+        expected: "a process".to_owned(),
+        saw: error.to_string(),
+        next: "check that FILE exists and is executable",
+        ..Failure::default()
+    }
+}
+
+/// Whether it could be a version, and can be printed as it is.
+fn is_version(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-+".contains(&byte);
+    text.len() <= 40 && text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(is_part)
+}
+
+/// Whether the user's own log file can be appended to. Writes nothing to it, and does not make it.
+pub(super) fn log_file() -> Verdict {
+    let Some(value) = std::env::var_os(LOG_VARIABLE).filter(|value| !value.is_empty()) else {
+        return Verdict::Passed(format!("{LOG_VARIABLE} is not set"));
+    };
+    let path = Path::new(&value);
+    let opened = match fs::metadata(path) {
+        // To open a pipe and close it again would end its reader.
+        Ok(it) if !it.is_file() && !it.is_dir() => {
+            access(path, Access::WRITE_OK).map_err(io::Error::from)
+        }
+        Ok(_) => OpenOptions::new().append(true).open(path).map(drop),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new("."));
+            access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)
+        }
+        Err(error) => Err(error),
+    };
+    match opened {
+        Ok(()) => {
+            Verdict::Passed(format!("{LOG_VARIABLE} is set, and the file can be appended to"))
+        }
+        Err(error) => Verdict::Failed(Failure {
+            why: format!("{LOG_VARIABLE} names a file that cannot be opened"),
+            expected: "a file to append to".to_owned(),
+            saw: error.to_string(),
+            next: "name another file, make its folder, or change the permissions",
+            ..Failure::default()
+        }),
+    }
 }

@@ -1,120 +1,74 @@
-//! What was found, as a table for people that is Markdown too.
+//! The report: a table for people that is Markdown too.
 
 use std::fmt::Write;
-use std::time::Duration;
 
-/// What is checked, in the order of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Check {
-    Version,
-    Answers,
-    Methods,
-    Survives,
-    Stdout,
-    Ends,
-    Logs,
-    ExitCodes,
-}
-
-impl Check {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Check::Version => "version",
-            Check::Answers => "answers",
-            Check::Methods => "methods",
-            Check::Survives => "survives",
-            Check::Stdout => "stdout",
-            Check::Ends => "ends",
-            Check::Logs => "logs",
-            Check::ExitCodes => "exit codes",
-        }
-    }
-}
-
-/// One check of one combination.
-#[derive(Debug)]
+/// One row of the table.
 pub(super) struct Outcome {
-    pub(super) check: Check,
+    pub(super) check: &'static str,
     pub(super) profile: &'static str,
     pub(super) framing: &'static str,
-    /// What exactly was checked.
-    pub(super) step: &'static str,
     pub(super) verdict: Verdict,
 }
 
-#[derive(Debug)]
 pub(super) enum Verdict {
-    Passed(Note),
-    Failed(Finding),
-    /// Something else failed first that this one needs.
-    NotMade,
+    /// With the detail for the table.
+    Passed(String),
+    Failed(Failure),
+    /// A check that this one needs has failed.
+    Skipped,
 }
 
-impl From<Result<Note, Finding>> for Verdict {
-    fn from(result: Result<Note, Finding>) -> Verdict {
+impl From<Result<String, Failure>> for Verdict {
+    fn from(result: Result<String, Failure>) -> Verdict {
         result.map_or_else(Verdict::Failed, Verdict::Passed)
     }
 }
 
-/// What there is to say about a check that passed.
-#[derive(Debug)]
-pub(super) enum Note {
-    Nothing,
-    Took(Duration),
-    Words(String),
-}
-
-/// What is wrong.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Finding {
+/// Why a check failed, and what to do next. Empty parts are not shown.
+#[derive(Default)]
+pub(super) struct Failure {
     pub(super) why: String,
     pub(super) sent: String,
     pub(super) expected: String,
     pub(super) saw: String,
-    /// It makes no sense to go on with this process.
-    pub(super) is_last: bool,
+    pub(super) stderr: String,
+    pub(super) next: &'static str,
 }
 
-impl Finding {
-    pub(super) fn new(why: impl Into<String>) -> Finding {
-        Finding { why: why.into(), ..Finding::default() }
-    }
-
-    pub(super) fn sent(self, what: &str) -> Finding {
-        Finding { sent: shown(what), ..self }
-    }
-
-    pub(super) fn expected(self, what: &str) -> Finding {
-        Finding { expected: shown(what), ..self }
-    }
-
-    pub(super) fn saw(self, what: &str) -> Finding {
-        let what = if what.is_empty() { "nothing" } else { what };
-        Finding { saw: shown(what), ..self }
-    }
-
+impl Failure {
     fn detail(&self) -> String {
-        let parts = [("sent", &self.sent), ("expected", &self.expected), ("saw", &self.saw)];
-        let told = parts.iter().filter(|(_, what)| !what.is_empty());
-        told.map(|(word, what)| format!("{word} {what}")).collect::<Vec<_>>().join("; ")
+        let Failure { sent, expected, saw, stderr, next, .. } = self;
+        let parts = [("sent", sent), ("expected", expected), ("saw", saw), ("stderr", stderr)];
+        let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+        let parts = parts.map(|(name, text)| format!("{name} {}; ", shown(text)));
+        parts.collect::<String>() + "next: " + next
     }
 }
 
-/// Somebody else's text, fit for a table that is pasted into a bug report: it is short, cannot play
-/// with a terminal, and names no place on this machine.
+/// Text of a program or of the system, fit for a table that is pasted into a bug report: short, no
+/// control characters, no paths.
 pub(super) fn shown(text: &str) -> String {
     const MOST: usize = 80;
+    const QUOTES: &str = "\"'`";
     let mut clean = String::new();
     let mut before = ' ';
-    let mut in_path = false;
+    // Inside a path: the quote that ends it, or `None` if a blank does.
+    let mut path: Option<Option<char>> = None;
     for c in text.trim_end().chars() {
-        if in_path && !(c.is_whitespace() || "\"'`,;)".contains(c)) {
-            continue;
+        match path {
+            Some(Some(quote)) if c != quote => continue,
+            Some(None) if !(c.is_whitespace() || QUOTES.contains(c) || ",;)".contains(c)) => {
+                continue;
+            }
+            _ => path = None,
         }
-        in_path = c == '/' && (before.is_whitespace() || "\"'`=(:".contains(before));
+        if c == '/' && (before.is_whitespace() || QUOTES.contains(before) || "=(:".contains(before))
+        {
+            path = Some(QUOTES.contains(before).then_some(before));
+        }
         before = c;
         match c {
-            _ if in_path => clean.push_str("PATH"),
+            _ if path.is_some() => clean.push_str("PATH"),
             // What turns the direction of text, or cannot be seen.
             '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => {
                 clean.extend(c.escape_unicode());
@@ -124,152 +78,103 @@ pub(super) fn shown(text: &str) -> String {
             _ => clean.push(c),
         }
     }
-    if clean.chars().count() > MOST {
-        clean = clean.chars().take(MOST - 1).collect();
-        clean.push('…');
+    match clean.char_indices().nth(MOST - 1) {
+        Some((end, last)) if end + last.len_utf8() < clean.len() => clean[..end].to_owned() + "…",
+        _ => clean,
     }
-    clean
 }
 
 /// The table and the line below it.
 pub(super) fn render(outcomes: &[Outcome], in_color: bool) -> String {
-    let rows = rows(outcomes);
-    let heads = ["check", "profile", "framing", "result", "detail"].map(String::from);
-    let mut widths = [0; 5];
-    for cells in rows.iter().map(|row| &row.cells).chain([&heads]) {
-        for (width, cell) in widths.iter_mut().zip(cells) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    // What went wrong takes the room that it needs; the rows around it stay narrow.
-    widths[RESULT] = "not made".len();
-    widths[DETAIL] = heads[DETAIL].len();
     let mut text = String::new();
-    line(&mut text, &heads, &widths, None);
-    line(&mut text, &widths.map(|width| "-".repeat(width)), &widths, None);
-    for row in &rows {
-        line(&mut text, &row.cells, &widths, row.color.filter(|_| in_color));
+    let mut line = |cells: [&str; 5], color: Option<&str>| {
+        // The one character that means something to a table.
+        let [check, profile, framing, result, detail] = cells.map(|it| it.replace('|', "\\|"));
+        let (color, plain) = color.map_or(("", ""), |color| (color, "\x1b[0m"));
+        let _ = write!(text, "| {check:12} | {profile:7} | {framing:7} ");
+        // A failure takes the room that it needs; the rows around it stay narrow.
+        let _ = writeln!(text, "| {color}{result:7}{plain} | {detail} |");
+    };
+    line(["check", "profile", "framing", "result", "detail"], None);
+    line(["------------", "-------", "-------", "-------", "------"], None);
+    let (mut failed, mut skipped) = (0, 0);
+    for Outcome { check, profile, framing, verdict } in outcomes {
+        let (result, detail, color) = match verdict {
+            Verdict::Passed(detail) => ("ok".to_owned(), detail.clone(), Some("\x1b[32m")),
+            Verdict::Failed(failure) => {
+                failed += 1;
+                (format!("FAILED: {}", failure.why), failure.detail(), Some("\x1b[31m"))
+            }
+            Verdict::Skipped => {
+                skipped += 1;
+                ("skipped".to_owned(), "a check above failed".to_owned(), None)
+            }
+        };
+        line([check, profile, framing, &result, &detail], color.filter(|_| in_color));
     }
-    let _ = writeln!(text, "\n{}", summary(outcomes));
+    let all = outcomes.len();
+    let _ = match (failed, skipped) {
+        (0, 0) => writeln!(text, "\nall {all} checks passed"),
+        (_, 0) => writeln!(text, "\n{failed} of {all} checks FAILED"),
+        _ => writeln!(text, "\n{failed} of {all} checks FAILED, {skipped} skipped"),
+    };
     text
 }
 
-const NOT_MADE: &str = "something above failed first, or took too long";
-const RESULT: usize = 3;
-const DETAIL: usize = 4;
-const GREEN: &str = "\x1b[32m";
-const RED: &str = "\x1b[31m";
-const PLAIN: &str = "\x1b[0m";
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn line(text: &mut String, cells: &[String; 5], widths: &[usize; 5], color: Option<&str>) {
-    for (place, (cell, width)) in cells.iter().zip(widths).enumerate() {
-        let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
-        let _ = match color.filter(|_| place == RESULT) {
-            Some(color) => write!(text, "| {color}{cell}{PLAIN}{padding} "),
-            None => write!(text, "| {cell}{padding} "),
+    #[test]
+    fn foreign_text_is_short_escaped_and_without_paths() {
+        for (text, expect) in [
+            ("plain \"text\"", "plain \"text\""),
+            ("\x1b[31mred\r\n\0", "\\u{1b}[31mred\\r\\n\\0"),
+            ("a\u{202e}b\u{85}c", "a\\u{202e}b\\u{85}c"),
+            ("at /home/me/x.rs, sink=/tmp/log 1/2", "at PATH, sink=PATH 1/2"),
+            ("cannot start \"/home/my files/x\": no", "cannot start \"PATH\": no"),
+            (
+                r#"{"path":"/home/me","method":"$/cancelRequest"}"#,
+                r#"{"path":"PATH","method":"$/cancelRequest"}"#,
+            ),
+        ] {
+            assert_eq!(shown(text), expect);
+        }
+        let long = shown(&"é".repeat(81));
+        assert_eq!((long.chars().count(), long.ends_with("é…")), (80, true));
+        assert_eq!(shown(&"é".repeat(80)), "é".repeat(80));
+    }
+
+    #[test]
+    fn table_has_a_row_for_each_check() {
+        let outcome =
+            |check, verdict| Outcome { check, profile: "editor", framing: "lsp", verdict };
+        let failure = Failure {
+            why: "no exit".to_owned(),
+            sent: "a|b".to_owned(),
+            saw: "c".to_owned(),
+            next: "start it with exec",
+            ..Failure::default()
         };
-    }
-    text.push_str("|\n");
-}
+        let outcomes = [
+            outcome("exit", Verdict::Failed(failure)),
+            outcome("echo", Verdict::Passed("version".to_owned())),
+            outcome("first answer", Verdict::Skipped),
+        ];
+        let expect = "\
+| check        | profile | framing | result  | detail |
+| ------------ | ------- | ------- | ------- | ------ |
+| exit         | editor  | lsp     | FAILED: no exit | sent a\\|b; saw c; next: start it with exec |
+| echo         | editor  | lsp     | ok      | version |
+| first answer | editor  | lsp     | skipped | a check above failed |
 
-struct Row {
-    cells: [String; 5],
-    color: Option<&'static str>,
-}
-
-/// What passed is told together, and so is the same failure in several framings.
-fn rows(outcomes: &[Outcome]) -> Vec<Row> {
-    let mut groups: Vec<Vec<&Outcome>> = Vec::new();
-    for outcome in outcomes {
-        match groups.iter_mut().find(|group| are_told_together(group[0], outcome)) {
-            Some(group) => group.push(outcome),
-            None => groups.push(vec![outcome]),
-        }
-    }
-    let profiles = ["editor", "desktop", "agent"];
-    groups.sort_by_key(|group| {
-        let profile = profiles.iter().position(|profile| *profile == group[0].profile);
-        (group[0].check, profile.unwrap_or(profiles.len()))
-    });
-    groups.iter().map(|group| row(group)).collect()
-}
-
-fn are_told_together(one: &Outcome, other: &Outcome) -> bool {
-    let is_alike = match (&one.verdict, &other.verdict) {
-        (Verdict::Failed(why), Verdict::Failed(because)) => {
-            (one.step, why) == (other.step, because)
-        }
-        (Verdict::Passed(_), Verdict::Passed(_)) | (Verdict::NotMade, Verdict::NotMade) => true,
-        _ => false,
-    };
-    is_alike && (one.check, one.profile) == (other.check, other.profile)
-}
-
-fn row(group: &[&Outcome]) -> Row {
-    let first = group[0];
-    let (result, detail, color) = match &first.verdict {
-        Verdict::Passed(_) => ("ok".to_owned(), what_passed(group), Some(GREEN)),
-        Verdict::Failed(finding) => {
-            (format!("FAILED: {}: {}", first.step, finding.why), finding.detail(), Some(RED))
-        }
-        Verdict::NotMade => ("not made".to_owned(), NOT_MADE.to_owned(), None),
-    };
-    let mut framings: Vec<&str> = Vec::new();
-    for outcome in group {
-        if !framings.contains(&outcome.framing) {
-            framings.push(outcome.framing);
-        }
-    }
-    let framings = if framings.len() == 6 { "all".to_owned() } else { framings.join(", ") };
-    let cells = [first.check.name(), first.profile, &framings, &result, &detail];
-    // The one character that means something to a table.
-    Row { cells: cells.map(|cell| cell.replace('|', "\\|")), color }
-}
-
-/// The steps of checks that passed, each with the longest time that it took.
-fn what_passed(group: &[&Outcome]) -> String {
-    let mut steps: Vec<(&str, Option<Duration>)> = Vec::new();
-    let mut words = Vec::new();
-    for outcome in group {
-        let took = match &outcome.verdict {
-            Verdict::Passed(Note::Words(said)) => {
-                words.push(said.clone());
-                continue;
-            }
-            Verdict::Passed(Note::Took(took)) => Some(*took),
-            _ => None,
-        };
-        match steps.iter_mut().find(|(step, _)| *step == outcome.step) {
-            Some((_, longest)) => *longest = took.max(*longest),
-            None => steps.push((outcome.step, took)),
-        }
-    }
-    let steps = steps.into_iter().map(|(step, took)| match took {
-        Some(took) => format!("{step} {}", in_words(took)),
-        None => step.to_owned(),
-    });
-    steps.chain(words).collect::<Vec<_>>().join(", ")
-}
-
-pub(super) fn in_words(time: Duration) -> String {
-    let milliseconds = time.as_secs_f64() * 1000.0;
-    match milliseconds {
-        ..10.0 => format!("{milliseconds:.1} ms"),
-        ..1000.0 => format!("{milliseconds:.0} ms"),
-        _ => format!("{:.1} s", time.as_secs_f64()),
-    }
-}
-
-fn summary(outcomes: &[Outcome]) -> String {
-    let count = |is_so: fn(&Verdict) -> bool| {
-        outcomes.iter().filter(|outcome| is_so(&outcome.verdict)).count()
-    };
-    let failed = count(|verdict| matches!(verdict, Verdict::Failed(_)));
-    let not_made = count(|verdict| matches!(verdict, Verdict::NotMade));
-    let all = outcomes.len();
-    match (failed, not_made) {
-        (0, 0) => format!("all {all} checks passed"),
-        (_, 0) => format!("{failed} of {all} checks FAILED"),
-        _ => format!("{failed} of {all} checks FAILED, {not_made} could not be made"),
+1 of 3 checks FAILED, 1 skipped
+";
+        assert_eq!(render(&outcomes, false), expect);
+        let colored = render(&outcomes, true);
+        assert!(colored.contains("| \x1b[32mok     \x1b[0m | version |"), "{colored}");
+        assert!(colored.contains("| \x1b[31mFAILED: no exit\x1b[0m |"), "{colored}");
+        assert!(render(&outcomes[..1], false).ends_with("\n1 of 1 checks FAILED\n"));
+        assert!(render(&outcomes[1..2], false).ends_with("\nall 1 checks passed\n"));
     }
 }

@@ -26,6 +26,7 @@ use std::process::Stdio;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use tokio::io::AsyncWrite;
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::{Sleep, sleep};
 
@@ -143,12 +144,16 @@ enum State {
 }
 
 struct Open {
-    stream: Stream<ChildStdout, ChildStdin>,
+    stream: Stream<ChildStdout, Stdin>,
     process: Process,
     stderr: Stderr,
     /// Runs from when the program was seen to have ended.
     patience: Option<Pin<Box<Sleep>>>,
 }
+
+/// The program's stdin, until it is closed. To close it is to drop it: the runtime's own pipe does
+/// nothing when it is shut down.
+struct Stdin(Option<ChildStdin>);
 
 impl Child {
     /// Starts the program. The command's stdin, stdout and stderr become pipes to here, it gets a
@@ -162,7 +167,8 @@ impl Child {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (process, Pipes { stdin, stdout, stderr }) = Process::spawn(command)?;
         let stderr = Stderr::drain(stderr);
-        let open = Open { stream: Stream::new(stdout, stdin), process, stderr, patience: None };
+        let stream = Stream::new(stdout, Stdin(Some(stdin)));
+        let open = Open { stream, process, stderr, patience: None };
         Ok(Child { state: State::Open(Box::new(open)), grace: GRACE })
     }
 
@@ -182,6 +188,17 @@ impl Child {
             open.stderr.listen(Box::new(listener));
         }
         self
+    }
+
+    /// Closes the program's stdin and still receives what the program writes. Without it,
+    /// [`poll_close`](Transport::poll_close) closes stdin and discards the rest of stdout. Sending
+    /// fails from here on.
+    ///
+    /// For a program that answers at the end of its input, and for a check of its last output.
+    pub fn close_stdin(&mut self) {
+        if let State::Open(open) = &mut self.state {
+            open.stream.writer_mut().0 = None;
+        }
     }
 
     /// Kills every program that this process has started with [`Child::spawn`] and that still runs,
@@ -270,6 +287,28 @@ impl Transport for Child {
                 State::Closed => return Poll::Ready(ExitReport::default()),
             }
         }
+    }
+}
+
+impl AsyncWrite for Stdin {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Some(stdin) => Pin::new(stdin).poll_write(cx, bytes),
+            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.as_mut().map_or(Poll::Ready(Ok(())), |stdin| Pin::new(stdin).poll_flush(cx))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0 = None;
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -78,6 +78,19 @@ async fn t1_messages_go_there_and_come_back() {
 }
 
 #[tokio::test]
+async fn t1_program_that_answers_at_the_end_of_stdin_is_received() {
+    let mut child = shell("cat > /dev/null; echo '[1]'; exit 7").grace(LONG);
+    let (mut inbox, mut outbox) = (inbox(), Outbox::new(Some(Framing::Ndjson)));
+    child.close_stdin();
+    assert_eq!(receive(&mut child, &mut inbox).await.as_deref(), Some("[1]"));
+    assert_eq!(receive(&mut child, &mut inbox).await, None);
+    outbox.push(b"[2]");
+    let sent = poll_fn(|cx| child.poll_send(cx, &mut outbox)).await;
+    assert_eq!(sent.map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
+    assert_eq!(close(child).await.exit.and_then(|exit| exit.code()), Some(7));
+}
+
+#[tokio::test]
 async fn t1_a_program_that_ends_by_itself_says_how() {
     let mut child = shell("echo '[1]'; echo oh no >&2; printf 'no end' >&2; exit 7").grace(LONG);
     let mut inbox = inbox();

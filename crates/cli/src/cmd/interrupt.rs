@@ -1,4 +1,4 @@
-//! Signals that end a call: the server must not outlive it.
+//! Signals that end a call or a check: no program that it started may outlive it.
 
 use std::future::poll_fn;
 use std::io;
@@ -8,7 +8,7 @@ use std::task::Poll;
 use duet_rpc::is_signal_ignored;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end a call, from here on received. A signal that is ignored stays ignored.
+/// The signals that end a command, from here on received. A signal that is ignored stays ignored.
 pub(super) struct Interruptions(Vec<(SignalKind, Signal)>);
 
 impl Interruptions {

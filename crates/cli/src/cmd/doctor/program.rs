@@ -1,0 +1,240 @@
+//! The program under test: requests, stdout byte by byte, exit.
+//!
+//! The library's [`Child`] starts it and ends its whole process tree. A `Peer` would make the calls,
+//! but it drops bytes that belong to no frame, and those are what the check of stdout looks for. So
+//! this file drives the transport itself.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::path::Path;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use duet_rpc::Profile;
+use duet_rpc::proto::frame::{Decoder, Event, Framing, write_frame};
+use duet_rpc::proto::session::Outlet;
+use duet_rpc::transport::{Carries, Child, Farewell, Inbox, Outbox, Received, Transport};
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// Names the file that the log goes to (G1).
+pub(super) const LOG_VARIABLE: &str = "DUET_RPC_LOG";
+
+/// The most bytes of stdout that are kept. A daemon writes far less to doctor.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// Time for each step of ending the program: stdin closed, SIGTERM. Then it is killed. Also the time
+/// for the rest of stdout after the exit, because a process that is left behind may hold it open.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A program that runs. Dropping it kills it with all that it started.
+pub(super) struct Program {
+    child: Child,
+    outbox: Outbox,
+    last_id: u64,
+    pub(super) started: Instant,
+    pub(super) is_closed: bool,
+    pub(super) stdout: Stdout,
+}
+
+/// Why there is no answer.
+pub(super) enum Silence {
+    Timeout,
+    Eof,
+    /// It has printed [`MOST_BYTES`].
+    Flood,
+}
+
+impl Program {
+    /// Starts it. Its log goes to stderr, whatever the user has set.
+    pub(super) fn start(file: &Path, words: &[&str], framing: Framing) -> io::Result<Program> {
+        let mut command = Command::new(file);
+        command.args(words).env_remove(LOG_VARIABLE);
+        let started = Instant::now();
+        Ok(Program {
+            child: Child::spawn(command)?.grace(GRACE),
+            outbox: Outbox::new(Some(framing)),
+            last_id: 0,
+            started,
+            is_closed: false,
+            stdout: Stdout::new(framing),
+        })
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) async fn call(
+        &mut self,
+        method: &str,
+        params: &str,
+        time: Duration,
+    ) -> Result<Value, Silence> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        self.outbox.send_text(request.into_bytes());
+        self.read_until(time, |stdout| stdout.take_answer(id)).await
+    }
+
+    /// Reads stdout to its end, [`Silence::Eof`], or says why that did not come.
+    pub(super) async fn read_to_end(&mut self, time: Duration) -> Silence {
+        let Err(silence) = self.read_until(time, |_| None::<Infallible>).await;
+        silence
+    }
+
+    async fn read_until<T>(
+        &mut self,
+        time: Duration,
+        find: impl Fn(&mut Stdout) -> Option<T>,
+    ) -> Result<T, Silence> {
+        let read = async {
+            loop {
+                if let Some(found) = find(&mut self.stdout) {
+                    return Ok(found);
+                }
+                if self.stdout.bytes.len() >= MOST_BYTES {
+                    return Err(Silence::Flood);
+                }
+                if !poll_fn(|cx| self.poll_receive(cx)).await {
+                    return Err(Silence::Eof);
+                }
+            }
+        };
+        timeout(time, read).await.unwrap_or(Err(Silence::Timeout))
+    }
+
+    /// Closes stdin and waits for the exit. Returns how long that took; `None` if it took longer than
+    /// this time.
+    pub(super) async fn exit(&mut self, time: Duration) -> Option<Duration> {
+        self.child.close_stdin();
+        let closed = Instant::now();
+        let exited = poll_fn(|cx| {
+            // First, because a program that prints without end would use up the task's turn.
+            if self.child.poll_gone(cx).is_ready() {
+                return Poll::Ready(closed.elapsed());
+            }
+            while self.poll_receive(cx) == Poll::Ready(true) {}
+            Poll::Pending
+        });
+        let took = timeout(time, exited).await.ok()?;
+        self.read_to_end(GRACE).await;
+        self.stdout.finish();
+        Some(took)
+    }
+
+    /// Ends it and all that it started.
+    pub(super) async fn close(&mut self) -> Farewell {
+        self.is_closed = true;
+        poll_fn(|cx| self.child.poll_close(cx)).await
+    }
+
+    /// Receives bytes; `false` at the end of stdout.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        // A program that does not read its stdin shows by not answering.
+        let _ = self.child.poll_send(cx, &mut self.outbox);
+        // A new one each time, and nobody asks it for messages: so it holds the bytes as they came.
+        let mut inbox = Inbox::new(Carries::Bytes, &Profile::agent());
+        let received = ready!(self.child.poll_receive(cx, &mut inbox));
+        Poll::Ready(match (received, inbox.space()) {
+            (Ok(Received::Some | Received::All), Ok(bytes)) => {
+                self.stdout.feed(bytes);
+                true
+            }
+            _ => false,
+        })
+    }
+}
+
+/// All that came out of stdout, and the frames in it.
+pub(super) struct Stdout {
+    framing: Framing,
+    decoder: Decoder,
+    bytes: Vec<u8>,
+    /// How many of the bytes are frames as the contract has them (F17).
+    clean: usize,
+    /// Why the bytes from `clean` on are not frames.
+    fault: Option<String>,
+    /// Messages that are not the answer to a call.
+    messages: Vec<Value>,
+}
+
+impl Stdout {
+    fn new(framing: Framing) -> Stdout {
+        Stdout {
+            framing,
+            decoder: Decoder::new(framing, &Profile::editor().limits),
+            bytes: Vec::new(),
+            clean: 0,
+            fault: None,
+            messages: Vec::new(),
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        let room = MOST_BYTES - self.bytes.len();
+        let mut bytes = &bytes[..bytes.len().min(room)];
+        self.bytes.extend_from_slice(bytes);
+        loop {
+            let taken = self.decoder.feed(bytes);
+            bytes = &bytes[taken..];
+            while let Some(event) = self.decoder.next_event() {
+                let fault = match event {
+                    Event::Fault(fault) => Some(fault.to_string()),
+                    Event::Frame(text) => {
+                        let (text, mut frame) = (text.as_str(), Vec::new());
+                        let Ok(()) = write_frame(self.framing, &mut frame, |out| {
+                            out.extend_from_slice(text.as_bytes());
+                            Ok::<_, Infallible>(())
+                        });
+                        self.messages.push(serde_json::from_str(text).unwrap_or_default());
+                        let is_next = self.bytes[self.clean..].starts_with(&frame);
+                        self.clean += if is_next && self.fault.is_none() { frame.len() } else { 0 };
+                        (!is_next).then(|| NO_FRAME.to_owned())
+                    }
+                };
+                self.fault = self.fault.take().or(fault);
+            }
+            if bytes.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// No more bytes will come.
+    fn finish(&mut self) {
+        self.decoder.finish();
+        self.feed(&[]);
+        if self.clean < self.bytes.len() {
+            self.fault.get_or_insert_with(|| NO_FRAME.to_owned());
+        }
+    }
+
+    /// All of it as text, or words that say that there is nothing.
+    pub(super) fn text(&self) -> String {
+        match self.bytes.is_empty() {
+            true => "nothing on stdout".to_owned(),
+            false => String::from_utf8_lossy(&self.bytes).into_owned(),
+        }
+    }
+
+    /// Bytes that belong to no frame, or a message that nobody asked for: what is wrong, and the text
+    /// from there on.
+    pub(super) fn stray(&self) -> Option<(String, String)> {
+        if let Some(fault) = &self.fault {
+            let rest = String::from_utf8_lossy(&self.bytes[self.clean..]).into_owned();
+            return Some((format!("{fault} (byte {} of stdout)", self.clean), rest));
+        }
+        let message = self.messages.first()?;
+        Some(("a message that nobody asked for".to_owned(), message.to_string()))
+    }
+
+    fn take_answer(&mut self, id: u64) -> Option<Value> {
+        let is_answer = |it: &Value| it.get("id") == Some(&id.into()) && it.get("method").is_none();
+        let place = self.messages.iter().position(is_answer)?;
+        Some(self.messages.remove(place))
+    }
+}
+
+const NO_FRAME: &str = "bytes that belong to no frame";
