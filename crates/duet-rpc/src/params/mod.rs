@@ -12,20 +12,20 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `reader` | the second reading: a deserializer over the text, which knows where it is |
-//! | `entries` | the elements, members and variants that it walks through |
+//! | `access` | the elements, members and variants that it walks through |
 //! | `name` | the names of members and variants, as values |
 //! | `number` | numbers, visited as serde_json visits them |
 //! | `problem` | what went wrong and where, and the parameter problem that is made of it |
-//! | `words` | what a type expects, said in JSON's words |
+//! | `wording` | what a type expects, said in JSON's words |
 
-mod entries;
+mod access;
 mod name;
 mod number;
 mod problem;
 mod reader;
 #[cfg(test)]
 mod tests;
-mod words;
+mod wording;
 
 use duet_rpc_proto::message::{ErrorObject, ParamProblem, Params};
 use serde::de::DeserializeOwned;

@@ -5,7 +5,7 @@
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::entries::Chosen;
+use super::access::Chosen;
 use super::number::{self, Width};
 use super::problem::Problem;
 use super::reader::expectation;

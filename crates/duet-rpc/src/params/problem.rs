@@ -11,7 +11,7 @@ use duet_rpc_proto::message::ParamProblem;
 use serde::de::{Error, Expected, Unexpected};
 
 use super::reader::Reader;
-use super::words::{Mismatch, in_json, length_of};
+use super::wording::{Mismatch, in_json, length_of};
 
 /// The error of the second reading. It is boxed, as it comes back through every level.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use serde::de::value::MapDeserializer;
 use serde::de::{self, Deserializer, Error, Unexpected, Visitor};
 
-use super::entries::{Chosen, OnlyMember, Walk};
+use super::access::{Chosen, OnlyMember, Walk};
 use super::number::{self, Width};
 use super::problem::Problem;
 
