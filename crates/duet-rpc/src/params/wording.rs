@@ -1,7 +1,7 @@
-//! What a type expects, said in JSON's words.
+//! What a type expects, in JSON's words.
 //!
 //! serde describes expectations in Rust's terms, such as `u64`, `struct Point` or `a tuple of size
-//! 2`. A remote may be written in anything, and the names of our types are none of its business.
+//! 2`. A remote may be written in any language, and the names of our types do not concern it.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub(super) enum Mismatch {
     /// Another type.
     Type,
-    /// The right type, but not a value that will do.
+    /// The right type, but out of range.
     Value,
     /// Too many elements, or too few.
     Length,
@@ -19,45 +19,84 @@ pub(super) enum Mismatch {
 /// How much of an application's own text an error shows.
 const LONGEST_TEXT: usize = 128;
 
-/// The integer types, with what is said when a number is too large or too small for them. The last
-/// ones depend on the machine, or are too long to be read.
-const INTEGERS: [(&str, &str); 12] = [
-    ("u8", "integer from 0 to 255"),
-    ("i8", "integer from -128 to 127"),
-    ("u16", "integer from 0 to 65535"),
-    ("i16", "integer from -32768 to 32767"),
-    ("u32", "integer from 0 to 4294967295"),
-    ("i32", "integer from -2147483648 to 2147483647"),
-    ("u64", "integer from 0 to 18446744073709551615"),
-    ("i64", "integer from -9223372036854775808 to 9223372036854775807"),
-    ("usize", "integer in range"),
-    ("isize", "integer in range"),
-    ("u128", "integer in range"),
-    ("i128", "integer in range"),
+/// How expectations begin that end with the name of a type.
+const NAMED: [(&str, &[&str]); 4] = [
+    ("array", &["tuple struct ", "tuple variant "]),
+    ("null", &["unit struct "]),
+    ("string", &["enum ", "unit variant ", "variant of enum "]),
+    (
+        "object",
+        &["struct ", "struct variant ", "internally tagged enum ", "adjacently tagged enum "],
+    ),
 ];
 
-/// Translates the text of an expectation. One that is not serde's is the application's own, and
-/// stays as it is, within reason.
+/// Translates an expectation. One that is not serde's is the application's own, and stays as it is,
+/// within limits.
 pub(super) fn in_json(text: &str, mismatch: Mismatch) -> Cow<'static, str> {
-    if let Some(words) = integer(text, mismatch).or_else(|| exact(text, mismatch)) {
-        return words.into();
-    }
-    if let Some(words) = with_length(text, mismatch) {
-        return words;
-    }
-    if let Some(words) = named(text) {
-        return words.into();
-    }
-    text.chars().filter(|c| !c.is_control()).take(LONGEST_TEXT).collect::<String>().into()
+    let words = integer(text, mismatch)
+        .or_else(|| exact(text, mismatch).map(Cow::Borrowed))
+        .or_else(|| sized(text, mismatch))
+        .or_else(|| named(text).map(Cow::Borrowed));
+    words.unwrap_or_else(|| {
+        text.chars().filter(|c| !c.is_control()).take(LONGEST_TEXT).collect::<String>().into()
+    })
 }
 
-fn integer(text: &str, mismatch: Mismatch) -> Option<&'static str> {
+pub(super) fn array_of(length: usize) -> Cow<'static, str> {
+    match length {
+        1 => "array of 1 element".into(),
+        _ => format!("array of {length} elements").into(),
+    }
+}
+
+/// How many elements a type has, from an expectation that tells its name first, such as `struct Point with
+/// 2 elements`.
+pub(super) fn length_of(text: &str) -> Option<usize> {
+    let (name, length) = text.rsplit_once(" with ")?;
+    named(name)?;
+    length.split_once(" element")?.0.parse().ok()
+}
+
+/// The expectations that tell a length. It is shown only if the length is wrong.
+fn sized(text: &str, mismatch: Mismatch) -> Option<Cow<'static, str>> {
+    let (is_array, length) = match text.rsplit_once(' ') {
+        _ if text == "an empty array" => (true, 0),
+        Some(("a tuple of size" | "an array of length", length)) => (true, length.parse().ok()?),
+        Some((length, "sequence")) => (true, length.split_once(" element")?.0.parse().ok()?),
+        Some((length, "map")) => (false, length.split_once(" element")?.0.parse().ok()?),
+        _ => (true, length_of(text)?),
+    };
+    Some(match (mismatch, is_array, length) {
+        (Mismatch::Length, true, _) => array_of(length),
+        (Mismatch::Length, false, 1) => "object with 1 member".into(),
+        (Mismatch::Length, false, _) => format!("object with {length} members").into(),
+        (_, true, _) => "array".into(),
+        (_, false, _) => "object".into(),
+    })
+}
+
+fn named(text: &str) -> Option<&'static str> {
+    let is_meant = |kinds: &[&str]| kinds.iter().any(|kind| text.starts_with(kind));
+    NAMED.iter().find(|(_, kinds)| is_meant(kinds)).map(|(words, _)| *words)
+}
+
+/// The integer types. A range is told if it does not depend on the machine and can be read.
+fn integer(text: &str, mismatch: Mismatch) -> Option<Cow<'static, str>> {
+    macro_rules! range {
+        ($name:expr, $($type:ident)+) => {
+            match $name {
+                $(stringify!($type) => format!("integer from {} to {}", $type::MIN, $type::MAX).into(),)+
+                "usize" | "isize" | "u128" | "i128" => "integer in range".into(),
+                _ => return None,
+            }
+        };
+    }
     let nonzero = text.strip_prefix("a nonzero ");
-    let (_, range) = INTEGERS.iter().find(|(name, _)| *name == nonzero.unwrap_or(text))?;
+    let range = range!(nonzero.unwrap_or(text), u8 i8 u16 i16 u32 i32 u64 i64);
     Some(match (mismatch, nonzero) {
         (Mismatch::Value, None) => range,
-        (Mismatch::Value, Some(_)) => "integer in range, not 0",
-        _ => "integer",
+        (Mismatch::Value, Some(_)) => "integer in range, not 0".into(),
+        _ => "integer".into(),
     })
 }
 
@@ -80,56 +119,6 @@ fn exact(text: &str, mismatch: Mismatch) -> Option<&'static str> {
         "string or map" => "string or object",
         _ => return None,
     })
-}
-
-/// The expectations that tell a length. It is said only where the length is what is wrong.
-fn with_length(text: &str, mismatch: Mismatch) -> Option<Cow<'static, str>> {
-    let (length, array) = if text == "an empty array" {
-        (0, true)
-    } else if let Some(length) =
-        text.strip_prefix("a tuple of size ").or_else(|| text.strip_prefix("an array of length "))
-    {
-        (length.parse::<usize>().ok()?, true)
-    } else if let Some((length, kind)) = text.split_once(" element").and_then(|(length, rest)| {
-        Some((length, rest.strip_prefix('s').unwrap_or(rest).strip_prefix(" in ")?))
-    }) {
-        (length.parse().ok()?, kind == "sequence")
-    } else {
-        (length_of(text)?, true)
-    };
-    Some(match (mismatch, array, length) {
-        (Mismatch::Length, true, 1) => "array of 1 element".into(),
-        (Mismatch::Length, true, _) => format!("array of {length} elements").into(),
-        (Mismatch::Length, false, 1) => "object with 1 member".into(),
-        (Mismatch::Length, false, _) => format!("object with {length} members").into(),
-        (_, true, _) => "array".into(),
-        (_, false, _) => "object".into(),
-    })
-}
-
-/// How many elements a type has, from an expectation that tells its name first, such as `struct Point with
-/// 2 elements`.
-pub(super) fn length_of(text: &str) -> Option<usize> {
-    let (name, length) = text.rsplit_once(" with ")?;
-    named(name)?;
-    length.split_once(" element")?.0.parse().ok()
-}
-
-/// The expectations that tell the name of a type.
-fn named(text: &str) -> Option<&'static str> {
-    const KINDS: [(&str, &str); 10] = [
-        ("tuple struct ", "array"),
-        ("tuple variant ", "array"),
-        ("unit struct ", "null"),
-        ("unit variant ", "string"),
-        ("variant of enum ", "string"),
-        ("struct variant ", "object"),
-        ("struct ", "object"),
-        ("internally tagged enum ", "object"),
-        ("adjacently tagged enum ", "object"),
-        ("enum ", "string"),
-    ];
-    KINDS.iter().find(|(kind, _)| text.starts_with(kind)).map(|(_, words)| *words)
 }
 
 #[cfg(test)]
