@@ -1,37 +1,42 @@
-//! Parameters as a type of yours, and what the remote is told when they do not fit.
+//! Typed parameters, and the error for parameters that do not fit.
 //!
 //! ```text
 //! params ── serde_json ──> T
-//!   └─ it does not fit ──> once more, with a reader that notes where and why ──> -32602
+//!   └─ do not fit ──> read again, with a reader that knows where it stands ──> -32602
 //! ```
 //!
 //! serde_json's own errors cannot go on the wire: they quote what was sent, and they name Rust
-//! types and columns where a remote wants to know which parameter is meant. So the parameters that
-//! do not fit, and only these, are read a second time, and that reading is for the error alone.
+//! types and columns where a remote wants to know which parameter is meant. So parameters that do
+//! not fit, and only these, are read a second time, for the error alone.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `reader` | the second reading: a deserializer over the text, which knows where it is |
-//! | `entries` | the elements, members and variants that it walks through |
-//! | `name` | the names of members and variants, as values |
-//! | `number` | numbers, visited as serde_json visits them |
-//! | `problem` | what went wrong and where, and the parameter problem that is made of it |
-//! | `words` | what a type expects, said in JSON's words |
+//! | `reader` | the second reading: a deserializer over the text that knows where it stands |
+//! | `access` | the elements, members and variants that it reads |
+//! | `problem` | its error: what is wrong and where |
+//! | `wording` | what a type expects, in JSON's words |
+//!
+//! Hostile parameters cost no more memory than the type itself and the largest string, because the
+//! text is not turned into a tree. The budget of a reading (`MOST_TIMES`) bounds the time: beyond it,
+//! the error is about the parameters as a whole. [`LARGEST_ASKED`] bounds further readings.
 
-mod entries;
-mod name;
-mod number;
+mod access;
 mod problem;
 mod reader;
 #[cfg(test)]
 mod tests;
-mod words;
+mod wording;
 
 use duet_rpc_proto::message::{ErrorObject, ParamProblem, Params};
 use serde::de::DeserializeOwned;
 
-use problem::{Problem, Subject};
-use reader::{Probe, Reader, Reads};
+use access::first_value;
+use problem::{PARAMS, Problem, RESULT, Subject};
+use reader::{attempt, json_type};
+
+/// The largest text, in bytes, that is copied and read again to complete an error. Beyond it, the
+/// error names no type for a missing member, and shows members by position with their index.
+const LARGEST_ASKED: usize = 1 << 20;
 
 /// Reads parameters as a type of yours, or says what is wrong with them.
 ///
@@ -45,6 +50,10 @@ use reader::{Probe, Reader, Reads};
 /// the messages of your own `Deserialize` implementations stay out. They are the `detail` of the problem,
 /// for this process, and for its log where [`Profile::log_details`](crate::Profile::log_details) says so.
 /// What their visitors are `expecting` goes on the wire, so it should be your text and not the remote's.
+///
+/// The error is shorter for hostile or very large parameters. Beyond 1 MiB it names no type for a missing
+/// member, and shows members that came by position with their index. Beyond depth 128 it names `params` as
+/// a whole, and so it does if the text is so deep and large that finding the culprit would take too long.
 ///
 /// ```
 /// use duet_rpc::params;
@@ -75,78 +84,70 @@ pub fn read<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, ErrorObject> 
 #[cold]
 #[inline(never)]
 fn read_again<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, ErrorObject> {
-    let problem = match *params {
-        Params::Array(text) | Params::Object(text) => explain::<T>(text, Subject::Params),
-        Params::Absent | Params::Null => {
-            for empty in ["{}", "[]"] {
-                if let Ok(value) = serde_json::from_str(empty) {
-                    return Ok(value);
-                }
+    let mut text = params.as_raw().unwrap_or_default();
+    if matches!(params, Params::Absent | Params::Null) {
+        for empty in ["{}", "[]"] {
+            if let Ok(value) = serde_json::from_str(empty) {
+                return Ok(value);
             }
-            explain_nothing::<T>(matches!(params, Params::Absent))
         }
-    };
-    Err(ErrorObject::invalid_params(problem))
+        // Where parameters have names, the first one that is missing says more than their type.
+        if attempt::<T>("{}").is_some_and(|problem| problem.missing_member().is_some()) {
+            text = "{}";
+        }
+    }
+    Err(ErrorObject::invalid_params(explain::<T>(text, PARAMS)))
 }
 
-/// What is wrong with the result of a call that is not of the type that the caller asked for.
+/// Explains why the result of a call is not of the type that the caller asked for.
 #[cold]
 #[inline(never)]
 pub(crate) fn explain_result<T: DeserializeOwned>(result: &str) -> ParamProblem {
-    explain::<T>(result, Subject::Result)
+    explain::<T>(result, RESULT)
 }
 
-/// What is wrong with a text that does not fit.
 fn explain<T: DeserializeOwned>(text: &str, subject: Subject) -> ParamProblem {
-    match attempt::<T>(text, None) {
-        Some(problem) => into_param_problem::<T>(text, problem, subject),
-        // The two readers disagree, so there is no culprit that we could name.
-        None => problem::of_the_whole(subject, reader::json_type(text)),
+    let text = text.trim_ascii();
+    match attempt::<T>(text) {
+        Some(problem) if !problem.is_too_much() => {
+            ask::<T>(text, problem).into_param_problem(subject)
+        }
+        // The path is too long to help anybody, or the two readings disagree.
+        _ => subject.as_a_whole(json_type(text)),
     }
 }
 
-/// What is wrong with no parameters at all: the first one that is missing, where they have names.
-fn explain_nothing<T: DeserializeOwned>(absent: bool) -> ParamProblem {
-    // One text for both, as an object is known again by where it stands.
-    let (empty, subject) = ("{}", Subject::Params);
-    if let Some(problem) = attempt::<T>(empty, None)
-        && problem.missing_member().is_some()
-    {
-        return into_param_problem::<T>(empty, problem, subject);
+/// Finds out what serde did not say, from the type's answers to texts that differ in one place.
+fn ask<T: DeserializeOwned>(text: &str, mut problem: Problem) -> Problem {
+    if text.len() > LARGEST_ASKED {
+        return problem;
     }
-    match attempt::<T>("null", None) {
-        Some(problem) if absent => problem.of_absent().into_param_problem(subject),
-        Some(problem) => problem.into_param_problem(subject),
-        None => problem::of_the_whole(subject, if absent { "missing" } else { "null" }),
-    }
-}
-
-fn into_param_problem<T: DeserializeOwned>(
-    text: &str,
-    mut problem: Problem,
-    subject: Subject,
-) -> ParamProblem {
     if let Some((at, name)) = problem.missing_member() {
-        // Who misses a member does not say of which type. A null in its place makes them say so.
-        let probe = Probe { at, reads: Reads::OneMore(name) };
-        if let Some(answer) = attempt::<T>(text, Some(probe)) {
+        // A null in the place of the missing member makes its type say what it expects.
+        let added = replace(text, at, |container| {
+            let (items, end) = container.split_at(container.len().saturating_sub(1));
+            let comma = if items.trim_ascii_end().len() > 1 { "," } else { "" };
+            match end {
+                "]" => format!("{items}{comma}null]"),
+                "}" => format!("{items}{comma}{}:null}}", serde_json::Value::from(name)),
+                _ => container.to_owned(),
+            }
+        });
+        if let Some(answer) = attempt::<T>(&added) {
             problem = problem.of_missing_type(answer);
         }
     }
-    // serde lists the names of a struct with their aliases, so that a place in the list is one in the array
-    // only if there are as many members as names. A struct that is read from nothing tells how many it has.
-    for at in problem.struct_arrays() {
-        let answer = attempt::<T>(text, Some(Probe { at, reads: Reads::Nothing }));
-        if answer.and_then(|answer| answer.missing_member()).is_some_and(|(of, _)| of == at) {
-            problem.name_elements_of(at);
-        }
-    }
-    problem.into_param_problem(subject)
+    // serde lists the names of a struct with their aliases, so a name belongs to an element only if the
+    // struct has as many members as names. A struct that is read from `[]` tells how many it has.
+    problem.name_positions(|array| {
+        let answer = attempt::<T>(&replace(text, array, |_| "[]".to_owned()));
+        answer.and_then(|answer| answer.missing_member()).is_some_and(|(at, _)| at == array)
+    })
 }
 
-/// Reads for the error's sake.
-fn attempt<T: DeserializeOwned>(text: &str, probe: Option<Probe>) -> Option<Problem> {
-    let budget = reader::budget(text);
-    let reader = Reader::new(text, probe, &budget);
-    T::deserialize(reader).err().map(|problem| problem.found_in(&reader))
+/// Replaces the value that begins there.
+fn replace(text: &str, at: usize, by: impl FnOnce(&str) -> String) -> String {
+    let (before, rest) = text.split_at(at);
+    let (value, after) = rest.split_at(first_value(rest).map_or(0, str::len));
+    format!("{before}{}{after}", by(value))
 }

@@ -1,386 +1,274 @@
-//! The second reading: a deserializer over the text, which knows where it is.
+//! A deserializer over JSON text that knows where it stands.
 //!
-//! It takes what serde_json takes, so that what is refused here is what was refused there. It
-//! works on the text and not on a tree of values: a tree would keep only the last of two members
-//! with one name, would round large numbers, and would cost a hostile remote's message many times
-//! over in memory. Each level is cut into raw values that are read only if the type wants them.
+//! It accepts what serde_json accepts, so it refuses what the first reading refused. Containers
+//! stay text: they are cut into raw values, and only those that the type asks for are read.
+//!
+//! A tree of `serde_json::Value` would change the answers. It sorts members, keeps only the last of two
+//! with one name, rounds large integers, and stops at depth 128 even where the type reads no
+//! deeper. It would also cost a multiple of the text in memory.
 
 use std::cell::Cell;
 
 use serde::de::value::MapDeserializer;
-use serde::de::{self, Deserializer, Error, Unexpected, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, Visitor};
+use serde_json::Number;
 
-use super::entries::{Chosen, OnlyMember, Walk};
-use super::number::{self, Width};
-use super::problem::Problem;
+use super::access::{Items, Names, Variant};
+use super::problem::{Problem, Result, text_of};
+use super::wording::array_of;
 
 /// serde_json reads no deeper either.
 const DEEPEST: usize = 128;
 
-/// How often the text may be gone through, on average, and how many bytes are free. Each level goes
-/// through its own text once more, which is nothing to speak of unless the type is a tree and a
-/// hostile remote's is tall and large.
+/// The budget of a reading, in bytes that it cuts out: `MOST_TIMES` the text, and `FREE_BYTES` more.
+/// Each level is cut out of the one above it, so a text that is deep and large would take too long.
 const MOST_TIMES: usize = 16;
 const FREE_BYTES: usize = 1 << 20;
 
 /// The name by which a raw value asks for the text itself.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-/// One JSON value.
+/// Reads a text for the sake of the error; `None` if it fits. Absent parameters are an empty text.
+pub(super) fn attempt<T: DeserializeOwned>(text: &str) -> Option<Problem> {
+    let (json_type, text) = (json_type(text), if text.is_empty() { "null" } else { text });
+    let budget = text.len().saturating_mul(MOST_TIMES).saturating_add(FREE_BYTES);
+    let reading = Reading { text, budget: Cell::new(budget), knows_key: Cell::new(false) };
+    let reader = Reader { text, json_type, depth: 0, is_key: false, reading: &reading };
+    T::deserialize(reader).err().map(|problem| problem.found_in(&reader))
+}
+
+/// The text is known to be JSON or empty, so its first byte tells.
+pub(super) fn json_type(text: &str) -> &'static str {
+    match text.as_bytes().first() {
+        None => "missing",
+        Some(b'{') => "object",
+        Some(b'[') => "array",
+        Some(b'"') => "string",
+        Some(b't' | b'f') => "boolean",
+        Some(b'n') => "null",
+        _ => "number",
+    }
+}
+
+/// What all readers of one reading share.
+struct Reading<'t> {
+    text: &'t str,
+    /// How many bytes may still be cut out.
+    budget: Cell<usize>,
+    /// Whether the type showed that it knows the last key, so that an error may show it (E1).
+    knows_key: Cell<bool>,
+}
+
+/// One JSON value, or the key of a member.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'de> {
-    text: &'de str,
+    pub(super) text: &'de str,
+    pub(super) json_type: &'static str,
     depth: usize,
-    probe: Option<Probe>,
-    budget: &'de Cell<usize>,
-}
-
-/// The types of JSON.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Object,
-    Array,
-    String,
-    Boolean,
-    Null,
-    Number,
-}
-
-/// One object or array is read in another way than it stands there.
-#[derive(Clone, Copy)]
-pub(super) struct Probe {
-    /// Its [`Reader::address`].
-    pub(super) at: usize,
-    pub(super) reads: Reads,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Reads {
-    /// With a null as its last element, or as its last member with this name.
-    OneMore(&'static str),
-    /// As if nothing were in it.
-    Nothing,
+    is_key: bool,
+    reading: &'de Reading<'de>,
 }
 
 impl<'de> Reader<'de> {
-    /// Of the whole text. The budget is what [`budget`] says.
-    pub(super) fn new(text: &'de str, probe: Option<Probe>, budget: &'de Cell<usize>) -> Self {
-        Reader { text: text.trim_ascii_start(), depth: 0, probe, budget }
-    }
-
     /// A value inside this one.
-    pub(super) fn inner(self, text: &'de str) -> Result<Self, Problem> {
-        let left = self.budget.get().checked_sub(text.len());
+    pub(super) fn inner(self, text: &'de str) -> Result<Self> {
+        let left = self.reading.budget.get().checked_sub(text.len());
         let (Some(left), true) = (left, self.depth < DEEPEST) else {
-            return Err(Problem::too_deep());
+            return Err(Problem::too_much());
         };
-        self.budget.set(left);
-        Ok(Reader { text, depth: self.depth + 1, ..self })
+        self.reading.budget.set(left);
+        Ok(Reader { text, json_type: json_type(text), depth: self.depth + 1, ..self })
     }
 
-    /// Where the text stands, which tells two objects apart that look the same.
-    pub(super) fn address(&self) -> usize {
-        self.text.as_ptr().addr()
+    /// The name of a member or a variant of this object.
+    pub(super) fn name(self, text: &'de str, is_key: bool) -> Self {
+        self.reading.knows_key.set(false);
+        Reader { text, json_type: "string", is_key, ..self }
     }
 
-    /// How this very value is to be read.
-    pub(super) fn probe(&self) -> Option<Reads> {
-        self.probe.filter(|probe| probe.at == self.address()).map(|probe| probe.reads)
+    /// Whether the type showed that it knows the last key.
+    pub(super) fn knows_key(&self) -> bool {
+        self.reading.knows_key.get()
     }
 
-    pub(super) fn json_type(&self) -> &'static str {
-        json_type(self.text)
+    /// Where the value begins in the text.
+    pub(super) fn offset(&self) -> usize {
+        self.text.as_ptr().addr() - self.reading.text.as_ptr().addr()
     }
 
-    fn kind(&self) -> Kind {
-        kind(self.text)
-    }
-
-    fn refuse<V: Visitor<'de>>(&self, visitor: &V) -> Problem {
-        Problem::invalid_type(self.unexpected(), visitor)
-    }
-
-    /// For the type alone: the value itself must not get into the problem.
-    fn unexpected(&self) -> Unexpected<'static> {
-        match self.kind() {
-            Kind::Object => Unexpected::Map,
-            Kind::Array => Unexpected::Seq,
-            Kind::String => Unexpected::Str(""),
-            Kind::Boolean => Unexpected::Bool(false),
-            Kind::Null => Unexpected::Unit,
-            Kind::Number => Unexpected::Float(0.0),
-        }
-    }
-
-    fn string(&self) -> Result<String, Problem> {
+    pub(super) fn string(&self) -> Result<String> {
         serde_json::from_str(self.text).map_err(|_| Problem::unreadable())
     }
 
-    fn visit_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match serde_json::from_str::<&'de str>(self.text) {
-            Ok(text) => visitor.visit_borrowed_str(text),
-            Err(_) => visitor.visit_string(self.string()?),
+    /// This value, if it is of the type. A key may also be the number or the boolean in its quotes.
+    fn of_type(self, wanted: &'static str) -> Option<Self> {
+        let text = self.text.trim_matches('"');
+        match wanted {
+            _ if self.json_type == wanted => return Some(self),
+            "null" if self.json_type == "missing" => {}
+            "boolean" if self.is_key && matches!(text, "true" | "false") => {}
+            "number" if self.is_key && text.parse::<Number>().is_ok() => {}
+            _ => return None,
+        }
+        Some(Reader { text, json_type: wanted, ..self })
+    }
+
+    fn refuse<V: Visitor<'de>>(self, visitor: &V) -> Problem {
+        Problem::wrong_type(Some(self.json_type), visitor)
+    }
+
+    fn visit_as<V: Visitor<'de>>(self, wanted: &'static str, visitor: V) -> Result<V::Value> {
+        match self.of_type(wanted) {
+            Some(reader) => reader.visit(visitor),
+            None => Err(self.refuse(&visitor)),
         }
     }
 
-    /// `length` is what the type takes, where it says so.
-    fn visit_array<V: Visitor<'de>>(
+    fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.json_type {
+            "object" | "array" => self.walk(visitor, None, None),
+            "string" => visitor.visit_string(self.string()?),
+            "boolean" => visitor.visit_bool(self.text == "true"),
+            "number" => self.visit_number(visitor),
+            _ => visitor.visit_unit(),
+        }
+    }
+
+    fn visit_number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let number: Number = self.text.parse().map_err(|_| Problem::unreadable())?;
+        match (number.as_u64(), number.as_i64(), number.as_f64()) {
+            (Some(number), ..) => visitor.visit_u64(number),
+            (_, Some(number), _) => visitor.visit_i64(number),
+            (.., Some(float)) => visitor.visit_f64(float).map_err(|problem: Problem| {
+                // serde_json reads `-0` as a fraction, and an integer beyond 64 bits as well.
+                let is_integer = self.text != "-0" && !self.text.contains(['.', 'e', 'E']);
+                if is_integer { problem.out_of_range() } else { problem }
+            }),
+            _ => Err(Problem::unreadable()),
+        }
+    }
+
+    /// `names` are the members of a struct, `length` that of a tuple.
+    fn walk<V: Visitor<'de>>(
         self,
         visitor: V,
+        names: Option<Names>,
         length: Option<usize>,
-    ) -> Result<V::Value, Problem> {
-        Walk::over(self, self.text, visitor, None).map_err(|problem| {
-            problem.unwrap_or_else(|| match length {
-                Some(1) => Problem::invalid_length(0, &"array of 1 element"),
-                Some(length) => {
-                    Problem::invalid_length(0, &&*format!("array of {length} elements"))
-                }
-                None => Problem::invalid_length(0, &"array of fewer elements"),
-            })
-        })
+    ) -> Result<V::Value> {
+        let mut items = Items::new(self, names);
+        let read = match (self.json_type, length) {
+            ("array", _) => visitor.visit_seq(&mut items),
+            ("object", None) => visitor.visit_map(&mut items),
+            _ => return Err(self.refuse(&visitor)),
+        };
+        let value = read.map_err(|problem| problem.of_struct(names.unwrap_or_default()))?;
+        match (items.cut(), self.json_type, length) {
+            (None, ..) => Ok(value),
+            (_, "object", _) => Err(Problem::stated("object with fewer members")),
+            (_, _, Some(length)) => Err(Problem::stated(array_of(length))),
+            (_, _, None) => Err(Problem::stated("array of fewer elements")),
+        }
     }
 
-    /// The members of a struct, by position.
-    fn visit_struct_array<V: Visitor<'de>>(
-        self,
-        visitor: V,
-        names: &'static [&'static str],
-    ) -> Result<V::Value, Problem> {
-        Walk::over(self, self.text, visitor, Some(names)).map_err(|problem| match problem {
-            Some(problem) => problem.of_struct(names),
-            None => Problem::invalid_length(0, &"array of fewer elements"),
-        })
-    }
-
-    fn visit_object<V: Visitor<'de>>(
-        self,
-        visitor: V,
-        names: Option<&'static [&'static str]>,
-    ) -> Result<V::Value, Problem> {
-        Walk::over(self, self.text, visitor, names).map_err(|problem| {
-            problem.unwrap_or_else(|| Problem::invalid_length(0, &"object with fewer members"))
-        })
-    }
-}
-
-pub(super) fn json_type(text: &str) -> &'static str {
-    match kind(text.trim_ascii_start()) {
-        Kind::Object => "object",
-        Kind::Array => "array",
-        Kind::String => "string",
-        Kind::Boolean => "boolean",
-        Kind::Null => "null",
-        Kind::Number => "number",
+    /// A variant with data, `{"Name": data}`.
+    fn visit_variant<V: Visitor<'de>>(self, visitor: V, variants: Names) -> Result<V::Value> {
+        if self.json_type != "object" {
+            return Err(self.refuse(&visitor));
+        }
+        let mut items = Items::new(self, Some(variants));
+        let member = (items.cut(), items.cut(), items.cut());
+        if let (Some(name), Some(data), None) = member
+            && let name = self.name(name, false)
+            && let Ok(text) = name.string()
+        {
+            let data = Some((self.inner(data)?, items.step_to(text)));
+            return visitor.visit_enum(Variant { name, data });
+        }
+        Err(Problem::wrong_type(None, &"map with a single key"))
     }
 }
 
-/// The text is known to be JSON, so that its first byte tells.
-fn kind(text: &str) -> Kind {
-    match text.as_bytes().first() {
-        Some(b'{') => Kind::Object,
-        Some(b'[') => Kind::Array,
-        Some(b'"') => Kind::String,
-        Some(b't' | b'f') => Kind::Boolean,
-        Some(b'n') => Kind::Null,
-        _ => Kind::Number,
-    }
-}
-
-/// How many bytes a reading of this text may go through.
-pub(super) fn budget(text: &str) -> Cell<usize> {
-    Cell::new(text.len().saturating_mul(MOST_TIMES).saturating_add(FREE_BYTES))
-}
-
-/// What a visitor expects, as text.
-pub(super) fn expectation<'de, V: Visitor<'de>>(visitor: &V) -> String {
-    use std::fmt::Write;
-
-    let mut text = String::new();
-    // A visitor that fails to say what it expects is none of those that we look for.
-    let _ = write!(text, "{}", visitor as &dyn de::Expected);
-    text
-}
-
-macro_rules! numbers {
-    ($($name:ident: $width:ident,)*) => {
-        $(fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-            match self.kind() {
-                Kind::Number => number::visit(self.text, visitor, Width::$width),
-                _ => Err(self.refuse(&visitor)),
-            }
-        })*
+/// First the methods that want one JSON type, then a row for each other one: its arguments before the
+/// visitor, and what it does.
+macro_rules! methods {
+    ($this:ident, $visitor:ident;
+     $($wanted:literal: $($simple:ident)+;)+
+     $($method:ident($($name:ident: $type:ty),*) => $does:expr;)+) => {
+        $($(fn $simple<V: Visitor<'de>>($this, $visitor: V) -> Result<V::Value> {
+            $this.visit_as($wanted, $visitor)
+        })+)+
+        $(fn $method<V: Visitor<'de>>($this, $($name: $type,)* $visitor: V) -> Result<V::Value> {
+            $does
+        })+
     };
 }
 
 impl<'de> Deserializer<'de> for Reader<'de> {
     type Error = Problem;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        // serde's buffer and serde_json's value take everything. They are read in one go, as going
-        // through the text once for each level adds up where it is nested deeply.
-        if matches!(&*expectation(&visitor), "any value" | "any valid JSON value") {
-            let mut text = serde_json::Deserializer::from_str(self.text);
-            return text.deserialize_any(visitor).map_err(|_| Problem::in_buffer());
-        }
-        match self.kind() {
-            Kind::Object => self.visit_object(visitor, None),
-            Kind::Array => self.visit_array(visitor, None),
-            Kind::String => self.visit_string(visitor),
-            Kind::Boolean => visitor.visit_bool(self.text == "true"),
-            Kind::Null => visitor.visit_unit(),
-            Kind::Number => number::visit(self.text, visitor, Width::Usual),
-        }
-    }
+    methods! { self, visitor;
+        "boolean": deserialize_bool;
+        "number": deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8
+            deserialize_u16 deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64;
+        "string": deserialize_char deserialize_str deserialize_string;
+        "null": deserialize_unit;
+        "array": deserialize_seq;
+        "object": deserialize_map;
 
-    numbers! {
-        deserialize_i8: Usual, deserialize_i16: Usual, deserialize_i32: Usual,
-        deserialize_i64: Usual, deserialize_i128: Signed, deserialize_u8: Usual,
-        deserialize_u16: Usual, deserialize_u32: Usual, deserialize_u64: Usual,
-        deserialize_u128: Unsigned, deserialize_f32: Usual, deserialize_f64: Usual,
-    }
-
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::Boolean => visitor.visit_bool(self.text == "true"),
-            _ => Err(self.refuse(&visitor)),
-        }
-    }
-
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::String => self.visit_string(visitor),
-            _ => Err(self.refuse(&visitor)),
-        }
-    }
-
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::String => visitor.visit_byte_buf(self.string()?.into_bytes()),
-            Kind::Array => self.visit_array(visitor, None),
-            _ => Err(self.refuse(&visitor)),
-        }
-    }
-
-    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        self.deserialize_bytes(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::Null => visitor.visit_none(),
+        // serde_json visits integers of 128 bits only on request.
+        deserialize_i128() => match self.of_type("number").map(|number| number.text.parse()) {
+            Some(Ok(number)) => visitor.visit_i128(number),
+            _ => self.visit_as("number", visitor),
+        };
+        deserialize_u128() => match self.of_type("number").map(|number| number.text.parse()) {
+            Some(Ok(number)) => visitor.visit_u128(number),
+            _ => self.visit_as("number", visitor),
+        };
+        deserialize_byte_buf() => self.deserialize_bytes(visitor);
+        deserialize_bytes() => match self.json_type {
+            "string" => visitor.visit_byte_buf(self.string()?.into_bytes()),
+            _ => self.visit_as("array", visitor),
+        };
+        deserialize_unit_struct(_name: &'static str) => self.visit_as("null", visitor);
+        deserialize_option() => match self.json_type {
+            "null" | "missing" => visitor.visit_none(),
             _ => visitor.visit_some(self),
-        }
-    }
-
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::Null => visitor.visit_unit(),
-            _ => Err(self.refuse(&visitor)),
-        }
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Problem> {
-        self.deserialize_unit(visitor)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Problem> {
-        match name {
-            RAW_VALUE => {
-                visitor.visit_map(MapDeserializer::new([(RAW_VALUE, self.text)].into_iter()))
-            }
+        };
+        deserialize_newtype_struct(name: &'static str) => match name {
+            RAW_VALUE => visitor.visit_map(MapDeserializer::new([(name, self.text)].into_iter())),
             _ => visitor.visit_newtype_struct(self),
-        }
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::Array => self.visit_array(visitor, None),
-            _ => Err(self.refuse(&visitor)),
-        }
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(
-        self,
-        length: usize,
-        visitor: V,
-    ) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::Array => self.visit_array(visitor, Some(length)),
-            _ => Err(self.refuse(&visitor)),
-        }
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        length: usize,
-        visitor: V,
-    ) -> Result<V::Value, Problem> {
-        self.deserialize_tuple(length, visitor)
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::Object => self.visit_object(visitor, None),
-            _ => Err(self.refuse(&visitor)),
-        }
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        names: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::Object => self.visit_object(visitor, Some(names)),
-            Kind::Array => self.visit_struct_array(visitor, names),
-            _ => Err(self.refuse(&visitor)),
-        }
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Problem> {
-        match self.kind() {
-            Kind::String => visitor.visit_enum(Chosen::by_name(self.string()?)),
-            Kind::Object => {
-                let only = serde_json::from_str::<OnlyMember<'de>>(self.text).map_err(|_| {
-                    let expected = &"map with a single key";
-                    Problem::invalid_value(Unexpected::Map, expected).among(variants)
-                })?;
-                let data = self.inner(only.value.get())?;
-                let chosen = Chosen::with_data(only.name, data, variants);
-                visitor.visit_enum(chosen).map_err(|problem| problem.among(variants))
+        };
+        deserialize_tuple(length: usize) => self.walk(visitor, None, Some(length));
+        deserialize_tuple_struct(_name: &'static str, length: usize) => {
+            self.walk(visitor, None, Some(length))
+        };
+        deserialize_struct(_name: &'static str, names: Names) => {
+            self.walk(visitor, Some(names), None)
+        };
+        deserialize_enum(_name: &'static str, variants: Names) => match self.json_type {
+            "string" => visitor.visit_enum(Variant { name: self.name(self.text, false), data: None }),
+            _ => self.visit_variant(visitor, variants).map_err(|problem| problem.among(variants)),
+        };
+        deserialize_identifier() => {
+            // A type that asks for an identifier has a list of them. What it does not find there it
+            // refuses, ignores or buffers, and none of these is a problem with a path.
+            self.reading.knows_key.set(self.is_key);
+            self.visit_as("string", visitor)
+        };
+        deserialize_ignored_any() => visitor.visit_unit();
+        deserialize_any() => {
+            let expected = text_of(&visitor);
+            if self.is_key {
+                // This is how an internally tagged enum looks for its tag.
+                let tag = format!("a type tag `{}` or any other value", self.string()?);
+                self.reading.knows_key.set(expected == tag);
+            } else if matches!(&*expected, "any value" | "any valid JSON value") {
+                // serde's buffer and serde_json's value accept everything, so they are read in one
+                // go: cutting out level by level adds up where the text is deep.
+                let mut text = serde_json::Deserializer::from_str(self.text);
+                return text.deserialize_any(visitor).map_err(|_| Problem::in_buffer());
             }
-            _ => Err(Problem::not_a_variant(self.unexpected(), &visitor, variants)),
-        }
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_unit()
+            self.visit(visitor)
+        };
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
-use duet_rpc::transport::Farewell;
+use duet_rpc::transport::ExitReport;
 use rustix::fs::{Access, access};
 use serde_json::Value;
 
@@ -177,7 +177,7 @@ async fn exit(program: &mut Program) -> Result<String, Failure> {
     })
 }
 
-fn no_answer(silence: Silence, end: &Farewell) -> String {
+fn no_answer(silence: Silence, end: &ExitReport) -> String {
     match silence {
         Silence::Timeout => format!("no answer within {ANSWER_TIME:?}"),
         Silence::Flood => "no answer in the first MiB of stdout".to_owned(),
@@ -186,17 +186,17 @@ fn no_answer(silence: Silence, end: &Farewell) -> String {
     }
 }
 
-fn is_success(end: &Farewell) -> bool {
+fn is_success(end: &ExitReport) -> bool {
     end.exit.is_some_and(|status| status.success())
 }
 
-fn status(end: &Farewell) -> String {
+fn status(end: &ExitReport) -> String {
     end.exit.map_or("exit status unknown".to_owned(), |status| status.to_string())
 }
 
 /// The last line of stderr.
-fn last_line(end: &Farewell) -> String {
-    end.last_words.last().cloned().unwrap_or_default()
+fn last_line(end: &ExitReport) -> String {
+    end.last_stderr.last().cloned().unwrap_or_default()
 }
 
 fn cannot_start(words: &str, error: &io::Error) -> Failure {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use duet_rpc::Profile;
 use duet_rpc::proto::frame::{Decoder, Event, Framing, write_frame};
 use duet_rpc::proto::session::Outlet;
-use duet_rpc::transport::{Carries, Child, Farewell, Inbox, Outbox, Received, Transport};
+use duet_rpc::transport::{Child, ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -125,7 +125,7 @@ impl Program {
     }
 
     /// Ends it and all that it started.
-    pub(super) async fn close(&mut self) -> Farewell {
+    pub(super) async fn close(&mut self) -> ExitReport {
         self.is_closed = true;
         poll_fn(|cx| self.child.poll_close(cx)).await
     }
@@ -135,10 +135,10 @@ impl Program {
         // A program that does not read its stdin shows by not answering.
         let _ = self.child.poll_send(cx, &mut self.outbox);
         // A new one each time, and nobody asks it for messages: so it holds the bytes as they came.
-        let mut inbox = Inbox::new(Carries::Bytes, &Profile::agent());
+        let mut inbox = Inbox::new(TransportKind::Bytes, &Profile::agent());
         let received = ready!(self.child.poll_receive(cx, &mut inbox));
         Poll::Ready(match (received, inbox.space()) {
-            (Ok(Received::Some | Received::All), Ok(bytes)) => {
+            (Ok(Received::Data | Received::Drained), Ok(bytes)) => {
                 self.stdout.feed(bytes);
                 true
             }

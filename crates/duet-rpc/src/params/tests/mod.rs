@@ -8,11 +8,12 @@ mod types;
 use std::collections::HashMap;
 use std::num::NonZeroU8;
 
-use duet_rpc_proto::message::{Id, Params, write_error};
+use allocation_counter::measure;
+use duet_rpc_proto::message::{Id, ParamProblem, Params, write_error};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
-use super::read;
+use super::{LARGEST_ASKED, explain_result, read};
 use types::*;
 
 /// Stands for everything that a remote sends and that must not go back. It is in the rows too.
@@ -43,11 +44,14 @@ fn check(rows: &[Row]) {
         let error = wire(text);
         assert_eq!(error["code"], -32602, "{text}");
         assert_eq!(error["message"], "Invalid params", "{text}");
-        let word = |name| error["data"][name].as_str().unwrap_or("nothing");
-        let said = format!("{}: {}, not {}", word("param"), word("expected"), word("received"));
-        assert_eq!(said, *expect, "{text}");
+        assert_eq!(said(&error), *expect, "{text}");
         assert!(!error.to_string().contains(CANARY), "E1: {text}: {error}");
     }
+}
+
+fn said(error: &Value) -> String {
+    let word = |name| error["data"][name].as_str().unwrap_or("nothing");
+    format!("{}: {}, not {}", word("param"), word("expected"), word("received"))
 }
 
 #[test]
@@ -106,6 +110,7 @@ fn p7_the_culprit_is_named_by_its_path() {
         // The names in a map are the remote's.
         (wire::<Points>, r#"{"cAnArY":{"line":"cAnArY"}}"#, "*.line: integer, not string"),
         (wire::<HashMap<u32, Vec<u8>>>, r#"{"7":["cAnArY"]}"#, "*[0]: integer, not string"),
+        (wire::<HashMap<Topic, u8>>, r#"{"cAnArY":"cAnArY"}"#, "*: integer, not string"),
     ]);
 }
 
@@ -320,6 +325,41 @@ fn p7_what_fits_is_not_blamed_for_what_does_not() {
     for raw in ["null", "[1, {\"a\": 1e2}]", "18446744073709551616", r#""cAnArY""#] {
         let said = wire::<Hard>(&hard(raw))["data"].clone();
         assert_eq!(said, json!({"param": "last", "expected": "boolean", "received": "string"}));
+    }
+}
+
+#[test]
+fn p7_large_parameters_are_read_again_only_once() {
+    for (size, level, line) in [
+        (0, "level: string, not missing", "[1].end.line: integer, not string"),
+        (LARGEST_ASKED, "level: value, not missing", "[1][1][0]: integer, not string"),
+    ] {
+        let pad = "x".repeat(size);
+        let by_name = format!(r#"{{"pad":"{pad}"}}"#);
+        let by_position = format!(r#"["{pad}",[[1],["cAnArY"]]]"#);
+        let rows =
+            [(wire::<Level>(&by_name), level), (wire::<(String, Range)>(&by_position), line)];
+        for (error, expect) in rows {
+            assert_eq!(said(&error), expect);
+        }
+    }
+}
+
+#[test]
+fn p7_large_parameters_cost_no_more_memory_than_their_text() {
+    type Explain = fn(&str) -> ParamProblem;
+    let rows: [(Explain, &str, &str, &str); 6] = [
+        (explain_result::<(IgnoredAny, u8)>, "[[", "1,", "1], null]"),
+        (explain_result::<(Range, u8)>, "[[", "1,", "1], null]"),
+        (explain_result::<(Value, Level)>, "[1, [\"", "x", "\"]]"),
+        (explain_result::<Point>, "{", r#""a":[],"#, r#""a":1}"#),
+        (explain_result::<Drawing>, r#"{"shape":{"#, r#""a":[],"#, r#""a":1}}"#),
+        (explain_result::<HashMap<u32, u8>>, "{\"", "7", "\": 1}"),
+    ];
+    for (explain, start, part, end) in rows {
+        let text = format!("{start}{}{end}", part.repeat((4 << 20) / part.len()));
+        let cost = measure(|| drop(explain(&text)));
+        assert!(cost.bytes_max < text.len() as u64 + (1 << 16), "{start}: {cost:?}");
     }
 }
 

@@ -28,6 +28,14 @@ pub(super) enum Severity {
     Warn,
 }
 
+/// Takes every name.
+#[derive(Debug, PartialEq, Eq, Hash, Deserialize)]
+pub(super) enum Topic {
+    News,
+    #[serde(other)]
+    Other,
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Level {
     pub(super) level: Severity,
