@@ -215,11 +215,11 @@ impl<M, H: Handler<M>> Typed<M, H> {
 
 /// The place of a future. A future must not move once it was polled, and most are ready immediately: so one
 /// place is used again and again, and only a future that waits takes it along.
-type Place<F> = Pin<Box<Option<F>>>;
+type Pinned<F> = Pin<Box<Option<F>>>;
 
 /// The place in a slot; `None` if a future has taken it along.
-fn place_in<F: Send + 'static>(slot: &mut Slot) -> Option<&mut Option<Place<F>>> {
-    slot.get_or_insert_with(|| Box::new(None::<Place<F>>)).downcast_mut()
+fn pinned_in<F: Send + 'static>(slot: &mut Slot) -> Option<&mut Option<Pinned<F>>> {
+    slot.get_or_insert_with(|| Box::new(None::<Pinned<F>>)).downcast_mut()
 }
 
 impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
@@ -232,7 +232,7 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
     ) -> Option<Waiting> {
         let mut spare = None;
         // One handler alone uses a slot, so the place has the right type.
-        let kept = place_in::<H::Future>(slot).unwrap_or(&mut spare);
+        let kept = pinned_in::<H::Future>(slot).unwrap_or(&mut spare);
         let place = kept.get_or_insert_with(|| Box::pin(None));
         // If it has to wait, the task that it becomes polls it again, with its own waker.
         let mut noop = TaskContext::from_waker(Waker::noop());
@@ -267,7 +267,7 @@ impl<M: 'static, H: Handler<M>> Route for Typed<M, H> {
     }
 }
 
-fn poll<F: Future>(place: &mut Place<F>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
+fn poll<F: Future>(place: &mut Pinned<F>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
     match place.as_mut().as_pin_mut() {
         Some(future) => future.poll(cx),
         // It was put there just now.
@@ -275,7 +275,7 @@ fn poll<F: Future>(place: &mut Place<F>, cx: &mut TaskContext<'_>) -> Poll<F::Ou
     }
 }
 
-fn wait<F>(place: Place<F>, id: Option<Id>) -> Waiting
+fn wait<F>(place: Pinned<F>, id: Option<Id>) -> Waiting
 where
     F: Future<Output: Output> + Send + 'static,
 {

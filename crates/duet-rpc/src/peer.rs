@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::call::Call;
 use crate::connection::memory::Budget;
-use crate::connection::{Command, Driver, EventStream, Notified, Shared, UnusableAnswer};
+use crate::connection::{Command, Driver, EventStream, Shared, UnusableAnswer};
 use crate::error::{ConnectionState, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::extensions::Extensions;
@@ -148,8 +148,8 @@ impl Peer {
             written.map(|()| message).map_err(cannot_send)
         });
         match self.shared().notify(message.unwrap_or_else(Err)?)? {
-            Notified::Sent => Ok(()),
-            Notified::Waits(waits) => waits.wait().await,
+            None => Ok(()),
+            Some(waits) => waits.wait().await,
         }
     }
 

@@ -20,7 +20,7 @@
 //! usually one. Handlers that await are bounded by `in_flight`.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ use tokio::sync::Notify;
 use super::closing::STALLED;
 use super::memory::{Budget, Reservation};
 use super::{Connection, log};
-use crate::router::AnswerSize;
+use crate::router::{AnswerSize, Place};
 use crate::sync::lock;
 
 /// The most bytes that one refusal takes.
@@ -169,6 +169,7 @@ pub(crate) struct SendWindow {
     limit: usize,
     budget: Arc<Budget>,
     state: Mutex<WindowState>,
+    waiting_handlers: AtomicUsize,
     /// Wakes one handler that waits to begin, which passes the wake-up on. Waking all of them each time would
     /// cost the square of their number. Only tasks wait here, which are always polled.
     room: Notify,
@@ -180,13 +181,18 @@ struct WindowState {
     outgoing: usize,
     /// The memory that they take, as the budget has counted it.
     charged: usize,
-    waiting_handlers: usize,
     is_closed: bool,
 }
 
 impl SendWindow {
     pub(super) fn new(limit: usize, budget: Arc<Budget>) -> Self {
-        SendWindow { limit, budget, state: Mutex::default(), room: Notify::new() }
+        SendWindow {
+            limit,
+            budget,
+            state: Mutex::default(),
+            waiting_handlers: AtomicUsize::new(0),
+            room: Notify::new(),
+        }
     }
 
     pub(super) fn budget(&self) -> &Budget {
@@ -219,7 +225,7 @@ impl SendWindow {
         let before = std::mem::replace(&mut state.outgoing, outgoing);
         let charged = std::mem::replace(&mut state.charged, held);
         let has_room_now = before >= self.limit && outgoing < self.limit;
-        let wakes = has_room_now && state.waiting_handlers > 0;
+        let wakes = has_room_now && self.waiting_handlers.load(Ordering::SeqCst) > 0;
         drop(state);
         if wakes {
             self.room.notify_one();
@@ -268,12 +274,12 @@ impl SendWindow {
         tokio::pin!(room);
         room.as_mut().enable();
         let _waiting = {
-            let mut state = lock(&self.state);
+            let state = lock(&self.state);
             if self.has_room_to_begin(&state) {
                 return false;
             }
-            state.waiting_handlers += 1;
-            WaitingHandler(self)
+            // Counted under the lock, so that room which comes meanwhile is noticed here or there.
+            Place::take(&self.waiting_handlers)
         };
         room.await;
         true
@@ -286,20 +292,11 @@ impl SendWindow {
     /// Wakes the next handler that waits to begin, if there is room.
     fn pass_room_on(&self) {
         let state = lock(&self.state);
-        let wakes = state.outgoing < self.limit && state.waiting_handlers > 0;
+        let wakes = state.outgoing < self.limit && self.waiting_handlers.load(Ordering::SeqCst) > 0;
         drop(state);
         if wakes {
             self.room.notify_one();
         }
-    }
-}
-
-/// Counts a handler that waits to begin, until it is dropped.
-struct WaitingHandler<'a>(&'a SendWindow);
-
-impl Drop for WaitingHandler<'_> {
-    fn drop(&mut self) {
-        lock(&self.0.state).waiting_handlers -= 1;
     }
 }
 

@@ -22,7 +22,7 @@ use duet_rpc_proto::session::{Job, Key};
 use tokio::runtime::RuntimeFlavor;
 use tracing::Instrument;
 
-use super::tasks::{Origin, PoolRun, Tasks, Workers};
+use super::tasks::{PoolRun, Tasks, Workers};
 use super::{Connection, log};
 use crate::context::{Context, Flag};
 use crate::error::ConnectionState;
@@ -215,14 +215,14 @@ impl Connection {
         if let Some(traced) = traced.filter(|traced| !traced.span.is_disabled()) {
             waiting = Box::pin(waiting.instrument(traced.span));
         }
-        let origin = Origin { entry: Arc::clone(entry), logged_at };
-        self.dispatch.tasks.spawn(key, waiting, flag, &self.shared, origin, pool);
+        let task = self.dispatch.tasks.spawn(key, waiting, &self.shared, entry, pool);
+        (task.flag, task.logged_at) = (flag, logged_at);
     }
 
     /// Ends a handler that ran as a task; without an answer if it was cancelled meanwhile.
     pub(super) fn finish(&mut self, key: Key, answer: Answer<'_>) {
-        let origin = self.dispatch.tasks.remove(key);
-        let method = origin.as_ref().map_or("", |origin| &*origin.entry.name);
+        let task = self.dispatch.tasks.remove(key);
+        let method = task.as_ref().map_or("", |task| &*task.entry.name);
         let Some(job) = self.session.finish(key) else {
             if let Answer::Failed(failure) = answer {
                 log::failed_after_cancel(failure, method);
@@ -230,7 +230,7 @@ impl Connection {
             return;
         };
         let code = self.answer(job.borrow(), answer, method);
-        let logged_at = origin.as_ref().and_then(|origin| origin.logged_at);
+        let logged_at = task.as_ref().and_then(|task| task.logged_at);
         log::response(method, job.id(), logged_at, code);
     }
 

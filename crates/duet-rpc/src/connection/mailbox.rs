@@ -276,13 +276,6 @@ fn wake_driver(mut inner: MutexGuard<'_, Inner>) {
     }
 }
 
-/// A notification that was given to the connection.
-pub(crate) enum Notified {
-    Sent,
-    /// It waits for room.
-    Waits(WaitForRoom),
-}
-
 /// A notification that waits for room. Dropping this takes the notification back.
 pub(crate) struct WaitForRoom {
     pub(super) shared: Arc<Shared>,

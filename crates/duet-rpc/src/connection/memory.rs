@@ -147,8 +147,7 @@ impl Budget {
         }
         let _first = self.queue_of(size).stand().await;
         // Counted before it looks again, so that room which comes meanwhile is noticed here or there.
-        self.waiters.fetch_add(1, Ordering::SeqCst);
-        let _waiter = Place(&self.waiters);
+        let _waiter = Place::take(&self.waiters);
         loop {
             let room = self.room.notified();
             tokio::pin!(room);

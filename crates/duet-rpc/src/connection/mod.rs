@@ -58,7 +58,7 @@ use self::closing::Stage;
 use self::dispatch::Dispatch;
 pub use self::events::EventStream;
 pub use self::log::{CONNECTION, REQUEST, TRAFFIC};
-pub(crate) use self::mailbox::{Caller, Command, Notified};
+pub(crate) use self::mailbox::{Caller, Command};
 use self::outgoing::Outgoing;
 use self::receive::Receive;
 pub(crate) use self::shared::Shared;

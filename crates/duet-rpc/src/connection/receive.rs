@@ -261,8 +261,8 @@ impl Connection {
                 }
             }
             Handled::Stop(key) => {
-                let (origin, id) = (self.dispatch.tasks.stop(key), self.session.id_of(key));
-                log::cancelled(origin.map(|origin| &*origin.entry.name), id, dialect);
+                let (task, id) = (self.dispatch.tasks.stop(key), self.session.id_of(key));
+                log::cancelled(task.map(|task| &*task.entry.name), id, dialect);
             }
             Handled::Cancelled(id) => log::cancelled(None, id.as_ref(), dialect),
             Handled::Notice(notice @ Notice::Muted(_)) => log::notice(notice, &Subject::default()),

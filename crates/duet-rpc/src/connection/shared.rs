@@ -10,7 +10,7 @@ use tokio::sync::{SetOnce, watch};
 
 use super::budget::SendWindow;
 use super::events::Streams;
-use super::mailbox::{Mailbox, Notified, Rejected, WaitForRoom};
+use super::mailbox::{Mailbox, Rejected, WaitForRoom};
 use super::memory::Budget;
 use super::{UnusableAnswer, log, now};
 use crate::context::Flag;
@@ -87,18 +87,14 @@ impl Shared {
         }
     }
 
-    /// Sends a notification, or lets it wait for room.
-    pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<Notified, Error> {
+    /// Sends a notification. Without room it waits, and comes back to be waited for.
+    pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<Option<WaitForRoom>, Error> {
         self.check_two_way()?;
         // A deadline beyond what the clock can tell is none.
         let deadline = || self.profile.call_timeout.and_then(|time| now().checked_add(time));
         let waits = self.mailbox.notify(message, deadline).map_err(|it| self.rejection(&it))?;
-        Ok(match waits {
-            None => Notified::Sent,
-            Some((ticket, sent)) => {
-                Notified::Waits(WaitForRoom { shared: Arc::clone(self), ticket, sent })
-            }
-        })
+        let shared = Arc::clone(self);
+        Ok(waits.map(|(ticket, sent)| WaitForRoom { shared, ticket, sent }))
     }
 
     /// Fails on a transport that carries answers alone.

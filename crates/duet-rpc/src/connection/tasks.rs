@@ -24,14 +24,11 @@ pub(super) struct Tasks {
     running: HashMap<Key, Task>,
 }
 
-struct Task {
+/// A handler that runs as a task.
+pub(super) struct Task {
     abort: Abort,
-    flag: Option<Arc<Flag>>,
-    origin: Origin,
-}
-
-/// The method of a task, for the log.
-pub(super) struct Origin {
+    /// Set when the request is cancelled.
+    pub(super) flag: Option<Arc<Flag>>,
     pub(super) entry: Arc<Entry>,
     /// The time when it began, if that was logged.
     pub(super) logged_at: Option<Instant>,
@@ -43,29 +40,29 @@ impl Tasks {
         &mut self,
         key: Key,
         handler: Waiting,
-        flag: Option<Arc<Flag>>,
         shared: &Arc<Shared>,
-        origin: Origin,
+        entry: &Arc<Entry>,
         pool: Option<PoolRun>,
-    ) {
+    ) -> &mut Task {
         let end = End { key, outcome: None, shared: Arc::clone(shared), room: None };
-        let running = Running { handler, entry: Arc::clone(&origin.entry), end, first_poll: None };
+        let running = Running { handler, entry: Arc::clone(entry), end, first_poll: None };
         let abort = match pool {
             None => Abort::spawn(running),
             Some(pool) => pool.spawn(running),
         };
-        self.running.insert(key, Task { abort, flag, origin });
+        let task = Task { abort, flag: None, entry: Arc::clone(entry), logged_at: None };
+        self.running.entry(key).insert_entry(task).into_mut()
     }
 
     /// Stops a handler: it is dropped where it waits. A command tells when it has ended.
-    pub(super) fn stop(&self, key: Key) -> Option<&Origin> {
+    pub(super) fn stop(&self, key: Key) -> Option<&Task> {
         let task = self.running.get(&key)?;
         if let Some(flag) = &task.flag {
             // A flag that is set already stays so.
             let _ = flag.set(());
         }
         task.abort.abort();
-        Some(&task.origin)
+        Some(task)
     }
 
     /// Stops all handlers, in the order of their messages, so that every run is the same.
@@ -83,15 +80,15 @@ impl Tasks {
     }
 
     /// Forgets a handler that has ended.
-    pub(super) fn remove(&mut self, key: Key) -> Option<Origin> {
-        self.running.remove(&key).map(|task| task.origin)
+    pub(super) fn remove(&mut self, key: Key) -> Option<Task> {
+        self.running.remove(&key)
     }
 }
 
 /// Stops a task.
 enum Abort {
     Runtime(AbortHandle),
-    Pool(Arc<worker_pool::Task>),
+    Pool(Arc<worker_pool::PoolTask>),
 }
 
 impl Abort {

@@ -116,14 +116,20 @@ impl Queue {
 
     /// Waits to be the first in the queue, and stays it until the result is dropped.
     pub(crate) async fn stand(&self) -> (Place<'_>, tokio::sync::MutexGuard<'_, ()>) {
-        self.length.fetch_add(1, Ordering::Relaxed);
-        let place = Place(&self.length);
+        let place = Place::take(&self.length);
         (place, self.first.lock().await)
     }
 }
 
 /// Counts one waiter until it is dropped.
-pub(crate) struct Place<'a>(pub(crate) &'a AtomicUsize);
+pub(crate) struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    pub(crate) fn take(waiters: &'a AtomicUsize) -> Self {
+        waiters.fetch_add(1, Ordering::SeqCst);
+        Place(waiters)
+    }
+}
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {

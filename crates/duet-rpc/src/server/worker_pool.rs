@@ -27,14 +27,14 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Threads that start on demand, up to a maximum, and end when the pool is shut down.
 pub(crate) struct WorkerPool {
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// Rung for each task in the queue, and when the pool is shut down.
     news: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    queue: VecDeque<Arc<Task>>,
+struct PoolState {
+    queue: VecDeque<Arc<PoolTask>>,
     workers: usize,
     /// Workers that wait for a task. Each task in the queue has one of them coming, or is one too many.
     idle: usize,
@@ -71,7 +71,7 @@ impl WorkerPool {
         self.most
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         lock(&self.state)
     }
 
@@ -82,17 +82,17 @@ impl WorkerPool {
         runtime: &Handle,
         work: Work,
         if_busy: IfBusy,
-    ) -> Result<Arc<Task>, Work> {
+    ) -> Result<Arc<PoolTask>, Work> {
         let mut state = self.state();
         let is_free = self.find_worker(&mut state);
         let may_queue = state.workers > 0 && if_busy == IfBusy::Queue;
         if state.is_over || !(is_free || may_queue) {
             return Err(work);
         }
-        let task = Arc::new(Task {
+        let task = Arc::new(PoolTask {
             pool: Arc::clone(self),
             runtime: runtime.clone(),
-            progress: Mutex::new(Progress::Queued(work)),
+            task_state: Mutex::new(TaskState::Queued(work)),
             is_aborted: AtomicBool::new(false),
         });
         self.push(state, Arc::clone(&task));
@@ -100,7 +100,7 @@ impl WorkerPool {
     }
 
     /// Whether a worker is free for one more task; one is started if need be.
-    fn find_worker(self: &Arc<Self>, state: &mut State) -> bool {
+    fn find_worker(self: &Arc<Self>, state: &mut PoolState) -> bool {
         if state.idle > state.queue.len() {
             return true;
         }
@@ -114,14 +114,14 @@ impl WorkerPool {
         is_started
     }
 
-    fn push(&self, mut state: MutexGuard<'_, State>, task: Arc<Task>) {
+    fn push(&self, mut state: MutexGuard<'_, PoolState>, task: Arc<PoolTask>) {
         state.queue.push_back(task);
         drop(state);
         self.news.notify_one();
     }
 
     /// Queues a task that was woken.
-    fn push_woken(self: &Arc<Self>, task: Arc<Task>) {
+    fn push_woken(self: &Arc<Self>, task: Arc<PoolTask>) {
         let mut state = self.state();
         if !state.is_over {
             self.find_worker(&mut state);
@@ -162,14 +162,14 @@ impl WorkerPool {
 }
 
 /// A handler on the pool.
-pub(crate) struct Task {
+pub(crate) struct PoolTask {
     pool: Arc<WorkerPool>,
     runtime: Handle,
-    progress: Mutex<Progress>,
+    task_state: Mutex<TaskState>,
     is_aborted: AtomicBool,
 }
 
-enum Progress {
+enum TaskState {
     /// The task waits to be woken.
     Waiting(Work),
     /// The task is in the queue.
@@ -181,9 +181,9 @@ enum Progress {
     Ended,
 }
 
-impl Task {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        lock(&self.progress)
+impl PoolTask {
+    fn task_state(&self) -> MutexGuard<'_, TaskState> {
+        lock(&self.task_state)
     }
 
     /// Has a worker drop the handler: where it waits, or after the poll that is under way.
@@ -193,25 +193,26 @@ impl Task {
     }
 
     fn run(self: &Arc<Self>) {
-        let running = Progress::Running { is_woken: false };
-        let Progress::Queued(mut work) = std::mem::replace(&mut *self.progress(), running) else {
+        let running = TaskState::Running { is_woken: false };
+        let TaskState::Queued(mut work) = std::mem::replace(&mut *self.task_state(), running)
+        else {
             return;
         };
         let _inside = self.runtime.enter();
         let is_pending = !self.is_aborted.load(Ordering::Acquire) && self.poll(&mut work);
         if !is_pending {
             // Dropping may take long and may panic: it is the application's code.
-            *self.progress() = Progress::Ended;
+            *self.task_state() = TaskState::Ended;
             let _ = panic_guard::catch(move || drop(work));
             return;
         }
-        let mut progress = self.progress();
-        if matches!(*progress, Progress::Running { is_woken: true }) {
-            *progress = Progress::Queued(work);
-            drop(progress);
+        let mut task_state = self.task_state();
+        if matches!(*task_state, TaskState::Running { is_woken: true }) {
+            *task_state = TaskState::Queued(work);
+            drop(task_state);
             self.pool.push_woken(Arc::clone(self));
         } else {
-            *progress = Progress::Waiting(work);
+            *task_state = TaskState::Waiting(work);
         }
     }
 
@@ -226,21 +227,21 @@ impl Task {
     }
 }
 
-impl Wake for Task {
+impl Wake for PoolTask {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let mut progress = self.progress();
-        match std::mem::replace(&mut *progress, Progress::Ended) {
-            Progress::Waiting(work) => {
-                *progress = Progress::Queued(work);
-                drop(progress);
+        let mut task_state = self.task_state();
+        match std::mem::replace(&mut *task_state, TaskState::Ended) {
+            TaskState::Waiting(work) => {
+                *task_state = TaskState::Queued(work);
+                drop(task_state);
                 self.pool.push_woken(Arc::clone(self));
             }
-            Progress::Running { .. } => *progress = Progress::Running { is_woken: true },
-            unchanged => *progress = unchanged,
+            TaskState::Running { .. } => *task_state = TaskState::Running { is_woken: true },
+            unchanged => *task_state = unchanged,
         }
     }
 }
@@ -256,7 +257,7 @@ mod tests {
 
     use tokio::runtime::{Builder, Runtime};
 
-    use super::{IfBusy, Task, Work, WorkerPool};
+    use super::{IfBusy, PoolTask, Work, WorkerPool};
 
     fn runtime() -> Runtime {
         Builder::new_current_thread().enable_all().build().expect("a runtime")
@@ -317,7 +318,8 @@ mod tests {
 
     /// Waits until all workers are idle.
     fn settle(pool: &WorkerPool) {
-        let is_busy = |state: &super::State| state.idle < state.workers || !state.queue.is_empty();
+        let is_busy =
+            |state: &super::PoolState| state.idle < state.workers || !state.queue.is_empty();
         while is_busy(&pool.state()) {
             thread::yield_now();
         }
@@ -365,7 +367,7 @@ mod tests {
         }
         let (pool, runtime) = (WorkerPool::new(1), runtime());
         let (tell, told) = channel();
-        let spawn = |work: Work| -> Arc<Task> {
+        let spawn = |work: Work| -> Arc<PoolTask> {
             let guard = Dropped(tell.clone());
             let work = async move {
                 let _guard = guard;

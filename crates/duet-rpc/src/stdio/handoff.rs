@@ -191,26 +191,26 @@ impl BlockingReader {
 pub(crate) struct HandedOver(Arc<DriverCell>);
 
 struct DriverCell {
-    state: Mutex<State>,
+    state: Mutex<CellState>,
     /// Set by the runtime's thread if it found the state locked: whoever unlocks it wakes that thread.
     is_wanted: AtomicBool,
 }
 
-struct State {
+struct CellState {
     /// `None` when everything is over.
     driver: Option<Driver>,
     /// How it ended, if the reading thread has seen it.
     ended: Option<Result<Disconnect, Error>>,
     owner: Owner,
     handoff: Option<Arc<Handoff>>,
-    thread: Thread,
+    thread: ReaderThread,
     idle_polls: u32,
     needed_polls: u32,
     messages: u64,
 }
 
 /// The thread that reads.
-enum Thread {
+enum ReaderThread {
     /// It has not been needed yet.
     NotStarted(BlockingReader),
     /// It reads after it has got the waker of the runtime's thread, and ends when the sender is dropped.
@@ -221,12 +221,12 @@ enum Thread {
 
 impl HandedOver {
     pub(crate) fn new(driver: Driver, reader: Option<BlockingReader>) -> Self {
-        let state = State {
+        let state = CellState {
             driver: Some(driver),
             ended: None,
             owner: Owner::Runtime,
             handoff: reader.as_ref().map(|reader| Arc::clone(&reader.handoff)),
-            thread: reader.map_or(Thread::Impossible, Thread::NotStarted),
+            thread: reader.map_or(ReaderThread::Impossible, ReaderThread::NotStarted),
             idle_polls: 0,
             needed_polls: IDLE_POLLS,
             messages: 0,
@@ -262,11 +262,11 @@ impl Drop for HandedOver {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.driver = None;
-        state.thread = Thread::Impossible;
+        state.thread = ReaderThread::Impossible;
     }
 }
 
-impl State {
+impl CellState {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Disconnect, Error>> {
         match (self.ended.take(), &mut self.driver) {
             (Some(ended), _) => Poll::Ready(ended),
@@ -313,7 +313,7 @@ impl State {
 
 impl DriverCell {
     /// For the runtime's thread. If the other one is inside, it wakes this one when it leaves.
-    fn try_enter(&self) -> Option<MutexGuard<'_, State>> {
+    fn try_enter(&self) -> Option<MutexGuard<'_, CellState>> {
         for is_last in [false, true] {
             match self.state.try_lock() {
                 Ok(state) => return Some(state),
@@ -330,17 +330,17 @@ impl DriverCell {
     }
 
     /// Leaves; whether the runtime's thread has to be woken.
-    fn leave(&self, state: MutexGuard<'_, State>) -> bool {
+    fn leave(&self, state: MutexGuard<'_, CellState>) -> bool {
         drop(state);
         atomic::fence(Ordering::SeqCst);
         self.is_wanted.swap(false, Ordering::SeqCst)
     }
 
     /// The thread that reads, which is started if there is none yet.
-    fn find_thread(self: &Arc<Self>, state: &mut State) -> Option<Sender<Waker>> {
-        if let Thread::NotStarted(_) = state.thread
-            && let Thread::NotStarted(reader) =
-                std::mem::replace(&mut state.thread, Thread::Impossible)
+    fn find_thread(self: &Arc<Self>, state: &mut CellState) -> Option<Sender<Waker>> {
+        if let ReaderThread::NotStarted(_) = state.thread
+            && let ReaderThread::NotStarted(reader) =
+                std::mem::replace(&mut state.thread, ReaderThread::Impossible)
         {
             let (shared, runtime) = (Arc::clone(self), Handle::current());
             let (sender, turns) = channel();
@@ -350,11 +350,11 @@ impl DriverCell {
             let read = async move { shared.read_and_serve(reader, &turns) };
             let read = move || runtime.block_on(unconstrained(read));
             thread.stack_size(STACK).spawn(read).ok()?;
-            state.thread = Thread::Started(sender);
+            state.thread = ReaderThread::Started(sender);
         }
         match &state.thread {
-            Thread::Started(sender) => Some(sender.clone()),
-            Thread::NotStarted(_) | Thread::Impossible => None,
+            ReaderThread::Started(sender) => Some(sender.clone()),
+            ReaderThread::NotStarted(_) | ReaderThread::Impossible => None,
         }
     }
 
@@ -370,7 +370,7 @@ impl DriverCell {
                     return;
                 }
                 if read == Err(Errno::AGAIN) {
-                    state.thread = Thread::Impossible;
+                    state.thread = ReaderThread::Impossible;
                     owner = Owner::Runtime;
                 } else {
                     reader.handoff.hand_in(&mut reader.bytes, read);

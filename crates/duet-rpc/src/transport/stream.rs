@@ -43,7 +43,7 @@ where
         Stream { reader, writer, unflushed: false, closing: None }
     }
 
-    pub(super) fn writer_mut(&mut self) -> &mut W {
+    pub(crate) fn writer_mut(&mut self) -> &mut W {
         &mut self.writer
     }
 
