@@ -6,5 +6,5 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let [step, bytes @ ..] = bytes else { return };
-    duet_rpc_fuzz::transport::check(bytes, usize::from(*step) % 40 + 1);
+    duet_rpc_fuzz::net::check(bytes, usize::from(*step) % 40 + 1);
 });

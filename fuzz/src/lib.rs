@@ -5,7 +5,9 @@
 pub mod support;
 
 pub mod process;
-pub mod transport;
+pub mod net;
 
-#[path = "../../crates/duet-rpc/src/meter.rs"]
-mod meter;
+#[path = "../../crates/duet-rpc/src/log_limit.rs"]
+mod log_limit;
+#[path = "../../crates/duet-rpc/src/sync.rs"]
+mod sync;

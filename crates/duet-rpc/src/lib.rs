@@ -137,8 +137,6 @@ mod server;
 mod stdio;
 mod sync;
 pub mod transport;
-#[path = "server/worker_pool.rs"]
-mod worker_pool;
 
 pub use call::Call;
 pub use connection::{CONNECTION, Driver, EventStream, REQUEST, TRAFFIC, UnusableAnswer};

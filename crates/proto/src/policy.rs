@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::Limits;
 use crate::frame::{Framing, FramingChoice};
+use crate::limits::Limits;
 use crate::message::Code;
 
 /// Whether an array of messages is served: [M6](crate::specification#m6) of the specification.

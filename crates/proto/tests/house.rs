@@ -141,7 +141,7 @@ fn each_decision_of_a_connection_stands_in_one_place() {
         ("fn may_read(", "connection/budget.rs"),
         ("fn check_over(", "connection/closing.rs"),
         ("enum Stage", "connection/closing.rs"),
-        ("self.stage = ", "connection/closing.rs"),
+        ("self.stage = Stage::", "connection/closing.rs"),
         ("const FORCED_EXIT", "connection/closing.rs"),
         ("enum Owner", "stdio/handoff.rs"),
     ] {

@@ -23,7 +23,7 @@
 //! |---|---|
 //! | `receive` | reading, the read timeout, framing detection |
 //! | `dispatch` | a handler runs inline, as a task or on the pool; the one `answer` |
-//! | `tasks` | handlers that wait |
+//! | `tasks`, `worker_pool` | handlers that wait; threads for those that may block |
 //! | `mailbox`, `send_queue` | commands from handles and tasks; messages that wait for room |
 //! | `outgoing`, `events` | our calls, notifications and events |
 //! | `budget`, `memory` | everything that bounds what waits |
@@ -43,6 +43,7 @@ mod shared;
 
 mod tasks;
 mod uncorrelated;
+pub(crate) mod worker_pool;
 
 use std::fmt;
 use std::pin::Pin;

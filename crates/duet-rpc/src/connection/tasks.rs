@@ -11,12 +11,12 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::budget::Room;
+use super::worker_pool::{self, IfBusy, WorkerPool};
 use super::{Command, Shared};
 use crate::context::Flag;
 use crate::handler::{Outcome, Waiting};
 use crate::router::Entry;
 use crate::router::QUICK_POLL;
-use crate::worker_pool::{self, IfBusy, WorkerPool};
 
 /// The handlers that run as tasks.
 #[derive(Default)]

@@ -16,12 +16,12 @@ use super::watchdog::CountsFrom;
 use super::{Server, cannot_start, watch_parent};
 use crate::connection::Workers;
 use crate::connection::closing::FORCED_EXIT;
+use crate::connection::worker_pool::WorkerPool;
 use crate::error::{Error, ErrorKind};
 use crate::net::Hub;
 use crate::net::{Address, Listener, descriptor_limit};
 use crate::panic_guard;
 use crate::stdio::set_stdio_aside;
-use crate::worker_pool::WorkerPool;
 
 /// How many descriptors a thread with a runtime needs, and how many all the rest.
 const PER_THREAD: usize = 4;

@@ -30,6 +30,7 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use crate::connection::Workers;
 use crate::connection::closing::{EXIT_HOOK, FORCED_EXIT};
+use crate::connection::worker_pool::{self, WorkerPool};
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, Logged};
 use crate::net::{Address, Listener, at_exit};
@@ -38,7 +39,6 @@ use crate::peer::Peer;
 use crate::router::Router;
 use crate::stdio::Stdio;
 use crate::stdio::handoff::{HandedOver, STACK};
-use crate::worker_pool::{self, WorkerPool};
 use exit_hook::{LastAct, once, run_within};
 use shutdown::Watch;
 use watchdog::CountsFrom;

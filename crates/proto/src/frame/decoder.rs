@@ -8,8 +8,8 @@ use super::length::Length;
 use super::lsp::Lsp;
 use super::ndjson::Ndjson;
 use super::{Event, Expected, Framer, Framing, FramingChoice, Step};
-use crate::Limits;
 use crate::fault::Fault;
+use crate::limits::Limits;
 use crate::text::{Outline, Text, is_white};
 
 /// Cuts frames out of a stream of bytes.

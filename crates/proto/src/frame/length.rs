@@ -13,8 +13,8 @@
 use memchr::memchr;
 
 use super::{Expected, Framer, Step};
-use crate::Limits;
 use crate::fault::{FaultKind, Malformed};
+use crate::limits::Limits;
 use crate::text::Outline;
 
 /// The bytes of the prefix, and of the newline.

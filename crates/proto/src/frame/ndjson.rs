@@ -6,8 +6,8 @@
 use memchr::memchr;
 
 use super::{Expected, Framer, Step};
-use crate::Limits;
 use crate::fault::FaultKind;
+use crate::limits::Limits;
 use crate::text::{Outline, is_white};
 
 #[derive(Debug)]

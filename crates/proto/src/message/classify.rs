@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::{ErrorObject, Id, IdRef, Params, Reason, ReceivedError, Reply};
-use crate::Limits;
+use crate::limits::Limits;
 use crate::policy::BatchRule;
 use crate::text::{Elements, Kind, Member, Text};
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::BatchKey;
 use super::waiting::Waiting;
-use crate::Limits;
+use crate::limits::Limits;
 use crate::message::{Id, IdRef, Params};
 use crate::policy::Order;
 
@@ -505,7 +505,7 @@ impl fmt::Debug for Admission {
 #[cfg(test)]
 mod tests {
     use super::{Admission, Key, OwnedJob};
-    use crate::Limits;
+    use crate::limits::Limits;
     use crate::message::Id;
     use crate::policy::Order;
 

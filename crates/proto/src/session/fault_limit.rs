@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::Limits;
+use crate::limits::Limits;
 use crate::notice::Notice;
 
 /// How often the muted ones are reported.

@@ -51,12 +51,12 @@ pub use self::phase::{Draining, Ending, Phase};
 pub use self::sink::Sink;
 pub use self::waiting::Message;
 use self::waiting::Waiting;
-use crate::Profile;
 use crate::fault::Fault;
 use crate::message::{
     ErrorObject, Id, IdRef, Incoming, Notification, Params, Reason, Reply, Request,
 };
 use crate::notice::Notice;
+use crate::policy::Profile;
 
 /// One connection. `C` is whoever waits for the answer to a call.
 ///

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use duet_rpc::Profile;
 use duet_rpc::proto::frame::{Decoder, Event, Framing, write_frame};
-use duet_rpc::proto::session::Outlet;
+use duet_rpc::proto::session::Sink;
 use duet_rpc::transport::{Child, ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use serde_json::Value;
 use tokio::process::Command;
@@ -112,7 +112,7 @@ impl Program {
         let closed = Instant::now();
         let exited = poll_fn(|cx| {
             // First, because a program that prints without end would use up the task's turn.
-            if self.child.poll_gone(cx).is_ready() {
+            if self.child.poll_remote_closed(cx).is_ready() {
                 return Poll::Ready(closed.elapsed());
             }
             while self.poll_receive(cx) == Poll::Ready(true) {}

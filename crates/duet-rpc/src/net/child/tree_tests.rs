@@ -145,7 +145,7 @@ async fn t1_only_the_tree_of_the_closed_program_ends() {
 }
 
 /// The name of the test below that runs in a process of its own, and what it is told.
-const HELPER: &str = "transport::child::tree_tests::helper";
+const HELPER: &str = "net::child::tree_tests::helper";
 const ROLE: &str = "DUET_RPC_TEST_ROLE";
 const MARK: &str = "DUET_RPC_TEST_MARK";
 

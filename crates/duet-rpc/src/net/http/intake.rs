@@ -18,7 +18,7 @@ use crate::transport::Inbox;
 /// Reads requests, and puts their bodies into the inbox.
 pub(super) struct Intake {
     rules: Rules,
-    stage: Stage,
+    stage: ReadStage,
 }
 
 /// What is served, to whom, and up to which size.
@@ -29,7 +29,7 @@ pub(super) struct Rules {
     pub(super) message_bytes: usize,
 }
 
-enum Stage {
+enum ReadStage {
     Head(HeadReader),
     Body(Body, Terms),
     /// The rest of a body that nobody wants.
@@ -104,9 +104,9 @@ impl Intake {
     /// How much of a request has come.
     pub(super) fn progress(&self) -> Progress {
         match &self.stage {
-            Stage::Head(reader) if reader.has_begun() => Progress::Head,
-            Stage::Head(_) => Progress::Idle,
-            Stage::Body(..) | Stage::Unwanted(_) => Progress::Body,
+            ReadStage::Head(reader) if reader.has_begun() => Progress::Head,
+            ReadStage::Head(_) => Progress::Idle,
+            ReadStage::Body(..) | ReadStage::Unwanted(_) => Progress::Body,
         }
     }
 
@@ -115,7 +115,7 @@ impl Intake {
         inbox.drop_message()?;
         let before = mem::replace(&mut self.stage, self.rules.start());
         // One that is unwanted was answered already.
-        let is_answered = matches!(before, Stage::Unwanted(_));
+        let is_answered = matches!(before, ReadStage::Unwanted(_));
         let bytes = if is_answered { Vec::new() } else { respond(&Refusal::LATE, None) };
         Ok(Answer { bytes, then: Then::Linger })
     }
@@ -126,7 +126,7 @@ impl Intake {
         loop {
             let rest = piece.get(used..).unwrap_or_default();
             match &mut self.stage {
-                Stage::Unwanted(length) => {
+                ReadStage::Unwanted(length) => {
                     let skipped = (*length).min(rest.len() as u64);
                     *length -= skipped;
                     used += skipped as usize;
@@ -135,7 +135,7 @@ impl Intake {
                     }
                     self.stage = self.rules.start();
                 }
-                Stage::Head(reader) => {
+                ReadStage::Head(reader) => {
                     let taken = reader.take(rest);
                     used += taken.used;
                     let (stage, step) = match taken.head {
@@ -151,7 +151,7 @@ impl Intake {
                         None => {}
                     }
                 }
-                Stage::Body(body, _) => match body.take(rest, inbox.message()?) {
+                ReadStage::Body(body, _) => match body.take(rest, inbox.message()?) {
                     Ok(count) => {
                         used += count;
                         if !body.is_whole() {
@@ -159,7 +159,7 @@ impl Intake {
                         }
                         inbox.end_message()?;
                         let whole = mem::replace(&mut self.stage, self.rules.start());
-                        if let Stage::Body(_, terms) = whole {
+                        if let ReadStage::Body(_, terms) = whole {
                             return Ok((used, Step::Message(terms)));
                         }
                     }
@@ -167,7 +167,7 @@ impl Intake {
                         inbox.drop_message()?;
                         let refusal = refusal_of(flaw);
                         let bytes = match mem::replace(&mut self.stage, self.rules.start()) {
-                            Stage::Body(_, mut terms) => {
+                            ReadStage::Body(_, mut terms) => {
                                 terms.then = Then::Linger;
                                 respond(&refusal, Some((&terms, false)))
                             }
@@ -189,12 +189,12 @@ impl fmt::Debug for Intake {
 }
 
 impl Rules {
-    fn start(&self) -> Stage {
-        Stage::Head(HeadReader::new(self.header_bytes))
+    fn start(&self) -> ReadStage {
+        ReadStage::Head(HeadReader::new(self.header_bytes))
     }
 
     /// What follows from a head.
-    fn begin(&self, head: &[u8]) -> (Stage, Option<Step>) {
+    fn begin(&self, head: &[u8]) -> (ReadStage, Option<Step>) {
         let request = match Request::read(head) {
             Ok(request) => request,
             Err(refusal) => return self.hang_up(&refusal),
@@ -203,7 +203,7 @@ impl Rules {
         match self.judge(&request) {
             Ok(Some(body)) => {
                 let waits = request.expect() == Some(Expect::Continue) && !body.is_whole();
-                (Stage::Body(body, terms), waits.then_some(Step::Continue))
+                (ReadStage::Body(body, terms), waits.then_some(Step::Continue))
             }
             Ok(None) => self.preflight(&request, terms),
             Err(refusal) => self.refuse(&request, terms, &refusal),
@@ -239,12 +239,12 @@ impl Rules {
     }
 
     /// Answers a head that is none: nobody knows where the next one would begin.
-    fn hang_up(&self, refusal: &Refusal) -> (Stage, Option<Step>) {
+    fn hang_up(&self, refusal: &Refusal) -> (ReadStage, Option<Step>) {
         let answer = Answer { bytes: respond(refusal, None), then: Then::Linger };
         (self.start(), Some(Step::Answer(answer)))
     }
 
-    fn preflight(&self, request: &Request<'_>, mut terms: Terms) -> (Stage, Option<Step>) {
+    fn preflight(&self, request: &Request<'_>, mut terms: Terms) -> (ReadStage, Option<Step>) {
         let stage = self.skip_body(request, &mut terms, false);
         let mut bytes = Vec::new();
         let reply = Reply { header: PREFLIGHT, ..terms.reply(Status::NO_CONTENT) };
@@ -257,14 +257,14 @@ impl Rules {
         request: &Request<'_>,
         mut terms: Terms,
         refusal: &Refusal,
-    ) -> (Stage, Option<Step>) {
+    ) -> (ReadStage, Option<Step>) {
         let stage = self.skip_body(request, &mut terms, refusal.status == Status::TOO_LARGE);
         let bytes = respond(refusal, Some((&terms, request.method == "HEAD")));
         (stage, Some(Step::Answer(Answer { bytes, then: terms.then })))
     }
 
     /// Goes on behind the body of a request that is not taken, if that is known to be near.
-    fn skip_body(&self, request: &Request<'_>, terms: &mut Terms, ends: bool) -> Stage {
+    fn skip_body(&self, request: &Request<'_>, terms: &mut Terms, ends: bool) -> ReadStage {
         match request.length {
             None | Some(Length::Fixed(0)) if !ends => self.start(),
             // Who asks first may not send it at all.
@@ -274,7 +274,7 @@ impl Rules {
                     && request.expect().is_none()
                     && !ends =>
             {
-                Stage::Unwanted(length)
+                ReadStage::Unwanted(length)
             }
             _ => {
                 terms.then = Then::Linger;

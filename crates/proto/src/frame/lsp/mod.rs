@@ -24,8 +24,8 @@ use memchr::{memchr, memrchr};
 use self::header::{Section, find_length_line, usual_section};
 use self::overflow::Overflow;
 use super::{Expected, Framer, Step};
-use crate::Limits;
 use crate::fault::{FaultKind, Malformed};
+use crate::limits::Limits;
 use crate::text::{Outline, is_white};
 
 /// More bytes than will ever come.

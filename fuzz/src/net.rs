@@ -1,7 +1,7 @@
 //! Heads and bodies of HTTP, which are pure and private to the library: compiled into this crate as
 //! they are, under the name that they have there.
 
-#[path = "../../crates/duet-rpc/src/transport/web/mod.rs"]
+#[path = "../../crates/duet-rpc/src/net/web/mod.rs"]
 mod web;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
