@@ -1,4 +1,4 @@
-//! What the application keeps with a connection: one value of each type.
+//! Extensions: values that the application keeps with a connection, one of each type.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

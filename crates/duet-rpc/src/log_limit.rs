@@ -1,4 +1,4 @@
-//! What anybody who can connect can cause is not logged without end.
+//! Log limit: rate limit for log lines that a remote can trigger (F7).
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

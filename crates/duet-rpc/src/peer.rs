@@ -1,4 +1,4 @@
-//! The handle of a connection.
+//! Peer: the handle of a connection.
 
 use std::fmt;
 use std::sync::Arc;

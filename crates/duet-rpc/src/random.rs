@@ -1,5 +1,4 @@
-//! Numbers that nobody can foresee: the standard library has some for its tables, which it seeds from the
-//! system's randomness.
+//! Random numbers, from the keys with which the standard library seeds its hash tables.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -1,4 +1,4 @@
-//! What a handler fails with.
+//! Failure: the error of a handler, with what the remote is told and what only the log shows.
 
 use std::borrow::Cow;
 use std::convert::Infallible;

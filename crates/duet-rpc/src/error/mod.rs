@@ -1,4 +1,4 @@
-//! The one error of this library.
+//! Error: the one error type of this library.
 
 mod disconnect;
 mod failure;

@@ -1,4 +1,4 @@
-//! Where a server is, as a URL (T2).
+//! Addresses of servers, as URLs (T2).
 
 use std::fmt::{self, Write};
 use std::io;

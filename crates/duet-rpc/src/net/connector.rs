@@ -1,4 +1,4 @@
-//! Reaching a server.
+//! Connector: makes a connection to an address.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a type expects, in JSON's words.
+//! Wording: what a type expects, in JSON's words.
 //!
 //! serde describes expectations in Rust's terms, such as `u64`, `struct Point` or `a tuple of size
 //! 2`. A remote may be written in any language, and the names of our types do not concern it.

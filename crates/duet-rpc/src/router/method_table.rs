@@ -1,4 +1,4 @@
-//! Tables of names that only the program itself can add to.
+//! Method table: names that only the program itself can add to.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

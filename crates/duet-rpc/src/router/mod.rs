@@ -1,4 +1,4 @@
-//! Which handler serves which method.
+//! Router: the handler of each method.
 
 mod answer_size;
 mod method_table;

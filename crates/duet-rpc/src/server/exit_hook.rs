@@ -1,4 +1,4 @@
-//! What is to be done before the exit, in a bounded time.
+//! Exit hook: runs before the exit, in a bounded time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

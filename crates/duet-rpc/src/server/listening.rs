@@ -1,4 +1,4 @@
-//! A server for all who connect.
+//! Server on sockets.
 //!
 //! The runtime of the main thread accepts; each connection is served, for all its life, by one of as
 //! many threads as there are processors, the one that has the least to do. A thread has a runtime of its

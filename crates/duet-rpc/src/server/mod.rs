@@ -1,6 +1,5 @@
-//! The life of a server, on stdin and stdout (L3–L7, L9) or for all who connect: one call that serves
-//! a router until the input ends, a signal comes or a handler shuts it down, and that always ends in
-//! time.
+//! Server: serves a router on stdin and stdout (L3–L7, L9) or on sockets, until the input ends, a signal comes or
+//! a handler shuts it down, and always exits in time.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What asks the process to end, and the watchdog that sees to it.
+//! Shutdown: the triggers that ask the process to end, and the watchdog that sees to it.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Stdin and stdout, with the watchdog told of what happens on them.
+//! Stdin and stdout of a server, which tell the watchdog of what happens on them.
 
 use std::io;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! One descriptor: what it is, and how it is read and written without waiting.
+//! Descriptor: reads and writes one file descriptor without waiting.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};

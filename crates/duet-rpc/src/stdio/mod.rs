@@ -1,4 +1,4 @@
-//! The standard input and output of this process.
+//! Stdio: the standard input and output of this process.
 //!
 //! Pipes and sockets, which is what a client gives its server, are driven by the runtime itself
 //! ([`polled`]); what no runtime can wait for, a file or a terminal, has a plain thread for each

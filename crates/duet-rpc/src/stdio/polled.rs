@@ -1,4 +1,4 @@
-//! Pipes and sockets, driven by the runtime with no thread between.
+//! Polled stdio: pipes and sockets, driven by the runtime with no thread between.
 //!
 //! The runtime is told of each change once. So the order counts: readiness is asked for first,
 //! which also leaves the waker, and only then is the call made; readiness that is cleared after

@@ -1,4 +1,4 @@
-//! What has been received and not yet handled.
+//! Inbox: bytes or messages that were received and not yet handled.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Two peers in one process.
+//! Memory transport: two peers in one process.
 
 use std::collections::VecDeque;
 use std::fmt;

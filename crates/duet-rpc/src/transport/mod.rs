@@ -1,4 +1,4 @@
-//! What carries messages between two peers.
+//! Transports carry messages between two peers.
 //!
 //! A [`Transport`] receives into an [`Inbox`] and sends from an [`Outbox`]; both belong to the
 //! driver, so a transport holds no message of its own, and none can be lost in it. Most transports

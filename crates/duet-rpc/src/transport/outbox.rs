@@ -1,4 +1,4 @@
-//! What is to be sent and has not left yet.
+//! Outbox: messages that are to be sent and have not left yet.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

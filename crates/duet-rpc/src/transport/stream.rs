@@ -1,4 +1,4 @@
-//! Any reader and writer of bytes.
+//! Stream transport: any reader and writer of bytes.
 
 use std::fmt;
 use std::io;

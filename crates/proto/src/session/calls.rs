@@ -1,5 +1,5 @@
-//! The calls that wait for an answer, and the six doors out: reply, timeout, cancel, drop, lost by the
-//! transport, close (P1, P2, P3, P5, P6).
+//! Pending calls, and the six doors out: reply, timeout, cancel, drop, lost by the transport, close (P1, P2, P3,
+//! P5, P6).
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};

@@ -1,4 +1,4 @@
-//! A stream of events that a remote may be too slow for (P9).
+//! Event queue: a stream of events that a remote may be too slow for (P9).
 //!
 //! Events are news: who is too slow gets fewer, and is told how many were left out. So the queue
 //! has a bound in events and in bytes, and past it the oldest events of low priority go first.

@@ -1,4 +1,4 @@
-//! No error storm (F7).
+//! Fault limit: caps the bad messages in a row that are answered (F7).
 //!
 //! Two peers that answer each other's errors with errors never stop. So only so many bad messages
 //! in a row are answered; a good one starts the count again.

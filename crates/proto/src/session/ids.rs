@@ -1,4 +1,4 @@
-//! Ids for our calls (P1).
+//! Ids of our calls (P1).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

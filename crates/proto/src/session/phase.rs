@@ -1,4 +1,4 @@
-//! The life of a session: open, draining, closed; every change is made here (P5, L3, L4, L5).
+//! Phase of a session: open, draining, closed. Every change is made here (P5, L3, L4, L5).
 
 use std::time::{Duration, Instant};
 

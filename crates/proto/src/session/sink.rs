@@ -1,4 +1,4 @@
-//! Where a session's messages go.
+//! Sink: takes the messages that a session writes.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! What waits for its turn, with its text: the frame that it came in is long gone.
+//! Waiting messages, each with a copy of its text, because its frame is gone.
 
 use std::fmt;
 

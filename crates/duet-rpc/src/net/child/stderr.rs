@@ -1,5 +1,4 @@
-//! What a program writes to stderr: read at once, heard by whoever listens, and the last of it
-//! kept.
+//! Stderr of a child: read immediately, passed to a listener, and its last lines kept.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! How a program is ended: a ladder of three steps, for all that it started too.
+//! Stop ladder: ends a program, and everything that it started, in three steps.
 //!
 //! | step | waits for | at most |
 //! |---|---|---|

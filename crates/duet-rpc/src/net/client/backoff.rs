@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt (P6).
+//! Backoff: the time before the next attempt to connect (P6).
 
 use std::time::Duration;
 

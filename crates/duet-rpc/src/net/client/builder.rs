@@ -1,4 +1,4 @@
-//! How a client is made.
+//! Builder of a client.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The task that connects, waits, and connects again.
+//! Reconnect task: connects, waits, and connects again.
 
 use std::error::Error as _;
 use std::io;

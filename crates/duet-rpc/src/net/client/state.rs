@@ -1,4 +1,4 @@
-//! What the handles of a client share with the task that keeps its connection.
+//! The state that the handles of a client share with its reconnect task.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! The client's end: a few connections to one server.
+//! HTTP client: a few connections to one server.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;

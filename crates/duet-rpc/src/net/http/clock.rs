@@ -1,4 +1,4 @@
-//! How long a server waits for its client.
+//! Times of an HTTP server: how long it waits for its client.
 //!
 //! | what has come | waits for | from |
 //! |---|---|---|

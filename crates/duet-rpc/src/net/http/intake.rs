@@ -1,5 +1,5 @@
-//! What comes on a connection of a server, one request after the other: takes bytes in any pieces,
-//! and says what is to be done.
+//! HTTP request parser of a server, one request after the other: takes bytes in any pieces, and returns the
+//! next step.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! One of a client's connections: a request at a time.
+//! One connection of an HTTP client: one request at a time.
 
 use std::cell::OnceCell;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The server's end of a connection.
+//! HTTP server: its end of one connection.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! What of a request decides how its response looks.
+//! Properties of a request that its response must honour: keep-alive, HTTP version, CORS origin.
 
 use crate::net::web::{Gate, JSON, Reply, Request, Status};
 

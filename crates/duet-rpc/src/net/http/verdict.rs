@@ -1,4 +1,4 @@
-//! What a response means for the request that it answers, or why the request failed.
+//! Outcome of an HTTP exchange: the answer that its response is, or the reason why it failed.
 
 use std::fmt;
 use std::io;

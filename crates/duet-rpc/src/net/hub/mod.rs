@@ -1,4 +1,4 @@
-//! Many connections, one router (P8).
+//! Hub: many connections, one router (P8).
 
 mod registry;
 

@@ -1,4 +1,4 @@
-//! Which connections there are.
+//! Connection registry of a hub.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! How a socket comes to listen.
+//! Binding of a listening socket.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};

@@ -1,4 +1,4 @@
-//! A TCP connection on which frames are spoken, and no HTTP.
+//! Browser guard: closes a TCP connection that begins as HTTP.
 //!
 //! A web page can have its user's browser send a request to any port of this machine. Where frames are
 //! expected, the head of such a request is a fault, and behind a fault the next frame is served, which

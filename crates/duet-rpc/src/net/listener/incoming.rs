@@ -1,4 +1,4 @@
-//! A connection that has come in.
+//! Incoming connection, before it is opened.
 
 use std::borrow::Cow;
 use std::fmt;

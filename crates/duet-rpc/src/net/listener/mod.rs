@@ -1,4 +1,4 @@
-//! Where connections come in.
+//! Listener: accepts connections.
 //!
 //! | file | what it holds |
 //! |---|---|

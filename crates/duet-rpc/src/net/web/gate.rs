@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Access policy: Host, Origin and token of a request.
 
 use std::fmt;
 use std::hint::black_box;

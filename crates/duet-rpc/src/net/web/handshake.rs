@@ -1,4 +1,4 @@
-//! How a connection of HTTP becomes one of WebSockets, seen from both ends.
+//! WebSocket handshake over HTTP, from both ends.
 
 use std::io;
 

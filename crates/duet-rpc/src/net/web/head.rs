@@ -1,4 +1,4 @@
-//! Heads: all that stands before the body of a request or a response.
+//! HTTP heads: everything before the body of a request or a response.
 //!
 //! A head is read strictly. Who stands between a client and this server may read a doubtful one in
 //! another way, and then a body of the one is a request of the other.

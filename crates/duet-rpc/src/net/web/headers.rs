@@ -1,4 +1,4 @@
-//! The headers that matter.
+//! HTTP headers that matter here.
 
 use std::str;
 

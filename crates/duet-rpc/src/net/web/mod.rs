@@ -1,5 +1,4 @@
-//! What WebSockets and HTTP have in common: how requests begin, who is let in, and what is said to
-//! those who are not.
+//! The common part of WebSocket and HTTP: heads, bodies, the access policy, and refusals.
 //!
 //! Nothing here reads or writes. All of it takes bytes in any pieces, so that it is tested as rows
 //! of data. Only the handshakes of WebSockets have functions that do it on a socket.

@@ -1,4 +1,4 @@
-//! Responses, as they are written.
+//! HTTP responses, as they are written.
 
 use super::status::{Refusal, Status};
 

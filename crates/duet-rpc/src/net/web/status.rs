@@ -1,4 +1,4 @@
-//! Status codes, and refusals.
+//! HTTP status codes, and refusals.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Time: messages that take too long, and remotes that are silent.
+//! Times of a WebSocket: messages that take too long, and remotes that are silent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,4 +1,4 @@
-//! The end, as the remote is told it.
+//! Closing handshake of a WebSocket.
 
 use std::io;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! WebSockets, behind the handshake.
+//! WebSocket transport, after the handshake.
 
 mod clock;
 mod closing;

@@ -1,4 +1,4 @@
-//! What comes from the remote.
+//! Reader of WebSocket frames.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! When the patience is over.
+//! Deadline of the forced exit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
