@@ -32,6 +32,7 @@
 mod budget;
 pub(crate) mod closing;
 mod dispatch;
+mod driver;
 mod events;
 mod log;
 mod mailbox;
@@ -45,7 +46,6 @@ mod tasks;
 mod uncorrelated;
 pub(crate) mod worker_pool;
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
@@ -57,6 +57,7 @@ use tokio::time::Sleep;
 
 use self::closing::Stage;
 use self::dispatch::Dispatch;
+pub use self::driver::Driver;
 pub use self::events::EventStream;
 pub use self::log::{CONNECTION, REQUEST, TRAFFIC};
 pub(crate) use self::mailbox::{Caller, Command};
@@ -83,15 +84,6 @@ const SLICE: Duration = Duration::from_micros(100);
 
 /// Memory that large messages needed is freed after this time without a message.
 const IDLE: Duration = Duration::from_secs(5);
-
-/// Does the work of a [`Peer`](crate::Peer): a future that ends when the connection does, and tells the
-/// reason.
-#[must_use = "nothing happens on a connection whose driver is not polled"]
-pub struct Driver {
-    /// Lends its frames while the connection handles them.
-    inbox: Inbox,
-    connection: Connection,
-}
 
 /// Everything of a connection but the inbox.
 struct Connection {
@@ -131,80 +123,6 @@ struct Traffic {
 struct IdleTimer {
     check_at: Option<Instant>,
     was_active: bool,
-}
-
-impl Driver {
-    pub(crate) fn new(
-        transport: Box<dyn Transport>,
-        router: Router,
-        shared: Arc<Shared>,
-        handle: Weak<Handle>,
-    ) -> Self {
-        let inbox = Inbox::new(transport.kind(), &shared.profile);
-        let framing = inbox.framing();
-        Driver { inbox, connection: Connection::new(transport, router, shared, handle, framing) }
-    }
-
-    /// Shares the thread, and its large buffers, with other connections.
-    pub(crate) fn share_thread(&mut self) {
-        self.connection.shares_thread = true;
-    }
-
-    /// Runs handlers that may block on these workers.
-    pub(crate) fn use_workers(&mut self, workers: Workers) {
-        self.connection.dispatch.workers = workers;
-    }
-
-    /// Whether nothing needs the runtime: nothing runs, waits or is to be sent.
-    #[cfg(unix)]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.connection.is_idle()
-    }
-
-    /// Whether a method runs for the first time, which shows its pace.
-    #[cfg(unix)]
-    pub(crate) fn is_on_trial(&self) -> bool {
-        self.connection.dispatch.trial_ends.is_some()
-    }
-
-    /// The number of messages so far.
-    #[cfg(unix)]
-    pub(crate) fn messages(&self) -> u64 {
-        self.connection.traffic.messages
-    }
-}
-
-impl Future for Driver {
-    type Output = Disconnect;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
-        let Driver { inbox, connection } = &mut *self;
-        // A span that nobody wants is not even cloned.
-        let span = &connection.shared.span;
-        let _inside = (!span.is_disabled()).then(|| span.clone().entered());
-        if connection.stage.is_open() {
-            connection.begin();
-            match connection.run(inbox, cx) {
-                Ok(()) => {
-                    inbox.give_buffer_back();
-                    if connection.shares_thread {
-                        inbox.recycle_buffer();
-                        connection.outbox.recycle_buffer();
-                    }
-                    return Poll::Pending;
-                }
-                Err(disconnect) => connection.abandon(disconnect),
-            }
-        }
-        connection.poll_close(cx)
-    }
-}
-
-impl Drop for Driver {
-    /// A driver that is dropped before its end leaves nobody waiting.
-    fn drop(&mut self) {
-        self.connection.drop_stage();
-    }
 }
 
 impl Connection {
@@ -410,13 +328,6 @@ impl IdleTimer {
         let was_active = std::mem::take(&mut self.was_active);
         self.check_at = was_active.then_some(now + IDLE);
         !was_active
-    }
-}
-
-impl fmt::Debug for Driver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let session = &self.connection.session;
-        f.debug_struct("Driver").field("session", session).finish_non_exhaustive()
     }
 }
 

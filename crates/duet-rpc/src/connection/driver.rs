@@ -1,0 +1,102 @@
+//! Driver: the future that does the work of a connection, from its first poll to its end.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use super::{Connection, Shared, Workers};
+use crate::error::Disconnect;
+use crate::peer::Handle;
+use crate::router::Router;
+use crate::transport::{Inbox, Transport};
+
+/// Does the work of a [`Peer`](crate::Peer): a future that ends when the connection does, and tells the
+/// reason.
+#[must_use = "nothing happens on a connection whose driver is not polled"]
+pub struct Driver {
+    /// Lends its frames while the connection handles them.
+    inbox: Inbox,
+    pub(super) connection: Connection,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        transport: Box<dyn Transport>,
+        router: Router,
+        shared: Arc<Shared>,
+        handle: Weak<Handle>,
+    ) -> Self {
+        let inbox = Inbox::new(transport.kind(), &shared.profile);
+        let framing = inbox.framing();
+        Driver { inbox, connection: Connection::new(transport, router, shared, handle, framing) }
+    }
+
+    /// Shares the thread, and its large buffers, with other connections.
+    pub(crate) fn share_thread(&mut self) {
+        self.connection.shares_thread = true;
+    }
+
+    /// Runs handlers that may block on these workers.
+    pub(crate) fn use_workers(&mut self, workers: Workers) {
+        self.connection.dispatch.workers = workers;
+    }
+
+    /// Whether nothing needs the runtime: nothing runs, waits or is to be sent.
+    #[cfg(unix)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.connection.is_idle()
+    }
+
+    /// Whether a method runs for the first time, which shows its pace.
+    #[cfg(unix)]
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.connection.dispatch.trial_ends.is_some()
+    }
+
+    /// The number of messages so far.
+    #[cfg(unix)]
+    pub(crate) fn messages(&self) -> u64 {
+        self.connection.traffic.messages
+    }
+}
+
+impl Future for Driver {
+    type Output = Disconnect;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
+        let Driver { inbox, connection } = &mut *self;
+        // A span that nobody wants is not even cloned.
+        let span = &connection.shared.span;
+        let _inside = (!span.is_disabled()).then(|| span.clone().entered());
+        if connection.stage.is_open() {
+            connection.begin();
+            match connection.run(inbox, cx) {
+                Ok(()) => {
+                    inbox.give_buffer_back();
+                    if connection.shares_thread {
+                        inbox.recycle_buffer();
+                        connection.outbox.recycle_buffer();
+                    }
+                    return Poll::Pending;
+                }
+                Err(disconnect) => connection.abandon(disconnect),
+            }
+        }
+        connection.poll_close(cx)
+    }
+}
+
+impl Drop for Driver {
+    /// A driver that is dropped before its end leaves nobody waiting.
+    fn drop(&mut self) {
+        self.connection.drop_stage();
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let session = &self.connection.session;
+        f.debug_struct("Driver").field("session", session).finish_non_exhaustive()
+    }
+}
