@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | a message of ours, in the outbox or the mailbox | `outgoing_bytes` | further calls and notifications wait in the send queue; requests are held |
 //! | an incoming request | its order, `waiting`, `waiting_bytes`, `in_flight` | nothing is read; while a call of ours is pending, requests are refused instead |
+//! | an incoming notification | the same | nothing is read; while a call of ours is pending, it is dropped past four times `waiting_bytes` |
 //! | a refusal | one for each call that the remote may have pending | nothing is read |
 //! | a handler on the pool | `outgoing_bytes` of its connection, and a shared budget | it does not begin |
 //! | the same, of a method with large answers | its part of the budget too | it begins when less is being made, or when the last such handler blocks its thread |

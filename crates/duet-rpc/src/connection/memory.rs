@@ -1,6 +1,12 @@
 //! Memory for answers: how much may wait to be sent, and how many large answers are made at a time.
 //!
-//! `budget` has the table of who waits for what.
+//! | the next handler's answers are | it begins when |
+//! |---|---|
+//! | small | the bytes that wait are below the limit |
+//! | large: fewer than 32 fit into the part for making | what is being made stays within that part too |
+//! | of unknown size | no other handler of the method shows its size |
+//!
+//! `budget` has the table of all who wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

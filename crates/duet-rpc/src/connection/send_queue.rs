@@ -3,6 +3,13 @@
 //! The connection owns the waiting messages, and sends them in the order in which they came. If each
 //! sender waited for room by itself, a future that was polled once and then left alone could swallow
 //! the wake-up that others need.
+//!
+//! | a message leaves the queue when | its sender learns |
+//! |---|---|
+//! | there is room, oldest first | `Sent::Done`; a call becomes sent |
+//! | its deadline comes (notifications; the session keeps those of calls) | `Sent::TimedOut` |
+//! | its sender gives up | – |
+//! | the connection closes | that it is closed |
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -1,4 +1,12 @@
 //! Shutdown: the triggers that ask the process to end, and the watchdog that sees to it.
+//!
+//! | trigger | the connection | the forced exit counts from | exit code of a forced exit |
+//! |---|---|---|---|
+//! | stdin ends | sees it itself, and drains | the last byte that the client read | 0 |
+//! | stdout has no reader | is closed, unless stdin ends too | the trigger | 1 |
+//! | a signal, or the parent ends | is closed | the trigger | 0 |
+//!
+//! `connection/closing.rs` has the times.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,6 +3,13 @@
 //! A batch that came before the connection began to close is answered in full: requests that are
 //! not begun any more are answered with an error. A batch that comes later is not answered, as
 //! no other message is then (L4).
+//!
+//! ```text
+//!             all entries handled          last answer
+//!   arriving ────────────────────▶ waiting ───────────▶ sent as one array, if there is any answer
+//!                                     │ out of time
+//!                                     └───────────────▶ sent with the answers that it has
+//! ```
 
 use std::collections::HashMap;
 use std::convert::Infallible;

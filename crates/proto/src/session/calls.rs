@@ -1,5 +1,15 @@
 //! Pending calls, and the six doors out: reply, timeout, cancel, drop, lost by the transport, close (P1, P2, P3,
 //! P5, P6).
+//!
+//! | door | the caller gets | the remote hears |
+//! |---|---|---|
+//! | reply | the answer | – |
+//! | timeout, also while its message waits for room | an error | a cancellation, if the call was sent |
+//! | cancel, drop | nothing: it has gone | a cancellation, if the call was sent |
+//! | lost by the transport | an error | – |
+//! | close | an error | – |
+//!
+//! Removal from the table of pending calls is the right to tell the caller, so each is told once.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};

@@ -2,6 +2,12 @@
 //!
 //! Two peers that answer each other's errors with errors never stop. So only so many bad messages
 //! in a row are answered; a good one starts the count again.
+//!
+//! | bad messages in a row | action |
+//! |---|---|
+//! | up to `Limits::answered_faults` | `Answer` |
+//! | the first beyond, and one a second later | `Report` how many were muted |
+//! | all others | `Mute` |
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,15 @@
 //! Phase of a session: open, draining, closed. Every change is made here (P5, L3, L4, L5).
+//!
+//! ```text
+//!          the input ends                      a close is asked for
+//!   Open ─────────────────▶ Draining(Input) ───────────────────────▶ Draining(Closing) ──▶ Closed
+//!     └───────────────────── a close is asked for ──────────────────▶        │
+//! ```
+//!
+//! | phase | new work | answers to our calls | time counts from |
+//! |---|---|---|---|
+//! | `Draining(Input)` | taken | cannot come | the last byte that the remote took |
+//! | `Draining(Closing)` | refused | can come, unless the input has ended | the close, or earlier |
 
 use std::time::{Duration, Instant};
 
