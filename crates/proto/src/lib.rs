@@ -27,8 +27,8 @@
 //!             Event::Fault(fault) => Reply::to_fault(&fault).write(out),
 //!             Event::Frame(text) => match Incoming::classify(&text, profile.batch, &profile.limits) {
 //!                 Incoming::Request(request) => match (&*request.method, request.params.as_raw()) {
-//!                     ("echo", Some(params)) => write_raw_result(out, &request.id, params),
-//!                     _ => write_error(out, &request.id, &ErrorObject::method_not_found(&request.method)),
+//!                     ("echo", Some(params)) => write_raw_result(out, request.id, params),
+//!                     _ => write_error(out, request.id, &ErrorObject::method_not_found(&request.method)),
 //!                 },
 //!                 Incoming::Invalid(reply) => reply.write(out),
 //!                 _ => return Err("not in this example"),
