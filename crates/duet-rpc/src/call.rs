@@ -91,7 +91,7 @@ impl<T> Call<T> {
         let shared = peer.shared();
         shared.check_two_way()?;
         let called = shared.mailbox.call(self.id.clone(), message, caller, self.options.clone());
-        called.map_err(|rejected| shared.rejection(&rejected))?;
+        called.map_err(|kind| shared.rejection(kind))?;
         Ok(Step::Sent(answer))
     }
 

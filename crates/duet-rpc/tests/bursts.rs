@@ -1,5 +1,4 @@
-//! Requests of one method in a burst, which go a shorter way than one that comes alone: both must end
-//! the same (E1, E2, P7).
+//! Requests of one method in a burst are answered as one that comes alone (E1, E2, P7).
 
 use std::fmt;
 

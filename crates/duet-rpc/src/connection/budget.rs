@@ -23,7 +23,7 @@
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::session::Asks;
@@ -48,17 +48,28 @@ pub(super) struct Window {
     refusals: usize,
     most_refusals: usize,
     /// Set while something waits that the remote does not read, and others wait for that memory.
-    stall: Option<Stall>,
+    stall: Option<Silence>,
     /// The figures that the handles were told last.
     published: Option<(usize, usize)>,
     batch_bytes: usize,
 }
 
-/// A remote that takes nothing of what waits to be sent.
-struct Stall {
-    /// The signs of reading when it began.
+/// A remote that shows no sign of reading.
+pub(super) struct Silence {
+    /// The count of signs when it began.
     signs: u64,
-    until: Instant,
+    since: Instant,
+}
+
+impl Silence {
+    /// How long a remote has been silent that shows this count of signs now.
+    pub(super) fn measure(silence: &mut Option<Silence>, signs: u64, now: Instant) -> Duration {
+        let silence = match silence {
+            Some(silence) if silence.signs == signs => silence,
+            silence => silence.insert(Silence { signs, since: now }),
+        };
+        now.saturating_duration_since(silence.since)
+    }
 }
 
 impl Window {
@@ -69,7 +80,7 @@ impl Window {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.stall.as_ref().map(|stall| stall.until)
+        self.stall.as_ref().map(|stall| stall.since + STALLED)
     }
 
     #[inline]
@@ -123,16 +134,17 @@ impl Connection {
             self.window.stall = None;
             return Ok(());
         }
-        let signs = self.outbox.signs();
-        match &mut self.window.stall {
-            Some(stall) if stall.signs == signs && stall.until > now => {}
-            Some(stall) if stall.signs == signs && budget.is_spent_by_many() => {
-                log::stalled(self.outbox.len(), STALLED);
-                let error = "the remote reads nothing, and the memory for answers is used up";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, error));
-            }
-            stall => *stall = Some(Stall { signs, until: now + STALLED }),
+        let silent = Silence::measure(&mut self.window.stall, self.outbox.signs(), now);
+        if silent < STALLED {
+            return Ok(());
         }
+        if budget.is_spent_by_many() {
+            log::stalled(self.outbox.len(), STALLED);
+            let error = "the remote reads nothing, and the memory for answers is used up";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, error));
+        }
+        self.window.stall = None;
+        Silence::measure(&mut self.window.stall, self.outbox.signs(), now);
         Ok(())
     }
 
@@ -156,9 +168,6 @@ impl Connection {
         counts.running.store(self.session.running(), Ordering::Relaxed);
         counts.waiting.store(self.session.waiting(), Ordering::Relaxed);
         counts.unmatched.store(self.session.unmatched_responses() as usize, Ordering::Relaxed);
-        counts.messages.store(self.traffic.messages, Ordering::Relaxed);
-        counts.faults.store(self.traffic.faults, Ordering::Relaxed);
-        counts.bytes_received.store(self.traffic.bytes_received, Ordering::Relaxed);
         counts.bytes_sent.store(self.outbox.sent(), Ordering::Relaxed);
     }
 }

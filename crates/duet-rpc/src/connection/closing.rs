@@ -38,6 +38,7 @@ use std::time::{Duration, Instant};
 use duet_rpc_proto::message::Subject;
 use duet_rpc_proto::session::{Ending, Key, Phase};
 
+use super::budget::Silence;
 use super::{Command, Connection, log};
 use crate::error::{CloseReason, ConnectionState, Disconnect};
 use crate::panic_guard::drop_quietly;
@@ -89,8 +90,8 @@ pub(super) struct Draining {
     remote_end: Option<Disconnect>,
     /// Set when a write has failed: the error, and the end of [`READ_GRACE`].
     write_failure: Option<(io::Error, Instant)>,
-    /// The last count of signs that the remote reads, and since when it has not changed.
-    last_sign: Option<(u64, Instant)>,
+    /// Set while a remote that has closed its end does not read its answers.
+    silence: Option<Silence>,
 }
 
 impl Stage {
@@ -256,12 +257,8 @@ impl Connection {
         if !self.shares_thread || self.is_flushed {
             return false;
         }
-        let signs = self.outbox.signs();
-        let (_, since) = match draining.last_sign {
-            Some(before) if before.0 == signs => before,
-            _ => *draining.last_sign.insert((signs, now)),
-        };
-        let waits = now.saturating_duration_since(since) < SLOW_READER;
+        let silent = Silence::measure(&mut draining.silence, self.outbox.signs(), now);
+        let waits = silent < SLOW_READER;
         if waits {
             self.session.handle_progress(now);
         }

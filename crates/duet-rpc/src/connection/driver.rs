@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
@@ -57,7 +58,7 @@ impl Driver {
     /// The number of messages so far.
     #[cfg(unix)]
     pub(crate) fn messages(&self) -> u64 {
-        self.connection.traffic.messages
+        self.connection.shared.counts.messages.load(Ordering::Relaxed)
     }
 }
 

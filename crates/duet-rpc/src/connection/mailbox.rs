@@ -91,12 +91,6 @@ struct Inner {
     driver: Option<Waker>,
 }
 
-/// The reason why the mailbox takes no message.
-pub(crate) enum Rejected {
-    Closed,
-    TooManyCalls,
-}
-
 impl Mailbox {
     pub(super) fn new(window: Arc<SendWindow>, most_calls: usize) -> Self {
         Mailbox {
@@ -117,10 +111,10 @@ impl Mailbox {
         message: Vec<u8>,
         caller: Caller,
         options: CallOptions,
-    ) -> Result<(), Rejected> {
+    ) -> Result<(), ErrorKind> {
         let mut inner = self.open()?;
         if inner.calls >= self.most_calls {
-            return Err(Rejected::TooManyCalls);
+            return Err(ErrorKind::Capacity);
         }
         inner.calls += 1;
         let message = match self.has_room(&inner) {
@@ -140,7 +134,7 @@ impl Mailbox {
         &self,
         message: Vec<u8>,
         deadline: impl FnOnce() -> Option<Instant>,
-    ) -> Result<Option<(Ticket, oneshot::Receiver<Sent>)>, Rejected> {
+    ) -> Result<Option<(Ticket, oneshot::Receiver<Sent>)>, ErrorKind> {
         let mut inner = self.open()?;
         if self.has_room(&inner) {
             self.deliver(inner, Command::Notify(message));
@@ -176,9 +170,9 @@ impl Mailbox {
         }
     }
 
-    fn open(&self) -> Result<MutexGuard<'_, Inner>, Rejected> {
+    fn open(&self) -> Result<MutexGuard<'_, Inner>, ErrorKind> {
         let inner = lock(&self.inner);
-        if inner.is_closed { Err(Rejected::Closed) } else { Ok(inner) }
+        if inner.is_closed { Err(ErrorKind::Disconnected) } else { Ok(inner) }
     }
 
     /// Whether a message can be sent now. A message that comes while others wait stands behind them.

@@ -100,22 +100,12 @@ struct Connection {
     window: budget::Window,
     uncorrelated: Uncorrelated,
     stage: Stage,
-    traffic: Traffic,
     /// Whether other connections share this thread and its buffers.
     shares_thread: bool,
     /// The end of this connection's slice, if others share the thread.
     slice_ends: Option<Instant>,
     idle: IdleTimer,
     sleep: Option<Pin<Box<Sleep>>>,
-}
-
-/// Counters of a connection.
-#[derive(Default)]
-struct Traffic {
-    messages: u64,
-    /// Runs of bytes that held no message, and invalid messages.
-    faults: u64,
-    bytes_received: u64,
 }
 
 /// Notices that no message came for [`IDLE`].
@@ -157,7 +147,6 @@ impl Connection {
             window: budget::Window::new(&shared.profile.limits),
             uncorrelated: Uncorrelated::default(),
             stage: Stage::default(),
-            traffic: Traffic::default(),
             shares_thread: false,
             slice_ends: None,
             idle: IdleTimer::default(),

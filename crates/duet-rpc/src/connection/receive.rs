@@ -21,6 +21,7 @@ use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::session::{BatchKey, Handled, Phase};
 use duet_rpc_proto::text::Text;
 
+use super::shared::add;
 use super::{Caller, Connection, log};
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
@@ -89,7 +90,8 @@ impl Connection {
         self.receive.timer.resume(now);
         let before = inbox.size();
         let received = self.transport.poll_receive(cx, inbox);
-        self.traffic.bytes_received += inbox.size().saturating_sub(before) as u64;
+        let received_bytes = inbox.size().saturating_sub(before) as u64;
+        add(&self.shared.counts.bytes_received, received_bytes);
         while let Some((id, error)) = inbox.next_failed_call() {
             self.fail_call(&id, error);
         }
@@ -178,7 +180,7 @@ impl Connection {
     }
 
     fn handle_fault(&mut self, fault: &Fault<'_>, now: Instant) {
-        self.traffic.faults += 1;
+        add(&self.shared.counts.faults, 1);
         self.note_unusable_bytes(fault);
         let before = self.outbox.len();
         let handled = self.session.handle_fault(fault, now, &mut self.outbox);
@@ -222,7 +224,7 @@ impl Connection {
         cx: &mut Context<'_>,
         now: Instant,
     ) {
-        self.traffic.messages += 1;
+        add(&self.shared.counts.messages, 1);
         self.session.hold(self.must_hold());
         let before = self.outbox.len();
         let handled = self.session.handle(message, batch, now, &mut self.outbox);

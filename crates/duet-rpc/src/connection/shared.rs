@@ -10,7 +10,7 @@ use tokio::sync::{SetOnce, watch};
 
 use super::budget::SendWindow;
 use super::events::Streams;
-use super::mailbox::{Mailbox, Rejected, WaitForRoom};
+use super::mailbox::{Mailbox, WaitForRoom};
 use super::memory::Budget;
 use super::{UnusableAnswer, log, now};
 use crate::context::Flag;
@@ -61,6 +61,12 @@ pub(crate) struct Counts {
     pub(crate) bytes_sent: AtomicU64,
 }
 
+/// Adds to a figure. Only the connection's task writes it, so this needs no atomic operation.
+#[inline]
+pub(super) fn add(figure: &AtomicU64, count: u64) {
+    figure.store(figure.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+}
+
 impl Shared {
     /// The state of a new connection. Without a budget that it shares with other connections, it has its own.
     pub(crate) fn new(profile: &Profile, is_exchange: bool, budget: Option<Arc<Budget>>) -> Self {
@@ -92,7 +98,7 @@ impl Shared {
         self.check_two_way()?;
         // A deadline beyond what the clock can tell is none.
         let deadline = || self.profile.call_timeout.and_then(|time| now().checked_add(time));
-        let waits = self.mailbox.notify(message, deadline).map_err(|it| self.rejection(&it))?;
+        let waits = self.mailbox.notify(message, deadline).map_err(|kind| self.rejection(kind))?;
         let shared = Arc::clone(self);
         Ok(waits.map(|(ticket, sent)| WaitForRoom { shared, ticket, sent }))
     }
@@ -108,10 +114,10 @@ impl Shared {
     }
 
     /// The error of a message that the mailbox did not take.
-    pub(crate) fn rejection(&self, rejected: &Rejected) -> Error {
-        match rejected {
-            Rejected::Closed => self.closed_error(),
-            Rejected::TooManyCalls => Error::new(ErrorKind::Capacity),
+    pub(crate) fn rejection(&self, kind: ErrorKind) -> Error {
+        match kind {
+            ErrorKind::Disconnected => self.closed_error(),
+            kind => Error::new(kind),
         }
     }
 

@@ -14,6 +14,7 @@ use duet_rpc_proto::message::{Id, Incoming, Reason, ReceivedError, WhyStray};
 use duet_rpc_proto::text::{Member, Text};
 use serde::Deserialize;
 
+use super::shared::add;
 use super::{Connection, log};
 use crate::error::{Error, ErrorKind, RemoteError, UncorrelatedError};
 
@@ -57,7 +58,7 @@ impl Connection {
     pub(super) fn note_uncorrelated(&mut self, message: &Incoming<'_>, text: &Text<'_>) {
         match message {
             Incoming::Invalid(_) | Incoming::Stray(_) => {
-                self.traffic.faults += 1;
+                add(&self.shared.counts.faults, 1);
                 self.note_unusable(message, text);
             }
             Incoming::Response(response) if response.id.is_null() => {

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use crate::sync::lock;
@@ -100,24 +101,25 @@ pub(crate) fn wait_for(last: Option<&Beginning>, now: Instant) -> Result<(), Opt
     }
 }
 
-/// A queue of handlers in front of the budget. Only the first one looks for room: if a thousand did whenever
-/// there is some, they would keep the processors busy.
-#[derive(Default)]
-pub(crate) struct Queue {
-    /// Held by the first.
-    first: tokio::sync::Mutex<()>,
-    length: AtomicUsize,
+/// A queue of handlers in front of the budget. Only the first one, who has the permit, looks for room: if a
+/// thousand did whenever there is some, they would keep the processors busy.
+pub(crate) struct Queue(Semaphore);
+
+impl Default for Queue {
+    fn default() -> Self {
+        Queue(Semaphore::new(1))
+    }
 }
 
 impl Queue {
     pub(crate) fn is_empty(&self) -> bool {
-        self.length.load(Ordering::Relaxed) == 0
+        self.0.available_permits() > 0
     }
 
     /// Waits to be the first in the queue, and stays it until the result is dropped.
-    pub(crate) async fn stand(&self) -> (Place<'_>, tokio::sync::MutexGuard<'_, ()>) {
-        let place = Place::take(&self.length);
-        (place, self.first.lock().await)
+    pub(crate) async fn stand(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.0.acquire().await.ok()
     }
 }
 
