@@ -171,9 +171,9 @@ impl Connection {
                 break;
             };
             self.begin_exchange();
-            match event {
-                Event::Fault(fault) => self.handle_fault(&fault, now),
-                Event::Frame(text) => self.handle_frame(&text, cx, now),
+            match &event {
+                Event::Fault(fault) => self.handle_fault(fault, now),
+                Event::Frame(text) => self.handle_frame(text, cx, now),
             }
         }
         moved
@@ -192,7 +192,7 @@ impl Connection {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_frame(&mut self, text: &Text<'_>, cx: &mut Context<'_>, now: Instant) {
         log::frame(text.as_str().len());
         let profile = &self.shared.profile;

@@ -18,7 +18,7 @@ use crate::message::{ErrorObject, Id, IdRef, Params, Reply, write_error};
 impl<C> Session<C> {
     /// Answers a job. If the answer cannot be written, the job is answered with an internal error
     /// instead, and the failure is returned. A notification gets no answer.
-    #[inline]
+    #[inline(always)]
     pub fn answer<E>(
         &mut self,
         job: Job<'_>,
