@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use duet_rpc_trials::programs;
-use duet_rpc_trials::soak::{Amount, Over, Plan, Profile, Under, run};
+use duet_rpc_trials::soak::{Amount, Group, Over, Plan, Profile, run};
 
 const PROFILES: [Profile; 3] = [Profile::Editor, Profile::Desktop, Profile::Agent];
 
@@ -51,7 +51,8 @@ fn the_same_seed_plays_the_same_game() {
     let plan = plan(Profile::Editor, Over::Stdio, 4);
     let game = || {
         let report = run(&plan).unwrap_or_else(|broken| panic!("{broken}"));
-        let all = [Under::Answers, Under::BadInput, Under::Deeds].map(|it| report.tally.under(it));
+        let all =
+            [Group::Answers, Group::BadInput, Group::Actions].map(|it| report.counters.group(it));
         // How often the log is looked at is up to the machine.
         let is_played = |count: &(&str, u64)| count.0 != "marks in the log";
         all.concat().into_iter().filter(is_played).collect::<Vec<_>>()

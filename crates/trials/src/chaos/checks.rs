@@ -50,7 +50,7 @@ impl Trial<'_> {
     /// From what causes the end until it comes. The time that the machine was late by itself is not counted.
     pub(super) fn check_time(&mut self, trigger: Instant, end: Instant) {
         let took = end.saturating_duration_since(trigger);
-        let late = self.world.pulse.late_between(trigger, end);
+        let late = self.world.scheduler_lag.late_between(trigger, end);
         (self.took, self.late) = (Some(took), late);
         let bound = BOUND.mul_f64(self.world.patience) + late;
         self.check(

@@ -9,19 +9,18 @@
 //! | `trial` `ending` `checks` | one life; what it may end with; what is checked of each |
 //! | `daemon` `channel` | a process, and what it is started on |
 //! | `frames` `ledger` | what it writes; what it was asked and has to answer |
-//! | `pulse` | how late the machine is by itself |
+//! | `scheduler_lag` | how late the machine is by itself |
 //! | `signals` | signals of every kind, one by one and in storms |
 //! | `pipes` | stdin, stdout and stderr that are closed, in every order |
-//! | `odd` | descriptors that are files, devices, sockets, terminals, or not there |
+//! | `unusual_fds` | descriptors that are files, devices, sockets, terminals, or not there |
 //! | `handlers` | handlers that run when the end comes |
 //! | `parents` | the death of who has started it |
 //! | `logs` | log files that cannot be written |
-//! | `busy` | descriptors that others have made non-blocking, pipes that hold little, calls that are interrupted |
+//! | `interrupts` | descriptors that others have made non-blocking, pipes that hold little, calls that are interrupted |
 //! | `inject` | calls of the system that fail, one by one |
 //! | `memory` | little memory, few descriptors, and remotes that want much |
 //! | `listen` `client` | daemons that listen, with connections in every state |
 
-mod busy;
 mod channel;
 mod checks;
 mod client;
@@ -31,18 +30,19 @@ mod ending;
 pub mod frames;
 mod handlers;
 mod inject;
+mod interrupts;
 pub mod ledger;
 mod listen;
 mod logs;
 mod memory;
-mod odd;
 pub mod options;
 mod parents;
 mod pipes;
-mod pulse;
 pub mod report;
+mod scheduler_lag;
 mod signals;
 mod trial;
+mod unusual_fds;
 
 use std::fs;
 use std::io;
@@ -56,8 +56,8 @@ use std::thread;
 use crate::programs;
 use crate::random::Random;
 use options::Options;
-use pulse::Pulse;
 use report::{Life, Report};
+use scheduler_lag::SchedulerLag;
 use trial::Trial;
 
 /// A way to live and to end.
@@ -82,7 +82,7 @@ pub struct World {
     /// Whether calls of the system can be made to fail here, and file systems be made.
     can_inject: bool,
     can_mount: bool,
-    pulse: Pulse,
+    scheduler_lag: SchedulerLag,
 }
 
 /// All kinds, those that show the most first.
@@ -90,11 +90,11 @@ pub fn kinds() -> Vec<Kind> {
     let files = [
         signals::KINDS,
         pipes::KINDS,
-        odd::KINDS,
+        unusual_fds::KINDS,
         handlers::KINDS,
         parents::KINDS,
         logs::KINDS,
-        busy::KINDS,
+        interrupts::KINDS,
         inject::KINDS,
         memory::KINDS,
         listen::KINDS,
@@ -120,13 +120,13 @@ pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Repor
         }
     };
     thread::scope(|scope| {
-        scope.spawn(|| world.pulse.beat());
+        scope.spawn(|| world.scheduler_lag.beat());
         let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             // What panics in a life is told of that life.
             let _ = worker.join();
         }
-        world.pulse.end();
+        world.scheduler_lag.end();
     });
     let _ = fs::remove_dir_all(&world.folder);
     Ok(report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -179,7 +179,7 @@ impl World {
                 "unshare",
                 &["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"],
             ),
-            pulse: Pulse::default(),
+            scheduler_lag: SchedulerLag::default(),
         })
     }
 }

@@ -156,7 +156,7 @@ fn nap(trial: &mut Trial<'_>, daemon: &mut Daemon) -> bool {
     read(daemon);
     let gap = taken.elapsed();
     daemon.pump(2 * MARGIN, |_| false);
-    let late = trial.world.pulse.late_between(taken + NAP, Instant::now());
+    let late = trial.world.scheduler_lag.late_between(taken + NAP, Instant::now());
     trial.tell(format_args!("a nap of {gap:?}, and the machine was {late:?} late behind it"));
     gap < NAP + MARGIN && late < MARGIN
 }

@@ -1,7 +1,7 @@
 //! Bad input of every framing, each with exactly what must be said to it (F2).
 
+use super::config::{Config, DEPTH, HEADER_LIMIT, MESSAGE_LIMIT, Over};
 use super::expect::{Due, Outcome};
-use super::terms::{DEPTH, HEADER_LIMIT, MESSAGE_LIMIT, Over, Terms};
 use crate::random::Random;
 use crate::wire::Framing;
 
@@ -27,13 +27,13 @@ impl Bad {
 }
 
 /// Anything bad. The request is a good one, to be spoiled; its id stands in it as it is given.
-pub(super) fn any(random: &mut Random, terms: Terms, request: &str, id: &str) -> Bad {
-    let framing = terms.framing;
+pub(super) fn any(random: &mut Random, config: Config, request: &str, id: &str) -> Bad {
+    let framing = config.framing;
     // What breaks the frames of a WebSocket, or the heads of HTTP, ends it, so that is for its end.
-    let most = if matches!(terms.over, Over::Ws | Over::Http) { 5 } else { 10 };
+    let most = if matches!(config.over, Over::Ws | Over::Http) { 5 } else { 10 };
     match random.below(most) {
         0..=2 => {
-            let (text, outcome, id) = bad_message(random, terms, id);
+            let (text, outcome, id) = bad_message(random, config, id);
             let mut bad = Bad::text("invalid requests", text, outcome);
             bad.answers[0].id = id;
             bad
@@ -54,7 +54,7 @@ pub(super) fn any(random: &mut Random, terms: Terms, request: &str, id: &str) ->
 /// JSON that is no request, what is said to it, and the id that is said with it.
 pub(super) fn bad_message(
     random: &mut Random,
-    terms: Terms,
+    config: Config,
     id: &str,
 ) -> (String, Outcome, String) {
     let invalid_id = || Outcome::invalid_because("invalid-id-type");
@@ -95,14 +95,14 @@ pub(super) fn bad_message(
         (r#"{"jsonrpc":"2.0","id":{},"method":"version"}"#.to_owned(), invalid_id(), null()),
         (r#"{"jsonrpc":"2.0","id":[1],"method":"version"}"#.to_owned(), invalid_id(), null()),
         (r#"{"jsonrpc":"2.0","id":true,"method":"version"}"#.to_owned(), invalid_id(), null()),
-        ("[]".to_owned(), empty_batch(terms), null()),
+        ("[]".to_owned(), empty_batch(config), null()),
     ];
     let (text, outcome, id) = random.pick(&rows);
     (text.clone(), outcome.clone(), id.clone())
 }
 
-fn empty_batch(terms: Terms) -> Outcome {
-    match terms.has_batches() {
+fn empty_batch(config: Config) -> Outcome {
+    match config.has_batches() {
         true => Outcome::invalid(),
         false => Outcome::invalid_because("batch-not-supported"),
     }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Plan;
+use super::config::{Config, IN_FLIGHT, MESSAGE_LIMIT, Over, Profile};
+use super::counters::{Broken, Counters};
 use super::log::Log;
-use super::tally::{Broken, Tally};
-use super::terms::{IN_FLIGHT, MESSAGE_LIMIT, Over, Profile, Terms};
 
 pub(super) struct Daemon {
     process: Child,
@@ -25,18 +25,18 @@ impl Daemon {
     /// Starts it.
     pub(super) fn start(
         plan: &Plan,
-        terms: Terms,
+        config: Config,
         listen: Option<&str>,
-        tally: &Arc<Tally>,
+        counters: &Arc<Counters>,
     ) -> Result<Self, Broken> {
         let (first, rest) = plan.program.split_first().ok_or_else(|| Broken::new("no program"))?;
         let mut command = Command::new(first);
         command.args(rest);
-        command.args(["--profile", &terms.profile.to_string(), "--log-format", "json"]);
-        command.args(["--framing", terms.framing.name()]);
+        command.args(["--profile", &config.profile.to_string(), "--log-format", "json"]);
+        command.args(["--framing", config.framing.name()]);
         command.args(["--max-message-bytes", &MESSAGE_LIMIT.to_string()]);
         command.args(["--read-timeout", &plan.read_timeout.as_secs_f64().to_string()]);
-        if terms.profile == Profile::Agent {
+        if config.profile == Profile::Agent {
             command.args(["--max-in-flight", &IN_FLIGHT.to_string()]);
         }
         command.args(listen.iter().flat_map(|url| ["--listen", url]));
@@ -49,8 +49,8 @@ impl Daemon {
         let log = Arc::<Log>::default();
         let stderr = process.stderr.take().ok_or_else(|| Broken::new("stderr is not piped"))?;
         let (tell, told) = channel();
-        let listens = terms.over != Over::Stdio;
-        let stderr = log.read(stderr, tally, move |line| {
+        let listens = config.over != Over::Stdio;
+        let stderr = log.read(stderr, counters, move |line| {
             let url = line.strip_prefix("listening on ").filter(|_| listens);
             url.is_some_and(|url| tell.send(url.trim().to_owned()).is_ok())
         });

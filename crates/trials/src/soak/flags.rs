@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::terms::{PROFILES, TRANSPORTS};
+use super::config::{PROFILES, TRANSPORTS};
 use super::{Amount, Plan};
 use crate::wire::Framing;
 
 /// How it is called.
 pub const USAGE: &str = "\
-Puts one daemon under a random mix of all that clients do, and checks every byte that comes back.
+Puts one daemon group a random mix of all that clients do, and checks every byte that comes back.
 
 usage: soak [--seed N] [--seconds N | --rounds N] [--profile editor|desktop|agent]
             [--over stdio|tcp|unix|ws|http] [--framing lsp|ndjson|length]

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::config::Config;
 use super::expect::{Due, Effect, Outcome};
-use super::terms::Terms;
 use super::texts::{params, quoted};
 use crate::random::Random;
 
@@ -36,13 +36,13 @@ fn result(value: &Value) -> Outcome {
 }
 
 /// Any request.
-pub(super) fn any(random: &mut Random, terms: Terms, blanks: &[&str]) -> Asked {
+pub(super) fn any(random: &mut Random, config: Config, blanks: &[&str]) -> Asked {
     match random.below(100) {
-        0..=24 => echo(random, terms, blanks),
-        25..=39 => plain(random, terms),
+        0..=24 => echo(random, config, blanks),
+        25..=39 => plain(random, config),
         40..=54 => slow(random),
         55..=62 => unknown(random),
-        63..=70 => wrong_params(random, terms),
+        63..=70 => wrong_params(random, config),
         71..=76 => failing(random),
         77..=79 => {
             let mut asked = Asked::new("test.panic", None, "test.panic", internal());
@@ -50,7 +50,7 @@ pub(super) fn any(random: &mut Random, terms: Terms, blanks: &[&str]) -> Asked {
             asked
         }
         80..=89 => big(random),
-        _ => quick(terms),
+        _ => quick(config),
     }
 }
 
@@ -59,8 +59,8 @@ fn internal() -> Outcome {
 }
 
 /// One that is answered at once.
-pub(super) fn quick(terms: Terms) -> Asked {
-    match terms.has_system() {
+pub(super) fn quick(config: Config) -> Asked {
+    match config.has_system() {
         true => Asked::new("system.ping", None, "system.ping", result(&json!("pong"))),
         false => version(None),
     }
@@ -75,13 +75,13 @@ fn not_found(name: &str) -> Outcome {
     Outcome::error(-32601, &format!("Method not found: {name}"))
 }
 
-fn echo(random: &mut Random, terms: Terms, blanks: &[&str]) -> Asked {
+fn echo(random: &mut Random, config: Config, blanks: &[&str]) -> Asked {
     let params = match random.below(10) {
         0 => None,
         1 => Some("null".to_owned()),
         _ => Some(params(random, blanks)),
     };
-    let outcome = match terms.has_system() {
+    let outcome = match config.has_system() {
         true => Outcome::Echo(crate::wire::squeezed(params.as_deref().unwrap_or("null"))),
         false => not_found("system.echo"),
     };
@@ -93,7 +93,7 @@ fn echo(random: &mut Random, terms: Terms, blanks: &[&str]) -> Asked {
 }
 
 /// Methods without params, which take whatever params there are.
-fn plain(random: &mut Random, terms: Terms) -> Asked {
+fn plain(random: &mut Random, config: Config) -> Asked {
     let params = [None, Some("null"), Some("{}"), Some("[]"), Some("[1,2]"), Some(r#"{"a":[]}"#)];
     let params = random.pick(&params).map(str::to_owned);
     let page = |name: &'static str| Asked::new(name, None, name, Outcome::Page(name));
@@ -105,9 +105,9 @@ fn plain(random: &mut Random, terms: Terms) -> Asked {
         }
         1 => page("listMethods"),
         2 => page("describeMethods"),
-        3 if terms.has_system() => page("rpc.discover"),
+        3 if config.has_system() => page("rpc.discover"),
         3 => Asked::new("rpc.discover", None, "rpc.discover", not_found("rpc.discover")),
-        4 => quick(terms),
+        4 => quick(config),
         _ => version(None),
     };
     asked.params = params;
@@ -148,7 +148,7 @@ fn unknown(random: &mut Random) -> Asked {
     Asked::new(&name, None, "unknown methods", not_found(&name))
 }
 
-fn wrong_params(random: &mut Random, terms: Terms) -> Asked {
+fn wrong_params(random: &mut Random, config: Config) -> Asked {
     let rows = [
         ("test.sleep", "{}", "ms", "missing", false),
         ("test.sleep", r#"{"ms":"secret"}"#, "ms", "string", false),
@@ -166,8 +166,8 @@ fn wrong_params(random: &mut Random, terms: Terms) -> Asked {
     ];
     let (name, params, param, received, is_listed) = *random.pick(&rows);
     let is_there = match name {
-        "system.callback" => terms.has_callback(),
-        _ => !name.starts_with("events.") || terms.has_events(),
+        "system.callback" => config.has_callback(),
+        _ => !name.starts_with("events.") || config.has_events(),
     };
     let outcome = match is_there {
         true => Outcome::WrongParam { param, received: received.to_owned(), is_listed },

@@ -5,11 +5,11 @@ use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 
 use super::bad;
-use super::crowd::{Crowd, Socket};
+use super::clients::{Clients, Socket};
+use super::config::MESSAGE_LIMIT;
+use super::counters::{Broken, Group};
 use super::expect::{Due, Outcome, is_batch};
 use super::good;
-use super::tally::{Broken, Under};
-use super::terms::MESSAGE_LIMIT;
 use super::texts::{self, envelope};
 use crate::random::Random;
 use crate::wire::Message;
@@ -36,7 +36,7 @@ struct Response {
 
 /// A client of HTTP, which keeps its connection.
 struct Poster<'c> {
-    crowd: &'c Crowd,
+    clients: &'c Clients,
     random: Random,
     host: String,
     input: BufReader<Socket>,
@@ -46,7 +46,7 @@ struct Poster<'c> {
     sent: Vec<u8>,
 }
 
-impl Crowd {
+impl Clients {
     /// One connection, from its beginning to its end.
     pub(super) fn post(&self, random: Random) -> Result<(), Broken> {
         let mut poster = Poster::connect(self, random).map_err(lost)?;
@@ -65,7 +65,7 @@ impl Crowd {
         let slow = good::sleep("test.block", 20, false);
         let texts: Vec<_> = ids.iter().map(|id| poster.text(&slow, id)).collect();
         let body = format!("[{}]", texts.join(","));
-        let expected = match self.terms.has_batches() {
+        let expected = match self.config.has_batches() {
             true => Expected::Batch(ids.iter().map(|id| slow.due(id)).collect()),
             false => Expected::Answer(batch_refused()),
         };
@@ -80,7 +80,7 @@ impl Crowd {
         let cut = 1 + poster.random.below(whole.len() - 1);
         poster.write(&whole[..cut]).map_err(lost)?;
         poster.receive(&Expected::Status(408))?;
-        self.tally.count(Under::Deeds, "read timeouts");
+        self.counters.count(Group::Actions, "read timeouts");
         poster.expect_end()
     }
 }
@@ -94,11 +94,11 @@ fn batch_refused() -> Due {
 }
 
 impl<'c> Poster<'c> {
-    fn connect(crowd: &'c Crowd, random: Random) -> io::Result<Self> {
-        let output = Socket::connect(&crowd.url)?;
+    fn connect(clients: &'c Clients, random: Random) -> io::Result<Self> {
+        let output = Socket::connect(&clients.url)?;
         let input = BufReader::new(output.try_clone()?);
-        let host = crowd.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-        Ok(Poster { crowd, random, host, input, output, numbers: 0, sent: Vec::new() })
+        let host = clients.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        Ok(Poster { clients, random, host, input, output, numbers: 0, sent: Vec::new() })
     }
 
     fn id(&mut self) -> String {
@@ -128,42 +128,42 @@ impl<'c> Poster<'c> {
     }
 
     fn small(&mut self) -> (Vec<u8>, Expected) {
-        let (asked, id) = (good::quick(self.crowd.terms), self.id());
+        let (asked, id) = (good::quick(self.clients.config), self.id());
         (self.text(&asked, &id).into_bytes(), Expected::Answer(asked.due(&id)))
     }
 
     /// A body, and what is said to it.
     fn any(&mut self) -> (Vec<u8>, Expected) {
-        let (terms, tally) = (self.crowd.terms, &self.crowd.tally);
+        let (config, counters) = (self.clients.config, &self.clients.counters);
         let id = self.id();
         match self.random.below(20) {
             0..=9 => {
-                let asked = good::any(&mut self.random, terms, &["", " ", "\n"]);
+                let asked = good::any(&mut self.random, config, &["", " ", "\n"]);
                 if let Some(method) = asked.error_of {
-                    self.crowd.log.cause_error(method);
+                    self.clients.log.cause_error(method);
                 }
                 (self.text(&asked, &id).into_bytes(), Expected::Answer(asked.due(&id)))
             }
             10..=12 => {
                 let (method, params, error_of) = good::notification(&mut self.random);
                 if let Some(method) = error_of {
-                    self.crowd.log.cause_error(method);
+                    self.clients.log.cause_error(method);
                 }
-                tally.count(Under::Deeds, "notifications");
+                counters.count(Group::Actions, "notifications");
                 let text = envelope(&mut self.random, None, &method, params.as_deref(), &[""]);
                 (text.into_bytes(), Expected::Accepted)
             }
             13..=16 => {
-                let request = self.text(&good::quick(terms), &id);
-                let bad = bad::any(&mut self.random, terms, &request, &id);
-                self.crowd.tally.count(Under::BadInput, bad.kind);
+                let request = self.text(&good::quick(config), &id);
+                let bad = bad::any(&mut self.random, config, &request, &id);
+                self.clients.counters.count(Group::BadInput, bad.kind);
                 (
                     bad.bytes,
                     Expected::Answer(bad.answers.into_iter().next().unwrap_or_else(batch_refused)),
                 )
             }
             17 | 18 => {
-                tally.count(Under::Deeds, "batches sent");
+                counters.count(Group::Actions, "batches sent");
                 self.batch()
             }
             _ => self.small(),
@@ -174,7 +174,7 @@ impl<'c> Poster<'c> {
         let (mut entries, mut dues) = (Vec::new(), Vec::new());
         for _ in 0..1 + self.random.below(8) {
             let id = self.id();
-            let asked = good::any(&mut self.random, self.crowd.terms, &[""]);
+            let asked = good::any(&mut self.random, self.clients.config, &[""]);
             if self.random.once_in(4) || !asked.is_plain {
                 entries.push(r#"{"jsonrpc":"2.0","method":"version"}"#.to_owned());
                 continue;
@@ -183,7 +183,7 @@ impl<'c> Poster<'c> {
             entries.push(self.text(&asked, &id));
         }
         let body = format!("[{}]", entries.join(",")).into_bytes();
-        match (self.crowd.terms.has_batches(), dues.is_empty()) {
+        match (self.clients.config.has_batches(), dues.is_empty()) {
             (false, _) => (body, Expected::Answer(batch_refused())),
             (true, true) => (body, Expected::Accepted),
             (true, false) => (body, Expected::Batch(dues)),
@@ -227,7 +227,7 @@ impl<'c> Poster<'c> {
         self.sent.extend_from_slice(&bytes[bytes.len().saturating_sub(4096)..]);
         let surplus = self.sent.len().saturating_sub(4096);
         self.sent.drain(..surplus);
-        self.crowd.tally.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.clients.counters.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.output.write_all(bytes)
     }
 
@@ -250,16 +250,16 @@ impl<'c> Poster<'c> {
         let Some(Response { status, body }) = response else {
             return Err(Broken::because("the connection ends", expected, ""));
         };
-        let (tally, pages) = (&self.crowd.tally, &self.crowd.pages);
+        let (counters, pages) = (&self.clients.counters, &self.clients.pages);
         let is_due = |due: &Due| Message::read(&body).is_ok_and(|message| due.is(&message, pages));
         let is_right = match expected {
             Expected::Answer(due) => {
-                tally.count(Under::Answers, due.kind);
+                counters.count(Group::Answers, due.kind);
                 status == 200 && is_due(due)
             }
             Expected::Batch(dues) => {
-                tally.count(Under::Answers, "batches");
-                dues.iter().for_each(|due| tally.count(Under::Answers, due.kind));
+                counters.count(Group::Answers, "batches");
+                dues.iter().for_each(|due| counters.count(Group::Answers, due.kind));
                 status == 200 && is_batch(dues, &body, pages)
             }
             Expected::Accepted => status == 202 && body.is_empty(),
@@ -291,7 +291,7 @@ impl<'c> Poster<'c> {
         }
         let mut body = vec![0; length.filter(|_| status >= 200).unwrap_or(0)];
         self.input.read_exact(&mut body)?;
-        self.crowd.tally.received.fetch_add(body.len() as u64, Ordering::Relaxed);
+        self.clients.counters.received.fetch_add(body.len() as u64, Ordering::Relaxed);
         let body = String::from_utf8(body).map_err(io::Error::other)?;
         Ok(Some(Response { status, body }))
     }
@@ -299,7 +299,7 @@ impl<'c> Poster<'c> {
     fn line(&mut self) -> io::Result<Option<String>> {
         let mut line = String::new();
         self.input.read_line(&mut line)?;
-        self.crowd.tally.received.fetch_add(line.len() as u64, Ordering::Relaxed);
+        self.clients.counters.received.fetch_add(line.len() as u64, Ordering::Relaxed);
         match line.strip_suffix("\r\n") {
             Some(line) => Ok(Some(line.to_owned())),
             None if line.is_empty() => Ok(None),
@@ -319,10 +319,10 @@ impl<'c> Poster<'c> {
     }
 
     fn leave(&mut self) -> Result<(), Broken> {
-        let tally = &self.crowd.tally;
+        let counters = &self.clients.counters;
         match self.random.below(8) {
             0 => {
-                Crowd::count(tally, "broken off");
+                Clients::count(counters, "broken off");
                 let body = vec![b'x'; 1000];
                 let bytes = self.request(&body);
                 let _ = self.write(&bytes[..bytes.len() / 2]);
@@ -330,7 +330,7 @@ impl<'c> Poster<'c> {
                 Ok(())
             }
             1 => {
-                Crowd::count(tally, "closed as a message was too long");
+                Clients::count(counters, "closed as a message was too long");
                 let body = vec![b' '; MESSAGE_LIMIT + 1];
                 let bytes = self.request(&body);
                 // It may be refused before all of it is sent.
@@ -340,7 +340,7 @@ impl<'c> Poster<'c> {
             }
             2..=4 => self.break_rules(),
             _ => {
-                Crowd::count(tally, "ended when all was answered");
+                Clients::count(counters, "ended when all was answered");
                 self.output.shutdown(Shutdown::Write);
                 self.expect_end()
             }
@@ -349,7 +349,7 @@ impl<'c> Poster<'c> {
 
     /// What is no POST of a message gets the status that says why.
     fn break_rules(&mut self) -> Result<(), Broken> {
-        Crowd::count(&self.crowd.tally, "closed as the rules were broken");
+        Clients::count(&self.clients.counters, "closed as the rules were broken");
         let rows = [
             (405, "GET / HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"),
             (411, "POST / HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"),

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::counters::{Broken, Counters, Group};
 use super::expect::{Due, Effect, Pages, is_batch};
 use super::state::{Call, State};
-use super::tally::{Broken, Tally, Under};
 use super::ws::Event;
 use crate::wire::Message;
 
@@ -23,13 +23,13 @@ pub(super) struct Ledger {
     state: Mutex<State>,
     changed: Condvar,
     pages: Arc<Pages>,
-    tally: Arc<Tally>,
+    counters: Arc<Counters>,
 }
 
 impl Ledger {
-    pub(super) fn new(order: Order, pages: Arc<Pages>, tally: Arc<Tally>) -> Self {
+    pub(super) fn new(order: Order, pages: Arc<Pages>, counters: Arc<Counters>) -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
-        Ledger { order, state, changed, pages, tally }
+        Ledger { order, state, changed, pages, counters }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -117,7 +117,7 @@ impl Ledger {
         let until = Instant::now() + patience;
         let mut state = self.state();
         loop {
-            if let Some(broken) = self.tally.broken() {
+            if let Some(broken) = self.counters.broken() {
                 return Err(broken);
             }
             if is_done(&state) {
@@ -150,7 +150,7 @@ impl Ledger {
     pub(super) fn lose(&self, error: &io::Error) {
         let state = self.state();
         if !state.is_over && state.closes.is_empty() {
-            self.tally.fail(Broken::new(format!("the connection breaks: {error}")));
+            self.counters.fail(Broken::new(format!("the connection breaks: {error}")));
         }
     }
 
@@ -160,11 +160,11 @@ impl Ledger {
         state.has_ended = true;
         if !rest.is_empty() && !state.is_over {
             let rest = String::from_utf8_lossy(rest).into_owned();
-            self.tally.fail(Broken::because("its output ends with what is no frame", "", &rest));
+            self.counters.fail(Broken::because("its output ends with what is no frame", "", &rest));
         }
         if !state.closes.is_empty() && !state.was_closed && !state.is_over {
             let codes = &state.closes;
-            self.tally.fail(Broken::because("a WebSocket ends and is not closed", codes, ""));
+            self.counters.fail(Broken::because("a WebSocket ends and is not closed", codes, ""));
         }
         drop(state);
         self.changed.notify_all();
@@ -201,7 +201,7 @@ impl Ledger {
         drop(state);
         self.changed.notify_all();
         outcome.unwrap_or_else(|broken| {
-            self.tally.fail(broken);
+            self.counters.fail(broken);
             None
         })
     }
@@ -226,7 +226,7 @@ impl Ledger {
             (None, "test.event") => state.take_emitted(message, text).map(|()| None),
             (None, "$/cancelRequest") => state.take_back(message, text).map(|()| None),
             (Some(id), _) => {
-                self.tally.count(Under::Deeds, "calls by the daemon");
+                self.counters.count(Group::Actions, "calls by the daemon");
                 state.take_call(id, &method, message, text)
             }
             _ => Err(Broken::because("nobody has asked for this", "", text)),
@@ -255,7 +255,7 @@ impl Ledger {
         }
         state.remove(place);
         let Some(due) = state.dues.remove(&place) else { return Ok(()) };
-        self.tally.count(Under::Answers, due.kind);
+        self.counters.count(Group::Answers, due.kind);
         state.follow(&due, text)
     }
 
@@ -282,9 +282,9 @@ impl Ledger {
         };
         self.check_order(state, place, text)?;
         for due in state.batches.remove(&place).unwrap_or_default() {
-            self.tally.count(Under::Answers, due.kind);
+            self.counters.count(Group::Answers, due.kind);
         }
-        self.tally.count(Under::Answers, "batches");
+        self.counters.count(Group::Answers, "batches");
         Ok(())
     }
 }

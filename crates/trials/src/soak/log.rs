@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::tally::{Broken, Tally, Under};
+use super::counters::{Broken, Counters, Group};
 use crate::wire::Message;
 
 /// What the daemon says of a frame that does not come to its end (F6).
@@ -43,10 +43,10 @@ impl Log {
     pub(super) fn read(
         self: &Arc<Self>,
         stderr: impl Read + Send + 'static,
-        tally: &Arc<Tally>,
+        counters: &Arc<Counters>,
         mut tell: impl FnMut(&str) -> bool + Send + 'static,
     ) -> JoinHandle<()> {
-        let (log, tally) = (Arc::clone(self), Arc::clone(tally));
+        let (log, counters) = (Arc::clone(self), Arc::clone(counters));
         thread::spawn(move || {
             let mut lines = BufReader::with_capacity(64 * 1024, stderr);
             let (mut line, mut is_foreword) = (Vec::new(), true);
@@ -62,7 +62,7 @@ impl Log {
                 let text = String::from_utf8_lossy(&line);
                 is_foreword = is_foreword && tell(&text);
                 if !is_foreword {
-                    log.take(&text, &tally);
+                    log.take(&text, &counters);
                 }
             }
             log.state().has_ended = true;
@@ -74,11 +74,11 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, line: &str, tally: &Tally) {
+    fn take(&self, line: &str, counters: &Counters) {
         let text = line.strip_suffix('\n');
         let record = text.and_then(|text| Message::read(text).ok()).filter(is_record);
         let Some(record) = record else {
-            tally.fail(Broken::because("a line of the log is no record", "", line));
+            counters.fail(Broken::because("a line of the log is no record", "", line));
             return;
         };
         let (severity, method) =
@@ -87,17 +87,17 @@ impl Log {
         let mut state = self.state();
         match severity.as_str() {
             "error" => {
-                tally.count(Under::LogLines, "error");
+                counters.count(Group::LogLines, "error");
                 let method = method.unwrap_or_default();
                 if state.caused.get(&method).copied().unwrap_or(0)
                     <= state.errors.get(&method).copied().unwrap_or(0)
                 {
-                    tally.fail(Broken::because("an error that nobody has caused", "", line));
+                    counters.fail(Broken::because("an error that nobody has caused", "", line));
                 }
                 *state.errors.entry(method).or_default() += 1;
             }
             "warn" => {
-                tally.count(Under::LogLines, "warn");
+                counters.count(Group::LogLines, "warn");
                 state.timeouts += u64::from(message.starts_with(TOO_LATE));
                 if let Some(count) = message.strip_suffix(" log records were dropped") {
                     state.dropped += count.parse::<u64>().unwrap_or(0);
@@ -105,8 +105,8 @@ impl Log {
                 state.last_mark =
                     method.filter(|it| it.starts_with(MARK)).or(state.last_mark.take());
             }
-            "info" => tally.count(Under::LogLines, "info"),
-            _ => tally.count(Under::LogLines, "debug"),
+            "info" => counters.count(Group::LogLines, "info"),
+            _ => counters.count(Group::LogLines, "debug"),
         }
         drop(state);
         self.changed.notify_all();

@@ -1,25 +1,25 @@
-//! The soak: one daemon under a random mix of all that clients do, good and bad, for as long as one likes.
+//! The soak: one daemon group a random mix of all that clients do, good and bad, for as long as one likes.
 //! Every answer is checked against what the contract says, every byte of output and every line of the log
 //! is accounted for, and what the daemon costs must stay flat.
 
-mod acts;
 mod bad;
-mod crowd;
+mod client;
+mod clients;
+mod config;
+mod connection;
+mod counters;
 mod daemon;
+mod disconnects;
 mod expect;
 pub mod flags;
-mod gauge;
 mod good;
 mod http;
-mod leave;
 mod ledger;
-mod line;
 mod log;
-mod player;
 mod report;
+mod resources;
+mod scenarios;
 mod state;
-mod tally;
-mod terms;
 mod texts;
 pub(crate) mod ws;
 
@@ -28,20 +28,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use self::crowd::Crowd;
+use self::client::Client;
+use self::clients::Clients;
+use self::config::{Config, POOL};
+use self::connection::Connection;
 use self::daemon::Daemon;
 use self::expect::Pages;
-pub use self::gauge::Gauge;
 use self::ledger::Ledger;
-use self::line::Line;
-use self::player::Player;
-use self::terms::{POOL, Terms};
+pub use self::resources::Resources;
 use crate::random::Random;
 use crate::wire::Framing;
 
+pub use self::config::{Over, Profile};
+pub use self::counters::{Broken, Counters, Group};
 pub use self::report::Report;
-pub use self::tally::{Broken, Tally, Under};
-pub use self::terms::{Over, Profile};
 
 /// How much is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,8 +131,8 @@ struct Soak {
     begun: Instant,
     told_at: Instant,
     rounds: u64,
-    tally: Arc<Tally>,
-    gauge: Gauge,
+    counters: Arc<Counters>,
+    resources: Resources,
 }
 
 /// Plays the game.
@@ -145,34 +145,34 @@ pub fn run(plan: &Plan) -> Result<Report, Broken> {
     if plan.program.is_empty() {
         plan.program = vec![crate::programs::testbed()];
     }
-    let terms = Terms { profile: plan.profile, over: plan.over, framing: plan.framing() };
-    let tally = Arc::<Tally>::default();
+    let config = Config { profile: plan.profile, over: plan.over, framing: plan.framing() };
+    let counters = Arc::<Counters>::default();
     let folder = SocketFolder::new();
     let listen = match plan.over {
         Over::Stdio => None,
         Over::Unix => Some(format!("unix://{}/socket", folder.0.display())),
         over => Some(format!("{over}://127.0.0.1:0")),
     };
-    let daemon = Daemon::start(&plan, terms, listen.as_deref(), &tally)?;
+    let daemon = Daemon::start(&plan, config, listen.as_deref(), &counters)?;
     let now = Instant::now();
-    let gauge = Gauge::new(daemon.id(), POOL + 2);
-    let mut soak = Soak { plan, begun: now, told_at: now, rounds: 0, tally, gauge };
+    let resources = Resources::new(daemon.id(), POOL + 2);
+    let mut soak = Soak { plan, begun: now, told_at: now, rounds: 0, counters, resources };
     let log = Arc::clone(&daemon.log);
-    let played = match terms.over {
-        Over::Stdio => soak.over_stdio(daemon, terms),
-        _ => soak.over_sockets(daemon, terms),
+    let played = match config.over {
+        Over::Stdio => soak.over_stdio(daemon, config),
+        _ => soak.over_sockets(daemon, config),
     };
     played.map_err(|broken| explain(broken, log.timeouts(), &soak))?;
-    soak.gauge.check()?;
+    soak.resources.check()?;
     let (took, dropped) = (soak.begun.elapsed(), log.dropped());
-    let Soak { plan, rounds, tally, gauge, .. } = soak;
-    Ok(Report { plan, took, rounds, tally, dropped, gauge })
+    let Soak { plan, rounds, counters, resources, .. } = soak;
+    Ok(Report { plan, took, rounds, counters, dropped, resources })
 }
 
 /// A machine that holds one of us up in the middle of a frame, for longer than the read timeout, has the daemon
 /// drop it, as it should. Nobody here can tell that from a daemon that drops frames, so it is said.
 fn explain(mut broken: Broken, timeouts: u64, soak: &Soak) -> Broken {
-    let deeds = soak.tally.under(Under::Deeds);
+    let deeds = soak.counters.group(Group::Actions);
     let meant =
         deeds.iter().find(|(name, _)| *name == "read timeouts").map_or(0, |(_, count)| *count);
     if timeouts > meant {
@@ -185,58 +185,58 @@ fn explain(mut broken: Broken, timeouts: u64, soak: &Soak) -> Broken {
 }
 
 impl Soak {
-    fn over_stdio(&mut self, mut daemon: Daemon, terms: Terms) -> Result<(), Broken> {
+    fn over_stdio(&mut self, mut daemon: Daemon, config: Config) -> Result<(), Broken> {
         let (stdin, stdout) = daemon.pipes().ok_or_else(|| Broken::new("no pipes"))?;
         let (log, pages) = (Arc::clone(&daemon.log), Arc::<Pages>::default());
-        let ledger = Ledger::new(terms.order(), pages, Arc::clone(&self.tally));
-        let line = Line::new(terms.carrier(), stdin, stdout, ledger, &self.tally);
+        let ledger = Ledger::new(config.order(), pages, Arc::clone(&self.counters));
+        let connection = Connection::new(config.carrier(), stdin, stdout, ledger, &self.counters);
         let patience = self.plan.patience;
         let random = Random::new(self.plan.seed);
-        let mut player = Player::new(random, terms, &line, &log, &self.tally, patience);
-        player.greet()?;
-        self.gauge.look(patience)?;
-        player.many_slow()?;
+        let mut client = Client::new(random, config, &connection, &log, &self.counters, patience);
+        client.greet()?;
+        self.resources.look(patience)?;
+        client.many_slow()?;
         while self.goes_on() {
-            player.mix()?;
-            if player.random.once_in(3) {
-                player.act()?;
+            client.mix()?;
+            if client.random.once_in(3) {
+                client.act()?;
             }
             if self.rounds % STALL_EVERY == 2 {
-                player.stall()?;
+                client.stall()?;
             }
             if self.rounds.is_multiple_of(8) {
-                self.gauge.look(patience)?;
+                self.resources.look(patience)?;
             }
         }
-        player.unsubscribe()?;
-        self.gauge.look(patience)?;
-        match player.random.below(3) {
-            0 => self.tally.count(Under::Connections, "ended by the end of input"),
-            1 => player.shut_down(),
+        client.unsubscribe()?;
+        self.resources.look(patience)?;
+        match client.random.below(3) {
+            0 => self.counters.count(Group::Connections, "ended by the end of input"),
+            1 => client.shut_down(),
             _ => {
-                self.tally.count(Under::Connections, "ended by SIGTERM");
+                self.counters.count(Group::Connections, "ended by SIGTERM");
                 daemon.terminate();
             }
         }
-        line.finish(patience)?;
+        connection.finish(patience)?;
         daemon.wait(patience)
     }
 
-    fn over_sockets(&mut self, daemon: Daemon, terms: Terms) -> Result<(), Broken> {
+    fn over_sockets(&mut self, daemon: Daemon, config: Config) -> Result<(), Broken> {
         let patience = self.plan.patience;
         let url = daemon.url.clone().unwrap_or_default();
-        let (log, pages, tally) =
-            (Arc::clone(&daemon.log), Arc::<Pages>::default(), Arc::clone(&self.tally));
-        let crowd = Crowd { terms, url, log, pages, tally, patience };
+        let (log, pages, counters) =
+            (Arc::clone(&daemon.log), Arc::<Pages>::default(), Arc::clone(&self.counters));
+        let clients = Clients { config, url, log, pages, counters, patience };
         let mut random = Random::new(self.plan.seed);
-        self.gauge.look(patience)?;
-        crowd.warm_up(random.fork())?;
+        self.resources.look(patience)?;
+        clients.warm_up(random.fork())?;
         while self.goes_on() {
-            crowd.generation(&mut random, self.plan.connections)?;
+            clients.generation(&mut random, self.plan.connections)?;
             if self.rounds % STALL_EVERY == 1 {
-                crowd.stall(random.fork())?;
+                clients.stall(random.fork())?;
             }
-            self.gauge.look(patience)?;
+            self.resources.look(patience)?;
         }
         daemon.terminate();
         daemon.wait(patience)
@@ -254,9 +254,10 @@ impl Soak {
         let pause = Duration::from_secs(if is_long { 60 } else { 10 });
         if !self.plan.is_quiet && self.told_at.elapsed() >= pause {
             self.told_at = Instant::now();
-            let (answers, bad) = (self.tally.sum(Under::Answers), self.tally.sum(Under::BadInput));
+            let (answers, bad) =
+                (self.counters.sum(Group::Answers), self.counters.sum(Group::BadInput));
             let seconds = self.begun.elapsed().as_secs();
-            let (rounds, memory) = (self.rounds, self.gauge.resident_kb());
+            let (rounds, memory) = (self.rounds, self.resources.resident_kb());
             let done = format!("round {rounds}: {answers} answers, {bad} bad inputs");
             eprintln!("{seconds} s, {done}, {memory} kB");
         }

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use super::counters::Broken;
 use super::expect::{Due, Effect};
-use super::tally::Broken;
 use crate::wire::{Message, elements};
 
 /// The topics of events, each with its bit.

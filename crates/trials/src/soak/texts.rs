@@ -90,7 +90,7 @@ fn string(random: &mut Random) -> String {
 pub(super) fn params(random: &mut Random, blanks: &[&str]) -> String {
     if random.once_in(40) {
         // The envelope is one level, so this is as deep as it may be.
-        let deep = super::terms::DEPTH - 1;
+        let deep = super::config::DEPTH - 1;
         return format!("{}{}", "[".repeat(deep), "]".repeat(deep));
     }
     if random.once_in(60) {

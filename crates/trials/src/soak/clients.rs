@@ -8,23 +8,23 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use super::client::Client;
+use super::config::{Config, Over};
+use super::connection::Connection;
+use super::counters::{Broken, Counters, Group};
 use super::expect::Pages;
 use super::ledger::Ledger;
-use super::line::Line;
 use super::log::Log;
-use super::player::Player;
-use super::tally::{Broken, Tally, Under};
-use super::terms::{Over, Terms};
 use super::ws;
 use crate::random::Random;
 
 /// What all connections share.
-pub(super) struct Crowd {
-    pub(super) terms: Terms,
+pub(super) struct Clients {
+    pub(super) config: Config,
     pub(super) url: String,
     pub(super) log: Arc<Log>,
     pub(super) pages: Arc<Pages>,
-    pub(super) tally: Arc<Tally>,
+    pub(super) counters: Arc<Counters>,
     pub(super) patience: Duration,
 }
 
@@ -104,7 +104,7 @@ impl Drop for Sending {
     }
 }
 
-impl Crowd {
+impl Clients {
     /// A generation: so many connections at once, each with its own random numbers.
     pub(super) fn generation(&self, random: &mut Random, count: usize) -> Result<(), Broken> {
         let randoms: Vec<_> = (0..count).map(|_| random.fork()).collect();
@@ -113,7 +113,7 @@ impl Crowd {
             let lives: Vec<_> = lives.collect();
             let ends = lives.into_iter().map(|life| {
                 let end = life.join().unwrap_or_else(|_| Err(Broken::new("a client panicked")));
-                end.inspect_err(|broken| self.tally.fail(broken.clone()))
+                end.inspect_err(|broken| self.counters.fail(broken.clone()))
             });
             // All are waited for, and the first that broke is told.
             let ends: Vec<_> = ends.collect();
@@ -123,32 +123,32 @@ impl Crowd {
 
     /// One connection, from its beginning to its end.
     fn live(&self, random: Random) -> Result<(), Broken> {
-        if self.terms.over == Over::Http {
+        if self.config.over == Over::Http {
             return self.post(random);
         }
-        self.with_line(random, |player, socket| {
-            player.greet()?;
-            for _ in 0..1 + player.random.below(3) {
-                player.mix()?;
-                if player.random.once_in(3) {
-                    player.act()?;
+        self.with_connection(random, |client, socket| {
+            client.greet()?;
+            for _ in 0..1 + client.random.below(3) {
+                client.mix()?;
+                if client.random.once_in(3) {
+                    client.act()?;
                 }
             }
-            player.unsubscribe()?;
-            player.leave(socket)
+            client.unsubscribe()?;
+            client.leave(socket)
         })
     }
 
     /// Alone: frames that do not come to their end, as the log is the whole daemon's.
     pub(super) fn stall(&self, random: Random) -> Result<(), Broken> {
-        if self.terms.over == Over::Http {
+        if self.config.over == Over::Http {
             return self.post_half(random);
         }
-        self.with_line(random, |player, _| {
-            player.greet()?;
-            player.stall()?;
-            if self.terms.over != Over::Ws {
-                player.part();
+        self.with_connection(random, |client, _| {
+            client.greet()?;
+            client.stall()?;
+            if self.config.over != Over::Ws {
+                client.part();
             }
             Ok(())
         })
@@ -156,45 +156,46 @@ impl Crowd {
 
     /// As many slow handlers as there are threads for them.
     pub(super) fn warm_up(&self, random: Random) -> Result<(), Broken> {
-        if self.terms.over == Over::Http {
+        if self.config.over == Over::Http {
             return self.post_slow(random);
         }
-        self.with_line(random, |player, _| {
-            player.many_slow()?;
-            player.part();
+        self.with_connection(random, |client, _| {
+            client.many_slow()?;
+            client.part();
             Ok(())
         })
     }
 
-    fn with_line(
+    fn with_connection(
         &self,
         random: Random,
-        play: impl FnOnce(&mut Player<'_>, &Socket) -> Result<(), Broken>,
+        play: impl FnOnce(&mut Client<'_>, &Socket) -> Result<(), Broken>,
     ) -> Result<(), Broken> {
         let broken = |error: io::Error| Broken::new(format!("no connection: {error}"));
         let mut socket = Socket::connect(&self.url).map_err(broken)?;
-        if self.terms.over == Over::Ws {
+        if self.config.over == Over::Ws {
             let host = self.url.trim_start_matches("ws://").trim_end_matches('/');
             ws::shake_hands(&mut socket, host).map_err(broken)?;
         }
         let pages = Arc::clone(&self.pages);
-        let ledger = Ledger::new(self.terms.order(), pages, Arc::clone(&self.tally));
+        let ledger = Ledger::new(self.config.order(), pages, Arc::clone(&self.counters));
         let (sending, receiving) =
             (Sending(socket.try_clone().map_err(broken)?), socket.try_clone().map_err(broken)?);
-        let line = Line::new(self.terms.carrier(), sending, receiving, ledger, &self.tally);
-        let mut player =
-            Player::new(random, self.terms, &line, &self.log, &self.tally, self.patience);
-        let played = play(&mut player, &socket);
+        let connection =
+            Connection::new(self.config.carrier(), sending, receiving, ledger, &self.counters);
+        let mut client =
+            Client::new(random, self.config, &connection, &self.log, &self.counters, self.patience);
+        let played = play(&mut client, &socket);
         if played.is_err() {
-            line.ledger.break_off();
+            connection.ledger.break_off();
             socket.shutdown(Shutdown::Both);
         }
-        let ended = line.finish(self.patience);
+        let ended = connection.finish(self.patience);
         played.and(ended)
     }
 
     /// Counts a connection that ended so.
-    pub(super) fn count(tally: &Tally, how: &'static str) {
-        tally.count(Under::Connections, how);
+    pub(super) fn count(counters: &Counters, how: &'static str) {
+        counters.count(Group::Connections, how);
     }
 }

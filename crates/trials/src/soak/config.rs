@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use super::connection::Carrier;
 use super::ledger::Order;
-use super::line::Carrier;
 use crate::wire::Framing;
 
 /// Who the client is (C3).
@@ -75,15 +75,15 @@ pub(super) const DEPTH: usize = 128;
 /// How many threads there may be for handlers that are slow.
 pub(super) const POOL: u64 = 32;
 
-/// The terms on which a connection talks.
+/// The config on which a connection talks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct Config {
     pub(super) profile: Profile,
     pub(super) over: Over,
     pub(super) framing: Framing,
 }
 
-impl Terms {
+impl Config {
     pub(super) fn order(self) -> Order {
         match self.profile {
             Profile::Editor | Profile::Desktop => Order::Sequential,

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
+use super::client::{Client, FOREVER};
+use super::config::{HEADER_LIMIT, IN_FLIGHT, MESSAGE_LIMIT, STORM};
+use super::connection::{Carrier, Unit};
+use super::counters::{Broken, Group};
 use super::expect::{Due, Outcome};
 use super::good;
 use super::ledger::Order;
-use super::line::{Carrier, Unit};
 use super::log::Log;
-use super::player::{FOREVER, Player};
-use super::tally::{Broken, Under};
-use super::terms::{HEADER_LIMIT, IN_FLIGHT, MESSAGE_LIMIT, STORM};
 use super::texts::envelope;
 use crate::wire::Framing;
 
-impl Player<'_> {
+impl Client<'_> {
     /// One of them.
     pub(super) fn act(&mut self) -> Result<(), Broken> {
         self.settle()?;
@@ -21,11 +21,11 @@ impl Player<'_> {
             0 => self.storm()?,
             1 | 2 => self.burst()?,
             3..=5 => self.read_slowly()?,
-            6 if self.terms.is_alone() => self.leave_log_unread()?,
+            6 if self.config.is_alone() => self.leave_log_unread()?,
             7..=9 => self.ask_twice()?,
             10 => self.many_slow()?,
             12 => self.cancel_many()?,
-            11 if self.terms.carrier() != Carrier::Ws => self.be_refused_at_once()?,
+            11 if self.config.carrier() != Carrier::Ws => self.be_refused_at_once()?,
             _ => self.fill_a_message()?,
         }
         self.settle()
@@ -33,7 +33,7 @@ impl Player<'_> {
 
     /// Past a thousand faults in a row there is no answer, until something good comes (F7).
     fn storm(&mut self) -> Result<(), Broken> {
-        let (good, first, last) = (good::quick(self.terms), self.id(), self.id());
+        let (good, first, last) = (good::quick(self.config), self.id(), self.id());
         let (more, is_text) = (1 + self.random.below(300), self.random.once_in(2));
         let (text, outcome) = match is_text {
             true => ("}", Outcome::parse_error()),
@@ -41,22 +41,22 @@ impl Player<'_> {
         };
         self.ask(&good, &first);
         for _ in 0..STORM {
-            self.line.ledger.expect(Due::refusal(outcome.clone()));
+            self.connection.ledger.expect(Due::refusal(outcome.clone()));
         }
         for _ in 0..STORM + more {
             self.say(text);
         }
         self.ask(&good, &last);
-        self.tally.add(Under::BadInput, "in storms", (STORM + more) as u64);
-        self.tally.count(Under::Deeds, "storms");
+        self.counters.add(Group::BadInput, "in storms", (STORM + more) as u64);
+        self.counters.count(Group::Actions, "storms");
         self.settle()
     }
 
     /// More requests than may be under way. Side by side they are refused; one by one they wait (P4, L8).
     fn burst(&mut self) -> Result<(), Broken> {
-        self.tally.count(Under::Deeds, "bursts");
-        let quick = good::quick(self.terms);
-        if self.terms.order() == Order::Sequential {
+        self.counters.count(Group::Actions, "bursts");
+        let quick = good::quick(self.config);
+        if self.config.order() == Order::Sequential {
             let count = 1100 + self.random.below(1000);
             let (first, id) = (good::sleep("test.sleep", 5, false), self.id());
             self.ask(&first, &id);
@@ -105,9 +105,9 @@ impl Player<'_> {
 
     /// Nobody reads what is answered, for a while; then nothing of it is lost (L8).
     fn read_slowly(&mut self) -> Result<(), Broken> {
-        self.tally.count(Under::Deeds, "times that nobody read answers");
+        self.counters.count(Group::Actions, "times that nobody read answers");
         let (nap, sips) = (10 + self.random.below(60), self.random.below(300));
-        self.line.slow_down(nap as u64, sips as u64);
+        self.connection.slow_down(nap as u64, sips as u64);
         let count = 10 + self.random.below(30);
         for _ in 0..count {
             let (asked, id) = match self.random.below(3) {
@@ -122,12 +122,12 @@ impl Player<'_> {
 
     /// Nobody reads the log, for a while: it costs records, and nothing else (L8).
     fn leave_log_unread(&mut self) -> Result<(), Broken> {
-        self.tally.count(Under::Deeds, "times that nobody read the log");
+        self.counters.count(Group::Actions, "times that nobody read the log");
         let (debug, id) = (good::log_level(&mut self.random, "debug"), self.id());
         self.ask(&debug, &id);
         self.settle()?;
         self.log.nap(20 + self.random.below(50) as u64);
-        let quick = good::quick(self.terms);
+        let quick = good::quick(self.config);
         for _ in 0..10 {
             for _ in 0..100 {
                 let id = self.id();
@@ -151,9 +151,9 @@ impl Player<'_> {
             let outcome = Outcome::error(-32601, &format!("Method not found: {name}"));
             self.expect(Due::new("marks in the log", &id, outcome), None);
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{name}"}}"#);
-            let bytes = self.terms.carrier().frame(text.as_bytes());
-            self.line.send(Unit { bytes, cuts: Vec::new() });
-            self.line.settle(self.patience)?;
+            let bytes = self.config.carrier().frame(text.as_bytes());
+            self.connection.send(Unit { bytes, cuts: Vec::new() });
+            self.connection.settle(self.patience)?;
             if self.log.wait_for_mark(&name, Duration::from_secs(1)) {
                 return Ok(());
             }
@@ -163,9 +163,9 @@ impl Player<'_> {
 
     /// The same id again while the first request runs (M11).
     fn ask_twice(&mut self) -> Result<(), Broken> {
-        self.tally.count(Under::Deeds, "ids that were in use");
+        self.counters.count(Group::Actions, "ids that were in use");
         let id = self.id();
-        if self.terms.order() == Order::Sequential {
+        if self.config.order() == Order::Sequential {
             for _ in 0..1 + self.random.below(3) {
                 let asked = good::sleep("test.sleep", self.random.below(3), true);
                 self.ask(&asked, &id);
@@ -189,7 +189,7 @@ impl Player<'_> {
 
     /// As many handlers that block their threads as there are threads for them, and more.
     pub(super) fn many_slow(&mut self) -> Result<(), Broken> {
-        let count = if self.terms.order() == Order::Sequential { 5 } else { 40 };
+        let count = if self.config.order() == Order::Sequential { 5 } else { 40 };
         for _ in 0..count {
             let (asked, id) = (good::sleep("test.block", 20, false), self.id());
             self.ask(&asked, &id);
@@ -201,7 +201,7 @@ impl Player<'_> {
     fn be_refused_at_once(&mut self) -> Result<(), Broken> {
         let length = MESSAGE_LIMIT + 1;
         let text = vec![b'z'; length];
-        let (begin, rest, reason) = match self.terms.framing {
+        let (begin, rest, reason) = match self.config.framing {
             Framing::Lsp if self.random.once_in(3) => {
                 let begin = format!("X-Long: {}", "h".repeat(HEADER_LIMIT + 1));
                 (begin.into_bytes(), b"\r\n\r\n".to_vec(), "header-too-large")
@@ -215,23 +215,23 @@ impl Player<'_> {
             }
             Framing::Ndjson => (text, b"zz\n".to_vec(), "oversize"),
         };
-        self.tally.count(Under::BadInput, "refused before it was whole");
-        self.line.ledger.expect(Due::refusal(Outcome::invalid_because(reason)));
-        self.line.send(Unit { bytes: begin, cuts: Vec::new() });
+        self.counters.count(Group::BadInput, "refused before it was whole");
+        self.connection.ledger.expect(Due::refusal(Outcome::invalid_because(reason)));
+        self.connection.send(Unit { bytes: begin, cuts: Vec::new() });
         self.settle()?;
         // A line has to end; of all else the rest need not come.
-        let is_needed = self.terms.framing == Framing::Ndjson || reason == "header-too-large";
+        let is_needed = self.config.framing == Framing::Ndjson || reason == "header-too-large";
         if is_needed || self.random.once_in(2) {
-            self.line.send(Unit { bytes: rest, cuts: Vec::new() });
+            self.connection.send(Unit { bytes: rest, cuts: Vec::new() });
         }
-        let (asked, id) = (good::quick(self.terms), self.id());
+        let (asked, id) = (good::quick(self.config), self.id());
         self.ask(&asked, &id);
         self.settle()
     }
 
     /// A message as long as it may be.
     fn fill_a_message(&mut self) -> Result<(), Broken> {
-        let (quick, id) = (good::quick(self.terms), self.id());
+        let (quick, id) = (good::quick(self.config), self.id());
         let text = |params: &str| {
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quick.method)
         };
@@ -248,32 +248,32 @@ impl Player<'_> {
         self.unsubscribe()?;
         self.mark()?;
         let before = self.log.timeouts();
-        let asked = good::quick(self.terms);
+        let asked = good::quick(self.config);
         let (id, next) = (self.id(), self.id());
         let text = envelope(&mut self.random, Some(&id), &asked.method, Some("[1,2,3]"), &[""]);
-        let is_ws = self.terms.carrier() == Carrier::Ws;
+        let is_ws = self.config.carrier() == Carrier::Ws;
         if is_ws {
             // The rest could not be told from the next message, so that is the end of it.
-            self.line.ledger.expect_close(&[1008]);
+            self.connection.ledger.expect_close(&[1008]);
         }
-        let frame = self.terms.carrier().frame(text.as_bytes());
+        let frame = self.config.carrier().frame(text.as_bytes());
         let cut = 1 + self.random.below(frame.len() - 1);
         let (begin, rest) = frame.split_at(cut);
-        self.line.send(Unit { bytes: begin.to_vec(), cuts: Vec::new() });
+        self.connection.send(Unit { bytes: begin.to_vec(), cuts: Vec::new() });
         if !self.log.wait_for_timeouts(before + 1, self.patience) {
             let broken = Broken::new("the log does not say that a frame came too late");
-            return Err(self.line.with_last(broken));
+            return Err(self.connection.with_last(broken));
         }
-        self.tally.count(Under::Deeds, "read timeouts");
+        self.counters.count(Group::Actions, "read timeouts");
         if is_ws {
             return Ok(());
         }
-        let late = if self.random.once_in(3) && self.terms.framing != Framing::Ndjson {
+        let late = if self.random.once_in(3) && self.config.framing != Framing::Ndjson {
             &[]
         } else {
             rest
         };
-        self.line.send(Unit { bytes: late.to_vec(), cuts: vec![late.len() / 2] });
+        self.connection.send(Unit { bytes: late.to_vec(), cuts: vec![late.len() / 2] });
         self.ask(&asked, &next);
         self.settle()
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::tally::Broken;
+use super::counters::Broken;
 
 /// How much the memory of the last quarter may be above that of the quarter before it. Allocators keep what
 /// they were given back, each thread has its own store, and which thread works for whom is chance: with 34
@@ -53,7 +53,7 @@ fn can_look() -> bool {
 
 /// What it cost over time.
 #[derive(Debug)]
-pub struct Gauge {
+pub struct Resources {
     pid: u32,
     samples: Vec<Sample>,
     /// Every so many looks one is kept, so that a long run keeps no more than a short one.
@@ -69,11 +69,11 @@ pub struct Gauge {
 /// More samples are not kept.
 const MOST: usize = 4096;
 
-impl Gauge {
+impl Resources {
     /// Of a process that may start so many threads more than it has at first.
     pub fn new(pid: u32, more_threads: u64) -> Self {
         let by_threads = BTreeMap::new();
-        Gauge {
+        Resources {
             pid,
             samples: Vec::new(),
             stride: 1,
@@ -179,14 +179,14 @@ fn descriptors(pid: u32) -> String {
     names.map(|name| name.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
-impl Gauge {
+impl Resources {
     /// Whether there were looks enough to tell growth from chance: four in each quarter.
     fn can_judge(&self) -> bool {
         self.samples.len() >= 16
     }
 }
 
-impl fmt::Display for Gauge {
+impl fmt::Display for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((first, last)) = self.samples.first().zip(self.samples.last()) else {
             return write!(f, "memory, descriptors and threads: not seen on this system");
@@ -208,14 +208,14 @@ impl fmt::Display for Gauge {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gauge, SLACK_KB, Sample};
+    use super::{Resources, SLACK_KB, Sample};
 
     /// What is said of a process whose memory is this over time.
     fn is_flat(memory: impl Fn(u64) -> u64) -> bool {
-        let mut gauge = Gauge::new(0, 0);
+        let mut resources = Resources::new(0, 0);
         let sample = |time| Sample { resident_kb: memory(time), ..Sample::default() };
-        gauge.samples = (0..100).map(sample).collect();
-        gauge.check().is_ok()
+        resources.samples = (0..100).map(sample).collect();
+        resources.check().is_ok()
     }
 
     #[test]
@@ -229,16 +229,16 @@ mod tests {
 
     #[test]
     fn descriptors_that_are_left_open_are_found() {
-        let mut gauge = Gauge::new(std::process::id(), 1000);
+        let mut resources = Resources::new(std::process::id(), 1000);
         if !super::can_look() {
             return;
         }
         // Other tests of this process open files too, so this says only what is too many for certain.
-        gauge.look(std::time::Duration::ZERO).expect("it is the first look");
-        let threads: Vec<_> = gauge.by_threads.keys().copied().collect();
+        resources.look(std::time::Duration::ZERO).expect("it is the first look");
+        let threads: Vec<_> = resources.by_threads.keys().copied().collect();
         assert_eq!(threads.len(), 1);
-        gauge.by_threads = (0..1000).map(|threads| (threads, 0)).collect();
-        let found = gauge.look(std::time::Duration::ZERO).expect_err("there are some");
+        resources.by_threads = (0..1000).map(|threads| (threads, 0)).collect();
+        let found = resources.look(std::time::Duration::ZERO).expect_err("there are some");
         assert_eq!(found.what, "descriptors are left open");
     }
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::counters::{Broken, Counters};
 use super::ledger::Ledger;
-use super::tally::{Broken, Tally};
 use super::ws;
 use crate::wire::{Frames, Framing};
 
@@ -43,9 +43,9 @@ pub(super) struct Unit {
     pub(super) cuts: Vec<usize>,
 }
 
-pub(super) struct Line {
+pub(super) struct Connection {
     pub(super) ledger: Arc<Ledger>,
-    tally: Arc<Tally>,
+    counters: Arc<Counters>,
     /// What is to be written; nothing more behind a `None`.
     units: Sender<Option<Unit>>,
     last: Arc<Mutex<VecDeque<u8>>>,
@@ -63,18 +63,19 @@ struct Pace {
     sips: AtomicU64,
 }
 
-impl Line {
+impl Connection {
     /// Starts the threads of a connection.
     pub(super) fn new(
         carrier: Carrier,
         mut input: impl Write + Send + 'static,
         output: impl Read + Send + 'static,
         ledger: Ledger,
-        tally: &Arc<Tally>,
+        counters: &Arc<Counters>,
     ) -> Self {
         let (ledger, last) = (Arc::new(ledger), Arc::<Mutex<VecDeque<u8>>>::default());
         let (units, to_write) = channel::<Option<Unit>>();
-        let (sent, counts, writes_of) = (Arc::clone(&last), Arc::clone(tally), Arc::clone(&ledger));
+        let (sent, counts, writes_of) =
+            (Arc::clone(&last), Arc::clone(counters), Arc::clone(&ledger));
         let writer = thread::spawn(move || {
             while let Ok(Some(unit)) = to_write.recv() {
                 keep(&sent, &unit.bytes);
@@ -97,12 +98,13 @@ impl Line {
         });
         let pace = Arc::<Pace>::default();
         let says = units.clone();
-        let (reads_of, slow, counts) = (Arc::clone(&ledger), Arc::clone(&pace), Arc::clone(tally));
+        let (reads_of, slow, counts) =
+            (Arc::clone(&ledger), Arc::clone(&pace), Arc::clone(counters));
         let reader = thread::spawn(move || {
             read(output, carrier, &reads_of, &slow, &counts, &says);
         });
-        let tally = Arc::clone(tally);
-        Line { ledger, tally, units, last, pace, writer, reader }
+        let counters = Arc::clone(counters);
+        Connection { ledger, counters, units, last, pace, writer, reader }
     }
 
     /// Sends this, when all before is sent.
@@ -137,7 +139,7 @@ impl Line {
         ended.map_err(|broken| self.with_last(broken))?;
         let _ = self.reader.join();
         let _ = self.writer.join();
-        self.tally.broken().map_or(Ok(()), Err)
+        self.counters.broken().map_or(Ok(()), Err)
     }
 }
 
@@ -186,7 +188,7 @@ fn read(
     carrier: Carrier,
     ledger: &Ledger,
     pace: &Pace,
-    tally: &Tally,
+    counters: &Counters,
     says: &Sender<Option<Unit>>,
 ) {
     let mut chunk = vec![0; 64 * 1024];
@@ -213,7 +215,7 @@ fn read(
         if is_sip {
             pace.sips.fetch_sub(1, Ordering::Relaxed);
         }
-        tally.received.fetch_add(count as u64, Ordering::Relaxed);
+        counters.received.fetch_add(count as u64, Ordering::Relaxed);
         cutter.feed(&chunk[..count]);
         loop {
             match cutter.next() {
@@ -226,7 +228,7 @@ fn read(
                 Ok(None) => break,
                 Err(why) => {
                     let rest = String::from_utf8_lossy(cutter.rest()).into_owned();
-                    tally.fail(Broken::because(&why, "a frame", &rest));
+                    counters.fail(Broken::because(&why, "a frame", &rest));
                     ledger.end(b"");
                     return;
                 }

@@ -5,15 +5,15 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What something is counted under.
+/// What something is counted group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Under {
+pub enum Group {
     /// Requests that were answered, by what was asked for.
     Answers,
     /// Bad input, by what is wrong with it.
     BadInput,
     /// All else that was done.
-    Deeds,
+    Actions,
     /// Connections, by how they ended.
     Connections,
     /// Lines of the log, by their severity.
@@ -22,8 +22,8 @@ pub enum Under {
 
 /// All that is counted.
 #[derive(Debug, Default)]
-pub struct Tally {
-    counts: Mutex<BTreeMap<(Under, &'static str), u64>>,
+pub struct Counters {
+    counts: Mutex<BTreeMap<(Group, &'static str), u64>>,
     /// Bytes that went to the daemon.
     pub sent: AtomicU64,
     /// Bytes that came from it.
@@ -85,30 +85,30 @@ impl fmt::Display for Broken {
     }
 }
 
-impl Tally {
+impl Counters {
     /// Counts one more.
-    pub fn count(&self, under: Under, name: &'static str) {
-        self.add(under, name, 1);
+    pub fn count(&self, group: Group, name: &'static str) {
+        self.add(group, name, 1);
     }
 
     /// Counts so many more.
-    pub fn add(&self, under: Under, name: &'static str, count: u64) {
-        *self.counts().entry((under, name)).or_default() += count;
+    pub fn add(&self, group: Group, name: &'static str, count: u64) {
+        *self.counts().entry((group, name)).or_default() += count;
     }
 
-    /// What was counted under this, by name.
-    pub fn under(&self, under: Under) -> Vec<(&'static str, u64)> {
+    /// What was counted group this, by name.
+    pub fn group(&self, group: Group) -> Vec<(&'static str, u64)> {
         let counts = self.counts();
-        let those = counts.iter().filter(|((it, _), _)| *it == under);
+        let those = counts.iter().filter(|((it, _), _)| *it == group);
         those.map(|((_, name), count)| (*name, *count)).collect()
     }
 
-    /// How many there are under this in all.
-    pub fn sum(&self, under: Under) -> u64 {
-        self.under(under).iter().map(|(_, count)| count).sum()
+    /// How many there are group this in all.
+    pub fn sum(&self, group: Group) -> u64 {
+        self.group(group).iter().map(|(_, count)| count).sum()
     }
 
-    fn counts(&self) -> MutexGuard<'_, BTreeMap<(Under, &'static str), u64>> {
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<(Group, &'static str), u64>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bad;
+use super::config::{BATCH, Config, IN_FLIGHT};
+use super::connection::{Carrier, Connection, Unit};
+use super::counters::{Broken, Counters, Group};
 use super::expect::{Due, Outcome};
 use super::good::{self, Asked};
 use super::ledger::Order;
-use super::line::{Carrier, Line, Unit};
 use super::log::Log;
 use super::state::Call;
-use super::tally::{Broken, Tally, Under};
-use super::terms::{BATCH, IN_FLIGHT, Terms};
 use super::texts::{self, FIXED_IDS, envelope, quoted};
 use super::ws;
 use crate::random::Random;
@@ -21,12 +21,12 @@ use crate::wire::Framing;
 /// Longer than any run that ends by itself.
 pub(super) const FOREVER: usize = 86_400_000;
 
-pub(super) struct Player<'l> {
+pub(super) struct Client<'l> {
     pub(super) random: Random,
-    pub(super) terms: Terms,
-    pub(super) line: &'l Line,
+    pub(super) config: Config,
+    pub(super) connection: &'l Connection,
     pub(super) log: &'l Log,
-    pub(super) tally: Arc<Tally>,
+    pub(super) counters: Arc<Counters>,
     pub(super) patience: Duration,
     /// How many ids were given out.
     numbers: u64,
@@ -41,24 +41,24 @@ pub(super) struct Player<'l> {
     pub(super) marks: u64,
 }
 
-impl<'l> Player<'l> {
+impl<'l> Client<'l> {
     pub(super) fn new(
         random: Random,
-        terms: Terms,
-        line: &'l Line,
+        config: Config,
+        connection: &'l Connection,
         log: &'l Log,
-        tally: &Arc<Tally>,
+        counters: &Arc<Counters>,
         patience: Duration,
     ) -> Self {
-        let (tally, pending) = (Arc::clone(tally), Vec::new());
+        let (counters, pending) = (Arc::clone(counters), Vec::new());
         let (numbers, under_way, topics) = (0, 0, 0);
         let fixed_ids = Vec::new();
-        Player {
+        Client {
             random,
-            terms,
-            line,
+            config,
+            connection,
             log,
-            tally,
+            counters,
             patience,
             numbers,
             pending,
@@ -71,7 +71,7 @@ impl<'l> Player<'l> {
 
     /// White space that may stand in a text.
     pub(super) fn blanks(&self) -> &'static [&'static str] {
-        match self.terms.framing {
+        match self.config.framing {
             Framing::Ndjson => &["", "", "", " ", "\t", "  "],
             _ => &["", "", "", " ", "\n", "\r\n\t"],
         }
@@ -95,11 +95,11 @@ impl<'l> Player<'l> {
 
     /// A text as it goes over the wire.
     pub(super) fn frame(&mut self, text: &[u8]) -> Vec<u8> {
-        match self.terms.carrier() {
+        match self.config.carrier() {
             Carrier::Stream(framing) => framing.frame(text),
             Carrier::Ws => {
                 let (bytes, pings) = ws::message(&mut self.random, text);
-                self.line.ledger.expect_pongs(pings);
+                self.connection.ledger.expect_pongs(pings);
                 bytes
             }
         }
@@ -113,7 +113,7 @@ impl<'l> Player<'l> {
 
     /// An answer is due, and perhaps an error in the log.
     pub(super) fn expect(&mut self, due: Due, error_of: Option<&str>) {
-        self.line.ledger.expect(due);
+        self.connection.ledger.expect(due);
         self.under_way += 1;
         if let Some(method) = error_of {
             self.log.cause_error(method);
@@ -132,7 +132,7 @@ impl<'l> Player<'l> {
 
     pub(super) fn any(&mut self) -> Asked {
         let blanks = self.blanks();
-        good::any(&mut self.random, self.terms, blanks)
+        good::any(&mut self.random, self.config, blanks)
     }
 
     /// Sends what was said, cut anywhere.
@@ -149,7 +149,7 @@ impl<'l> Player<'l> {
             _ => Vec::new(),
         };
         cuts.sort_unstable();
-        self.line.send(Unit { bytes, cuts });
+        self.connection.send(Unit { bytes, cuts });
     }
 
     /// Sends all, and waits until all is answered.
@@ -157,12 +157,12 @@ impl<'l> Player<'l> {
         self.send();
         self.under_way = 0;
         self.fixed_ids = FIXED_IDS.to_vec();
-        self.line.settle(self.patience)
+        self.connection.settle(self.patience)
     }
 
     /// The first request: once it is answered, the daemon is there.
     pub(super) fn greet(&mut self) -> Result<(), Broken> {
-        let (asked, id) = (good::quick(self.terms), self.id());
+        let (asked, id) = (good::quick(self.config), self.id());
         self.ask(&asked, &id);
         self.settle()
     }
@@ -181,14 +181,14 @@ impl<'l> Player<'l> {
                 73..=78 => self.batch(),
                 79..=86 => self.cancel(),
                 87..=89 => self.set_level(),
-                90..=92 if self.terms.has_events() => self.subscribe(),
-                93..=95 if self.terms.has_events() => {
+                90..=92 if self.config.has_events() => self.subscribe(),
+                93..=95 if self.config.has_events() => {
                     let (asked, id) = (good::emit(self.random.below(30)), self.id());
                     self.ask(&asked, &id);
                 }
-                96.. if self.terms.has_callback() => self.be_called()?,
+                96.. if self.config.has_callback() => self.be_called()?,
                 _ => {
-                    let (asked, id) = (good::quick(self.terms), self.id());
+                    let (asked, id) = (good::quick(self.config), self.id());
                     self.ask(&asked, &id);
                 }
             }
@@ -196,7 +196,7 @@ impl<'l> Player<'l> {
                 self.send();
             }
             // Side by side no more may be under way than are served.
-            if self.terms.order() == Order::Barrier && self.under_way > IN_FLIGHT / 2 {
+            if self.config.order() == Order::Barrier && self.under_way > IN_FLIGHT / 2 {
                 self.settle()?;
             }
         }
@@ -211,17 +211,17 @@ impl<'l> Player<'l> {
         let blanks = self.blanks();
         let text = envelope(&mut self.random, None, &method, params.as_deref(), blanks);
         self.say(&text);
-        self.tally.count(Under::Deeds, "notifications");
+        self.counters.count(Group::Actions, "notifications");
     }
 
     /// Something bad, and something good behind it.
     fn be_bad(&mut self) {
-        let (asked, id) = (good::quick(self.terms), self.id());
+        let (asked, id) = (good::quick(self.config), self.id());
         let request = self.text(&asked, &id);
-        let bad = bad::any(&mut self.random, self.terms, &request, &id);
-        self.tally.count(Under::BadInput, bad.kind);
+        let bad = bad::any(&mut self.random, self.config, &request, &id);
+        self.counters.count(Group::BadInput, bad.kind);
         for due in bad.answers {
-            self.line.ledger.expect(due);
+            self.connection.ledger.expect(due);
         }
         let bytes = if bad.is_text { self.frame(&bad.bytes) } else { bad.bytes };
         self.pending.extend(bytes);
@@ -237,7 +237,7 @@ impl<'l> Player<'l> {
             match self.random.below(6) {
                 0 => entries.push(r#"{"jsonrpc":"2.0","method":"version"}"#.to_owned()),
                 1 if self.random.once_in(2) => {
-                    let (text, outcome, id) = bad::bad_message(&mut self.random, self.terms, &id);
+                    let (text, outcome, id) = bad::bad_message(&mut self.random, self.config, &id);
                     // Inside of a batch an empty one is no request like any other.
                     let is_empty = text == "[]";
                     dues.push(Due::new(
@@ -249,7 +249,7 @@ impl<'l> Player<'l> {
                 }
                 _ => {
                     let asked = self.any();
-                    let asked = if asked.is_plain { asked } else { good::quick(self.terms) };
+                    let asked = if asked.is_plain { asked } else { good::quick(self.config) };
                     dues.push(asked.due(&id));
                     entries.push(self.text(&asked, &id));
                 }
@@ -260,18 +260,18 @@ impl<'l> Player<'l> {
             true => format!("[{}]", vec!["1"; BATCH + 1].join(",")),
             false => format!("[{}]", entries.join(",")),
         };
-        self.tally.count(Under::Deeds, "batches sent");
+        self.counters.count(Group::Actions, "batches sent");
         self.under_way += dues.len();
-        let refused = match (self.terms.has_batches(), is_huge) {
+        let refused = match (self.config.has_batches(), is_huge) {
             (false, _) => Some("batch-not-supported"),
             (true, true) => Some("oversize"),
             (true, false) => None,
         };
         match refused {
             Some(reason) => {
-                self.line.ledger.expect(Due::refusal(Outcome::invalid_because(reason)));
+                self.connection.ledger.expect(Due::refusal(Outcome::invalid_because(reason)));
             }
-            None => self.line.ledger.expect_batch(dues),
+            None => self.connection.ledger.expect_batch(dues),
         }
         self.say(&text);
     }
@@ -283,7 +283,7 @@ impl<'l> Player<'l> {
             true => good::sleep("test.sleep", FOREVER, false),
             false => {
                 let asked = self.any();
-                if asked.is_plain { asked } else { good::quick(self.terms) }
+                if asked.is_plain { asked } else { good::quick(self.config) }
             }
         };
         let id = self.id();
@@ -299,7 +299,7 @@ impl<'l> Player<'l> {
             self.send();
         }
         self.say_cancel(&id);
-        self.tally.count(Under::Deeds, "cancellations sent");
+        self.counters.count(Group::Actions, "cancellations sent");
     }
 
     pub(super) fn say_cancel(&mut self, id: &str) {
@@ -312,7 +312,7 @@ impl<'l> Player<'l> {
     fn set_level(&mut self) {
         // The log is the whole daemon's, and timeouts must show in it.
         let levels = ["debug", "info", "warn", "error"];
-        let most = if self.terms.is_alone() { 4 } else { 3 };
+        let most = if self.config.is_alone() { 4 } else { 3 };
         let level = levels[self.random.below(most)];
         let (asked, id) = (good::log_level(&mut self.random, level), self.id());
         self.ask(&asked, &id);
@@ -360,15 +360,15 @@ impl<'l> Player<'l> {
             }
         };
         let is_never_answered = says.is_none();
-        self.line.ledger.expect_call(name.clone(), Call { params, says });
+        self.connection.ledger.expect_call(name.clone(), Call { params, says });
         self.expect(Due::new("system.callback", &id, outcome).overtaking(), None);
         let method = quoted("system.callback");
         let text = envelope(&mut self.random, Some(&id), &method, Some(&asked), &[""]);
         self.say(&text);
         if is_never_answered {
             self.send();
-            let called = self.line.ledger.wait_for_call(&name, self.patience);
-            called.map_err(|broken| self.line.with_last(broken))?;
+            let called = self.connection.ledger.wait_for_call(&name, self.patience);
+            called.map_err(|broken| self.connection.with_last(broken))?;
             self.say_cancel(&id);
         }
         Ok(())

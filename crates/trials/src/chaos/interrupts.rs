@@ -13,8 +13,8 @@ use super::Kind;
 use super::channel::Channel;
 use super::ending::Ending;
 use super::ledger::Expect;
-use super::odd::terminal;
 use super::trial::Trial;
+use super::unusual_fds::terminal;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "busy-nonblocking", live: nonblocking },

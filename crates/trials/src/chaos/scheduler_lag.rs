@@ -13,7 +13,7 @@ const PRECISE: Duration = Duration::from_millis(1);
 
 /// Beats that came too late.
 #[derive(Debug, Default)]
-pub(super) struct Pulse {
+pub(super) struct SchedulerLag {
     beats: Mutex<Beats>,
     is_over: AtomicBool,
 }
@@ -26,7 +26,7 @@ struct Beats {
     next: Option<Instant>,
 }
 
-impl Pulse {
+impl SchedulerLag {
     /// Beats until it is told to end.
     pub(super) fn beat(&self) {
         while !self.is_over.load(Ordering::Relaxed) {
