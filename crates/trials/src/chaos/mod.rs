@@ -53,7 +53,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::programs;
+use crate::harness::programs;
 use crate::random::Random;
 use options::Options;
 use report::{Life, Report};

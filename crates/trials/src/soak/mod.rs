@@ -143,7 +143,7 @@ struct Soak {
 pub fn run(plan: &Plan) -> Result<Report, Broken> {
     let mut plan = plan.clone();
     if plan.program.is_empty() {
-        plan.program = vec![crate::programs::testbed()];
+        plan.program = vec![crate::harness::programs::testbed()];
     }
     let config = Config { profile: plan.profile, over: plan.over, framing: plan.framing() };
     let counters = Arc::<Counters>::default();

@@ -1,6 +1,6 @@
 //! The programs of this workspace, as cargo built them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ pub fn testbed() -> PathBuf {
     built("examples/testbed", &["--example", "testbed"])
 }
 
-/// What stands between a client and a server, and spoils one thing that passes.
+/// The program between a client and a server that spoils one message.
 pub fn saboteur() -> PathBuf {
     built("examples/saboteur", &["--example", "saboteur"])
 }
@@ -22,8 +22,11 @@ pub fn saboteur() -> PathBuf {
 /// A program of the command's package, beside this one; built if it is not there.
 fn built(name: &str, what: &[&str]) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
-    let _alone = BUILDING.lock();
-    let folder = folder();
+    let _alone = super::lock(&BUILDING);
+    let this = std::env::current_exe().expect("this program is a file");
+    // A test is in `deps`, below the folder of the programs.
+    let folder = this.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
+    let folder = folder.expect("it is in a folder");
     let program = folder.join(name);
     if !program.exists() {
         let mut cargo = Command::new(env!("CARGO"));
@@ -33,15 +36,4 @@ fn built(name: &str, what: &[&str]) -> PathBuf {
         assert!(cargo.status().is_ok_and(|status| status.success()), "{name} cannot be built");
     }
     program
-}
-
-/// The folder of what cargo builds, such as `target/debug`; a test is in `deps` below it.
-fn folder() -> PathBuf {
-    let this = std::env::current_exe().expect("this program is a file");
-    let folder = this.parent().expect("it is in a folder");
-    if folder.ends_with("deps") {
-        folder.parent().unwrap_or(Path::new("/")).to_owned()
-    } else {
-        folder.to_owned()
-    }
 }
