@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use duet_rpc_trials::chaos::options::Options;
+use duet_rpc_trials::chaos::command::Options;
 use duet_rpc_trials::chaos::report::Report;
 use duet_rpc_trials::chaos::{kinds, run};
 

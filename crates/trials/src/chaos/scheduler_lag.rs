@@ -1,17 +1,18 @@
-//! How late this machine is by itself. A process that has to wait for a processor is not late by its own fault, so
-//! what a thread of ours had to wait for meanwhile is added to the time that an end may take. Where there is
-//! nothing else to do, that is nothing.
+//! Scheduler lag: how late this machine is by itself. A process that waits for a processor is not late by its own
+//! fault, so the lag of a thread of ours is added to the time that an end may take. On an idle machine it is 0.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::harness::lock;
 
 const BEAT: Duration = Duration::from_millis(5);
 /// Later than this is late.
 const PRECISE: Duration = Duration::from_millis(1);
 
-/// Beats that came too late.
+/// A thread that wakes up at regular times, and notes when it is late.
 #[derive(Debug, Default)]
 pub(super) struct SchedulerLag {
     beats: Mutex<Beats>,
@@ -20,26 +21,25 @@ pub(super) struct SchedulerLag {
 
 #[derive(Debug, Default)]
 struct Beats {
-    /// When they were due, and when they came.
+    /// When late beats were due, and when they came.
     late: Vec<(Instant, Instant)>,
     /// When the next is due.
     next: Option<Instant>,
 }
 
 impl SchedulerLag {
-    /// Beats until it is told to end.
-    pub(super) fn beat(&self) {
+    /// Measures until it is told to end.
+    pub(super) fn measure(&self) {
         while !self.is_over.load(Ordering::Relaxed) {
             let due = Instant::now() + BEAT;
-            self.note(|beats| beats.next = Some(due));
+            lock(&self.beats).next = Some(due);
             thread::sleep(BEAT);
             let now = Instant::now();
-            self.note(|beats| {
-                beats.next = None;
-                if now > due + PRECISE {
-                    beats.late.push((due, now));
-                }
-            });
+            let mut beats = lock(&self.beats);
+            beats.next = None;
+            if now > due + PRECISE {
+                beats.late.push((due, now));
+            }
         }
     }
 
@@ -49,11 +49,7 @@ impl SchedulerLag {
 
     /// For how much of this time a beat was due and did not come.
     pub(super) fn late_between(&self, from: Instant, to: Instant) -> Duration {
-        self.note(|beats| beats.late_between(from, to))
-    }
-
-    fn note<T>(&self, act: impl FnOnce(&mut Beats) -> T) -> T {
-        act(&mut self.beats.lock().unwrap_or_else(PoisonError::into_inner))
+        lock(&self.beats).late_between(from, to)
     }
 }
 
