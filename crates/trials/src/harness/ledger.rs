@@ -68,8 +68,11 @@ impl Ledger {
 
     /// Whether nothing is due.
     pub(crate) fn is_settled(&self) -> bool {
-        let has_answers = self.dues.is_empty() && self.batches.is_empty();
-        has_answers && self.unasked.is_empty() && self.pongs.is_empty()
+        !self.has_answers_due() && self.unasked.is_empty() && self.pongs.is_empty()
+    }
+
+    pub(crate) fn has_answers_due(&self) -> bool {
+        !self.dues.is_empty() || !self.batches.is_empty()
     }
 
     /// Whether a request with this id is unanswered.
@@ -257,7 +260,7 @@ mod tests {
         };
         check(|_| (), &[&first], &["nobody asked"]);
         check(emit, &[&first, &second, answer], &[]);
-        check(emit, &[&first, &second, &third, answer], &["nobody asked"]);
+        check(emit, &[&first, &second, &third], &["nobody asked", "1 unanswered"]);
         check(emit, &[&first, &first, &second, answer], &["nobody asked"]);
         check(emit, &[&first, answer], &["before all was emitted", "0 unanswered"]);
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"e","params":[1]}"#;

@@ -21,7 +21,7 @@ pub(crate) struct RawClient {
     framing: Framing,
     inbound: Inbound,
     /// The WebSocket handshake, if it was not sent yet.
-    handshake: Vec<u8>,
+    pub(crate) handshake: Vec<u8>,
     /// The number of bytes that were received.
     pub(crate) received: u64,
 }

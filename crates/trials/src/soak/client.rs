@@ -1,76 +1,56 @@
-//! A client: what it does next comes from its own random numbers alone, never from the time or from what
-//! others do, so that the same seed plays the same game again.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! A client: its random numbers alone decide what it does next, never the time or other clients, so that the same
+//! seed plays the same game again.
 
 use super::bad;
-use super::config::{BATCH, Config, IN_FLIGHT};
-use super::connection::{Carrier, Connection, Unit};
-use super::counters::{Broken, Counters, Group};
-use super::expect::{Due, Outcome};
+use super::clients::Clients;
+use super::config::{BATCH, Config, FOREVER, IN_FLIGHT};
+use super::connection::Connection;
 use super::good::{self, Asked};
-use super::ledger::Order;
-use super::log::Log;
-use super::state::Call;
 use super::texts::{self, FIXED_IDS, envelope, quoted};
-use super::ws;
-use crate::random::Random;
-use crate::wire::Framing;
+use crate::harness::events::Call;
+use crate::harness::expect::{Due, Outcome};
+use crate::harness::random::Random;
+use crate::harness::ws;
+use crate::{Failure, Framing, Group};
 
-/// Longer than any run that ends by itself.
-pub(super) const FOREVER: usize = 86_400_000;
-
-pub(super) struct Client<'l> {
-    pub(super) random: Random,
+pub(super) struct Client<'c> {
+    pub(super) all: &'c Clients,
     pub(super) config: Config,
-    pub(super) connection: &'l Connection,
-    pub(super) log: &'l Log,
-    pub(super) counters: Arc<Counters>,
-    pub(super) patience: Duration,
-    /// How many ids were given out.
+    pub(super) connection: &'c Connection,
+    pub(super) random: Random,
+    /// The number of ids that were used.
     numbers: u64,
-    /// What is said and not yet sent.
+    /// The bytes that are not yet sent.
     pending: Vec<u8>,
-    /// How many requests may be under way.
-    under_way: usize,
+    /// The number of requests that may be in flight.
+    in_flight: usize,
     fixed_ids: Vec<&'static str>,
-    /// What is subscribed to, as bits.
+    /// The subscriptions, as bits.
     topics: u8,
-    /// How many marks were put into the log.
+    /// The number of marks in the log.
     pub(super) marks: u64,
 }
 
-impl<'l> Client<'l> {
-    pub(super) fn new(
-        random: Random,
-        config: Config,
-        connection: &'l Connection,
-        log: &'l Log,
-        counters: &Arc<Counters>,
-        patience: Duration,
-    ) -> Self {
-        let (counters, pending) = (Arc::clone(counters), Vec::new());
-        let (numbers, under_way, topics) = (0, 0, 0);
-        let fixed_ids = Vec::new();
+impl<'c> Client<'c> {
+    pub(super) fn new(all: &'c Clients, connection: &'c Connection, random: Random) -> Self {
+        let (config, pending, fixed_ids) = (all.config, Vec::new(), Vec::new());
+        let (numbers, in_flight, topics, marks) = (0, 0, 0, 0);
         Client {
-            random,
+            all,
             config,
             connection,
-            log,
-            counters,
-            patience,
+            random,
             numbers,
             pending,
-            under_way,
+            in_flight,
             fixed_ids,
             topics,
-            marks: 0,
+            marks,
         }
     }
 
     /// White space that may stand in a text.
-    pub(super) fn blanks(&self) -> &'static [&'static str] {
+    fn blanks(&self) -> &'static [&'static str] {
         match self.config.framing {
             Framing::Ndjson => &["", "", "", " ", "\t", "  "],
             _ => &["", "", "", " ", "\n", "\r\n\t"],
@@ -87,45 +67,49 @@ impl<'l> Client<'l> {
         texts::id(&mut self.random, self.numbers)
     }
 
-    /// Says this in a frame.
+    pub(super) fn count(&self, what: &'static str) {
+        self.all.counters.count(Group::Actions, what);
+    }
+
+    /// Says a text in a frame.
     pub(super) fn say(&mut self, text: &str) {
         let frame = self.frame(text.as_bytes());
         self.pending.extend(frame);
     }
 
-    /// A text as it goes over the wire.
+    /// A text as it goes over the wire. A WebSocket may have pings in between.
     pub(super) fn frame(&mut self, text: &[u8]) -> Vec<u8> {
-        match self.config.carrier() {
-            Carrier::Stream(framing) => framing.frame(text),
-            Carrier::Ws => {
-                let (bytes, pings) = ws::message(&mut self.random, text);
-                self.connection.ledger.expect_pongs(pings);
-                bytes
-            }
+        if !self.config.is_ws() {
+            return self.config.framing.frame(text);
         }
+        let (bytes, pings) = ws::message(&mut self.random, text);
+        self.connection.ledger().expect_pongs(pings);
+        bytes
     }
 
-    /// Asks for something.
-    pub(super) fn ask(&mut self, asked: &Asked, id: &str) {
-        self.expect(asked.due(id), asked.error_of);
-        self.say_request(asked, id);
+    /// Sends a request with a new id, and expects its answer.
+    pub(super) fn ask(&mut self, asked: &Asked) {
+        let id = self.id();
+        self.ask_as(asked, &id);
     }
 
-    /// An answer is due, and perhaps an error in the log.
-    pub(super) fn expect(&mut self, due: Due, error_of: Option<&str>) {
-        self.connection.ledger.expect(due);
-        self.under_way += 1;
-        if let Some(method) = error_of {
-            self.log.cause_error(method);
+    /// The same with this id.
+    pub(super) fn ask_as(&mut self, asked: &Asked, id: &str) {
+        if let Some(method) = asked.error_of {
+            self.all.log.cause_error(method);
         }
+        self.ask_for(asked, asked.due(id));
     }
 
-    pub(super) fn say_request(&mut self, asked: &Asked, id: &str) {
-        let text = self.text(asked, id);
+    /// Sends a request, and expects this answer to it.
+    pub(super) fn ask_for(&mut self, asked: &Asked, due: Due) {
+        let text = self.text(asked, &due.id);
+        self.connection.ledger().expect(due);
+        self.in_flight += 1;
         self.say(&text);
     }
 
-    fn text(&mut self, asked: &Asked, id: &str) -> String {
+    pub(super) fn text(&mut self, asked: &Asked, id: &str) -> String {
         let blanks = self.blanks();
         envelope(&mut self.random, Some(id), &asked.method, asked.params.as_deref(), blanks)
     }
@@ -135,13 +119,24 @@ impl<'l> Client<'l> {
         good::any(&mut self.random, self.config, blanks)
     }
 
-    /// Sends what was said, cut anywhere.
+    /// Any request that can be in a batch, or be cancelled.
+    fn any_plain(&mut self) -> Asked {
+        let asked = self.any();
+        if asked.is_plain { asked } else { good::quick(self.config) }
+    }
+
+    /// The answer to input that is not a request is due.
+    pub(super) fn expect_refusal(&self, outcome: Outcome) {
+        self.connection.ledger().expect(Due::refusal(outcome));
+    }
+
+    /// Sends all that was said, cut anywhere.
     pub(super) fn send(&mut self) {
         let bytes = std::mem::take(&mut self.pending);
-        if bytes.is_empty() {
+        let length = bytes.len();
+        if length == 0 {
             return;
         }
-        let length = bytes.len();
         let mut cuts: Vec<usize> = match self.random.below(10) {
             0 if length < 2000 => (1..length).collect(),
             1 if length < 20_000 => (1..length).step_by(1 + self.random.below(64)).collect(),
@@ -149,54 +144,56 @@ impl<'l> Client<'l> {
             _ => Vec::new(),
         };
         cuts.sort_unstable();
-        self.connection.send(Unit { bytes, cuts });
+        self.connection.send(bytes, cuts);
     }
 
     /// Sends all, and waits until all is answered.
-    pub(super) fn settle(&mut self) -> Result<(), Broken> {
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
         self.send();
-        self.under_way = 0;
+        self.in_flight = 0;
         self.fixed_ids = FIXED_IDS.to_vec();
-        self.connection.settle(self.patience)
+        self.connection.settle(self.all.patience)
     }
 
-    /// The first request: once it is answered, the daemon is there.
-    pub(super) fn greet(&mut self) -> Result<(), Broken> {
-        let (asked, id) = (good::quick(self.config), self.id());
-        self.ask(&asked, &id);
+    /// The first request: once it is answered, the daemon is up.
+    pub(super) fn greet(&mut self) -> Result<(), Failure> {
+        self.ask(&good::quick(self.config));
         self.settle()
     }
 
-    /// A while of everything that needs no quiet around it.
-    pub(super) fn mix(&mut self) -> Result<(), Broken> {
+    /// A while of everything that needs no idle connection.
+    pub(super) fn mix(&mut self) -> Result<(), Failure> {
         let steps = 5 + self.random.below(60);
         for _ in 0..steps {
             match self.random.below(100) {
                 0..=49 => {
-                    let (asked, id) = (self.any(), self.id());
-                    self.ask(&asked, &id);
+                    let asked = self.any();
+                    self.ask(&asked);
                 }
                 50..=57 => self.notify(),
                 58..=72 => self.be_bad(),
                 73..=78 => self.batch(),
                 79..=86 => self.cancel(),
-                87..=89 => self.set_level(),
+                87..=89 => {
+                    // The log belongs to all clients, and timeouts must show in it.
+                    let most = if self.config.is_alone() { 4 } else { 3 };
+                    let level = ["debug", "info", "warn", "error"][self.random.below(most)];
+                    let asked = good::log_level(&mut self.random, level);
+                    self.ask(&asked);
+                }
                 90..=92 if self.config.has_events() => self.subscribe(),
                 93..=95 if self.config.has_events() => {
-                    let (asked, id) = (good::emit(self.random.below(30)), self.id());
-                    self.ask(&asked, &id);
+                    let asked = good::emit(self.random.below(30));
+                    self.ask(&asked);
                 }
                 96.. if self.config.has_callback() => self.be_called()?,
-                _ => {
-                    let (asked, id) = (good::quick(self.config), self.id());
-                    self.ask(&asked, &id);
-                }
+                _ => self.ask(&good::quick(self.config)),
             }
             if self.random.once_in(3) {
                 self.send();
             }
-            // Side by side no more may be under way than are served.
-            if self.config.order() == Order::Barrier && self.under_way > IN_FLIGHT / 2 {
+            // No more requests may be in flight than are served concurrently.
+            if !self.config.is_sequential() && self.in_flight > IN_FLIGHT / 2 {
                 self.settle()?;
             }
         }
@@ -206,12 +203,12 @@ impl<'l> Client<'l> {
     fn notify(&mut self) {
         let (method, params, error_of) = good::notification(&mut self.random);
         if let Some(method) = error_of {
-            self.log.cause_error(method);
+            self.all.log.cause_error(method);
         }
         let blanks = self.blanks();
-        let text = envelope(&mut self.random, None, &method, params.as_deref(), blanks);
+        let text = envelope(&mut self.random, None, &method, params, blanks);
         self.say(&text);
-        self.counters.count(Group::Actions, "notifications");
+        self.count("notifications");
     }
 
     /// Something bad, and something good behind it.
@@ -219,14 +216,11 @@ impl<'l> Client<'l> {
         let (asked, id) = (good::quick(self.config), self.id());
         let request = self.text(&asked, &id);
         let bad = bad::any(&mut self.random, self.config, &request, &id);
-        self.counters.count(Group::BadInput, bad.kind);
-        for due in bad.answers {
-            self.connection.ledger.expect(due);
-        }
+        self.all.counters.count(Group::BadInput, bad.kind);
+        bad.answers.into_iter().for_each(|due| self.connection.ledger().expect(due));
         let bytes = if bad.is_text { self.frame(&bad.bytes) } else { bad.bytes };
         self.pending.extend(bytes);
-        let id = self.id();
-        self.ask(&asked, &id);
+        self.ask(&asked);
     }
 
     fn batch(&mut self) {
@@ -238,109 +232,79 @@ impl<'l> Client<'l> {
                 0 => entries.push(r#"{"jsonrpc":"2.0","method":"version"}"#.to_owned()),
                 1 if self.random.once_in(2) => {
                     let (text, outcome, id) = bad::bad_message(&mut self.random, self.config, &id);
-                    // Inside of a batch an empty one is no request like any other.
-                    let is_empty = text == "[]";
-                    dues.push(Due::new(
-                        "refusals",
-                        &id,
-                        if is_empty { Outcome::invalid() } else { outcome },
-                    ));
+                    // Inside of a batch an empty one is an invalid request like any other.
+                    let outcome = if text == "[]" { Outcome::invalid() } else { outcome };
+                    dues.push(Due::new("refusals", &id, outcome));
                     entries.push(text);
                 }
                 _ => {
-                    let asked = self.any();
-                    let asked = if asked.is_plain { asked } else { good::quick(self.config) };
+                    let asked = self.any_plain();
                     dues.push(asked.due(&id));
                     entries.push(self.text(&asked, &id));
                 }
             }
         }
         let is_huge = self.random.once_in(40);
-        let text = match is_huge {
-            true => format!("[{}]", vec!["1"; BATCH + 1].join(",")),
-            false => format!("[{}]", entries.join(",")),
-        };
-        self.counters.count(Group::Actions, "batches sent");
-        self.under_way += dues.len();
-        let refused = match (self.config.has_batches(), is_huge) {
-            (false, _) => Some("batch-not-supported"),
-            (true, true) => Some("oversize"),
-            (true, false) => None,
-        };
-        match refused {
-            Some(reason) => {
-                self.connection.ledger.expect(Due::refusal(Outcome::invalid_because(reason)));
-            }
-            None => self.connection.ledger.expect_batch(dues),
+        if is_huge {
+            entries = vec!["1".to_owned(); BATCH + 1];
         }
-        self.say(&text);
+        self.count("batches sent");
+        self.in_flight += dues.len();
+        match (self.config.has_batches(), is_huge) {
+            (false, _) => self.expect_refusal(Outcome::invalid_because("batch-not-supported")),
+            (true, true) => self.expect_refusal(Outcome::invalid_because("oversize")),
+            (true, false) => self.connection.ledger().expect_batch(dues),
+        }
+        self.say(&format!("[{}]", entries.join(",")));
     }
 
-    /// A request that is called off: at once, or too late.
+    /// A request that is cancelled: immediately, or too late.
     fn cancel(&mut self) {
         let is_endless = self.random.once_in(2);
         let asked = match is_endless {
             true => good::sleep("test.sleep", FOREVER, false),
-            false => {
-                let asked = self.any();
-                if asked.is_plain { asked } else { good::quick(self.config) }
-            }
+            false => self.any_plain(),
         };
-        let id = self.id();
-        let mut due = asked.due(&id).overtaking();
+        let mut due = asked.due(&self.id()).overtaking();
         due.kind = "cancellations";
         match is_endless {
             true => due.outcomes = vec![Outcome::cancelled()],
-            false => due = due.or(Outcome::cancelled()),
+            false => due.outcomes.push(Outcome::cancelled()),
         }
-        self.expect(due, None);
-        self.say_request(&asked, &id);
+        let id = due.id.clone();
+        self.ask_for(&asked, due);
         if self.random.once_in(3) {
             self.send();
         }
         self.say_cancel(&id);
-        self.counters.count(Group::Actions, "cancellations sent");
+        self.count("cancellations sent");
     }
 
     pub(super) fn say_cancel(&mut self, id: &str) {
-        let method = quoted("$/cancelRequest");
-        let params = format!(r#"{{"id":{id}}}"#);
+        let (method, params) = (quoted("$/cancelRequest"), format!(r#"{{"id":{id}}}"#));
         let text = envelope(&mut self.random, None, &method, Some(&params), &[""]);
         self.say(&text);
-    }
-
-    fn set_level(&mut self) {
-        // The log is the whole daemon's, and timeouts must show in it.
-        let levels = ["debug", "info", "warn", "error"];
-        let most = if self.config.is_alone() { 4 } else { 3 };
-        let level = levels[self.random.below(most)];
-        let (asked, id) = (good::log_level(&mut self.random, level), self.id());
-        self.ask(&asked, &id);
     }
 
     fn subscribe(&mut self) {
         let topics = 1 + self.random.below(3) as u8;
         let is_more = self.random.once_in(2);
         self.topics = if is_more { self.topics | topics } else { self.topics & !topics };
-        let verb = if is_more { "subscribe" } else { "unsubscribe" };
-        let (asked, id) = (good::subscription(verb, topics, self.topics), self.id());
-        self.ask(&asked, &id);
+        self.ask(&good::subscription(is_more, topics, self.topics));
     }
 
     /// Ends all subscriptions.
-    pub(super) fn unsubscribe(&mut self) -> Result<(), Broken> {
-        if self.topics != 0 {
-            self.topics = 0;
-            let (asked, id) = (good::subscription("unsubscribe", 3, 0), self.id());
-            self.ask(&asked, &id);
+    pub(super) fn unsubscribe(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.topics) != 0 {
+            self.ask(&good::subscription(false, 3, 0));
         }
         self.settle()
     }
 
-    /// Has the daemon call this client, which answers, fails, or says nothing until it is called off.
-    fn be_called(&mut self) -> Result<(), Broken> {
-        let (id, number) = (self.id(), self.numbers);
-        let name = format!("client.{number}");
+    /// Has the daemon call this client, which answers, fails, or says nothing until the call is cancelled.
+    fn be_called(&mut self) -> Result<(), Failure> {
+        let id = self.id();
+        let name = format!("client.{}", self.numbers);
         let has_params = self.random.once_in(2);
         let params = has_params.then(|| format!("[{}]", texts::value(&mut self.random, 3, &[""])));
         let said = params.as_ref().map_or(String::new(), |it| format!(r#","params":{it}"#));
@@ -360,15 +324,18 @@ impl<'l> Client<'l> {
             }
         };
         let is_never_answered = says.is_none();
-        self.connection.ledger.expect_call(name.clone(), Call { params, says });
-        self.expect(Due::new("system.callback", &id, outcome).overtaking(), None);
+        let mut ledger = self.connection.ledger();
+        ledger.unasked.expect_call(name.clone(), Call { params, says });
+        ledger.expect(Due::new("system.callback", &id, outcome).overtaking());
+        drop(ledger);
+        self.in_flight += 1;
         let method = quoted("system.callback");
         let text = envelope(&mut self.random, Some(&id), &method, Some(&asked), &[""]);
         self.say(&text);
         if is_never_answered {
             self.send();
-            let called = self.connection.ledger.wait_for_call(&name, self.patience);
-            called.map_err(|broken| self.connection.with_last(broken))?;
+            let what = "the daemon does not call";
+            self.connection.wait(self.all.patience, what, |it| it.unasked.is_called(&name))?;
             self.say_cancel(&id);
         }
         Ok(())

@@ -1,239 +1,225 @@
-//! One connection: a thread that writes, in the pieces that it is told to, and one that reads, at the pace
-//! that it is told to.
+//! One connection: a thread that writes, in the pieces that it is given, and one that reads, at the pace that it is
+//! given. Both share a ledger.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::counters::{Broken, Counters};
-use super::ledger::Ledger;
-use super::ws;
-use crate::wire::{Frames, Framing};
+use rustix::net::Shutdown;
 
-/// How many of the bytes that were sent are kept, to be shown if something breaks.
+use crate::harness::ledger::Ledger;
+use crate::harness::lock;
+use crate::harness::wire::Inbound;
+use crate::{Counters, Failure, Framing};
+
+/// The number of sent bytes that are kept, to be shown with a failure.
 const KEPT: usize = 2048;
-
-/// How messages are cut out of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Carrier {
-    /// A stream of bytes.
-    Stream(Framing),
-    /// A WebSocket.
-    Ws,
-}
-
-impl Carrier {
-    /// A text on its way to the daemon.
-    pub(super) fn frame(self, text: &[u8]) -> Vec<u8> {
-        match self {
-            Carrier::Stream(framing) => framing.frame(text),
-            Carrier::Ws => ws::frame(ws::LAST | ws::TEXT, text, [7, 0, 255, 42]),
-        }
-    }
-}
 
 /// Bytes that are sent without others in between, and where they are cut into writes.
 #[derive(Debug, Default)]
-pub(super) struct Unit {
-    pub(super) bytes: Vec<u8>,
-    pub(super) cuts: Vec<usize>,
+struct Unit {
+    bytes: Vec<u8>,
+    cuts: Vec<usize>,
+}
+
+/// What the threads of a connection share.
+struct Shared {
+    ledger: Mutex<Ledger>,
+    changed: Condvar,
+    counters: Arc<Counters>,
+    /// The last bytes that were sent.
+    last: Mutex<VecDeque<u8>>,
+    /// How long the reader waits before its next read, in milliseconds.
+    nap: AtomicU64,
+    /// The number of reads of a few bytes only.
+    sips: AtomicU64,
 }
 
 pub(super) struct Connection {
-    pub(super) ledger: Arc<Ledger>,
-    counters: Arc<Counters>,
-    /// What is to be written; nothing more behind a `None`.
+    shared: Arc<Shared>,
+    /// The bytes to write; the end is behind a `None`.
     units: Sender<Option<Unit>>,
-    last: Arc<Mutex<VecDeque<u8>>>,
-    pace: Arc<Pace>,
     writer: JoinHandle<()>,
     reader: JoinHandle<()>,
 }
 
-/// How slow the reader is.
-#[derive(Debug, Default)]
-struct Pace {
-    /// How long it waits before the next read, in milliseconds.
-    nap: AtomicU64,
-    /// How many reads are of a few bytes only.
-    sips: AtomicU64,
-}
-
 impl Connection {
     /// Starts the threads of a connection.
-    pub(super) fn new(
-        carrier: Carrier,
-        mut input: impl Write + Send + 'static,
-        output: impl Read + Send + 'static,
-        ledger: Ledger,
-        counters: &Arc<Counters>,
-    ) -> Self {
-        let (ledger, last) = (Arc::new(ledger), Arc::<Mutex<VecDeque<u8>>>::default());
+    pub(super) fn new(carrier: Framing, input: File, output: File, ledger: Ledger) -> Self {
+        let shared = Arc::new(Shared {
+            counters: Arc::clone(&ledger.counters),
+            ledger: Mutex::new(ledger),
+            changed: Condvar::new(),
+            last: Mutex::default(),
+            nap: AtomicU64::new(0),
+            sips: AtomicU64::new(0),
+        });
         let (units, to_write) = channel::<Option<Unit>>();
-        let (sent, counts, writes_of) =
-            (Arc::clone(&last), Arc::clone(counters), Arc::clone(&ledger));
+        let (writes, reads, says) = (Arc::clone(&shared), Arc::clone(&shared), units.clone());
         let writer = thread::spawn(move || {
             while let Ok(Some(unit)) = to_write.recv() {
-                keep(&sent, &unit.bytes);
-                counts.sent.fetch_add(unit.bytes.len() as u64, Ordering::Relaxed);
-                let ends = unit.cuts.iter().copied().chain([unit.bytes.len()]);
-                let mut begin = 0;
-                for end in ends {
-                    let written = input.write_all(&unit.bytes[begin..end]);
-                    begin = end;
-                    if let Err(error) = written.and_then(|()| input.flush()) {
-                        if !writes_of.is_over() {
-                            let broken =
-                                Broken::new(format!("the daemon cannot be sent to: {error}"));
-                            counts.fail(broken);
-                        }
-                        return;
-                    }
+                if !writes.write(&input, &unit) {
+                    break;
                 }
             }
+            // The daemon sees the end of its input. A pipe needs no more than the drop.
+            let _ = rustix::net::shutdown(&input, Shutdown::Write);
         });
-        let pace = Arc::<Pace>::default();
-        let says = units.clone();
-        let (reads_of, slow, counts) =
-            (Arc::clone(&ledger), Arc::clone(&pace), Arc::clone(counters));
-        let reader = thread::spawn(move || {
-            read(output, carrier, &reads_of, &slow, &counts, &says);
-        });
-        let counters = Arc::clone(counters);
-        Connection { ledger, counters, units, last, pace, writer, reader }
+        let reader = thread::spawn(move || reads.read_all(output, carrier, &says));
+        Connection { shared, units, writer, reader }
     }
 
-    /// Sends this, when all before is sent.
-    pub(super) fn send(&self, unit: Unit) {
-        let _ = self.units.send(Some(unit));
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.shared.ledger)
+    }
+
+    /// Sends bytes, cut there, when all before is sent.
+    pub(super) fn send(&self, bytes: impl Into<Vec<u8>>, cuts: Vec<usize>) {
+        let _ = self.units.send(Some(Unit { bytes: bytes.into(), cuts }));
     }
 
     /// The reader waits for so long after its next read, and then takes a few bytes at a time for a while.
     pub(super) fn slow_down(&self, nap: u64, sips: u64) {
-        self.pace.sips.store(sips, Ordering::Relaxed);
-        self.pace.nap.store(nap, Ordering::Release);
+        self.shared.sips.store(sips, Ordering::Relaxed);
+        self.shared.nap.store(nap, Ordering::Release);
     }
 
-    /// Waits until all that is due has come.
-    pub(super) fn settle(&self, patience: Duration) -> Result<(), Broken> {
-        self.ledger.settle(patience).map_err(|broken| self.with_last(broken))
+    /// Waits until nothing is due.
+    pub(super) fn settle(&self, patience: Duration) -> Result<(), Failure> {
+        self.wait(patience, "what is due does not come", Ledger::is_settled)
     }
 
-    /// The last bytes that were sent, with what broke.
-    pub(super) fn with_last(&self, mut broken: Broken) -> Broken {
-        if broken.sent.is_empty() {
-            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            broken.sent = last.iter().copied().collect();
+    /// Waits until this holds.
+    pub(super) fn wait(
+        &self,
+        patience: Duration,
+        what: &str,
+        is_done: impl Fn(&Ledger) -> bool,
+    ) -> Result<(), Failure> {
+        let until = Instant::now() + patience;
+        let mut ledger = self.ledger();
+        loop {
+            if let Some(failure) = self.shared.counters.failure() {
+                return Err(self.with_last(failure));
+            }
+            if is_done(&ledger) {
+                return Ok(());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let is_early = ledger.has_ended && !ledger.is_over;
+            if left.is_zero() || is_early {
+                let what = if is_early { "the connection has ended too early" } else { what };
+                return Err(self.with_last(Failure::because(what, ledger.missing(), "")));
+            }
+            // Now and then a look at the failures of others.
+            let time = left.min(Duration::from_millis(200));
+            let woken = self.shared.changed.wait_timeout(ledger, time);
+            ledger = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        broken
+    }
+
+    /// A failure with the last bytes that were sent.
+    pub(super) fn with_last(&self, mut failure: Failure) -> Failure {
+        if failure.sent.is_empty() {
+            failure.sent = lock(&self.shared.last).iter().copied().collect();
+        }
+        failure
     }
 
     /// Sends no more, which ends the daemon or the connection, and waits until the daemon has ended it too.
-    pub(super) fn finish(self, patience: Duration) -> Result<(), Broken> {
+    pub(super) fn finish(self, patience: Duration) -> Result<(), Failure> {
         let _ = self.units.send(None);
-        let ended = self.ledger.wait_for_end(patience).and_then(|()| self.ledger.check_empty());
-        ended.map_err(|broken| self.with_last(broken))?;
+        self.wait(patience, "the daemon does not end the connection", |it| it.has_ended)?;
+        let ledger = self.ledger();
+        if ledger.has_answers_due() && !ledger.is_over {
+            let what = "the connection ends before all is said";
+            return Err(self.with_last(Failure::because(what, ledger.missing(), "")));
+        }
+        drop(ledger);
         let _ = self.reader.join();
         let _ = self.writer.join();
-        self.counters.broken().map_or(Ok(()), Err)
+        self.shared.counters.failure().map_or(Ok(()), Err)
     }
 }
 
-fn keep(last: &Mutex<VecDeque<u8>>, bytes: &[u8]) {
-    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-    last.extend(&bytes[bytes.len().saturating_sub(KEPT)..]);
-    let surplus = last.len().saturating_sub(KEPT);
-    last.drain(..surplus);
-}
-
-/// What came, cut into what it means.
-enum Cutter {
-    Frames(Frames),
-    Ws(Vec<u8>),
-}
-
-impl Cutter {
-    fn feed(&mut self, bytes: &[u8]) {
-        match self {
-            Cutter::Frames(frames) => frames.feed(bytes),
-            Cutter::Ws(all) => all.extend_from_slice(bytes),
-        }
-    }
-
-    fn next(&mut self) -> Result<Option<ws::Event>, String> {
-        match self {
-            Cutter::Frames(frames) => Ok(frames.next_text()?.map(ws::Event::Text)),
-            Cutter::Ws(all) => {
-                let Some((event, length)) = ws::next(all)? else { return Ok(None) };
-                all.drain(..length);
-                Ok(Some(event))
+impl Shared {
+    /// Writes a unit. Whether there may be another.
+    fn write(&self, mut input: &File, unit: &Unit) -> bool {
+        let mut last = lock(&self.last);
+        last.extend(&unit.bytes[unit.bytes.len().saturating_sub(KEPT)..]);
+        let surplus = last.len().saturating_sub(KEPT);
+        last.drain(..surplus);
+        drop(last);
+        self.counters.sent.fetch_add(unit.bytes.len() as u64, Ordering::Relaxed);
+        let mut begin = 0;
+        for end in unit.cuts.iter().copied().chain([unit.bytes.len()]) {
+            if let Err(error) = input.write_all(&unit.bytes[begin..end]) {
+                if !lock(&self.ledger).is_over {
+                    let what = format!("the daemon cannot be sent to: {error}");
+                    self.counters.fail(Failure::new(what));
+                }
+                return false;
             }
+            begin = end;
         }
+        true
     }
 
-    fn rest(&self) -> &[u8] {
-        match self {
-            Cutter::Frames(frames) => frames.rest(),
-            Cutter::Ws(all) => all,
+    /// Checks all that comes, and tells those who wait.
+    fn read_all(&self, output: File, carrier: Framing, says: &Sender<Option<Unit>>) {
+        let mut inbound = Inbound::new(carrier);
+        let read = self.read(output, carrier, &mut inbound, says);
+        let end = lock(&self.ledger).end(if read.is_ok() { inbound.rest() } else { b"" });
+        if let Err(failure) = read.and(end) {
+            self.counters.fail(failure);
         }
+        self.changed.notify_all();
     }
-}
 
-fn read(
-    mut output: impl Read,
-    carrier: Carrier,
-    ledger: &Ledger,
-    pace: &Pace,
-    counters: &Counters,
-    says: &Sender<Option<Unit>>,
-) {
-    let mut chunk = vec![0; 64 * 1024];
-    let mut cutter = match carrier {
-        Carrier::Stream(framing) => Cutter::Frames(Frames::new(framing)),
-        Carrier::Ws => Cutter::Ws(Vec::new()),
-    };
-    loop {
-        let nap = pace.nap.swap(0, Ordering::AcqRel);
-        if nap > 0 {
-            thread::sleep(Duration::from_millis(nap));
-        }
-        let is_sip = pace.sips.load(Ordering::Relaxed) > 0;
-        let most = if is_sip { 7 } else { chunk.len() };
-        let count = match output.read(&mut chunk[..most]) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => {
-                ledger.lose(&error);
-                break;
-            }
-        };
-        if is_sip {
-            pace.sips.fetch_sub(1, Ordering::Relaxed);
-        }
-        counters.received.fetch_add(count as u64, Ordering::Relaxed);
-        cutter.feed(&chunk[..count]);
+    fn read(
+        &self,
+        mut output: File,
+        carrier: Framing,
+        inbound: &mut Inbound,
+        says: &Sender<Option<Unit>>,
+    ) -> Result<(), Failure> {
+        let mut chunk = vec![0; 64 * 1024];
         loop {
-            match cutter.next() {
-                Ok(Some(event)) => {
-                    if let Some(answer) = ledger.take(event) {
-                        let bytes = carrier.frame(answer.as_bytes());
-                        let _ = says.send(Some(Unit { bytes, cuts: Vec::new() }));
+            thread::sleep(Duration::from_millis(self.nap.swap(0, Ordering::AcqRel)));
+            let is_sip = self.sips.load(Ordering::Relaxed) > 0;
+            let most = if is_sip { 7 } else { chunk.len() };
+            let count = match output.read(&mut chunk[..most]) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return lock(&self.ledger).lose(&error),
+            };
+            let fewer = |sips: u64| sips.checked_sub(u64::from(is_sip));
+            let _ = self.sips.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+            self.counters.received.fetch_add(count as u64, Ordering::Relaxed);
+            inbound.feed(&chunk[..count]);
+            loop {
+                let next = inbound.next().map_err(|why| {
+                    let rest = String::from_utf8_lossy(inbound.rest()).into_owned();
+                    Failure::because(&why, "a frame", &rest)
+                });
+                let Some(event) = next? else { break };
+                let taken = lock(&self.ledger).take(event);
+                match taken {
+                    Ok(None) => {}
+                    Ok(Some(answer)) => {
+                        let (bytes, cuts) = (carrier.frame(answer.as_bytes()), Vec::new());
+                        let _ = says.send(Some(Unit { bytes, cuts }));
                     }
+                    Err(failure) => self.counters.fail(failure),
                 }
-                Ok(None) => break,
-                Err(why) => {
-                    let rest = String::from_utf8_lossy(cutter.rest()).into_owned();
-                    counters.fail(Broken::because(&why, "a frame", &rest));
-                    ledger.end(b"");
-                    return;
-                }
+                self.changed.notify_all();
             }
         }
     }
-    ledger.end(cutter.rest());
 }

@@ -1,144 +1,140 @@
-//! How a connection ends: in order, in the middle of something, or against the rules.
+//! Disconnects: in order, in the middle of something, or against the rules.
 
-use std::net::Shutdown;
+use rustix::net::Shutdown;
 
-use super::client::{Client, FOREVER};
-use super::clients::{Clients, Socket};
-use super::config::MESSAGE_LIMIT;
-use super::connection::{Carrier, Unit};
-use super::counters::Broken;
-use super::expect::{Due, Outcome};
+use super::client::Client;
+use super::config::{FOREVER, MESSAGE_LIMIT};
 use super::good;
-use super::ws::{self, BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
+use crate::harness::expect::{Due, Outcome};
+use crate::harness::raw_client::RawClient;
+use crate::harness::ws::{self, BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
+
+const MASK: [u8; 4] = [0, 1, 2, 3];
+
+/// A frame: its first byte and its payload.
+type Raw<'a> = (u8, &'a [u8]);
 
 impl Client<'_> {
-    /// Ends this connection. What follows sends no more, and waits until the daemon has ended it too.
-    pub(super) fn leave(&mut self, socket: &Socket) -> Result<(), Broken> {
-        match (self.random.below(10), self.config.carrier()) {
-            (0 | 1, _) => self.break_off(socket),
+    /// Ends this connection: sends no more, and the daemon ends it too.
+    pub(super) fn disconnect(&mut self, raw: &RawClient) {
+        match (self.random.below(10), self.config.is_ws()) {
+            (0 | 1, _) => self.reset(raw),
             (2, _) => self.shut_down(),
-            (3 | 4, Carrier::Ws) => self.break_rules(),
-            (5, Carrier::Ws) => self.be_too_long(),
-            (_, Carrier::Ws) => self.close(),
-            (3 | 4, Carrier::Stream(_)) => self.end_in_a_frame(),
-            (5..=7, Carrier::Stream(_)) => self.end_with_work(),
+            (3 | 4, true) => self.break_rules(),
+            (5, true) => self.be_too_long(),
+            (3 | 4, false) => self.end_in_a_frame(),
+            (5..=7, false) => self.end_with_work(),
             _ => self.part(),
         }
         self.send();
-        Ok(())
     }
 
-    /// Ends it as it should be.
+    /// Ends it in order.
     pub(super) fn part(&mut self) {
-        match self.config.carrier() {
-            Carrier::Ws => self.close(),
-            Carrier::Stream(_) => Clients::count(&self.counters, "ended when all was answered"),
+        if !self.config.is_ws() {
+            return self.all.count_end("ended when all was answered");
         }
+        self.all.count_end("closed");
+        let code = *self.random.pick(&[1000_u16, 1001, 3000, 4999]);
+        self.be_closed(&[code, 1000], ws::frame(LAST | CLOSE, &code.to_be_bytes(), MASK));
     }
 
-    /// Is gone while much is due, read or not.
-    fn break_off(&mut self, socket: &Socket) {
-        Clients::count(&self.counters, "broken off");
-        self.connection.ledger.break_off();
-        let endless = good::sleep("test.sleep", FOREVER, true);
-        for number in 0..20 {
+    /// Sends bytes that have the daemon close this WebSocket with one of these codes.
+    fn be_closed(&self, codes: &[u16], bytes: Vec<u8>) {
+        self.connection.ledger().expect_close(codes);
+        self.connection.send(bytes, Vec::new());
+    }
+
+    /// Goes while much is due, read or not.
+    fn reset(&mut self, raw: &RawClient) {
+        self.all.count_end("broken off");
+        self.connection.ledger().is_over = true;
+        for number in 0..21 {
             let asked = match number % 3 {
-                0 => good::big_of(100_000),
+                0 if number < 20 => good::big(100_000),
                 1 => good::sleep("test.block", 1, true),
                 _ => good::sleep("test.sleep", FOREVER, true),
             };
             let id = self.id();
-            self.say_request(&asked, &id);
+            let text = self.text(&asked, &id);
+            self.say(&text);
         }
-        let id = self.id();
-        self.say_request(&endless, &id);
         self.send();
-        socket.shutdown(if self.random.once_in(2) { Shutdown::Both } else { Shutdown::Read });
+        raw.shut_down(if self.random.once_in(2) { Shutdown::Both } else { Shutdown::Read });
     }
 
     /// `shutdown` ends the connection that it comes on, and on stdio the daemon (T2, L4).
     pub(super) fn shut_down(&mut self) {
-        Clients::count(&self.counters, "ended by shutdown");
+        self.all.count_end("ended by shutdown");
         let id = self.id();
         let result = r#"{"message":"Shutting down gracefully"}"#.to_owned();
-        if self.config.carrier() == Carrier::Ws {
-            self.connection.ledger.expect_close(&[1000, 1001]);
+        if self.config.is_ws() {
+            self.connection.ledger().expect_close(&[1000, 1001]);
         }
-        self.expect(Due::new("shutdown", &id, Outcome::Result(result)), None);
+        self.connection.ledger().expect(Due::new("shutdown", &id, Outcome::Result(result)));
         self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"shutdown"}}"#));
         self.send();
-        // What comes after it is not read.
-        let _ = self.connection.settle(self.patience);
+        // Later input is not read.
+        let _ = self.connection.settle(self.all.patience);
     }
 
-    /// All that was asked before the end of input is answered (L3).
+    /// All requests before the end of input are answered (L3).
     fn end_with_work(&mut self) {
-        Clients::count(&self.counters, "ended when much was due");
+        self.all.count_end("ended when much was due");
         for _ in 0..1 + self.random.below(20) {
             let asked = self.any();
-            let id = self.id();
-            self.ask(&asked, &id);
+            self.ask(&asked);
         }
     }
 
     /// The end of input inside a frame (F15, F20).
     fn end_in_a_frame(&mut self) {
-        Clients::count(&self.counters, "ended inside a frame");
-        let (asked, id) = (good::quick(self.config), self.id());
-        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{}}}"#, asked.method);
-        let frame = self.frame(text.as_bytes());
-        // The last line needs no end, so what is cut off is more than that.
+        self.all.count_end("ended inside a frame");
+        let (method, id) = (good::quick(self.config).method, self.id());
+        let frame =
+            self.frame(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method}}}"#).as_bytes());
+        // The last line needs no end, so more than that is cut off.
         let cut = 1 + self.random.below(frame.len() - 2);
-        self.connection.ledger.expect(Due::refusal(Outcome::parse_error()));
-        self.connection.send(Unit { bytes: frame[..cut].to_vec(), cuts: Vec::new() });
+        self.expect_refusal(Outcome::parse_error());
+        self.connection.send(&frame[..cut], Vec::new());
     }
 
-    fn close(&mut self) {
-        Clients::count(&self.counters, "closed");
-        let codes = [1000_u16, 1001, 3000, 4999];
-        let code = *self.random.pick(&codes);
-        self.connection.ledger.expect_close(&[code, 1000]);
-        let bytes = ws::frame(LAST | CLOSE, &code.to_be_bytes(), [1, 2, 3, 4]);
-        self.connection.send(Unit { bytes, cuts: Vec::new() });
-    }
-
-    /// More than a message may have closes a WebSocket (T2).
+    /// A message that is too long closes a WebSocket (T2).
     fn be_too_long(&mut self) {
-        Clients::count(&self.counters, "closed as a message was too long");
-        self.connection.ledger.expect_close(&[1009]);
+        self.all.count_end("closed as a message was too long");
         let half = vec![b' '; MESSAGE_LIMIT / 2 + 1];
-        let mask = [9, 9, 9, 9];
         let bytes = match self.random.once_in(2) {
-            true => ws::frame(LAST | TEXT, &[&half[..], &half].concat(), mask),
+            true => ws::frame(LAST | TEXT, &half.repeat(2), MASK),
             false => {
-                [ws::frame(BINARY, &half, mask), ws::frame(CONTINUATION, &half, mask)].concat()
+                [ws::frame(BINARY, &half, MASK), ws::frame(CONTINUATION, &half, MASK)].concat()
             }
         };
-        self.connection.send(Unit { bytes, cuts: Vec::new() });
+        self.be_closed(&[1009], bytes);
     }
 
-    /// A client that breaks the rules of frames is closed with 1002, and one whose text is not UTF-8 with
-    /// 1007.
+    /// A broken rule of frames closes a WebSocket with 1002, and a text that is not UTF-8 with 1007.
     fn break_rules(&mut self) {
-        Clients::count(&self.counters, "closed as the rules were broken");
-        let mask = [0, 1, 2, 3];
-        let rows = [
-            (1002, vec![LAST | TEXT, 2, b'{', b'}']),
-            (1002, ws::frame(LAST | 0x40 | TEXT, b"{}", mask)),
-            (1002, ws::frame(LAST | 0x10 | PING, b"", mask)),
-            (1002, ws::frame(LAST | 3, b"{}", mask)),
-            (1002, ws::frame(LAST | 0xb, b"", mask)),
-            (1002, ws::frame(PING, b"", mask)),
-            (1002, ws::frame(LAST | PING, &[b'x'; 126], mask)),
-            (1002, ws::frame(LAST | CONTINUATION, b"{}", mask)),
-            (1002, [ws::frame(TEXT, b"{", mask), ws::frame(LAST | TEXT, b"}", mask)].concat()),
-            (1002, ws::frame(LAST | CLOSE, &[3], mask)),
-            (1002, ws::frame(LAST | CLOSE, &1005_u16.to_be_bytes(), mask)),
-            (1007, ws::frame(LAST | TEXT, b"[\"\xc3(\"]", mask)),
-            (1007, [ws::frame(TEXT, b"\xe2", mask), ws::frame(LAST, b"\x82", mask)].concat()),
+        self.all.count_end("closed as the rules were broken");
+        let rows: [(u16, &[Raw<'_>]); 12] = [
+            (1002, &[(LAST | 0x40 | TEXT, b"{}")]),
+            (1002, &[(LAST | 0x10 | PING, b"")]),
+            (1002, &[(LAST | 3, b"{}")]),
+            (1002, &[(LAST | 0xb, b"")]),
+            (1002, &[(PING, b"")]),
+            (1002, &[(LAST | PING, &[b'x'; 126])]),
+            (1002, &[(LAST | CONTINUATION, b"{}")]),
+            (1002, &[(TEXT, b"{"), (LAST | TEXT, b"}")]),
+            (1002, &[(LAST | CLOSE, &[3])]),
+            (1002, &[(LAST | CLOSE, &1005_u16.to_be_bytes())]),
+            (1007, &[(LAST | TEXT, b"[\"\xc3(\"]")]),
+            (1007, &[(TEXT, b"\xe2"), (LAST, b"\x82")]),
         ];
-        let (code, bytes) = self.random.pick(&rows).clone();
-        self.connection.ledger.expect_close(&[code]);
-        self.connection.send(Unit { bytes, cuts: Vec::new() });
+        if self.random.once_in(rows.len() + 1) {
+            // Without a mask.
+            return self.be_closed(&[1002], vec![LAST | TEXT, 2, b'{', b'}']);
+        }
+        let (code, frames) = *self.random.pick(&rows);
+        let frames = frames.iter().map(|(first, payload)| ws::frame(*first, payload, MASK));
+        self.be_closed(&[code], frames.flatten().collect());
     }
 }

@@ -1,35 +1,31 @@
-//! What is told when it is over.
+//! The report of a soak.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Plan;
-use super::counters::{Counters, Group};
 use super::resources::Resources;
+use crate::{Counters, Group};
 
-/// What was done, and what it cost.
+/// What was done, and the resources that it took.
 #[derive(Debug)]
 pub struct Report {
-    /// What was asked for.
-    pub plan: Plan,
-    /// How long it took.
-    pub took: Duration,
-    /// How many rounds were played.
-    pub rounds: u64,
+    pub(super) plan: Plan,
+    pub(super) took: Duration,
+    pub(super) rounds: u64,
     /// What was counted.
     pub counters: std::sync::Arc<Counters>,
-    /// Records of the log that were dropped, as nobody read them.
-    pub dropped: u64,
-    /// What the daemon cost.
-    pub resources: Resources,
+    /// Records of the log that were dropped because nobody read them.
+    pub(super) dropped: u64,
+    pub(super) resources: Resources,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { seed, over, profile, .. } = &self.plan;
         writeln!(f, "{:<20} {seed}", "seed")?;
-        writeln!(f, "{:<20} {profile} over {over}, {}", "daemon", self.plan.framing().name())?;
+        writeln!(f, "{:<20} {profile} over {over}, {}", "daemon", self.plan.framing())?;
         let seconds = self.took.as_secs_f64();
         writeln!(f, "{:<20} {seconds:.1} s, {} rounds", "time", self.rounds)?;
         let names = [

@@ -1,57 +1,44 @@
-//! What the daemon costs, looked at when all is quiet: it must not grow with time.
+//! Resources of the daemon, sampled when it is idle: memory, descriptors and threads must not grow with time.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::counters::Broken;
+use crate::Failure;
+use crate::harness::daemon::wait_until;
+use crate::harness::proc;
 
-/// How much the memory of the last quarter may be above that of the quarter before it. Allocators keep what
-/// they were given back, each thread has its own store, and which thread works for whom is chance: with 34
-/// threads it takes minutes until each has had the largest message once.
+/// How much more memory the last quarter may have than the quarter before it. Allocators keep what they were
+/// given back, each thread has its own store, and chance decides which thread works for whom: with 34 threads it
+/// takes minutes until each has had the largest message once.
 const SLACK_KB: u64 = 4096;
 
-/// What it costs at one moment.
+/// The resources at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sample {
-    /// Resident memory.
     resident_kb: u64,
-    /// The part of it that is nobody else's and was written to.
+    /// The part of it that no other process shares and that was written to.
     private_kb: u64,
-    /// Open descriptors.
     descriptors: u64,
-    /// Threads.
     threads: u64,
 }
 
 impl Sample {
-    /// Looks at a process.
+    /// Looks at a process; `None` on a system without `/proc`.
     fn take(pid: u32) -> Option<Sample> {
-        let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let count =
             |folder| Some(fs::read_dir(format!("/proc/{pid}/{folder}")).ok()?.count() as u64);
         Some(Sample {
-            resident_kb: number(&status, "VmRSS:")?,
-            private_kb: number(&rollup, "Private_Dirty:")?,
+            resident_kb: proc::number(pid, "status", "VmRSS")?,
+            private_kb: proc::number(pid, "smaps_rollup", "Private_Dirty")?,
             descriptors: count("fd")?,
             threads: count("task")?,
         })
     }
 }
 
-fn number(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
-}
-
-/// Whether there is something to look at: elsewhere than on Linux there may not be.
-fn can_look() -> bool {
-    Sample::take(std::process::id()).is_some()
-}
-
-/// What it cost over time.
+/// The resources over time.
 #[derive(Debug)]
 pub struct Resources {
     pid: u32,
@@ -60,58 +47,43 @@ pub struct Resources {
     stride: u64,
     looks: u64,
     peak_kb: u64,
-    /// How many descriptors there are with so many threads: each thread of the pool has its own.
+    /// The number of descriptors by that of threads: each thread of the pool has its own.
     by_threads: BTreeMap<u64, u64>,
-    /// How many threads there may be more than at first.
+    /// The number of threads that may be added to the first ones.
     more_threads: u64,
 }
 
-/// More samples are not kept.
+/// The number of samples that are kept.
 const MOST: usize = 4096;
 
 impl Resources {
     /// Of a process that may start so many threads more than it has at first.
-    pub fn new(pid: u32, more_threads: u64) -> Self {
-        let by_threads = BTreeMap::new();
-        Resources {
-            pid,
-            samples: Vec::new(),
-            stride: 1,
-            looks: 0,
-            peak_kb: 0,
-            by_threads,
-            more_threads,
-        }
+    pub(super) fn new(pid: u32, more_threads: u64) -> Self {
+        let (samples, by_threads) = (Vec::new(), BTreeMap::new());
+        Resources { pid, samples, stride: 1, looks: 0, peak_kb: 0, by_threads, more_threads }
     }
 
-    /// Looks at it when it is quiet. Descriptors may take a moment to be closed, but then there are as many
-    /// as there were.
-    ///
-    /// # Errors
-    ///
-    /// If there are more descriptors than there were with as many threads, or too many threads.
-    pub fn look(&mut self, patience: Duration) -> Result<(), Broken> {
-        if !can_look() {
+    /// Looks at an idle daemon. Descriptors may take a moment to be closed, but then there are as many as there
+    /// were with as many threads, and there are not too many threads.
+    pub(super) fn look(&mut self, patience: Duration) -> Result<(), Failure> {
+        if Sample::take(std::process::id()).is_none() {
             return Ok(());
         }
-        let until = Instant::now() + patience;
-        let sample = loop {
-            let sample = Sample::take(self.pid)
-                .ok_or_else(|| Broken::new("the daemon is gone, and nobody has ended it"))?;
-            let known = self.by_threads.get(&sample.threads).copied();
-            if known.is_none_or(|known| known >= sample.descriptors) {
-                break sample;
-            }
-            if Instant::now() >= until {
-                let expected = format!("{known:?} descriptors, as before");
-                let names = descriptors(self.pid);
-                return Err(Broken::because("descriptors are left open", expected, &names));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let (mut sample, mut known) = (None, None);
+        let is_right = wait_until(patience, || {
+            sample = Sample::take(self.pid);
+            known = sample.and_then(|it| self.by_threads.get(&it.threads).copied());
+            sample.is_none_or(|it| known.is_none_or(|known| known >= it.descriptors))
+        });
+        let sample = sample.ok_or_else(|| Failure::new("the daemon has ended by itself"))?;
+        if !is_right {
+            let expected = format!("{known:?} descriptors, as before");
+            let names = descriptors(self.pid);
+            return Err(Failure::because("descriptors are left open", expected, &names));
+        }
         let most = self.samples.first().unwrap_or(&sample).threads + self.more_threads;
         if sample.threads > most {
-            return Err(Broken::because("too many threads", most, &format!("{sample:?}")));
+            return Err(Failure::because("too many threads", most, &format!("{sample:?}")));
         }
         self.by_threads.insert(sample.threads, sample.descriptors);
         self.peak_kb = self.peak_kb.max(sample.resident_kb);
@@ -120,14 +92,15 @@ impl Resources {
         }
         self.looks += 1;
         if self.samples.len() >= MOST {
-            let mut is_kept = false;
-            self.samples.retain(|_| {
-                is_kept = !is_kept;
-                is_kept
-            });
+            self.samples = self.samples.iter().copied().step_by(2).collect();
             self.stride *= 2;
         }
         Ok(())
+    }
+
+    /// Whether there were looks enough to tell growth from chance: four in each quarter.
+    fn can_judge(&self) -> bool {
+        self.samples.len() >= 16
     }
 
     /// The resident memory at the last look.
@@ -135,13 +108,9 @@ impl Resources {
         self.samples.last().map_or(0, |sample| sample.resident_kb)
     }
 
-    /// Whether memory has stayed flat: the first half is for warming up; of the rest the later part is not
-    /// above the earlier by more than the slack.
-    ///
-    /// # Errors
-    ///
-    /// If it has grown.
-    pub fn check(&self) -> Result<(), Broken> {
+    /// Whether memory has stayed flat: the first half is for warming up; of the rest the later part is not above
+    /// the earlier by more than the slack.
+    pub(super) fn check(&self) -> Result<(), Failure> {
         if !self.can_judge() {
             return Ok(());
         }
@@ -152,7 +121,7 @@ impl Resources {
             if after > before + SLACK_KB {
                 let expected = format!("{before} kB and {SLACK_KB} kB of slack at most");
                 let what = format!("{name} memory grows");
-                return Err(Broken::because(&what, expected, &format!("{after} kB\n{self}")));
+                return Err(Failure::because(&what, expected, &format!("{after} kB\n{self}")));
             }
         }
         Ok(())
@@ -162,7 +131,7 @@ impl Resources {
 /// One figure of a sample.
 type Figure = fn(&Sample) -> u64;
 
-/// The kinds of memory, and how each is told.
+/// The kinds of memory.
 const FIGURES: [(&str, Figure); 2] =
     [("resident", |it| it.resident_kb), ("private", |it| it.private_kb)];
 
@@ -172,24 +141,17 @@ fn median(samples: &[Sample], of: Figure) -> u64 {
     values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
-/// What the descriptors of a process lead to.
+/// The targets of a process's descriptors.
 fn descriptors(pid: u32) -> String {
     let folder = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let names = folder.filter_map(|entry| fs::read_link(entry.path()).ok());
     names.map(|name| name.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
-impl Resources {
-    /// Whether there were looks enough to tell growth from chance: four in each quarter.
-    fn can_judge(&self) -> bool {
-        self.samples.len() >= 16
-    }
-}
-
 impl fmt::Display for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((first, last)) = self.samples.first().zip(self.samples.last()) else {
-            return write!(f, "memory, descriptors and threads: not seen on this system");
+            return write!(f, "memory, descriptors and threads: not known on this system");
         };
         // The first look comes before any work; what counts is where it stands after warming up.
         let middle = &self.samples[self.samples.len() / 2];
@@ -202,7 +164,7 @@ impl fmt::Display for Resources {
         writeln!(f, "{}", line("descriptors", |it| it.descriptors))?;
         writeln!(f, "{}", line("threads", |it| it.threads))?;
         let verdict = if self.can_judge() { "" } else { ", too few to judge memory by" };
-        write!(f, "{:<20} {}{verdict}", "quiet moments", self.looks)
+        write!(f, "{:<20} {}{verdict}", "idle moments", self.looks)
     }
 }
 
@@ -210,7 +172,7 @@ impl fmt::Display for Resources {
 mod tests {
     use super::{Resources, SLACK_KB, Sample};
 
-    /// What is said of a process whose memory is this over time.
+    /// Whether a process with this memory over time passes.
     fn is_flat(memory: impl Fn(u64) -> u64) -> bool {
         let mut resources = Resources::new(0, 0);
         let sample = |time| Sample { resident_kb: memory(time), ..Sample::default() };
@@ -230,7 +192,7 @@ mod tests {
     #[test]
     fn descriptors_that_are_left_open_are_found() {
         let mut resources = Resources::new(std::process::id(), 1000);
-        if !super::can_look() {
+        if Sample::take(std::process::id()).is_none() {
             return;
         }
         // Other tests of this process open files too, so this says only what is too many for certain.
