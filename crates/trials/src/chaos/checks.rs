@@ -113,14 +113,14 @@ impl Trial<'_> {
     pub(super) fn check_output(&mut self, ending: &Ending) {
         let daemon = self.daemon();
         let mut complaints = std::mem::take(&mut daemon.wrong);
-        let left = daemon.inbound.rest().len();
+        let left = daemon.link.inbound.rest().len();
         if let Some(garbage) = &daemon.garbage {
             complaints.push(format!("stdout holds what is no frame: {garbage}"));
         } else if left > 0 && !ending.may_cut {
             complaints.push(format!("the last frame on stdout is cut after {left} bytes"));
         }
         if ending.answers_all && !daemon.is_settled() {
-            complaints.push(format!("at the end, {}", daemon.requests.ledger.missing()));
+            complaints.push(format!("at the end, {}", daemon.link.ledger.missing()));
         }
         self.life.complaints.extend(complaints);
     }

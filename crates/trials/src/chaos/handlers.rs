@@ -62,7 +62,7 @@ fn emits(t: &mut Trial<'_>) -> Lived {
     let count = 1 + t.testbed().start()?.greet()?.random.below(20_000);
     t.tell(format_args!("{count} notifications"));
     let (outcome, effect) = (Outcome::result(&json!(count)), Effect::Emitted(count as u64));
-    let text = t.daemon().requests.ask_with("test.emit", &json!({"count": count}), outcome, effect);
+    let text = t.daemon().ledger().ask_with("test.emit", &json!({"count": count}), outcome, effect);
     t.daemon().say(&text);
     match t.pause().random.once_in(2) {
         true => t.close_stdin().finish(complete()),

@@ -98,7 +98,7 @@ fn stdin_fails(t: &mut Trial<'_>) -> Lived {
     let fault = format!("{READS}:error={error}:when={}", 1 + t.random.below(3));
     start(t, &command, Some(0), &fault)?;
     while !t.daemon().pump_to_end(Duration::from_millis(20)) {
-        if t.daemon().requests.last_id > 50 {
+        if t.daemon().ledger().last > 50 {
             // Each is a read at least, so it failed long ago.
             t.complain("it goes on though it cannot read");
             break;
@@ -117,7 +117,7 @@ fn stdout_fails(t: &mut Trial<'_>) -> Lived {
     // Each thread that writes counts for itself, and there are two that may.
     start(t, &command, Some(1), &format!("{WRITES}:error={error}:when={place}"))?;
     t.ask_until_it_ends().finish(Ending::code(1))?;
-    let answers = t.daemon().requests.answers();
+    let answers = t.daemon().ledger().answers();
     t.check(answers + 1 >= place, "an answer is lost that came before the failure");
     t.check_reason(true)
 }

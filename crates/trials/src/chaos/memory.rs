@@ -76,7 +76,7 @@ fn want(t: &mut Trial<'_>, what: Want) {
     let limit: usize = if t.profile == Profile::Editor { 10 << 20 } else { 1 << 20 };
     let fault = |t: &mut Trial<'_>, bytes: &[u8]| {
         t.daemon().send(bytes);
-        t.daemon().requests.expect_fault();
+        t.daemon().ledger().expect_fault();
     };
     match what {
         Want::Announced => {

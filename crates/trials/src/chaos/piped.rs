@@ -1,19 +1,17 @@
 //! A daemon on its standard descriptors, driven by one thread that never blocks in a read or a write.
 
-use std::collections::VecDeque;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use super::requests::Requests;
 use crate::harness::channel::Channel;
 use crate::harness::daemon::Daemon;
-use crate::harness::wire::Inbound;
+use crate::harness::ledger::Ledger;
+use crate::harness::link::Link;
 use crate::{Framing, Profile};
 
 /// How long to wait for what nothing announces.
@@ -21,18 +19,15 @@ const GLANCE: Duration = Duration::from_millis(20);
 
 pub(super) struct PipedDaemon {
     process: Daemon,
+    /// Its stdin and stdout.
+    pub(super) link: Link,
     pub(super) framing: Framing,
-    pub(super) requests: Requests,
     /// Answers and other messages that are wrong.
     pub(super) wrong: Vec<String>,
-    to_send: VecDeque<u8>,
-    pub(super) inbound: Inbound,
     /// Bytes on stdout that are not a frame.
     pub(super) garbage: Option<String>,
     /// All that came on stderr.
     pub(super) said: Vec<u8>,
-    /// Whether answers stay unread.
-    pub(super) leaves_stdout: bool,
     /// When the cause of its end happened, or the last byte was read if that counts.
     pub(super) trigger: Instant,
     pub(super) counts_from_last_byte: bool,
@@ -54,43 +49,40 @@ impl DerefMut for PipedDaemon {
 
 impl PipedDaemon {
     pub(super) fn start(command: Command, profile: Profile, on: [Channel; 3]) -> io::Result<Self> {
-        let process = Daemon::start(command, on)?;
-        for ours in [&process.stdin, &process.stdout, &process.stderr].into_iter().flatten() {
-            rustix::io::ioctl_fionbio(ours, true)?;
+        let mut process = Daemon::start(command, on)?;
+        let ends = [process.stdin.take(), process.stdout.take()];
+        if let Some(stderr) = &process.stderr {
+            rustix::io::ioctl_fionbio(stderr, true)?;
         }
+        let framing = profile.framing();
         Ok(PipedDaemon {
             process,
-            framing: profile.framing(),
-            requests: Requests::new(profile),
+            link: Link::new(ends, framing, Ledger::for_profile(profile))?,
+            framing,
             wrong: Vec::new(),
-            to_send: VecDeque::new(),
-            inbound: Inbound::new(profile.framing()),
             garbage: None,
             said: Vec::new(),
-            leaves_stdout: false,
             trigger: Instant::now(),
             counts_from_last_byte: false,
         })
     }
 
+    pub(super) fn ledger(&mut self) -> &mut Ledger {
+        &mut self.link.ledger
+    }
+
     /// Sends bytes as soon as they are read.
     pub(super) fn send(&mut self, bytes: &[u8]) {
-        self.to_send.extend(bytes);
+        self.link.send(bytes, &[]);
     }
 
     /// Sends a message.
     pub(super) fn say(&mut self, text: &str) {
-        let frame = self.framing.frame(text.as_bytes());
-        self.send(&frame);
-    }
-
-    /// Whether all has been sent, or stdin is closed.
-    pub(super) fn is_sent(&self) -> bool {
-        self.to_send.is_empty() || self.stdin.is_none()
+        self.send(&self.framing.frame(text.as_bytes()));
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        self.requests.ledger.is_settled()
+        self.link.ledger.is_settled()
     }
 
     /// The cause of its end happens now.
@@ -100,7 +92,7 @@ impl PipedDaemon {
 
     /// Closes our ends of stdin and stdout.
     pub(super) fn close_both(&mut self) {
-        (self.stdin, self.stdout) = (None, None);
+        (self.link.input, self.link.output) = (None, None);
     }
 
     /// What it has said on stderr.
@@ -112,21 +104,17 @@ impl PipedDaemon {
         self.said.windows(words.len()).any(|window| window == words.as_bytes())
     }
 
-    /// Takes these bytes as its output.
-    pub(super) fn take_output(&mut self, bytes: &[u8]) {
-        self.inbound.feed(bytes);
-        while self.garbage.is_none() {
-            match self.inbound.next() {
-                Ok(Some(event)) => {
-                    let taken = self.requests.ledger.take(event);
-                    self.wrong.extend(taken.err().map(|failure| failure.to_string()));
-                }
-                Ok(None) => break,
-                Err(_) => {
-                    let rest = self.inbound.rest();
-                    let shown = String::from_utf8_lossy(&rest[..rest.len().min(80)]);
-                    self.garbage = Some(shown.escape_debug().to_string());
-                }
+    /// Checks what came on stdout.
+    pub(super) fn take_output(&mut self) {
+        if self.garbage.is_some() {
+            return;
+        }
+        match self.link.take_events() {
+            Ok(wrong) => self.wrong.extend(wrong.iter().map(ToString::to_string)),
+            Err(_) => {
+                let rest = self.link.inbound.rest();
+                let shown = String::from_utf8_lossy(&rest[..rest.len().min(80)]);
+                self.garbage = Some(shown.escape_debug().to_string());
             }
         }
     }
@@ -175,56 +163,35 @@ impl PipedDaemon {
                 while self.read() {}
                 return until(self);
             }
-            let stdin = self.stdin.as_ref().filter(|_| !self.to_send.is_empty());
-            let stdout = self.stdout.as_ref().filter(|_| !self.leaves_stdout);
-            let fds = [
-                (stdin, PollFlags::OUT),
-                (stdout, PollFlags::IN),
-                (self.stderr.as_ref(), PollFlags::IN),
-            ];
+            let [stdin, stdout] = self.link.fds();
+            let fds = [stdin, stdout, (self.stderr.as_ref(), PollFlags::IN)];
             self.poll(&fds, left.min(GLANCE));
-            self.write();
+            // It may be gone, and that is seen elsewhere.
+            let _ = self.link.write();
             self.read();
             self.check_end();
         }
     }
 
-    fn write(&mut self) {
-        let Some(stdin) = &self.process.stdin else { return };
-        while !self.to_send.is_empty() {
-            match rustix::io::write(stdin, self.to_send.as_slices().0) {
-                Ok(count) => drop(self.to_send.drain(..count)),
-                Err(Errno::AGAIN | Errno::INTR) => return,
-                // It is gone, and that is seen elsewhere.
-                Err(_) => return self.to_send.clear(),
-            }
-        }
-    }
-
     /// Reads both outputs once. Whether there was something.
     fn read(&mut self) -> bool {
-        let mut output = Vec::new();
-        if !self.leaves_stdout && read_some(&mut self.process.stdout, &mut output) {
+        let count = self.link.read().unwrap_or(0);
+        if count > 0 {
             if self.counts_from_last_byte {
                 self.trigger = Instant::now();
             }
-            self.take_output(&output);
+            self.take_output();
         }
-        read_some(&mut self.process.stderr, &mut self.said) || !output.is_empty()
+        let mut chunk = [0; 64 * 1024];
+        let said = match self.process.stderr.as_ref().map(|fd| rustix::io::read(fd, &mut chunk)) {
+            Some(Ok(count @ 1..)) => count,
+            None | Some(Err(Errno::AGAIN | Errno::INTR)) => 0,
+            _ => {
+                self.process.stderr = None;
+                0
+            }
+        };
+        self.said.extend_from_slice(&chunk[..said]);
+        count + said > 0
     }
-}
-
-/// Reads once. Whether there was something; at the end the descriptor is closed.
-fn read_some(from: &mut Option<OwnedFd>, into: &mut Vec<u8>) -> bool {
-    let Some(fd) = from.as_ref() else { return false };
-    let mut chunk = [0; 64 * 1024];
-    match rustix::io::read(fd, &mut chunk) {
-        Ok(count @ 1..) => into.extend_from_slice(&chunk[..count]),
-        Err(Errno::AGAIN | Errno::INTR) => return false,
-        Ok(0) | Err(_) => {
-            *from = None;
-            return false;
-        }
-    }
-    true
 }

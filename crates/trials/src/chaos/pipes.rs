@@ -34,7 +34,7 @@ pub(super) const KINDS: &[Kind] = &[
         if t.start()?.random.once_in(2) {
             t.greet()?;
         }
-        t.traffic().tell("stdout is closed").daemon().stdout = None;
+        t.traffic().tell("stdout is closed").daemon().link.output = None;
         t.ask_until_it_ends().finish(Ending::code(1).cut())?;
         t.check_reason(false)
     }),
@@ -57,7 +57,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("all-closed", |t| {
         t.start()?.traffic().pause().tell("all is closed").daemon().close_both();
         t.daemon().stderr = None;
-        t.daemon().requests.expect_fault();
+        t.daemon().ledger().expect_fault();
         t.mark().finish(Ending::code(0).or(1).cut())
     }),
     ("closed-in-order", closed_in_order),
@@ -77,7 +77,7 @@ fn eof_mid_frame(t: &mut Trial<'_>) -> Lived {
         cut -= 1;
     }
     t.tell(format_args!("{cut} bytes of a frame")).daemon().send(&frame[..cut]);
-    t.daemon().requests.expect_fault();
+    t.daemon().ledger().expect_fault();
     t.close_stdin().finish(complete())
 }
 
@@ -148,12 +148,12 @@ fn shutdown(t: &mut Trial<'_>) -> Lived {
     }
     let answer = Outcome::result(&json!({"message": "Shutting down gracefully"}));
     t.tell("shutdown").ask("shutdown", &json!(null), answer);
-    let id = t.daemon().requests.last_id;
+    let id = t.daemon().ledger().last;
     if t.random.once_in(2) {
         t.tell("and more behind it").ask_many(20, "version");
     }
     t.mark().finish(Ending::code(0))?;
-    let is_answered = |t: &mut Trial<'_>, id| t.daemon().requests.is_answered(id);
+    let is_answered = |t: &mut Trial<'_>, id| t.daemon().ledger().is_answered(id);
     let [own, next] = [is_answered(t, id), is_answered(t, id + 1)];
     t.check(own, "shutdown is not answered").check(!next, "it goes on after shutdown");
     Ok(())
@@ -163,17 +163,17 @@ fn shutdown(t: &mut Trial<'_>) -> Lived {
 fn stdout_unread(t: &mut Trial<'_>) -> Lived {
     t.testbed().start()?.greet()?.leave_stdout(true);
     (0..1 + t.random.below(5)).for_each(|_| _ = t.ask_big(0, 2_000_000));
-    t.run_for(20).daemon().requests.expect_fault();
+    t.run_for(20).daemon().ledger().expect_fault();
     match t.random.below(3) {
         0 => {
-            t.tell("stdin is closed").daemon().stdin = None;
+            t.tell("stdin is closed").daemon().link.input = None;
             t.mark();
         }
         1 => _ = t.end_by(Signal::TERM),
         _ => {
             // It may not be read, because answers wait: then the closing of stdin ends it.
             t.tell("shutdown").ask("shutdown", &json!(null), Outcome::Any).mark().run_for(50);
-            t.daemon().stdin = None;
+            t.daemon().link.input = None;
             t.mark();
         }
     }
@@ -182,15 +182,15 @@ fn stdout_unread(t: &mut Trial<'_>) -> Lived {
 
 /// One after the other. When stdin is closed a frame may be cut by that.
 fn closed_in_order(t: &mut Trial<'_>) -> Lived {
-    t.start()?.traffic().daemon().requests.expect_fault();
+    t.start()?.traffic().daemon().ledger().expect_fault();
     let mut left = vec!["stdin", "stdout", "stderr"];
     while !left.is_empty() {
         t.pause();
         let name = left.remove(t.random.below(left.len()));
         let daemon = t.tell(format_args!("{name} is closed")).daemon();
         match name {
-            "stdin" => daemon.stdin = None,
-            "stdout" => daemon.stdout = None,
+            "stdin" => daemon.link.input = None,
+            "stdout" => daemon.link.output = None,
             _ => daemon.stderr = None,
         }
         t.mark();

@@ -1,4 +1,4 @@
-//! Requests to the daemon, with answers that are known before.
+//! Requests to the daemon with answers that are known before, as methods of the ledger.
 
 use serde_json::{Value, json};
 
@@ -7,17 +7,11 @@ use crate::harness::ledger::Ledger;
 use crate::harness::random::Random;
 use crate::{Group, Profile};
 
-/// The requests of a life, numbered from 1 on, and their answers.
-#[derive(Debug)]
-pub(super) struct Requests {
-    pub(super) ledger: Ledger,
-    pub(super) last_id: u64,
-}
-
-impl Requests {
-    pub(super) fn new(profile: Profile) -> Self {
+impl Ledger {
+    /// A ledger for a daemon with this profile. The ids of requests are their places in it.
+    pub(super) fn for_profile(profile: Profile) -> Self {
         let (pages, counters) = Default::default();
-        Requests { ledger: Ledger::new(profile.is_sequential(), &pages, &counters), last_id: 0 }
+        Ledger::new(profile.is_sequential(), &pages, &counters)
     }
 
     /// Notes a request, and returns its text.
@@ -33,9 +27,8 @@ impl Requests {
         outcome: Outcome,
         effect: Effect,
     ) -> String {
-        self.last_id += 1;
-        let id = self.last_id.to_string();
-        self.ledger.expect(Due { effect, ..Due::new("requests", &id, outcome) });
+        let id = (self.last + 1).to_string();
+        self.expect(Due { effect, ..Due::new("requests", &id, outcome) });
         let head = format!(r#""jsonrpc":"2.0","id":{id},"method":{}"#, json!(method));
         format!(r#"{{{head},"params":{params}}}"#)
     }
@@ -43,17 +36,17 @@ impl Requests {
     /// Notes input that is answered with an error without an id. When that comes does not matter.
     pub(super) fn expect_fault(&mut self) {
         let due = Due::refusal(Outcome::Code(-32700)).or(Outcome::Code(-32600));
-        self.ledger.expect(due.overtaking());
+        self.expect(due.overtaking());
     }
 
     /// The number of answers.
     pub(super) fn answers(&self) -> u64 {
-        self.ledger.counters.sum(Group::Answers)
+        self.counters.sum(Group::Answers)
     }
 
     /// Whether a request was answered.
     pub(super) fn is_answered(&self, id: u64) -> bool {
-        id <= self.last_id && !self.ledger.is_due(&id.to_string())
+        id <= self.last && !self.is_due(&id.to_string())
     }
 
     /// A random message as text, with its answer noted. Only the test bed has the methods `test.…`.

@@ -152,7 +152,7 @@ fn stop(t: &mut Trial<'_>) -> Lived {
     if let Some(signal) = ends_by {
         return t.end_by(signal).signal(Signal::CONT).finish(Ending::code(0));
     }
-    t.messages(3).daemon().pump(Duration::from_millis(5), |daemon| daemon.is_sent());
+    t.messages(3).daemon().pump(Duration::from_millis(5), |daemon| daemon.link.is_sent());
     t.signal(Signal::CONT).close_stdin().finish(complete())
 }
 
@@ -166,7 +166,7 @@ fn parent_dies(t: &mut Trial<'_>) -> Lived {
     t.start_command(in_shell(SHELL, &command), PIPES)?.greet()?.traffic().pause();
     kill_parent(t);
     end_of_orphan(t, "it outlives its parent", Ending::killed(Signal::KILL))?;
-    let is_whole = t.daemon().inbound.rest().is_empty();
+    let is_whole = t.daemon().link.inbound.rest().is_empty();
     t.check(is_whole, "the last frame is cut");
     Ok(())
 }
@@ -178,7 +178,7 @@ fn parent_dies_unwatched(t: &mut Trial<'_>) -> Lived {
     kill_parent(t);
     let hang = t.messages(10).hang();
     let is_settled = t.daemon().pump_beyond(hang, |daemon| daemon.is_settled());
-    t.check(is_settled, "it does not go on without its parent").daemon().stdin = None;
+    t.check(is_settled, "it does not go on without its parent").daemon().link.input = None;
     let ending = Ending { answers_all: true, may_cut: false, ..Ending::killed(Signal::KILL) };
     end_of_orphan(t, "it outlives its input", ending)
 }

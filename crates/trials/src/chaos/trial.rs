@@ -194,7 +194,7 @@ impl Trial<'_> {
 
     /// Sends a request, and does not wait.
     pub(super) fn ask(&mut self, method: &str, params: &Value, outcome: Outcome) -> &mut Self {
-        let text = self.daemon().requests.ask(method, params, outcome);
+        let text = self.daemon().ledger().ask(method, params, outcome);
         self.daemon().say(&text);
         self
     }
@@ -273,7 +273,7 @@ impl Trial<'_> {
 
     fn random_frame(&mut self) -> Vec<u8> {
         let daemon = self.daemon.as_mut().expect("it was started");
-        let text = daemon.requests.random(&mut self.random, self.profile, self.is_testbed);
+        let text = daemon.ledger().random(&mut self.random, self.profile, self.is_testbed);
         daemon.framing.frame(text.as_bytes())
     }
 
@@ -294,7 +294,7 @@ impl Trial<'_> {
     /// Waits until all that is due is answered.
     pub(super) fn settle(&mut self) -> &mut Self {
         self.await_answers();
-        let missing = self.daemon().requests.ledger.missing();
+        let missing = self.daemon().link.ledger.missing();
         let is_settled = self.daemon().is_settled();
         self.check(is_settled, format_args!("while it lives, {missing}"))
     }
@@ -315,14 +315,15 @@ impl Trial<'_> {
 
     /// Leaves answers unread from here on, or reads them again.
     pub(super) fn leave_stdout(&mut self, is_unread: bool) -> &mut Self {
-        self.daemon().leaves_stdout = is_unread;
+        self.daemon().link.is_unread = is_unread;
         self
     }
 
     /// Waits until all is sent.
     pub(super) fn flush(&mut self) -> &mut Self {
         let hang = self.hang();
-        let is_sent = self.daemon().pump(hang, |daemon| daemon.is_sent() || daemon.ended.is_some());
+        let is_sent =
+            self.daemon().pump(hang, |daemon| daemon.link.is_sent() || daemon.ended.is_some());
         self.check(is_sent, "it does not read what it is sent")
     }
 
@@ -335,7 +336,7 @@ impl Trial<'_> {
     /// Closes stdin, behind all that is to be sent.
     pub(super) fn close_stdin(&mut self) -> &mut Self {
         self.flush().tell("stdin is closed");
-        self.daemon().stdin = None;
+        self.daemon().link.input = None;
         self.daemon().counts_from_last_byte = true;
         self.mark()
     }

@@ -5,10 +5,10 @@ use std::os::unix::net::UnixStream;
 
 use super::Kind;
 use super::checks::{Ending, complete};
-use super::requests::Requests;
 use super::trial::{Lived, Trial};
 use crate::harness::channel::Channel::{Given, Pipe, Socket};
 use crate::harness::channel::{Channel, both_ways, in_shell, pipe, terminal};
+use crate::harness::ledger::Ledger;
 
 pub(super) const KINDS: &[Kind] = &[
     // It says why, and ends with 1 without a byte on stdout.
@@ -54,18 +54,18 @@ pub(super) const KINDS: &[Kind] = &[
 
 /// A file with requests in it.
 fn stdin_file(t: &mut Trial<'_>) -> Lived {
-    let mut requests = Requests::new(t.profile);
+    let mut ledger = Ledger::for_profile(t.profile);
     let mut bytes = Vec::new();
     let count = t.random.below(200);
     for _ in 0..count {
-        let text = requests.random(&mut t.random, t.profile, t.is_testbed);
+        let text = ledger.random(&mut t.random, t.profile, t.is_testbed);
         bytes.extend(t.profile.framing().frame(text.as_bytes()));
     }
     let path = t.tell(format_args!("{count} messages in a file")).path("input");
     fs::write(&path, bytes)?;
     t.may_leave.push("input");
     let daemon = t.start_on([Given(File::open(path)?.into()), Pipe, Pipe])?.daemon();
-    daemon.requests = requests;
+    daemon.link.ledger = ledger;
     daemon.counts_from_last_byte = true;
     t.finish(complete())
 }
@@ -78,7 +78,8 @@ fn stdout_file(t: &mut Trial<'_>) -> Lived {
     t.unwaited(count).close_stdin().may_leave.push("output");
     let hang = t.hang();
     t.daemon().pump_to_end(hang);
-    t.daemon().take_output(&fs::read(&path)?);
+    t.daemon().link.inbound.feed(&fs::read(&path)?);
+    t.daemon().take_output();
     t.finish(complete())
 }
 
@@ -91,7 +92,8 @@ fn stdout_limited(t: &mut Trial<'_>) -> Lived {
     let command = in_shell(&format!(r#"ulimit -f {blocks}; exec "$@""#), &command);
     let hang = t.start_command(command, [Pipe, stdout, Pipe])?.hang();
     t.ask_many(100, "listMethods").mark().daemon().pump_to_end(hang);
-    t.daemon().take_output(&fs::read(&path)?);
+    t.daemon().link.inbound.feed(&fs::read(&path)?);
+    t.daemon().take_output();
     t.finish(Ending::code(1).cut())
 }
 
@@ -123,7 +125,7 @@ fn socket_ends(t: &mut Trial<'_>) -> Lived {
     let is_one = t.random.once_in(2);
     let on = if is_one { one_socket()? } else { [Socket, Socket, Pipe] };
     t.tell(if is_one { "one socket" } else { "two sockets" });
-    if let Some(stdin) = &t.start_on(on)?.traffic().flush().daemon().stdin {
+    if let Some(stdin) = &t.start_on(on)?.traffic().flush().daemon().link.input {
         rustix::net::shutdown(stdin, rustix::net::Shutdown::Write)?;
     }
     t.close_stdin().finish(complete())

@@ -1,18 +1,19 @@
 //! The daemon's process: one for all trials, in a process group of its own so that leftovers are found.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::PollFlags;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
 use super::channel::Channel;
+use super::link::{PollFds, poll};
 use super::proc;
 
 /// How long to wait for an event without a descriptor to poll.
@@ -101,16 +102,11 @@ impl Daemon {
     }
 
     /// Waits until one of these is ready, the process ends, or the time is over.
-    pub(crate) fn poll(&self, fds: &[(Option<&OwnedFd>, PollFlags)], time: Duration) {
+    pub(crate) fn poll(&self, fds: &PollFds<'_>, time: Duration) {
         // A process that has ended keeps its pidfd readable.
         let pidfd = self.pidfd.as_ref().filter(|_| self.ended.is_none());
         let time = if pidfd.is_some() { time } else { time.min(GLANCE) };
-        let all = fds.iter().copied().chain([(pidfd, PollFlags::IN)]);
-        let known = all.filter_map(|(fd, flags)| Some((fd?, flags)));
-        let mut fds: Vec<_> =
-            known.map(|(fd, flags)| PollFd::from_borrowed_fd(fd.as_fd(), flags)).collect();
-        let time = Timespec::try_from(time).unwrap_or_default();
-        let _ = rustix::event::poll(&mut fds, Some(&time));
+        poll(&[fds, &[(pidfd, PollFlags::IN)]].concat(), time);
     }
 
     /// Notes the end of the process, if it has ended.

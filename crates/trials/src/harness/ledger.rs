@@ -17,7 +17,7 @@ pub(crate) struct Ledger {
     pages: Arc<Pages>,
     pub(crate) counters: Arc<Counters>,
     /// The place of the last request, and of the latest that was answered in order.
-    last: u64,
+    pub(crate) last: u64,
     latest: u64,
     /// The answers that are due, by the place of their requests; batches likewise.
     dues: BTreeMap<u64, Due>,

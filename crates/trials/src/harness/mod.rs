@@ -6,7 +6,7 @@
 //! | `programs` `random` `profile` | the programs under test; seeded random numbers; names of profiles and transports |
 //! | `daemon` `channel` `proc` | the daemon's process; its standard descriptors; what `/proc` tells about it |
 //! | `wire` `ws` `http` `message` | framings, WebSocket and HTTP as a client sees them; one JSON-RPC message |
-//! | `raw_client` | one connection to a listening daemon |
+//! | `raw_client` `link` | one blocking connection to a listening daemon; one that a single thread drives, with its ledger |
 //! | `expect` `events` `ledger` | one expected answer; unasked messages; all that a connection expects |
 //! | `counters` | what a trial did, and its first failure |
 
@@ -17,6 +17,7 @@ pub(crate) mod events;
 pub(crate) mod expect;
 pub(crate) mod http;
 pub(crate) mod ledger;
+pub(crate) mod link;
 pub(crate) mod message;
 pub(crate) mod proc;
 pub(crate) mod profile;

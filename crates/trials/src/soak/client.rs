@@ -16,7 +16,7 @@ use crate::{Failure, Framing, Group};
 pub(super) struct Client<'c> {
     pub(super) all: &'c Clients,
     pub(super) config: Config,
-    pub(super) connection: &'c Connection,
+    pub(super) connection: Connection,
     pub(super) random: Random,
     /// The number of ids that were used.
     numbers: u64,
@@ -32,7 +32,7 @@ pub(super) struct Client<'c> {
 }
 
 impl<'c> Client<'c> {
-    pub(super) fn new(all: &'c Clients, connection: &'c Connection, random: Random) -> Self {
+    pub(super) fn new(all: &'c Clients, connection: Connection, random: Random) -> Self {
         let (config, pending, fixed_ids) = (all.config, Vec::new(), Vec::new());
         let (numbers, in_flight, topics, marks) = (0, 0, 0, 0);
         Client {
@@ -126,7 +126,7 @@ impl<'c> Client<'c> {
     }
 
     /// The answer to input that is not a request is due.
-    pub(super) fn expect_refusal(&self, outcome: Outcome) {
+    pub(super) fn expect_refusal(&mut self, outcome: Outcome) {
         self.connection.ledger().expect(Due::refusal(outcome));
     }
 
@@ -144,7 +144,7 @@ impl<'c> Client<'c> {
             _ => Vec::new(),
         };
         cuts.sort_unstable();
-        self.connection.send(bytes, cuts);
+        self.connection.send(&bytes, &cuts);
     }
 
     /// Sends all, and waits until all is answered.
@@ -324,10 +324,9 @@ impl<'c> Client<'c> {
             }
         };
         let is_never_answered = says.is_none();
-        let mut ledger = self.connection.ledger();
+        let ledger = self.connection.ledger();
         ledger.unasked.expect_call(name.clone(), Call { params, says });
         ledger.expect(Due::new("system.callback", &id, outcome).overtaking());
-        drop(ledger);
         self.in_flight += 1;
         let method = quoted("system.callback");
         let text = envelope(&mut self.random, Some(&id), &method, Some(&asked), &[""]);
@@ -335,7 +334,8 @@ impl<'c> Client<'c> {
         if is_never_answered {
             self.send();
             let what = "the daemon does not call";
-            self.connection.wait(self.all.patience, what, |it| it.unasked.is_called(&name))?;
+            self.connection
+                .wait(self.all.patience, what, |it| it.ledger.unasked.is_called(&name))?;
             self.say_cancel(&id);
         }
         Ok(())

@@ -2,6 +2,7 @@
 //! daemon must be as it was before.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use rustix::net::Shutdown;
 
 use super::client::Client;
-use super::config::{Config, FOREVER};
+use super::config::Config;
 use super::connection::Connection;
 use super::log::Log;
 use crate::harness::expect::Pages;
@@ -101,20 +102,19 @@ impl Clients {
         play: impl FnOnce(&mut Client<'_>, &RawClient) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let failure = |error: io::Error| Failure::new(format!("no connection: {error}"));
-        // Those who wait for the threads of a connection have patience; the threads themselves have no timeout.
-        let never = Duration::from_millis(FOREVER as u64);
-        let raw = RawClient::connect(&self.url, self.config.framing, never);
+        let raw = RawClient::connect(&self.url, self.config.framing, self.patience);
         let mut raw = raw.map_err(failure)?;
-        let files = [raw.socket.try_clone(), raw.socket.try_clone()];
-        let [Ok(input), Ok(output)] = files else { return Err(Failure::new("too many files")) };
-        let connection = Connection::new(self.config.carrier(), input, output, self.ledger());
-        connection.send(std::mem::take(&mut raw.handshake), Vec::new());
-        let played = play(&mut Client::new(self, &connection, random), &raw);
+        let end = || raw.socket.try_clone().map(OwnedFd::from).map_err(failure);
+        let mut connection =
+            Connection::new([end()?, end()?], self.config.carrier(), self.ledger())?;
+        connection.send(&std::mem::take(&mut raw.handshake), &[]);
+        let mut client = Client::new(self, connection, random);
+        let played = play(&mut client, &raw);
         if played.is_err() {
-            connection.ledger().is_over = true;
+            client.connection.ledger().is_over = true;
             raw.shut_down(Shutdown::Both);
         }
-        let ended = connection.finish(self.patience);
+        let ended = client.connection.finish(self.patience);
         played.and(ended)
     }
 

@@ -36,13 +36,13 @@ impl Client<'_> {
         }
         self.all.count_end("closed");
         let code = *self.random.pick(&[1000_u16, 1001, 3000, 4999]);
-        self.be_closed(&[code, 1000], ws::frame(LAST | CLOSE, &code.to_be_bytes(), MASK));
+        self.be_closed(&[code, 1000], &ws::frame(LAST | CLOSE, &code.to_be_bytes(), MASK));
     }
 
     /// Sends bytes that have the daemon close this WebSocket with one of these codes.
-    fn be_closed(&self, codes: &[u16], bytes: Vec<u8>) {
+    fn be_closed(&mut self, codes: &[u16], bytes: &[u8]) {
         self.connection.ledger().expect_close(codes);
-        self.connection.send(bytes, Vec::new());
+        self.connection.send(bytes, &[]);
     }
 
     /// Goes while much is due, read or not.
@@ -96,7 +96,7 @@ impl Client<'_> {
         // The last line needs no end, so more than that is cut off.
         let cut = 1 + self.random.below(frame.len() - 2);
         self.expect_refusal(Outcome::parse_error());
-        self.connection.send(&frame[..cut], Vec::new());
+        self.connection.send(&frame[..cut], &[]);
     }
 
     /// A message that is too long closes a WebSocket (T2).
@@ -109,7 +109,7 @@ impl Client<'_> {
                 [ws::frame(BINARY, &half, MASK), ws::frame(CONTINUATION, &half, MASK)].concat()
             }
         };
-        self.be_closed(&[1009], bytes);
+        self.be_closed(&[1009], &bytes);
     }
 
     /// A broken rule of frames closes a WebSocket with 1002, and a text that is not UTF-8 with 1007.
@@ -131,10 +131,11 @@ impl Client<'_> {
         ];
         if self.random.once_in(rows.len() + 1) {
             // Without a mask.
-            return self.be_closed(&[1002], vec![LAST | TEXT, 2, b'{', b'}']);
+            return self.be_closed(&[1002], &[LAST | TEXT, 2, b'{', b'}']);
         }
         let (code, frames) = *self.random.pick(&rows);
         let frames = frames.iter().map(|(first, payload)| ws::frame(*first, payload, MASK));
-        self.be_closed(&[code], frames.flatten().collect());
+        let bytes: Vec<u8> = frames.flatten().collect();
+        self.be_closed(&[code], &bytes);
     }
 }

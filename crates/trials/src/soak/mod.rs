@@ -201,9 +201,9 @@ impl Soak {
         let (stdin, stdout) = pipes.ok_or_else(|| Failure::new("no pipes"))?;
         let (patience, random) = (self.plan.patience, Random::new(self.plan.seed));
         let ledger = self.clients.ledger();
-        let connection = Connection::new(self.plan.framing(), stdin.into(), stdout.into(), ledger);
+        let connection = Connection::new([stdin, stdout], self.plan.framing(), ledger)?;
         let clients = Arc::clone(&self.clients);
-        let mut client = Client::new(&clients, &connection, random);
+        let mut client = Client::new(&clients, connection, random);
         client.greet()?;
         self.resources.look(patience)?;
         client.many_slow()?;
@@ -229,7 +229,7 @@ impl Soak {
                 daemon.signal(Signal::TERM);
             }
         }
-        connection.finish(patience)
+        client.connection.finish(patience)
     }
 
     fn over_sockets(&mut self, daemon: &Daemon) -> Result<(), Failure> {

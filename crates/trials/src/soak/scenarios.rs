@@ -83,8 +83,8 @@ impl Client<'_> {
     /// Nobody reads the answers for a while; then nothing of them is lost (L8).
     fn read_slowly(&mut self) {
         self.count("times that nobody read answers");
-        let (nap, sips) = (10 + self.random.below(60), self.random.below(300));
-        self.connection.slow_down(nap as u64, sips as u64);
+        let nap = Duration::from_millis(10 + self.random.below(60) as u64);
+        self.connection.slow_down(nap, self.random.below(300) as u64);
         for _ in 0..10 + self.random.below(30) {
             let asked = match self.random.below(3) {
                 0 => self.any(),
@@ -124,7 +124,7 @@ impl Client<'_> {
             let outcome = Outcome::error(-32601, &format!("Method not found: {name}"));
             self.connection.ledger().expect(Due::new("marks in the log", &id, outcome));
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{name}"}}"#);
-            self.connection.send(self.config.carrier().frame(text.as_bytes()), Vec::new());
+            self.connection.send(&self.config.carrier().frame(text.as_bytes()), &[]);
             self.connection.settle(self.all.patience)?;
             if self.all.log.wait_for_mark(&name, Duration::from_secs(1)) {
                 return Ok(());
@@ -181,12 +181,12 @@ impl Client<'_> {
         };
         self.all.counters.count(Group::BadInput, "refused before it was whole");
         self.expect_refusal(Outcome::invalid_because(reason));
-        self.connection.send(begin, Vec::new());
+        self.connection.send(&begin, &[]);
         self.settle()?;
         // A line must end; of all else the rest need not come.
         let is_needed = self.config.framing == Framing::Ndjson || reason == "header-too-large";
         if is_needed || self.random.once_in(2) {
-            self.connection.send(rest, Vec::new());
+            self.connection.send(&rest, &[]);
         }
         self.ask(&good::quick(self.config));
         Ok(())
@@ -218,7 +218,8 @@ impl Client<'_> {
         let frame = self.config.carrier().frame(text.as_bytes());
         let cut = 1 + self.random.below(frame.len() - 1);
         let (begin, rest) = frame.split_at(cut);
-        self.connection.send(begin, Vec::new());
+        self.connection.send(begin, &[]);
+        self.connection.flush(self.all.patience)?;
         if !self.all.log.wait_for_timeouts(before + 1, self.all.patience) {
             let failure = Failure::new("the log does not say that a frame came too late");
             return Err(self.connection.with_last(failure));
@@ -228,7 +229,7 @@ impl Client<'_> {
             return Ok(());
         }
         if self.config.framing == Framing::Ndjson || !self.random.once_in(3) {
-            self.connection.send(rest, vec![rest.len() / 2]);
+            self.connection.send(rest, &[rest.len() / 2]);
         }
         self.ask(&asked);
         self.settle()
