@@ -23,6 +23,10 @@ pub(crate) struct Ledger {
     dues: BTreeMap<u64, Due>,
     batches: BTreeMap<u64, Vec<Due>>,
     pub(crate) unasked: Unasked,
+    /// The HTTP requests without a response: the status that it must have, and the last place that it must
+    /// answer; and that place of the last response.
+    posts: VecDeque<(u16, u64)>,
+    posted: u64,
     /// The payloads of pings, which pongs must have.
     pongs: VecDeque<Vec<u8>>,
     /// The codes with which the daemon may close a WebSocket, and whether it did.
@@ -32,6 +36,8 @@ pub(crate) struct Ledger {
     pub(crate) has_ended: bool,
     /// Whether the rest may be missing, because the connection is being reset.
     pub(crate) is_over: bool,
+    /// Whether the connection may break once all is answered, because the daemon refuses the rest of the input.
+    pub(crate) may_break: bool,
 }
 
 impl Ledger {
@@ -56,6 +62,17 @@ impl Ledger {
         }
     }
 
+    /// A POST carries the request of the last answers that are due. Without any, it is accepted with 202.
+    pub(crate) fn expect_post(&mut self) {
+        let is_new = self.posts.back().map_or(self.posted, |(_, place)| *place) < self.last;
+        self.posts.push_back((if is_new { 200 } else { 202 }, self.last));
+    }
+
+    /// An HTTP response with this status is due.
+    pub(crate) fn expect_status(&mut self, status: u16) {
+        self.posts.push_back((status, self.last));
+    }
+
     /// Pongs with these payloads are due.
     pub(crate) fn expect_pongs(&mut self, pongs: Vec<Vec<u8>>) {
         self.pongs.extend(pongs);
@@ -72,7 +89,7 @@ impl Ledger {
     }
 
     pub(crate) fn has_answers_due(&self) -> bool {
-        !self.dues.is_empty() || !self.batches.is_empty()
+        !self.dues.is_empty() || !self.batches.is_empty() || !self.posts.is_empty()
     }
 
     /// Whether a request with this id is unanswered.
@@ -85,6 +102,7 @@ impl Ledger {
         let mut shown: Vec<_> = self.dues.values().take(5).map(|due| format!("{due:?}")).collect();
         shown.extend(self.batches.values().take(2).map(|batch| format!("{batch:?}")));
         shown.extend(self.unasked.shown());
+        shown.extend(self.posts.front().map(|(status, _)| format!("a response with {status}")));
         shown.extend(self.pongs.iter().map(|ping| format!("pong {ping:?}")));
         format!("{} unanswered: {}", self.dues.len() + self.batches.len(), shown.join("; "))
     }
@@ -95,18 +113,7 @@ impl Ledger {
             return Ok(None);
         }
         match event {
-            Event::Text(text) if text.starts_with('[') => self.take_batch(&text).map(|()| None),
-            Event::Text(text) => {
-                let message = Message::read(&text);
-                let message = message.map_err(|why| Failure::because(&why, "", &text))?;
-                if message.get("method").is_none() {
-                    return self.take_answer(&message, &text).map(|()| None);
-                }
-                if message.get("id").is_some() {
-                    self.counters.count(Group::Actions, "calls by the daemon");
-                }
-                self.unasked.take(&message, &text)
-            }
+            Event::Text(text) => self.take_text(&text),
             // The last of several pings may be answered for all of them.
             Event::Pong(payload) => match self.pongs.iter().position(|ping| *ping == payload) {
                 Some(place) => {
@@ -121,7 +128,42 @@ impl Ledger {
                 let failure = || Failure::because("closed", &self.closes, &format!("{code:?}"));
                 if is_right { Ok(None) } else { Err(failure()) }
             }
-            Event::Response(..) => Err(Failure::because("a response", "", &format!("{event:?}"))),
+            Event::Response(status, body) => self.take_response(status, &body).map(|()| None),
+        }
+    }
+
+    fn take_text(&mut self, text: &str) -> Result<Option<String>, Failure> {
+        if text.starts_with('[') {
+            return self.take_batch(text).map(|()| None);
+        }
+        let message = Message::read(text).map_err(|why| Failure::because(&why, "", text))?;
+        if message.get("method").is_none() {
+            return self.take_answer(&message, text).map(|()| None);
+        }
+        if message.get("id").is_some() {
+            self.counters.count(Group::Actions, "calls by the daemon");
+        }
+        self.unasked.take(&message, text)
+    }
+
+    /// The response to the oldest request: it has the right status, and answers that request and no other. The
+    /// text of an error status is free, but for 413, which answers as every oversize message is answered.
+    fn take_response(&mut self, status: u16, body: &str) -> Result<(), Failure> {
+        let came = || format!("{status} {body}");
+        let (expected, place) = self.posts.pop_front().unwrap_or_default();
+        if status != expected || (status == 202 && !body.is_empty()) {
+            return Err(Failure::because("a wrong response", expected, &came()));
+        }
+        if matches!(status, 200 | 413) {
+            self.take_text(body)?;
+        }
+        self.posted = place;
+        let is_first = |first: Option<&u64>| first.is_none_or(|first| *first > place);
+        match is_first(self.dues.keys().next()) && is_first(self.batches.keys().next()) {
+            true => Ok(()),
+            false => {
+                Err(Failure::because("a response to another request", self.missing(), &came()))
+            }
         }
     }
 
@@ -167,7 +209,7 @@ impl Ledger {
 
     /// Reading failed. A client that resets, or is refused, may see the connection break.
     pub(crate) fn lose(&self, error: &io::Error) -> Result<(), Failure> {
-        match self.is_over || !self.closes.is_empty() {
+        match self.is_over || self.may_break || !self.closes.is_empty() {
             true => Ok(()),
             false => Err(Failure::new(format!("the connection breaks: {error}"))),
         }
@@ -290,6 +332,29 @@ mod tests {
         let result = r#"{"jsonrpc":"2.0","id":null,"result":1}"#;
         for wrong in [&fault(-32603), result] {
             check(one, &[wrong], &["not what is due", "1 unanswered"]);
+        }
+    }
+
+    #[test]
+    fn t2_wrong_responses_of_http_are_found() {
+        let fails = |status: u16, body: &str| {
+            let mut ledger = Ledger::default();
+            for id in ["1", "2"] {
+                ledger.expect(Due::new("x", id, Outcome::Result("0".to_owned())));
+                ledger.expect_post();
+            }
+            ledger.take(Event::Response(status, body.to_owned())).is_err()
+        };
+        assert!(!fails(200, ONE));
+        for (status, body) in [(202, ""), (200, ""), (413, ONE), (200, TWO)] {
+            assert!(fails(status, body), "{status} {body}");
+        }
+        let mut ledger = Ledger::default();
+        assert!(ledger.take(Event::Response(200, ONE.to_owned())).is_err(), "nobody asked");
+        for body in ["", "x"] {
+            ledger.expect_post();
+            assert!(!ledger.is_settled(), "a response is due");
+            assert_eq!(ledger.take(Event::Response(202, body.to_owned())).is_ok(), body.is_empty());
         }
     }
 

@@ -77,14 +77,20 @@ impl<'c> Client<'c> {
         self.pending.extend(frame);
     }
 
-    /// A text as it goes over the wire. A WebSocket may have pings in between.
+    /// A text as it goes over the wire. A WebSocket may have pings in between; HTTP has a response for each.
     pub(super) fn frame(&mut self, text: &[u8]) -> Vec<u8> {
-        if !self.config.is_ws() {
-            return self.config.framing.frame(text);
+        match self.config.carrier() {
+            Framing::Ws => {
+                let (bytes, pings) = ws::message(&mut self.random, text);
+                self.connection.ledger().expect_pongs(pings);
+                bytes
+            }
+            Framing::Http => {
+                self.connection.ledger().expect_post();
+                self.post(text)
+            }
+            framing => framing.frame(text),
         }
-        let (bytes, pings) = ws::message(&mut self.random, text);
-        self.connection.ledger().expect_pongs(pings);
-        bytes
     }
 
     /// Sends a request with a new id, and expects its answer.
@@ -173,7 +179,7 @@ impl<'c> Client<'c> {
                 50..=57 => self.notify(),
                 58..=72 => self.be_bad(),
                 73..=78 => self.batch(),
-                79..=86 => self.cancel(),
+                79..=86 if !self.config.is_http() => self.cancel(),
                 87..=89 => {
                     // The log belongs to all clients, and timeouts must show in it.
                     let most = if self.config.is_alone() { 4 } else { 3 };

@@ -17,7 +17,7 @@ use crate::harness::expect::Pages;
 use crate::harness::ledger::Ledger;
 use crate::harness::random::Random;
 use crate::harness::raw_client::RawClient;
-use crate::{Counters, Failure, Group, Transport};
+use crate::{Counters, Failure, Group};
 
 /// What all connections share.
 pub(super) struct Clients {
@@ -52,30 +52,26 @@ impl Clients {
 
     /// One connection, from its beginning to its end.
     fn live(&self, random: Random) -> Result<(), Failure> {
-        if self.config.over == Transport::Http {
-            return self.post(random);
-        }
         self.connect(random, |client, raw| {
             client.greet()?;
             for _ in 0..1 + client.random.below(3) {
                 client.mix()?;
-                if client.random.once_in(3) {
+                if client.random.once_in(3) && !self.config.is_http() {
                     client.scenario()?;
                 }
             }
             client.unsubscribe()?;
-            client.disconnect(raw);
-            Ok(())
+            client.disconnect(raw)
         })
     }
 
     /// Alone, because the log belongs to the whole daemon: a frame that does not come to its end.
     pub(super) fn stall(&self, random: Random) -> Result<(), Failure> {
-        if self.config.over == Transport::Http {
-            return self.post_half(random);
-        }
         self.connect(random, |client, _| {
             client.greet()?;
+            if self.config.is_http() {
+                return client.stall_post();
+            }
             client.stall()?;
             if !self.config.is_ws() {
                 client.part();
@@ -86,11 +82,11 @@ impl Clients {
 
     /// As many slow handlers as there are threads for them.
     pub(super) fn warm_up(&self, random: Random) -> Result<(), Failure> {
-        if self.config.over == Transport::Http {
-            return self.post_slow(random);
-        }
         self.connect(random, |client, _| {
-            client.many_slow()?;
+            match self.config.is_http() {
+                true => client.post_slow()?,
+                false => client.many_slow()?,
+            }
             client.part();
             Ok(())
         })

@@ -41,11 +41,11 @@ impl Config {
     }
 
     pub(super) fn has_callback(self) -> bool {
-        self.profile == Profile::Agent && self.over != Transport::Http
+        self.profile == Profile::Agent && !self.is_http()
     }
 
     pub(super) fn has_events(self) -> bool {
-        self.has_system() && self.over != Transport::Http
+        self.has_system() && !self.is_http()
     }
 
     /// How messages are cut out of a connection.
@@ -55,6 +55,11 @@ impl Config {
 
     pub(super) fn is_ws(self) -> bool {
         self.over == Transport::Ws
+    }
+
+    /// Where each message has a response, so that none can be cancelled on its connection.
+    pub(super) fn is_http(self) -> bool {
+        self.over == Transport::Http
     }
 
     /// Whether the daemon has only this connection.

@@ -84,9 +84,9 @@ impl Connection {
 
     /// Writes and reads what there is, and checks it.
     fn turn(&mut self) {
-        let is_over = self.link.ledger.is_over;
+        let may_break = self.link.ledger.is_over || self.link.ledger.may_break;
         if let Err(error) = self.link.write()
-            && !is_over
+            && !may_break
         {
             self.counters.fail(Failure::new(format!("the daemon cannot be sent to: {error}")));
         }

@@ -5,6 +5,7 @@ use rustix::net::Shutdown;
 use super::client::Client;
 use super::config::{FOREVER, MESSAGE_LIMIT};
 use super::good;
+use crate::Failure;
 use crate::harness::expect::{Due, Outcome};
 use crate::harness::raw_client::RawClient;
 use crate::harness::ws::{self, BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
@@ -16,7 +17,10 @@ type Raw<'a> = (u8, &'a [u8]);
 
 impl Client<'_> {
     /// Ends this connection: sends no more, and the daemon ends it too.
-    pub(super) fn disconnect(&mut self, raw: &RawClient) {
+    pub(super) fn disconnect(&mut self, raw: &RawClient) -> Result<(), Failure> {
+        if self.config.is_http() {
+            return self.disconnect_http(raw);
+        }
         match (self.random.below(10), self.config.is_ws()) {
             (0 | 1, _) => self.reset(raw),
             (2, _) => self.shut_down(),
@@ -27,6 +31,7 @@ impl Client<'_> {
             _ => self.part(),
         }
         self.send();
+        Ok(())
     }
 
     /// Ends it in order.
