@@ -60,7 +60,7 @@ impl Impostor {
         };
         let report = live(&options);
         assert!(!report.is_good(PATIENCE), "{only}: nothing is found");
-        let complaints = report.failed().iter().flat_map(|life| life.complaints.clone());
+        let complaints = report.failed().into_iter().flat_map(|life| life.complaints.clone());
         complaints.collect::<Vec<_>>().join("\n")
     }
 }

@@ -78,10 +78,10 @@ impl Trial<'_> {
     pub(super) fn finish(&mut self, ending: Ending) -> Lived {
         let hang = self.hang();
         self.daemon().pump_to_end(hang);
-        let Some((status, at)) = self.daemon().ended else {
+        let Some((status, at)) = self.daemon().process.ended else {
             self.complain("it does not end");
             self.tell_stderr();
-            self.daemon().kill_group();
+            self.daemon().process.kill_group();
             return Ok(());
         };
         // The rest of its output.
@@ -176,7 +176,7 @@ impl Trial<'_> {
     /// means to say it.
     pub(super) fn check_served_or_told(&mut self) -> Lived {
         let daemon = self.daemon();
-        let holds = match daemon.ended.map(|(status, _)| status.code()) {
+        let holds = match daemon.process.ended.map(|(status, _)| status.code()) {
             Some(Some(0)) => daemon.is_settled(),
             Some(Some(_)) => !daemon.said.is_empty(),
             _ => true,
@@ -187,11 +187,11 @@ impl Trial<'_> {
 
     /// No process, no changed flag and no file is left of it.
     fn check_traces(&mut self) {
-        if self.daemon().is_left() {
+        if self.daemon().process.is_left() {
             self.complain("it has left a process behind");
-            self.daemon().kill_group();
+            self.daemon().process.kill_group();
         }
-        for name in self.daemon().changed_flags() {
+        for name in self.daemon().process.changed_flags() {
             self.complain(format_args!("the flags of {name} were not put back"));
         }
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {

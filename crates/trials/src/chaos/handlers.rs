@@ -1,13 +1,8 @@
 //! Handlers that run when the end comes, for longer than there is time (L5).
 
-use rustix::process::Signal;
-use serde_json::json;
+use crate::harness::expect::Effect;
 
-use super::Kind;
-use super::checks::{Ending, complete};
-use super::trial::{Lived, Trial};
-use crate::harness::channel::PIPES;
-use crate::harness::expect::{Effect, Outcome};
+use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     ("handler-sleeps", |t| runs(t, "test.sleep")),

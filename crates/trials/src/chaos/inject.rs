@@ -1,21 +1,13 @@
 //! System calls that fail: `strace` injects the faults, one by one, at a place that comes from the seed. A call
 //! that can be repeated is, and changes nothing; one that cannot ends the daemon with 1 and a reason (L7, G1).
 
-use std::fs;
-use std::io;
-use std::os::fd::AsRawFd;
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use rustix::process::Signal;
-
-use super::Kind;
-use super::checks::{Ending, complete};
 use super::listen;
 use super::memory::WITHOUT_MEMORY;
 use super::report::Skipped;
-use super::trial::{Lived, Trial};
-use crate::harness::channel::{Channel, pipe, wrapped};
+use std::fs;
+use std::os::fd::AsRawFd;
+
+use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     ("inject-interrupts", interrupts),

@@ -1,14 +1,7 @@
 //! Calls that must be made again: non-blocking descriptors, pipes that hold little, interruptions. None of it may
 //! change anything (L8, P6, T4).
 
-use std::time::Duration;
-
-use rustix::process::Signal;
-
-use super::Kind;
-use super::checks::complete;
-use super::trial::{Lived, Trial};
-use crate::harness::channel::{Channel, PIPES, both_ways, pipe, terminal};
+use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     ("busy-nonblocking", nonblocking),
@@ -29,7 +22,7 @@ fn nonblocking(t: &mut Trial<'_>) -> Lived {
         while rustix::io::write(&pipes[2].0, &[b'\n'; 512]).is_ok() {}
     }
     t.start_on(pipes.map(|(theirs, ours)| Channel::Both(theirs, ours)))?;
-    let _unread = is_full.then(|| t.daemon().stderr.take());
+    let _unread = is_full.then(|| t.daemon().process.stderr.take());
     t.greet()?.traffic().end_either_way(Signal::INT)
 }
 
@@ -46,12 +39,12 @@ fn flags_flip(t: &mut Trial<'_>) -> Lived {
     t.start_on(on)?;
     for _ in 0..20 {
         let (which, is_set) = (t.random.below(3), t.random.once_in(2));
-        rustix::io::ioctl_fionbio(t.daemon().their_end(which), is_set)?;
+        rustix::io::ioctl_fionbio(t.daemon().process.their_end(which), is_set)?;
         t.messages(2).pause();
     }
     t.settle();
     for which in 0..3 {
-        rustix::io::ioctl_fionbio(t.daemon().their_end(which), false)?;
+        rustix::io::ioctl_fionbio(t.daemon().process.their_end(which), false)?;
     }
     t.end_by(Signal::TERM).finish(complete())
 }

@@ -1,21 +1,13 @@
 //! Daemons that listen (T2, T3), with connections in every state when the end comes.
 
-use std::fs;
-use std::io;
-use std::net::TcpListener;
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use rustix::process::Signal;
-use serde_json::Value;
-
-use super::Kind;
-use super::checks::Ending;
 use super::piped::PipedDaemon;
-use super::trial::{Lived, Trial};
 use crate::Transport;
-use crate::harness::channel::{PIPES, in_shell};
 use crate::harness::raw_client::RawClient;
+use serde_json::Value;
+use std::fs;
+use std::net::TcpListener;
+
+use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     ("listen-signal", |t| {
@@ -33,7 +25,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("listen-all-closed", |t| {
         let urls = start(t)?;
         t.tell("stdin, stdout and stderr are closed").daemon().close_both();
-        t.daemon().stderr = None;
+        t.daemon().process.stderr = None;
         let clients = connect_some(t, &urls)?;
         check_served(t, &urls)?;
         end(t, clients)
@@ -75,7 +67,7 @@ pub(super) fn start_command(
         told.map(str::to_owned).collect()
     };
     let hang = t.start_command(command, PIPES)?.hang();
-    t.daemon().pump(hang, |daemon| urls(daemon).len() >= count || daemon.ended.is_some());
+    t.daemon().pump(hang, |daemon| urls(daemon).len() >= count || daemon.has_ended());
     let urls = urls(t.daemon());
     t.check(urls.len() >= count, "it does not say where it listens");
     if urls.is_empty() { Err(io::Error::other("it does not listen")) } else { Ok(urls) }

@@ -1,15 +1,9 @@
 //! Log files that cannot be written (G1): whatever becomes of the log, the daemon goes on.
 
-use std::fs;
-use std::process::Command;
-
-use rustix::process::Signal;
-
-use super::Kind;
-use super::checks::complete;
 use super::report::Skipped;
-use super::trial::{Lived, Trial};
-use crate::harness::channel::{PIPES, in_shell, wrapped};
+use std::fs;
+
+use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     ("log-file", log_file),

@@ -4,21 +4,13 @@
 //! libraries, the reserve of the allocator. The one of glibc reserves 64 MiB for each thread that allocates, unless
 //! it is told not to, as here.
 
-use std::fs;
-use std::io;
-
-use clap::ValueEnum;
-use rustix::process::Signal;
-use serde_json::json;
-
-use super::checks::{Ending, complete};
-use super::trial::{Lived, Trial};
-use super::{Kind, World};
-use crate::harness::channel::{PIPES, in_shell};
-use crate::harness::expect::Outcome;
+use super::World;
 use crate::harness::random::Random;
 use crate::harness::{proc, say};
-use crate::{Framing, Profile};
+use clap::ValueEnum;
+use std::fs;
+
+use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     ("memory-little", little),
@@ -229,7 +221,7 @@ fn is_survived(t: &mut Trial<'_>, kib: usize, wants: &[Want]) -> io::Result<bool
     let hang = start_limited(t, kib)?.ask_many(1, "version").hang();
     for &what in wants {
         want(t, what);
-        t.daemon().pump(hang, |daemon| daemon.is_settled() || daemon.ended.is_some());
+        t.daemon().pump(hang, |daemon| daemon.is_settled() || daemon.has_ended());
     }
     t.close_stdin().finish(complete())?;
     Ok(t.life.complaints.is_empty())

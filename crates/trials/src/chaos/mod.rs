@@ -52,6 +52,25 @@ use report::{Life, Report};
 use scheduler_lag::SchedulerLag;
 use trial::{Lived, Trial};
 
+/// What the files of the kinds have in common.
+mod prelude {
+    pub(super) use std::io;
+    pub(super) use std::process::Command;
+    pub(super) use std::time::{Duration, Instant};
+
+    pub(super) use rustix::process::Signal;
+    pub(super) use serde_json::json;
+
+    pub(super) use super::Kind;
+    pub(super) use super::checks::{Ending, complete};
+    pub(super) use super::trial::{Lived, Trial};
+    pub(super) use crate::harness::channel::{
+        Channel, PIPES, both_ways, in_shell, pipe, terminal, wrapped,
+    };
+    pub(super) use crate::harness::expect::Outcome;
+    pub(super) use crate::{Framing, Profile};
+}
+
 /// A kind of life: its name, and what is done.
 type Kind = (&'static str, fn(&mut Trial<'_>) -> Lived);
 

@@ -1,7 +1,6 @@
 //! A daemon on its standard descriptors, driven by one thread that never blocks in a read or a write.
 
 use std::io;
-use std::ops::{Deref, DerefMut};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -18,7 +17,7 @@ use crate::{Framing, Profile};
 const GLANCE: Duration = Duration::from_millis(20);
 
 pub(super) struct PipedDaemon {
-    process: Daemon,
+    pub(super) process: Daemon,
     /// Its stdin and stdout.
     pub(super) link: Link,
     pub(super) framing: Framing,
@@ -31,20 +30,6 @@ pub(super) struct PipedDaemon {
     /// When the cause of its end happened, or the last byte was read if that counts.
     pub(super) trigger: Instant,
     pub(super) counts_from_last_byte: bool,
-}
-
-impl Deref for PipedDaemon {
-    type Target = Daemon;
-
-    fn deref(&self) -> &Daemon {
-        &self.process
-    }
-}
-
-impl DerefMut for PipedDaemon {
-    fn deref_mut(&mut self) -> &mut Daemon {
-        &mut self.process
-    }
 }
 
 impl PipedDaemon {
@@ -83,6 +68,10 @@ impl PipedDaemon {
 
     pub(super) fn is_settled(&self) -> bool {
         self.link.ledger.is_settled()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.process.ended.is_some()
     }
 
     /// The cause of its end happens now.
@@ -126,12 +115,12 @@ impl PipedDaemon {
 
     /// Reads and writes until the process has ended. Whether it has.
     pub(super) fn pump_to_end(&mut self, limit: Duration) -> bool {
-        self.pump(limit, |daemon| daemon.ended.is_some())
+        self.pump(limit, |daemon| daemon.has_ended())
     }
 
     /// Reads and writes until this holds, the time is over, or nothing more can come. Whether it holds.
     pub(super) fn pump(&mut self, limit: Duration, until: impl FnMut(&Self) -> bool) -> bool {
-        self.pump_while(limit, until, |daemon| daemon.ended.is_none())
+        self.pump_while(limit, until, |daemon| !daemon.has_ended())
     }
 
     /// The same, even after the process has ended: processes that it started may live on.
@@ -164,12 +153,12 @@ impl PipedDaemon {
                 return until(self);
             }
             let [stdin, stdout] = self.link.fds();
-            let fds = [stdin, stdout, (self.stderr.as_ref(), PollFlags::IN)];
-            self.poll(&fds, left.min(GLANCE));
+            let fds = [stdin, stdout, (self.process.stderr.as_ref(), PollFlags::IN)];
+            self.process.poll(&fds, left.min(GLANCE));
             // It may be gone, and that is seen elsewhere.
             let _ = self.link.write();
             self.read();
-            self.check_end();
+            self.process.check_end();
         }
     }
 

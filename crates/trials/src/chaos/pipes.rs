@@ -1,16 +1,6 @@
 //! stdin, stdout and stderr that are closed: between frames, inside of one, in every order (L3, L5, L7).
 
-use std::time::{Duration, Instant};
-
-use rustix::process::Signal;
-use serde_json::json;
-
-use super::Kind;
-use super::checks::{Ending, complete};
-use super::trial::{Lived, Trial};
-use crate::Framing;
-use crate::harness::channel::PIPES;
-use crate::harness::expect::Outcome;
+use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     ("eof-idle", |t| {
@@ -44,19 +34,19 @@ pub(super) const KINDS: &[Kind] = &[
         if t.start()?.random.once_in(2) {
             t.greet()?;
         }
-        t.tell("stderr is closed").daemon().stderr = None;
+        t.tell("stderr is closed").daemon().process.stderr = None;
         t.traffic().settle().idle().close_stdin().finish(complete())
     }),
     // Nobody reads the log.
     ("stderr-unread", |t| {
         let command = t.command_at("debug");
-        let _unread = t.start_command(command, PIPES)?.daemon().stderr.take();
+        let _unread = t.start_command(command, PIPES)?.daemon().process.stderr.take();
         t.messages(600).settle().end_either_way(Signal::HUP)
     }),
     // As when a client dies. A frame may be cut by that.
     ("all-closed", |t| {
         t.start()?.traffic().pause().tell("all is closed").daemon().close_both();
-        t.daemon().stderr = None;
+        t.daemon().process.stderr = None;
         t.daemon().ledger().expect_fault();
         t.mark().finish(Ending::code(0).or(1).cut())
     }),
@@ -121,12 +111,12 @@ fn nap(t: &mut Trial<'_>) -> bool {
     const MARGIN: Duration = Duration::from_millis(100);
     let read = |t: &mut Trial<'_>| {
         let (hang, before) = (t.hang(), t.leave_stdout(false).daemon().trigger);
-        t.daemon().pump(hang, |daemon| daemon.trigger != before || daemon.ended.is_some());
+        t.daemon().pump(hang, |daemon| daemon.trigger != before || daemon.has_ended());
         t.leave_stdout(true).daemon().trigger
     };
     let taken = read(t);
     t.daemon().run_for(NAP);
-    if let Some((_, end)) = t.daemon().ended {
+    if let Some((_, end)) = t.daemon().process.ended {
         t.tell("it has ended while nobody read");
         return end < taken + NAP + MARGIN;
     }
@@ -191,7 +181,7 @@ fn closed_in_order(t: &mut Trial<'_>) -> Lived {
         match name {
             "stdin" => daemon.link.input = None,
             "stdout" => daemon.link.output = None,
-            _ => daemon.stderr = None,
+            _ => daemon.process.stderr = None,
         }
         t.mark();
     }

@@ -1,15 +1,9 @@
 //! Signals (L4): those that ask it to end, one by one and in storms; those that it does not know; STOP and KILL.
 //! And the death of its parent (L10).
 
-use std::time::{Duration, Instant};
-
-use rustix::process::Signal;
-
-use super::Kind;
-use super::checks::{Ending, complete};
-use super::trial::{Lived, Trial};
-use crate::harness::channel::{PIPES, in_shell};
 use crate::harness::proc;
+
+use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     ("signal-int", |t| one(t, Signal::INT)),
@@ -193,7 +187,7 @@ fn kill_parent(t: &mut Trial<'_>) {
 /// Waits for the end of a daemon that is not our child.
 fn end_of_orphan(t: &mut Trial<'_>, complaint: &str, ending: Ending) -> Lived {
     let (hang, begun) = (t.hang(), Instant::now());
-    let is_gone = t.daemon().pump_beyond(hang, |daemon| !daemon.is_left());
+    let is_gone = t.daemon().pump_beyond(hang, |daemon| !daemon.process.is_left());
     let end = Instant::now();
     t.check(is_gone, complaint).finish(ending)?;
     t.check_time(begun, end);

@@ -303,7 +303,7 @@ impl Trial<'_> {
     fn await_answers(&mut self) {
         let hang = self.hang();
         self.daemon().pump(hang, |daemon| {
-            daemon.is_settled() || daemon.garbage.is_some() || daemon.ended.is_some()
+            daemon.is_settled() || daemon.garbage.is_some() || daemon.has_ended()
         });
     }
 
@@ -323,7 +323,7 @@ impl Trial<'_> {
     pub(super) fn flush(&mut self) -> &mut Self {
         let hang = self.hang();
         let is_sent =
-            self.daemon().pump(hang, |daemon| daemon.link.is_sent() || daemon.ended.is_some());
+            self.daemon().pump(hang, |daemon| daemon.link.is_sent() || daemon.has_ended());
         self.check(is_sent, "it does not read what it is sent")
     }
 
@@ -343,7 +343,7 @@ impl Trial<'_> {
 
     /// Sends a signal.
     pub(super) fn signal(&mut self, signal: Signal) -> &mut Self {
-        self.daemon().signal(signal);
+        self.daemon().process.signal(signal);
         self
     }
 

@@ -1,14 +1,11 @@
 //! Descriptors that are no pipes: files, devices, sockets, terminals, or missing (L3, L7, T4).
 
+use crate::harness::channel::Channel::{Given, Pipe, Socket};
+use crate::harness::ledger::Ledger;
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
 
-use super::Kind;
-use super::checks::{Ending, complete};
-use super::trial::{Lived, Trial};
-use crate::harness::channel::Channel::{Given, Pipe, Socket};
-use crate::harness::channel::{Channel, both_ways, in_shell, pipe, terminal};
-use crate::harness::ledger::Ledger;
+use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     // It says why, and ends with 1 without a byte on stdout.

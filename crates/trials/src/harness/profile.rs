@@ -70,25 +70,15 @@ impl Transport {
     }
 }
 
-/// Writes the name that the command line has for a value.
-fn write_name(value: &impl ValueEnum, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.pad(value.to_possible_value().map_or(String::new(), |it| it.get_name().to_owned()).as_str())
+/// Shows a value by the name that the command line has for it.
+macro_rules! show_by_name {
+    ($($type:ty),*) => {$(
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.to_possible_value().map_or(Ok(()), |it| f.pad(it.get_name()))
+            }
+        }
+    )*};
 }
 
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_name(self, f)
-    }
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_name(self, f)
-    }
-}
-
-impl fmt::Display for Framing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_name(self, f)
-    }
-}
+show_by_name!(Profile, Transport, Framing);

@@ -1,9 +1,6 @@
 //! Bad input of every framing, each with exactly the answers to it (F2).
 
-use super::config::{Config, DEPTH, HEADER_LIMIT, MESSAGE_LIMIT};
-use crate::harness::expect::{Due, Outcome};
-use crate::harness::random::Random;
-use crate::{Framing, Transport};
+use super::prelude::*;
 
 /// Bytes that are bad, and the answers to them. Behind them the next good frame is served.
 pub(super) struct Bad {

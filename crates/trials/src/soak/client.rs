@@ -3,15 +3,12 @@
 
 use super::bad;
 use super::clients::Clients;
-use super::config::{BATCH, Config, FOREVER, IN_FLIGHT};
 use super::connection::Connection;
-use super::good::{self, Asked};
-use super::texts::{self, FIXED_IDS, envelope, quoted};
+use super::texts::{self, FIXED_IDS};
 use crate::harness::events::Call;
-use crate::harness::expect::{Due, Outcome};
-use crate::harness::random::Random;
 use crate::harness::ws;
-use crate::{Failure, Framing, Group};
+
+use super::prelude::*;
 
 pub(super) struct Client<'c> {
     pub(super) all: &'c Clients,

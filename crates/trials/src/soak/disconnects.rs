@@ -1,14 +1,9 @@
 //! Disconnects: in order, in the middle of something, or against the rules.
 
+use crate::harness::ws::{self, BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
 use rustix::net::Shutdown;
 
-use super::client::Client;
-use super::config::{FOREVER, MESSAGE_LIMIT};
-use super::good;
-use crate::Failure;
-use crate::harness::expect::{Due, Outcome};
-use crate::harness::raw_client::RawClient;
-use crate::harness::ws::{self, BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
+use super::prelude::*;
 
 const MASK: [u8; 4] = [0, 1, 2, 3];
 

@@ -1,12 +1,11 @@
 //! Well-formed requests and notifications, and the answer to each.
 
+use super::texts::params;
+use crate::harness::expect::Effect;
+use crate::harness::message::squeezed;
 use serde_json::{Value, json};
 
-use super::config::Config;
-use super::texts::{params, quoted};
-use crate::harness::expect::{Due, Effect, Outcome};
-use crate::harness::message::squeezed;
-use crate::harness::random::Random;
+use super::prelude::*;
 
 /// A request: the method in quotes, the params, and the answer.
 pub(super) struct Asked {

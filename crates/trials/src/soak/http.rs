@@ -1,15 +1,9 @@
 //! HTTP: each message is the body of a POST, and each answer that of its response (T2).
 
+use super::bad;
 use rustix::net::Shutdown;
 
-use super::bad;
-use super::client::Client;
-use super::config::MESSAGE_LIMIT;
-use super::good;
-use super::texts::envelope;
-use crate::Failure;
-use crate::harness::expect::Outcome;
-use crate::harness::raw_client::RawClient;
+use super::prelude::*;
 
 /// Requests that are no POST of a message, and the status that says why. `HOST` is the right host.
 const WRONG: [(u16, &str, &str); 9] = [

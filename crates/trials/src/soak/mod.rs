@@ -46,6 +46,18 @@ use connection::Connection;
 pub use report::Report;
 pub use resources::Resources;
 
+/// What the files of the clients have in common.
+mod prelude {
+    pub(super) use super::client::Client;
+    pub(super) use super::config::*;
+    pub(super) use super::good::{self, Asked};
+    pub(super) use super::texts::{envelope, quoted};
+    pub(super) use crate::harness::expect::{Due, Outcome};
+    pub(super) use crate::harness::random::Random;
+    pub(super) use crate::harness::raw_client::RawClient;
+    pub(super) use crate::{Failure, Framing, Group, Transport};
+}
+
 /// Put one daemon under a random mix of all that clients do, and check every byte that comes back.
 ///
 /// Exit code: 0 if all held, 1 if something failed, 2 for bad options.

@@ -43,9 +43,6 @@ impl Sample {
 pub struct Resources {
     pid: u32,
     samples: Vec<Sample>,
-    /// Every so many looks one is kept, so that a long run keeps no more than a short one.
-    stride: u64,
-    looks: u64,
     peak_kb: u64,
     /// The number of descriptors by that of threads: each thread of the pool has its own.
     by_threads: BTreeMap<u64, u64>,
@@ -53,14 +50,11 @@ pub struct Resources {
     more_threads: u64,
 }
 
-/// The number of samples that are kept.
-const MOST: usize = 4096;
-
 impl Resources {
     /// Of a process that may start so many threads more than it has at first.
     pub(super) fn new(pid: u32, more_threads: u64) -> Self {
         let (samples, by_threads) = (Vec::new(), BTreeMap::new());
-        Resources { pid, samples, stride: 1, looks: 0, peak_kb: 0, by_threads, more_threads }
+        Resources { pid, samples, peak_kb: 0, by_threads, more_threads }
     }
 
     /// Looks at an idle daemon. Descriptors may take a moment to be closed, but then there are as many as there
@@ -87,14 +81,7 @@ impl Resources {
         }
         self.by_threads.insert(sample.threads, sample.descriptors);
         self.peak_kb = self.peak_kb.max(sample.resident_kb);
-        if self.looks.is_multiple_of(self.stride) {
-            self.samples.push(sample);
-        }
-        self.looks += 1;
-        if self.samples.len() >= MOST {
-            self.samples = self.samples.iter().copied().step_by(2).collect();
-            self.stride *= 2;
-        }
+        self.samples.push(sample);
         Ok(())
     }
 
@@ -164,7 +151,7 @@ impl fmt::Display for Resources {
         writeln!(f, "{}", line("descriptors", |it| it.descriptors))?;
         writeln!(f, "{}", line("threads", |it| it.threads))?;
         let verdict = if self.can_judge() { "" } else { ", too few to judge memory by" };
-        write!(f, "{:<20} {}{verdict}", "idle moments", self.looks)
+        write!(f, "{:<20} {}{verdict}", "idle moments", self.samples.len())
     }
 }
 

@@ -1,14 +1,9 @@
 //! Scenarios that need an idle connection: storms, bursts, frames that never end, readers that do not read.
 
+use super::log::Log;
 use std::time::Duration;
 
-use super::client::Client;
-use super::config::{FOREVER, HEADER_LIMIT, IN_FLIGHT, MESSAGE_LIMIT, STORM};
-use super::good;
-use super::log::Log;
-use super::texts::envelope;
-use crate::harness::expect::{Due, Outcome};
-use crate::{Failure, Framing, Group};
+use super::prelude::*;
 
 impl Client<'_> {
     /// One of them.

@@ -1,7 +1,6 @@
 //! JSON texts to send: ids, values and envelopes, each in one of the many ways to write it.
 
-use super::config::DEPTH;
-use crate::harness::random::Random;
+use super::prelude::*;
 
 /// An id as it is written. It holds the number, so that no two are equal.
 pub(super) fn id(random: &mut Random, number: u64) -> String {
