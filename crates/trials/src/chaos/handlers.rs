@@ -1,8 +1,7 @@
 //! Handlers that run when the end comes, for longer than there is time (L5).
 
-use crate::harness::expect::Effect;
-
 use super::prelude::*;
+use crate::harness::expect::Effect;
 
 pub(super) const KINDS: &[Kind] = &[
     ("handler-sleeps", |t| runs(t, "test.sleep")),
@@ -16,12 +15,10 @@ pub(super) const KINDS: &[Kind] = &[
 
 /// A handler that never ends, and any end of the daemon.
 fn runs(t: &mut Trial<'_>, method: &str) -> Lived {
-    let mut command = t.telling_testbed();
-    if t.random.once_in(4) {
-        t.tell("the last act never ends");
-        command.env("TESTBED_IS_NEVER_DONE", "1");
+    if t.telling().random.once_in(4) {
+        t.tell("the last act never ends").env("TESTBED_IS_NEVER_DONE", "1");
     }
-    if t.start_command(command, PIPES)?.random.once_in(2) {
+    if t.start()?.random.once_in(2) {
         t.greet()?;
     }
     t.ask(method, &json!({"ms": 60_000}), Outcome::Any).await_begin(method).pause();

@@ -1,13 +1,13 @@
 //! System calls that fail: `strace` injects the faults, one by one, at a place that comes from the seed. A call
 //! that can be repeated is, and changes nothing; one that cannot ends the daemon with 1 and a reason (L7, G1).
 
-use super::listen;
-use super::memory::WITHOUT_MEMORY;
-use super::report::Skipped;
 use std::fs;
 use std::os::fd::AsRawFd;
 
+use super::listen;
+use super::memory::WITHOUT_MEMORY;
 use super::prelude::*;
+use super::report::Skipped;
 
 pub(super) const KINDS: &[Kind] = &[
     ("inject-interrupts", interrupts),
@@ -27,8 +27,8 @@ const READS: &str = "read,readv,recvfrom,recvmsg";
 const WRITES: &str = "write,writev,sendto,sendmsg";
 const WAITS: &str = "?poll,ppoll,?epoll_wait,epoll_pwait,?epoll_pwait2";
 
-/// The command under `strace`, where these calls fail like this, if they are about this path.
-fn failing(t: &mut Trial<'_>, command: &Command, path: &str, fault: &str) -> io::Result<Command> {
+/// Has `strace` start the daemon, and these calls fail like this, if they are about this path.
+fn inject(t: &mut Trial<'_>, path: &str, fault: &str) -> Lived {
     t.need(t.world.can_inject, NO_STRACE)?;
     t.tell(format_args!("inject={fault} {path}")).may_leave.push("trace");
     // It says so of a call that the end of the process has overtaken.
@@ -38,23 +38,19 @@ fn failing(t: &mut Trial<'_>, command: &Command, path: &str, fault: &str) -> io:
     // The daemon stays our own child, and the tracer is not of its group.
     let mut args = vec!["-DD", "-f", "-qq", "-o", "trace", "-e", &trace, "-e", &inject];
     args.extend(if path.is_empty() { vec!["--"] } else { vec!["-P", path, "--"] });
-    Ok(wrapped("strace", &args, command))
+    t.wrap("strace", &args);
+    Ok(())
 }
 
 /// Starts the daemon on pipes, where these calls fail like this about stdin, stdout or stderr.
-fn start<'a, 'w>(
-    t: &'a mut Trial<'w>,
-    command: &Command,
-    which: Option<usize>,
-    fault: &str,
-) -> io::Result<&'a mut Trial<'w>> {
+fn start(t: &mut Trial<'_>, which: Option<usize>, fault: &str) -> Lived {
     let pipes = [pipe(true)?, pipe(false)?, pipe(false)?];
     let path = match which {
         Some(which) => fs::read_link(format!("/proc/self/fd/{}", pipes[which].0.as_raw_fd()))?,
         None => Default::default(),
     };
-    let command = failing(t, command, &path.to_string_lossy(), fault)?;
-    t.start_command(command, pipes.map(|(theirs, ours)| Channel::Both(theirs, ours)))
+    inject(t, &path.to_string_lossy(), fault)?;
+    t.start_on(pipes.map(|(theirs, ours)| Channel::Both(theirs, ours))).map(drop)
 }
 
 /// Every few calls are interrupted, of those that read, write or wait.
@@ -62,15 +58,14 @@ fn interrupts(t: &mut Trial<'_>) -> Lived {
     let when = format!("error=EINTR:when={}+{}", 1 + t.random.below(5), 2 + t.random.below(4));
     let ways = [(READS, Some(0)), (WRITES, Some(1)), (WRITES, Some(2)), (WAITS, None)];
     let (calls, which) = *t.random.pick(&ways);
-    let command = t.command();
-    start(t, &command, which, &format!("{calls}:{when}"))?.messages(12).settle();
-    t.end_either_way(Signal::TERM)
+    start(t, which, &format!("{calls}:{when}"))?;
+    t.messages(12).settle().end_either_way(Signal::TERM)
 }
 
 /// A read finds nothing though there is something. A process that polls is told of the next bytes.
 fn again(t: &mut Trial<'_>) -> Lived {
-    let (command, when) = (t.command(), 1 + t.random.below(6));
-    start(t, &command, Some(0), &format!("{READS}:error=EAGAIN:when={when}"))?;
+    let when = 1 + t.random.below(6);
+    start(t, Some(0), &format!("{READS}:error=EAGAIN:when={when}"))?;
     (0..12).for_each(|_| _ = t.unwaited(1).pause());
     // The next bytes, until all is answered: on a late machine the failure may be yet to come.
     let begun = Instant::now();
@@ -85,10 +80,9 @@ fn again(t: &mut Trial<'_>) -> Lived {
 
 /// It cannot be read any more.
 fn stdin_fails(t: &mut Trial<'_>) -> Lived {
-    let command = t.command();
     let error = *t.random.pick(&["EIO", "EBADF", "EINVAL", "EISDIR", "ENOMEM", "EFAULT"]);
     let fault = format!("{READS}:error={error}:when={}", 1 + t.random.below(3));
-    start(t, &command, Some(0), &fault)?;
+    start(t, Some(0), &fault)?;
     while !t.daemon().pump_to_end(Duration::from_millis(20)) {
         if t.daemon().ledger().last > 50 {
             // Each is a read at least, so it failed long ago.
@@ -103,11 +97,10 @@ fn stdin_fails(t: &mut Trial<'_>) -> Lived {
 
 /// It cannot be written any more.
 fn stdout_fails(t: &mut Trial<'_>) -> Lived {
-    let command = t.command();
     let errors = ["EIO", "EPIPE", "ENOSPC", "EDQUOT", "EFBIG", "ENOMEM", "ECONNRESET"];
     let (error, place) = (*t.random.pick(&errors), 1 + t.random.below(4) as u64);
     // Each thread that writes counts for itself, and there are two that may.
-    start(t, &command, Some(1), &format!("{WRITES}:error={error}:when={place}"))?;
+    start(t, Some(1), &format!("{WRITES}:error={error}:when={place}"))?;
     t.ask_until_it_ends().finish(Ending::code(1))?;
     let answers = t.daemon().ledger().answers();
     t.check(answers + 1 >= place, "an answer is lost that came before the failure");
@@ -116,10 +109,9 @@ fn stdout_fails(t: &mut Trial<'_>) -> Lived {
 
 /// The log cannot be written, for a while or for ever.
 fn stderr_fails(t: &mut Trial<'_>) -> Lived {
-    let command = t.command_at("debug");
     let error = *t.random.pick(&["EIO", "EPIPE", "ENOSPC", "EBADF", "EINVAL"]);
     let when = *t.random.pick(&["1+", "1", "2+2", "2+"]);
-    start(t, &command, Some(2), &format!("{WRITES}:error={error}:when={when}"))?;
+    start(t.at_level("debug"), Some(2), &format!("{WRITES}:error={error}:when={when}"))?;
     t.messages(20).settle().end_either_way(Signal::HUP)
 }
 
@@ -142,7 +134,6 @@ fn start_fails(t: &mut Trial<'_>) -> Lived {
     let &(calls, errors, most) = t.random.pick(&CALLS);
     let error = *t.random.pick(errors);
     let fault = format!("{calls}:error={error}:when={}", 1 + t.random.below(most));
-    let command = t.command();
     t.excused.push("error while loading shared libraries");
     let mut ending = Ending::code(0).or(1).or(127);
     if error == "ENOMEM" && calls.starts_with('m') {
@@ -151,16 +142,16 @@ fn start_fails(t: &mut Trial<'_>) -> Lived {
         t.excused.extend(WITHOUT_MEMORY);
         t.may_say_nothing = true;
     }
-    start(t, &command, None, &fault)?.ask_many(5, "version").close_stdin().finish(ending)?;
+    start(t, None, &fault)?;
+    t.ask_many(5, "version").close_stdin().finish(ending)?;
     t.check_served_or_told()
 }
 
 /// No thread can be started beyond the first ones: slow handlers must do without.
 fn threads_fail(t: &mut Trial<'_>) -> Lived {
-    let command = t.testbed().command();
     // The log has a thread, and the watchdog.
     let fault = format!("clone3:error=EAGAIN:when={}+", 3 + t.random.below(3));
-    start(t, &command, None, &fault)?;
+    start(t.testbed(), None, &fault)?;
     for _ in 0..20 {
         let method = *t.random.pick(&["test.block", "test.spin", "test.sleep", "test.nap"]);
         let ms = t.random.below(10);
@@ -171,10 +162,8 @@ fn threads_fail(t: &mut Trial<'_>) -> Lived {
 
 /// Starts a daemon that listens and checks that clients are served at last, four times.
 fn serve_clients(t: &mut Trial<'_>, fault: &str) -> Lived {
-    let mut command = t.command();
-    command.args(["--listen", "tcp://127.0.0.1:0"]);
-    let command = failing(t, &command, "", fault)?;
-    let urls = listen::start_command(t, command, 1)?;
+    inject(t.with(&["--listen", "tcp://127.0.0.1:0"]), "", fault)?;
+    let urls = listen::start(t, 1)?;
     for _ in 0..4 {
         let short = Duration::from_secs(3).mul_f64(t.world.patience);
         let is_served = (0..20).any(|_| {

@@ -1,17 +1,18 @@
 //! Daemons that listen (T2, T3), with connections in every state when the end comes.
 
-use super::piped::PipedDaemon;
-use crate::Transport;
-use crate::harness::raw_client::RawClient;
-use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
 
+use serde_json::Value;
+
+use super::piped::PipedDaemon;
 use super::prelude::*;
+use crate::Transport;
+use crate::harness::raw_client::RawClient;
 
 pub(super) const KINDS: &[Kind] = &[
     ("listen-signal", |t| {
-        let urls = start(t)?;
+        let urls = start_some(t)?;
         let clients = connect_some(t, &urls)?;
         end(t, clients)
     }),
@@ -23,7 +24,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("listen-odd-place", unusual_place),
     // It does not live on its standard descriptors.
     ("listen-all-closed", |t| {
-        let urls = start(t)?;
+        let urls = start_some(t)?;
         t.tell("stdin, stdout and stderr are closed").daemon().close_both();
         t.daemon().process.stderr = None;
         let clients = connect_some(t, &urls)?;
@@ -39,26 +40,27 @@ const TRANSPORTS: [Transport; 4] =
 const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 const VERSION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
 
-/// A command that listens there; a socket is in the folder of the life.
-fn listening(t: &Trial<'_>, mut command: Command, transports: &[Transport]) -> Command {
-    let urls = transports.iter().filter_map(|transport| transport.url(&t.folder));
-    urls.for_each(|url| _ = command.args(["--listen", &url]));
-    command
+/// The next daemon listens there; a socket is in the folder of the life.
+fn listening<'a, 'w>(t: &'a mut Trial<'w>, transports: &[Transport]) -> &'a mut Trial<'w> {
+    for transport in transports {
+        let url = transport.url(&t.folder).unwrap_or_default();
+        t.with(&["--listen", &url]);
+    }
+    t
 }
 
 /// Starts the daemon on some transports, at least one. Returns where it listens.
-fn start(t: &mut Trial<'_>) -> io::Result<Vec<String>> {
-    let transports = some_transports(t);
-    let command = t.command();
-    start_command(t, listening(t, command, &transports), transports.len())
+fn start_some(t: &mut Trial<'_>) -> io::Result<Vec<String>> {
+    let first = *t.random.pick(&TRANSPORTS);
+    let others = TRANSPORTS.into_iter().filter(|&it| it != first);
+    let others: Vec<_> = others.filter(|_| t.random.once_in(3)).collect();
+    let transports = [vec![first], others].concat();
+    listening(t.tell(format_args!("listens on {transports:?}")), &transports);
+    start(t, transports.len())
 }
 
-/// Starts a command, and waits until it has said so many times where it listens.
-pub(super) fn start_command(
-    t: &mut Trial<'_>,
-    command: Command,
-    count: usize,
-) -> io::Result<Vec<String>> {
+/// Starts the daemon, and waits until it has said so many times where it listens.
+pub(super) fn start(t: &mut Trial<'_>, count: usize) -> io::Result<Vec<String>> {
     t.may_say.push("listening on ");
     let urls = |daemon: &PipedDaemon| -> Vec<String> {
         let said = daemon.text();
@@ -66,7 +68,7 @@ pub(super) fn start_command(
         let told = whole.lines().filter_map(|line| line.strip_prefix("listening on "));
         told.map(str::to_owned).collect()
     };
-    let hang = t.start_command(command, PIPES)?.hang();
+    let hang = t.start()?.hang();
     t.daemon().pump(hang, |daemon| urls(daemon).len() >= count || daemon.has_ended());
     let urls = urls(t.daemon());
     t.check(urls.len() >= count, "it does not say where it listens");
@@ -75,15 +77,6 @@ pub(super) fn start_command(
 
 pub(super) fn connect(t: &Trial<'_>, url: &str, patience: Duration) -> io::Result<RawClient> {
     RawClient::connect(url, t.profile.framing(), patience)
-}
-
-fn some_transports(t: &mut Trial<'_>) -> Vec<Transport> {
-    let first = *t.random.pick(&TRANSPORTS);
-    let others = TRANSPORTS.into_iter().filter(|&it| it != first);
-    let others: Vec<_> = others.filter(|_| t.random.once_in(3)).collect();
-    let transports = [vec![first], others].concat();
-    t.tell(format_args!("listens on {transports:?}"));
-    transports
 }
 
 /// Sends a request on a new connection, and does not wait.
@@ -149,8 +142,7 @@ fn end(t: &mut Trial<'_>, clients: Vec<RawClient>) -> Lived {
 
 /// A request that runs and is soon done is answered before the end.
 fn running(t: &mut Trial<'_>) -> Lived {
-    let (transports, command) = (some_transports(t), t.telling_testbed());
-    let urls = start_command(t, listening(t, command, &transports), transports.len())?;
+    let urls = start_some(t.telling())?;
     let mut clients = Vec::new();
     for url in &urls {
         let ms = 50 + t.random.below(200);
@@ -173,8 +165,7 @@ fn running(t: &mut Trial<'_>) -> Lived {
 
 /// Handlers that never end do not hold it up.
 fn jammed(t: &mut Trial<'_>) -> Lived {
-    let (transports, command) = (some_transports(t), t.telling_testbed());
-    let urls = start_command(t, listening(t, command, &transports), transports.len())?;
+    let urls = start_some(t.telling())?;
     let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
     let client = ask(t.tell(method), &urls[0], method, 60_000)?;
     t.await_begin(method);
@@ -183,14 +174,12 @@ fn jammed(t: &mut Trial<'_>) -> Lived {
 
 /// Its socket is left then, and the next daemon replaces it.
 fn killed(t: &mut Trial<'_>) -> Lived {
-    let command = t.command();
-    let urls = start_command(t, listening(t, command, &[Transport::Unix]), 1)?;
+    let urls = start(listening(t, &[Transport::Unix]), 1)?;
     let _clients = connect_some(t, &urls)?;
     t.may_leave.push("socket");
     t.end_by(Signal::KILL).finish(Ending::killed(Signal::KILL))?;
     t.may_leave.clear();
-    let command = t.tell("and again").command();
-    let urls = start_command(t, listening(t, command, &[Transport::Unix]), 1)?;
+    let urls = start(listening(t.tell("and again"), &[Transport::Unix]), 1)?;
     let clients = connect_some(t, &urls)?;
     end(t, clients)
 }
@@ -199,9 +188,7 @@ fn killed(t: &mut Trial<'_>) -> Lived {
 fn folder_gone(t: &mut Trial<'_>) -> Lived {
     let folder = t.path("f");
     fs::create_dir(&folder)?;
-    let mut command = t.command();
-    command.arg("--listen").arg(format!("unix://{}/socket", folder.display()));
-    let urls = start_command(t, command, 1)?;
+    let urls = start(t.with(&["--listen", &format!("unix://{}/socket", folder.display())]), 1)?;
     let mut client = connect(t, &urls[0], t.hang())?;
     t.tell("the folder is removed");
     fs::remove_dir_all(&folder)?;
@@ -212,16 +199,13 @@ fn folder_gone(t: &mut Trial<'_>) -> Lived {
 /// The second daemon says so, ends with 1, and leaves the first alone.
 fn in_use(t: &mut Trial<'_>) -> Lived {
     let transport = *t.random.pick(&TRANSPORTS);
-    let command = t.command();
-    let urls = start_command(t, listening(t, command, &[transport]), 1)?;
-    let first = t.swap(None);
-    let mut command = t.command();
-    command.args(["--listen", &urls[0]]);
+    let urls = start(listening(t, &[transport]), 1)?;
+    let first = t.daemon.take();
     t.tell(format_args!("{} is in use", urls[0])).may_leave.push("socket");
-    t.start_command(command, PIPES)?.finish(Ending::code(1))?;
+    t.with(&["--listen", &urls[0]]).start()?.finish(Ending::code(1))?;
     let is_told = t.daemon().has_said(&urls[0]);
     t.check(is_told, "it does not say which address").may_leave.clear();
-    t.swap(first);
+    t.daemon = first;
     check_served(t, &urls[..1])?;
     end(t, Vec::new())
 }
@@ -243,13 +227,11 @@ fn unusual_place(t: &mut Trial<'_>) -> Lived {
         "gopher://127.0.0.1/".to_owned(),
     ];
     let place = t.random.pick(&places).clone();
-    let mut command = t.tell(&place).command();
-    command.args(["--listen", &place]);
-    t.may_leave.push("file");
+    t.tell(&place).may_leave.push("file");
     // A wrong usage is explained in more than a line.
     t.may_say.extend(["error: ", "Usage: ", "For more information", "  "]);
     t.may_say_nothing = true;
-    t.start_command(command, PIPES)?.finish(Ending::code(1).or(2))?;
+    t.with(&["--listen", &place]).start()?.finish(Ending::code(1).or(2))?;
     let text = fs::read_to_string(t.path("file"))?;
     t.check(text == "precious", "a file was changed");
     Ok(())
@@ -257,7 +239,7 @@ fn unusual_place(t: &mut Trial<'_>) -> Lived {
 
 /// Very many clients that come and break off, in the middle of anything.
 fn broken_off(t: &mut Trial<'_>) -> Lived {
-    let urls = start(t)?;
+    let urls = start_some(t)?;
     for _ in 0..60 {
         let url = t.random.pick(&urls).clone();
         let mut client = connect(t, &url, t.hang())?;
@@ -274,12 +256,8 @@ fn broken_off(t: &mut Trial<'_>) -> Lived {
 
 /// More clients than descriptors: when they have gone, others are served.
 fn few_files(t: &mut Trial<'_>) -> Lived {
-    let (transports, command) = (some_transports(t), t.command());
     let most = 24 + t.random.below(60);
-    t.tell(format_args!("at most {most} descriptors"));
-    let command = listening(t, command, &transports);
-    let command = in_shell(&format!(r#"ulimit -n {most}; exec "$@""#), &command);
-    let urls = start_command(t, command, transports.len())?;
+    let urls = start_some(t.shell(&format!(r#"ulimit -n {most}; exec "$@""#)))?;
     let mut clients = Vec::new();
     for _ in 0..100 {
         let url = t.random.pick(&urls).clone();

@@ -1,19 +1,19 @@
 //! Log files that cannot be written (G1): whatever becomes of the log, the daemon goes on.
 
-use super::report::Skipped;
 use std::fs;
 
 use super::prelude::*;
+use super::report::Skipped;
 
 pub(super) const KINDS: &[Kind] = &[
     ("log-file", log_file),
-    ("log-full-device", |t| serve(t, "/dev/full", |_, command| Ok(command))),
+    ("log-full-device", |t| serve(logging_to(t, "/dev/full"))),
     ("log-full-disk", full_disk),
     ("log-limited", limited),
     ("log-fifo", fifo),
     ("log-deleted", deleted),
-    ("log-directory", |t| serve(t, "/", |_, command| Ok(command))),
-    ("log-nowhere", |t| serve(t, "no/such/folder/log", |_, command| Ok(command))),
+    ("log-directory", |t| serve(logging_to(t, "/"))),
+    ("log-nowhere", |t| serve(logging_to(t, "no/such/folder/log"))),
 ];
 
 /// The system decides about it; nothing could be installed.
@@ -21,30 +21,20 @@ const NO_MOUNT: Skipped =
     Skipped { why: "unshare cannot make a file system here", can_be_helped: false };
 const NO_FIFO: Skipped = Skipped { why: "no named pipe can be made", can_be_helped: false };
 
-/// The daemon, with its log there.
-fn logging_to(t: &mut Trial<'_>, path: &str) -> Command {
-    // At this level it has much to write.
-    let mut command = t.command_at("debug");
-    command.env("DUET_RPC_LOG", path);
-    t.tell(format_args!("the log goes to {path}"));
-    command
+/// A daemon that has its log there, and much to write.
+fn logging_to<'a, 'w>(t: &'a mut Trial<'w>, path: &str) -> &'a mut Trial<'w> {
+    t.at_level("debug").env("DUET_RPC_LOG", path).tell(format_args!("the log goes to {path}"))
 }
 
 /// All requests are answered, and the end is as ever.
-fn serve(
-    t: &mut Trial<'_>,
-    path: &str,
-    wrap: impl FnOnce(&mut Trial<'_>, Command) -> std::io::Result<Command>,
-) -> Lived {
-    let command = logging_to(t, path);
-    let command = wrap(t, command)?;
-    t.start_command(command, PIPES)?.traffic().messages(30).end_either_way(Signal::TERM)
+fn serve(t: &mut Trial<'_>) -> Lived {
+    t.start()?.traffic().messages(30).end_either_way(Signal::TERM)
 }
 
 /// A plain file holds records and nothing else.
 fn log_file(t: &mut Trial<'_>) -> Lived {
     t.may_leave.push("log");
-    serve(t, "log", |_, command| Ok(command))?;
+    serve(logging_to(t, "log"))?;
     let text = fs::read_to_string(t.path("log"))?;
     t.check(text.is_empty() || text.ends_with('\n'), "the last record in the file is cut");
     let is_record =
@@ -58,40 +48,35 @@ fn full_disk(t: &mut Trial<'_>) -> Lived {
     t.need(t.world.can_mount, NO_MOUNT)?;
     fs::create_dir(t.path("disk"))?;
     t.may_leave.push("disk");
-    serve(t, "disk/log", |t, command| {
-        let size = 4 * (1 + t.random.below(3));
-        let script = format!(r#"mount -t tmpfs -o size={size}k none disk && exec "$@""#);
-        Ok(wrapped("unshare", &["-rm"], &in_shell(&script, &command)))
-    })
+    let size = 4 * (1 + t.random.below(3));
+    let script = format!(r#"mount -t tmpfs -o size={size}k none disk && exec "$@""#);
+    serve(logging_to(t, "disk/log").shell(&script).wrap("unshare", &["-rm"]))
 }
 
 /// A file that may not grow.
 fn limited(t: &mut Trial<'_>) -> Lived {
     t.may_leave.push("log");
-    serve(t, "log", |t, command| {
-        let blocks = t.random.below(4);
-        Ok(in_shell(&format!(r#"ulimit -f {blocks}; exec "$@""#), &command))
-    })
+    let blocks = t.random.below(4);
+    serve(logging_to(t, "log").shell(&format!(r#"ulimit -f {blocks}; exec "$@""#)))
 }
 
 /// A named pipe that nobody has opened, or that nobody reads.
 fn fifo(t: &mut Trial<'_>) -> Lived {
     t.may_leave.push("log");
     let path = t.path("log");
-    let is_made = Command::new("mkfifo").arg(&path).status()?.success();
+    let is_made = std::process::Command::new("mkfifo").arg(&path).status()?.success();
     t.need(is_made, NO_FIFO)?;
     let is_open = t.random.once_in(2);
     t.tell(if is_open { "nobody reads it" } else { "nobody has opened it" });
     // Opening it for both directions waits for nobody.
     let open = || fs::OpenOptions::new().read(true).write(true).open(path);
     let _unread = is_open.then(open).transpose()?;
-    serve(t, "log", |_, command| Ok(command))
+    serve(logging_to(t, "log"))
 }
 
 /// A file that somebody deletes.
 fn deleted(t: &mut Trial<'_>) -> Lived {
-    let command = logging_to(t, "log");
-    t.start_command(command, PIPES)?.greet()?;
+    logging_to(t, "log").start()?.greet()?;
     fs::remove_file(t.path("log"))?;
     t.traffic().close_stdin().finish(complete())
 }

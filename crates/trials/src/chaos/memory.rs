@@ -4,13 +4,14 @@
 //! libraries, the reserve of the allocator. The one of glibc reserves 64 MiB for each thread that allocates, unless
 //! it is told not to, as here.
 
-use super::World;
-use crate::harness::random::Random;
-use crate::harness::{proc, say};
-use clap::ValueEnum;
 use std::fs;
 
+use clap::ValueEnum;
+
+use super::World;
 use super::prelude::*;
+use crate::harness::random::Random;
+use crate::harness::{proc, say};
 
 pub(super) const KINDS: &[Kind] = &[
     ("memory-little", little),
@@ -106,11 +107,9 @@ fn want(t: &mut Trial<'_>, what: Want) {
 
 /// Starts a daemon with so many KiB.
 fn start_limited<'a, 'w>(t: &'a mut Trial<'w>, kib: usize) -> io::Result<&'a mut Trial<'w>> {
-    let mut command = t.tell(format_args!("{kib} KiB")).command();
-    command.env("MALLOC_ARENA_MAX", "1");
     // On a late machine, making the next long message may take longer than a frame may.
-    command.args(["--read-timeout", "600"]);
-    t.start_command(in_shell(&format!(r#"ulimit -v {kib}; exec "$@""#), &command), PIPES)
+    t.with(&["--read-timeout", "600"]).env("MALLOC_ARENA_MAX", "1");
+    t.shell(&format!(r#"ulimit -v {kib}; exec "$@""#)).start()
 }
 
 /// It says that it cannot start, or serves as ever.
@@ -161,7 +160,8 @@ fn few_files(t: &mut Trial<'_>) -> Lived {
     };
     let limit = most + inherited();
     t.tell(format_args!("at most {most} descriptors"));
-    t.start_in_shell(&format!(r#"ulimit -n {limit}; exec "$@""#))?.messages(10).close_stdin();
+    let script = format!(r#"ulimit -n {limit}; exec "$@""#);
+    t.shell(&script).start()?.messages(10).close_stdin();
     if is_enough {
         return t.finish(complete());
     }

@@ -6,7 +6,7 @@
 //! | file | content |
 //! |---|---|
 //! | `command` `report` | the options and the command; the outcome of all lives |
-//! | `trial` `checks` | one life and the steps of it; what is checked when it ends |
+//! | `trial` `start` `checks` | one life and the steps of it; the start of a daemon; what is checked when it ends |
 //! | `piped` `requests` | a daemon that one thread drives; what it was asked and must answer |
 //! | `scheduler_lag` | how late the machine is by itself |
 //! | `signals` | signals of every kind, one by one and in storms; the death of the parent |
@@ -33,6 +33,7 @@ pub mod report;
 mod requests;
 mod scheduler_lag;
 mod signals;
+mod start;
 mod trial;
 mod unusual_fds;
 
@@ -55,7 +56,6 @@ use trial::{Lived, Trial};
 /// What the files of the kinds have in common.
 mod prelude {
     pub(super) use std::io;
-    pub(super) use std::process::Command;
     pub(super) use std::time::{Duration, Instant};
 
     pub(super) use rustix::process::Signal;
@@ -64,9 +64,7 @@ mod prelude {
     pub(super) use super::Kind;
     pub(super) use super::checks::{Ending, complete};
     pub(super) use super::trial::{Lived, Trial};
-    pub(super) use crate::harness::channel::{
-        Channel, PIPES, both_ways, in_shell, pipe, terminal, wrapped,
-    };
+    pub(super) use crate::harness::channel::{Channel, PIPES, both_ways, pipe, terminal};
     pub(super) use crate::harness::expect::Outcome;
     pub(super) use crate::{Framing, Profile};
 }

@@ -39,8 +39,7 @@ pub(super) const KINDS: &[Kind] = &[
     }),
     // Nobody reads the log.
     ("stderr-unread", |t| {
-        let command = t.command_at("debug");
-        let _unread = t.start_command(command, PIPES)?.daemon().process.stderr.take();
+        let _unread = t.at_level("debug").start()?.daemon().process.stderr.take();
         t.messages(600).settle().end_either_way(Signal::HUP)
     }),
     // As when a client dies. A frame may be cut by that.

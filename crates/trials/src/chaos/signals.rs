@@ -1,9 +1,8 @@
 //! Signals (L4): those that ask it to end, one by one and in storms; those that it does not know; STOP and KILL.
 //! And the death of its parent (L10).
 
-use crate::harness::proc;
-
 use super::prelude::*;
+use crate::harness::proc;
 
 pub(super) const KINDS: &[Kind] = &[
     ("signal-int", |t| one(t, Signal::INT)),
@@ -69,8 +68,7 @@ fn early(t: &mut Trial<'_>) -> Lived {
 
 /// While requests run that are soon done: they are answered.
 fn running(t: &mut Trial<'_>) -> Lived {
-    let command = t.telling_testbed();
-    let ms = 20 + t.start_command(command, PIPES)?.random.below(400);
+    let ms = 20 + t.telling().start()?.random.below(400);
     let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
     t.ask_slow(method, ms).await_begin(method).pause();
     let signal = graceful(t);
@@ -79,8 +77,7 @@ fn running(t: &mut Trial<'_>) -> Lived {
 
 /// The same signal twice, or another behind it: the first counts.
 fn twice(t: &mut Trial<'_>) -> Lived {
-    let command = t.telling_testbed();
-    let is_busy = t.start_command(command, PIPES)?.random.once_in(2);
+    let is_busy = t.telling().start()?.random.once_in(2);
     if is_busy {
         t.ask_slow("test.sleep", 100).await_begin("test.sleep");
     } else {
@@ -155,9 +152,7 @@ const SHELL: &str = r#"exec 3<&0; "$@" <&3 3<&- & wait"#;
 
 /// It goes with its parent, with `--exit-with-parent`.
 fn parent_dies(t: &mut Trial<'_>) -> Lived {
-    let mut command = t.command();
-    command.arg("--exit-with-parent");
-    t.start_command(in_shell(SHELL, &command), PIPES)?.greet()?.traffic().pause();
+    t.with(&["--exit-with-parent"]).shell(SHELL).start()?.greet()?.traffic().pause();
     kill_parent(t);
     end_of_orphan(t, "it outlives its parent", Ending::killed(Signal::KILL))?;
     let is_whole = t.daemon().link.inbound.rest().is_empty();
@@ -167,8 +162,7 @@ fn parent_dies(t: &mut Trial<'_>) -> Lived {
 
 /// It goes on without its parent otherwise, and ends with its input.
 fn parent_dies_unwatched(t: &mut Trial<'_>) -> Lived {
-    let command = t.command();
-    t.start_command(in_shell(SHELL, &command), PIPES)?.greet()?;
+    t.shell(SHELL).start()?.greet()?;
     kill_parent(t);
     let hang = t.messages(10).hang();
     let is_settled = t.daemon().pump_beyond(hang, |daemon| daemon.is_settled());

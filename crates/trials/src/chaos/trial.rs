@@ -15,7 +15,6 @@ use super::checks::{Ending, complete};
 use super::piped::PipedDaemon;
 use super::report::{Life, Skipped};
 use crate::Profile;
-use crate::harness::channel::{Channel, PIPES, in_shell};
 use crate::harness::expect::Outcome;
 use crate::harness::random::Random;
 
@@ -33,7 +32,9 @@ pub(super) struct Trial<'w> {
     pub(super) is_testbed: bool,
     /// The minimum severity that it logs.
     pub(super) level: &'static str,
-    daemon: Option<PipedDaemon>,
+    /// The command of the next daemon, if it is prepared.
+    pub(super) prepared: Option<Command>,
+    pub(super) daemon: Option<PipedDaemon>,
     pub(super) life: Life,
     /// Files that may be left.
     pub(super) may_leave: Vec<&'static str>,
@@ -56,6 +57,7 @@ impl<'w> Trial<'w> {
             profile,
             is_testbed,
             level: "info",
+            prepared: None,
             daemon: None,
             life: Life::default(),
             may_leave: Vec::new(),
@@ -104,79 +106,6 @@ impl Trial<'_> {
     /// The daemon that was started last.
     pub(super) fn daemon(&mut self) -> &mut PipedDaemon {
         self.daemon.as_mut().expect("it was started")
-    }
-
-    /// Puts this daemon in the place of the one that was started last.
-    pub(super) fn swap(&mut self, daemon: Option<PipedDaemon>) -> Option<PipedDaemon> {
-        std::mem::replace(&mut self.daemon, daemon)
-    }
-
-    /// The test bed, instead of a random choice.
-    pub(super) fn testbed(&mut self) -> &mut Self {
-        self.is_testbed = true;
-        self
-    }
-
-    /// The command, with random settings that do not change how it ends.
-    pub(super) fn command(&mut self) -> Command {
-        let level = *self.random.pick(&["info", "info", "debug", "warn"]);
-        self.command_at(level)
-    }
-
-    /// The command, with this minimum severity.
-    pub(super) fn command_at(&mut self, level: &'static str) -> Command {
-        self.level = level;
-        let (profile, format) = (self.profile, *self.random.pick(&["text", "text", "json"]));
-        let (program, words) = match self.is_testbed {
-            true => (&self.world.testbed, &[][..]),
-            false => (&self.world.daemon, &["rpc"][..]),
-        };
-        let mut command = Command::new(program);
-        command.args(words).args(["--profile", &profile.to_string()]);
-        command.args(["--log-level", level, "--log-format", format]);
-        let name = if self.is_testbed { "testbed" } else { "duet-rpc rpc" };
-        self.tell(format_args!(
-            "{name} --profile {profile} --log-level {level} --log-format {format}"
-        ));
-        command.env_remove("DUET_RPC_LOG").env_remove("RUST_BACKTRACE").env_remove("NO_COLOR");
-        command.current_dir(&self.folder);
-        command
-    }
-
-    /// The test bed, whose handlers say when they begin.
-    pub(super) fn telling_testbed(&mut self) -> Command {
-        let mut command = self.testbed().command();
-        command.env("TESTBED_TELLS", "1");
-        self.may_say.extend(["test.", "the last act begins"]);
-        command
-    }
-
-    /// Starts the daemon on pipes.
-    pub(super) fn start(&mut self) -> io::Result<&mut Self> {
-        self.start_on(PIPES)
-    }
-
-    /// Starts the daemon on these.
-    pub(super) fn start_on(&mut self, on: [Channel; 3]) -> io::Result<&mut Self> {
-        let command = self.command();
-        self.start_command(command, on)
-    }
-
-    /// Starts a command on these.
-    pub(super) fn start_command(
-        &mut self,
-        command: Command,
-        on: [Channel; 3],
-    ) -> io::Result<&mut Self> {
-        self.daemon = Some(PipedDaemon::start(command, self.profile, on)?);
-        Ok(self)
-    }
-
-    /// Starts the daemon by a shell with this script, in which `"$@"` is the command.
-    pub(super) fn start_in_shell(&mut self, script: &str) -> io::Result<&mut Self> {
-        let command = self.command();
-        self.tell(format_args!("sh -c '{script}'"));
-        self.start_command(in_shell(script, &command), PIPES)
     }
 
     /// Sends a request and waits for its answer, so that the daemon is up.

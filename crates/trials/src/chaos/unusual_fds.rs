@@ -1,11 +1,11 @@
 //! Descriptors that are no pipes: files, devices, sockets, terminals, or missing (L3, L7, T4).
 
-use crate::harness::channel::Channel::{Given, Pipe, Socket};
-use crate::harness::ledger::Ledger;
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
 
 use super::prelude::*;
+use crate::harness::channel::Channel::{Given, Pipe, Socket};
+use crate::harness::ledger::Ledger;
 
 pub(super) const KINDS: &[Kind] = &[
     // It says why, and ends with 1 without a byte on stdout.
@@ -19,7 +19,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.start_on([Channel::reading("/dev/null")?, Pipe, Pipe])?.finish(complete())
     }),
     ("stdin-file", stdin_file),
-    ("stdin-none", |t| t.start_in_shell(r#"exec "$@" <&-"#)?.finish(Ending::code(0).or(1))),
+    ("stdin-none", |t| t.shell(r#"exec "$@" <&-"#).start()?.finish(Ending::code(0).or(1))),
     // It can be written to, and not read.
     ("stdin-unreadable", |t| {
         let (_reader, writer) = pipe(true)?;
@@ -36,7 +36,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("stdout-file", stdout_file),
     ("stdout-limited", stdout_limited),
     ("stdout-none", |t| {
-        let t = t.start_in_shell(r#"exec "$@" >&-"#)?.ask_many(1, "version");
+        let t = t.shell(r#"exec "$@" >&-"#).start()?.ask_many(1, "version");
         t.close_stdin().finish(Ending::code(1))
     }),
     ("stdout-unwritable", |t| {
@@ -82,12 +82,12 @@ fn stdout_file(t: &mut Trial<'_>) -> Lived {
 
 /// A file that may not grow beyond a few blocks.
 fn stdout_limited(t: &mut Trial<'_>) -> Lived {
-    let (command, path) = (t.command(), t.path("output"));
+    let path = t.path("output");
     let stdout = Given(File::create(&path)?.into());
     let blocks = t.random.below(8);
-    t.tell(format_args!("a file of {blocks} blocks")).may_leave.push("output");
-    let command = in_shell(&format!(r#"ulimit -f {blocks}; exec "$@""#), &command);
-    let hang = t.start_command(command, [Pipe, stdout, Pipe])?.hang();
+    t.may_leave.push("output");
+    let script = format!(r#"ulimit -f {blocks}; exec "$@""#);
+    let hang = t.shell(&script).start_on([Pipe, stdout, Pipe])?.hang();
     t.ask_many(100, "listMethods").mark().daemon().pump_to_end(hang);
     t.daemon().link.inbound.feed(&fs::read(&path)?);
     t.daemon().take_output();
@@ -99,7 +99,7 @@ fn stderr_unusual(t: &mut Trial<'_>) -> Lived {
     let which = t.random.below(4);
     let names = ["stderr is full", "stderr is not writable", "stderr is nothing", "no stderr"];
     match t.tell(names[which]) {
-        t if which == 3 => t.start_in_shell(r#"exec "$@" 2>&-"#)?,
+        t if which == 3 => t.shell(r#"exec "$@" 2>&-"#).start()?,
         t => {
             let stderr = match which {
                 0 => Channel::writing("/dev/full")?,

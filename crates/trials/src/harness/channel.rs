@@ -1,11 +1,10 @@
-//! The standard descriptors of a daemon, and commands that start other commands.
+//! The standard descriptors of a daemon: pipes, sockets, files, devices and terminals.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -79,25 +78,4 @@ pub(crate) fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     settings.make_raw();
     tcsetattr(&theirs, OptionalActions::Now, &settings)?;
     Ok((theirs.into(), screen))
-}
-
-/// A program with these arguments that starts the command, in its folder and its environment.
-pub(crate) fn wrapped(program: &str, args: &[&str], command: &Command) -> Command {
-    let mut outer = Command::new(program);
-    outer.args(args).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => outer.env(name, value),
-            None => outer.env_remove(name),
-        };
-    }
-    if let Some(folder) = command.get_current_dir() {
-        outer.current_dir(folder);
-    }
-    outer
-}
-
-/// A shell that runs this script, in which `"$@"` is the command.
-pub(crate) fn in_shell(script: &str, command: &Command) -> Command {
-    wrapped("sh", &["-c", script, "sh"], command)
 }

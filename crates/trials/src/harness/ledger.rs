@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::counters::{Counters, Failure, Group};
 use super::events::Unasked;
 use super::expect::{Due, Pages, is_batch};
+use super::http::Posts;
 use super::message::Message;
 use super::wire::Event;
 
@@ -23,10 +24,7 @@ pub(crate) struct Ledger {
     dues: BTreeMap<u64, Due>,
     batches: BTreeMap<u64, Vec<Due>>,
     pub(crate) unasked: Unasked,
-    /// The HTTP requests without a response: the status that it must have, and the last place that it must
-    /// answer; and that place of the last response.
-    posts: VecDeque<(u16, u64)>,
-    posted: u64,
+    pub(crate) posts: Posts,
     /// The payloads of pings, which pongs must have.
     pongs: VecDeque<Vec<u8>>,
     /// The codes with which the daemon may close a WebSocket, and whether it did.
@@ -64,13 +62,7 @@ impl Ledger {
 
     /// A POST carries the request of the last answers that are due. Without any, it is accepted with 202.
     pub(crate) fn expect_post(&mut self) {
-        let is_new = self.posts.back().map_or(self.posted, |(_, place)| *place) < self.last;
-        self.posts.push_back((if is_new { 200 } else { 202 }, self.last));
-    }
-
-    /// An HTTP response with this status is due.
-    pub(crate) fn expect_status(&mut self, status: u16) {
-        self.posts.push_back((status, self.last));
+        self.posts.expect_answers_to(self.last);
     }
 
     /// Pongs with these payloads are due.
@@ -102,7 +94,7 @@ impl Ledger {
         let mut shown: Vec<_> = self.dues.values().take(5).map(|due| format!("{due:?}")).collect();
         shown.extend(self.batches.values().take(2).map(|batch| format!("{batch:?}")));
         shown.extend(self.unasked.shown());
-        shown.extend(self.posts.front().map(|(status, _)| format!("a response with {status}")));
+        shown.extend(self.posts.shown());
         shown.extend(self.pongs.iter().map(|ping| format!("pong {ping:?}")));
         format!("{} unanswered: {}", self.dues.len() + self.batches.len(), shown.join("; "))
     }
@@ -147,23 +139,16 @@ impl Ledger {
     }
 
     /// The response to the oldest request: it has the right status, and answers that request and no other. The
-    /// text of an error status is free, but for 413, which answers as every oversize message is answered.
+    /// body of an error status is free, but for 413, which answers as every oversize message is answered.
     fn take_response(&mut self, status: u16, body: &str) -> Result<(), Failure> {
-        let came = || format!("{status} {body}");
-        let (expected, place) = self.posts.pop_front().unwrap_or_default();
-        if status != expected || (status == 202 && !body.is_empty()) {
-            return Err(Failure::because("a wrong response", expected, &came()));
-        }
+        let place = self.posts.take(status, body)?;
         if matches!(status, 200 | 413) {
             self.take_text(body)?;
         }
-        self.posted = place;
-        let is_first = |first: Option<&u64>| first.is_none_or(|first| *first > place);
-        match is_first(self.dues.keys().next()) && is_first(self.batches.keys().next()) {
+        let mut left = self.dues.keys().chain(self.batches.keys());
+        match left.all(|left| *left > place) {
             true => Ok(()),
-            false => {
-                Err(Failure::because("a response to another request", self.missing(), &came()))
-            }
+            false => Err(Failure::because("a response to another request", self.missing(), body)),
         }
     }
 

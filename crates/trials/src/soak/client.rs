@@ -4,11 +4,10 @@
 use super::bad;
 use super::clients::Clients;
 use super::connection::Connection;
+use super::prelude::*;
 use super::texts::{self, FIXED_IDS};
 use crate::harness::events::Call;
 use crate::harness::ws;
-
-use super::prelude::*;
 
 pub(super) struct Client<'c> {
     pub(super) all: &'c Clients,

@@ -1,8 +1,8 @@
 //! HTTP: each message is the body of a POST, and each answer that of its response (T2).
 
-use super::bad;
 use rustix::net::Shutdown;
 
+use super::bad;
 use super::prelude::*;
 
 /// Requests that are no POST of a message, and the status that says why. `HOST` is the right host.
@@ -61,7 +61,7 @@ impl Client<'_> {
         error_of.into_iter().for_each(|method| self.all.log.cause_error(method));
         let (host, length) = (self.host(), body.len());
         let head = format!("POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n");
-        self.connection.ledger().expect_status(100);
+        self.connection.ledger().posts.expect(100);
         self.connection.send(format!("{head}Expect: 100-continue\r\n\r\n").as_bytes(), &[]);
         self.settle()?;
         dues.into_iter().for_each(|due| self.connection.ledger().expect(due));
@@ -90,7 +90,7 @@ impl Client<'_> {
     pub(super) fn stall_post(&mut self) -> Result<(), Failure> {
         let whole = self.post(br#"{"jsonrpc":"2.0","id":1,"method":"version"}"#);
         let cut = 1 + self.random.below(whole.len() - 1);
-        self.connection.ledger().expect_status(408);
+        self.connection.ledger().posts.expect(408);
         self.connection.send(&whole[..cut], &[]);
         self.settle()?;
         self.count("read timeouts");
@@ -113,7 +113,7 @@ impl Client<'_> {
             1 => {
                 self.all.count_end("closed as a message was too long");
                 self.expect_refusal(Outcome::invalid_because("oversize"));
-                self.connection.ledger().expect_status(413);
+                self.connection.ledger().posts.expect(413);
                 // It may be refused before all of it is sent.
                 let bytes = self.post(&vec![b' '; MESSAGE_LIMIT + 1]);
                 self.connection.ledger().may_break = true;
@@ -122,7 +122,7 @@ impl Client<'_> {
             2..=4 => {
                 self.all.count_end("closed as the rules were broken");
                 let (status, first, rest) = *self.random.pick(&WRONG);
-                self.connection.ledger().expect_status(status);
+                self.connection.ledger().posts.expect(status);
                 self.connection.ledger().may_break = true;
                 let rest = rest.replace("HOST", self.host());
                 self.connection.send(format!("{first}\r\n{rest}").as_bytes(), &[]);

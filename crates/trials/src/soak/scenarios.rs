@@ -1,8 +1,8 @@
 //! Scenarios that need an idle connection: storms, bursts, frames that never end, readers that do not read.
 
-use super::log::Log;
 use std::time::Duration;
 
+use super::log::Log;
 use super::prelude::*;
 
 impl Client<'_> {
