@@ -34,8 +34,8 @@ pub struct Options {
     #[arg(long, default_value_t = 1.0, value_parser = patience)]
     pub patience: f64,
     /// Number of lives at the same time
-    #[arg(long, default_value_t = 4, value_parser = jobs)]
-    pub jobs: usize,
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
+    pub jobs: u64,
     /// This program instead of duet-rpc
     #[arg(long, value_name = "PATH")]
     pub daemon: Option<PathBuf>,
@@ -53,10 +53,6 @@ pub struct Options {
 fn patience(text: &str) -> Result<f64, String> {
     let patience = text.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 1.0);
     patience.ok_or_else(|| "not a number of at least 1".to_owned())
-}
-
-fn jobs(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|jobs| *jobs > 0).ok_or_else(|| "not a number above 0".to_owned())
 }
 
 impl Default for Options {

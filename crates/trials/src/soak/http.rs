@@ -94,7 +94,13 @@ impl Client<'_> {
         self.connection.send(&whole[..cut], &[]);
         self.settle()?;
         self.count("read timeouts");
-        Ok(())
+        self.be_closed_by_daemon()
+    }
+
+    /// The daemon closes the connection, though we do not.
+    fn be_closed_by_daemon(&mut self) -> Result<(), Failure> {
+        let what = "the daemon does not close the connection";
+        self.connection.wait(self.all.patience, what, |link| link.ledger.has_ended)
     }
 
     /// Ends a connection of HTTP: in order, in the middle of a request, or by a request that is refused.
@@ -118,6 +124,7 @@ impl Client<'_> {
                 let bytes = self.post(&vec![b' '; MESSAGE_LIMIT + 1]);
                 self.connection.ledger().may_break = true;
                 self.connection.send(&bytes, &[]);
+                self.be_closed_by_daemon()?;
             }
             2..=4 => {
                 self.all.count_end("closed as the rules were broken");
