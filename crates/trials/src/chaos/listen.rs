@@ -75,7 +75,7 @@ pub(super) fn start(t: &mut Trial<'_>, count: usize) -> io::Result<Vec<String>> 
     if urls.is_empty() { Err(io::Error::other("it does not listen")) } else { Ok(urls) }
 }
 
-pub(super) fn connect(t: &Trial<'_>, url: &str, patience: Duration) -> io::Result<RawClient> {
+fn connect(t: &Trial<'_>, url: &str, patience: Duration) -> io::Result<RawClient> {
     RawClient::connect(url, t.profile.framing(), patience)
 }
 
@@ -95,6 +95,18 @@ fn check_served(t: &mut Trial<'_>, urls: &[String]) -> Lived {
         t.check(served.is_ok(), format_args!("{url} does not serve: {served:?}"));
     }
     Ok(())
+}
+
+/// Whether a client is served at last. Until then others may be refused.
+pub(super) fn is_served_again(t: &mut Trial<'_>, url: &str) -> bool {
+    let (begun, short) = (Instant::now(), Duration::from_secs(3).mul_f64(t.world.patience));
+    while begun.elapsed() < t.hang() {
+        t.run_for(2);
+        if connect(t, url, short).is_ok_and(|mut client| client.ping().is_ok()) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Connections that are idle, silent, in the middle of a message, or gone.
@@ -266,12 +278,7 @@ fn few_files(t: &mut Trial<'_>) -> Lived {
     }
     t.run_for(20);
     drop(clients);
-    let (begun, mut is_served) = (Instant::now(), false);
-    while !is_served && begun.elapsed() < t.hang() {
-        let client = connect(t, &urls[0], t.hang());
-        is_served = client.is_ok_and(|mut client| client.ping().is_ok());
-        t.run_for(2);
-    }
+    let is_served = is_served_again(t, &urls[0]);
     t.check(is_served, "it does not serve when there is room again");
     end(t, Vec::new())
 }
