@@ -1,13 +1,13 @@
-//! What the daemon is put through: load of every kind for as long as one likes, and ends of every kind.
-//!
-//! Nothing here uses the library: framings, messages and answers are read by the plainest code that can do
-//! it, so that a mistake there is not made here again.
+//! Trials of the daemon: load of every kind for as long as one likes, and ends of every kind.
 #![cfg(unix)]
 
 pub mod chaos;
+mod harness;
 pub mod orphans;
-pub mod programs;
-pub mod random;
 pub mod soak;
 pub mod unread;
-pub mod wire;
+
+pub use harness::counters::{Counters, Failure, Group};
+pub use harness::profile::{Profile, Transport};
+pub use harness::programs;
+pub use harness::wire::Framing;

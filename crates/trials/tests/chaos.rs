@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use duet_rpc_trials::chaos::options::Options;
+use duet_rpc_trials::chaos::command::Options;
 use duet_rpc_trials::chaos::report::Report;
 use duet_rpc_trials::chaos::{kinds, run};
 
@@ -60,7 +60,7 @@ impl Impostor {
         };
         let report = live(&options);
         assert!(!report.is_good(PATIENCE), "{only}: nothing is found");
-        let complaints = report.failed().iter().flat_map(|life| life.complaints.clone());
+        let complaints = report.failed().into_iter().flat_map(|life| life.complaints.clone());
         complaints.collect::<Vec<_>>().join("\n")
     }
 }

@@ -1,15 +1,16 @@
-//! Clients that never read cost bounded memory, in short: `scripts/unread` has all cases, and takes the
-//! time of pings too.
+//! Clients that never read cost bounded memory, in short: `scripts/unread` has all cases, and takes the time
+//! of pings too.
 #![cfg(unix)]
 
 use std::time::Duration;
 
-use duet_rpc_trials::unread::{Case, Over, play};
+use duet_rpc_trials::unread::{Case, play};
+use duet_rpc_trials::{Profile, Transport};
 
 const TIME: Duration = Duration::from_secs(2);
 
-fn check(over: Over, connections: usize, answer: usize) {
-    for profile in ["editor", "agent"] {
+fn check(over: Transport, connections: usize, answer: usize) {
+    for profile in [Profile::Editor, Profile::Agent] {
         let case = Case { profile, over, connections, answer };
         let measured = play(&case, TIME).unwrap_or_else(|error| panic!("{case}: {error}"));
         let (peak, bound) = (measured.peak, case.bound());
@@ -19,10 +20,10 @@ fn check(over: Over, connections: usize, answer: usize) {
 
 #[test]
 fn l8_p9_a_client_on_stdio_that_never_reads_costs_bounded_memory() {
-    check(Over::Stdio, 1, 5_000_000);
+    check(Transport::Stdio, 1, 5_000_000);
 }
 
 #[test]
 fn l8_p9_many_clients_that_never_read_cost_bounded_memory() {
-    check(Over::Tcp, 50, 5_000_000);
+    check(Transport::Tcp, 50, 5_000_000);
 }

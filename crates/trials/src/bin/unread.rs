@@ -2,7 +2,7 @@
 
 #[cfg(unix)]
 fn main() -> std::process::ExitCode {
-    duet_rpc_trials::unread::command::main(std::env::args().skip(1))
+    duet_rpc_trials::unread::main()
 }
 
 #[cfg(not(unix))]

@@ -1,19 +1,18 @@
-//! What is checked of every life when it ends: how, when, what came out, and what is left.
+//! The checks at the end of every life: how and when it ended, its output, and what is left of it.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::daemon::Daemon;
-use super::ending::Ending;
-use super::trial::Trial;
+use super::trial::{Lived, Trial};
 
-/// Every end comes within this time of what causes it (L5).
+/// Every end comes within this time of its cause (L5).
 pub(super) const BOUND: Duration = Duration::from_secs(2);
 
-/// What never may be on stderr.
+/// Words that never may be on stderr.
 const PANIC: [&str; 5] = [
     "panicked at",
     "stack backtrace",
@@ -22,71 +21,123 @@ const PANIC: [&str; 5] = [
     "overflowed its stack",
 ];
 
-impl Trial<'_> {
-    /// Waits for the end, and checks all that has to hold at every end.
-    pub(super) fn finish(&mut self, daemon: &mut Daemon, ending: &Ending) {
-        let has_ended = daemon.pump(self.hang(), |daemon| daemon.ended.is_some());
-        let Some((status, at)) = daemon.ended.filter(|_| has_ended) else {
-            self.complain("it does not end");
-            self.tell_words(daemon);
-            daemon.signal_all(Signal::KILL);
-            return;
-        };
-        // The rest of what it said.
-        daemon.pump(Duration::from_millis(1), |_| false);
-        self.check_time(daemon.trigger, at);
-        if !ending.holds(status) {
-            let Ending { codes, signals, .. } = ending;
-            self.complain(format_args!("{status}, and not one of {codes:?} {signals:?}"));
-        }
-        self.check_output(daemon, ending);
-        self.check_words(daemon);
-        self.check_traces(daemon);
-        if !self.complaints.is_empty() {
-            self.tell_words(daemon);
-        }
+/// How a life may end, and what must have come out by then.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    pub(super) codes: Vec<i32>,
+    pub(super) signals: Vec<Signal>,
+    /// Whether each request must be answered.
+    pub(super) answers_all: bool,
+    /// Whether the last frame may be cut.
+    pub(super) may_cut: bool,
+}
+
+/// With 0 and all answers.
+pub(super) fn complete() -> Ending {
+    Ending { answers_all: true, ..Ending::code(0) }
+}
+
+impl Ending {
+    /// With this exit code and whole frames; answers may be missing.
+    pub(super) fn code(code: i32) -> Self {
+        Ending { codes: vec![code], signals: vec![], answers_all: false, may_cut: false }
     }
 
-    /// From what causes the end until it comes. The time that the machine was late by itself is not counted.
+    /// By this signal, in the middle of anything.
+    pub(super) fn killed(signal: Signal) -> Self {
+        Ending { codes: vec![], signals: vec![signal], answers_all: false, may_cut: true }
+    }
+
+    /// Or with this code.
+    pub(super) fn or(mut self, code: i32) -> Self {
+        self.codes.push(code);
+        self
+    }
+
+    /// Or by one of these signals.
+    pub(super) fn or_by(mut self, signals: &[Signal]) -> Self {
+        self.signals.extend(signals);
+        self
+    }
+
+    /// The last frame may be cut, because nobody can read it.
+    pub(super) fn cut(mut self) -> Self {
+        self.may_cut = true;
+        self
+    }
+
+    fn holds(&self, status: ExitStatus) -> bool {
+        let is_signal = |signal: &Signal| status.signal() == Some(signal.as_raw());
+        status.code().is_some_and(|code| self.codes.contains(&code))
+            || self.signals.iter().any(is_signal)
+    }
+}
+
+impl Trial<'_> {
+    /// Waits for the end, and checks all that must hold at every end.
+    pub(super) fn finish(&mut self, ending: Ending) -> Lived {
+        let hang = self.hang();
+        self.daemon().pump_to_end(hang);
+        let Some((status, at)) = self.daemon().process.ended else {
+            self.complain("it does not end");
+            self.tell_stderr();
+            self.daemon().process.kill_group();
+            return Ok(());
+        };
+        // The rest of its output.
+        self.run_for(1);
+        let trigger = self.daemon().trigger;
+        self.check_time(trigger, at);
+        let Ending { codes, signals, .. } = &ending;
+        let what = format_args!("{status}, and not one of {codes:?} {signals:?}");
+        self.check(ending.holds(status), what);
+        self.check_output(&ending);
+        self.check_stderr();
+        self.check_traces();
+        if !self.life.complaints.is_empty() {
+            self.tell_stderr();
+        }
+        Ok(())
+    }
+
+    /// The time from the cause of the end until it comes. What the machine was late by itself does not count.
     pub(super) fn check_time(&mut self, trigger: Instant, end: Instant) {
         let took = end.saturating_duration_since(trigger);
-        let late = self.world.pulse.late_between(trigger, end);
-        (self.took, self.late) = (Some(took), late);
+        let late = self.world.lag.late_between(trigger, end);
+        (self.life.took, self.life.late) = (Some(took), late);
         let bound = BOUND.mul_f64(self.world.patience) + late;
-        self.check(
-            took <= bound,
-            format_args!("it took {took:?} to end, and {bound:?} are allowed"),
-        );
+        self.check(took <= bound, format_args!("it took {took:?} to end, and may take {bound:?}"));
     }
 
-    pub(super) fn check_output(&mut self, daemon: &Daemon, ending: &Ending) {
+    /// Whole frames, right answers, and all of them if they must be there.
+    pub(super) fn check_output(&mut self, ending: &Ending) {
+        let daemon = self.daemon();
+        let mut complaints = std::mem::take(&mut daemon.wrong);
+        let left = daemon.link.inbound.rest().len();
         if let Some(garbage) = &daemon.garbage {
-            self.complain(format_args!("stdout holds what is no frame: {garbage}"));
-        } else if !daemon.out.is_empty() && !ending.may_cut {
-            let left = daemon.out.len();
-            self.complain(format_args!("the last frame on stdout is cut after {left} bytes"));
+            complaints.push(format!("stdout holds what is no frame: {garbage}"));
+        } else if left > 0 && !ending.may_cut {
+            complaints.push(format!("the last frame on stdout is cut after {left} bytes"));
         }
-        self.complaints.extend(daemon.ledger.complaints(self.profile != "agent"));
-        if ending.answers_all
-            && let Some(missing) = daemon.ledger.missing()
-        {
-            self.complain(format_args!("at the end {missing}"));
+        if ending.answers_all && !daemon.is_settled() {
+            complaints.push(format!("at the end, {}", daemon.link.ledger.missing()));
         }
+        self.life.complaints.extend(complaints);
     }
 
-    /// Records and nothing else, and no trace of a panic.
-    pub(super) fn check_words(&mut self, daemon: &Daemon) {
-        let said = daemon.text();
+    /// Records and nothing else on stderr, and no trace of a panic.
+    pub(super) fn check_stderr(&mut self) {
+        let said = self.daemon().text();
         let is_excused = |line: &&str| self.excused.iter().any(|word| line.contains(word));
-        let said = said.split('\n').filter(|line| !is_excused(line)).collect::<Vec<_>>().join("\n");
-        for word in PANIC {
-            self.check(!said.contains(word), format_args!("stderr has {word:?}"));
+        let mut lines: Vec<_> = said.split('\n').filter(|line| !is_excused(line)).collect();
+        let has = |word: &str| lines.iter().any(|line| line.contains(word));
+        let panics = PANIC.into_iter().filter(|word| has(word));
+        let mut complaints: Vec<_> = panics.map(|word| format!("stderr has {word:?}")).collect();
+        // A panic is logged with its place, but only handlers of the test bed panic.
+        if !self.is_testbed && has(".rs:") {
+            complaints.push("stderr names a place in the source".to_owned());
         }
-        // The place of a panic is told, but only handlers of the test bed have any.
-        let has_place = !self.is_testbed && said.contains(".rs:");
-        self.check(!has_place, "stderr names a place in the source");
-        // The last one may be cut where a signal or a limit has cut it.
-        let mut lines: Vec<_> = said.split('\n').collect();
+        // A signal or a limit may have cut the last line.
         lines.pop();
         let is_record = |line: &str| {
             let is_text = line.len() > 24 && line.as_bytes()[4] == b'-' && line.contains('Z');
@@ -98,53 +149,65 @@ impl Trial<'_> {
                 || self.may_say.iter().any(|word| line.contains(word))
         };
         let strays = lines.into_iter().filter(|line| !is_record(line) && !may_say(line));
-        let strays: Vec<_> =
-            strays.take(3).map(|line| format!("stderr has a stray line: {line}")).collect();
-        self.complaints.extend(strays);
+        complaints.extend(strays.take(3).map(|line| format!("stderr has a stray line: {line}")));
+        self.life.complaints.extend(complaints);
     }
 
-    /// The records of its start and its end are there if its level shows them, and only then; the one of the
-    /// end has one of these words.
-    pub(super) fn check_records(&mut self, daemon: &Daemon, words: &[&str]) {
+    /// The records of its start and its end are there exactly if its level shows them; the one of the end has one
+    /// of these words.
+    pub(super) fn check_records(&mut self, words: &[&str]) -> Lived {
         let is_due = self.level != "warn";
-        let has_begun = daemon.has_said("duet-rpc started");
+        let has_begun = self.daemon().has_said("duet-rpc started");
         self.check(has_begun == is_due, "the record of its start is missing, or should be");
-        let has_ended = words.iter().any(|word| daemon.has_said(word));
+        let has_ended = words.iter().any(|word| self.daemon().has_said(word));
         self.check(has_ended == is_due, "the record of why it ends is missing, or should be");
+        Ok(())
     }
 
-    /// No process, no changed flag, no file is left of it.
-    fn check_traces(&mut self, daemon: &Daemon) {
-        if daemon.is_left() {
+    /// A record on stderr has the reason of a failure; a line of the command may have it too.
+    pub(super) fn check_reason(&mut self, may_be_plain: bool) -> Lived {
+        let words = [" ERROR ", "\"error\"", if may_be_plain { "duet-rpc: " } else { " ERROR " }];
+        let is_told = words.iter().any(|word| self.daemon().has_said(word));
+        self.check(is_told, "no record says why");
+        Ok(())
+    }
+
+    /// A daemon that lacks something has served all the same, or said why not. One that a signal has ended had no
+    /// means to say it.
+    pub(super) fn check_served_or_told(&mut self) -> Lived {
+        let daemon = self.daemon();
+        let holds = match daemon.process.ended.map(|(status, _)| status.code()) {
+            Some(Some(0)) => daemon.is_settled(),
+            Some(Some(_)) => !daemon.said.is_empty(),
+            _ => true,
+        };
+        self.check(holds, "it neither serves nor says why");
+        Ok(())
+    }
+
+    /// No process, no changed flag and no file is left of it.
+    fn check_traces(&mut self) {
+        if self.daemon().process.is_left() {
             self.complain("it has left a process behind");
-            daemon.signal_all(Signal::KILL);
+            self.daemon().process.kill_group();
         }
-        for name in daemon.changed_flags() {
+        for name in self.daemon().process.changed_flags() {
             self.complain(format_args!("the flags of {name} were not put back"));
         }
-        self.check_folder();
-    }
-
-    /// Complains of files that should not be there.
-    pub(super) fn check_folder(&mut self) {
-        for name in names_in(&self.folder) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
             let may_be = self.may_leave.iter().any(|known| name.starts_with(known));
             self.check(may_be, format_args!("it has left the file {name}"));
         }
     }
 
-    /// Keeps what it said, for who reads of the failure.
-    pub(super) fn tell_words(&mut self, daemon: &Daemon) {
-        let said = daemon.text();
+    /// Keeps the end of stderr for the reader of a failure.
+    pub(super) fn tell_stderr(&mut self) {
+        let said = self.daemon().text();
         let lines: Vec<_> = said.lines().collect();
         for line in &lines[lines.len().saturating_sub(12)..] {
             let line: String = line.chars().take(300).collect();
-            self.story.push(format!("stderr: {line}"));
+            self.tell(format_args!("stderr: {line}"));
         }
     }
-}
-
-fn names_in(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }

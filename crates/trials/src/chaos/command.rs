@@ -1,52 +1,114 @@
-//! The command: it reads what is wanted, tells of each failure as it happens, and of all at the end.
+//! The options of `chaos`, and the command: it tells of each failure as it happens, and of all at the end.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Parser;
+
 use super::memory::smallest;
-use super::options::{Instead, Options, USAGE};
 use super::report::Life;
 use super::{World, kinds, run};
+use crate::harness::say;
 
-/// Does what these words say: 0 if all is well, 1 if not, 2 if they say nothing that makes sense.
-pub fn main(words: impl IntoIterator<Item = String>) -> ExitCode {
-    let options = match Options::parse(words) {
-        Ok(options) => options,
-        Err(problem) => {
-            let _ = write!(io::stderr(), "chaos: {problem}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    let done = match options.instead {
-        Some(Instead::Help) => write!(io::stdout(), "{USAGE}").map(|()| true),
-        Some(Instead::List) => list().map(|()| true),
-        Some(Instead::Smallest) => World::new(&options).and_then(|world| smallest(&world)),
-        None => live_all(&options),
+/// Live many short lives of the daemon, ended in every way.
+///
+/// Exit code: 0 if all is well, 1 if not, 2 for bad options. With CHAOS=required in the environment a kind that
+/// lacks a program, such as strace, has failed.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "chaos")]
+pub struct Options {
+    /// Seed of all random numbers
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Number of lives; the first are one of each kind
+    #[arg(long, default_value_t = 1000)]
+    pub lives: usize,
+    /// Only the life with this number, to repeat it
+    #[arg(long, value_name = "N")]
+    pub life: Option<usize>,
+    /// Only kinds whose name begins like this
+    #[arg(long, value_name = "KIND")]
+    pub only: Option<String>,
+    /// Allow times that are so many times as long, on a busy machine
+    #[arg(long, default_value_t = 1.0, value_parser = patience)]
+    pub patience: f64,
+    /// Number of lives at the same time
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
+    pub jobs: u64,
+    /// This program instead of duet-rpc
+    #[arg(long, value_name = "PATH")]
+    pub daemon: Option<PathBuf>,
+    /// This program instead of testbed
+    #[arg(long, value_name = "PATH")]
+    pub testbed: Option<PathBuf>,
+    /// Find the smallest memory limit with which each profile serves, and do nothing else
+    #[arg(long)]
+    pub smallest: bool,
+    /// Print the kinds
+    #[arg(long)]
+    pub list: bool,
+}
+
+fn patience(text: &str) -> Result<f64, String> {
+    let patience = text.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 1.0);
+    patience.ok_or_else(|| "not a number of at least 1".to_owned())
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options::parse_from(["chaos"])
+    }
+}
+
+impl Options {
+    /// The numbers of the lives.
+    pub(super) fn numbers(&self) -> Vec<usize> {
+        self.life.map_or_else(|| (0..self.lives).collect(), |one| vec![one])
+    }
+
+    pub(super) fn wants(&self, kind: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| kind.starts_with(only))
+    }
+
+    /// The command that repeats a life.
+    fn again(&self, number: usize) -> String {
+        let only = self.only.as_ref().map_or(String::new(), |only| format!(" --only {only}"));
+        format!("scripts/chaos --seed {} --life {number}{only}", self.seed)
+    }
+}
+
+/// Runs the command.
+pub fn main() -> ExitCode {
+    let options = Options::parse();
+    let done = if options.list {
+        kinds().into_iter().for_each(say);
+        Ok(true)
+    } else if options.smallest {
+        World::new(&options).and_then(|world| smallest(&world)).map(|()| true)
+    } else {
+        live_all(&options)
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(problem) => {
-            let _ = writeln!(io::stderr(), "chaos: {problem}");
+            eprintln!("chaos: {problem}");
             ExitCode::from(2)
         }
     }
 }
 
-fn list() -> io::Result<()> {
-    kinds().iter().try_for_each(|kind| writeln!(io::stdout(), "{}", kind.name))
-}
-
 fn live_all(options: &Options) -> io::Result<bool> {
     let report = run(options, &|life| tell(life, options))?;
-    writeln!(io::stdout(), "{report}")?;
+    say(&report);
     if report.is_slow(options.patience) {
-        writeln!(io::stdout(), "with nothing in flight, ends take longer than they should")?;
+        say("with nothing in flight, ends take longer than they should");
     }
     Ok(report.is_good(options.patience))
 }
 
-/// Tells of a life that went wrong, and how to have it again; of one alone whatever it was.
+/// Tells of a failed life, and how to repeat it; of a single one whatever its outcome.
 fn tell(life: &Life, options: &Options) {
     if life.complaints.is_empty() && options.life.is_none() {
         return;
@@ -55,11 +117,11 @@ fn tell(life: &Life, options: &Options) {
     match &life.complaints[..] {
         [] => text.push_str(": all is well\n"),
         complaints => {
-            text.push_str(&format!(" FAILED; to have it again: {}\n", options.again(life.number)));
+            text.push_str(&format!(" FAILED; to repeat it: {}\n", options.again(life.number)));
             complaints.iter().for_each(|complaint| text.push_str(&format!("  {complaint}\n")));
         }
     }
     life.story.iter().for_each(|step| text.push_str(&format!("    {step}\n")));
-    // With one write, as others tell too.
+    // With one write, because other lives tell too.
     let _ = io::stdout().write_all(text.as_bytes());
 }

@@ -1,99 +1,63 @@
 //! Handlers that run when the end comes, for longer than there is time (L5).
 
-use std::io;
-
-use rustix::process::Signal;
-use serde_json::json;
-
-use super::Kind;
-use super::ending::Ending;
-use super::ledger::Expect;
-use super::trial::Trial;
+use super::prelude::*;
+use crate::harness::expect::Effect;
 
 pub(super) const KINDS: &[Kind] = &[
-    Kind { name: "handler-sleeps", live: |trial| runs(trial, "test.sleep") },
-    Kind { name: "handler-blocks", live: |trial| runs(trial, "test.block") },
-    Kind { name: "handler-spins", live: |trial| runs(trial, "test.spin") },
-    Kind { name: "handler-naps", live: |trial| runs(trial, "test.nap") },
-    Kind { name: "handler-jams", live: |trial| runs(trial, "test.jam") },
-    Kind { name: "handler-panics", live: panics },
-    Kind { name: "handler-emits", live: emits },
+    ("handler-sleeps", |t| runs(t, "test.sleep")),
+    ("handler-blocks", |t| runs(t, "test.block")),
+    ("handler-spins", |t| runs(t, "test.spin")),
+    ("handler-naps", |t| runs(t, "test.nap")),
+    ("handler-jams", |t| runs(t, "test.jam")),
+    ("handler-panics", panics),
+    ("handler-emits", emits),
 ];
 
-/// One that never ends, and whatever ends the daemon.
-fn runs(trial: &mut Trial<'_>, method: &str) -> io::Result<()> {
-    let mut command = trial.telling_testbed();
-    if trial.random.once_in(4) {
-        trial.tell("the last act never ends");
-        command.env("TESTBED_IS_NEVER_DONE", "1");
+/// A handler that never ends, and any end of the daemon.
+fn runs(t: &mut Trial<'_>, method: &str) -> Lived {
+    if t.telling().random.once_in(4) {
+        t.tell("the last act never ends").env("TESTBED_IS_NEVER_DONE", "1");
     }
-    let mut daemon = trial.start(command)?;
-    if trial.random.once_in(2) && !trial.greet(&mut daemon) {
-        return Ok(());
+    if t.start()?.random.once_in(2) {
+        t.greet()?;
     }
-    trial.ask(&mut daemon, method, &json!({"ms": 60_000}), Expect::Anything);
-    let begins = format!("{method} begins");
-    let has_begun = daemon.pump(trial.hang(), |daemon| daemon.has_said(&begins));
-    trial.check(has_begun, "the handler does not begin");
-    trial.pause(&mut daemon);
-    match trial.random.below(5) {
-        0 => {
-            trial.close_stdin(&mut daemon);
-            daemon.counts_from_last_byte = false;
-        }
-        // What jams the thread that reads keeps this from being read.
+    t.ask(method, &json!({"ms": 60_000}), Outcome::Any).await_begin(method).pause();
+    match t.random.below(5) {
+        0 => t.close_stdin().daemon().counts_from_last_byte = false,
+        // A handler that jams the reading thread keeps this from being read.
         1 if method != "test.jam" && method != "test.nap" => {
-            trial.tell("shutdown");
-            trial.ask(&mut daemon, "shutdown", &json!(null), Expect::Anything);
-            daemon.mark();
+            t.tell("shutdown").ask("shutdown", &json!(null), Outcome::Any).mark();
         }
-        other => {
-            let signal = [Signal::INT, Signal::TERM, Signal::HUP][other % 3];
-            trial.end_by(&mut daemon, signal);
-        }
+        other => _ = t.end_by([Signal::INT, Signal::TERM, Signal::HUP][other % 3]),
     }
-    trial.finish(&mut daemon, &Ending::code(0));
-    Ok(())
+    t.finish(Ending::code(0))
 }
 
 /// Many that panic, up to the end and beyond it.
-fn panics(trial: &mut Trial<'_>) -> io::Result<()> {
-    trial.is_testbed = true;
-    let mut daemon = trial.daemon()?;
-    let count = 1 + trial.random.below(40);
-    trial.tell(format_args!("{count} panics"));
+fn panics(t: &mut Trial<'_>) -> Lived {
+    let count = 1 + t.testbed().start()?.random.below(40);
+    t.tell(format_args!("{count} panics"));
     for _ in 0..count {
-        trial.ask(&mut daemon, "test.panic", &json!(null), Expect::Code(-32603));
-        if trial.random.once_in(5) {
-            trial.messages(&mut daemon, 1);
+        t.ask("test.panic", &json!(null), Outcome::Code(-32603));
+        if t.random.once_in(5) {
+            t.messages(1);
         }
     }
-    trial.close_stdin(&mut daemon);
-    trial.finish(&mut daemon, &Ending::complete());
-    trial.check(!daemon.has_said("must not show"), "the message of a panic shows");
+    t.close_stdin().finish(complete())?;
+    let is_hidden = !t.daemon().has_said("must not show");
+    t.check(is_hidden, "the message of a panic shows");
     Ok(())
 }
 
-/// One that sends notifications without end when it comes.
-fn emits(trial: &mut Trial<'_>) -> io::Result<()> {
-    trial.is_testbed = true;
-    let mut daemon = trial.daemon()?;
-    if !trial.greet(&mut daemon) {
-        return Ok(());
+/// One that sends very many notifications when the end comes.
+fn emits(t: &mut Trial<'_>) -> Lived {
+    let count = 1 + t.testbed().start()?.greet()?.random.below(20_000);
+    t.tell(format_args!("{count} notifications"));
+    let (outcome, effect) = (Outcome::result(&json!(count)), Effect::Emitted(count as u64));
+    let text = t.daemon().ledger().ask_with("test.emit", &json!({"count": count}), outcome, effect);
+    t.daemon().say(&text);
+    match t.pause().random.once_in(2) {
+        true => t.close_stdin().finish(complete()),
+        false => t.flush().end_by(Signal::TERM).finish(Ending::code(0)),
     }
-    let count = 1 + trial.random.below(20_000);
-    trial.tell(format_args!("{count} notifications"));
-    daemon.ledger.expect_events("test.event", count);
-    trial.ask(&mut daemon, "test.emit", &json!({"count": count}), Expect::Result(json!(count)));
-    trial.pause(&mut daemon);
-    let ending = if trial.random.once_in(2) {
-        trial.close_stdin(&mut daemon);
-        Ending::complete()
-    } else {
-        trial.flush(&mut daemon);
-        trial.end_by(&mut daemon, Signal::TERM);
-        Ending::code(0)
-    };
-    trial.finish(&mut daemon, &ending);
-    Ok(())
 }

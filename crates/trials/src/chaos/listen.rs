@@ -1,258 +1,231 @@
 //! Daemons that listen (T2, T3), with connections in every state when the end comes.
 
 use std::fs;
-use std::io;
 use std::net::TcpListener;
-use std::process::Command;
-use std::time::Duration;
 
-use rustix::process::Signal;
+use serde_json::Value;
 
-use super::Kind;
-use super::channel::in_shell;
-use super::client::Client;
-use super::daemon::Daemon;
-use super::ending::Ending;
-use super::frames::Framing;
-use super::trial::Trial;
+use super::piped::PipedDaemon;
+use super::prelude::*;
+use crate::Transport;
+use crate::harness::raw_client::RawClient;
 
 pub(super) const KINDS: &[Kind] = &[
-    Kind { name: "listen-signal", live: signal },
-    Kind { name: "listen-running", live: running },
-    Kind { name: "listen-jammed", live: jammed },
-    Kind { name: "listen-killed", live: killed },
-    Kind { name: "listen-folder-gone", live: folder_gone },
-    Kind { name: "listen-in-use", live: in_use },
-    Kind { name: "listen-odd-place", live: odd_place },
-    Kind { name: "listen-all-closed", live: all_closed },
-    Kind { name: "listen-broken-off", live: broken_off },
-    Kind { name: "listen-few-files", live: few_files },
+    ("listen-signal", |t| {
+        let urls = start_some(t)?;
+        let clients = connect_some(t, &urls)?;
+        end(t, clients)
+    }),
+    ("listen-running", running),
+    ("listen-jammed", jammed),
+    ("listen-killed", killed),
+    ("listen-folder-gone", folder_gone),
+    ("listen-in-use", in_use),
+    ("listen-odd-place", unusual_place),
+    // It does not live on its standard descriptors.
+    ("listen-all-closed", |t| {
+        let urls = start_some(t)?;
+        t.tell("stdin, stdout and stderr are closed").daemon().close_both();
+        t.daemon().process.stderr = None;
+        let clients = connect_some(t, &urls)?;
+        check_served(t, &urls)?;
+        end(t, clients)
+    }),
+    ("listen-broken-off", broken_off),
+    ("listen-few-files", few_files),
 ];
 
-const SCHEMES: [&str; 4] = ["tcp", "unix", "ws", "http"];
+const TRANSPORTS: [Transport; 4] =
+    [Transport::Tcp, Transport::Unix, Transport::Ws, Transport::Http];
 const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+const VERSION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
 
-/// An address of a kind; a socket is in the folder of the life.
-fn address(trial: &Trial<'_>, scheme: &str) -> String {
-    match scheme {
-        "unix" => format!("unix://{}", trial.path("socket").display()),
-        "tcp" => "tcp://127.0.0.1:0".to_owned(),
-        _ => format!("{scheme}://127.0.0.1:0/"),
+/// The next daemon listens there; a socket is in the folder of the life.
+fn listening<'a, 'w>(t: &'a mut Trial<'w>, transports: &[Transport]) -> &'a mut Trial<'w> {
+    for transport in transports {
+        let url = transport.url(&t.folder).unwrap_or_default();
+        t.with(&["--listen", &url]);
     }
+    t
 }
 
-/// A command that listens there.
-fn listening(trial: &Trial<'_>, mut command: Command, schemes: &[&str]) -> Command {
-    for scheme in schemes {
-        command.args(["--listen", &address(trial, scheme)]);
-    }
-    command
+/// Starts the daemon on some transports, at least one. Returns where it listens.
+fn start_some(t: &mut Trial<'_>) -> io::Result<Vec<String>> {
+    let first = *t.random.pick(&TRANSPORTS);
+    let others = TRANSPORTS.into_iter().filter(|&it| it != first);
+    let others: Vec<_> = others.filter(|_| t.random.once_in(3)).collect();
+    let transports = [vec![first], others].concat();
+    listening(t.tell(format_args!("listens on {transports:?}")), &transports);
+    start(t, transports.len())
 }
 
-/// Starts it, and waits until it says where it listens.
-fn start(
-    trial: &mut Trial<'_>,
-    command: Command,
-    count: usize,
-) -> io::Result<(Daemon, Vec<String>)> {
-    trial.may_say.push("listening on ");
-    let mut daemon = trial.start(command)?;
-    let urls = wait_for_urls(trial, &mut daemon, count);
-    Ok((daemon, urls))
-}
-
-fn wait_for_urls(trial: &mut Trial<'_>, daemon: &mut Daemon, count: usize) -> Vec<String> {
-    let urls = |daemon: &Daemon| -> Vec<String> {
+/// Starts the daemon, and waits until it has said so many times where it listens.
+pub(super) fn start(t: &mut Trial<'_>, count: usize) -> io::Result<Vec<String>> {
+    t.may_say.push("listening on ");
+    let urls = |daemon: &PipedDaemon| -> Vec<String> {
         let said = daemon.text();
         let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let told = whole.lines().filter_map(|line| line.strip_prefix("listening on "));
         told.map(str::to_owned).collect()
     };
-    daemon.pump(trial.hang(), |daemon| urls(daemon).len() >= count || daemon.ended.is_some());
-    let urls = urls(daemon);
-    trial.check(urls.len() >= count, "it does not say where it listens");
-    urls
+    let hang = t.start()?.hang();
+    t.daemon().pump(hang, |daemon| urls(daemon).len() >= count || daemon.has_ended());
+    let urls = urls(t.daemon());
+    t.check(urls.len() >= count, "it does not say where it listens");
+    if urls.is_empty() { Err(io::Error::other("it does not listen")) } else { Ok(urls) }
 }
 
-fn connect(trial: &Trial<'_>, url: &str) -> io::Result<Client> {
-    Client::connect(url, Framing::of(trial.profile), trial.hang())
+fn connect(t: &Trial<'_>, url: &str, patience: Duration) -> io::Result<RawClient> {
+    RawClient::connect(url, t.profile.framing(), patience)
 }
 
-/// Some kinds of transports, at least one.
-fn some_schemes(trial: &mut Trial<'_>) -> Vec<&'static str> {
-    let first = *trial.random.pick(&SCHEMES);
-    let others = SCHEMES.into_iter().filter(|&scheme| scheme != first);
-    let schemes: Vec<_> =
-        std::iter::once(first).chain(others.filter(|_| trial.random.once_in(3))).collect();
-    trial.story.push(format!("listens on {schemes:?}"));
-    schemes
+/// Sends a request on a new connection, and does not wait.
+fn ask(t: &Trial<'_>, url: &str, method: &str, ms: usize) -> io::Result<RawClient> {
+    let mut client = connect(t, url, t.hang())?;
+    let head = format!(r#""jsonrpc":"2.0","id":3,"method":"{method}""#);
+    let bytes = client.bytes_of(&format!(r#"{{{head},"params":{{"ms":{ms}}}}}"#));
+    client.send(&bytes)?;
+    Ok(client)
+}
+
+/// Each address serves a new client.
+fn check_served(t: &mut Trial<'_>, urls: &[String]) -> Lived {
+    for url in urls {
+        let served = connect(t, url, t.hang())?.ping();
+        t.check(served.is_ok(), format_args!("{url} does not serve: {served:?}"));
+    }
+    Ok(())
+}
+
+/// Whether a client is served at last. Until then others may be refused.
+pub(super) fn is_served_again(t: &mut Trial<'_>, url: &str) -> bool {
+    let (begun, short) = (Instant::now(), Duration::from_secs(3).mul_f64(t.world.patience));
+    while begun.elapsed() < t.hang() {
+        t.run_for(2);
+        if connect(t, url, short).is_ok_and(|mut client| client.ping().is_ok()) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Connections that are idle, silent, in the middle of a message, or gone.
-fn crowd(trial: &mut Trial<'_>, urls: &[String]) -> io::Result<Vec<Client>> {
-    let count = trial.random.below(12);
+fn connect_some(t: &mut Trial<'_>, urls: &[String]) -> io::Result<Vec<RawClient>> {
+    let count = t.random.below(12);
     let mut clients = Vec::new();
     for _ in 0..count {
-        let url = trial.random.pick(urls).clone();
-        let mut client = connect(trial, &url)?;
-        match trial.random.below(4) {
-            0 => trial.check(client.is_served(), format_args!("{url} does not serve")),
+        let url = t.random.pick(urls).clone();
+        let mut client = connect(t, &url, t.hang())?;
+        match t.random.below(4) {
+            0 => {
+                let served = client.ping();
+                t.check(served.is_ok(), format_args!("{url} does not serve: {served:?}"));
+            }
             1 => {
-                let bytes = client.bytes_of(r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#);
-                let cut = trial.random.below(bytes.len());
-                client.send(&bytes[..cut])?;
+                let bytes = client.bytes_of(VERSION);
+                client.send(&bytes[..t.random.below(bytes.len())])?;
             }
             2 => {}
             _ => {
-                let bytes = client.bytes_of(r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#);
+                let bytes = client.bytes_of(VERSION);
                 client.send(&bytes)?;
                 continue;
             }
         }
         clients.push(client);
     }
-    trial.tell(format_args!("{count} connections, of which {} are open", clients.len()));
+    t.tell(format_args!("{count} connections, of which {} are open", clients.len()));
     Ok(clients)
 }
 
 /// Ends it with a signal; connections are closed, and the socket is gone.
-fn end(trial: &mut Trial<'_>, daemon: &mut Daemon, clients: Vec<Client>) {
-    let signal = *trial.random.pick(&SIGNALS);
-    trial.end_by(daemon, signal);
-    for _ in 0..trial.random.below(5) {
-        let again = *trial.random.pick(&SIGNALS);
-        daemon.signal(again);
+fn end(t: &mut Trial<'_>, clients: Vec<RawClient>) -> Lived {
+    let signal = *t.random.pick(&SIGNALS);
+    t.end_by(signal);
+    for _ in 0..t.random.below(5) {
+        let again = *t.random.pick(&SIGNALS);
+        t.signal(again);
     }
-    trial.finish(daemon, &Ending::code(0));
-    let is_open = |mut client: Client| !client.is_closed();
-    let open = clients.into_iter().filter_map(|client| is_open(client).then_some(())).count();
-    trial.check(open == 0, format_args!("{open} connections are open after the end"));
-}
-
-fn signal(trial: &mut Trial<'_>) -> io::Result<()> {
-    let schemes = some_schemes(trial);
-    let command = trial.command();
-    let (mut daemon, urls) = start(trial, listening(trial, command, &schemes), schemes.len())?;
-    if urls.is_empty() {
-        return Ok(());
-    }
-    let clients = crowd(trial, &urls)?;
-    end(trial, &mut daemon, clients);
+    t.finish(Ending::code(0))?;
+    let open = clients.into_iter().filter_map(|mut it| (!it.is_closed()).then_some(())).count();
+    t.check(open == 0, format_args!("{open} connections are open after the end"));
     Ok(())
 }
 
-/// What runs and is soon done is answered before the end.
-fn running(trial: &mut Trial<'_>) -> io::Result<()> {
-    let schemes = some_schemes(trial);
-    let command = trial.telling_testbed();
-    let (mut daemon, urls) = start(trial, listening(trial, command, &schemes), schemes.len())?;
+/// A request that runs and is soon done is answered before the end.
+fn running(t: &mut Trial<'_>) -> Lived {
+    let urls = start_some(t.telling())?;
     let mut clients = Vec::new();
     for url in &urls {
-        let mut client = connect(trial, url)?;
-        let ms = 50 + trial.random.below(200);
-        let text =
-            format!(r#"{{"jsonrpc":"2.0","id":3,"method":"test.sleep","params":{{"ms":{ms}}}}}"#);
-        let bytes = client.bytes_of(&text);
-        client.send(&bytes)?;
-        clients.push(client);
+        let ms = 50 + t.random.below(200);
+        clients.push(ask(t, url, "test.sleep", ms)?);
     }
-    let count = clients.len();
-    let begun = |daemon: &Daemon| daemon.text().matches("test.sleep begins").count();
-    let all = daemon.pump(trial.hang(), |daemon| begun(daemon) >= count);
-    trial.check(all, "handlers do not begin");
-    let signal = *trial.random.pick(&SIGNALS);
-    trial.end_by(&mut daemon, signal);
+    let (count, hang) = (clients.len(), t.hang());
+    let begun = |daemon: &PipedDaemon| daemon.text().matches("test.sleep begins").count();
+    let all = t.daemon().pump(hang, |daemon| begun(daemon) >= count);
+    let signal = *t.check(all, "handlers do not begin").random.pick(&SIGNALS);
+    t.end_by(signal);
     for (url, mut client) in urls.iter().zip(clients) {
         let answer = client.answer();
-        let is_right =
-            answer.as_ref().is_ok_and(|answer| answer["id"] == 3 && answer["result"].is_u64());
-        trial.check(is_right, format_args!("{url} is answered with {answer:?}"));
+        let value: Value =
+            serde_json::from_str(answer.as_deref().unwrap_or("")).unwrap_or_default();
+        let is_right = value["id"] == 3 && value["result"].is_u64();
+        t.check(is_right, format_args!("{url} is answered with {answer:?}"));
     }
-    trial.finish(&mut daemon, &Ending::code(0));
-    Ok(())
+    t.finish(Ending::code(0))
 }
 
 /// Handlers that never end do not hold it up.
-fn jammed(trial: &mut Trial<'_>) -> io::Result<()> {
-    let schemes = some_schemes(trial);
-    let command = trial.telling_testbed();
-    let (mut daemon, urls) = start(trial, listening(trial, command, &schemes), schemes.len())?;
-    let method = *trial.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
-    trial.tell(method);
-    let Some(url) = urls.first() else { return Ok(()) };
-    let mut client = connect(trial, url)?;
-    let text = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"{method}","params":{{"ms":60000}}}}"#);
-    let bytes = client.bytes_of(&text);
-    client.send(&bytes)?;
-    let begins = format!("{method} begins");
-    let has_begun = daemon.pump(trial.hang(), |daemon| daemon.has_said(&begins));
-    trial.check(has_begun, "the handler does not begin");
-    end(trial, &mut daemon, vec![client]);
-    Ok(())
+fn jammed(t: &mut Trial<'_>) -> Lived {
+    let urls = start_some(t.telling())?;
+    let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
+    let client = ask(t.tell(method), &urls[0], method, 60_000)?;
+    t.await_begin(method);
+    end(t, vec![client])
 }
 
-/// Its socket is left then, and the next daemon takes its place.
-fn killed(trial: &mut Trial<'_>) -> io::Result<()> {
-    let command = trial.command();
-    let (mut daemon, urls) = start(trial, listening(trial, command, &["unix"]), 1)?;
-    if urls.is_empty() {
-        return Ok(());
-    }
-    let _clients = crowd(trial, &urls)?;
-    trial.may_leave.push("socket");
-    trial.end_by(&mut daemon, Signal::KILL);
-    trial.finish(&mut daemon, &Ending::killed(Signal::KILL));
-    trial.may_leave.clear();
-    trial.tell("and again");
-    let command = trial.command();
-    let (mut next, urls) = start(trial, listening(trial, command, &["unix"]), 1)?;
-    let clients = crowd(trial, &urls)?;
-    end(trial, &mut next, clients);
-    Ok(())
+/// Its socket is left then, and the next daemon replaces it.
+fn killed(t: &mut Trial<'_>) -> Lived {
+    let urls = start(listening(t, &[Transport::Unix]), 1)?;
+    let _clients = connect_some(t, &urls)?;
+    t.may_leave.push("socket");
+    t.end_by(Signal::KILL).finish(Ending::killed(Signal::KILL))?;
+    t.may_leave.clear();
+    let urls = start(listening(t.tell("and again"), &[Transport::Unix]), 1)?;
+    let clients = connect_some(t, &urls)?;
+    end(t, clients)
 }
 
 /// The folder of its socket is not there any more.
-fn folder_gone(trial: &mut Trial<'_>) -> io::Result<()> {
-    let folder = trial.path("f");
+fn folder_gone(t: &mut Trial<'_>) -> Lived {
+    let folder = t.path("f");
     fs::create_dir(&folder)?;
-    let mut command = trial.command();
-    command.arg("--listen").arg(format!("unix://{}/socket", folder.display()));
-    let (mut daemon, urls) = start(trial, command, 1)?;
-    if urls.is_empty() {
-        return Ok(());
-    }
-    let mut client = connect(trial, &urls[0])?;
-    trial.tell("the folder is removed");
+    let urls = start(t.with(&["--listen", &format!("unix://{}/socket", folder.display())]), 1)?;
+    let mut client = connect(t, &urls[0], t.hang())?;
+    t.tell("the folder is removed");
     fs::remove_dir_all(&folder)?;
-    trial.check(client.is_served(), "a connection does not outlive the name of the socket");
-    end(trial, &mut daemon, vec![client]);
-    Ok(())
+    t.check(client.ping().is_ok(), "a connection does not outlive the name of the socket");
+    end(t, vec![client])
 }
 
-/// Says so, ends with 1, and leaves who is there alone.
-fn in_use(trial: &mut Trial<'_>) -> io::Result<()> {
-    let scheme = *trial.random.pick(&SCHEMES);
-    let command = trial.command();
-    let (mut first, urls) = start(trial, listening(trial, command, &[scheme]), 1)?;
-    let Some(url) = urls.first() else { return Ok(()) };
-    let mut command = trial.command();
-    command.args(["--listen", url]);
-    trial.tell(format_args!("{url} is in use"));
-    let mut second = trial.start(command)?;
-    trial.may_leave.push("socket");
-    trial.finish(&mut second, &Ending::code(1));
-    trial.check(second.has_said(url), "it does not say which address");
-    trial.may_leave.clear();
-    let is_served = connect(trial, url)?.is_served();
-    trial.check(is_served, "who was there is not served any more");
-    end(trial, &mut first, Vec::new());
-    Ok(())
+/// The second daemon says so, ends with 1, and leaves the first alone.
+fn in_use(t: &mut Trial<'_>) -> Lived {
+    let transport = *t.random.pick(&TRANSPORTS);
+    let urls = start(listening(t, &[transport]), 1)?;
+    let first = t.daemon.take();
+    t.tell(format_args!("{} is in use", urls[0])).may_leave.push("socket");
+    t.with(&["--listen", &urls[0]]).start()?.finish(Ending::code(1))?;
+    let is_told = t.daemon().has_said(&urls[0]);
+    t.check(is_told, "it does not say which address").may_leave.clear();
+    t.daemon = first;
+    check_served(t, &urls[..1])?;
+    end(t, Vec::new())
 }
 
 /// Where no socket can be: it says so and ends, and what is there stays.
-fn odd_place(trial: &mut Trial<'_>) -> io::Result<()> {
-    let folder = trial.folder.display().to_string();
-    fs::write(trial.path("file"), "precious")?;
+fn unusual_place(t: &mut Trial<'_>) -> Lived {
+    let folder = t.folder.display().to_string();
+    fs::write(t.path("file"), "precious")?;
     let taken = TcpListener::bind("127.0.0.1:0")?;
     let port = taken.local_addr()?.port();
     let places = [
@@ -265,95 +238,47 @@ fn odd_place(trial: &mut Trial<'_>) -> io::Result<()> {
         "tcp://192.0.2.1:1".to_owned(),
         "gopher://127.0.0.1/".to_owned(),
     ];
-    let place = trial.random.pick(&places).clone();
-    trial.tell(&place);
-    let mut command = trial.command();
-    command.args(["--listen", &place]);
-    trial.may_leave.push("file");
-    // A usage that makes no sense is told by more than a line.
-    trial.may_say.extend(["error: ", "Usage: ", "For more information", "  "]);
-    trial.may_say_nothing = true;
-    let mut daemon = trial.start(command)?;
-    trial.finish(&mut daemon, &Ending::code(1).or(2));
-    let text = fs::read_to_string(trial.path("file"))?;
-    trial.check(text == "precious", "a file was changed");
+    let place = t.random.pick(&places).clone();
+    t.tell(&place).may_leave.push("file");
+    // A wrong usage is explained in more than a line.
+    t.may_say.extend(["error: ", "Usage: ", "For more information", "  "]);
+    t.may_say_nothing = true;
+    t.with(&["--listen", &place]).start()?.finish(Ending::code(1).or(2))?;
+    let text = fs::read_to_string(t.path("file"))?;
+    t.check(text == "precious", "a file was changed");
     Ok(())
 }
 
-/// It does not live on its standard descriptors.
-fn all_closed(trial: &mut Trial<'_>) -> io::Result<()> {
-    let schemes = some_schemes(trial);
-    let command = trial.command();
-    let (mut daemon, urls) = start(trial, listening(trial, command, &schemes), schemes.len())?;
-    if urls.is_empty() {
-        return Ok(());
-    }
-    trial.tell("stdin, stdout and stderr are closed");
-    (daemon.stdin, daemon.stdout, daemon.stderr) = (None, None, None);
-    let clients = crowd(trial, &urls)?;
-    for url in &urls {
-        let is_served = connect(trial, url)?.is_served();
-        trial.check(is_served, format_args!("{url} does not serve any more"));
-    }
-    end(trial, &mut daemon, clients);
-    Ok(())
-}
-
-/// Very many that come and break off, in the middle of whatever.
-fn broken_off(trial: &mut Trial<'_>) -> io::Result<()> {
-    let schemes = some_schemes(trial);
-    let command = trial.command();
-    let (mut daemon, urls) = start(trial, listening(trial, command, &schemes), schemes.len())?;
-    if urls.is_empty() {
-        return Ok(());
-    }
+/// Very many clients that come and break off, in the middle of anything.
+fn broken_off(t: &mut Trial<'_>) -> Lived {
+    let urls = start_some(t)?;
     for _ in 0..60 {
-        let url = trial.random.pick(&urls).clone();
-        let mut client = connect(trial, &url)?;
+        let url = t.random.pick(&urls).clone();
+        let mut client = connect(t, &url, t.hang())?;
         let bytes = client.bytes_of(r#"{"jsonrpc":"2.0","id":1,"method":"listMethods"}"#);
-        let cut = trial.random.below(bytes.len() + 1);
-        let _ = client.send(&bytes[..cut]);
-        if trial.random.once_in(2) {
-            client.break_off();
+        let _ = client.send(&bytes[..t.random.below(bytes.len() + 1)]);
+        if t.random.once_in(2) {
+            client.reset_on_drop();
         }
     }
-    for url in &urls {
-        let is_served = connect(trial, url)?.is_served();
-        trial.check(is_served, format_args!("{url} does not serve any more"));
-    }
-    daemon.pump(Duration::from_millis(1), |_| false);
-    end(trial, &mut daemon, Vec::new());
-    Ok(())
+    check_served(t, &urls)?;
+    t.run_for(1);
+    end(t, Vec::new())
 }
 
-/// More who connect than there are descriptors: when they have gone, others are served.
-fn few_files(trial: &mut Trial<'_>) -> io::Result<()> {
-    let schemes = some_schemes(trial);
-    let command = trial.command();
-    let command = listening(trial, command, &schemes);
-    let most = 24 + trial.random.below(60);
-    trial.tell(format_args!("at most {most} descriptors"));
-    let command = in_shell(format!(r#"ulimit -n {most}; exec "$@""#), &command);
-    let (mut daemon, urls) = start(trial, command, schemes.len())?;
-    if urls.is_empty() {
-        return Ok(());
-    }
+/// More clients than descriptors: when they have gone, others are served.
+fn few_files(t: &mut Trial<'_>) -> Lived {
+    let most = 24 + t.random.below(60);
+    let urls = start_some(t.shell(&format!(r#"ulimit -n {most}; exec "$@""#)))?;
     let mut clients = Vec::new();
     for _ in 0..100 {
-        let url = trial.random.pick(&urls).clone();
-        // One that is refused is as good.
-        let short = Duration::from_millis(100);
-        clients.extend(Client::connect(&url, Framing::of(trial.profile), short));
+        let url = t.random.pick(&urls).clone();
+        // A refused one is as good.
+        clients.extend(connect(t, &url, Duration::from_millis(100)));
     }
-    daemon.pump(Duration::from_millis(20), |_| false);
+    t.run_for(20);
     drop(clients);
-    let begun = std::time::Instant::now();
-    let mut is_served = false;
-    while !is_served && begun.elapsed() < trial.hang() {
-        is_served = connect(trial, &urls[0]).is_ok_and(|mut client| client.is_served());
-        daemon.pump(Duration::from_millis(2), |_| false);
-    }
-    trial.check(is_served, "it does not serve when there is room again");
-    end(trial, &mut daemon, Vec::new());
-    Ok(())
+    let is_served = is_served_again(t, &urls[0]);
+    t.check(is_served, "it does not serve when there is room again");
+    end(t, Vec::new())
 }

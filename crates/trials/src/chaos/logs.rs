@@ -1,134 +1,82 @@
 //! Log files that cannot be written (G1): whatever becomes of the log, the daemon goes on.
 
 use std::fs;
-use std::io;
-use std::process::Command;
 
-use super::Kind;
-use super::channel::in_shell;
-use super::ending::Ending;
+use super::prelude::*;
 use super::report::Skipped;
-use super::trial::Trial;
 
 pub(super) const KINDS: &[Kind] = &[
-    Kind { name: "log-file", live: log_file },
-    Kind { name: "log-full-device", live: |trial| at(trial, "/dev/full") },
-    Kind { name: "log-full-disk", live: full_disk },
-    Kind { name: "log-limited", live: limited },
-    Kind { name: "log-fifo", live: fifo },
-    Kind { name: "log-deleted", live: deleted },
-    Kind { name: "log-directory", live: |trial| at(trial, "/") },
-    Kind { name: "log-nowhere", live: |trial| at(trial, "no/such/folder/log") },
+    ("log-file", log_file),
+    ("log-full-device", |t| serve(logging_to(t, "/dev/full"))),
+    ("log-full-disk", full_disk),
+    ("log-limited", limited),
+    ("log-fifo", fifo),
+    ("log-deleted", deleted),
+    ("log-directory", |t| serve(logging_to(t, "/"))),
+    ("log-nowhere", |t| serve(logging_to(t, "no/such/folder/log"))),
 ];
 
-/// Whether it may is a question of the system, and nothing that could be installed.
+/// The system decides about it; nothing could be installed.
 const NO_MOUNT: Skipped =
     Skipped { why: "unshare cannot make a file system here", can_be_helped: false };
 const NO_FIFO: Skipped = Skipped { why: "no named pipe can be made", can_be_helped: false };
 
-/// The command, with its log there.
-fn logging_to(trial: &mut Trial<'_>, path: &str) -> Command {
-    // So that there is something to write.
-    let mut command = trial.command_at("debug");
-    command.env("DUET_RPC_LOG", path);
-    trial.tell(format_args!("the log goes to {path}"));
-    command
+/// A daemon that has its log there, and much to write.
+fn logging_to<'a, 'w>(t: &'a mut Trial<'w>, path: &str) -> &'a mut Trial<'w> {
+    t.at_level("debug").env("DUET_RPC_LOG", path).tell(format_args!("the log goes to {path}"))
 }
 
-/// All that is asked is answered, and the end is as ever.
-fn serve(trial: &mut Trial<'_>, command: Command) -> io::Result<()> {
-    let mut daemon = trial.start(command)?;
-    trial.traffic(&mut daemon);
-    trial.messages(&mut daemon, 30);
-    if trial.random.once_in(2) {
-        trial.settle(&mut daemon);
-        trial.end_by(&mut daemon, rustix::process::Signal::TERM);
-    } else {
-        trial.close_stdin(&mut daemon);
-    }
-    trial.finish(&mut daemon, &Ending::complete());
-    Ok(())
+/// All requests are answered, and the end is as ever.
+fn serve(t: &mut Trial<'_>) -> Lived {
+    t.start()?.traffic().messages(30).end_either_way(Signal::TERM)
 }
 
-fn at(trial: &mut Trial<'_>, path: &str) -> io::Result<()> {
-    let command = logging_to(trial, path);
-    serve(trial, command)
-}
-
-/// An ordinary one, which holds records and nothing else.
-fn log_file(trial: &mut Trial<'_>) -> io::Result<()> {
-    trial.may_leave.push("log");
-    at(trial, "log")?;
-    let text = fs::read_to_string(trial.path("log"))?;
-    let is_whole = text.is_empty() || text.ends_with('\n');
-    trial.check(is_whole, "the last record in the file is cut");
+/// A plain file holds records and nothing else.
+fn log_file(t: &mut Trial<'_>) -> Lived {
+    t.may_leave.push("log");
+    serve(logging_to(t, "log"))?;
+    let text = fs::read_to_string(t.path("log"))?;
+    t.check(text.is_empty() || text.ends_with('\n'), "the last record in the file is cut");
     let is_record =
         |line: &str| line.starts_with("20") || line.starts_with('{') && line.ends_with('}');
-    trial.check(text.lines().all(is_record), "the file holds what is no record");
+    t.check(text.lines().all(is_record), "the file holds what is no record");
     Ok(())
 }
 
 /// A file system with room for almost nothing.
-fn full_disk(trial: &mut Trial<'_>) -> io::Result<()> {
-    if !trial.world.can_mount {
-        return trial.skip(NO_MOUNT);
-    }
-    fs::create_dir(trial.path("disk"))?;
-    trial.may_leave.push("disk");
-    let command = logging_to(trial, "disk/log");
-    let size = 4 * (1 + trial.random.below(3));
+fn full_disk(t: &mut Trial<'_>) -> Lived {
+    t.need(t.world.can_mount, NO_MOUNT)?;
+    fs::create_dir(t.path("disk"))?;
+    t.may_leave.push("disk");
+    let size = 4 * (1 + t.random.below(3));
     let script = format!(r#"mount -t tmpfs -o size={size}k none disk && exec "$@""#);
-    let inside = in_shell(script, &command);
-    let mut outside = Command::new("unshare");
-    outside.arg("-rm").arg(inside.get_program()).args(inside.get_args());
-    for (name, value) in inside.get_envs() {
-        match value {
-            Some(value) => outside.env(name, value),
-            None => outside.env_remove(name),
-        };
-    }
-    outside.current_dir(&trial.folder);
-    serve(trial, outside)
+    serve(logging_to(t, "disk/log").shell(&script).wrap("unshare", &["-rm"]))
 }
 
 /// A file that may not grow.
-fn limited(trial: &mut Trial<'_>) -> io::Result<()> {
-    trial.may_leave.push("log");
-    let command = logging_to(trial, "log");
-    let blocks = trial.random.below(4);
-    let command = in_shell(format!(r#"ulimit -f {blocks}; exec "$@""#), &command);
-    serve(trial, command)
+fn limited(t: &mut Trial<'_>) -> Lived {
+    t.may_leave.push("log");
+    let blocks = t.random.below(4);
+    serve(logging_to(t, "log").shell(&format!(r#"ulimit -f {blocks}; exec "$@""#)))
 }
 
 /// A named pipe that nobody has opened, or that nobody reads.
-fn fifo(trial: &mut Trial<'_>) -> io::Result<()> {
-    trial.may_leave.push("log");
-    let made = Command::new("mkfifo").arg(trial.path("log")).status()?;
-    if !made.success() {
-        return trial.skip(NO_FIFO);
-    }
-    let command = logging_to(trial, "log");
-    let is_open = trial.random.once_in(2);
-    trial.tell(if is_open { "nobody reads it" } else { "nobody has opened it" });
-    let mut options = fs::OpenOptions::new();
-    // To open it for both ways waits for nobody.
-    let unread =
-        is_open.then(|| options.read(true).write(true).open(trial.path("log"))).transpose()?;
-    serve(trial, command)?;
-    drop(unread);
-    Ok(())
+fn fifo(t: &mut Trial<'_>) -> Lived {
+    t.may_leave.push("log");
+    let path = t.path("log");
+    let is_made = std::process::Command::new("mkfifo").arg(&path).status()?.success();
+    t.need(is_made, NO_FIFO)?;
+    let is_open = t.random.once_in(2);
+    t.tell(if is_open { "nobody reads it" } else { "nobody has opened it" });
+    // Opening it for both directions waits for nobody.
+    let open = || fs::OpenOptions::new().read(true).write(true).open(path);
+    let _unread = is_open.then(open).transpose()?;
+    serve(logging_to(t, "log"))
 }
 
-/// A file that somebody takes away.
-fn deleted(trial: &mut Trial<'_>) -> io::Result<()> {
-    let command = logging_to(trial, "log");
-    let mut daemon = trial.start(command)?;
-    if !trial.greet(&mut daemon) {
-        return Ok(());
-    }
-    fs::remove_file(trial.path("log"))?;
-    trial.traffic(&mut daemon);
-    trial.close_stdin(&mut daemon);
-    trial.finish(&mut daemon, &Ending::complete());
-    Ok(())
+/// A file that somebody deletes.
+fn deleted(t: &mut Trial<'_>) -> Lived {
+    logging_to(t, "log").start()?.greet()?;
+    fs::remove_file(t.path("log"))?;
+    t.traffic().close_stdin().finish(complete())
 }

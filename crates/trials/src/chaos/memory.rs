@@ -1,41 +1,34 @@
 //! Little memory, few threads and few descriptors, and a remote that wants much of each (F3, L7, L8).
 //!
 //! The limit is on the address space (`ulimit -v`), of which a daemon takes more than it uses: stacks of threads,
-//! libraries, what the allocator sets aside. The one of glibc sets aside 64 MiB for each thread that allocates,
-//! unless it is told not to, as here.
+//! libraries, the reserve of the allocator. The one of glibc reserves 64 MiB for each thread that allocates, unless
+//! it is told not to, as here.
 
-use std::io::{self, Write};
-use std::time::Duration;
+use std::fs;
 
-use rustix::process::Signal;
-use serde_json::json;
+use clap::ValueEnum;
 
-use super::channel::in_shell;
-use super::daemon::Daemon;
-use super::ending::Ending;
-use super::frames::Framing;
-use super::ledger::Expect;
-use super::trial::{PROFILES, Trial};
-use super::{Kind, World};
+use super::World;
+use super::prelude::*;
+use crate::harness::random::Random;
+use crate::harness::{proc, say};
 
 pub(super) const KINDS: &[Kind] = &[
-    Kind { name: "memory-little", live: little },
-    Kind { name: "memory-hostile", live: hostile },
-    Kind { name: "memory-threads", live: many_threads },
-    Kind { name: "files-few", live: few_files },
+    ("memory-little", little),
+    ("memory-hostile", hostile),
+    ("memory-threads", many_threads),
+    ("files-few", few_files),
 ];
 
-/// With so much, in KiB, every profile serves whatever a remote sends.
+/// With so many KiB, every profile serves whatever a remote sends.
 const ENOUGH: usize = 64 * 1024;
 /// The same with handlers that keep a thread each, 32 at most.
 const ENOUGH_FOR_THREADS: usize = 192 * 1024;
-
 /// With so many descriptors every profile serves.
 const ENOUGH_FILES: usize = 18;
-
-/// With less than this it may find out that it has too little only when it serves.
+/// With less than this the lack of memory may show only when it serves.
 const LITTLE: usize = 32 * 1024;
-/// How the loader and Rust itself say that there is no memory; nobody else can say it then.
+/// How the loader and Rust itself say that there is no memory; no other code can say it then.
 pub(super) const WITHOUT_MEMORY: [&str; 8] = [
     "error while loading shared libraries",
     "cannot allocate",
@@ -50,7 +43,7 @@ pub(super) const WITHOUT_MEMORY: [&str; 8] = [
 /// What a remote can do to have much memory used.
 #[derive(Clone, Copy, Debug)]
 enum Want {
-    /// Lengths that are announced, and never come.
+    /// Lengths that are announced, and bodies that never come.
     Announced,
     /// Messages as long as they may be.
     Long,
@@ -58,242 +51,178 @@ enum Want {
     TooLong,
     /// Many requests at once.
     Many,
-    /// Brackets, as many as fit.
+    /// As many brackets as fit.
     Deep,
     /// Large answers that are not read for a while.
     Unread,
-    /// Handlers that keep a thread each, of which only the test bed has some.
+    /// Handlers that keep a thread each; only the test bed has some.
     Threads,
 }
 
 const WANTS: [Want; 6] =
     [Want::Announced, Want::Long, Want::TooLong, Want::Many, Want::Deep, Want::Unread];
 
-/// The longest message that a profile takes.
-fn limit_of(profile: &str) -> usize {
-    if profile == "editor" { 10 << 20 } else { 1 << 20 }
-}
-
-/// Wants this, and has what is due noted.
-fn want(trial: &mut Trial<'_>, daemon: &mut Daemon, what: Want) {
-    trial.tell(format_args!("{what:?}"));
-    let (framing, limit) = (daemon.framing, limit_of(trial.profile));
-    let letters = |count: usize| "x".repeat(count);
+/// Wants this, and notes the answers that are due.
+fn want(t: &mut Trial<'_>, what: Want) {
+    let framing = t.tell(format_args!("{what:?}")).daemon().framing;
+    // The longest message of the profile.
+    let limit: usize = if t.profile == Profile::Editor { 10 << 20 } else { 1 << 20 };
+    let fault = |t: &mut Trial<'_>, bytes: &[u8]| {
+        t.daemon().send(bytes);
+        t.daemon().ledger().expect_fault();
+    };
     match what {
         Want::Announced => {
             for _ in 0..20 {
                 let bytes: &[u8] = match framing {
                     Framing::Lsp => b"Content-Length: 4000000000\r\n\r\n{",
                     Framing::Length => b"\0\xff\xff\xff{",
-                    // There is no such thing; each line is a fault by itself.
-                    Framing::Ndjson => b"{\n",
+                    // Lines announce no length; each line is a fault by itself.
+                    _ => b"{\n",
                 };
-                daemon.send(bytes);
-                daemon.ledger.expect_fault();
-                // What stands behind a fault may be of the same, but not this.
-                trial.ask(daemon, "version", &json!([]), Expect::Anything);
+                fault(t, bytes);
+                // Bytes behind a fault may belong to it, but not this request.
+                t.ask_many(1, "version");
             }
         }
         Want::Long => {
             for _ in 0..3 {
-                trial.ask(daemon, "version", &json!([letters(limit - 200)]), Expect::Anything);
+                t.ask("version", &json!(["x".repeat(limit - 200)]), Outcome::Any);
             }
         }
         Want::TooLong => {
-            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, letters(limit));
-            daemon.send(&framing.frame(&text));
-            daemon.ledger.expect_fault();
+            let head = r#"{"jsonrpc":"2.0","id":1,"method":""#;
+            let text = format!(r#"{head}{}"}}"#, "x".repeat(limit));
+            fault(t, &framing.frame(text.as_bytes()));
         }
-        Want::Many => {
-            for _ in 0..3_000 {
-                trial.ask(daemon, "version", &json!([]), Expect::Anything);
-            }
-        }
-        Want::Deep => {
-            daemon.send(&framing.frame(&"[".repeat(limit - 2)));
-            daemon.ledger.expect_fault();
-        }
+        Want::Many => _ = t.ask_many(3_000, "version"),
+        Want::Deep => fault(t, &framing.frame("[".repeat(limit - 2).as_bytes())),
         Want::Unread => {
-            daemon.leaves_stdout = true;
-            for _ in 0..3_000 {
-                trial.ask(daemon, "describeMethods", &json!([]), Expect::Anything);
-            }
-            daemon.pump(Duration::from_millis(50), |_| false);
-            daemon.leaves_stdout = false;
+            t.leave_stdout(true).ask_many(3_000, "describeMethods").run_for(50).leave_stdout(false);
         }
-        Want::Threads => {
-            for _ in 0..40 {
-                trial.ask(daemon, "test.block", &json!({"ms": 5}), Expect::Result(json!(5)));
-            }
-        }
+        Want::Threads => (0..40).for_each(|_| _ = t.ask_slow("test.block", 5)),
     }
-    trial.ask(daemon, "version", &json!([]), Expect::Anything);
+    t.ask_many(1, "version");
 }
 
-/// A daemon that has so many KiB.
-fn limited(trial: &mut Trial<'_>, kib: usize) -> io::Result<Daemon> {
-    trial.tell(format_args!("{kib} KiB"));
-    let mut command = trial.command();
-    command.env("MALLOC_ARENA_MAX", "1");
-    // On a machine that is late, the making of the next long message may take longer than a frame may.
-    command.args(["--read-timeout", "600"]);
-    trial.start(in_shell(format!(r#"ulimit -v {kib}; exec "$@""#), &command))
+/// Starts a daemon with so many KiB.
+fn start_limited<'a, 'w>(t: &'a mut Trial<'w>, kib: usize) -> io::Result<&'a mut Trial<'w>> {
+    // On a late machine, making the next long message may take longer than a frame may.
+    t.with(&["--read-timeout", "600"]).env("MALLOC_ARENA_MAX", "1");
+    t.shell(&format!(r#"ulimit -v {kib}; exec "$@""#)).start()
 }
 
 /// It says that it cannot start, or serves as ever.
-fn little(trial: &mut Trial<'_>) -> io::Result<()> {
-    trial.is_testbed = false;
-    let kib = 3_000 + trial.random.below(40_000);
-    let mut daemon = limited(trial, kib)?;
-    trial.messages(&mut daemon, 10);
-    trial.close_stdin(&mut daemon);
+fn little(t: &mut Trial<'_>) -> Lived {
+    t.is_testbed = false;
+    let kib = 3_000 + t.random.below(40_000);
+    start_limited(t, kib)?.messages(10).close_stdin();
     if kib >= LITTLE {
-        trial.finish(&mut daemon, &Ending::complete());
-        return Ok(());
+        return t.finish(complete());
     }
-    trial.excused.extend(WITHOUT_MEMORY);
-    trial.may_say_nothing = true;
-    let mut ending = Ending::code(0).or(1).or(127);
+    t.excused.extend(WITHOUT_MEMORY);
+    t.may_say_nothing = true;
     // With almost nothing the system cannot even load it.
-    ending.signals.extend([Signal::ABORT, Signal::SEGV, Signal::KILL]);
-    trial.finish(&mut daemon, &ending);
-    let status = daemon.ended.map(|(status, _)| status);
-    if status.is_none_or(|status| status.code().is_none()) {
-        return Ok(());
-    }
-    let has_succeeded = status.is_some_and(|status| status.success());
-    let is_told =
-        has_succeeded && daemon.ledger.is_settled() || !has_succeeded && !daemon.said.is_empty();
-    trial.check(is_told, "it neither serves nor says why");
-    Ok(())
+    let signals = [Signal::ABORT, Signal::SEGV, Signal::KILL];
+    t.finish(Ending::code(0).or(1).or(127).or_by(&signals))?;
+    t.check_served_or_told()
 }
 
-/// Where there is enough, whatever a remote wants is survived.
-fn hostile(trial: &mut Trial<'_>) -> io::Result<()> {
-    trial.is_testbed = false;
-    let mut daemon = limited(trial, ENOUGH)?;
-    for _ in 0..1 + trial.random.below(4) {
-        let what = *trial.random.pick(&WANTS);
-        want(trial, &mut daemon, what);
-        if trial.random.once_in(2) {
-            trial.settle(&mut daemon);
+/// Where there is enough memory, whatever a remote wants is survived.
+fn hostile(t: &mut Trial<'_>) -> Lived {
+    t.is_testbed = false;
+    for _ in 0..1 + start_limited(t, ENOUGH)?.random.below(4) {
+        let what = *t.random.pick(&WANTS);
+        want(t, what);
+        if t.random.once_in(2) {
+            t.settle();
         }
     }
-    trial.close_stdin(&mut daemon);
-    trial.finish(&mut daemon, &Ending::complete());
-    Ok(())
-}
-
-/// It serves with few descriptors, and says so if they are too few to start with.
-fn few_files(trial: &mut Trial<'_>) -> io::Result<()> {
-    let is_enough = trial.random.once_in(2);
-    let most = if is_enough {
-        ENOUGH_FILES + trial.random.below(8)
-    } else {
-        3 + trial.random.below(ENOUGH_FILES - 3)
-    };
-    trial.tell(format_args!("at most {most} descriptors"));
-    let limit = most + inherited();
-    let mut daemon = trial.daemon_in_shell(&format!(r#"ulimit -n {limit}; exec "$@""#))?;
-    trial.messages(&mut daemon, 10);
-    trial.close_stdin(&mut daemon);
-    if is_enough {
-        trial.finish(&mut daemon, &Ending::complete());
-        return Ok(());
-    }
-    trial.may_say.push("error while loading shared libraries");
-    trial.finish(&mut daemon, &Ending::code(0).or(1).or(127));
-    let has_succeeded = daemon.ended.is_some_and(|(status, _)| status.success());
-    let is_told =
-        has_succeeded && daemon.ledger.is_settled() || !has_succeeded && !daemon.said.is_empty();
-    trial.check(is_told, "it neither serves nor says why");
-    Ok(())
-}
-
-/// Descriptors that every child of this process has besides its standard ones: whoever has started us left them
-/// open. Those beyond any limit here take no room.
-fn inherited() -> usize {
-    const CLOEXEC: u32 = 0o2_000_000;
-    let is_inherited = |entry: std::fs::DirEntry| {
-        let number: usize = entry.file_name().to_str()?.parse().ok()?;
-        let text = std::fs::read_to_string(entry.path()).ok()?;
-        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
-        let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
-        ((3..2 * ENOUGH_FILES).contains(&number) && flags & CLOEXEC == 0).then_some(())
-    };
-    let all = std::fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
-    all.filter_map(is_inherited).count()
+    t.close_stdin().finish(complete())
 }
 
 /// Handlers that keep as many threads as there may be.
-fn many_threads(trial: &mut Trial<'_>) -> io::Result<()> {
-    trial.is_testbed = true;
-    let mut daemon = limited(trial, ENOUGH_FOR_THREADS)?;
-    for _ in 0..1 + trial.random.below(3) {
-        want(trial, &mut daemon, Want::Threads);
-        let what = *trial.random.pick(&WANTS);
-        want(trial, &mut daemon, what);
+fn many_threads(t: &mut Trial<'_>) -> Lived {
+    for _ in 0..1 + start_limited(t.testbed(), ENOUGH_FOR_THREADS)?.random.below(3) {
+        want(t, Want::Threads);
+        let what = *t.random.pick(&WANTS);
+        want(t, what);
     }
-    trial.close_stdin(&mut daemon);
-    trial.finish(&mut daemon, &Ending::complete());
+    t.close_stdin().finish(complete())
+}
+
+/// It serves with few descriptors, and says so if they are too few to start with.
+fn few_files(t: &mut Trial<'_>) -> Lived {
+    let is_enough = t.random.once_in(2);
+    let most = match is_enough {
+        true => ENOUGH_FILES + t.random.below(8),
+        false => 3 + t.random.below(ENOUGH_FILES - 3),
+    };
+    let limit = most + inherited();
+    t.tell(format_args!("at most {most} descriptors"));
+    let script = format!(r#"ulimit -n {limit}; exec "$@""#);
+    t.shell(&script).start()?.messages(10).close_stdin();
+    if is_enough {
+        return t.finish(complete());
+    }
+    t.may_say.push("error while loading shared libraries");
+    t.finish(Ending::code(0).or(1).or(127))?;
+    t.check_served_or_told()
+}
+
+/// Descriptors that every child of this process inherits besides its standard ones. Those beyond any limit here
+/// take no room.
+fn inherited() -> usize {
+    const CLOEXEC: u32 = 0o2_000_000;
+    let is_inherited = |entry: &fs::DirEntry| {
+        let number: Option<usize> = entry.file_name().to_str().and_then(|it| it.parse().ok());
+        let flags = proc::field(entry.path(), "flags");
+        let flags = flags.and_then(|flags| u32::from_str_radix(&flags, 8).ok());
+        number.is_some_and(|it| (3..2 * ENOUGH_FILES).contains(&it))
+            && flags.is_some_and(|flags| flags & CLOEXEC == 0)
+    };
+    let all = fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
+    all.filter(is_inherited).count()
+}
+
+/// Finds the smallest limits with which each profile serves, idle and whatever a remote wants.
+pub(super) fn smallest(world: &World) -> io::Result<()> {
+    for &profile in Profile::value_variants() {
+        let search = |is_testbed: bool, wants: &[Want]| search(world, profile, is_testbed, wants);
+        let mut text = format!("{profile:8} serves with {} KiB", search(false, &[])?);
+        for what in WANTS {
+            text.push_str(&format!(", {what:?} {}", search(false, &[what])?));
+        }
+        let (all, threads) = (search(false, &WANTS)?, search(true, &[Want::Threads])?);
+        say(format_args!("{text}, all of them {all}, Threads {threads}"));
+    }
     Ok(())
 }
 
-/// Finds the smallest limits with which each profile serves, at rest and whatever a remote wants.
-pub(super) fn smallest(world: &World) -> io::Result<bool> {
-    for profile in PROFILES {
-        let mut text =
-            format!("{profile:8} serves with {} KiB", search(world, profile, false, &[])?);
-        for what in WANTS {
-            text.push_str(&format!(", {what:?} {}", search(world, profile, false, &[what])?));
-        }
-        text.push_str(&format!(", all of them {}", search(world, profile, false, &WANTS)?));
-        text.push_str(&format!(", Threads {}", search(world, profile, true, &[Want::Threads])?));
-        writeln!(io::stdout(), "{text}")?;
-    }
-    let _ = std::fs::remove_dir_all(&world.folder);
-    Ok(true)
-}
-
 /// The smallest limit with which these are survived three times, to 64 KiB.
-fn search(
-    world: &World,
-    profile: &'static str,
-    is_testbed: bool,
-    wants: &[Want],
-) -> io::Result<usize> {
+fn search(world: &World, profile: Profile, is_testbed: bool, wants: &[Want]) -> io::Result<usize> {
     let (mut low, mut high) = (2 * 1024, 512 * 1024);
     while high - low > 64 {
         let middle = (low + high) / 2;
         let mut holds = true;
         for seed in 0..3 {
-            holds = holds && is_survived(world, profile, is_testbed, middle, wants, seed)?;
+            let folder = world.folder.path().join("smallest");
+            fs::create_dir_all(&folder)?;
+            let mut t = Trial::new(world, Random::new(seed), folder);
+            (t.profile, t.is_testbed) = (profile, is_testbed);
+            holds = holds && is_survived(&mut t, middle, wants)?;
         }
         if holds { high = middle } else { low = middle }
     }
     Ok(high)
 }
 
-fn is_survived(
-    world: &World,
-    profile: &'static str,
-    is_testbed: bool,
-    kib: usize,
-    wants: &[Want],
-    seed: u64,
-) -> io::Result<bool> {
-    let mut trial =
-        Trial::new(world, crate::random::Random::new(seed), world.folder.join("smallest"));
-    trial.profile = profile;
-    trial.is_testbed = is_testbed;
-    std::fs::create_dir_all(&trial.folder)?;
-    let mut daemon = limited(&mut trial, kib)?;
-    trial.ask(&mut daemon, "version", &json!([]), Expect::Anything);
+fn is_survived(t: &mut Trial<'_>, kib: usize, wants: &[Want]) -> io::Result<bool> {
+    let hang = start_limited(t, kib)?.ask_many(1, "version").hang();
     for &what in wants {
-        want(&mut trial, &mut daemon, what);
-        daemon.pump(trial.hang(), |daemon| daemon.ledger.is_settled() || daemon.ended.is_some());
+        want(t, what);
+        t.daemon().pump(hang, |daemon| daemon.is_settled() || daemon.has_ended());
     }
-    trial.close_stdin(&mut daemon);
-    trial.finish(&mut daemon, &Ending::complete());
-    Ok(trial.complaints.is_empty())
+    t.close_stdin().finish(complete())?;
+    Ok(t.life.complaints.is_empty())
 }

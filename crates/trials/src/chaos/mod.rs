@@ -1,48 +1,41 @@
-//! The chaos: many short lives of the real daemon, each ended in another way, and each checked.
+//! Chaos: many short lives of the real daemon, each ended in another way, and each checked.
 //!
-//! A life is a function of a seed and a number, so one that went wrong can be had again. What is done in it is
-//! its kind; every kind has a name, and stands in the file of what it is about:
+//! A life is a function of a seed and a number, so a failed one can be repeated. Its kind says what is done to the
+//! daemon; each kind has a name, and a row in the file of its subject:
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `options` `report` | what is wanted, and what came of it |
-//! | `trial` `ending` `checks` | one life; what it may end with; what is checked of each |
-//! | `daemon` `channel` | a process, and what it is started on |
-//! | `frames` `ledger` | what it writes; what it was asked and has to answer |
-//! | `pulse` | how late the machine is by itself |
-//! | `signals` | signals of every kind, one by one and in storms |
+//! | `command` `report` | the options and the command; the outcome of all lives |
+//! | `trial` `start` `checks` | one life and the steps of it; the start of a daemon; what is checked when it ends |
+//! | `piped` `requests` | a daemon that one thread drives; what it was asked and must answer |
+//! | `scheduler_lag` | how late the machine is by itself |
+//! | `signals` | signals of every kind, one by one and in storms; the death of the parent |
 //! | `pipes` | stdin, stdout and stderr that are closed, in every order |
-//! | `odd` | descriptors that are files, devices, sockets, terminals, or not there |
+//! | `unusual_fds` | descriptors that are files, devices, sockets, terminals, or missing |
 //! | `handlers` | handlers that run when the end comes |
-//! | `parents` | the death of who has started it |
 //! | `logs` | log files that cannot be written |
-//! | `busy` | descriptors that others have made non-blocking, pipes that hold little, calls that are interrupted |
-//! | `inject` | calls of the system that fail, one by one |
+//! | `interrupts` | non-blocking descriptors, pipes that hold little, interrupted calls |
+//! | `inject` | system calls that fail, one by one |
 //! | `memory` | little memory, few descriptors, and remotes that want much |
-//! | `listen` `client` | daemons that listen, with connections in every state |
+//! | `listen` | daemons that listen, with connections in every state |
 
-mod busy;
-mod channel;
 mod checks;
-mod client;
 pub mod command;
-mod daemon;
-mod ending;
-pub mod frames;
 mod handlers;
 mod inject;
-pub mod ledger;
+mod interrupts;
 mod listen;
 mod logs;
 mod memory;
-mod odd;
-pub mod options;
-mod parents;
+mod piped;
 mod pipes;
-mod pulse;
 pub mod report;
+mod requests;
+mod scheduler_lag;
 mod signals;
+mod start;
 mod trial;
+mod unusual_fds;
 
 use std::fs;
 use std::io;
@@ -53,48 +46,58 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::programs;
-use crate::random::Random;
-use options::Options;
-use pulse::Pulse;
+use crate::harness::random::Random;
+use crate::harness::{TempFolder, lock, programs};
+use command::Options;
 use report::{Life, Report};
-use trial::Trial;
+use scheduler_lag::SchedulerLag;
+use trial::{Lived, Trial};
 
-/// A way to live and to end.
-#[derive(Clone, Copy, Debug)]
-pub struct Kind {
-    /// Its name.
-    pub name: &'static str,
-    live: fn(&mut Trial<'_>) -> io::Result<()>,
+/// What the files of the kinds have in common.
+mod prelude {
+    pub(super) use std::io;
+    pub(super) use std::time::{Duration, Instant};
+
+    pub(super) use rustix::process::Signal;
+    pub(super) use serde_json::json;
+
+    pub(super) use super::Kind;
+    pub(super) use super::checks::{Ending, complete};
+    pub(super) use super::trial::{Lived, Trial};
+    pub(super) use crate::harness::channel::{Channel, PIPES, both_ways, pipe, terminal};
+    pub(super) use crate::harness::expect::Outcome;
+    pub(super) use crate::{Framing, Profile};
 }
+
+/// A kind of life: its name, and what is done.
+type Kind = (&'static str, fn(&mut Trial<'_>) -> Lived);
 
 /// What all lives share.
-#[derive(Debug)]
-pub struct World {
+struct World {
     daemon: PathBuf,
     testbed: PathBuf,
-    /// Times are allowed to be so many times as long.
+    /// Times may be so many times as long.
     patience: f64,
-    /// Whether what can be installed has to be there.
+    /// Whether a kind that lacks a program has failed.
     is_required: bool,
-    /// Where lives have their folders.
-    folder: PathBuf,
-    /// Whether calls of the system can be made to fail here, and file systems be made.
+    /// The folder for those of the lives.
+    folder: TempFolder,
+    /// Whether strace can inject faults here, and unshare can mount.
     can_inject: bool,
     can_mount: bool,
-    pulse: Pulse,
+    lag: SchedulerLag,
 }
 
-/// All kinds, those that show the most first.
-pub fn kinds() -> Vec<Kind> {
+/// All kinds.
+fn all_kinds() -> Vec<Kind> {
     let files = [
         signals::KINDS,
         pipes::KINDS,
-        odd::KINDS,
+        unusual_fds::KINDS,
         handlers::KINDS,
-        parents::KINDS,
+        signals::PARENT_KINDS,
         logs::KINDS,
-        busy::KINDS,
+        interrupts::KINDS,
         inject::KINDS,
         memory::KINDS,
         listen::KINDS,
@@ -102,89 +105,85 @@ pub fn kinds() -> Vec<Kind> {
     files.concat()
 }
 
-/// Lives all the lives that are wanted, a few at a time; each is told as it ends.
+/// The names of all kinds.
+pub fn kinds() -> Vec<&'static str> {
+    all_kinds().into_iter().map(|(name, _)| name).collect()
+}
+
+/// Lives all the lives, a few at a time, and tells of each as it ends.
 pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Report> {
-    let wanted = options.numbers();
-    let kinds: Vec<_> = kinds().into_iter().filter(|kind| options.wants(kind.name)).collect();
+    let numbers = options.numbers();
+    let kinds: Vec<_> = all_kinds().into_iter().filter(|(name, _)| options.wants(name)).collect();
     if kinds.is_empty() {
         return Err(io::Error::other("there is no such kind; see --list"));
     }
     let world = World::new(options)?;
     let next = AtomicUsize::new(0);
-    let report = Mutex::new(Report::new(&kinds));
+    let report = Mutex::new(Report::new(kinds.iter().map(|(name, _)| *name)));
     let work = || {
-        while let Some(&number) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
             let life = live(&world, options.seed, number, &kinds);
             tell(&life);
-            report.lock().unwrap_or_else(std::sync::PoisonError::into_inner).add(life);
+            lock(&report).add(life);
         }
     };
     thread::scope(|scope| {
-        scope.spawn(|| world.pulse.beat());
+        scope.spawn(|| world.lag.measure());
         let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            // What panics in a life is told of that life.
+            // A panic in a life is told with that life.
             let _ = worker.join();
         }
-        world.pulse.end();
+        world.lag.end();
     });
-    let _ = fs::remove_dir_all(&world.folder);
     Ok(report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// One life. The first are one of each kind, the others are as it comes.
+/// One life. The first ones are one of each kind, the others are random.
 fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
     let mut random = Random::new(seed ^ (number as u64).wrapping_mul(0x9e6c_63d0_876a_3f6b));
     let any = random.below(kinds.len());
-    let kind = kinds.get(number).unwrap_or(&kinds[any]);
-    let folder = world.folder.join(number.to_string());
+    let (kind, steps) = *kinds.get(number).unwrap_or(&kinds[any]);
+    let folder = world.folder.path().join(number.to_string());
     let mut trial = Trial::new(world, random, folder);
     let lived = fs::create_dir_all(&trial.folder).and_then(|()| {
-        let lived = catch_unwind(AssertUnwindSafe(|| (kind.live)(&mut trial)));
+        let lived = catch_unwind(AssertUnwindSafe(|| steps(&mut trial)));
         lived.unwrap_or_else(|_| Err(io::Error::other("a panic")))
     });
-    if let Err(trouble) = lived {
-        trial.complain(format_args!("the trial itself failed: {trouble}"));
+    let skipped = trial.life.skipped;
+    match lived {
+        // A life that cannot go on has told why.
+        Err(trouble) if trial.life.complaints.is_empty() && skipped.is_none() => {
+            trial.complain(format_args!("the trial itself failed: {trouble}"));
+        }
+        _ => {}
     }
-    if let Some(lacking) =
-        trial.skipped.take_if(|lacking| world.is_required && lacking.can_be_helped)
-    {
+    if let Some(lacking) = skipped.filter(|lacking| world.is_required && lacking.can_be_helped) {
+        trial.life.skipped = None;
         trial.complain(format_args!("{}, and CHAOS=required is set", lacking.why));
     }
     let _ = fs::remove_dir_all(&trial.folder);
-    let Trial { complaints, skipped, took, late, was_idle, story, .. } = trial;
-    Life { number, kind: kind.name, complaints, skipped, took, late, was_idle, story }
+    Life { number, kind, ..trial.life }
 }
 
 impl World {
     fn new(options: &Options) -> io::Result<Self> {
-        let folder = std::env::temp_dir();
-        // A socket's path has little room.
-        let folder = if folder.as_os_str().len() > 40 { PathBuf::from("/tmp") } else { folder };
-        static RUNS: AtomicUsize = AtomicUsize::new(0);
-        let run = RUNS.fetch_add(1, Ordering::Relaxed);
-        let folder = folder.join(format!("duet-chaos-{}-{run}", std::process::id()));
-        fs::create_dir_all(&folder)?;
+        let fault = ["-D", "-f", "-o", "/dev/null", "-e", "inject=chdir:error=EIO", "true"];
+        let mount = ["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"];
         Ok(World {
             daemon: options.daemon.clone().unwrap_or_else(programs::duet_rpc),
             testbed: options.testbed.clone().unwrap_or_else(programs::testbed),
             patience: options.patience,
-            is_required: options.is_required,
-            folder,
-            can_inject: works(
-                "strace",
-                &["-D", "-f", "-o", "/dev/null", "-e", "inject=chdir:error=EIO", "true"],
-            ),
-            can_mount: works(
-                "unshare",
-                &["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"],
-            ),
-            pulse: Pulse::default(),
+            is_required: std::env::var_os("CHAOS").is_some_and(|value| value == "required"),
+            folder: TempFolder::new("chaos")?,
+            can_inject: works("strace", &fault),
+            can_mount: works("unshare", &mount),
+            lag: SchedulerLag::default(),
         })
     }
 }
 
-/// Whether a tool is there, and may do what it is needed for.
+/// Whether a tool is installed, and may do what it is needed for.
 fn works(program: &str, words: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,129 +1,96 @@
-//! What came of it: for each kind how many lives, how long the ends took, and what went wrong. How late the
-//! machine was by itself stands beside it: where that is much, the times say nothing of the daemon.
+//! The report: for each kind the number of lives, the times of their ends, and the failures. The lag of the machine
+//! stands beside them: where that is much, the times say nothing about the daemon.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use super::Kind;
 use super::checks::BOUND;
 
-/// With nothing in flight, half of all ends come within this, and 99 in a hundred do if what the machine was late
-/// by itself is left out (L5); if there were enough of them to say so.
+/// With nothing in flight, half of all ends come within this, and 99 of 100 do without the lag of the machine (L5);
+/// if there were enough of them to tell.
 const IDLE: Duration = Duration::from_millis(50);
 const ENOUGH: usize = 20;
+const ZERO: Duration = Duration::ZERO;
 
 /// Why a life was not tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// What is not there.
-    pub why: &'static str,
-    /// Whether it would be there if somebody installed it.
-    pub can_be_helped: bool,
+pub(super) struct Skipped {
+    pub(super) why: &'static str,
+    /// Whether installing a program would help.
+    pub(super) can_be_helped: bool,
 }
 
-/// One life that is over.
-#[derive(Debug)]
+/// One life.
+#[derive(Debug, Default)]
 pub struct Life {
-    /// Its number.
-    pub number: usize,
-    /// The name of its kind.
-    pub kind: &'static str,
-    /// What was not as it should be.
+    pub(super) number: usize,
+    pub(super) kind: &'static str,
+    /// What went wrong.
     pub complaints: Vec<String>,
     /// Why it was not tried.
-    pub skipped: Option<Skipped>,
-    /// How long it took to end.
-    pub took: Option<Duration>,
-    /// How much of that the machine was late by itself.
-    pub late: Duration,
+    pub(super) skipped: Option<Skipped>,
+    /// The time from the cause of its end to the end, and how much of it the machine was late by itself.
+    pub(super) took: Option<Duration>,
+    pub(super) late: Duration,
     /// Whether nothing was in flight at the end.
-    pub was_idle: bool,
-    /// What was done, and what it said.
-    pub story: Vec<String>,
+    pub(super) was_idle: bool,
+    /// The steps, and the end of stderr.
+    pub(super) story: Vec<String>,
 }
 
-/// What is known of a kind.
+/// The outcome of all lives.
 #[derive(Debug, Default)]
-struct Row {
-    lives: usize,
-    failed: usize,
-    skipped: Option<Skipped>,
-    times: Vec<Duration>,
-    /// The most that a life was allowed for what the machine was late by itself.
-    allowed: Duration,
-}
-
-/// What came of all lives.
-#[derive(Debug)]
 pub struct Report {
-    order: Vec<&'static str>,
-    rows: BTreeMap<&'static str, Row>,
-    idle: Vec<Duration>,
-    /// The same, without what the machine was late by itself.
-    idle_alone: Vec<Duration>,
-    /// Lives that took longer than they may and are good all the same, as the machine was late.
-    forgiven: usize,
-    failed: Vec<Life>,
+    kinds: Vec<&'static str>,
+    lives: Vec<Life>,
 }
 
 impl Report {
-    pub(super) fn new(kinds: &[Kind]) -> Self {
-        let order: Vec<_> = kinds.iter().map(|kind| kind.name).collect();
-        let rows = order.iter().map(|&name| (name, Row::default())).collect();
-        let (idle, idle_alone, failed) = (Vec::new(), Vec::new(), Vec::new());
-        Report { order, rows, idle, idle_alone, forgiven: 0, failed }
+    pub(super) fn new(kinds: impl Iterator<Item = &'static str>) -> Self {
+        Report { kinds: kinds.collect(), lives: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, life: Life) {
-        let row = self.rows.entry(life.kind).or_default();
-        if life.skipped.is_some() {
-            row.skipped = life.skipped;
-            return;
+    pub(super) fn add(&mut self, mut life: Life) {
+        if life.complaints.is_empty() {
+            life.story.clear();
         }
-        row.lives += 1;
-        row.times.extend(life.took);
-        row.allowed = row.allowed.max(life.late);
-        if life.was_idle {
-            self.idle.extend(life.took);
-            self.idle_alone.extend(life.took.map(|took| took.saturating_sub(life.late)));
-        }
-        if life.complaints.is_empty() && life.took.is_some_and(|took| took > BOUND) {
-            self.forgiven += 1;
-        }
-        if !life.complaints.is_empty() {
-            row.failed += 1;
-            self.failed.push(life);
-        }
+        self.lives.push(life);
     }
 
     /// The lives that went wrong.
-    pub fn failed(&self) -> &[Life] {
-        &self.failed
+    pub fn failed(&self) -> Vec<&Life> {
+        self.lives.iter().filter(|life| !life.complaints.is_empty()).collect()
     }
 
     /// Kinds that could not be tried, and why.
-    pub fn skipped(&self) -> Vec<(&'static str, &'static str)> {
-        let rows = self.rows.iter();
-        rows.filter_map(|(name, row)| Some((*name, row.skipped?.why))).collect()
+    pub fn skipped(&self) -> BTreeMap<&'static str, &'static str> {
+        self.lives.iter().filter_map(|life| Some((life.kind, life.skipped?.why))).collect()
     }
 
-    /// Kinds that were lived at least once.
+    /// The number of kinds that were lived at least once.
     pub fn lived(&self) -> usize {
-        self.rows.values().filter(|row| row.lives > 0).count()
+        let lived = self.lives.iter().filter(|life| life.skipped.is_none());
+        lived.map(|life| life.kind).collect::<BTreeSet<_>>().len()
     }
 
-    /// Whether all is well, if times may be this many times as long.
+    /// Whether all is well, if times may be so many times as long.
     pub fn is_good(&self, patience: f64) -> bool {
-        self.failed.is_empty() && !self.is_slow(patience)
+        self.failed().is_empty() && !self.is_slow(patience)
     }
 
-    /// Whether the ends with nothing in flight took longer than they should: half of them, or more than one in a
-    /// hundred by their own fault.
+    /// Whether ends with nothing in flight took too long: half of them, or more than 1 of 100 by their own fault.
     pub fn is_slow(&self, patience: f64) -> bool {
         let is_slow = |time: Duration| time > IDLE.mul_f64(patience);
-        let shares = [share(&self.idle, 50), share(&self.idle_alone, 99)];
-        self.idle.len() >= ENOUGH && shares.into_iter().flatten().any(is_slow)
+        let (idle, alone) = self.idle();
+        let shares = [share(&idle, 50), share(&alone, 99)];
+        idle.len() >= ENOUGH && shares.into_iter().flatten().any(is_slow)
+    }
+
+    /// The times of ends with nothing in flight, and the same without the lag of the machine.
+    fn idle(&self) -> (Vec<Duration>, Vec<Duration>) {
+        let idle = self.lives.iter().filter(|life| life.was_idle);
+        idle.filter_map(|life| Some((life.took?, life.took?.saturating_sub(life.late)))).unzip()
     }
 }
 
@@ -140,43 +107,40 @@ fn milliseconds(time: Option<Duration>) -> String {
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:24} {:>7} {:>7} {:>10} {:>10} {:>11}",
-            "kind", "lives", "failed", "median ms", "worst ms", "allowed ms"
-        )?;
-        let mut lives = 0;
-        for name in &self.order {
-            let Some(row) = self.rows.get(name) else { continue };
-            let (median, worst) = (share(&row.times, 50), share(&row.times, 100));
-            let (median, worst) = (milliseconds(median), milliseconds(worst));
-            let allowed = milliseconds(Some(row.allowed));
-            write!(f, "{name:24} {:>7} {:>7} ", row.lives, row.failed)?;
+        let names = ["lives", "failed", "median ms", "worst ms", "allowed ms"];
+        let [lives, failed, median, worst, allowed] = names;
+        writeln!(f, "{:24} {lives:>7} {failed:>7} {median:>10} {worst:>10} {allowed:>11}", "kind")?;
+        let is_lived = |life: &&Life| life.skipped.is_none();
+        let skipped = self.skipped();
+        for name in &self.kinds {
+            let lives = self.lives.iter().filter(is_lived).filter(|life| life.kind == *name);
+            let lives: Vec<_> = lives.collect();
+            let failed = lives.iter().filter(|life| !life.complaints.is_empty()).count();
+            let times: Vec<_> = lives.iter().filter_map(|life| life.took).collect();
+            let [median, worst] = [50, 100].map(|percent| milliseconds(share(&times, percent)));
+            let allowed = milliseconds(lives.iter().map(|life| life.late).max().or(Some(ZERO)));
+            write!(f, "{name:24} {:>7} {failed:>7} ", lives.len())?;
             write!(f, "{median:>10} {worst:>10} {allowed:>11}")?;
-            match row.skipped {
-                Some(Skipped { why, .. }) => writeln!(f, "   NOT TRIED: {why}")?,
-                None => writeln!(f)?,
-            }
-            lives += row.lives;
+            let why = skipped.get(name).map_or(String::new(), |why| format!("   NOT TRIED: {why}"));
+            writeln!(f, "{why}")?;
         }
-        let [median, high, worst] =
-            [50, 99, 100].map(|percent| milliseconds(share(&self.idle, percent)));
-        let idle = self.idle.len();
-        writeln!(
-            f,
-            "with nothing in flight: {idle} ends, median {median} ms, p99 {high} ms, worst {worst} ms"
-        )?;
-        let [high, worst] = [99, 100].map(|percent| milliseconds(share(&self.idle_alone, percent)));
-        writeln!(f, "  less what the machine was late: p99 {high} ms, worst {worst} ms")?;
-        let allowed = self.rows.values().map(|row| row.allowed).max();
-        let (allowed, forgiven) = (milliseconds(allowed), self.forgiven);
-        writeln!(
-            f,
-            "allowed for what the machine was late: at most {allowed} ms; {forgiven} lives took more than \
-             {} s and are good only by that, or by --patience",
-            BOUND.as_secs()
-        )?;
-        write!(f, "{lives} lives of {} kinds, {} failed", self.lived(), self.failed.len())
+        let (idle, alone) = self.idle();
+        let [median, high, worst] = [50, 99, 100].map(|it| milliseconds(share(&idle, it)));
+        let times = format!("median {median} ms, p99 {high} ms, worst {worst} ms");
+        writeln!(f, "with nothing in flight: {} ends, {times}", idle.len())?;
+        let [high, worst] = [99, 100].map(|percent| milliseconds(share(&alone, percent)));
+        writeln!(f, "  without the lag of the machine: p99 {high} ms, worst {worst} ms")?;
+        let lives: Vec<_> = self.lives.iter().filter(is_lived).collect();
+        let allowed = milliseconds(lives.iter().map(|life| life.late).max());
+        let is_late = |life: &&&Life| {
+            life.complaints.is_empty() && life.took.is_some_and(|took| took > BOUND)
+        };
+        let (forgiven, bound) = (lives.iter().filter(is_late).count(), BOUND.as_secs());
+        let forgiven = format!("{forgiven} lives took more than {bound} s");
+        write!(f, "allowed for the lag of the machine: at most {allowed} ms; {forgiven}")?;
+        writeln!(f, " and are good only by that, or by --patience")?;
+        let (kinds, failed) = (self.lived(), self.failed().len());
+        write!(f, "{} lives of {kinds} kinds, {failed} failed", lives.len())
     }
 }
 
@@ -186,20 +150,12 @@ mod tests {
 
     /// A report of so many idle ends, of which the last few are others.
     fn report(count: usize, ms: u64, others: &[(u64, u64)]) -> Report {
-        let mut report = Report::new(&super::super::kinds());
+        let mut report = Report::new(super::super::kinds().into_iter());
         let all = (others.len()..count).map(|_| (ms, 0)).chain(others.iter().copied());
         for (number, (took, late)) in all.enumerate() {
             let [took, late] = [took, late].map(Duration::from_millis);
-            report.add(Life {
-                number,
-                kind: "eof-idle",
-                complaints: Vec::new(),
-                skipped: None,
-                took: Some(took),
-                late,
-                was_idle: true,
-                story: Vec::new(),
-            });
+            let (kind, was_idle) = ("eof-idle", true);
+            report.add(Life { number, kind, took: Some(took), late, was_idle, ..Life::default() });
         }
         report
     }

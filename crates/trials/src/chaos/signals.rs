@@ -1,33 +1,34 @@
 //! Signals (L4): those that ask it to end, one by one and in storms; those that it does not know; STOP and KILL.
+//! And the death of its parent (L10).
 
-use std::io;
-use std::time::Duration;
-
-use rustix::process::Signal;
-use serde_json::json;
-
-use super::Kind;
-use super::ending::Ending;
-use super::ledger::Expect;
-use super::trial::Trial;
+use super::prelude::*;
+use crate::harness::proc;
 
 pub(super) const KINDS: &[Kind] = &[
-    Kind { name: "signal-int", live: |trial| one(trial, obeyed(Signal::INT)) },
-    Kind { name: "signal-term", live: |trial| one(trial, obeyed(Signal::TERM)) },
-    Kind { name: "signal-hup", live: |trial| one(trial, obeyed(Signal::HUP)) },
-    Kind { name: "signal-early", live: early },
-    Kind { name: "signal-running", live: running },
-    Kind { name: "signal-twice", live: twice },
-    Kind { name: "signal-storm", live: storm },
-    Kind { name: "signal-pipe", live: harmless },
-    Kind { name: "signal-default", live: default },
-    Kind { name: "signal-stop", live: stop },
-    Kind { name: "signal-kill", live: kill },
+    ("signal-int", |t| one(t, Signal::INT)),
+    ("signal-term", |t| one(t, Signal::TERM)),
+    ("signal-hup", |t| one(t, Signal::HUP)),
+    ("signal-early", early),
+    ("signal-running", running),
+    ("signal-twice", twice),
+    ("signal-storm", storm),
+    ("signal-pipe", harmless),
+    ("signal-default", default),
+    ("signal-stop", stop),
+    // Nothing can be done then, and nothing is left.
+    ("signal-kill", |t| {
+        t.start()?.traffic().pause().end_by(Signal::KILL).finish(Ending::killed(Signal::KILL))
+    }),
 ];
 
-const GRACEFUL: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+pub(super) const PARENT_KINDS: &[Kind] =
+    &[("parent-dies", parent_dies), ("parent-dies-unwatched", parent_dies_unwatched)];
 
-/// The name by which the log knows it.
+const GRACEFUL: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+const HARMLESS: [Signal; 5] =
+    [Signal::PIPE, Signal::CONT, Signal::WINCH, Signal::CHILD, Signal::URG];
+
+/// The name of a signal in the log.
 fn name(signal: Signal) -> &'static str {
     match signal {
         Signal::INT => "SIGINT",
@@ -36,155 +37,82 @@ fn name(signal: Signal) -> &'static str {
     }
 }
 
-/// In the middle of traffic, or when all is quiet.
-fn one(trial: &mut Trial<'_>, signal: Signal) -> io::Result<()> {
-    let mut daemon = trial.daemon()?;
-    if !trial.greet(&mut daemon) {
-        return Ok(());
-    }
-    trial.traffic(&mut daemon);
-    if trial.random.once_in(2) {
-        trial.settle(&mut daemon);
-        trial.was_idle = true;
-    } else {
-        trial.pause(&mut daemon);
-    }
-    trial.end_by(&mut daemon, signal);
-    let ending = if trial.was_idle { Ending::complete() } else { Ending::code(0) };
-    trial.finish(&mut daemon, &ending);
-    trial.check_records(&daemon, &[name(signal)]);
-    Ok(())
-}
-
-/// So early that nobody may receive it yet.
-fn early(trial: &mut Trial<'_>) -> io::Result<()> {
-    let signal = graceful(trial);
-    let mut daemon = trial.daemon()?;
-    let time = Duration::from_micros(trial.random.below(6000) as u64);
-    daemon.pump(time, |_| false);
-    trial.end_by(&mut daemon, signal);
-    let mut ending = Ending::code(0);
-    ending.signals.push(signal);
-    trial.finish(&mut daemon, &ending);
-    Ok(())
+/// The signal, or SIGTERM if this process ignores it, as under `nohup`: its children ignore it too.
+fn obeyed(signal: Signal) -> Signal {
+    let mask = proc::field("/proc/self/status", "SigIgn");
+    let mask = mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or_default();
+    if mask >> (signal.as_raw() - 1) & 1 == 1 { Signal::TERM } else { signal }
 }
 
 /// One of those that ask it to end.
-fn graceful(trial: &mut Trial<'_>) -> Signal {
-    obeyed(*trial.random.pick(&GRACEFUL))
+pub(super) fn graceful(t: &mut Trial<'_>) -> Signal {
+    obeyed(*t.random.pick(&GRACEFUL))
 }
 
-/// The signal, or another if it is ignored here, as under `nohup`: then it is ignored there, too.
-fn obeyed(signal: Signal) -> Signal {
-    if is_ignored_here(signal) { Signal::TERM } else { signal }
+/// In the middle of traffic, or when it is idle.
+fn one(t: &mut Trial<'_>, signal: Signal) -> Lived {
+    let signal = obeyed(signal);
+    let is_idle = t.start()?.greet()?.traffic().random.once_in(2);
+    let ending = if is_idle { complete() } else { Ending::code(0) };
+    if is_idle { t.settle().idle() } else { t.pause() }.end_by(signal).finish(ending)?;
+    t.check_records(&[name(signal)])
 }
 
-/// Whether this process was started so that it does not receive a signal.
-fn is_ignored_here(signal: Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
-    mask >> (signal.as_raw() - 1) & 1 == 1
+/// So early that it may not be handled yet.
+fn early(t: &mut Trial<'_>) -> Lived {
+    let signal = graceful(t);
+    let time = Duration::from_micros(t.start()?.random.below(6000) as u64);
+    t.daemon().run_for(time);
+    t.end_by(signal).finish(Ending::code(0).or_by(&[signal]))
 }
 
 /// While requests run that are soon done: they are answered.
-fn running(trial: &mut Trial<'_>) -> io::Result<()> {
-    let command = trial.telling_testbed();
-    let mut daemon = trial.start(command)?;
-    let ms = 20 + trial.random.below(400);
-    let method = *trial.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
-    trial.tell(format_args!("{method} for {ms} ms"));
-    trial.ask(&mut daemon, method, &json!({"ms": ms}), Expect::Result(json!(ms)));
-    let begins = format!("{method} begins");
-    let has_begun = daemon.pump(trial.hang(), |daemon| daemon.has_said(&begins));
-    trial.check(has_begun, "the handler does not begin");
-    trial.pause(&mut daemon);
-    let signal = graceful(trial);
-    trial.end_by(&mut daemon, signal);
-    trial.finish(&mut daemon, &Ending::complete());
-    Ok(())
+fn running(t: &mut Trial<'_>) -> Lived {
+    let ms = 20 + t.telling().start()?.random.below(400);
+    let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
+    t.ask_slow(method, ms).await_begin(method).pause();
+    let signal = graceful(t);
+    t.end_by(signal).finish(complete())
 }
 
-/// The same one twice, or another behind it: the first counts.
-fn twice(trial: &mut Trial<'_>) -> io::Result<()> {
-    let command = trial.telling_testbed();
-    let mut daemon = trial.start(command)?;
-    let is_busy = trial.random.once_in(2);
+/// The same signal twice, or another behind it: the first counts.
+fn twice(t: &mut Trial<'_>) -> Lived {
+    let is_busy = t.telling().start()?.random.once_in(2);
     if is_busy {
-        trial.ask(&mut daemon, "test.sleep", &json!({"ms": 100}), Expect::Result(json!(100)));
-        daemon.pump(trial.hang(), |daemon| daemon.has_said("test.sleep begins"));
-    } else if !trial.greet(&mut daemon) {
-        return Ok(());
+        t.ask_slow("test.sleep", 100).await_begin("test.sleep");
+    } else {
+        t.greet()?;
     }
-    let first = graceful(trial);
-    let second = if trial.random.once_in(2) { first } else { graceful(trial) };
-    trial.end_by(&mut daemon, first);
-    trial.pause(&mut daemon);
-    trial.tell(format_args!("signal {}", second.as_raw()));
-    daemon.signal(second);
-    trial.finish(&mut daemon, &Ending::complete());
-    trial.check_records(&daemon, &[name(first), name(second)]);
-    Ok(())
+    let first = graceful(t);
+    let second = if t.random.once_in(2) { first } else { graceful(t) };
+    t.end_by(first).pause().tell(format_args!("signal {}", second.as_raw())).signal(second);
+    t.finish(complete())?;
+    t.check_records(&[name(first), name(second)])
 }
 
 /// Very many, of those that end it and those that do not.
-fn storm(trial: &mut Trial<'_>) -> io::Result<()> {
-    const ALL: [Signal; 8] = [
-        Signal::INT,
-        Signal::TERM,
-        Signal::HUP,
-        Signal::CONT,
-        Signal::WINCH,
-        Signal::CHILD,
-        Signal::URG,
-        Signal::PIPE,
-    ];
-    let mut daemon = trial.daemon()?;
-    if !trial.greet(&mut daemon) {
-        return Ok(());
-    }
-    trial.messages(&mut daemon, 20);
-    let count = 20 + trial.random.below(300);
-    trial.tell(format_args!("{count} signals"));
-    daemon.mark();
+fn storm(t: &mut Trial<'_>) -> Lived {
+    let all = [&GRACEFUL[..], &HARMLESS].concat();
+    let count = 20 + t.start()?.greet()?.messages(20).random.below(300);
+    t.tell(format_args!("{count} signals")).mark();
     for _ in 0..count {
-        let signal = *trial.random.pick(&ALL);
-        daemon.signal(signal);
-        daemon.pump(Duration::from_micros(50), |daemon| daemon.ended.is_some());
+        let signal = *t.random.pick(&all);
+        t.signal(signal).daemon().run_for(Duration::from_micros(50));
     }
-    daemon.signal(Signal::TERM);
-    trial.finish(&mut daemon, &Ending::code(0));
-    Ok(())
+    t.signal(Signal::TERM).finish(Ending::code(0))
 }
 
-/// Those that nobody needs to know of change nothing.
-fn harmless(trial: &mut Trial<'_>) -> io::Result<()> {
-    let mut daemon = trial.daemon()?;
-    if !trial.greet(&mut daemon) {
-        return Ok(());
+/// Signals without a meaning for it change nothing.
+fn harmless(t: &mut Trial<'_>) -> Lived {
+    for _ in 0..1 + t.start()?.greet()?.random.below(5) {
+        let signal = if t.random.once_in(6) { Signal::PIPE } else { *t.random.pick(&HARMLESS) };
+        t.tell(format_args!("signal {}", signal.as_raw())).signal(signal).messages(5);
     }
-    for _ in 0..1 + trial.random.below(5) {
-        let signal = *trial.random.pick(&[
-            Signal::PIPE,
-            Signal::PIPE,
-            Signal::CONT,
-            Signal::WINCH,
-            Signal::CHILD,
-            Signal::URG,
-        ]);
-        trial.tell(format_args!("signal {}", signal.as_raw()));
-        daemon.signal(signal);
-        trial.messages(&mut daemon, 5);
-    }
-    trial.settle(&mut daemon);
-    trial.was_idle = true;
-    trial.close_stdin(&mut daemon);
-    trial.finish(&mut daemon, &Ending::complete());
-    Ok(())
+    t.settle().idle().close_stdin().finish(complete())
 }
 
-/// The others do what they do by default: they end it at once, and nothing more comes out.
-fn default(trial: &mut Trial<'_>) -> io::Result<()> {
+/// All others end it immediately, as they do by default, and nothing more comes out.
+fn default(t: &mut Trial<'_>) -> Lived {
     const ALL: [Signal; 9] = [
         Signal::QUIT,
         Signal::USR1,
@@ -196,59 +124,66 @@ fn default(trial: &mut Trial<'_>) -> io::Result<()> {
         Signal::TRAP,
         Signal::SYS,
     ];
-    // The system writes it, where it is told to.
-    trial.may_leave.push("core");
-    let mut daemon = trial.daemon()?;
-    if !trial.greet(&mut daemon) {
-        return Ok(());
-    }
-    trial.traffic(&mut daemon);
-    trial.pause(&mut daemon);
-    let signal = *trial.random.pick(&ALL);
-    trial.end_by(&mut daemon, signal);
-    trial.finish(&mut daemon, &Ending::killed(signal));
-    Ok(())
+    // The system may write it.
+    t.may_leave.push("core");
+    t.start()?.greet()?.traffic().pause();
+    let signal = *t.random.pick(&ALL);
+    t.end_by(signal).finish(Ending::killed(signal))
 }
 
 /// It stands still and goes on, and what came meanwhile is served; or it goes on to its end.
-fn stop(trial: &mut Trial<'_>) -> io::Result<()> {
-    let mut daemon = trial.daemon()?;
-    if !trial.greet(&mut daemon) {
-        return Ok(());
-    }
-    let ends_by = trial.random.once_in(2).then(|| graceful(trial));
-    let stops = 1 + trial.random.below(4);
+fn stop(t: &mut Trial<'_>) -> Lived {
+    let is_by_signal = t.start()?.greet()?.random.once_in(2);
+    let ends_by = is_by_signal.then(|| graceful(t));
+    let stops = 1 + t.random.below(4);
     for _ in 0..stops {
-        daemon.signal(Signal::STOP);
-        trial.messages(&mut daemon, 3);
-        daemon.pump(Duration::from_millis(10), |_| false);
-        daemon.signal(Signal::CONT);
-        trial.pause(&mut daemon);
+        t.signal(Signal::STOP).messages(3).run_for(10).signal(Signal::CONT).pause();
     }
-    trial.settle(&mut daemon);
-    trial.tell(format_args!("{stops} times STOP and CONT"));
-    daemon.signal(Signal::STOP);
-    match ends_by {
-        Some(signal) => trial.end_by(&mut daemon, signal),
-        None => {
-            trial.messages(&mut daemon, 3);
-            daemon.pump(Duration::from_millis(5), |daemon| daemon.is_sent());
-            daemon.signal(Signal::CONT);
-            trial.close_stdin(&mut daemon);
-        }
+    t.settle().tell(format_args!("{stops} times STOP and CONT")).signal(Signal::STOP);
+    if let Some(signal) = ends_by {
+        return t.end_by(signal).signal(Signal::CONT).finish(Ending::code(0));
     }
-    daemon.signal(Signal::CONT);
-    let ending = if ends_by.is_some() { Ending::code(0) } else { Ending::complete() };
-    trial.finish(&mut daemon, &ending);
+    t.messages(3).daemon().pump(Duration::from_millis(5), |daemon| daemon.link.is_sent());
+    t.signal(Signal::CONT).close_stdin().finish(complete())
+}
+
+/// A shell starts it with its own stdin, which stays open; the shell is the child that we know.
+const SHELL: &str = r#"exec 3<&0; "$@" <&3 3<&- & wait"#;
+
+/// It goes with its parent, with `--exit-with-parent`.
+fn parent_dies(t: &mut Trial<'_>) -> Lived {
+    t.with(&["--exit-with-parent"]).shell(SHELL).start()?.greet()?.traffic().pause();
+    kill_parent(t);
+    end_of_orphan(t, "it outlives its parent", Ending::killed(Signal::KILL))?;
+    let is_whole = t.daemon().link.inbound.rest().is_empty();
+    t.check(is_whole, "the last frame is cut");
     Ok(())
 }
 
-/// Nothing can be done then, and nothing is left.
-fn kill(trial: &mut Trial<'_>) -> io::Result<()> {
-    let mut daemon = trial.daemon()?;
-    trial.traffic(&mut daemon);
-    trial.pause(&mut daemon);
-    trial.end_by(&mut daemon, Signal::KILL);
-    trial.finish(&mut daemon, &Ending::killed(Signal::KILL));
+/// It goes on without its parent otherwise, and ends with its input.
+fn parent_dies_unwatched(t: &mut Trial<'_>) -> Lived {
+    t.shell(SHELL).start()?.greet()?;
+    kill_parent(t);
+    let hang = t.messages(10).hang();
+    let is_settled = t.daemon().pump_beyond(hang, |daemon| daemon.is_settled());
+    t.check(is_settled, "it does not go on without its parent").daemon().link.input = None;
+    let ending = Ending { answers_all: true, may_cut: false, ..Ending::killed(Signal::KILL) };
+    end_of_orphan(t, "it outlives its input", ending)
+}
+
+fn kill_parent(t: &mut Trial<'_>) {
+    let hang = t.hang();
+    let is_dead =
+        t.tell("the parent is killed").mark().signal(Signal::KILL).daemon().pump_to_end(hang);
+    t.check(is_dead, "the parent cannot be killed");
+}
+
+/// Waits for the end of a daemon that is not our child.
+fn end_of_orphan(t: &mut Trial<'_>, complaint: &str, ending: Ending) -> Lived {
+    let (hang, begun) = (t.hang(), Instant::now());
+    let is_gone = t.daemon().pump_beyond(hang, |daemon| !daemon.process.is_left());
+    let end = Instant::now();
+    t.check(is_gone, complaint).finish(ending)?;
+    t.check_time(begun, end);
     Ok(())
 }

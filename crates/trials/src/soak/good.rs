@@ -1,73 +1,75 @@
-//! Requests and notifications that are well-formed, and what must be said to each.
+//! Well-formed requests and notifications, and the answer to each.
 
 use serde_json::{Value, json};
 
-use super::expect::{Due, Effect, Outcome};
-use super::terms::Terms;
-use super::texts::{params, quoted};
-use crate::random::Random;
+use super::prelude::*;
+use super::texts::params;
+use crate::harness::expect::Effect;
+use crate::harness::message::squeezed;
 
-/// A call: the method in quotes, the params, and what is due.
+/// A request: the method in quotes, the params, and the answer.
 pub(super) struct Asked {
     pub(super) method: String,
     pub(super) params: Option<String>,
-    pub(super) kind: &'static str,
-    pub(super) outcome: Outcome,
-    pub(super) effect: Effect,
-    /// The method whose name an error in the log will have, if there will be one.
+    /// The counter for the answer.
+    kind: &'static str,
+    outcome: Outcome,
+    effect: Effect,
+    /// The method that an error in the log will name, if there will be one.
     pub(super) error_of: Option<&'static str>,
-    /// Whether it can be one of a batch, and called off.
+    /// Whether it can be in a batch, and be cancelled.
     pub(super) is_plain: bool,
 }
 
 impl Asked {
-    fn new(method: &str, params: Option<String>, kind: &'static str, outcome: Outcome) -> Self {
-        let (method, effect) = (quoted(method), Effect::None);
+    fn new(method: &'static str, params: Option<String>, outcome: Outcome) -> Self {
+        let (kind, method, effect) = (method, quoted(method), Effect::None);
         Asked { method, params, kind, outcome, effect, error_of: None, is_plain: true }
     }
 
-    pub(super) fn due(&self, id: &str) -> Due {
-        Due::new(self.kind, id, self.outcome.clone()).with(self.effect)
+    /// The same, which can be neither in a batch nor cancelled.
+    fn alone(self) -> Self {
+        Asked { is_plain: false, ..self }
     }
-}
 
-fn result(value: &Value) -> Outcome {
-    Outcome::Result(value.to_string())
+    pub(super) fn due(&self, id: &str) -> Due {
+        Due { effect: self.effect, ..Due::new(self.kind, id, self.outcome.clone()) }
+    }
 }
 
 /// Any request.
-pub(super) fn any(random: &mut Random, terms: Terms, blanks: &[&str]) -> Asked {
+pub(super) fn any(random: &mut Random, config: Config, blanks: &[&str]) -> Asked {
     match random.below(100) {
-        0..=24 => echo(random, terms, blanks),
-        25..=39 => plain(random, terms),
+        0..=24 => echo(random, config, blanks),
+        25..=39 => plain(random, config),
         40..=54 => slow(random),
         55..=62 => unknown(random),
-        63..=70 => wrong_params(random, terms),
+        63..=70 => wrong_params(random, config),
         71..=76 => failing(random),
         77..=79 => {
-            let mut asked = Asked::new("test.panic", None, "test.panic", internal());
-            (asked.error_of, asked.is_plain) = (Some("test.panic"), false);
-            asked
+            let internal = Outcome::error(-32603, "Internal error");
+            let asked = Asked::new("test.panic", None, internal).alone();
+            Asked { error_of: Some("test.panic"), ..asked }
         }
-        80..=89 => big(random),
-        _ => quick(terms),
+        80..=89 => {
+            let most = *random.pick(&[10, 1000, 20_000, 20_000, 300_000]);
+            big(random.below(most))
+        }
+        _ => quick(config),
     }
 }
 
-fn internal() -> Outcome {
-    Outcome::error(-32603, "Internal error")
-}
-
-/// One that is answered at once.
-pub(super) fn quick(terms: Terms) -> Asked {
-    match terms.has_system() {
-        true => Asked::new("system.ping", None, "system.ping", result(&json!("pong"))),
-        false => version(None),
+/// One that is answered immediately.
+pub(super) fn quick(config: Config) -> Asked {
+    match config.has_system() {
+        true => Asked::new("system.ping", None, Outcome::result(&json!("pong"))),
+        false => version(),
     }
 }
 
-fn version(params: Option<String>) -> Asked {
-    Asked::new("version", params, "version", result(&json!({ "version": "0.1.0" })))
+fn version() -> Asked {
+    let version = json!({ "version": env!("CARGO_PKG_VERSION") });
+    Asked::new("version", None, Outcome::result(&version))
 }
 
 fn not_found(name: &str) -> Outcome {
@@ -75,65 +77,53 @@ fn not_found(name: &str) -> Outcome {
     Outcome::error(-32601, &format!("Method not found: {name}"))
 }
 
-fn echo(random: &mut Random, terms: Terms, blanks: &[&str]) -> Asked {
+fn echo(random: &mut Random, config: Config, blanks: &[&str]) -> Asked {
     let params = match random.below(10) {
         0 => None,
         1 => Some("null".to_owned()),
         _ => Some(params(random, blanks)),
     };
-    let outcome = match terms.has_system() {
-        true => Outcome::Echo(crate::wire::squeezed(params.as_deref().unwrap_or("null"))),
+    let outcome = match config.has_system() {
+        true => Outcome::Echo(squeezed(params.as_deref().unwrap_or("null"))),
         false => not_found("system.echo"),
     };
     // In a batch this would be one level too deep.
     let is_deepest = params.as_ref().is_some_and(|it| it.starts_with("[[[[["));
-    let mut asked = Asked::new("system.echo", params, "system.echo", outcome);
-    asked.is_plain = !is_deepest;
-    asked
+    Asked { is_plain: !is_deepest, ..Asked::new("system.echo", params, outcome) }
 }
 
-/// Methods without params, which take whatever params there are.
-fn plain(random: &mut Random, terms: Terms) -> Asked {
+/// Methods without params, which take any params.
+fn plain(random: &mut Random, config: Config) -> Asked {
     let params = [None, Some("null"), Some("{}"), Some("[]"), Some("[1,2]"), Some(r#"{"a":[]}"#)];
     let params = random.pick(&params).map(str::to_owned);
-    let page = |name: &'static str| Asked::new(name, None, name, Outcome::Page(name));
-    let mut asked = match random.below(6) {
+    let page = |name: &'static str| Asked::new(name, None, Outcome::Page(name));
+    let asked = match random.below(6) {
         0 => {
-            let info =
-                r#"{"serverInfo":{"name":"duet-rpc","version":"0.1.0"},"protocolVersion":"2.0"}"#;
-            Asked::new("initialize", None, "initialize", Outcome::Result(info.to_owned()))
+            let server = json!({"name": "duet-rpc", "version": env!("CARGO_PKG_VERSION")});
+            let info = format!(r#"{{"serverInfo":{server},"protocolVersion":"2.0"}}"#);
+            Asked::new("initialize", None, Outcome::Result(info))
         }
         1 => page("listMethods"),
         2 => page("describeMethods"),
-        3 if terms.has_system() => page("rpc.discover"),
-        3 => Asked::new("rpc.discover", None, "rpc.discover", not_found("rpc.discover")),
-        4 => quick(terms),
-        _ => version(None),
+        3 if config.has_system() => page("rpc.discover"),
+        3 => Asked::new("rpc.discover", None, not_found("rpc.discover")),
+        4 => quick(config),
+        _ => version(),
     };
-    asked.params = params;
-    asked
+    Asked { params, ..asked }
 }
 
 /// Handlers that take their time, in one way or another.
 fn slow(random: &mut Random) -> Asked {
-    let names = [
-        "test.sleep",
-        "test.sleep",
-        "test.sleep",
-        "test.block",
-        "test.spin",
-        "test.nap",
-        "test.late",
-        "test.jam",
-    ];
-    let (name, ms) = (*random.pick(&names), random.below(4));
-    sleep(name, ms, random.once_in(3))
+    let names = ["test.block", "test.spin", "test.nap", "test.late", "test.jam"];
+    let name = if random.once_in(2) { "test.sleep" } else { *random.pick(&names) };
+    sleep(name, random.below(4), random.once_in(3))
 }
 
 /// A handler that takes so long.
 pub(super) fn sleep(name: &'static str, ms: usize, by_position: bool) -> Asked {
     let params = if by_position { format!("[{ms}]") } else { format!(r#"{{"ms":{ms}}}"#) };
-    Asked::new(name, Some(params), name, result(&json!(ms)))
+    Asked::new(name, Some(params), Outcome::result(&json!(ms)))
 }
 
 fn unknown(random: &mut Random) -> Asked {
@@ -145,10 +135,10 @@ fn unknown(random: &mut Random) -> Asked {
         4 => "\u{202e}$/forged severity=error\r\n".to_owned(),
         _ => format!("nonsense.{}", random.below(1000)),
     };
-    Asked::new(&name, None, "unknown methods", not_found(&name))
+    Asked { method: quoted(&name), ..Asked::new("unknown methods", None, not_found(&name)) }
 }
 
-fn wrong_params(random: &mut Random, terms: Terms) -> Asked {
+fn wrong_params(random: &mut Random, config: Config) -> Asked {
     let rows = [
         ("test.sleep", "{}", "ms", "missing", false),
         ("test.sleep", r#"{"ms":"secret"}"#, "ms", "string", false),
@@ -166,46 +156,36 @@ fn wrong_params(random: &mut Random, terms: Terms) -> Asked {
     ];
     let (name, params, param, received, is_listed) = *random.pick(&rows);
     let is_there = match name {
-        "system.callback" => terms.has_callback(),
-        _ => !name.starts_with("events.") || terms.has_events(),
+        "system.callback" => config.has_callback(),
+        _ => !name.starts_with("events.") || config.has_events(),
     };
     let outcome = match is_there {
-        true => Outcome::WrongParam { param, received: received.to_owned(), is_listed },
+        true => Outcome::WrongParam { param, received, is_listed },
         false => not_found(name),
     };
-    Asked::new(name, Some(params.to_owned()), "wrong parameters", outcome)
+    Asked { kind: "wrong parameters", ..Asked::new(name, Some(params.to_owned()), outcome) }
 }
 
 fn failing(random: &mut Random) -> Asked {
     let code = *random.pick(&[-32001_i64, -32099, 7, 0, 40_000, -1]);
-    let message = *random.pick(&["", "no", "é \"quoted\"\n", "Parse error"]);
-    let data = *random.pick(&[None, Some("{\"why\":[1,null]}"), Some("\"text\""), Some("0")]);
-    let rest = data.map_or(String::new(), |data| format!(r#","data":{data}"#));
-    let params = format!(r#"{{"code":{code},"message":{}{rest}}}"#, quoted(message));
-    let data = data.and_then(|data| serde_json::from_str(data).ok());
-    let outcome = Outcome::Error { code, message: message.to_owned(), data };
-    let mut asked = Asked::new("test.fail", Some(params), "test.fail", outcome);
-    asked.is_plain = false;
-    asked
-}
-
-fn big(random: &mut Random) -> Asked {
-    let most = *random.pick(&[10, 1000, 20_000, 20_000, 300_000]);
-    big_of(random.below(most))
+    let message = (*random.pick(&["", "no", "é \"quoted\"\n", "Parse error"])).to_owned();
+    let data = [None, Some(json!({"why": [1, null]})), Some(json!("text")), Some(json!(0))];
+    let data: Option<Value> = random.pick(&data).clone();
+    let rest = data.as_ref().map_or(String::new(), |data| format!(r#","data":{data}"#));
+    let params = format!(r#"{{"code":{code},"message":{}{rest}}}"#, quoted(&message));
+    Asked::new("test.fail", Some(params), Outcome::Error { code, message, data }).alone()
 }
 
 /// A string of so many bytes.
-pub(super) fn big_of(bytes: usize) -> Asked {
-    let params = Some(format!(r#"{{"bytes":{bytes}}}"#));
-    Asked::new("test.big", params, "test.big", Outcome::Xs(bytes))
+pub(super) fn big(bytes: usize) -> Asked {
+    Asked::new("test.big", Some(format!(r#"{{"bytes":{bytes}}}"#)), Outcome::Xs(bytes))
 }
 
 /// So many notifications, and then the answer.
 pub(super) fn emit(count: usize) -> Asked {
-    let params = Some(format!("[{count}]"));
-    let mut asked = Asked::new("test.emit", params, "test.emit", result(&json!(count)));
-    (asked.effect, asked.is_plain) = (Effect::Emitted(count as u64), false);
-    asked
+    let effect = Effect::Emitted(count as u64);
+    let outcome = Outcome::result(&json!(count));
+    Asked { effect, ..Asked::new("test.emit", Some(format!("[{count}]")), outcome).alone() }
 }
 
 /// Sets the level of the log.
@@ -216,30 +196,23 @@ pub(super) fn log_level(random: &mut Random, level: &str) -> Asked {
         false => format!(r#"{{"level":"{written}"}}"#),
     };
     let outcome = Outcome::Result(format!(r#"{{"level":"{level}","success":true}}"#));
-    let mut asked = Asked::new("setLogLevel", Some(params), "setLogLevel", outcome);
-    asked.is_plain = false;
-    asked
+    Asked::new("setLogLevel", Some(params), outcome).alone()
 }
 
-/// Changes what is subscribed to. `now` are the topics after it, as bits.
-pub(super) fn subscription(verb: &str, topics: u8, now: u8) -> Asked {
+/// Changes the subscriptions. `now` are the topics after it, as bits.
+pub(super) fn subscription(is_more: bool, topics: u8, now: u8) -> Asked {
     let names = |bits: u8| {
-        let names: Vec<_> = [(1, "log"), (2, "stats")]
-            .iter()
-            .filter(|(bit, _)| bits & bit != 0)
-            .map(|(_, name)| *name)
-            .collect();
-        json!(names).to_string()
+        let names = [(1, "log"), (2, "stats")].into_iter().filter(|(bit, _)| bits & bit != 0);
+        json!({"topics": names.map(|(_, name)| name).collect::<Vec<_>>()})
     };
-    let outcome = Outcome::Result(format!(r#"{{"topics":{}}}"#, names(now)));
-    let params = Some(format!(r#"{{"topics":{}}}"#, names(topics)));
-    let mut asked = Asked::new(&format!("events.{verb}"), params, "subscriptions", outcome);
-    (asked.effect, asked.is_plain) = (Effect::Subscribed(now), false);
-    asked
+    let (params, outcome) = (Some(names(topics).to_string()), Outcome::result(&names(now)));
+    let method = quoted(if is_more { "events.subscribe" } else { "events.unsubscribe" });
+    let asked = Asked::new("subscriptions", params, outcome).alone();
+    Asked { method, effect: Effect::Subscribed(now), ..asked }
 }
 
-/// A notification: the method in quotes, the params, and the method of the error in the log that it makes.
-pub(super) type Told = (String, Option<String>, Option<&'static str>);
+/// A notification: the method in quotes, the params, and the method of the error in the log that it causes.
+pub(super) type Told = (String, Option<&'static str>, Option<&'static str>);
 
 /// Any notification. None is answered.
 pub(super) fn notification(random: &mut Random) -> Told {
@@ -257,5 +230,5 @@ pub(super) fn notification(random: &mut Random) -> Told {
         ("$/cancelRequest", Some("[7]"), None),
         ("$/progress", Some(r#"{"token":1}"#), None),
     ]);
-    (quoted(name), params.map(str::to_owned), error_of)
+    (quoted(name), params, error_of)
 }

@@ -1,198 +1,31 @@
 //! HTTP: each message is the body of a POST, and each answer that of its response (T2).
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::Shutdown;
-use std::sync::atomic::Ordering;
+use rustix::net::Shutdown;
 
 use super::bad;
-use super::crowd::{Crowd, Socket};
-use super::expect::{Due, Outcome, is_batch};
-use super::good;
-use super::tally::{Broken, Under};
-use super::terms::MESSAGE_LIMIT;
-use super::texts::{self, envelope};
-use crate::random::Random;
-use crate::wire::Message;
+use super::prelude::*;
 
-/// What a response must be.
-#[derive(Debug)]
-enum Expected {
-    /// 200, with this answer.
-    Answer(Due),
-    /// 200, with these answers in an array.
-    Batch(Vec<Due>),
-    /// 202, and nothing in it.
-    Accepted,
-    /// This status, whatever it says.
-    Status(u16),
-    /// 413, with the answer to what is too long.
-    TooLong,
-}
+/// Requests that are no POST of a message, and the status that says why. `HOST` is the right host.
+const WRONG: [(u16, &str, &str); 9] = [
+    (405, "GET / HTTP/1.1", "Host: HOST\r\nConnection: close\r\n\r\n"),
+    (411, "POST / HTTP/1.1", "Host: HOST\r\nConnection: close\r\n\r\n"),
+    (501, "POST / HTTP/1.1", "Host: HOST\r\nTransfer-Encoding: gzip\r\n\r\n"),
+    (505, "POST / HTTP/2.0", "Host: HOST\r\nContent-Length: 2\r\n\r\n{}"),
+    (400, "nonsense", "\r\n"),
+    (400, "POST / HTTP/1.1", "Host: HOST\r\nContent-Length: -2\r\n\r\n{}"),
+    (400, "POST / HTTP/1.1", "Host: HOST\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
+    (403, "POST / HTTP/1.1", "Host: evil.example\r\nContent-Length: 2\r\n\r\n{}"),
+    (403, "POST / HTTP/1.1", "Host: HOST\r\nOrigin: null\r\nContent-Length: 2\r\n\r\n{}"),
+];
 
-struct Response {
-    status: u16,
-    body: String,
-}
-
-/// A client of HTTP, which keeps its connection.
-struct Poster<'c> {
-    crowd: &'c Crowd,
-    random: Random,
-    host: String,
-    input: BufReader<Socket>,
-    output: Socket,
-    numbers: u64,
-    /// The last bytes that were sent.
-    sent: Vec<u8>,
-}
-
-impl Crowd {
-    /// One connection, from its beginning to its end.
-    pub(super) fn post(&self, random: Random) -> Result<(), Broken> {
-        let mut poster = Poster::connect(self, random).map_err(lost)?;
-        let count = 10 + poster.random.below(60);
-        let played = (0..count).try_for_each(|_| poster.exchange());
-        played.and_then(|()| poster.leave()).map_err(|mut broken| {
-            broken.sent = poster.sent[poster.sent.len().saturating_sub(2048)..].to_vec();
-            broken
-        })
-    }
-
-    /// As many slow handlers as there are threads for them, each in a batch of its own connection.
-    pub(super) fn post_slow(&self, random: Random) -> Result<(), Broken> {
-        let mut poster = Poster::connect(self, random).map_err(lost)?;
-        let ids: Vec<_> = (1..=40).map(|id: u64| id.to_string()).collect();
-        let slow = good::sleep("test.block", 20, false);
-        let texts: Vec<_> = ids.iter().map(|id| poster.text(&slow, id)).collect();
-        let body = format!("[{}]", texts.join(","));
-        let expected = match self.terms.has_batches() {
-            true => Expected::Batch(ids.iter().map(|id| slow.due(id)).collect()),
-            false => Expected::Answer(batch_refused()),
-        };
-        poster.send_post(body.as_bytes()).map_err(lost)?;
-        poster.receive(&expected)
-    }
-
-    /// A request that does not come to its end.
-    pub(super) fn post_half(&self, random: Random) -> Result<(), Broken> {
-        let mut poster = Poster::connect(self, random).map_err(lost)?;
-        let whole = poster.request(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}");
-        let cut = 1 + poster.random.below(whole.len() - 1);
-        poster.write(&whole[..cut]).map_err(lost)?;
-        poster.receive(&Expected::Status(408))?;
-        self.tally.count(Under::Deeds, "read timeouts");
-        poster.expect_end()
-    }
-}
-
-fn lost(error: io::Error) -> Broken {
-    Broken::new(format!("the connection breaks: {error}"))
-}
-
-fn batch_refused() -> Due {
-    Due::refusal(Outcome::invalid_because("batch-not-supported"))
-}
-
-impl<'c> Poster<'c> {
-    fn connect(crowd: &'c Crowd, random: Random) -> io::Result<Self> {
-        let output = Socket::connect(&crowd.url)?;
-        let input = BufReader::new(output.try_clone()?);
-        let host = crowd.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-        Ok(Poster { crowd, random, host, input, output, numbers: 0, sent: Vec::new() })
-    }
-
-    fn id(&mut self) -> String {
-        self.numbers += 1;
-        texts::id(&mut self.random, self.numbers)
-    }
-
-    fn text(&mut self, asked: &good::Asked, id: &str) -> String {
-        let params = asked.params.as_deref();
-        envelope(&mut self.random, Some(id), &asked.method, params, &["", " ", "\n"])
-    }
-
-    /// A request and its response, or a few in line.
-    fn exchange(&mut self) -> Result<(), Broken> {
-        let count = if self.random.once_in(5) { 2 + self.random.below(6) } else { 1 };
-        let mut expected = Vec::new();
-        for _ in 0..count {
-            let (body, due) = if count == 1 { self.any() } else { self.small() };
-            if self.random.once_in(25) && count == 1 {
-                self.ask_first(&body)?;
-            } else {
-                self.send_post(&body).map_err(lost)?;
-            }
-            expected.push(due);
-        }
-        expected.iter().try_for_each(|expected| self.receive(expected))
-    }
-
-    fn small(&mut self) -> (Vec<u8>, Expected) {
-        let (asked, id) = (good::quick(self.crowd.terms), self.id());
-        (self.text(&asked, &id).into_bytes(), Expected::Answer(asked.due(&id)))
-    }
-
-    /// A body, and what is said to it.
-    fn any(&mut self) -> (Vec<u8>, Expected) {
-        let (terms, tally) = (self.crowd.terms, &self.crowd.tally);
-        let id = self.id();
-        match self.random.below(20) {
-            0..=9 => {
-                let asked = good::any(&mut self.random, terms, &["", " ", "\n"]);
-                if let Some(method) = asked.error_of {
-                    self.crowd.log.cause_error(method);
-                }
-                (self.text(&asked, &id).into_bytes(), Expected::Answer(asked.due(&id)))
-            }
-            10..=12 => {
-                let (method, params, error_of) = good::notification(&mut self.random);
-                if let Some(method) = error_of {
-                    self.crowd.log.cause_error(method);
-                }
-                tally.count(Under::Deeds, "notifications");
-                let text = envelope(&mut self.random, None, &method, params.as_deref(), &[""]);
-                (text.into_bytes(), Expected::Accepted)
-            }
-            13..=16 => {
-                let request = self.text(&good::quick(terms), &id);
-                let bad = bad::any(&mut self.random, terms, &request, &id);
-                self.crowd.tally.count(Under::BadInput, bad.kind);
-                (
-                    bad.bytes,
-                    Expected::Answer(bad.answers.into_iter().next().unwrap_or_else(batch_refused)),
-                )
-            }
-            17 | 18 => {
-                tally.count(Under::Deeds, "batches sent");
-                self.batch()
-            }
-            _ => self.small(),
-        }
-    }
-
-    fn batch(&mut self) -> (Vec<u8>, Expected) {
-        let (mut entries, mut dues) = (Vec::new(), Vec::new());
-        for _ in 0..1 + self.random.below(8) {
-            let id = self.id();
-            let asked = good::any(&mut self.random, self.crowd.terms, &[""]);
-            if self.random.once_in(4) || !asked.is_plain {
-                entries.push(r#"{"jsonrpc":"2.0","method":"version"}"#.to_owned());
-                continue;
-            }
-            dues.push(asked.due(&id));
-            entries.push(self.text(&asked, &id));
-        }
-        let body = format!("[{}]", entries.join(",")).into_bytes();
-        match (self.crowd.terms.has_batches(), dues.is_empty()) {
-            (false, _) => (body, Expected::Answer(batch_refused())),
-            (true, true) => (body, Expected::Accepted),
-            (true, false) => (body, Expected::Batch(dues)),
-        }
+impl Client<'_> {
+    fn host(&self) -> &str {
+        self.all.url.trim_start_matches("http://").trim_end_matches('/')
     }
 
     /// A POST of this body, with its length or in chunks.
-    fn request(&mut self, body: &[u8]) -> Vec<u8> {
-        let head = format!("POST / HTTP/1.1\r\nHost: {}\r\n", self.host);
+    pub(super) fn post(&mut self, body: &[u8]) -> Vec<u8> {
+        let head = format!("POST / HTTP/1.1\r\nHost: {}\r\n", self.host());
         if !self.random.once_in(4) {
             let head = format!("{head}Content-Length: {}\r\n\r\n", body.len());
             return [head.as_bytes(), body].concat();
@@ -201,173 +34,108 @@ impl<'c> Poster<'c> {
         let mut rest = body;
         while !rest.is_empty() {
             let (chunk, after) = rest.split_at(1 + self.random.below(rest.len()));
-            bytes.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
-            bytes.extend_from_slice(chunk);
-            bytes.extend_from_slice(b"\r\n");
+            let size = format!("{:x}\r\n", chunk.len());
+            bytes.extend([size.as_bytes(), chunk, b"\r\n"].concat());
             rest = after;
         }
         bytes.extend_from_slice(b"0\r\n\r\n");
         bytes
     }
 
-    fn send_post(&mut self, body: &[u8]) -> io::Result<()> {
-        let bytes = self.request(body);
-        let mut begin = 0;
-        if self.random.once_in(4) {
-            for _ in 0..1 + self.random.below(6) {
-                let end = begin + self.random.below(bytes.len() - begin);
-                self.write(&bytes[begin..end])?;
-                begin = end;
-            }
-        }
-        self.write(&bytes[begin..])
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.sent.extend_from_slice(&bytes[bytes.len().saturating_sub(4096)..]);
-        let surplus = self.sent.len().saturating_sub(4096);
-        self.sent.drain(..surplus);
-        self.crowd.tally.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        self.output.write_all(bytes)
-    }
-
-    /// Sends the head, and the body only when it is asked for.
-    fn ask_first(&mut self, body: &[u8]) -> Result<(), Broken> {
-        let length = body.len();
-        let head = format!(
-            "POST / HTTP/1.1\r\nHost: {}\r\nContent-Length: {length}\r\nExpect: 100-continue\r\n\r\n",
-            self.host
-        );
-        self.write(head.as_bytes()).map_err(lost)?;
-        // What is empty need not be asked for, and is not sent as bad input.
-        self.receive(&Expected::Status(100))?;
-        self.write(body).map_err(lost)
-    }
-
-    /// Reads a response, and checks it.
-    fn receive(&mut self, expected: &Expected) -> Result<(), Broken> {
-        let response = self.read().map_err(lost)?;
-        let Some(Response { status, body }) = response else {
-            return Err(Broken::because("the connection ends", expected, ""));
-        };
-        let (tally, pages) = (&self.crowd.tally, &self.crowd.pages);
-        let is_due = |due: &Due| Message::read(&body).is_ok_and(|message| due.is(&message, pages));
-        let is_right = match expected {
-            Expected::Answer(due) => {
-                tally.count(Under::Answers, due.kind);
-                status == 200 && is_due(due)
-            }
-            Expected::Batch(dues) => {
-                tally.count(Under::Answers, "batches");
-                dues.iter().for_each(|due| tally.count(Under::Answers, due.kind));
-                status == 200 && is_batch(dues, &body, pages)
-            }
-            Expected::Accepted => status == 202 && body.is_empty(),
-            Expected::Status(expected) => status == *expected,
-            Expected::TooLong => {
-                status == 413 && is_due(&Due::refusal(Outcome::invalid_because("oversize")))
-            }
-        };
-        let came = || format!("{status} {body}");
-        if is_right { Ok(()) } else { Err(Broken::because("a response", expected, &came())) }
-    }
-
-    fn read(&mut self) -> io::Result<Option<Response>> {
-        let odd = |what: &str| io::Error::other(format!("malformed: {what:?}"));
-        let mut length = None;
-        let Some(first) = self.line()? else { return Ok(None) };
-        let status =
-            first.strip_prefix("HTTP/1.1 ").and_then(|it| it.split(' ').next()?.parse().ok());
-        let status: u16 = status.ok_or_else(|| odd(&first))?;
-        loop {
-            let line = self.line()?.ok_or_else(|| odd("the end of a head"))?;
-            if line.is_empty() {
-                break;
-            }
-            let (name, value) = line.split_once(": ").ok_or_else(|| odd(&line))?;
-            if name.eq_ignore_ascii_case("content-length") {
-                length = value.parse::<usize>().ok();
-            }
-        }
-        let mut body = vec![0; length.filter(|_| status >= 200).unwrap_or(0)];
-        self.input.read_exact(&mut body)?;
-        self.crowd.tally.received.fetch_add(body.len() as u64, Ordering::Relaxed);
-        let body = String::from_utf8(body).map_err(io::Error::other)?;
-        Ok(Some(Response { status, body }))
-    }
-
-    fn line(&mut self) -> io::Result<Option<String>> {
-        let mut line = String::new();
-        self.input.read_line(&mut line)?;
-        self.crowd.tally.received.fetch_add(line.len() as u64, Ordering::Relaxed);
-        match line.strip_suffix("\r\n") {
-            Some(line) => Ok(Some(line.to_owned())),
-            None if line.is_empty() => Ok(None),
-            None => Err(io::Error::other(format!("a torn line: {line:?}"))),
-        }
-    }
-
-    /// Nothing more comes.
-    fn expect_end(&mut self) -> Result<(), Broken> {
-        let mut rest = Vec::new();
-        // Who was refused in the middle of sending may find the connection reset.
-        let _ = self.input.read_to_end(&mut rest);
-        match rest.is_empty() {
-            true => Ok(()),
-            false => Err(Broken::because("the end", "", &String::from_utf8_lossy(&rest))),
-        }
-    }
-
-    fn leave(&mut self) -> Result<(), Broken> {
-        let tally = &self.crowd.tally;
-        match self.random.below(8) {
+    /// Sends the head, and the body only after `100 Continue`: a request, a notification, or bad input.
+    fn post_with_continue(&mut self) -> Result<(), Failure> {
+        let (asked, id) = (self.any(), self.id());
+        let request = self.text(&asked, &id);
+        let (body, dues, error_of) = match self.random.below(4) {
             0 => {
-                Crowd::count(tally, "broken off");
-                let body = vec![b'x'; 1000];
-                let bytes = self.request(&body);
-                let _ = self.write(&bytes[..bytes.len() / 2]);
-                self.output.shutdown(Shutdown::Both);
-                Ok(())
+                let (method, params, error_of) = good::notification(&mut self.random);
+                let text = envelope(&mut self.random, None, &method, params, &[""]);
+                (text.into_bytes(), Vec::new(), error_of)
             }
             1 => {
-                Crowd::count(tally, "closed as a message was too long");
-                let body = vec![b' '; MESSAGE_LIMIT + 1];
-                let bytes = self.request(&body);
-                // It may be refused before all of it is sent.
-                let _ = self.write(&bytes);
-                self.receive(&Expected::TooLong)?;
-                self.expect_end()
+                let bad = bad::any(&mut self.random, self.config, &request, &id);
+                (bad.bytes, bad.answers, None)
             }
-            2..=4 => self.break_rules(),
-            _ => {
-                Crowd::count(tally, "ended when all was answered");
-                self.output.shutdown(Shutdown::Write);
-                self.expect_end()
-            }
-        }
+            _ => (request.into_bytes(), vec![asked.due(&id)], asked.error_of),
+        };
+        error_of.into_iter().for_each(|method| self.all.log.cause_error(method));
+        let (host, length) = (self.host(), body.len());
+        let head = format!("POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n");
+        self.connection.ledger().posts.expect(100);
+        self.connection.send(format!("{head}Expect: 100-continue\r\n\r\n").as_bytes(), &[]);
+        self.settle()?;
+        dues.into_iter().for_each(|due| self.connection.ledger().expect(due));
+        self.connection.ledger().expect_post();
+        self.connection.send(&body, &[]);
+        self.settle()
     }
 
-    /// What is no POST of a message gets the status that says why.
-    fn break_rules(&mut self) -> Result<(), Broken> {
-        Crowd::count(&self.crowd.tally, "closed as the rules were broken");
-        let rows = [
-            (405, "GET / HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"),
-            (411, "POST / HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"),
-            (501, "POST / HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: gzip\r\n\r\n"),
-            (505, "POST / HTTP/2.0\r\nHost: HOST\r\nContent-Length: 2\r\n\r\n{}"),
-            (400, "nonsense\r\n\r\n"),
-            (400, "POST / HTTP/1.1\r\nHost: HOST\r\nContent-Length: -2\r\n\r\n{}"),
-            (
-                400,
-                "POST / HTTP/1.1\r\nHost: HOST\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-            ),
-            (403, "POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 2\r\n\r\n{}"),
-            (403, "POST / HTTP/1.1\r\nHost: HOST\r\nOrigin: null\r\nContent-Length: 2\r\n\r\n{}"),
-        ];
-        let (status, text) = *self.random.pick(&rows);
-        self.write(text.replace("HOST", &self.host).as_bytes()).map_err(lost)?;
-        self.receive(&Expected::Status(status))?;
-        self.output.shutdown(Shutdown::Write);
-        self.expect_end()
+    /// As many slow handlers as there are threads for them, in one batch.
+    pub(super) fn post_slow(&mut self) -> Result<(), Failure> {
+        let slow = good::sleep("test.block", 20, false);
+        let ids: Vec<_> = (0..40).map(|_| self.id()).collect();
+        let texts: Vec<_> = ids.iter().map(|id| self.text(&slow, id)).collect();
+        match self.config.has_batches() {
+            true => {
+                let dues = ids.iter().map(|id| slow.due(id)).collect();
+                self.connection.ledger().expect_batch(dues);
+            }
+            false => self.expect_refusal(Outcome::invalid_because("batch-not-supported")),
+        }
+        self.say(&format!("[{}]", texts.join(",")));
+        self.settle()
+    }
+
+    /// A request that does not come to its end (F6).
+    pub(super) fn stall_post(&mut self) -> Result<(), Failure> {
+        let whole = self.post(br#"{"jsonrpc":"2.0","id":1,"method":"version"}"#);
+        let cut = 1 + self.random.below(whole.len() - 1);
+        self.connection.ledger().posts.expect(408);
+        self.connection.send(&whole[..cut], &[]);
+        self.settle()?;
+        self.count("read timeouts");
+        self.be_closed_by_daemon()
+    }
+
+    /// The daemon closes the connection, though we do not.
+    fn be_closed_by_daemon(&mut self) -> Result<(), Failure> {
+        let what = "the daemon does not close the connection";
+        self.connection.wait(self.all.patience, what, |link| link.ledger.has_ended)
+    }
+
+    /// Ends a connection of HTTP: in order, in the middle of a request, or by a request that is refused.
+    pub(super) fn disconnect_http(&mut self, raw: &RawClient) -> Result<(), Failure> {
+        for _ in 0..self.random.below(4) {
+            self.post_with_continue()?;
+        }
+        match self.random.below(8) {
+            0 => {
+                self.all.count_end("broken off");
+                let bytes = self.post(&[b'x'; 1000]);
+                self.connection.ledger().is_over = true;
+                self.connection.send(&bytes[..bytes.len() / 2], &[]);
+                raw.shut_down(Shutdown::Both);
+            }
+            1 => {
+                self.all.count_end("closed as a message was too long");
+                self.expect_refusal(Outcome::invalid_because("oversize"));
+                self.connection.ledger().posts.expect(413);
+                // It may be refused before all of it is sent.
+                let bytes = self.post(&vec![b' '; MESSAGE_LIMIT + 1]);
+                self.connection.ledger().may_break = true;
+                self.connection.send(&bytes, &[]);
+                self.be_closed_by_daemon()?;
+            }
+            2..=4 => {
+                self.all.count_end("closed as the rules were broken");
+                let (status, first, rest) = *self.random.pick(&WRONG);
+                self.connection.ledger().posts.expect(status);
+                self.connection.ledger().may_break = true;
+                let rest = rest.replace("HOST", self.host());
+                self.connection.send(format!("{first}\r\n{rest}").as_bytes(), &[]);
+            }
+            _ => self.all.count_end("ended when all was answered"),
+        }
+        Ok(())
     }
 }

@@ -1,69 +1,62 @@
-//! The log of the daemon: every line a record, and no error that nobody has caused (G3, G5, G6).
+//! The log of the daemon: every line is a record, and every error has a cause (G3, G5, G6).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::tally::{Broken, Tally, Under};
-use crate::wire::Message;
+use crate::harness::events::is_record;
+use crate::harness::lock;
+use crate::harness::message::Message;
+use crate::{Counters, Failure, Group};
 
-/// What the daemon says of a frame that does not come to its end (F6).
+/// The record of a frame that does not come to its end (F6).
 const TOO_LATE: &str = "a message took too long";
 
-/// What was read of the log, and what was done that must show in it.
+/// What was read from the log, and what must show in it.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     state: Mutex<State>,
     changed: Condvar,
-    /// How long nobody is to read, in milliseconds.
+    /// How long nobody reads, in milliseconds.
     nap: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
     timeouts: u64,
-    /// Records that were dropped, as nobody read them.
+    /// Records that were dropped because nobody read them.
     dropped: u64,
-    /// Marks that came, by the name of their method.
+    /// The method of the last mark.
     last_mark: Option<String>,
-    /// Errors in the log by method, and those that were caused.
-    errors: BTreeMap<String, u64>,
+    /// Errors by method that were caused and are not in the log yet.
     caused: BTreeMap<String, u64>,
     has_ended: bool,
 }
 
-/// What the method of a mark begins with.
+/// The beginning of a mark's method.
 const MARK: &str = "soak.mark.";
 
 impl Log {
-    /// Reads it to its end on a thread of its own. What comes before the first record is told.
+    /// Reads it to its end on a thread of its own.
     pub(super) fn read(
         self: &Arc<Self>,
         stderr: impl Read + Send + 'static,
-        tally: &Arc<Tally>,
-        mut tell: impl FnMut(&str) -> bool + Send + 'static,
+        counters: &Arc<Counters>,
     ) -> JoinHandle<()> {
-        let (log, tally) = (Arc::clone(self), Arc::clone(tally));
+        let (log, counters) = (Arc::clone(self), Arc::clone(counters));
         thread::spawn(move || {
             let mut lines = BufReader::with_capacity(64 * 1024, stderr);
-            let (mut line, mut is_foreword) = (Vec::new(), true);
+            let mut line = Vec::new();
             loop {
-                let nap = log.nap.swap(0, Ordering::AcqRel);
-                if nap > 0 {
-                    thread::sleep(Duration::from_millis(nap));
-                }
+                thread::sleep(Duration::from_millis(log.nap.swap(0, Ordering::AcqRel)));
                 line.clear();
                 if !matches!(lines.read_until(b'\n', &mut line), Ok(1..)) {
                     break;
                 }
-                let text = String::from_utf8_lossy(&line);
-                is_foreword = is_foreword && tell(&text);
-                if !is_foreword {
-                    log.take(&text, &tally);
-                }
+                log.take(&String::from_utf8_lossy(&line), &counters);
             }
             log.state().has_ended = true;
             log.changed.notify_all();
@@ -71,48 +64,46 @@ impl Log {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
-    fn take(&self, line: &str, tally: &Tally) {
+    fn take(&self, line: &str, counters: &Counters) {
         let text = line.strip_suffix('\n');
         let record = text.and_then(|text| Message::read(text).ok()).filter(is_record);
         let Some(record) = record else {
-            tally.fail(Broken::because("a line of the log is no record", "", line));
+            counters.fail(Failure::because("a line of the log is not a record", "", line));
             return;
         };
         let (severity, method) =
             (record.text("severity").unwrap_or_default(), record.text("method"));
         let message = record.text("message").unwrap_or_default();
         let mut state = self.state();
+        let group = Group::LogLines;
         match severity.as_str() {
             "error" => {
-                tally.count(Under::LogLines, "error");
-                let method = method.unwrap_or_default();
-                if state.caused.get(&method).copied().unwrap_or(0)
-                    <= state.errors.get(&method).copied().unwrap_or(0)
-                {
-                    tally.fail(Broken::because("an error that nobody has caused", "", line));
+                counters.count(group, "error");
+                match state.caused.get_mut(&method.unwrap_or_default()) {
+                    Some(caused) if *caused > 0 => *caused -= 1,
+                    _ => counters.fail(Failure::because("an error without a cause", "", line)),
                 }
-                *state.errors.entry(method).or_default() += 1;
             }
             "warn" => {
-                tally.count(Under::LogLines, "warn");
+                counters.count(group, "warn");
                 state.timeouts += u64::from(message.starts_with(TOO_LATE));
                 if let Some(count) = message.strip_suffix(" log records were dropped") {
                     state.dropped += count.parse::<u64>().unwrap_or(0);
                 }
-                state.last_mark =
-                    method.filter(|it| it.starts_with(MARK)).or(state.last_mark.take());
+                let mark = method.filter(|it| it.starts_with(MARK));
+                state.last_mark = mark.or(state.last_mark.take());
             }
-            "info" => tally.count(Under::LogLines, "info"),
-            _ => tally.count(Under::LogLines, "debug"),
+            "info" => counters.count(group, "info"),
+            _ => counters.count(group, "debug"),
         }
         drop(state);
         self.changed.notify_all();
     }
 
-    /// Something is done from here on that the log must call an error, once, with this method.
+    /// From here on the log must have one error more with this method.
     pub(super) fn cause_error(&self, method: &str) {
         *self.state().caused.entry(method.to_owned()).or_default() += 1;
     }
@@ -122,12 +113,12 @@ impl Log {
         self.nap.store(milliseconds, Ordering::Release);
     }
 
-    /// How many frames came too late.
+    /// The number of frames that came too late.
     pub(super) fn timeouts(&self) -> u64 {
         self.state().timeouts
     }
 
-    /// How many records were dropped.
+    /// The number of records that were dropped.
     pub(super) fn dropped(&self) -> u64 {
         self.state().dropped
     }
@@ -137,7 +128,7 @@ impl Log {
         self.wait(patience, |state| state.timeouts >= count)
     }
 
-    /// The name of a method that nobody serves: to call it shows in the log.
+    /// A method that does not exist: a call of it shows in the log.
     pub(super) fn mark(number: u64) -> String {
         format!("{MARK}{number}")
     }
@@ -148,56 +139,21 @@ impl Log {
     }
 
     fn wait(&self, patience: Duration, is_done: impl Fn(&State) -> bool) -> bool {
-        let until = Instant::now() + patience;
-        let mut state = self.state();
-        while !is_done(&state) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || state.has_ended {
-                return false;
-            }
-            let woken = self.changed.wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        let is_pending = |state: &mut State| !is_done(state) && !state.has_ended;
+        let waited = self.changed.wait_timeout_while(self.state(), patience, is_pending);
+        is_done(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Checks, when all of it was read, that each error that was caused is there: no more of them can be
-    /// missing than records were dropped. That there is none that nobody has caused is seen at each of them.
-    pub(super) fn check(&self) -> Result<(), Broken> {
+    /// Checks, when all of it was read, that each error that was caused is there: no more of them may be missing
+    /// than records were dropped. `take` checks that each error has a cause.
+    pub(super) fn check(&self) -> Result<(), Failure> {
         let state = self.state();
-        let sum = |errors: &BTreeMap<String, u64>| errors.values().sum::<u64>();
-        if sum(&state.caused) <= sum(&state.errors) + state.dropped {
-            return Ok(());
+        match state.caused.values().sum::<u64>() <= state.dropped {
+            true => Ok(()),
+            false => {
+                let what = "the errors in the log are not those that were caused";
+                Err(Failure::because(what, "no more", &format!("missing: {:?}", state.caused)))
+            }
         }
-        let (expected, came) = (&state.caused, format!("{:?}", state.errors));
-        Err(Broken::because(
-            "the errors in the log are not those that were caused",
-            expected,
-            &came,
-        ))
     }
-}
-
-/// Whether this has the names of a record and no others, and values as they must be.
-pub(super) fn is_record(record: &Message<'_>) -> bool {
-    let is_time = |text: &str| {
-        let shape = text.chars().map(|it| if it.is_ascii_digit() { '0' } else { it });
-        shape.eq("0000-00-00T00:00:00.000Z".chars())
-    };
-    // Nothing moves the cursor, ends a line for some reader or turns the direction of the text.
-    let plays = |it: char| it.is_control() || matches!(it, '\u{2028}'..='\u{202e}');
-    let is_text = |name: &str, most: usize| {
-        record.get(name).is_some_and(|it| !it.contains(plays))
-            && record.text(name).is_some_and(|it| it.chars().count() <= most)
-    };
-    let is_id = |id: &str| {
-        let text = serde_json::from_str::<String>(id).unwrap_or_else(|_| id.to_owned());
-        !id.starts_with(['{', '[', 't', 'f']) && text.chars().count() <= 64
-    };
-    record.has_only(&["timestamp", "severity", "message"], &["method", "id"])
-        && record.text("timestamp").as_deref().is_some_and(is_time)
-        && matches!(record.text("severity").as_deref(), Some("debug" | "info" | "warn" | "error"))
-        && is_text("message", usize::MAX)
-        && (record.get("method").is_none() || is_text("method", 128))
-        && record.get("id").is_none_or(is_id)
 }

@@ -1,265 +1,342 @@
-//! The soak: one daemon under a random mix of all that clients do, good and bad, for as long as one likes.
-//! Every answer is checked against what the contract says, every byte of output and every line of the log
-//! is accounted for, and what the daemon costs must stay flat.
+//! Soak: one daemon under a random mix of all that clients do, good and bad, for as long as one likes.
+//!
+//! Every answer is checked against the contract, every byte of output and every line of the log is accounted for,
+//! and the resources of the daemon must stay flat.
+//!
+//! | file | content |
+//! |---|---|
+//! | `report` `resources` `log` | the report; memory, descriptors and threads; the log of the daemon |
+//! | `config` | limits, and what follows from profile, transport and framing |
+//! | `clients` `client` `connection` | generations of clients; one of them; its threads and its ledger |
+//! | `good` `bad` `texts` | requests, bad input, and pieces of JSON |
+//! | `scenarios` `disconnects` | what needs an idle connection; every end of a connection |
+//! | `http` | clients of HTTP |
 
-mod acts;
 mod bad;
-mod crowd;
-mod daemon;
-mod expect;
-pub mod flags;
-mod gauge;
+mod client;
+mod clients;
+mod config;
+mod connection;
+mod disconnects;
 mod good;
 mod http;
-mod leave;
-mod ledger;
-mod line;
 mod log;
-mod player;
 mod report;
-mod state;
-mod tally;
-mod terms;
+mod resources;
+mod scenarios;
 mod texts;
-pub(crate) mod ws;
 
 use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use self::crowd::Crowd;
-use self::daemon::Daemon;
-use self::expect::Pages;
-pub use self::gauge::Gauge;
-use self::ledger::Ledger;
-use self::line::Line;
-use self::player::Player;
-use self::terms::{POOL, Terms};
-use crate::random::Random;
-use crate::wire::Framing;
+use clap::Parser;
+use rustix::process::Signal;
 
-pub use self::report::Report;
-pub use self::tally::{Broken, Tally, Under};
-pub use self::terms::{Over, Profile};
+use crate::harness::channel::PIPES;
+use crate::harness::daemon::{Daemon, wait_until};
+use crate::harness::random::Random;
+use crate::harness::{TempFolder, programs, say};
+use crate::{Failure, Framing, Group, Profile, Transport};
+use client::Client;
+use clients::Clients;
+use config::{Config, IN_FLIGHT, MESSAGE_LIMIT, POOL};
+use connection::Connection;
+pub use report::Report;
+pub use resources::Resources;
 
-/// How much is done.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Amount {
-    /// As much as can be in this time.
-    Time(Duration),
-    /// So many rounds.
-    Rounds(u64),
+/// What the files of the clients have in common.
+mod prelude {
+    pub(super) use super::client::Client;
+    pub(super) use super::config::*;
+    pub(super) use super::good::{self, Asked};
+    pub(super) use super::texts::{envelope, quoted};
+    pub(super) use crate::harness::expect::{Due, Outcome};
+    pub(super) use crate::harness::random::Random;
+    pub(super) use crate::harness::raw_client::RawClient;
+    pub(super) use crate::{Failure, Framing, Group, Transport};
 }
 
-/// What is to be done.
-#[derive(Clone, Debug)]
+/// Put one daemon under a random mix of all that clients do, and check every byte that comes back.
+///
+/// Exit code: 0 if all held, 1 if something failed, 2 for bad options.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "soak")]
 pub struct Plan {
-    /// The same seed plays the same game.
+    /// The game; the same seed plays the same one
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How much of it.
-    pub amount: Amount,
-    /// Who the client is.
+    /// How long
+    #[arg(long, default_value = "60", value_parser = seconds)]
+    pub seconds: Duration,
+    /// How much, in place of how long
+    #[arg(long)]
+    pub rounds: Option<u64>,
+    /// The profile of the daemon
+    #[arg(long, default_value = "agent")]
     pub profile: Profile,
-    /// What carries the messages.
-    pub over: Over,
-    /// How messages are cut out of the stream, if not as the profile has it.
+    /// The transport
+    #[arg(long, default_value = "stdio")]
+    pub over: Transport,
+    /// The framing of streams, if not that of the profile
+    #[arg(long)]
     pub framing: Option<Framing>,
-    /// How many connections there are at a time, where it listens.
-    pub connections: usize,
-    /// How long the daemon waits for the rest of a frame.
+    /// Number of connections at a time, if the daemon listens
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
+    pub connections: u64,
+    /// Seconds that the daemon waits for the rest of a frame
+    #[arg(long, default_value = "3", value_parser = some_seconds)]
     pub read_timeout: Duration,
-    /// How long anything may take before it counts as lost.
+    /// Seconds until an answer counts as lost
+    #[arg(long, default_value = "30", value_parser = seconds)]
     pub patience: Duration,
-    /// Whether nothing is said on the way.
-    pub is_quiet: bool,
-    /// The daemon, and what comes before its flags; the test bed if there is nothing.
+    /// Print no progress
+    #[arg(long)]
+    pub quiet: bool,
+    /// The daemon and its first arguments; the test bed if it is empty
+    #[arg(skip)]
     pub program: Vec<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
+    seconds.ok_or_else(|| "not a number of seconds".to_owned())
+}
+
+fn some_seconds(text: &str) -> Result<Duration, String> {
+    let is_some = |it: &Duration| !it.is_zero();
+    seconds(text).ok().filter(is_some).ok_or_else(|| "not a number above 0".to_owned())
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan {
-            seed: 1,
-            amount: Amount::Time(Duration::from_secs(60)),
-            profile: Profile::Agent,
-            over: Over::Stdio,
-            framing: None,
-            connections: 8,
-            read_timeout: Duration::from_secs(3),
-            patience: Duration::from_secs(30),
-            is_quiet: false,
-            program: Vec::new(),
-        }
+        Plan::parse_from(["soak"])
     }
 }
 
 impl Plan {
-    /// The framing that is spoken.
-    pub fn framing(&self) -> Framing {
+    fn framing(&self) -> Framing {
         self.framing.unwrap_or(self.profile.framing())
+    }
+}
+
+/// Runs the command.
+pub fn main() -> ExitCode {
+    let plan = Plan::parse();
+    match run(&plan) {
+        Ok(report) => {
+            say(report);
+            say("all held");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("seed {}, {} over {}: {failure}", plan.seed, plan.profile, plan.over);
+            ExitCode::FAILURE
+        }
     }
 }
 
 /// Every so many rounds there is a frame that does not come to its end: each takes the read timeout.
 const STALL_EVERY: u64 = 50;
 
-/// A place for a socket, which goes when this does.
-struct SocketFolder(PathBuf);
-
-impl SocketFolder {
-    fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("duet-rpc-soak-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        // Without it the daemon says what is wrong.
-        let _ = std::fs::create_dir_all(&folder);
-        SocketFolder(folder)
-    }
-}
-
-impl Drop for SocketFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A soak that is under way.
+/// A soak in progress.
 struct Soak {
     plan: Plan,
     begun: Instant,
     told_at: Instant,
     rounds: u64,
-    tally: Arc<Tally>,
-    gauge: Gauge,
+    clients: Arc<Clients>,
+    resources: Resources,
 }
 
 /// Plays the game.
 ///
 /// # Errors
 ///
-/// With the first thing that broke.
-pub fn run(plan: &Plan) -> Result<Report, Broken> {
-    let mut plan = plan.clone();
-    if plan.program.is_empty() {
-        plan.program = vec![crate::programs::testbed()];
-    }
-    let terms = Terms { profile: plan.profile, over: plan.over, framing: plan.framing() };
-    let tally = Arc::<Tally>::default();
-    let folder = SocketFolder::new();
-    let listen = match plan.over {
-        Over::Stdio => None,
-        Over::Unix => Some(format!("unix://{}/socket", folder.0.display())),
-        over => Some(format!("{over}://127.0.0.1:0")),
+/// With the first failure.
+pub fn run(plan: &Plan) -> Result<Report, Failure> {
+    let plan = plan.clone();
+    let config = Config { profile: plan.profile, over: plan.over, framing: plan.framing() };
+    let folder = TempFolder::new("soak").map_err(|error| Failure::new(error.to_string()))?;
+    let listen = plan.over.url(folder.path());
+    let failure = |error: std::io::Error| Failure::new(format!("the daemon: {error}"));
+    let mut daemon = Daemon::start(command(&plan, listen.as_deref()), PIPES).map_err(failure)?;
+    daemon.forget_their_ends();
+    let url = listen.map(|_| daemon.listening_url(plan.patience)).transpose().map_err(failure)?;
+    let (counters, log, pages) = Default::default();
+    let (url, patience) = (url.unwrap_or_default(), plan.patience);
+    let clients = Arc::new(Clients { config, url, log, pages, counters, patience });
+    let stderr = daemon.stderr.take().map(std::fs::File::from);
+    let stderr = stderr.map(|stderr| clients.log.read(stderr, &clients.counters));
+    let (now, resources) = (Instant::now(), Resources::new(daemon.id(), POOL + 2));
+    let mut soak = Soak { plan, begun: now, told_at: now, rounds: 0, clients, resources };
+    let played = match config.over {
+        Transport::Stdio => soak.over_stdio(&mut daemon),
+        _ => soak.over_sockets(&daemon),
     };
-    let daemon = Daemon::start(&plan, terms, listen.as_deref(), &tally)?;
-    let now = Instant::now();
-    let gauge = Gauge::new(daemon.id(), POOL + 2);
-    let mut soak = Soak { plan, begun: now, told_at: now, rounds: 0, tally, gauge };
-    let log = Arc::clone(&daemon.log);
-    let played = match terms.over {
-        Over::Stdio => soak.over_stdio(daemon, terms),
-        _ => soak.over_sockets(daemon, terms),
-    };
-    played.map_err(|broken| explain(broken, log.timeouts(), &soak))?;
-    soak.gauge.check()?;
-    let (took, dropped) = (soak.begun.elapsed(), log.dropped());
-    let Soak { plan, rounds, tally, gauge, .. } = soak;
-    Ok(Report { plan, took, rounds, tally, dropped, gauge })
+    let ended = played.and_then(|()| soak.end(&mut daemon, stderr));
+    ended.map_err(|failure| soak.explain(failure))?;
+    let Soak { plan, rounds, clients, resources, begun, .. } = soak;
+    let (took, dropped) = (begun.elapsed(), clients.log.dropped());
+    let counters = Arc::clone(&clients.counters);
+    Ok(Report { plan, took, rounds, counters, dropped, resources })
 }
 
-/// A machine that holds one of us up in the middle of a frame, for longer than the read timeout, has the daemon
-/// drop it, as it should. Nobody here can tell that from a daemon that drops frames, so it is said.
-fn explain(mut broken: Broken, timeouts: u64, soak: &Soak) -> Broken {
-    let deeds = soak.tally.under(Under::Deeds);
-    let meant =
-        deeds.iter().find(|(name, _)| *name == "read timeouts").map_or(0, |(_, count)| *count);
-    if timeouts > meant {
-        let more = timeouts - meant;
-        let why = "it counts wrongly, or this machine was too busy for --read-timeout";
-        broken.what +=
-            &format!(" (and the daemon dropped {more} frames as too late that we had sent: {why})");
+/// The command that starts the daemon.
+fn command(plan: &Plan, listen: Option<&str>) -> Command {
+    let mut command = match plan.program.split_first() {
+        None => Command::new(programs::testbed()),
+        Some((program, args)) => {
+            let mut command = Command::new(program);
+            command.args(args);
+            command
+        }
+    };
+    let (profile, framing) = (plan.profile.to_string(), plan.framing().to_string());
+    command.args(["--profile", &profile, "--log-format", "json", "--framing", &framing]);
+    command.args(["--max-message-bytes", &MESSAGE_LIMIT.to_string()]);
+    command.args(["--read-timeout", &plan.read_timeout.as_secs_f64().to_string()]);
+    if plan.profile == Profile::Agent {
+        command.args(["--max-in-flight", &IN_FLIGHT.to_string()]);
     }
-    broken
+    command.args(listen.iter().flat_map(|url| ["--listen", url]));
+    // On stdio it changes nothing.
+    command.arg("--share-log");
+    command.env_remove("DUET_RPC_LOG").env_remove("TESTBED_TELLS");
+    command
 }
 
 impl Soak {
-    fn over_stdio(&mut self, mut daemon: Daemon, terms: Terms) -> Result<(), Broken> {
-        let (stdin, stdout) = daemon.pipes().ok_or_else(|| Broken::new("no pipes"))?;
-        let (log, pages) = (Arc::clone(&daemon.log), Arc::<Pages>::default());
-        let ledger = Ledger::new(terms.order(), pages, Arc::clone(&self.tally));
-        let line = Line::new(terms.carrier(), stdin, stdout, ledger, &self.tally);
-        let patience = self.plan.patience;
-        let random = Random::new(self.plan.seed);
-        let mut player = Player::new(random, terms, &line, &log, &self.tally, patience);
-        player.greet()?;
-        self.gauge.look(patience)?;
-        player.many_slow()?;
+    fn over_stdio(&mut self, daemon: &mut Daemon) -> Result<(), Failure> {
+        let pipes = daemon.stdin.take().zip(daemon.stdout.take());
+        let (stdin, stdout) = pipes.ok_or_else(|| Failure::new("no pipes"))?;
+        let (patience, random) = (self.plan.patience, Random::new(self.plan.seed));
+        let ledger = self.clients.ledger();
+        let connection = Connection::new([stdin, stdout], self.plan.framing(), ledger)?;
+        let clients = Arc::clone(&self.clients);
+        let mut client = Client::new(&clients, connection, random);
+        client.greet()?;
+        self.resources.look(patience)?;
+        client.many_slow()?;
         while self.goes_on() {
-            player.mix()?;
-            if player.random.once_in(3) {
-                player.act()?;
+            client.mix()?;
+            if client.random.once_in(3) {
+                client.scenario()?;
             }
             if self.rounds % STALL_EVERY == 2 {
-                player.stall()?;
+                client.stall()?;
             }
             if self.rounds.is_multiple_of(8) {
-                self.gauge.look(patience)?;
+                self.resources.look(patience)?;
             }
         }
-        player.unsubscribe()?;
-        self.gauge.look(patience)?;
-        match player.random.below(3) {
-            0 => self.tally.count(Under::Connections, "ended by the end of input"),
-            1 => player.shut_down(),
+        client.unsubscribe()?;
+        self.resources.look(patience)?;
+        match client.random.below(3) {
+            0 => clients.count_end("ended by the end of input"),
+            1 => client.shut_down(),
             _ => {
-                self.tally.count(Under::Connections, "ended by SIGTERM");
-                daemon.terminate();
+                clients.count_end("ended by SIGTERM");
+                daemon.signal(Signal::TERM);
             }
         }
-        line.finish(patience)?;
-        daemon.wait(patience)
+        client.connection.finish(patience)
     }
 
-    fn over_sockets(&mut self, daemon: Daemon, terms: Terms) -> Result<(), Broken> {
+    fn over_sockets(&mut self, daemon: &Daemon) -> Result<(), Failure> {
         let patience = self.plan.patience;
-        let url = daemon.url.clone().unwrap_or_default();
-        let (log, pages, tally) =
-            (Arc::clone(&daemon.log), Arc::<Pages>::default(), Arc::clone(&self.tally));
-        let crowd = Crowd { terms, url, log, pages, tally, patience };
         let mut random = Random::new(self.plan.seed);
-        self.gauge.look(patience)?;
-        crowd.warm_up(random.fork())?;
+        self.resources.look(patience)?;
+        self.clients.warm_up(random.fork())?;
         while self.goes_on() {
-            crowd.generation(&mut random, self.plan.connections)?;
+            self.clients.generation(&mut random, self.plan.connections as usize)?;
             if self.rounds % STALL_EVERY == 1 {
-                crowd.stall(random.fork())?;
+                self.clients.stall(random.fork())?;
             }
-            self.gauge.look(patience)?;
+            self.resources.look(patience)?;
         }
-        daemon.terminate();
-        daemon.wait(patience)
+        daemon.signal(Signal::TERM);
+        Ok(())
     }
 
-    /// Whether there is another round. Now and then a word about it.
+    /// Waits for the end of the daemon, which must be a good one, and checks the log and the resources.
+    fn end(
+        &self,
+        daemon: &mut Daemon,
+        stderr: Option<std::thread::JoinHandle<()>>,
+    ) -> Result<(), Failure> {
+        let status = daemon.wait(self.plan.patience);
+        let status = status.ok_or_else(|| Failure::new("the daemon does not end"))?;
+        if status.code() != Some(0) {
+            let came = status.to_string();
+            return Err(Failure::because("the daemon ends badly", "exit code 0", &came));
+        }
+        if !wait_until(self.plan.patience, || !daemon.is_left()) {
+            return Err(Failure::new("the daemon has left a process behind"));
+        }
+        let _ = stderr.map(std::thread::JoinHandle::join);
+        self.clients.log.check()?;
+        self.resources.check()
+    }
+
+    /// Whether there is another round. Prints the progress now and then.
     fn goes_on(&mut self) -> bool {
-        let is_more = match self.plan.amount {
-            Amount::Time(time) => self.begun.elapsed() < time,
-            Amount::Rounds(rounds) => self.rounds < rounds,
+        let is_more = match self.plan.rounds {
+            None => self.begun.elapsed() < self.plan.seconds,
+            Some(rounds) => self.rounds < rounds,
         };
         self.rounds += u64::from(is_more);
-        let is_long =
-            matches!(self.plan.amount, Amount::Time(time) if time > Duration::from_secs(600));
+        let is_long = self.plan.rounds.is_none() && self.plan.seconds > Duration::from_secs(600);
         let pause = Duration::from_secs(if is_long { 60 } else { 10 });
-        if !self.plan.is_quiet && self.told_at.elapsed() >= pause {
+        if !self.plan.quiet && self.told_at.elapsed() >= pause {
             self.told_at = Instant::now();
-            let (answers, bad) = (self.tally.sum(Under::Answers), self.tally.sum(Under::BadInput));
-            let seconds = self.begun.elapsed().as_secs();
-            let (rounds, memory) = (self.rounds, self.gauge.resident_kb());
+            let counters = &self.clients.counters;
+            let [answers, bad] = [Group::Answers, Group::BadInput].map(|it| counters.sum(it));
+            let (rounds, memory) = (self.rounds, self.resources.resident_kb());
             let done = format!("round {rounds}: {answers} answers, {bad} bad inputs");
-            eprintln!("{seconds} s, {done}, {memory} kB");
+            eprintln!("{} s, {done}, {memory} kB", self.begun.elapsed().as_secs());
         }
         is_more
+    }
+
+    /// A machine that holds us up in the middle of a frame for longer than the read timeout has the daemon drop the
+    /// frame, as it should. Nobody here can tell that from a daemon that drops frames, so the failure says it.
+    fn explain(&self, mut failure: Failure) -> Failure {
+        let actions = self.clients.counters.group(Group::Actions);
+        let meant = actions.iter().find(|(name, _)| *name == "read timeouts");
+        let timeouts = self.clients.log.timeouts();
+        let more = timeouts.saturating_sub(meant.map_or(0, |(_, count)| *count));
+        if more > 0 {
+            failure.what += &format!(
+                " (and the daemon dropped {more} frames as too late that we had sent: it counts wrongly, or this \
+                 machine was too busy for --read-timeout)"
+            );
+        }
+        failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::Plan;
+    use crate::{Profile, Transport};
+
+    #[test]
+    fn options_are_read_and_bad_ones_are_named() {
+        let read = |words: &str| Plan::try_parse_from(format!("soak {words}").split_whitespace());
+        let plan = read("--seed 7 --rounds 3 --profile editor --over tcp").expect("all are known");
+        assert_eq!((plan.seed, plan.profile, plan.over), (7, Profile::Editor, Transport::Tcp));
+        assert_eq!(plan.rounds, Some(3));
+        for bad in ["--seed", "--seed x", "--over carrier-pigeon", "-x", "--seconds=-1", "7"] {
+            let why = read(bad).expect_err("it is bad").to_string();
+            let word = bad.split([' ', '=']).next().expect("a word");
+            assert!(why.contains(word), "{why}");
+        }
+        for bad in ["--connections 0", "--read-timeout 0", "--framing ws"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -1,59 +1,55 @@
-//! What is told when it is over.
+//! The report of a soak.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Plan;
-use super::gauge::Gauge;
-use super::tally::{Tally, Under};
+use super::resources::Resources;
+use crate::{Counters, Group};
 
-/// What was done, and what it cost.
+/// What was done, and the resources that it took.
 #[derive(Debug)]
 pub struct Report {
-    /// What was asked for.
-    pub plan: Plan,
-    /// How long it took.
-    pub took: Duration,
-    /// How many rounds were played.
-    pub rounds: u64,
+    pub(super) plan: Plan,
+    pub(super) took: Duration,
+    pub(super) rounds: u64,
     /// What was counted.
-    pub tally: std::sync::Arc<Tally>,
-    /// Records of the log that were dropped, as nobody read them.
-    pub dropped: u64,
-    /// What the daemon cost.
-    pub gauge: Gauge,
+    pub counters: std::sync::Arc<Counters>,
+    /// Records of the log that were dropped because nobody read them.
+    pub(super) dropped: u64,
+    pub(super) resources: Resources,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { seed, over, profile, .. } = &self.plan;
         writeln!(f, "{:<20} {seed}", "seed")?;
-        writeln!(f, "{:<20} {profile} over {over}, {}", "daemon", self.plan.framing().name())?;
+        writeln!(f, "{:<20} {profile} over {over}, {}", "daemon", self.plan.framing())?;
         let seconds = self.took.as_secs_f64();
         writeln!(f, "{:<20} {seconds:.1} s, {} rounds", "time", self.rounds)?;
         let names = [
-            (Under::Answers, "answered"),
-            (Under::BadInput, "bad input"),
-            (Under::Deeds, "besides"),
-            (Under::Connections, "connections"),
-            (Under::LogLines, "log records"),
+            (Group::Answers, "answered"),
+            (Group::BadInput, "bad input"),
+            (Group::Actions, "besides"),
+            (Group::Connections, "connections"),
+            (Group::LogLines, "log records"),
         ];
-        for (under, name) in names {
-            let sum = self.tally.sum(under);
+        for (group, name) in names {
+            let sum = self.counters.sum(group);
             if sum == 0 {
                 continue;
             }
-            let parts = self.tally.under(under);
+            let parts = self.counters.group(group);
             let parts: Vec<_> =
                 parts.iter().map(|(name, count)| format!("{name} {count}")).collect();
-            let total = if under == Under::Deeds { String::new() } else { format!("{sum}: ") };
+            let total = if group == Group::Actions { String::new() } else { format!("{sum}: ") };
             writeln!(f, "{name:<20} {total}{}", parts.join(", "))?;
         }
         writeln!(f, "{:<20} {}", "log records dropped", self.dropped)?;
-        let [sent, received] = [&self.tally.sent, &self.tally.received];
+        let [sent, received] = [&self.counters.sent, &self.counters.received];
         let [sent, received] = [sent, received].map(|it| it.load(Ordering::Relaxed));
         writeln!(f, "{:<20} {sent} to the daemon, {received} from it", "bytes")?;
-        write!(f, "{}", self.gauge)
+        write!(f, "{}", self.resources)
     }
 }

@@ -1,8 +1,8 @@
-//! Pieces of JSON to send: ids, values and envelopes, each in one of the many ways to write it.
+//! JSON texts to send: ids, values and envelopes, each in one of the many ways to write it.
 
-use crate::random::Random;
+use super::prelude::*;
 
-/// An id as it is written. The number is in it, so that no two are the same.
+/// An id as it is written. It holds the number, so that no two are equal.
 pub(super) fn id(random: &mut Random, number: u64) -> String {
     match random.below(14) {
         0 => format!("{number}.0"),
@@ -19,8 +19,16 @@ pub(super) fn id(random: &mut Random, number: u64) -> String {
     }
 }
 
-/// Ids that are the same each time. Two at once would be one twice.
+/// Ids without a number. One of them may be in use only once.
 pub(super) const FIXED_IDS: [&str; 6] = ["-0", "0", "null", "\"\"", "-0.0", "1e400"];
+
+const NUMBERS: [&str; 5] = ["-0", "0.5", "-1.25e-300", "1e999", "123456789012345678901234567890"];
+
+/// Parts of strings, as they are written.
+const PARTS: &str = concat!(
+    r#"a|word |é|☃|𝄞|\n|\"|\\|\/|\u0000|\ud834\udd1e|Content-Length: 5|{}[]|\r\n"#,
+    "|\u{7f}|\u{2028}"
+);
 
 /// A value, with white space in it where that is allowed.
 pub(super) fn value(random: &mut Random, depth: usize, blanks: &[&str]) -> String {
@@ -28,19 +36,12 @@ pub(super) fn value(random: &mut Random, depth: usize, blanks: &[&str]) -> Strin
         0 => "null".to_owned(),
         1 => (*random.pick(&["true", "false"])).to_owned(),
         2 => random.bits().to_string(),
-        3 => {
-            (*random.pick(&["-0", "0.5", "-1.25e-300", "1e999", "123456789012345678901234567890"]))
-                .to_owned()
-        }
+        3 => (*random.pick(&NUMBERS)).to_owned(),
         4..=8 => string(random),
         9 => many(random, "[", "]", blanks, |random| value(random, depth - 1, blanks)),
         _ => many(random, "{", "}", blanks, |random| {
-            format!(
-                "{}{}:{}",
-                string(random),
-                random.pick(blanks),
-                value(random, depth - 1, blanks)
-            )
+            let (name, blank) = (string(random), random.pick(blanks));
+            format!("{name}{blank}:{}", value(random, depth - 1, blanks))
         }),
     }
 }
@@ -53,36 +54,18 @@ fn many(
     one: impl Fn(&mut Random) -> String,
 ) -> String {
     let count = random.below(5);
-    let parts: Vec<_> = (0..count)
-        .map(|_| {
-            let part = one(random);
-            format!("{}{part}{}", random.pick(blanks), random.pick(blanks))
-        })
-        .collect();
+    let mut padded = |_| {
+        let part = one(random);
+        format!("{}{part}{}", random.pick(blanks), random.pick(blanks))
+    };
+    let parts: Vec<_> = (0..count).map(&mut padded).collect();
     format!("{open}{}{}{close}", random.pick(blanks), parts.join(","))
 }
 
 fn string(random: &mut Random) -> String {
-    const PARTS: [&str; 16] = [
-        "a",
-        "word ",
-        "é",
-        "☃",
-        "𝄞",
-        r"\n",
-        r#"\""#,
-        r"\\",
-        r"\/",
-        r"\u0000",
-        r"\ud834\udd1e",
-        "Content-Length: 5",
-        "{}[]",
-        r"\r\n",
-        "\u{7f}",
-        "\u{2028}",
-    ];
     let count = random.below(8);
-    let parts: String = (0..count).map(|_| *random.pick(&PARTS)).collect();
+    let all: Vec<_> = PARTS.split('|').collect();
+    let parts: String = (0..count).map(|_| *random.pick(&all)).collect();
     format!("\"{parts}\"")
 }
 
@@ -90,7 +73,7 @@ fn string(random: &mut Random) -> String {
 pub(super) fn params(random: &mut Random, blanks: &[&str]) -> String {
     if random.once_in(40) {
         // The envelope is one level, so this is as deep as it may be.
-        let deep = super::terms::DEPTH - 1;
+        let deep = DEPTH - 1;
         return format!("{}{}", "[".repeat(deep), "]".repeat(deep));
     }
     if random.once_in(60) {

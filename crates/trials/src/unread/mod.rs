@@ -1,215 +1,204 @@
-//! Memory of a server whose clients ask for large answers and never read them (L8, P9).
+//! Unread: the memory of a server whose clients ask for large answers and never read them (L8, P9).
 //!
-//! Each case starts the testbed, lets some connections ask for answers that nobody reads, and looks for
-//! the peak of its memory. While it listens, one more connection pings it and takes the time.
+//! Each case starts the testbed, lets some connections ask for answers that nobody reads, and takes the peak of
+//! its memory. While it listens, one more connection pings it and takes the time.
 
-pub mod command;
-mod connection;
+mod bound;
 
-use std::fmt;
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::AsFd;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::io::{self, Read, Write};
+use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::connection::Connection;
-use crate::programs;
-pub use crate::soak::Over;
+use clap::{Parser, ValueEnum};
+use rustix::process::Signal;
 
-/// A kind of life: who asks for what.
-#[derive(Clone, Copy, Debug)]
-pub struct Case {
-    /// The profile of the daemon.
-    pub profile: &'static str,
-    /// How clients reach it.
-    pub over: Over,
-    /// How many clients there are.
-    pub connections: usize,
-    /// The size of each answer, in bytes.
-    pub answer: usize,
+use crate::harness::channel::PIPES;
+use crate::harness::daemon::Daemon;
+use crate::harness::raw_client::RawClient;
+use crate::harness::{TempFolder, proc, programs, say};
+use crate::{Framing, Profile, Transport};
+pub use bound::Case;
+
+const SIZES: [usize; 4] = [1000, 1_000_000, 10_000_000, 100_000_000];
+const CONNECTIONS: [usize; 2] = [1, 200];
+const LONGEST_PING: Duration = Duration::from_millis(100);
+/// The pause between two pings of the other connection.
+const PAUSE: Duration = Duration::from_millis(5);
+/// A ping that takes longer counts as unanswered.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Measure the memory of a server whose clients ask for large answers and never read them.
+///
+/// Prints one row for each case. Exit code: 1 if the memory of a case exceeds the bound that docs/limits.md
+/// states, or if the ping of another connection took longer than 100 ms. The first ping is that of a connection
+/// opened after all others had asked.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "unread")]
+struct Options {
+    /// Seconds for each case
+    #[arg(long, default_value_t = 6)]
+    seconds: u64,
+    /// Only this profile
+    #[arg(long)]
+    profile: Option<Profile>,
+    /// Only this transport
+    #[arg(long)]
+    over: Option<Transport>,
+    /// Only with so many connections
+    #[arg(long)]
+    connections: Option<usize>,
+    /// Only with answers of this size
+    #[arg(long, value_name = "BYTES")]
+    answer: Option<usize>,
 }
 
-/// The profiles of the daemon.
-pub const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
-/// All ways to reach it.
-pub const WAYS: [Over; 5] = [Over::Stdio, Over::Tcp, Over::Unix, Over::Ws, Over::Http];
-
-/// How long the other connection waits between two pings.
-const PAUSE: Duration = Duration::from_millis(5);
-
-const MIB: u64 = 1024 * 1024;
-
-/// What the daemon takes that serves nobody, with its threads.
-const AT_REST: u64 = 24 * MIB;
-/// `outgoing_bytes`: what may wait to be sent on one connection before no further request begins.
-const OUTGOING: u64 = MIB;
-/// What else a connection takes: the requests that wait, and buffers.
-const PER_CONNECTION: u64 = MIB;
-/// What may wait to be sent on all connections of a server together.
-const BUDGET: u64 = 64 * MIB;
-/// So many answers are made at the same time at the most, if each is larger than all that may wait. One
-/// waits to be sent, and others have begun before it was there.
-const MADE_AT_ONCE: u64 = 4;
-/// An answer takes this much of its size while it is made: as a value, and as JSON.
-const COPIES: u64 = 2;
-/// A handler whose answer is smaller than this is quick, and runs where its connection is served.
-const QUICK: u64 = 4 * MIB;
-
-impl Case {
-    /// How much memory the daemon may take, in bytes: the bound that `docs/limits.md` states.
-    pub fn bound(&self) -> u64 {
-        let (connections, answer) = (self.connections as u64, self.answer as u64);
-        let on_each = OUTGOING + PER_CONNECTION + if answer < QUICK { answer } else { 0 };
-        let shared = if self.over == Over::Stdio { 0 } else { BUDGET };
-        AT_REST + connections * on_each + COPIES * (shared + MADE_AT_ONCE * answer)
-    }
-
-    /// How many requests each client sends: more than are ever answered.
-    fn requests(&self) -> usize {
-        match self.answer {
-            0..100_000 => 20_000 / self.connections.min(10),
-            _ => 64,
+/// Runs the command.
+pub fn main() -> ExitCode {
+    let options = Options::parse();
+    say(
+        "| profile | transport | connections | answer | peak | bound | slowest ping | first ping |",
+    );
+    say("|---|---|---:|---:|---:|---:|---:|---:|");
+    let mut failures = 0;
+    for case in options.cases() {
+        match play(&case, Duration::from_secs(options.seconds)) {
+            Ok(measured) => {
+                say(row(&case, &measured));
+                let is_slow = measured.worst_ping.is_some_and(|ping| ping > LONGEST_PING);
+                failures += u32::from(is_slow || measured.peak > case.bound());
+            }
+            Err(error) => {
+                eprintln!("unread: {case}: {error}");
+                failures += 1;
+            }
         }
     }
+    if failures > 0 {
+        eprintln!("unread: {failures} cases exceeded their bounds");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }
 
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { profile, over, connections, answer } = self;
-        write!(f, "{profile} over {over}, {connections} x {answer} bytes")
+impl Options {
+    fn cases(&self) -> Vec<Case> {
+        fn chosen<T: Copy>(only: Option<T>, all: &[T]) -> Vec<T> {
+            only.map_or(all.to_vec(), |it| vec![it])
+        }
+        let mut cases = Vec::new();
+        for over in chosen(self.over, Transport::value_variants()) {
+            for profile in chosen(self.profile, Profile::value_variants()) {
+                for connections in chosen(self.connections, &CONNECTIONS) {
+                    // There is one connection on stdio.
+                    if over != Transport::Stdio || connections == 1 {
+                        let case = |answer| Case { profile, over, connections, answer };
+                        cases.extend(chosen(self.answer, &SIZES).into_iter().map(case));
+                    }
+                }
+            }
+        }
+        cases
     }
+}
+
+fn row(case: &Case, measured: &Measured) -> String {
+    let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
+    let answer = match case.answer {
+        small @ 0..1_000_000 => format!("{} KB", small / 1000),
+        large => format!("{} MB", large / 1_000_000),
+    };
+    let ping =
+        |it: Option<Duration>| it.map_or(String::new(), |it| format!("{} ms ", it.as_millis()));
+    let [worst, first] = [measured.worst_ping, measured.first_ping].map(ping);
+    let Case { profile, over, connections, .. } = case;
+    let (peak, bound) = (mib(measured.peak), mib(case.bound()));
+    let left = format!("| {profile} | {over} | {connections} | {answer} |");
+    format!("{left} {peak} MiB | {bound} MiB | {worst}| {first}|")
 }
 
 /// The outcome of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// The most memory that the daemon had, in bytes.
+    /// The peak of the daemon's memory, in bytes.
     pub peak: u64,
-    /// The longest that a ping of another connection took, from before the others ask.
+    /// The slowest ping of another connection, from before the others ask.
     pub worst_ping: Option<Duration>,
-    /// How long the first ping of a connection took that was opened when all others had asked.
+    /// The first ping of a connection opened after all others had asked.
     pub first_ping: Option<Duration>,
-    /// How long the daemon took to end.
-    pub end: Duration,
 }
 
 /// Plays a case for so long.
 ///
 /// # Errors
 ///
-/// If the daemon cannot be started or reached, or does not end within two seconds.
+/// If the daemon cannot be started or reached, or does not end.
 pub fn play(case: &Case, time: Duration) -> io::Result<Measured> {
-    let mut daemon = Daemon::start(case)?;
-    let ask = format!(r#""method":"test.big","params":{{"bytes":{}}}"#, case.answer);
+    let folder = TempFolder::new("unread")?;
+    let mut command = Command::new(programs::testbed());
+    let profile = case.profile.to_string();
+    command.args(["--profile", &profile, "--framing", "ndjson", "--log-level", "error"]);
+    let listen = case.over.url(folder.path());
+    command.args(listen.iter().flat_map(|url| ["--listen", url]));
+    let mut daemon = Daemon::start(command, PIPES)?;
+    daemon.forget_their_ends();
+    let url = listen.map(|_| daemon.listening_url(PATIENCE)).transpose()?;
+    if let Some(mut stderr) = daemon.stderr.take().map(std::fs::File::from) {
+        // The daemon never waits for a reader of its log.
+        thread::spawn(move || _ = stderr.read_to_end(&mut Vec::new()));
+    }
+    let stdin = daemon.stdin.take();
+    let connect = |url: &str| RawClient::connect(url, Framing::Ndjson, PATIENCE);
     let begun = Instant::now();
     let mut clients = Vec::new();
-    let mut flood = |daemon: &mut Daemon| {
-        for _ in 0..case.connections {
-            let mut client = daemon.connect(case)?;
-            client.send_unread(&ask, case.requests())?;
-            clients.push(client);
-        }
-        Ok::<_, io::Error>(())
-    };
     let (mut worst_ping, mut first_ping) = (None, None);
-    if case.over == Over::Stdio {
-        flood(&mut daemon)?;
-        thread::sleep(time);
-    } else {
-        let mut other = daemon.connect(case)?;
+    if let Some(url) = &url {
+        let mut other = connect(url)?;
         other.ping()?;
         let pings = thread::spawn(move || {
             let mut worst = Duration::ZERO;
             while begun.elapsed() < time {
-                worst = worst.max(other.time_ping()?);
+                worst = worst.max(time_ping(&mut other)?);
                 thread::sleep(PAUSE);
             }
             Ok::<_, io::Error>(worst)
         });
-        flood(&mut daemon)?;
-        first_ping = Some(daemon.connect(case)?.time_ping()?);
+        for _ in 0..case.connections {
+            clients.push(flood(connect(url)?, case)?);
+        }
+        first_ping = Some(time_ping(&mut connect(url)?)?);
         let worst = pings.join().map_err(|_| io::Error::other("the pings panicked"))?;
         worst_ping = Some(worst?);
+    } else if let Some(stdin) = stdin {
+        clients.push(flood(RawClient::of_stdin(stdin, Framing::Ndjson), case)?);
+        thread::sleep(time);
     }
-    let peak = daemon.peak()?;
-    let end = daemon.end()?;
+    let peak = proc::number(daemon.id(), "status", "VmHWM");
+    let peak = peak.ok_or_else(|| io::Error::other("the peak of its memory is not known"))? * 1024;
+    daemon.signal(Signal::TERM);
+    let end = daemon.wait(Duration::from_secs(10));
+    end.ok_or_else(|| io::Error::other("the daemon does not end"))?;
     drop(clients);
-    Ok(Measured { peak, worst_ping, first_ping, end })
+    Ok(Measured { peak, worst_ping, first_ping })
 }
 
-struct Daemon {
-    process: Child,
-    /// Where it listens.
-    address: Option<String>,
+fn time_ping(client: &mut RawClient) -> io::Result<Duration> {
+    let sent = Instant::now();
+    client.ping()?;
+    Ok(sent.elapsed())
 }
 
-impl Daemon {
-    fn start(case: &Case) -> io::Result<Self> {
-        let mut command = Command::new(programs::testbed());
-        command.args(["--profile", case.profile, "--framing", "ndjson", "--log-level", "error"]);
-        if let Some(url) = case.over.url() {
-            command.args(["--listen", &url]).stdin(Stdio::null()).stdout(Stdio::null());
-        } else {
-            command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        }
-        let mut process = command.stderr(Stdio::piped()).spawn()?;
-        let stderr = process.stderr.take().map(BufReader::new);
-        let mut daemon = Daemon { process, address: None };
-        if let Some(mut stderr) = stderr {
-            if case.over != Over::Stdio {
-                let mut line = String::new();
-                stderr.read_line(&mut line)?;
-                let address = line.trim().strip_prefix("listening on ").map(str::to_owned);
-                daemon.address = Some(address.ok_or_else(|| io::Error::other(line))?);
-            }
-            thread::spawn(move || drain(stderr));
-        }
-        Ok(daemon)
+/// Sends all requests of a client, as far as the daemon reads. Nobody reads the answers.
+fn flood(mut client: RawClient, case: &Case) -> io::Result<RawClient> {
+    let mut bytes = Vec::new();
+    for id in 0..case.requests() {
+        let params = format!(r#"{{"bytes":{}}}"#, case.answer);
+        let head = format!(r#""jsonrpc":"2.0","id":{id},"method":"test.big""#);
+        bytes.extend(client.bytes_of(&format!(r#"{{{head},"params":{params}}}"#)));
     }
-
-    fn connect(&mut self, case: &Case) -> io::Result<Connection> {
-        match (&self.address, self.process.stdin.take()) {
-            (Some(address), _) => Connection::open(case.over, address),
-            (None, Some(stdin)) => {
-                let flags = rustix::fs::fcntl_getfl(stdin.as_fd())?;
-                rustix::fs::fcntl_setfl(stdin.as_fd(), flags | rustix::fs::OFlags::NONBLOCK)?;
-                Ok(Connection::stdin(stdin))
-            }
-            (None, None) => Err(io::Error::other("stdin is one connection only")),
-        }
+    rustix::io::ioctl_fionbio(&client.socket, true)?;
+    match client.socket.write_all(&bytes) {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+        _ => Ok(client),
     }
-
-    /// The most memory that it had.
-    fn peak(&self) -> io::Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other("no VmHWM"))
-    }
-
-    fn end(&mut self) -> io::Result<Duration> {
-        let begun = Instant::now();
-        let pid = rustix::process::Pid::from_child(&self.process);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
-        while begun.elapsed() < Duration::from_secs(10) {
-            if self.process.try_wait()?.is_some() {
-                return Ok(begun.elapsed());
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        Err(io::Error::other("the daemon does not end"))
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Reads what nobody wants, so that the daemon never waits for it.
-fn drain(mut stderr: BufReader<ChildStderr>) {
-    let _ = stderr.read_to_end(&mut Vec::new());
 }

@@ -1,0 +1,186 @@
+//! A daemon on its standard descriptors, driven by one thread that never blocks in a read or a write.
+
+use std::io;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+use crate::harness::channel::Channel;
+use crate::harness::daemon::Daemon;
+use crate::harness::ledger::Ledger;
+use crate::harness::link::Link;
+use crate::{Framing, Profile};
+
+/// How long to wait for what nothing announces.
+const GLANCE: Duration = Duration::from_millis(20);
+
+pub(super) struct PipedDaemon {
+    pub(super) process: Daemon,
+    /// Its stdin and stdout.
+    pub(super) link: Link,
+    pub(super) framing: Framing,
+    /// Answers and other messages that are wrong.
+    pub(super) wrong: Vec<String>,
+    /// Bytes on stdout that are not a frame.
+    pub(super) garbage: Option<String>,
+    /// All that came on stderr.
+    pub(super) said: Vec<u8>,
+    /// When the cause of its end happened, or the last byte was read if that counts.
+    pub(super) trigger: Instant,
+    pub(super) counts_from_last_byte: bool,
+}
+
+impl PipedDaemon {
+    pub(super) fn start(command: Command, profile: Profile, on: [Channel; 3]) -> io::Result<Self> {
+        let mut process = Daemon::start(command, on)?;
+        let ends = [process.stdin.take(), process.stdout.take()];
+        if let Some(stderr) = &process.stderr {
+            rustix::io::ioctl_fionbio(stderr, true)?;
+        }
+        let framing = profile.framing();
+        Ok(PipedDaemon {
+            process,
+            link: Link::new(ends, framing, Ledger::for_profile(profile))?,
+            framing,
+            wrong: Vec::new(),
+            garbage: None,
+            said: Vec::new(),
+            trigger: Instant::now(),
+            counts_from_last_byte: false,
+        })
+    }
+
+    pub(super) fn ledger(&mut self) -> &mut Ledger {
+        &mut self.link.ledger
+    }
+
+    /// Sends bytes as soon as they are read.
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        self.link.send(bytes, &[]);
+    }
+
+    /// Sends a message.
+    pub(super) fn say(&mut self, text: &str) {
+        self.send(&self.framing.frame(text.as_bytes()));
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.link.ledger.is_settled()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.process.ended.is_some()
+    }
+
+    /// The cause of its end happens now.
+    pub(super) fn mark(&mut self) {
+        self.trigger = Instant::now();
+    }
+
+    /// Closes our ends of stdin and stdout.
+    pub(super) fn close_both(&mut self) {
+        (self.link.input, self.link.output) = (None, None);
+    }
+
+    /// What it has said on stderr.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.said).into_owned()
+    }
+
+    pub(super) fn has_said(&self, words: &str) -> bool {
+        self.said.windows(words.len()).any(|window| window == words.as_bytes())
+    }
+
+    /// Checks what came on stdout.
+    pub(super) fn take_output(&mut self) {
+        if self.garbage.is_some() {
+            return;
+        }
+        match self.link.take_events() {
+            Ok(wrong) => self.wrong.extend(wrong.iter().map(ToString::to_string)),
+            Err(_) => {
+                let rest = self.link.inbound.rest();
+                let shown = String::from_utf8_lossy(&rest[..rest.len().min(80)]);
+                self.garbage = Some(shown.escape_debug().to_string());
+            }
+        }
+    }
+
+    /// Reads and writes for this long, or until the process has ended.
+    pub(super) fn run_for(&mut self, time: Duration) {
+        self.pump(time, |_| false);
+    }
+
+    /// Reads and writes until the process has ended. Whether it has.
+    pub(super) fn pump_to_end(&mut self, limit: Duration) -> bool {
+        self.pump(limit, |daemon| daemon.has_ended())
+    }
+
+    /// Reads and writes until this holds, the time is over, or nothing more can come. Whether it holds.
+    pub(super) fn pump(&mut self, limit: Duration, until: impl FnMut(&Self) -> bool) -> bool {
+        self.pump_while(limit, until, |daemon| !daemon.has_ended())
+    }
+
+    /// The same, even after the process has ended: processes that it started may live on.
+    pub(super) fn pump_beyond(
+        &mut self,
+        limit: Duration,
+        until: impl FnMut(&Self) -> bool,
+    ) -> bool {
+        self.pump_while(limit, until, |_| true)
+    }
+
+    fn pump_while(
+        &mut self,
+        limit: Duration,
+        mut until: impl FnMut(&Self) -> bool,
+        may_go_on: impl Fn(&Self) -> bool,
+    ) -> bool {
+        let begun = Instant::now();
+        loop {
+            if until(self) {
+                return true;
+            }
+            let left = limit.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            if !may_go_on(self) {
+                // The last bytes are in the pipes by now.
+                while self.read() {}
+                return until(self);
+            }
+            let [stdin, stdout] = self.link.fds();
+            let fds = [stdin, stdout, (self.process.stderr.as_ref(), PollFlags::IN)];
+            self.process.poll(&fds, left.min(GLANCE));
+            // It may be gone, and that is seen elsewhere.
+            let _ = self.link.write();
+            self.read();
+            self.process.check_end();
+        }
+    }
+
+    /// Reads both outputs once. Whether there was something.
+    fn read(&mut self) -> bool {
+        let count = self.link.read().unwrap_or(0);
+        if count > 0 {
+            if self.counts_from_last_byte {
+                self.trigger = Instant::now();
+            }
+            self.take_output();
+        }
+        let mut chunk = [0; 64 * 1024];
+        let said = match self.process.stderr.as_ref().map(|fd| rustix::io::read(fd, &mut chunk)) {
+            Some(Ok(count @ 1..)) => count,
+            None | Some(Err(Errno::AGAIN | Errno::INTR)) => 0,
+            _ => {
+                self.process.stderr = None;
+                0
+            }
+        };
+        self.said.extend_from_slice(&chunk[..said]);
+        count + said > 0
+    }
+}

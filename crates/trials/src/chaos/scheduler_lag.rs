@@ -1,0 +1,84 @@
+//! Scheduler lag: how late this machine is by itself. A process that waits for a processor is not late by its own
+//! fault, so the lag of a thread of ours is added to the time that an end may take. On an idle machine it is 0.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::harness::lock;
+
+const BEAT: Duration = Duration::from_millis(5);
+/// Later than this is late.
+const PRECISE: Duration = Duration::from_millis(1);
+
+/// A thread that wakes up at regular times, and notes when it is late.
+#[derive(Debug, Default)]
+pub(super) struct SchedulerLag {
+    beats: Mutex<Beats>,
+    is_over: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Beats {
+    /// When late beats were due, and when they came.
+    late: Vec<(Instant, Instant)>,
+    /// When the next is due.
+    next: Option<Instant>,
+}
+
+impl SchedulerLag {
+    /// Measures until it is told to end.
+    pub(super) fn measure(&self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let due = Instant::now() + BEAT;
+            lock(&self.beats).next = Some(due);
+            thread::sleep(BEAT);
+            let now = Instant::now();
+            let mut beats = lock(&self.beats);
+            beats.next = None;
+            if now > due + PRECISE {
+                beats.late.push((due, now));
+            }
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// For how much of this time a beat was due and did not come.
+    pub(super) fn late_between(&self, from: Instant, to: Instant) -> Duration {
+        lock(&self.beats).late_between(from, to)
+    }
+}
+
+impl Beats {
+    fn late_between(&self, from: Instant, to: Instant) -> Duration {
+        let overlap =
+            |(due, came): (Instant, Instant)| came.min(to).saturating_duration_since(due.max(from));
+        let late = self.late.iter().rev().copied().take_while(|(_, came)| *came >= from);
+        // One that has not come yet is late too.
+        let waited = self.next.map(|due| (due, to)).filter(|(due, to)| *to > *due + PRECISE);
+        late.chain(waited).map(overlap).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_late_meanwhile_counts() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let beats = Beats { late: vec![(at(10), at(20)), (at(50), at(90))], next: Some(at(120)) };
+        let late = |from, to| beats.late_between(at(from), at(to)).as_millis();
+        assert_eq!(late(0, 100), 50);
+        assert_eq!(late(15, 60), 15);
+        assert_eq!(late(20, 50), 0);
+        assert_eq!(late(60, 80), 20);
+        assert_eq!(late(100, 150), 30);
+        assert_eq!(late(100, 121), 0);
+    }
+}

@@ -1,0 +1,202 @@
+//! The daemon's process: one for all trials, in a process group of its own so that leftovers are found.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+
+use super::channel::Channel;
+use super::link::{PollFds, poll};
+use super::proc;
+
+/// How long to wait for an event without a descriptor to poll.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// A process that should be a daemon.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    child: Child,
+    pid: Pid,
+    /// Readable when the process has ended.
+    pidfd: Option<OwnedFd>,
+    /// Our ends of its standard descriptors; taking one closes it.
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+    /// The daemon's ends, with the flags that they had.
+    theirs: Vec<(&'static str, OwnedFd, OFlags)>,
+    /// How and when it ended.
+    pub(crate) ended: Option<(ExitStatus, Instant)>,
+}
+
+impl Daemon {
+    /// Starts a command on these descriptors.
+    pub(crate) fn start(
+        mut command: Command,
+        [stdin, stdout, stderr]: [Channel; 3],
+    ) -> io::Result<Self> {
+        let opened = [stdin.open(true)?, stdout.open(false)?, stderr.open(false)?];
+        let mut theirs = Vec::new();
+        for (name, (fd, _)) in ["stdin", "stdout", "stderr"].into_iter().zip(&opened) {
+            theirs.push((name, fd.try_clone()?, rustix::fs::fcntl_getfl(fd)?));
+        }
+        let [(stdin, to_stdin), (stdout, from_stdout), (stderr, from_stderr)] = opened;
+        command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+        let child = command.process_group(0).spawn()?;
+        let pid = Pid::from_child(&child);
+        Ok(Daemon {
+            child,
+            pid,
+            pidfd: pidfd(pid),
+            stdin: to_stdin,
+            stdout: from_stdout,
+            stderr: from_stderr,
+            theirs,
+            ended: None,
+        })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal, unless it has ended.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.ended.is_none() {
+            let _ = rustix::process::kill_process(self.pid, signal);
+        }
+    }
+
+    /// Kills every process of its group.
+    pub(crate) fn kill_group(&self) {
+        let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
+    }
+
+    /// Whether a process of its group is left.
+    pub(crate) fn is_left(&self) -> bool {
+        rustix::process::test_kill_process_group(self.pid).is_ok() && proc::is_group_alive(self.pid)
+    }
+
+    /// The daemon's end of stdin, stdout or stderr.
+    pub(crate) fn their_end(&self, number: usize) -> &OwnedFd {
+        &self.theirs[number].1
+    }
+
+    /// Closes our copies of the daemon's ends: then a read finds the end of its output.
+    pub(crate) fn forget_their_ends(&mut self) {
+        self.theirs.clear();
+    }
+
+    /// Descriptors whose flags are not as they were.
+    pub(crate) fn changed_flags(&self) -> Vec<&'static str> {
+        let is_changed = |fd: &OwnedFd, before| rustix::fs::fcntl_getfl(fd) != Ok(before);
+        let changed = self.theirs.iter().filter(|(_, fd, before)| is_changed(fd, *before));
+        changed.map(|(name, ..)| *name).collect()
+    }
+
+    /// Waits until one of these is ready, the process ends, or the time is over.
+    pub(crate) fn poll(&self, fds: &PollFds<'_>, time: Duration) {
+        // A process that has ended keeps its pidfd readable.
+        let pidfd = self.pidfd.as_ref().filter(|_| self.ended.is_none());
+        let time = if pidfd.is_some() { time } else { time.min(GLANCE) };
+        poll(&[fds, &[(pidfd, PollFlags::IN)]].concat(), time);
+    }
+
+    /// Notes the end of the process, if it has ended.
+    pub(crate) fn check_end(&mut self) {
+        if self.ended.is_none()
+            && let Ok(Some(status)) = self.child.try_wait()
+        {
+            self.ended = Some((status, Instant::now()));
+        }
+    }
+
+    /// Waits for the end of the process.
+    pub(crate) fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + patience;
+        loop {
+            self.check_end();
+            let left = until.saturating_duration_since(Instant::now());
+            if self.ended.is_some() || left.is_zero() {
+                return self.ended.map(|(status, _)| status);
+            }
+            self.poll(&[], left);
+        }
+    }
+
+    /// The address in its line `listening on …`, the first on stderr.
+    pub(crate) fn listening_url(&mut self, patience: Duration) -> io::Result<String> {
+        let until = Instant::now() + patience;
+        let Some(stderr) = &self.stderr else { return Err(io::Error::other("no stderr")) };
+        rustix::io::ioctl_fionbio(stderr, true)?;
+        // Byte by byte: what follows the line is the log, and read elsewhere.
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while !line.ends_with(b"\n") && Instant::now() < until {
+            match rustix::io::read(stderr, &mut byte) {
+                Ok(1) => line.push(byte[0]),
+                Err(Errno::AGAIN | Errno::INTR) => {
+                    self.poll(&[(Some(stderr), PollFlags::IN)], GLANCE);
+                }
+                _ => break,
+            }
+        }
+        rustix::io::ioctl_fionbio(stderr, false)?;
+        let line = String::from_utf8_lossy(&line);
+        let url = line.trim().strip_prefix("listening on ").map(str::to_owned);
+        url.ok_or_else(|| io::Error::other(format!("the daemon does not listen: {line}")))
+    }
+}
+
+impl Drop for Daemon {
+    /// No process is left behind, whatever failed.
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            self.kill_group();
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Sleeps until this holds or the time is over. Whether it holds.
+pub(crate) fn wait_until(time: Duration, mut is_done: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while !is_done() {
+        if begun.elapsed() >= time {
+            return false;
+        }
+        thread::sleep(GLANCE);
+    }
+    true
+}
+
+#[cfg(target_os = "linux")]
+fn pidfd(pid: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pidfd(_: Pid) -> Option<OwnedFd> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::channel::PIPES;
+
+    #[test]
+    fn t4_flags_that_were_not_put_back_are_found() {
+        let daemon = Daemon::start(Command::new("true"), PIPES).expect("`true` is everywhere");
+        assert_eq!(daemon.changed_flags(), [""; 0]);
+        rustix::io::ioctl_fionbio(daemon.their_end(1), true).expect("it is a pipe");
+        assert_eq!(daemon.changed_flags(), ["stdout"]);
+    }
+}

@@ -1,0 +1,206 @@
+//! Messages from the daemon that are not answers: events, notifications of `test.emit`, and its own calls.
+
+use std::collections::HashMap;
+
+use super::counters::Failure;
+use super::expect::Effect;
+use super::message::{Message, elements};
+
+/// The topics of events, each with its bit.
+const TOPICS: [(&str, u8); 2] = [("log", 1), ("stats", 2)];
+
+/// What may come on a connection besides answers.
+#[derive(Debug, Default)]
+pub(crate) struct Unasked {
+    /// The next numbers of the running `test.emit`, and their counts. A notification does not show which of them
+    /// has sent it, so the two are not pairs.
+    emits: Vec<u64>,
+    emit_counts: Vec<u64>,
+    /// The last number of each topic; `None` where no event may come.
+    streams: [Option<u64>; 2],
+    /// The client's methods that the daemon will call.
+    calls: HashMap<String, Call>,
+    /// Calls of the daemon that are never answered: it must cancel them.
+    to_cancel: Vec<String>,
+}
+
+/// A call that the daemon will make.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// The params as they will come.
+    pub(crate) params: Option<String>,
+    /// The answer, without its braces and its id; `None` for no answer.
+    pub(crate) says: Option<String>,
+}
+
+impl Unasked {
+    /// The daemon will call this method of the client.
+    pub(crate) fn expect_call(&mut self, method: String, call: Call) {
+        self.calls.insert(method, call);
+    }
+
+    pub(crate) fn is_called(&self, method: &str) -> bool {
+        !self.calls.contains_key(method)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.emits.is_empty() && self.calls.is_empty() && self.to_cancel.is_empty()
+    }
+
+    pub(crate) fn shown(&self) -> Vec<String> {
+        let calls = self.calls.iter().take(2).map(|call| format!("{call:?}"));
+        let emits = self.emits.iter().map(|next| format!("notification {next} of test.emit"));
+        let to_cancel = self.to_cancel.iter().map(|id| format!("the cancellation of call {id}"));
+        calls.chain(emits).chain(to_cancel).collect()
+    }
+
+    /// A request with this effect was sent.
+    pub(crate) fn begin(&mut self, effect: Effect) {
+        if let Effect::Emitted(count) = effect {
+            self.emits.push(1);
+            self.emit_counts.push(count);
+        }
+    }
+
+    /// The answer with this effect came.
+    pub(crate) fn follow(&mut self, effect: Effect, text: &str) -> Result<(), Failure> {
+        match effect {
+            Effect::None => {}
+            Effect::Emitted(count) => {
+                let place = self.emits.iter().position(|&next| next == count + 1);
+                let place = place.ok_or_else(|| {
+                    Failure::because("answered before all was emitted", &self.emits, text)
+                })?;
+                self.emits.swap_remove(place);
+                let place = self.emit_counts.iter().position(|&it| it == count);
+                place.map(|place| self.emit_counts.swap_remove(place));
+            }
+            Effect::Subscribed(topics) => {
+                for (stream, (_, bit)) in self.streams.iter_mut().zip(TOPICS) {
+                    *stream = (topics & bit != 0).then_some(stream.unwrap_or_default());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A request or notification of the daemon came. Returns the answer to it.
+    pub(crate) fn take(
+        &mut self,
+        message: &Message<'_>,
+        text: &str,
+    ) -> Result<Option<String>, Failure> {
+        let is_ours = message.get("jsonrpc") == Some("\"2.0\"")
+            && message.has_only(&["jsonrpc", "method"], &["id", "params"]);
+        if !is_ours {
+            return Err(Failure::because("a message is malformed", "", text));
+        }
+        let method = message.text("method").unwrap_or_default();
+        match (message.get("id"), method.as_str()) {
+            (None, "event") => self.take_event(message, text).map(|()| None),
+            (None, "test.event") => self.take_emitted(message, text).map(|()| None),
+            (None, "$/cancelRequest") => self.take_cancellation(message, text).map(|()| None),
+            (Some(id), _) => self.take_call(id, &method, message, text),
+            _ => Err(Failure::because("nobody asked for this", "", text)),
+        }
+    }
+
+    /// An event: numbered without a gap, but for those dropped right before it, which it counts (P9).
+    fn take_event(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
+        let failure = |what: &str| Failure::because(what, "", text);
+        let params = message.get("params").ok_or_else(|| failure("an event without params"))?;
+        let params = Message::read(params).map_err(|why| failure(&why))?;
+        let topic = params.text("topic").unwrap_or_default();
+        let place = TOPICS.iter().position(|(name, _)| *name == topic);
+        let last = place.and_then(|place| self.streams[place].as_mut());
+        let last = last.ok_or_else(|| failure("an event that nobody subscribed to"))?;
+        if !params.has_only(&["topic", "sequence", "data"], &["dropped"]) {
+            return Err(failure("an event is malformed"));
+        }
+        let sequence = params.number("sequence").unwrap_or(0) as u64;
+        let dropped = params.number("dropped").unwrap_or(0) as u64;
+        if sequence != *last + 1 + dropped {
+            return Err(Failure::because("an event is missing", last, text));
+        }
+        *last = sequence;
+        let data = Message::read(params.get("data").unwrap_or_default());
+        let data = data.map_err(|why| failure(&why))?;
+        let is_good = match topic.as_str() {
+            "log" => is_record(&data),
+            _ => {
+                let names = ["messages", "faults", "inFlight", "bytesReceived", "bytesSent"];
+                data.has_only(&names, &[]) && names.iter().all(|name| data.number(name).is_some())
+            }
+        };
+        if is_good { Ok(()) } else { Err(failure("the data of an event is malformed")) }
+    }
+
+    /// A notification of `test.emit`: the next of one of them, and of none more than its count.
+    fn take_emitted(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
+        let number = message.get("params").and_then(elements);
+        let number = number.filter(|it| it.len() == 1).and_then(|it| it[0].parse::<u64>().ok());
+        let next = self.emits.iter_mut().find(|next| Some(**next) == number);
+        let is_next = next.map(|next| *next += 1).is_some();
+        // There is a way to pair them exactly if the sorted ones are one.
+        self.emits.sort_unstable();
+        self.emit_counts.sort_unstable();
+        let mut pairs = self.emits.iter().zip(&self.emit_counts);
+        match is_next && pairs.all(|(next, count)| next - 1 <= *count) {
+            true => Ok(()),
+            false => Err(Failure::because("nobody asked for this", &self.emits, text)),
+        }
+    }
+
+    fn take_call(
+        &mut self,
+        id: &str,
+        method: &str,
+        message: &Message<'_>,
+        text: &str,
+    ) -> Result<Option<String>, Failure> {
+        let call = self.calls.remove(method);
+        let call = call.ok_or_else(|| Failure::because("nobody asked for this", "", text))?;
+        if message.get("params") != call.params.as_deref() {
+            return Err(Failure::because("a call has other params", call.params, text));
+        }
+        if call.says.is_none() {
+            self.to_cancel.push(id.to_owned());
+        }
+        Ok(call.says.map(|says| format!(r#"{{"jsonrpc":"2.0","id":{id},{says}}}"#)))
+    }
+
+    /// The daemon cancels its call, because its own request was cancelled (P3).
+    fn take_cancellation(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
+        let params = message.get("params").and_then(|it| Message::read(it).ok());
+        let id = params.as_ref().and_then(|params| params.get("id"));
+        let place = self.to_cancel.iter().position(|it| Some(it.as_str()) == id);
+        let place = place
+            .ok_or_else(|| Failure::because("a wrong call is cancelled", &self.to_cancel, text))?;
+        self.to_cancel.swap_remove(place);
+        Ok(())
+    }
+}
+
+/// Whether this is a record of the log: the right members, and values in their form (G3, G5, G6).
+pub(crate) fn is_record(record: &Message<'_>) -> bool {
+    let is_time = |text: &str| {
+        let shape = text.chars().map(|it| if it.is_ascii_digit() { '0' } else { it });
+        shape.eq("0000-00-00T00:00:00.000Z".chars())
+    };
+    // Nothing moves the cursor, ends a line for some reader or turns the direction of the text.
+    let plays = |it: char| it.is_control() || matches!(it, '\u{2028}'..='\u{202e}');
+    let is_text = |name: &str, most: usize| {
+        record.get(name).is_some_and(|it| !it.contains(plays))
+            && record.text(name).is_some_and(|it| it.chars().count() <= most)
+    };
+    let is_id = |id: &str| {
+        let text = serde_json::from_str::<String>(id).unwrap_or_else(|_| id.to_owned());
+        !id.starts_with(['{', '[', 't', 'f']) && text.chars().count() <= 64
+    };
+    record.has_only(&["timestamp", "severity", "message"], &["method", "id"])
+        && record.text("timestamp").as_deref().is_some_and(is_time)
+        && matches!(record.text("severity").as_deref(), Some("debug" | "info" | "warn" | "error"))
+        && is_text("message", usize::MAX)
+        && (record.get("method").is_none() || is_text("method", 128))
+        && record.get("id").is_none_or(is_id)
+}

@@ -1,0 +1,183 @@
+//! One expected answer: its id, what it may say, and what follows from it.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use super::lock;
+use super::message::{Message, elements, squeezed};
+
+/// One of the things that an answer may say.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// This result, as it is written.
+    Result(String),
+    /// This result, but for white space: it is what was sent (`system.echo`).
+    Echo(String),
+    /// A string of so many `x`.
+    Xs(usize),
+    /// A text about the methods, the same each time.
+    Page(&'static str),
+    /// Any result but `null`.
+    Any,
+    /// An error with this code.
+    Code(i64),
+    /// This error, with its data as JSON.
+    Error { code: i64, message: String, data: Option<Value> },
+    /// −32602 about this parameter; `received` is the value that was sent, or its type (E1).
+    WrongParam { param: &'static str, received: &'static str, is_listed: bool },
+}
+
+impl Outcome {
+    pub(crate) fn result(value: &Value) -> Self {
+        Outcome::Result(value.to_string())
+    }
+
+    pub(crate) fn error(code: i64, message: &str) -> Self {
+        Outcome::Error { code, message: message.to_owned(), data: None }
+    }
+
+    pub(crate) fn parse_error() -> Self {
+        Self::error(-32700, "Parse error")
+    }
+
+    pub(crate) fn invalid() -> Self {
+        Self::error(-32600, "Invalid Request")
+    }
+
+    /// An invalid request, with the reason that its data names.
+    pub(crate) fn invalid_because(reason: &str) -> Self {
+        let message = match reason {
+            "batch-not-supported" => "Batch requests not supported",
+            _ => "Invalid Request",
+        };
+        let data = Some(json!({ "reason": reason }));
+        Outcome::Error { code: -32600, message: message.to_owned(), data }
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self::error(-32800, "Request cancelled")
+    }
+
+    pub(crate) fn busy(limit: usize) -> Self {
+        let data = Some(json!({ "reason": "overloaded", "limit": limit }));
+        Outcome::Error { code: -32000, message: "Server busy".to_owned(), data }
+    }
+
+    fn is(&self, came: &Message<'_>, pages: &Pages) -> bool {
+        let only =
+            |name: &str| came.get(name).filter(|_| came.has_only(&["jsonrpc", "id", name], &[]));
+        let (result, error) = (only("result"), only("error"));
+        match self {
+            Outcome::Result(expected) => result == Some(expected),
+            Outcome::Echo(expected) => result.is_some_and(|it| squeezed(it) == *expected),
+            Outcome::Xs(count) => result.is_some_and(|it| is_xs(it, *count)),
+            Outcome::Page(name) => result.is_some_and(|it| pages.is(name, it)),
+            Outcome::Any => result.is_some_and(|it| it != "null"),
+            Outcome::Code(code) => error.is_some_and(|error| {
+                Message::read(error).is_ok_and(|error| error.number("code") == Some(*code))
+            }),
+            Outcome::Error { code, message, data } => error.is_some_and(|error| {
+                let Ok(error) = Message::read(error) else { return false };
+                error.has_only(&["code", "message"], if data.is_some() { &["data"] } else { &[] })
+                    && error.number("code") == Some(*code)
+                    && error.text("message").as_ref() == Some(message)
+                    && error.get("data").map(|it| serde_json::from_str(it).unwrap_or_default())
+                        == *data
+            }),
+            Outcome::WrongParam { param, received, is_listed } => error.is_some_and(|error| {
+                let error: Value = serde_json::from_str(error).unwrap_or_default();
+                let data = &error["data"];
+                error["code"] == -32602
+                    && error["message"] == "Invalid params"
+                    && data["param"] == *param
+                    && data["received"] == *received
+                    && data["expected"].as_str().is_some_and(|it| !it.is_empty())
+                    && data["accepted"].is_array() == *is_listed
+                    && data.as_object().is_some_and(|it| it.len() == 3 + usize::from(*is_listed))
+            }),
+        }
+    }
+}
+
+fn is_xs(text: &str, count: usize) -> bool {
+    let inner = text.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    inner.is_some_and(|it| it.len() == count && it.bytes().all(|byte| byte == b'x'))
+}
+
+/// The texts about the methods, as they came the first time.
+#[derive(Debug, Default)]
+pub(crate) struct Pages(Mutex<BTreeMap<&'static str, String>>);
+
+impl Pages {
+    fn is(&self, name: &'static str, text: &str) -> bool {
+        lock(&self.0).entry(name).or_insert_with(|| text.to_owned()) == text
+    }
+}
+
+/// An answer that is due.
+#[derive(Clone, Debug)]
+pub(crate) struct Due {
+    /// The counter for it.
+    pub(crate) kind: &'static str,
+    /// The id as it is written.
+    pub(crate) id: String,
+    /// What it may say.
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Whether it may come out of order, for example because it is cancelled.
+    pub(crate) may_overtake: bool,
+    pub(crate) effect: Effect,
+}
+
+/// What follows from an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    None,
+    /// From here on there may be events of these topics, as bits.
+    Subscribed(u8),
+    /// So many notifications came before it.
+    Emitted(u64),
+}
+
+impl Due {
+    pub(crate) fn new(kind: &'static str, id: &str, outcome: Outcome) -> Self {
+        let outcomes = vec![outcome];
+        Due { kind, id: id.to_owned(), outcomes, may_overtake: false, effect: Effect::None }
+    }
+
+    /// The answer to input that is not a request.
+    pub(crate) fn refusal(outcome: Outcome) -> Self {
+        Due::new("refusals", "null", outcome)
+    }
+
+    pub(crate) fn or(mut self, outcome: Outcome) -> Self {
+        self.outcomes.push(outcome);
+        self
+    }
+
+    pub(crate) fn overtaking(mut self) -> Self {
+        self.may_overtake = true;
+        self
+    }
+
+    /// Whether this is the answer.
+    pub(crate) fn is(&self, came: &Message<'_>, pages: &Pages) -> bool {
+        came.get("id") == Some(&self.id)
+            && came.get("jsonrpc") == Some("\"2.0\"")
+            && self.outcomes.iter().any(|outcome| outcome.is(came, pages))
+    }
+}
+
+/// Whether a text is an array of these answers, in any order.
+pub(crate) fn is_batch(dues: &[Due], text: &str, pages: &Pages) -> bool {
+    let Some(parts) = elements(text).filter(|parts| parts.len() == dues.len()) else {
+        return false;
+    };
+    let mut left: Vec<&Due> = dues.iter().collect();
+    parts.iter().all(|part| {
+        let Ok(message) = Message::read(part) else { return false };
+        let place = left.iter().position(|due| due.is(&message, pages));
+        place.map(|place| left.swap_remove(place)).is_some()
+    })
+}

@@ -1,0 +1,84 @@
+//! HTTP as a client sees it: a POST, a response, and the responses that are due.
+
+use std::collections::VecDeque;
+
+use super::counters::Failure;
+use super::wire::{Event, Parsed};
+
+/// A POST of this body.
+pub(crate) fn post(host: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n");
+    [head.as_bytes(), b"Content-Type: application/json\r\n\r\n", body].concat()
+}
+
+/// The head of a request or response, without the empty line behind it, and its length with that line.
+pub(crate) fn head(bytes: &[u8]) -> Parsed<&str> {
+    let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let head = std::str::from_utf8(&bytes[..end]).map_err(|_| "a head is not UTF-8")?;
+    Ok(Some((head, end + 4)))
+}
+
+/// The first response. One with a status below 200 has no body.
+pub(crate) fn next(bytes: &[u8]) -> Parsed<Event> {
+    let Some((head, begin)) = head(bytes)? else { return Ok(None) };
+    let malformed = |line: &str| format!("a malformed head: {line:?}");
+    let (first, lines) = head.split_once("\r\n").unwrap_or((head, ""));
+    let status = first.strip_prefix("HTTP/1.1 ").and_then(|it| it.split(' ').next()?.parse().ok());
+    let status: u16 = status.ok_or_else(|| malformed(first))?;
+    let mut length = 0;
+    for line in lines.split("\r\n").filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once(": ").ok_or_else(|| malformed(line))?;
+        if name.eq_ignore_ascii_case("content-length") && status >= 200 {
+            length = value.parse().map_err(|_| malformed(line))?;
+        }
+    }
+    let Some(body) = bytes.get(begin..begin + length) else { return Ok(None) };
+    let body = String::from_utf8(body.to_vec()).map_err(|_| "a body is not UTF-8")?;
+    Ok(Some((Event::Response(status, body), begin + length)))
+}
+
+/// Responses that are due, in order: the status, and the last place in the ledger that each answers.
+#[derive(Debug, Default)]
+pub(crate) struct Posts {
+    due: VecDeque<(u16, u64)>,
+    /// The place of the last one that was expected.
+    last: u64,
+}
+
+impl Posts {
+    /// A response with the answers up to this place is due; if there are none, 202 without a body.
+    pub(crate) fn expect_answers_to(&mut self, place: u64) {
+        self.expect(if place > self.last { 200 } else { 202 });
+        self.last = place;
+        if let Some(post) = self.due.back_mut() {
+            post.1 = place;
+        }
+    }
+
+    /// A response with this status is due.
+    pub(crate) fn expect(&mut self, status: u16) {
+        self.due.push_back((status, self.last));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    pub(crate) fn shown(&self) -> Option<String> {
+        self.due.front().map(|(status, _)| format!("a response with {status}"))
+    }
+
+    /// A response came. Returns the last place that it must answer.
+    pub(crate) fn take(&mut self, status: u16, body: &str) -> Result<u64, Failure> {
+        let (expected, place) = self.due.pop_front().unwrap_or_default();
+        match status == expected && (status != 202 || body.is_empty()) {
+            true => Ok(place),
+            false => {
+                Err(Failure::because("a wrong response", expected, &format!("{status} {body}")))
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The ledger of a connection: every expected answer, and the check of what comes. Each answer comes once,
+//! right and in order, and nothing comes besides (L1, L2, M5).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+use super::counters::{Counters, Failure, Group};
+use super::events::Unasked;
+use super::expect::{Due, Pages, is_batch};
+use super::http::Posts;
+use super::message::Message;
+use super::wire::Event;
+
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    is_sequential: bool,
+    pages: Arc<Pages>,
+    pub(crate) counters: Arc<Counters>,
+    /// The place of the last request, and of the latest that was answered in order.
+    pub(crate) last: u64,
+    latest: u64,
+    /// The answers that are due, by the place of their requests; batches likewise.
+    dues: BTreeMap<u64, Due>,
+    batches: BTreeMap<u64, Vec<Due>>,
+    pub(crate) unasked: Unasked,
+    pub(crate) posts: Posts,
+    /// The payloads of pings, which pongs must have.
+    pongs: VecDeque<Vec<u8>>,
+    /// The codes with which the daemon may close a WebSocket, and whether it did.
+    closes: Vec<u16>,
+    was_closed: bool,
+    /// Whether the daemon has closed its side.
+    pub(crate) has_ended: bool,
+    /// Whether the rest may be missing, because the connection is being reset.
+    pub(crate) is_over: bool,
+    /// Whether the connection may break once all is answered, because the daemon refuses the rest of the input.
+    pub(crate) may_break: bool,
+}
+
+impl Ledger {
+    /// For a connection whose answers keep the order of their requests, or not.
+    pub(crate) fn new(is_sequential: bool, pages: &Arc<Pages>, counters: &Arc<Counters>) -> Self {
+        let (pages, counters) = (Arc::clone(pages), Arc::clone(counters));
+        Ledger { is_sequential, pages, counters, ..Ledger::default() }
+    }
+
+    /// This answer is due from here on.
+    pub(crate) fn expect(&mut self, due: Due) {
+        self.last += 1;
+        self.unasked.begin(due.effect);
+        self.dues.insert(self.last, due);
+    }
+
+    /// The answer to a batch is due: these in any order. Without any, there is none.
+    pub(crate) fn expect_batch(&mut self, entries: Vec<Due>) {
+        if !entries.is_empty() {
+            self.last += 1;
+            self.batches.insert(self.last, entries);
+        }
+    }
+
+    /// A POST carries the request of the last answers that are due. Without any, it is accepted with 202.
+    pub(crate) fn expect_post(&mut self) {
+        self.posts.expect_answers_to(self.last);
+    }
+
+    /// Pongs with these payloads are due.
+    pub(crate) fn expect_pongs(&mut self, pongs: Vec<Vec<u8>>) {
+        self.pongs.extend(pongs);
+    }
+
+    /// The daemon will close this WebSocket with one of these codes.
+    pub(crate) fn expect_close(&mut self, codes: &[u16]) {
+        self.closes = codes.to_vec();
+    }
+
+    /// Whether nothing is due.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.has_answers_due() && self.unasked.is_empty() && self.pongs.is_empty()
+    }
+
+    pub(crate) fn has_answers_due(&self) -> bool {
+        !self.dues.is_empty() || !self.batches.is_empty() || !self.posts.is_empty()
+    }
+
+    /// Whether a request with this id is unanswered.
+    pub(crate) fn is_due(&self, id: &str) -> bool {
+        self.dues.values().any(|due| due.id == id)
+    }
+
+    /// What is due, in words.
+    pub(crate) fn missing(&self) -> String {
+        let mut shown: Vec<_> = self.dues.values().take(5).map(|due| format!("{due:?}")).collect();
+        shown.extend(self.batches.values().take(2).map(|batch| format!("{batch:?}")));
+        shown.extend(self.unasked.shown());
+        shown.extend(self.posts.shown());
+        shown.extend(self.pongs.iter().map(|ping| format!("pong {ping:?}")));
+        format!("{} unanswered: {}", self.dues.len() + self.batches.len(), shown.join("; "))
+    }
+
+    /// Checks an event. Returns what the client must answer.
+    pub(crate) fn take(&mut self, event: Event) -> Result<Option<String>, Failure> {
+        if self.is_over {
+            return Ok(None);
+        }
+        match event {
+            Event::Text(text) => self.take_text(&text),
+            // The last of several pings may be answered for all of them.
+            Event::Pong(payload) => match self.pongs.iter().position(|ping| *ping == payload) {
+                Some(place) => {
+                    self.pongs.drain(..=place);
+                    Ok(None)
+                }
+                None => Err(Failure::because("a wrong pong", &self.pongs, &format!("{payload:?}"))),
+            },
+            Event::Close(code) => {
+                self.was_closed = true;
+                let is_right = code.is_some_and(|code| self.closes.contains(&code));
+                let failure = || Failure::because("closed", &self.closes, &format!("{code:?}"));
+                if is_right { Ok(None) } else { Err(failure()) }
+            }
+            Event::Response(status, body) => self.take_response(status, &body).map(|()| None),
+        }
+    }
+
+    fn take_text(&mut self, text: &str) -> Result<Option<String>, Failure> {
+        if text.starts_with('[') {
+            return self.take_batch(text).map(|()| None);
+        }
+        let message = Message::read(text).map_err(|why| Failure::because(&why, "", text))?;
+        if message.get("method").is_none() {
+            return self.take_answer(&message, text).map(|()| None);
+        }
+        if message.get("id").is_some() {
+            self.counters.count(Group::Actions, "calls by the daemon");
+        }
+        self.unasked.take(&message, text)
+    }
+
+    /// The response to the oldest request: it has the right status, and answers that request and no other. The
+    /// body of an error status is free, but for 413, which answers as every oversize message is answered.
+    fn take_response(&mut self, status: u16, body: &str) -> Result<(), Failure> {
+        let place = self.posts.take(status, body)?;
+        if matches!(status, 200 | 413) {
+            self.take_text(body)?;
+        }
+        let mut left = self.dues.keys().chain(self.batches.keys());
+        match left.all(|left| *left > place) {
+            true => Ok(()),
+            false => Err(Failure::because("a response to another request", self.missing(), body)),
+        }
+    }
+
+    fn take_answer(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
+        let found = self.dues.iter().find(|(_, due)| due.is(message, &self.pages));
+        let Some(place) = found.map(|(&place, _)| place) else {
+            let id = message.get("id");
+            let of_id: Vec<_> = self.dues.values().filter(|due| id == Some(&due.id)).collect();
+            let what = match of_id[..] {
+                [] => "nothing is due with this id: it was answered before, or never asked",
+                _ => "an answer is not what is due",
+            };
+            return Err(Failure::because(what, of_id, text));
+        };
+        let Some(due) = self.dues.remove(&place) else { return Ok(()) };
+        self.counters.count(Group::Answers, due.kind);
+        self.unasked.follow(due.effect, text)?;
+        if due.may_overtake { Ok(()) } else { self.check_order(place, text) }
+    }
+
+    fn take_batch(&mut self, text: &str) -> Result<(), Failure> {
+        let found = self.batches.iter().find(|(_, dues)| is_batch(dues, text, &self.pages));
+        let Some(place) = found.map(|(&place, _)| place) else {
+            let what = "the answer to a batch is not what is due";
+            return Err(Failure::because(what, &self.batches, text));
+        };
+        for due in self.batches.remove(&place).unwrap_or_default() {
+            self.counters.count(Group::Answers, due.kind);
+        }
+        self.counters.count(Group::Answers, "batches");
+        self.check_order(place, text)
+    }
+
+    /// No answer comes behind that to a later request, where answers keep their order.
+    fn check_order(&mut self, place: u64, text: &str) -> Result<(), Failure> {
+        if self.is_sequential && place < self.latest {
+            let expected = format!("before the answer to request {}", self.latest);
+            return Err(Failure::because("answers out of order", expected, text));
+        }
+        self.latest = self.latest.max(place);
+        Ok(())
+    }
+
+    /// Reading failed. A client that resets, or is refused, may see the connection break.
+    pub(crate) fn lose(&self, error: &io::Error) -> Result<(), Failure> {
+        match self.is_over || self.may_break || !self.closes.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::new(format!("the connection breaks: {error}"))),
+        }
+    }
+
+    /// The daemon has closed its side, behind these bytes that are no whole frame.
+    pub(crate) fn end(&mut self, rest: &[u8]) -> Result<(), Failure> {
+        self.has_ended = true;
+        if self.is_over {
+            return Ok(());
+        }
+        if !rest.is_empty() {
+            let rest = String::from_utf8_lossy(rest).into_owned();
+            return Err(Failure::because("its output ends inside a frame", "", &rest));
+        }
+        match self.closes.is_empty() || self.was_closed {
+            true => Ok(()),
+            false => Err(Failure::because("a WebSocket ends without a close", &self.closes, "")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

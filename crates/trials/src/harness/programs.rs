@@ -1,0 +1,39 @@
+//! The programs of this workspace, as cargo built them.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+
+/// The command.
+pub fn duet_rpc() -> PathBuf {
+    built("duet-rpc", &["--bin", "duet-rpc"])
+}
+
+/// The daemon with methods that misbehave on purpose.
+pub fn testbed() -> PathBuf {
+    built("examples/testbed", &["--example", "testbed"])
+}
+
+/// The program between a client and a server that spoils one message.
+pub fn saboteur() -> PathBuf {
+    built("examples/saboteur", &["--example", "saboteur"])
+}
+
+/// A program of the command's package, beside this one; built if it is not there.
+fn built(name: &str, what: &[&str]) -> PathBuf {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _alone = super::lock(&BUILDING);
+    let this = std::env::current_exe().expect("this program is a file");
+    // A test is in `deps`, below the folder of the programs.
+    let folder = this.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
+    let folder = folder.expect("it is in a folder");
+    let program = folder.join(name);
+    if !program.exists() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "duet-rpc-cli"]).args(what);
+        cargo.args(folder.ends_with("release").then_some("--release"));
+        cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(cargo.status().is_ok_and(|status| status.success()), "{name} cannot be built");
+    }
+    program
+}

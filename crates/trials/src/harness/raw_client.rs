@@ -1,0 +1,129 @@
+//! One connection to a listening daemon, over every transport: bytes out, events in.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::net::Shutdown;
+use rustix::net::sockopt::{self, Timeout};
+
+use super::message::Message;
+use super::wire::{Event, Framing, Inbound};
+use super::{http, ws};
+
+/// A connection. Its socket is a `File`, because a file reads and writes TCP, Unix sockets and pipes alike.
+pub(crate) struct RawClient {
+    pub(crate) socket: File,
+    pub(crate) host: String,
+    framing: Framing,
+    inbound: Inbound,
+    /// The WebSocket handshake, if it was not sent yet.
+    pub(crate) handshake: Vec<u8>,
+    /// The number of bytes that were received.
+    pub(crate) received: u64,
+}
+
+impl RawClient {
+    /// Connects to an address as the daemon prints it. `stream` is the framing on TCP and Unix sockets.
+    pub(crate) fn connect(url: &str, stream: Framing, patience: Duration) -> io::Result<Self> {
+        let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
+        let host = rest.trim_end_matches('/').to_owned();
+        let socket: OwnedFd = if scheme == "unix" {
+            UnixStream::connect(rest)?.into()
+        } else {
+            let stream = TcpStream::connect(&host)?;
+            // Pieces are sent as they are cut.
+            stream.set_nodelay(true)?;
+            stream.into()
+        };
+        for timeout in [Timeout::Recv, Timeout::Send] {
+            sockopt::set_socket_timeout(&socket, timeout, Some(patience))?;
+        }
+        let (framing, handshake) = match scheme {
+            "ws" => (Framing::Ws, ws::handshake(&host)),
+            "http" => (Framing::Http, Vec::new()),
+            _ => (stream, Vec::new()),
+        };
+        let inbound = Inbound::new(framing);
+        Ok(RawClient { socket: socket.into(), host, framing, inbound, handshake, received: 0 })
+    }
+
+    /// The stdin of a daemon as a connection that is only written to.
+    pub(crate) fn of_stdin(stdin: OwnedFd, framing: Framing) -> Self {
+        let (socket, inbound) = (stdin.into(), Inbound::new(framing));
+        let (host, handshake) = (String::new(), Vec::new());
+        RawClient { socket, host, framing, inbound, handshake, received: 0 }
+    }
+
+    /// The bytes of a message; before the first one those of the handshake.
+    pub(crate) fn bytes_of(&mut self, text: &str) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.handshake);
+        bytes.extend(match self.framing {
+            Framing::Http => http::post(&self.host, text.as_bytes()),
+            framing => framing.frame(text.as_bytes()),
+        });
+        bytes
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.socket.write_all(bytes)
+    }
+
+    /// The next event; `None` at the end of the connection.
+    pub(crate) fn receive(&mut self) -> io::Result<Option<Event>> {
+        let mut chunk = [0; 16 * 1024];
+        loop {
+            if let Some(event) = self.inbound.next().map_err(io::Error::other)? {
+                return Ok(Some(event));
+            }
+            match self.socket.read(&mut chunk)? {
+                0 if self.inbound.rest().is_empty() => return Ok(None),
+                0 => return Err(io::Error::other(format!("cut: {:?}", self.inbound.rest()))),
+                count => {
+                    self.inbound.feed(&chunk[..count]);
+                    self.received += count as u64;
+                }
+            }
+        }
+    }
+
+    /// The text of the next answer, whatever carries it.
+    pub(crate) fn answer(&mut self) -> io::Result<String> {
+        match self.receive()? {
+            Some(Event::Text(text) | Event::Response(200, text)) => Ok(text),
+            other => Err(io::Error::other(format!("not an answer: {other:?}"))),
+        }
+    }
+
+    /// Asks for the version. Fails if that is not answered.
+    pub(crate) fn ping(&mut self) -> io::Result<()> {
+        let bytes = self.bytes_of(r#"{"jsonrpc":"2.0","id":7,"method":"version"}"#);
+        self.send(&bytes)?;
+        let text = self.answer()?;
+        let answer = Message::read(&text).map_err(io::Error::other)?;
+        match (answer.get("id"), answer.get("result")) {
+            (Some("7"), Some(result)) if result.starts_with(r#"{"version":""#) => Ok(()),
+            _ => Err(io::Error::other(format!("not the version: {text}"))),
+        }
+    }
+
+    /// Whether the daemon closes it within the patience; what comes before does not count.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        let end = io::copy(&mut self.socket, &mut io::sink());
+        !end.is_err_and(|error| {
+            matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+        })
+    }
+
+    pub(crate) fn shut_down(&self, how: Shutdown) {
+        let _ = rustix::net::shutdown(&self.socket, how);
+    }
+
+    /// A reset instead of an orderly end when it is dropped.
+    pub(crate) fn reset_on_drop(&self) {
+        let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,121 @@
+//! Clients of one daemon that come and go, each with a game of its own. When all of a generation are gone, the
+//! daemon must be as it was before.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::net::Shutdown;
+
+use super::client::Client;
+use super::config::Config;
+use super::connection::Connection;
+use super::log::Log;
+use crate::harness::expect::Pages;
+use crate::harness::ledger::Ledger;
+use crate::harness::random::Random;
+use crate::harness::raw_client::RawClient;
+use crate::{Counters, Failure, Group};
+
+/// What all connections share.
+pub(super) struct Clients {
+    pub(super) config: Config,
+    pub(super) url: String,
+    pub(super) log: Arc<Log>,
+    pub(super) pages: Arc<Pages>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) patience: Duration,
+}
+
+impl Clients {
+    pub(super) fn ledger(&self) -> Ledger {
+        Ledger::new(self.config.is_sequential(), &self.pages, &self.counters)
+    }
+
+    /// A generation: so many connections at once, each with its own random numbers.
+    pub(super) fn generation(&self, random: &mut Random, count: usize) -> Result<(), Failure> {
+        let randoms: Vec<_> = (0..count).map(|_| random.fork()).collect();
+        thread::scope(|scope| {
+            let lives: Vec<_> =
+                randoms.into_iter().map(|random| scope.spawn(|| self.live(random))).collect();
+            let ends = lives.into_iter().map(|life| {
+                let end = life.join().unwrap_or_else(|_| Err(Failure::new("a client panicked")));
+                end.inspect_err(|failure| self.counters.fail(failure.clone()))
+            });
+            // All are waited for, and the first failure is returned.
+            let ends: Vec<_> = ends.collect();
+            ends.into_iter().collect()
+        })
+    }
+
+    /// One connection, from its beginning to its end.
+    fn live(&self, random: Random) -> Result<(), Failure> {
+        self.connect(random, |client, raw| {
+            client.greet()?;
+            for _ in 0..1 + client.random.below(3) {
+                client.mix()?;
+                if client.random.once_in(3) && !self.config.is_http() {
+                    client.scenario()?;
+                }
+            }
+            client.unsubscribe()?;
+            client.disconnect(raw)
+        })
+    }
+
+    /// Alone, because the log belongs to the whole daemon: a frame that does not come to its end.
+    pub(super) fn stall(&self, random: Random) -> Result<(), Failure> {
+        self.connect(random, |client, _| {
+            client.greet()?;
+            if self.config.is_http() {
+                return client.stall_post();
+            }
+            client.stall()?;
+            if !self.config.is_ws() {
+                client.part();
+            }
+            Ok(())
+        })
+    }
+
+    /// As many slow handlers as there are threads for them.
+    pub(super) fn warm_up(&self, random: Random) -> Result<(), Failure> {
+        self.connect(random, |client, _| {
+            match self.config.is_http() {
+                true => client.post_slow()?,
+                false => client.many_slow()?,
+            }
+            client.part();
+            Ok(())
+        })
+    }
+
+    fn connect(
+        &self,
+        random: Random,
+        play: impl FnOnce(&mut Client<'_>, &RawClient) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let failure = |error: io::Error| Failure::new(format!("no connection: {error}"));
+        let raw = RawClient::connect(&self.url, self.config.framing, self.patience);
+        let mut raw = raw.map_err(failure)?;
+        let end = || raw.socket.try_clone().map(OwnedFd::from).map_err(failure);
+        let mut connection =
+            Connection::new([end()?, end()?], self.config.carrier(), self.ledger())?;
+        connection.send(&std::mem::take(&mut raw.handshake), &[]);
+        let mut client = Client::new(self, connection, random);
+        let played = play(&mut client, &raw);
+        if played.is_err() {
+            client.connection.ledger().is_over = true;
+            raw.shut_down(Shutdown::Both);
+        }
+        let ended = client.connection.finish(self.patience);
+        played.and(ended)
+    }
+
+    /// Counts a connection that ended like this.
+    pub(super) fn count_end(&self, how: &'static str) {
+        self.counters.count(Group::Connections, how);
+    }
+}

@@ -1,0 +1,193 @@
+//! Resources of the daemon, sampled when it is idle: memory, descriptors and threads must not grow with time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::time::Duration;
+
+use crate::Failure;
+use crate::harness::daemon::wait_until;
+use crate::harness::proc;
+
+/// How much more memory the last quarter may have than the quarter before it. Allocators keep what they were
+/// given back, each thread has its own store, and chance decides which thread works for whom: with 34 threads it
+/// takes minutes until each has had the largest message once.
+const SLACK_KB: u64 = 4096;
+
+/// The resources at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sample {
+    resident_kb: u64,
+    /// The part of it that no other process shares and that was written to.
+    private_kb: u64,
+    descriptors: u64,
+    threads: u64,
+}
+
+impl Sample {
+    /// Looks at a process; `None` on a system without `/proc`.
+    fn take(pid: u32) -> Option<Sample> {
+        let count =
+            |folder| Some(fs::read_dir(format!("/proc/{pid}/{folder}")).ok()?.count() as u64);
+        Some(Sample {
+            resident_kb: proc::number(pid, "status", "VmRSS")?,
+            private_kb: proc::number(pid, "smaps_rollup", "Private_Dirty")?,
+            descriptors: count("fd")?,
+            threads: count("task")?,
+        })
+    }
+}
+
+/// The resources over time.
+#[derive(Debug)]
+pub struct Resources {
+    pid: u32,
+    samples: Vec<Sample>,
+    peak_kb: u64,
+    /// The number of descriptors by that of threads: each thread of the pool has its own.
+    by_threads: BTreeMap<u64, u64>,
+    /// The number of threads that may be added to the first ones.
+    more_threads: u64,
+}
+
+impl Resources {
+    /// Of a process that may start so many threads more than it has at first.
+    pub(super) fn new(pid: u32, more_threads: u64) -> Self {
+        let (samples, by_threads) = (Vec::new(), BTreeMap::new());
+        Resources { pid, samples, peak_kb: 0, by_threads, more_threads }
+    }
+
+    /// Looks at an idle daemon. Descriptors may take a moment to be closed, but then there are as many as there
+    /// were with as many threads, and there are not too many threads.
+    pub(super) fn look(&mut self, patience: Duration) -> Result<(), Failure> {
+        if Sample::take(std::process::id()).is_none() {
+            return Ok(());
+        }
+        let (mut sample, mut known) = (None, None);
+        let is_right = wait_until(patience, || {
+            sample = Sample::take(self.pid);
+            known = sample.and_then(|it| self.by_threads.get(&it.threads).copied());
+            sample.is_none_or(|it| known.is_none_or(|known| known >= it.descriptors))
+        });
+        let sample = sample.ok_or_else(|| Failure::new("the daemon has ended by itself"))?;
+        if !is_right {
+            let expected = format!("{known:?} descriptors, as before");
+            let names = descriptors(self.pid);
+            return Err(Failure::because("descriptors are left open", expected, &names));
+        }
+        let most = self.samples.first().unwrap_or(&sample).threads + self.more_threads;
+        if sample.threads > most {
+            return Err(Failure::because("too many threads", most, &format!("{sample:?}")));
+        }
+        self.by_threads.insert(sample.threads, sample.descriptors);
+        self.peak_kb = self.peak_kb.max(sample.resident_kb);
+        self.samples.push(sample);
+        Ok(())
+    }
+
+    /// Whether there were looks enough to tell growth from chance: four in each quarter.
+    fn can_judge(&self) -> bool {
+        self.samples.len() >= 16
+    }
+
+    /// The resident memory at the last look.
+    pub(super) fn resident_kb(&self) -> u64 {
+        self.samples.last().map_or(0, |sample| sample.resident_kb)
+    }
+
+    /// Whether memory has stayed flat: the first half is for warming up; of the rest the later part is not above
+    /// the earlier by more than the slack.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if !self.can_judge() {
+            return Ok(());
+        }
+        let rest = &self.samples[self.samples.len() / 2..];
+        let (earlier, later) = rest.split_at(rest.len() / 2);
+        for (name, of) in FIGURES {
+            let (before, after) = (median(earlier, of), median(later, of));
+            if after > before + SLACK_KB {
+                let expected = format!("{before} kB and {SLACK_KB} kB of slack at most");
+                let what = format!("{name} memory grows");
+                return Err(Failure::because(&what, expected, &format!("{after} kB\n{self}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One figure of a sample.
+type Figure = fn(&Sample) -> u64;
+
+/// The kinds of memory.
+const FIGURES: [(&str, Figure); 2] =
+    [("resident", |it| it.resident_kb), ("private", |it| it.private_kb)];
+
+fn median(samples: &[Sample], of: Figure) -> u64 {
+    let mut values: Vec<_> = samples.iter().map(of).collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
+
+/// The targets of a process's descriptors.
+fn descriptors(pid: u32) -> String {
+    let folder = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let names = folder.filter_map(|entry| fs::read_link(entry.path()).ok());
+    names.map(|name| name.display().to_string()).collect::<Vec<_>>().join(" ")
+}
+
+impl fmt::Display for Resources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, last)) = self.samples.first().zip(self.samples.last()) else {
+            return write!(f, "memory, descriptors and threads: not known on this system");
+        };
+        // The first look comes before any work; what counts is where it stands after warming up.
+        let middle = &self.samples[self.samples.len() / 2];
+        let line = |name: &str, of: Figure| {
+            let [first, middle, last] = [first, middle, last].map(of);
+            format!("{name:<20} first {first}, in the middle {middle}, last {last}")
+        };
+        writeln!(f, "{}, peak {}", line("resident memory, kB", FIGURES[0].1), self.peak_kb)?;
+        writeln!(f, "{}", line("private memory, kB", FIGURES[1].1))?;
+        writeln!(f, "{}", line("descriptors", |it| it.descriptors))?;
+        writeln!(f, "{}", line("threads", |it| it.threads))?;
+        let verdict = if self.can_judge() { "" } else { ", too few to judge memory by" };
+        write!(f, "{:<20} {}{verdict}", "idle moments", self.samples.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Resources, SLACK_KB, Sample};
+
+    /// Whether a process with this memory over time passes.
+    fn is_flat(memory: impl Fn(u64) -> u64) -> bool {
+        let mut resources = Resources::new(0, 0);
+        let sample = |time| Sample { resident_kb: memory(time), ..Sample::default() };
+        resources.samples = (0..100).map(sample).collect();
+        resources.check().is_ok()
+    }
+
+    #[test]
+    fn memory_that_grows_is_found_and_what_warms_up_is_not() {
+        assert!(is_flat(|_| 10_000));
+        assert!(is_flat(|time| if time < 40 { 5_000 + 500 * time } else { 25_000 }));
+        assert!(is_flat(|time| 10_000 + time * 7919 % SLACK_KB));
+        assert!(!is_flat(|time| 10_000 + time * SLACK_KB / 20));
+        assert!(!is_flat(|time| if time < 70 { 10_000 } else { 10_001 + SLACK_KB }));
+    }
+
+    #[test]
+    fn descriptors_that_are_left_open_are_found() {
+        let mut resources = Resources::new(std::process::id(), 1000);
+        if Sample::take(std::process::id()).is_none() {
+            return;
+        }
+        // Other tests of this process open files too, so this says only what is too many for certain.
+        resources.look(std::time::Duration::ZERO).expect("it is the first look");
+        let threads: Vec<_> = resources.by_threads.keys().copied().collect();
+        assert_eq!(threads.len(), 1);
+        resources.by_threads = (0..1000).map(|threads| (threads, 0)).collect();
+        let found = resources.look(std::time::Duration::ZERO).expect_err("there are some");
+        assert_eq!(found.what, "descriptors are left open");
+    }
+}
