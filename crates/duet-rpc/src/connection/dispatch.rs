@@ -219,15 +219,17 @@ impl Connection {
         (task.flag, task.logged_at) = (flag, logged_at);
     }
 
-    /// Ends a handler that ran as a task; without an answer if it was cancelled meanwhile.
+    /// Ends a handler that ran as a task. It is not answered if it was cancelled meanwhile, or is a notification.
     pub(super) fn finish(&mut self, key: Key, answer: Answer<'_>) {
         let task = self.dispatch.tasks.remove(key);
         let method = task.as_ref().map_or("", |task| &*task.entry.name);
+        let is_request = self.session.id_of(key).is_some();
         let Some(job) = self.session.finish(key) else {
-            if let Answer::Failed(failure) = answer {
-                log::failed_after_cancel(failure, method);
-            }
-            return;
+            return match answer {
+                Answer::Failed(failure) if is_request => log::failed_after_cancel(failure, method),
+                Answer::Failed(failure) => log::failed(failure, method, None),
+                _ => {}
+            };
         };
         let code = self.answer(job.borrow(), answer, method);
         let logged_at = task.as_ref().and_then(|task| task.logged_at);

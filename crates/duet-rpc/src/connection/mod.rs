@@ -41,7 +41,6 @@ mod outgoing;
 mod receive;
 mod send_queue;
 mod shared;
-
 mod tasks;
 mod uncorrelated;
 pub(crate) mod worker_pool;
