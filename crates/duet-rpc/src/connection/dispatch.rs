@@ -22,7 +22,8 @@ use duet_rpc_proto::session::{Job, Key};
 use tokio::runtime::RuntimeFlavor;
 use tracing::Instrument;
 
-use super::tasks::{PoolRun, Tasks, Workers};
+use super::tasks::{Running, Task, Tasks};
+use super::worker_pool::WorkerPool;
 use super::{Connection, log};
 use crate::context::{Context, Flag};
 use crate::error::ConnectionState;
@@ -49,7 +50,8 @@ pub(super) struct Dispatch {
     slots: Vec<Slot>,
     handle: Weak<Handle>,
     pub(super) tasks: Tasks,
-    pub(super) workers: Workers,
+    /// The workers for handlers that may block. If such a handler ran inline, nothing else would be read.
+    pub(super) pool: Option<Arc<WorkerPool>>,
     watchful_turns: u8,
     /// Set while a method runs for the first time.
     pub(super) trial_ends: Option<Instant>,
@@ -66,7 +68,7 @@ impl Dispatch {
             slots: Vec::new(),
             handle,
             tasks: Tasks::default(),
-            workers: Workers::None,
+            pool: None,
             watchful_turns: 0,
             trial_ends: None,
             extensions: None,
@@ -110,8 +112,8 @@ impl Connection {
         if !std::mem::replace(&mut self.dispatch.has_begun, true) {
             let runtime = tokio::runtime::Handle::current();
             let has_threads = runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
-            if has_threads && matches!(self.dispatch.workers, Workers::None) {
-                self.dispatch.workers = Workers::OfProcess;
+            if has_threads && self.dispatch.pool.is_none() {
+                self.dispatch.pool = Some(WorkerPool::of_process());
             }
             self.shared.state.send_replace(ConnectionState::Connected);
         }
@@ -183,8 +185,8 @@ impl Connection {
     /// The pool for a handler that may hold its thread. Without one it runs inline, after finished answers
     /// have left.
     #[cold]
-    fn find_pool(&mut self, entry: &Entry, cx: &mut TaskContext<'_>) -> Option<PoolRun> {
-        let pool = self.dispatch.workers.for_handler(entry);
+    fn find_pool(&mut self, entry: &Entry, cx: &mut TaskContext<'_>) -> Option<Arc<WorkerPool>> {
+        let pool = self.dispatch.pool.clone().filter(|pool| pool.takes(&entry.pace));
         if pool.is_none() && !self.outbox.is_empty() && self.stage.can_write() {
             self.send(cx, super::now());
         }
@@ -200,23 +202,30 @@ impl Connection {
         mut waiting: Waiting,
         flag: Option<Arc<Flag>>,
         traced: Option<log::Traced>,
-        mut pool: Option<PoolRun>,
+        pool: Option<Arc<WorkerPool>>,
     ) {
         let may_be_busy = job.is_in_batch() && !entry.closes;
         let key = self.session.park(job);
-        if let Some(pool) = &mut pool {
-            pool.may_be_busy = may_be_busy;
-            pool.is_trial = entry.pace.claim_trial();
-            if pool.is_trial {
-                self.dispatch.trial_ends = Some(super::now() + QUICK_POLL);
-            }
-        }
         let logged_at = traced.as_ref().and_then(|traced| traced.logged_at);
         if let Some(traced) = traced.filter(|traced| !traced.span.is_disabled()) {
             waiting = Box::pin(waiting.instrument(traced.span));
         }
-        let task = self.dispatch.tasks.spawn(key, waiting, &self.shared, entry, pool);
-        (task.flag, task.logged_at) = (flag, logged_at);
+        let mut running = Running::new(key, waiting, entry, &self.shared);
+        let abort = match pool {
+            None => running.spawn(),
+            Some(pool) => {
+                running.may_be_busy = may_be_busy;
+                // A method that is new, or closes the connection, never waits for a worker.
+                let may_queue = entry.pace.is_slow() && !entry.closes;
+                running.is_trial = entry.pace.claim_trial();
+                if running.is_trial {
+                    self.dispatch.trial_ends = Some(super::now() + QUICK_POLL);
+                }
+                running.spawn_on(&pool, may_queue)
+            }
+        };
+        let task = Task { abort, flag, entry: Arc::clone(entry), logged_at };
+        self.dispatch.tasks.insert(key, task);
     }
 
     /// Ends a handler that ran as a task. It is not answered if it was cancelled meanwhile, or is a notification.

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-use super::{Connection, Shared, Workers};
+use super::worker_pool::WorkerPool;
+use super::{Connection, Shared};
 use crate::error::Disconnect;
 use crate::peer::Handle;
 use crate::router::Router;
@@ -39,8 +40,8 @@ impl Driver {
     }
 
     /// Runs handlers that may block on these workers.
-    pub(crate) fn use_workers(&mut self, workers: Workers) {
-        self.connection.dispatch.workers = workers;
+    pub(crate) fn use_pool(&mut self, pool: Option<Arc<WorkerPool>>) {
+        self.connection.dispatch.pool = pool;
     }
 
     /// Whether nothing needs the runtime: nothing runs, waits or is to be sent.

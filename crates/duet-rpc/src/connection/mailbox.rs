@@ -32,7 +32,8 @@ use crate::sync::lock;
 pub(crate) enum Command {
     Call {
         id: Id,
-        message: Outgoing,
+        /// `None` if it waits in the queue for room.
+        message: Option<Vec<u8>>,
         caller: Caller,
         options: CallOptions,
     },
@@ -45,13 +46,6 @@ pub(crate) enum Command {
     TrialOver,
 }
 
-/// The message of a call.
-pub(crate) enum Outgoing {
-    Ready(Vec<u8>),
-    /// It waits in the queue for room.
-    Queued(Ticket),
-}
-
 /// Whoever waits for the answer to a call: the raw result, or the reason why there is none.
 pub(crate) type Caller = oneshot::Sender<Result<String, Error>>;
 
@@ -59,7 +53,7 @@ impl Command {
     /// The bytes that it adds to what waits to be sent.
     fn size(&self) -> usize {
         match self {
-            Command::Call { message: Outgoing::Ready(message), .. } | Command::Notify(message) => {
+            Command::Call { message: Some(message), .. } | Command::Notify(message) => {
                 message.len()
             }
             Command::Ended(_, Some(Ok(response))) => response.len(),
@@ -118,10 +112,11 @@ impl Mailbox {
         }
         inner.calls += 1;
         let message = match self.has_room(&inner) {
-            true => Outgoing::Ready(message),
+            true => Some(message),
             false => {
                 let queued = Queued { message, sender: Sender::Call(id.clone()) };
-                Outgoing::Queued(self.queue(&mut inner, queued, None))
+                self.queue(&mut inner, queued, None);
+                None
             }
         };
         self.deliver(inner, Command::Call { id, message, caller, options });
@@ -212,6 +207,15 @@ impl Mailbox {
     #[inline]
     pub(super) fn has_queued(&self) -> bool {
         self.has_queued.load(Ordering::Acquire)
+    }
+
+    /// Takes the message that has waited longest out of the queue, unless there are commands: the call of
+    /// this message, or its end, may be among them.
+    pub(super) fn pop_queued(&self) -> Option<Queued> {
+        let mut inner = lock(&self.inner);
+        let queued = inner.commands.is_empty().then(|| inner.queue.pop()).flatten();
+        self.has_queued.store(!inner.queue.is_empty(), Ordering::Release);
+        queued
     }
 
     /// Changes the queue of messages that wait for room.

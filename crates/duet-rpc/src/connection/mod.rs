@@ -63,7 +63,6 @@ pub(crate) use self::mailbox::{Caller, Command};
 use self::outgoing::Outgoing;
 use self::receive::Receive;
 pub(crate) use self::shared::Shared;
-pub(crate) use self::tasks::Workers;
 use self::uncorrelated::Uncorrelated;
 pub use self::uncorrelated::UnusableAnswer;
 use crate::error::Disconnect;
@@ -103,15 +102,9 @@ struct Connection {
     shares_thread: bool,
     /// The end of this connection's slice, if others share the thread.
     slice_ends: Option<Instant>,
-    idle: IdleTimer,
+    /// The time at which memory is freed, if no message comes before.
+    idle_at: Option<Instant>,
     sleep: Option<Pin<Box<Sleep>>>,
-}
-
-/// Notices that no message came for [`IDLE`].
-#[derive(Default)]
-struct IdleTimer {
-    check_at: Option<Instant>,
-    was_active: bool,
 }
 
 impl Connection {
@@ -148,7 +141,7 @@ impl Connection {
             stage: Stage::default(),
             shares_thread: false,
             slice_ends: None,
-            idle: IdleTimer::default(),
+            idle_at: None,
             sleep: None,
             is_flushed: true,
             shared,
@@ -255,7 +248,7 @@ impl Connection {
             self.dispatch.trial_ends,
             self.window.deadline(),
             self.stage.deadline(),
-            self.idle.check_at,
+            self.idle_at,
         ];
         deadlines.into_iter().fold(None, |earliest, time| match (earliest, time) {
             (Some(earliest), Some(time)) => Some(std::cmp::min(earliest, time)),
@@ -266,7 +259,7 @@ impl Connection {
     /// Waits for commands and for the next deadline; `false` if there is something to do already.
     fn sleep_until_next(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>, now: Instant) -> bool {
         self.publish();
-        if self.idle.is_over(now) {
+        if self.idle_at.take_if(|idle_at| *idle_at <= now).is_some() {
             inbox.shrink();
             self.outbox.shrink();
             self.dispatch.shrink();
@@ -299,23 +292,6 @@ impl Connection {
             && self.is_flushed
             && self.receive.is_drained
             && self.may_read()
-    }
-}
-
-impl IdleTimer {
-    fn note_activity(&mut self, now: Instant) {
-        self.was_active = true;
-        self.check_at.get_or_insert(now + IDLE);
-    }
-
-    /// Whether the connection has been idle; asked whenever the task goes to sleep.
-    fn is_over(&mut self, now: Instant) -> bool {
-        if self.check_at.is_none_or(|check_at| check_at > now) {
-            return false;
-        }
-        let was_active = std::mem::take(&mut self.was_active);
-        self.check_at = was_active.then_some(now + IDLE);
-        !was_active
     }
 }
 

@@ -1,14 +1,13 @@
 //! Our calls, notifications and events on their way to the outbox.
 
-use std::collections::HashMap;
 use std::io;
 use std::time::Instant;
 
 use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::{CallOptions, Phase, Sink};
 
-use super::mailbox::{Outgoing as Message, no_room_in_time};
-use super::send_queue::{SendQueue, Sender, Sent, Ticket};
+use super::mailbox::no_room_in_time;
+use super::send_queue::{Sender, Sent};
 use super::{Caller, Command, Connection, log};
 use crate::error::{Disconnect, Error, ErrorKind};
 use crate::handler::Answer;
@@ -16,8 +15,6 @@ use crate::handler::Answer;
 /// Messages of ours that wait.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// The pending calls whose messages still wait in the send queue.
-    queued_calls: HashMap<Id, Ticket>,
     /// Whether events wait in a stream.
     pub(super) has_events: bool,
     /// Whether events went first when queued messages waited too, the last time.
@@ -73,22 +70,21 @@ impl Connection {
     fn begin_call(
         &mut self,
         id: Id,
-        message: Message,
+        message: Option<Vec<u8>>,
         caller: Caller,
         options: CallOptions,
         now: Instant,
     ) {
         // The call counts as pending while its message waits, so its answer keeps us reading. Two peers that
         // both wait for room would otherwise wait for ever.
-        match (self.session.call(id.clone(), caller, options, now), message) {
-            (Ok(()), Message::Ready(message)) => self.outbox.send_call(&id, message),
-            (Ok(()), Message::Queued(ticket)) => {
-                self.outgoing.queued_calls.insert(id, ticket);
-            }
-            (Err(caller), message) => {
-                if let Message::Queued(ticket) = message {
-                    self.shared.mailbox.with_queue(|queue| queue.withdraw(ticket));
+        match self.session.call(id.clone(), caller, options, now) {
+            Ok(()) => {
+                if let Some(message) = message {
+                    self.outbox.send_call(&id, message);
                 }
+            }
+            Err(caller) => {
+                self.withdraw_call(&id);
                 let error = match self.session.phase() {
                     Phase::Open => Error::new(ErrorKind::Capacity),
                     _ => self.shared.closed_error(),
@@ -99,15 +95,20 @@ impl Connection {
         }
     }
 
-    /// Gives a call up. The remote hears of it only if it has heard of the call.
-    fn end_call(&mut self, id: &Id) -> Option<Caller> {
-        match self.outgoing.queued_calls.remove(id) {
-            None => self.session.cancel(id, &mut self.outbox),
-            Some(ticket) => {
-                self.shared.mailbox.with_queue(|queue| queue.withdraw(ticket));
-                self.session.fail(id)
-            }
-        }
+    /// Takes the message of a call out of the send queue; `false` if it is not there.
+    fn withdraw_call(&self, id: &Id) -> bool {
+        let mailbox = &self.shared.mailbox;
+        mailbox.has_queued() && mailbox.with_queue(|queue| queue.withdraw_call(id)).is_some()
+    }
+
+    /// Gives a call up; whether it was sent. The remote hears of it only if it has heard of the call.
+    fn end_call(&mut self, id: &Id) -> Option<(Caller, bool)> {
+        let was_sent = !self.withdraw_call(id);
+        let caller = match was_sent {
+            true => self.session.cancel(id, &mut self.outbox),
+            false => self.session.fail(id),
+        };
+        caller.map(|caller| (caller, was_sent))
     }
 
     fn tell_abandoned(&mut self, id: Id) {
@@ -126,7 +127,6 @@ impl Connection {
 
     /// Fails all calls, because no answer can come any more.
     pub(super) fn abandon_calls(&mut self, disconnect: &Disconnect) {
-        self.outgoing.queued_calls.clear();
         while let Some((_, caller)) = self.session.abandon() {
             let _ = caller.send(Err(disconnect.to_error()));
         }
@@ -144,11 +144,9 @@ impl Connection {
     /// Ends the calls and notifications whose time is over.
     pub(super) fn expire_outgoing(&mut self, now: Instant) {
         while let Some(id) = self.session.next_expired(now).cloned() {
-            let error = match self.outgoing.queued_calls.contains_key(&id) {
-                true => no_room_in_time(),
-                false => self.timed_out(&id),
-            };
-            let Some(caller) = self.end_call(&id) else { break };
+            let timed_out = self.timed_out(&id);
+            let Some((caller, was_sent)) = self.end_call(&id) else { break };
+            let error = if was_sent { timed_out } else { no_room_in_time() };
             log::call_timed_out(&id);
             self.tell_abandoned(id);
             let _ = caller.send(Err(error));
@@ -180,7 +178,13 @@ impl Connection {
             }
         }
         while self.can_send_queued() {
-            let Some(queued) = self.shared.mailbox.with_queue(SendQueue::pop) else { return };
+            let Some(queued) = self.shared.mailbox.pop_queued() else {
+                if !self.shared.mailbox.has_commands() {
+                    return;
+                }
+                self.handle_commands(now);
+                continue;
+            };
             match queued.sender {
                 Sender::Notification(sender) => {
                     // The sender may be gone: then the notification is taken back.
@@ -188,24 +192,17 @@ impl Connection {
                         self.outbox.send_text(queued.message);
                     }
                 }
-                Sender::Call(id) => {
-                    // The call may be among commands that were posted since.
-                    if !self.outgoing.queued_calls.contains_key(&id) {
-                        self.handle_commands(now);
-                    }
-                    self.send_queued_call(&id, queued.message);
-                }
+                Sender::Call(id) => self.send_queued_call(&id, queued.message),
             }
         }
     }
 
     fn send_queued_call(&mut self, id: &Id, message: Vec<u8>) {
         // The call may have ended meanwhile.
-        if self.outgoing.queued_calls.remove(id).is_none() {
-            return;
-        }
         if self.session.phase() == Phase::Open {
-            self.outbox.send_call(id, message);
+            if self.session.is_pending(id) {
+                self.outbox.send_call(id, message);
+            }
         } else if let Some(caller) = self.session.fail(id) {
             // Nobody would wait for its answer.
             let _ = caller.send(Err(self.shared.closed_error()));

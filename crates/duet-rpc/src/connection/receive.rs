@@ -22,7 +22,7 @@ use duet_rpc_proto::session::{BatchKey, Handled, Phase};
 use duet_rpc_proto::text::Text;
 
 use super::shared::add;
-use super::{Caller, Connection, log};
+use super::{Caller, Connection, IDLE, log};
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::transport::{Inbox, Received, TransportKind};
@@ -105,7 +105,7 @@ impl Connection {
                 self.receive.is_drained = false;
                 // The transport itself may have to answer what came.
                 self.is_flushed &= self.kind == TransportKind::Bytes;
-                self.idle.note_activity(now);
+                self.idle_at = Some(now + IDLE);
                 Ok(true)
             }
             Poll::Ready(Ok(Received::Eof)) => {

@@ -11,7 +11,7 @@
 //! | its sender gives up | – |
 //! | the connection closes | that it is closed |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use duet_rpc_proto::message::Id;
@@ -25,6 +25,8 @@ pub(crate) struct Ticket(u64);
 #[derive(Default)]
 pub(super) struct SendQueue {
     waiting: BTreeMap<Ticket, Queued>,
+    /// The calls among them.
+    calls: HashMap<Id, Ticket>,
     /// When each notification gives up. All have the same timeout, so the first one is due first.
     deadlines: BTreeMap<Ticket, Instant>,
     last: u64,
@@ -61,8 +63,12 @@ impl SendQueue {
     pub(super) fn push(&mut self, queued: Queued, deadline: Option<Instant>) -> Ticket {
         self.last += 1;
         let ticket = Ticket(self.last);
-        if let (Sender::Notification(_), Some(deadline)) = (&queued.sender, deadline) {
-            self.deadlines.insert(ticket, deadline);
+        match (&queued.sender, deadline) {
+            (Sender::Call(id), _) => drop(self.calls.insert(id.clone(), ticket)),
+            (Sender::Notification(_), Some(deadline)) => {
+                self.deadlines.insert(ticket, deadline);
+            }
+            (Sender::Notification(_), None) => {}
         }
         self.waiting.insert(ticket, queued);
         ticket
@@ -70,15 +76,24 @@ impl SendQueue {
 
     /// Takes out the message that has waited longest.
     pub(super) fn pop(&mut self) -> Option<Queued> {
-        let (ticket, queued) = self.waiting.pop_first()?;
-        self.deadlines.remove(&ticket);
-        Some(queued)
+        let (&ticket, _) = self.waiting.first_key_value()?;
+        self.withdraw(ticket)
     }
 
     /// Takes out one message, because its sender has given up.
     pub(super) fn withdraw(&mut self, ticket: Ticket) -> Option<Queued> {
-        self.deadlines.remove(&ticket);
-        self.waiting.remove(&ticket)
+        let queued = self.waiting.remove(&ticket)?;
+        match &queued.sender {
+            Sender::Call(id) => drop(self.calls.remove(id)),
+            Sender::Notification(_) => drop(self.deadlines.remove(&ticket)),
+        }
+        Some(queued)
+    }
+
+    /// Takes out the message of a call that has ended; `None` if it does not wait.
+    pub(super) fn withdraw_call(&mut self, id: &Id) -> Option<Queued> {
+        let ticket = *self.calls.get(id)?;
+        self.withdraw(ticket)
     }
 
     /// Takes out a notification whose deadline has come.
@@ -121,7 +136,18 @@ mod tests {
             std::iter::from_fn(|| queue.pop()).map(|queued| queued.message[0]).collect();
         assert_eq!(left, [1, 2, 4]);
         assert!(queue.withdraw(first).is_none());
-        assert!(queue.is_empty() && queue.next_deadline().is_none());
+        assert!(queue.is_empty() && queue.next_deadline().is_none() && queue.calls.is_empty());
+    }
+
+    #[test]
+    fn p3_the_message_of_a_call_that_has_ended_is_withdrawn_by_its_id() {
+        let mut queue = SendQueue::default();
+        queue.push(call(1), None);
+        queue.push(call(2), None);
+        assert!(queue.withdraw_call(&Id::from(1)).is_some());
+        assert!(queue.withdraw_call(&Id::from(1)).is_none(), "it is gone");
+        assert_eq!(queue.pop().map(|queued| queued.message), Some(vec![2]));
+        assert!(queue.withdraw_call(&Id::from(2)).is_none(), "it has left");
     }
 
     #[test]

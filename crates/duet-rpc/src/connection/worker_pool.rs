@@ -20,6 +20,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use crate::panic_guard;
+use crate::router::Pace;
 use crate::sync::lock;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -27,6 +28,8 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Threads that start on demand, up to a maximum, and end when the pool is shut down.
 pub(crate) struct WorkerPool {
     most: usize,
+    /// Whether methods run here whose pace is not known yet.
+    takes_new: bool,
     state: Mutex<PoolState>,
     /// Rung for each task in the queue, and when the pool is shut down.
     news: Condvar,
@@ -41,13 +44,6 @@ struct PoolState {
     is_over: bool,
 }
 
-/// Whether a new task may wait in the queue while every worker is busy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IfBusy {
-    Queue,
-    GiveBack,
-}
-
 /// The maximum number of workers, unless the application sets it.
 pub(crate) const MOST: usize = 32;
 
@@ -55,38 +51,60 @@ pub(crate) const MOST: usize = 32;
 const IDLE: Duration = Duration::from_secs(10);
 
 impl WorkerPool {
-    /// The workers of connections that are driven by runtimes of the application.
+    /// The workers that all connections on multi-thread runtimes of the application share, for methods that
+    /// are known to be slow. A handler that blocked a thread of such a runtime would hold up other connections.
     pub(crate) fn of_process() -> Arc<Self> {
         static POOL: OnceLock<Arc<WorkerPool>> = OnceLock::new();
-        Arc::clone(POOL.get_or_init(|| WorkerPool::new(MOST)))
+        Arc::clone(POOL.get_or_init(|| WorkerPool::new(MOST, false)))
     }
 
-    pub(crate) fn new(most: usize) -> Arc<Self> {
-        Arc::new(WorkerPool { most, state: Mutex::default(), news: Condvar::new() })
-    }
-
-    /// The maximum number of workers.
+    /// The workers of a server, if it has any, also for methods that are new.
     #[cfg(unix)]
-    pub(crate) fn most(&self) -> usize {
-        self.most
+    pub(crate) fn of_server(most: usize) -> Option<Arc<Self>> {
+        (most > 0).then(|| WorkerPool::new(most, true))
+    }
+
+    fn new(most: usize, takes_new: bool) -> Arc<Self> {
+        Arc::new(WorkerPool { most, takes_new, state: Mutex::default(), news: Condvar::new() })
+    }
+
+    /// Whether handlers of this pace run here.
+    pub(super) fn takes(&self, pace: &Pace) -> bool {
+        self.takes_new || pace.is_slow()
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState> {
         lock(&self.state)
     }
 
-    /// Runs this on a worker, inside this runtime. It comes back if no worker can take it: there is no
-    /// worker at all, or none is free and it must not wait for one.
+    /// Runs this on a worker, inside this runtime; it waits for one if none is free. It comes back if there is
+    /// no worker at all.
     pub(crate) fn spawn(
         self: &Arc<Self>,
         runtime: &Handle,
         work: Work,
-        if_busy: IfBusy,
+    ) -> Result<Arc<PoolTask>, Work> {
+        self.spawn_if(runtime, work, |is_free, workers| is_free || workers > 0)
+    }
+
+    /// The same, but it also comes back if no worker is free.
+    pub(crate) fn try_spawn(
+        self: &Arc<Self>,
+        runtime: &Handle,
+        work: Work,
+    ) -> Result<Arc<PoolTask>, Work> {
+        self.spawn_if(runtime, work, |is_free, _| is_free)
+    }
+
+    fn spawn_if(
+        self: &Arc<Self>,
+        runtime: &Handle,
+        work: Work,
+        may_spawn: impl FnOnce(bool, usize) -> bool,
     ) -> Result<Arc<PoolTask>, Work> {
         let mut state = self.state();
         let is_free = self.find_worker(&mut state);
-        let may_queue = state.workers > 0 && if_busy == IfBusy::Queue;
-        if state.is_over || !(is_free || may_queue) {
+        if state.is_over || !may_spawn(is_free, state.workers) {
             return Err(work);
         }
         let task = Arc::new(PoolTask {
@@ -257,7 +275,7 @@ mod tests {
 
     use tokio::runtime::{Builder, Runtime};
 
-    use super::{IfBusy, PoolTask, Work, WorkerPool};
+    use super::{PoolTask, Work, WorkerPool};
 
     fn runtime() -> Runtime {
         Builder::new_current_thread().enable_all().build().expect("a runtime")
@@ -279,7 +297,7 @@ mod tests {
         let (begun, begins) = channel();
         let release = |_| {
             let (release, work) = blocker(&begun);
-            assert!(pool.spawn(runtime.handle(), work, IfBusy::GiveBack).is_ok());
+            assert!(pool.try_spawn(runtime.handle(), work).is_ok());
             release
         };
         let releases = (0..workers).map(release).collect();
@@ -289,24 +307,24 @@ mod tests {
 
     #[test]
     fn l5_task_that_must_not_wait_comes_back_while_all_workers_are_blocked() {
-        let (pool, runtime) = (WorkerPool::new(3), runtime());
+        let (pool, runtime) = (WorkerPool::new(3, true), runtime());
         let releases = block(&pool, &runtime, 3);
-        let back = pool.spawn(runtime.handle(), Box::pin(pending()), IfBusy::GiveBack);
+        let back = pool.try_spawn(runtime.handle(), Box::pin(pending()));
         assert!(back.is_err());
         drop(releases);
         pool.shut_down();
-        let late = pool.spawn(runtime.handle(), Box::pin(pending()), IfBusy::Queue);
+        let late = pool.spawn(runtime.handle(), Box::pin(pending()));
         assert!(late.is_err(), "the pool is shut down");
     }
 
     #[test]
     fn l5_queued_task_runs_on_whichever_worker_is_free_first() {
-        let (pool, runtime) = (WorkerPool::new(3), runtime());
+        let (pool, runtime) = (WorkerPool::new(3, true), runtime());
         for first in 0..3 {
             let mut releases = block(&pool, &runtime, 3);
             let (begun, begins) = channel();
             let (release, work) = blocker(&begun);
-            assert!(pool.spawn(runtime.handle(), work, IfBusy::Queue).is_ok());
+            assert!(pool.spawn(runtime.handle(), work).is_ok());
             assert!(begins.try_recv().is_err());
             releases.remove(first);
             begins.recv_timeout(Duration::from_secs(10)).expect("it begins on the free worker");
@@ -327,7 +345,7 @@ mod tests {
 
     #[test]
     fn l5_waiting_tasks_occupy_no_worker_and_a_blocked_worker_delays_none() {
-        let (pool, runtime) = (WorkerPool::new(2), runtime());
+        let (pool, runtime) = (WorkerPool::new(2, true), runtime());
         let (tell, told) = channel();
         let wake = Arc::new(tokio::sync::Notify::new());
         for number in 0..20 {
@@ -339,7 +357,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 tell.send(number).expect("the test listens");
             };
-            assert!(pool.spawn(runtime.handle(), Box::pin(work), IfBusy::Queue).is_ok());
+            assert!(pool.spawn(runtime.handle(), Box::pin(work)).is_ok());
         }
         let all = |told: &Receiver<u32>| -> HashSet<u32> { told.iter().take(20).collect() };
         assert_eq!(all(&told).len(), 20);
@@ -365,7 +383,7 @@ mod tests {
                 let _ = tokio::runtime::Handle::current();
             }
         }
-        let (pool, runtime) = (WorkerPool::new(1), runtime());
+        let (pool, runtime) = (WorkerPool::new(1, true), runtime());
         let (tell, told) = channel();
         let spawn = |work: Work| -> Arc<PoolTask> {
             let guard = Dropped(tell.clone());
@@ -373,7 +391,7 @@ mod tests {
                 let _guard = guard;
                 work.await;
             };
-            let task = pool.spawn(runtime.handle(), Box::pin(work), IfBusy::Queue);
+            let task = pool.spawn(runtime.handle(), Box::pin(work));
             task.unwrap_or_else(|_| panic!("it is queued"))
         };
         let is_dropped = || told.recv_timeout(Duration::from_secs(10)).expect("it is dropped");
@@ -403,9 +421,9 @@ mod tests {
 
     #[test]
     fn l5_idle_worker_is_used_again() {
-        let (pool, runtime) = (WorkerPool::new(100), runtime());
+        let (pool, runtime) = (WorkerPool::new(100, true), runtime());
         for _ in 0..100 {
-            let task = pool.spawn(runtime.handle(), Box::pin(async {}), IfBusy::Queue);
+            let task = pool.spawn(runtime.handle(), Box::pin(async {}));
             assert!(task.is_ok());
             settle(&pool);
         }

@@ -14,7 +14,6 @@ use super::connection_threads::Pool;
 use super::shutdown::Watch;
 use super::watchdog::CountsFrom;
 use super::{Server, cannot_start, watch_parent};
-use crate::connection::Workers;
 use crate::connection::closing::FORCED_EXIT;
 use crate::connection::worker_pool::WorkerPool;
 use crate::error::{Error, ErrorKind};
@@ -31,12 +30,12 @@ impl Server {
     pub(super) async fn run_listening(
         self,
         watch: &Watch,
-        slow: &Arc<WorkerPool>,
+        workers: Option<Arc<WorkerPool>>,
     ) -> Result<(), Error> {
         let _stdout = set_stdio_aside().map_err(cannot_start)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let pool = Arc::new(Pool::new("duet-rpc connections", processors));
-        let hub = self.hub(processors, &pool, slow);
+        let hub = self.hub(processors, &pool, workers);
         let removers: Vec<_> = self.listeners.iter().filter_map(Listener::remover).collect();
         watch.clean_up_with(move || removers.iter().for_each(|remove| remove()));
         let to_stop = hub.clone();
@@ -77,7 +76,7 @@ impl Server {
         })
     }
 
-    fn hub(&self, processors: usize, pool: &Arc<Pool>, slow: &Arc<WorkerPool>) -> Hub {
+    fn hub(&self, processors: usize, pool: &Arc<Pool>, workers: Option<Arc<WorkerPool>>) -> Hub {
         let mut hub = Hub::new(&self.profile, self.router.clone());
         if let Some(one_way) = &self.one_way {
             hub = hub.one_way(one_way.clone());
@@ -86,7 +85,7 @@ impl Server {
             hub = hub.max_outgoing_bytes(bytes);
         }
         let pool = Arc::clone(pool);
-        hub = hub.on_threads(Arc::new(move || pool.find()), Workers::of_pool(slow));
+        hub = hub.on_threads(Arc::new(move || pool.find()), workers);
         let most = self.max_connections.unwrap_or_else(|| hub.most());
         // One that cannot be accepted could not even be told so.
         let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;

@@ -27,7 +27,6 @@ use std::thread;
 use duet_rpc_proto::Profile;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
-use crate::connection::Workers;
 use crate::connection::closing::{EXIT_HOOK, FORCED_EXIT};
 use crate::connection::worker_pool::{self, WorkerPool};
 use crate::error::{CloseReason, Disconnect};
@@ -250,14 +249,20 @@ impl Server {
         let runtime = panic_guard::catch(|| Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(|_| io::Error::other("too many open files for the runtime"));
         let runtime = runtime.and_then(|runtime| runtime).map_err(cannot_start)?;
-        let slow = WorkerPool::new(self.threads);
+        let workers = WorkerPool::of_server(self.threads);
         let ended = match self.listeners.is_empty() {
-            true => panic_guard::catch(|| runtime.block_on(self.run_inside(&watch, &slow))),
-            false => panic_guard::catch(|| runtime.block_on(self.run_listening(&watch, &slow))),
+            true => {
+                panic_guard::catch(|| runtime.block_on(self.run_inside(&watch, workers.clone())))
+            }
+            false => {
+                panic_guard::catch(|| runtime.block_on(self.run_listening(&watch, workers.clone())))
+            }
         };
         // A handler that blocks a thread is not waited for.
         runtime.shutdown_background();
-        slow.shut_down();
+        if let Some(workers) = workers {
+            workers.shut_down();
+        }
         // Nor can what it holds be dropped in time.
         at_exit::kill_all(EXIT_HOOK);
         let ended = ended.inspect_err(|panic| {
@@ -274,7 +279,11 @@ impl Server {
         ended
     }
 
-    async fn run_inside(self, watch: &Watch, slow: &Arc<WorkerPool>) -> Result<(), Error> {
+    async fn run_inside(
+        self,
+        watch: &Watch,
+        workers: Option<Arc<WorkerPool>>,
+    ) -> Result<(), Error> {
         let stdio = Stdio::take().map_err(cannot_start)?;
         let restore = stdio.restorer();
         watch.clean_up_with(move || restore.put_back());
@@ -291,7 +300,7 @@ impl Server {
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched::new(stdio, watch, &farewell_is_due);
         let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);
-        driver.use_workers(Workers::of_pool(slow));
+        driver.use_pool(workers);
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
             if asked_by.is_some() {

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use self::registry::{Counts, Entry, Permit};
-use crate::connection::Workers;
 use crate::connection::memory::Budget;
+use crate::connection::worker_pool::WorkerPool;
 use crate::log_limit::LogLimiter;
 #[cfg(unix)]
 use crate::net::Reserve;
@@ -76,7 +76,7 @@ struct Inner {
     most: usize,
     counts: Arc<Counts>,
     place: Place,
-    slow: Option<Workers>,
+    workers: Option<Arc<WorkerPool>>,
     budget: Arc<Budget>,
 }
 
@@ -100,7 +100,7 @@ impl Hub {
             most: MOST,
             counts: Arc::default(),
             place: Place::Here,
-            slow: None,
+            workers: None,
             budget: Budget::shared(MOST_OUTGOING),
         }))
     }
@@ -147,11 +147,11 @@ impl Hub {
     pub(crate) fn on_threads(
         mut self,
         find: Arc<dyn Fn() -> Option<Handle> + Send + Sync>,
-        slow: Workers,
+        workers: Option<Arc<WorkerPool>>,
     ) -> Self {
         let inner = self.inner();
         inner.place = Place::Threads(find);
-        inner.slow = Some(slow);
+        inner.workers = workers;
         self
     }
 
@@ -301,9 +301,7 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
     let budget = Some(Arc::clone(&hub.budget));
     let (peer, mut driver) = Peer::boxed(transport, &hub.profile, router, budget);
     driver.share_thread();
-    if let Some(slow) = &hub.slow {
-        driver.use_workers(slow.clone());
-    }
+    driver.use_pool(hub.workers.clone());
     let shared = Arc::clone(peer.shared());
     shared.span.in_scope(|| tracing::debug!("a connection was opened"));
     let _entry = Entry::add(&hub.counts, peer);
