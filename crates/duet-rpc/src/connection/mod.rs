@@ -201,12 +201,16 @@ impl Connection {
         self.send_queued(now);
         self.begin_ready(cx);
         // Messages at hand come first: reading on would only make them more.
-        let reads = self.receive.is_drained || !self.may_read();
-        let mut moved = reads && self.receive(inbox, cx, now)?;
+        let mut moved = self.receive.is_drained && self.receive(inbox, cx, now)?;
         moved |= self.handle_arrived(inbox, cx, now);
         self.send_events();
         self.settle_exchange();
         self.flush(cx, now);
+        // Under back-pressure this only notices that the remote has gone. A write that fails comes before it,
+        // because then the answers to our calls are still read.
+        if !self.receive.is_drained && !self.may_read() {
+            moved |= self.receive(inbox, cx, now)?;
+        }
         self.check_over(now)?;
         Ok(moved || self.shared.mailbox.has_commands() || self.can_go_on())
     }
