@@ -2,12 +2,16 @@
 
 use std::io;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind, memory};
+use duet_rpc::transport::{
+    ExitReport, Inbox, Outbox, Received, Stream, Transport, TransportKind, memory,
+};
 use duet_rpc::{Peer, Profile, Router};
+use tokio::io::AsyncWriteExt;
 
 /// Notes whether the connection seems open at the moment when its caller is woken.
 struct Look(Peer, Mutex<Vec<bool>>);
@@ -121,4 +125,34 @@ async fn p5_an_answer_behind_unread_requests_is_heard_although_the_remote_is_gon
         wake(&mut ends);
     }
     assert_eq!(call.await.expect("no panic").expect("the answer was there"), 7);
+}
+
+#[tokio::test]
+async fn l3_what_came_before_a_failed_write_was_noticed_is_handled_however_new_its_method_is() {
+    for is_known in [true, false] {
+        let (here, mut there) = tokio::io::duplex(1024);
+        let (first, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let note = |count: &Arc<AtomicUsize>| {
+            let count = Arc::clone(count);
+            move || {
+                count.fetch_add(1, Ordering::Relaxed);
+                std::future::ready(())
+            }
+        };
+        let mut router =
+            Router::new().method("first", note(&first)).method("second", note(&second));
+        if is_known {
+            router = router.quick("first").quick("second");
+        }
+        let (peer, driver) = Peer::new(Stream::of(here), &Profile::agent(), router);
+        let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"unknown\"}\n\
+                    {\"jsonrpc\":\"2.0\",\"method\":\"first\"}\n\
+                    {\"jsonrpc\":\"2.0\",\"method\":\"second\"}\n";
+        there.write_all(text.as_bytes()).await.expect("there is room");
+        drop(there);
+        driver.await;
+        drop(peer);
+        let counts = [&first, &second].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(counts, [1, 1], "is known: {is_known}");
+    }
 }

@@ -46,6 +46,7 @@ mod tasks;
 mod uncorrelated;
 pub(crate) mod worker_pool;
 
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
@@ -230,15 +231,18 @@ impl Connection {
 
     /// Hands everything that waits to the transport.
     fn flush(&mut self, cx: &mut Context<'_>, now: Instant) {
-        if self.stage.can_write() && (!self.outbox.is_empty() || !self.is_flushed) {
-            self.send(cx, now);
+        if self.stage.can_write()
+            && (!self.outbox.is_empty() || !self.is_flushed)
+            && let Err(error) = self.send(cx, now)
+        {
+            self.handle_write_failure(error, now);
         }
         self.session.hold(self.must_hold());
         self.window.note_flush(self.is_full());
     }
 
     /// Hands to the transport as much as it takes.
-    fn send(&mut self, cx: &mut Context<'_>, now: Instant) {
+    fn send(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<()> {
         let signs = self.outbox.signs();
         let sent = self.transport.poll_send(cx, &mut self.outbox);
         self.outbox.clear_signals();
@@ -246,8 +250,9 @@ impl Connection {
         if self.outbox.signs() != signs {
             self.session.handle_progress(now);
         }
-        if let Poll::Ready(Err(error)) = sent {
-            self.handle_write_failure(error, now);
+        match sent {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => Ok(()),
         }
     }
 
