@@ -135,8 +135,9 @@ impl Connection {
             }
             Some(error) => Disconnect::failed(CloseReason::ReadFailed, error),
         };
+        // First the state: callers that fail now must not find the connection open.
+        self.drain(|draining| draining.remote_end = Some(end.clone()));
         self.abandon_calls(&end);
-        self.drain(|draining| draining.remote_end = Some(end));
     }
 
     /// Handles a failed write. Nothing can be answered any more, so nothing is begun; answers to our calls

@@ -188,7 +188,8 @@ impl Connection {
     fn find_pool(&mut self, entry: &Entry, cx: &mut TaskContext<'_>) -> Option<Arc<WorkerPool>> {
         let pool = self.dispatch.pool.clone().filter(|pool| pool.takes(&entry.pace));
         if pool.is_none() && !self.outbox.is_empty() && self.stage.can_write() {
-            self.send(cx, super::now());
+            // A failure shows again when the turn ends: messages at hand are handled before that.
+            self.is_flushed &= self.send(cx, super::now()).is_ok();
         }
         pool
     }

@@ -58,23 +58,22 @@ pub(super) struct Traced {
 #[inline]
 pub(super) fn request(connection: &Span, method: &str, id: Option<IdRef<'_>>) -> Option<Traced> {
     let is_logged = tracing::enabled!(target: TRAFFIC, tracing::Level::DEBUG);
-    if !is_logged && !tracing::span_enabled!(target: REQUEST, tracing::Level::INFO) {
-        return None;
+    if is_logged {
+        log_beginning(method, id);
     }
-    Some(trace(connection, method, id, is_logged))
+    // The span itself is asked: a filter may want it by its name or its fields.
+    let id = id.map(display);
+    let span = tracing::info_span!(target: REQUEST, parent: connection, "request", method, id);
+    let is_wanted = is_logged || !span.is_disabled();
+    is_wanted.then(|| Traced { span, logged_at: is_logged.then(Instant::now) })
 }
 
 #[cold]
-fn trace(connection: &Span, method: &str, id: Option<IdRef<'_>>, is_logged: bool) -> Traced {
-    if is_logged {
-        match id {
-            Some(id) => tracing::debug!(target: TRAFFIC, method, %id, "request"),
-            None => tracing::debug!(target: TRAFFIC, method, "notification"),
-        }
+fn log_beginning(method: &str, id: Option<IdRef<'_>>) {
+    match id {
+        Some(id) => tracing::debug!(target: TRAFFIC, method, %id, "request"),
+        None => tracing::debug!(target: TRAFFIC, method, "notification"),
     }
-    let id = id.map(display);
-    let span = tracing::info_span!(target: REQUEST, parent: connection, "request", method, id);
-    Traced { span, logged_at: is_logged.then(Instant::now) }
 }
 
 /// Logs that a handler has ended, if its beginning was logged.

@@ -45,6 +45,7 @@ mod tasks;
 mod uncorrelated;
 pub(crate) mod worker_pool;
 
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
@@ -193,12 +194,16 @@ impl Connection {
         self.send_queued(now);
         self.begin_ready(cx);
         // Messages at hand come first: reading on would only make them more.
-        let reads = self.receive.is_drained || !self.may_read();
-        let mut moved = reads && self.receive(inbox, cx, now)?;
+        let mut moved = self.receive.is_drained && self.receive(inbox, cx, now)?;
         moved |= self.handle_arrived(inbox, cx, now);
         self.send_events();
         self.settle_exchange();
         self.flush(cx, now);
+        // Under back-pressure this only notices that the remote has gone. A write that fails comes before it,
+        // because then the answers to our calls are still read.
+        if !self.receive.is_drained && !self.may_read() {
+            moved |= self.receive(inbox, cx, now)?;
+        }
         self.check_over(now)?;
         Ok(moved || self.shared.mailbox.has_commands() || self.can_go_on())
     }
@@ -218,15 +223,18 @@ impl Connection {
 
     /// Hands everything that waits to the transport.
     fn flush(&mut self, cx: &mut Context<'_>, now: Instant) {
-        if self.stage.can_write() && (!self.outbox.is_empty() || !self.is_flushed) {
-            self.send(cx, now);
+        if self.stage.can_write()
+            && (!self.outbox.is_empty() || !self.is_flushed)
+            && let Err(error) = self.send(cx, now)
+        {
+            self.handle_write_failure(error, now);
         }
         self.session.hold(self.must_hold());
         self.window.note_flush(self.is_full());
     }
 
     /// Hands to the transport as much as it takes.
-    fn send(&mut self, cx: &mut Context<'_>, now: Instant) {
+    fn send(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<()> {
         let signs = self.outbox.signs();
         let sent = self.transport.poll_send(cx, &mut self.outbox);
         self.outbox.clear_signals();
@@ -234,8 +242,9 @@ impl Connection {
         if self.outbox.signs() != signs {
             self.session.handle_progress(now);
         }
-        if let Poll::Ready(Err(error)) = sent {
-            self.handle_write_failure(error, now);
+        match sent {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => Ok(()),
         }
     }
 
