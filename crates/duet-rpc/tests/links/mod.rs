@@ -5,8 +5,12 @@
 use std::time::Duration;
 
 use duet_rpc::transport::{Stream, memory};
-use duet_rpc::{Peer, Profile, Router, Stats};
+use duet_rpc::{Failure, Peer, Profile, Router, Stats};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Semaphore;
 
 /// After so long something hangs. It is never reached otherwise, on however slow a machine.
 pub const HANGS: Duration = Duration::from_secs(30);
@@ -35,6 +39,29 @@ impl Link {
             }
         }
     }
+}
+
+/// A client over [`Link::Memory`], and the server of these methods.
+pub fn client_of(router: Router) -> (Peer, Peer) {
+    Link::Memory.join(&Profile::agent(), Router::new(), router)
+}
+
+/// Adds a method that waits for a permit, and then answers like this.
+pub fn gated<P, R>(router: Router, method: &str, answer: fn(P) -> R) -> (Router, Arc<Semaphore>)
+where
+    P: DeserializeOwned + Send + 'static,
+    R: Serialize + Send + 'static,
+{
+    let opener = Arc::new(Semaphore::new(0));
+    let gate = Arc::clone(&opener);
+    let router = router.method(method, move |params: P| {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
+            Ok::<_, Failure>(answer(params))
+        }
+    });
+    (router, opener)
 }
 
 pub fn current_thread() -> Runtime {
