@@ -3,19 +3,22 @@
 #![cfg(all(feature = "websocket", unix))]
 
 mod links;
+#[path = "support/log.rs"]
+mod log;
 
-use std::fmt::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duet_rpc::proto::ws::{Control, ControlKind, Decoder, Event, FrameWriter, Role};
 use duet_rpc::transport::{Address, Listener, Socket, WebSocket};
 use duet_rpc::{CloseReason, Context, Error, ErrorKind, Failure, Peer, Profile, Router};
 use links::{HANGS, on_both_runtimes};
+use log::Log;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tracing::Level;
 
 /// A message that these tests take may have so many bytes.
 const LIMIT: usize = 1 << 20;
@@ -507,39 +510,11 @@ async fn f6_a_message_that_never_ends_is_given_up() {
     peer.closed().await;
 }
 
-/// Everything that is logged at `warn` and above.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::WARN
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        struct Line<'a>(&'a mut String);
-        impl tracing::field::Visit for Line<'_> {
-            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
-                let _ = write!(self.0, "{field}={value:?};");
-            }
-        }
-        let mut log = self.0.lock().expect("nothing panics");
-        event.record(&mut Line(&mut log));
-        log.push('\n');
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[tokio::test(start_paused = true)]
 async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came() {
-    let log = Log::default();
+    let log = Log::up_to(Level::WARN);
     // With only one in the process, what the threads of other tests log first would never be heard.
-    let _other = tracing::Dispatch::new(Log::default());
+    let _other = tracing::Dispatch::new(log.clone());
     let _guard = tracing::subscriber::set_default(log.clone());
     let (peer, mut remote) = serve(Role::Server);
     let large = remote.frame("secret".repeat(LIMIT));
@@ -555,13 +530,12 @@ async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came(
     let (peer, remote) = serve(Role::Client);
     peer.closed().await;
     drop(remote);
-    let log = log.0.lock().expect("nothing panics").clone();
     assert_eq!(
-        log,
-        "message=a message is too large, and ends the connection;bytes=6291456;limit=1048576;\n\
-         message=a message took too long, and ends the connection;received=4;after_ms=10000;\n\
-         message=a fault in frames, which ends the connection;\
+        log.text(),
+        "WARN;message=a message is too large, and ends the connection;bytes=6291456;limit=1048576;\n\
+         WARN;message=a message took too long, and ends the connection;received=4;after_ms=10000;\n\
+         WARN;message=a fault in frames, which ends the connection;\
          problem=\"a reserved bit is set\";code=1002;\n\
-         message=the remote is gone;after_ms=30000;\n"
+         WARN;message=the remote is gone;after_ms=30000;\n"
     );
 }
