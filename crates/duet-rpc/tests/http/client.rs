@@ -8,7 +8,7 @@ use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
-use crate::support::{answer_with, gate, methods, place, serve_with, target};
+use crate::support::{answer_with, gate, listen, methods, place, serve_with, target};
 
 pub(crate) async fn client_of(address: SocketAddr) -> Peer {
     let profile = Profile::agent();
@@ -51,12 +51,8 @@ async fn t1_twenty_calls_at_once_share_a_few_connections() {
     });
     let client = client_of(serve_with(Profile::agent(), gate(), router).await).await;
     for _ in 0..3 {
-        let calls: Vec<_> = (0..20)
-            .map(|n| {
-                let client = client.clone();
-                tokio::spawn(async move { client.call::<u32>("meet", (n,)).await })
-            })
-            .collect();
+        let calls: Vec<_> =
+            (0..20).map(|n| tokio::spawn(client.call::<u32>("meet", (n,)))).collect();
         for (n, call) in calls.into_iter().enumerate() {
             assert_eq!(call.await.expect("no panic").expect("an answer"), n as u32);
         }
@@ -88,13 +84,9 @@ async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
 pub(crate) async fn assert_ends_with(client: &Peer, why: &str) {
     let end = client.closed().await;
     let shown = format!("{end:?} {end}");
-    let mut cause: Option<&(dyn std::error::Error + 'static)> =
-        end.failure().map(|error| error as _);
-    let mut causes = Vec::new();
-    while let Some(error) = cause {
-        causes.push(error.to_string());
-        cause = error.source();
-    }
+    let first = end.failure().map(|error| error as &dyn std::error::Error);
+    let causes: Vec<_> =
+        std::iter::successors(first, |it| it.source()).map(ToString::to_string).collect();
     assert!(causes.iter().any(|it| it.contains(why)), "{why}: {causes:?} {shown}");
 }
 
@@ -161,8 +153,7 @@ async fn t1_what_says_only_that_it_arrived_is_no_message() {
 
 #[tokio::test]
 async fn t1_a_server_that_is_not_there_is_told_at_once() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let (listener, address) = listen().await;
     drop(listener);
     let profile = Profile::agent();
     let error = HttpClient::connect(&place(address), &target(), None, &profile).await;

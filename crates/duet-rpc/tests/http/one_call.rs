@@ -7,24 +7,29 @@ use duet_rpc::proto::Limits;
 use duet_rpc::transport::HttpClient;
 use duet_rpc::{Error, ErrorKind, Peer, Profile, Router};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::by_hand::{Act, ByHand, response};
 use crate::client::{assert_ends_with, client_of, ok};
-use crate::support::{Client, PATIENCE, answer_with, gate, methods, place, serve_with, target};
+use crate::support::{
+    Client, PATIENCE, answer_with, gate, listen, methods, place, serve_with, target,
+};
 
 const BROKE: &str = "the connection broke before the answer came";
 
 /// A call that is under way while the test goes on.
 fn begin(client: &Peer, method: &'static str) -> JoinHandle<Result<Value, Error>> {
-    let client = client.clone();
-    tokio::spawn(async move { client.call::<Value>(method, ()).no_timeout().await })
+    tokio::spawn(client.call::<Value>(method, ()).no_timeout())
 }
 
 async fn outcome(call: JoinHandle<Result<Value, Error>>) -> Result<Value, Error> {
     tokio::time::timeout(PATIENCE, call).await.expect("it hangs").expect("no panic")
+}
+
+/// The call is answered with the name of its method.
+async fn assert_answer(call: JoinHandle<Result<Value, Error>>, method: &str) {
+    assert_eq!(outcome(call).await.expect("an answer"), method);
 }
 
 /// The call failed alone, for this reason, and nobody claims that the server said so.
@@ -50,7 +55,7 @@ async fn assert_works(client: &Peer, server: &mut ByHand) {
     let request = server.request().await;
     assert_eq!(request.method(), "check");
     request.answer().await;
-    assert_eq!(outcome(call).await.expect("an answer"), "check");
+    assert_answer(call, "check").await;
 }
 
 #[tokio::test]
@@ -88,7 +93,7 @@ async fn p6_a_kept_connection_that_has_ended_is_not_used_again() {
         let two = server.request().await;
         assert_eq!((two.connection, two.method()), (1, "two"));
         two.answer().await;
-        assert_eq!(outcome(call).await.expect("an answer"), "two");
+        assert_answer(call, "two").await;
     }
 }
 
@@ -97,16 +102,9 @@ async fn p2_calls_that_timed_out_hold_up_nobody() {
     let mut server = ByHand::serve().await;
     let client = client_of(server.address).await;
     // More of them than there are connections.
-    let calls: Vec<_> = (0..20)
-        .map(|_| {
-            let client = client.clone();
-            let call = async move {
-                client.call::<Value>("never", ()).timeout(Duration::from_millis(20)).await
-            };
-            tokio::spawn(call)
-        })
-        .collect();
-    for call in calls {
+    let short = Duration::from_millis(20);
+    let call = |()| tokio::spawn(client.call::<Value>("never", ()).timeout(short));
+    for call in [(); 20].map(call) {
         assert_eq!(outcome(call).await.expect_err("it is late").kind(), ErrorKind::Timeout);
     }
     let call = begin(&client, "quick");
@@ -116,7 +114,7 @@ async fn p2_calls_that_timed_out_hold_up_nobody() {
             break request.answer().await;
         }
     }
-    assert_eq!(outcome(call).await.expect("an answer"), "quick");
+    assert_answer(call, "quick").await;
 }
 
 #[tokio::test]
@@ -139,7 +137,7 @@ async fn p3_a_call_that_is_cancelled_gives_its_connection_back() {
     let request = server.request().await;
     assert_eq!(request.method(), "last", "what nobody awaits is not sent");
     request.answer().await;
-    assert_eq!(outcome(last).await.expect("an answer"), "last");
+    assert_answer(last, "last").await;
     assert_works(&client, &mut server).await;
 }
 
@@ -154,7 +152,7 @@ async fn p3_to_cancel_a_call_closes_its_connection_and_no_other() {
     given_up.abort();
     server.ends(1).await;
     slow_request.answer().await;
-    assert_eq!(outcome(slow).await.expect("an answer"), "slow");
+    assert_answer(slow, "slow").await;
 }
 
 #[tokio::test]
@@ -183,7 +181,7 @@ async fn t1_a_refusal_of_one_request_fails_one_call() {
         assert_failed(outcome(other).await, why);
     }
     slow_request.answer().await;
-    assert_eq!(outcome(slow).await.expect("an answer"), "slow");
+    assert_answer(slow, "slow").await;
 }
 
 #[tokio::test]
@@ -343,8 +341,7 @@ async fn t1_a_refusal_of_every_request_ends_the_connection() {
 #[tokio::test]
 async fn t1_a_server_that_is_gone_ends_the_connection_unless_it_still_speaks() {
     for still_speaks in [false, true] {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
+        let (listener, address) = listen().await;
         let client = client_of(address).await;
         let (stream, _) = listener.accept().await.expect("a connection");
         drop(listener);
