@@ -38,12 +38,8 @@ async fn p6_a_connection_that_breaks_is_made_anew() {
 async fn p5_p6_calls_that_are_pending_at_a_break_fail_at_once_and_can_be_tried_again() {
     let world = World::new(echo());
     let client = world.connected().await;
-    let calls: Vec<_> = (0..1000)
-        .map(|_| {
-            let client = client.clone();
-            tokio::spawn(async move { client.call::<()>("never", ()).no_timeout().await })
-        })
-        .collect();
+    let call = |_| tokio::spawn(client.call::<()>("never", ()).no_timeout());
+    let calls: Vec<_> = (0..1000).map(call).collect();
     let peer = client.peer().expect("it is connected");
     until(|| peer.stats().pending_calls == 1000).await;
     world.always(Does::Hang);
@@ -230,10 +226,7 @@ async fn p5_p6_a_connection_that_is_broken_and_slow_to_close_is_none() {
     let client = Client::builder(connector, &Profile::agent(), Router::new()).backoff(PLAIN);
     let client = client.connect().await.expect("it is served");
     assert_works(&client).await;
-    let pending = tokio::spawn({
-        let client = client.clone();
-        async move { client.call::<()>("never", ()).no_timeout().await }
-    });
+    let pending = tokio::spawn(client.call::<()>("never", ()).no_timeout());
     until(|| world.server().stats().running == 1).await;
     let since = Instant::now();
     let tell = breaks.lock().expect("no panic").take().expect("there is a connection");
