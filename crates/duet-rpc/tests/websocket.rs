@@ -43,24 +43,17 @@ fn router() -> Router {
         .method("large", async |(size,): (usize,)| Ok::<_, Failure>("x".repeat(size)))
 }
 
-async fn tcp_pair() -> (Socket, Socket) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let client = TcpStream::connect(address).await.expect("it listens");
-    let (server, _) = listener.accept().await.expect("it came");
-    (Socket::tcp(client), Socket::tcp(server))
-}
-
-fn unix_pair() -> (Socket, Socket) {
-    let (client, server) = UnixStream::pair().expect("a pair");
-    (Socket::unix(client), Socket::unix(server))
-}
-
 /// A client and a server that talk by WebSocket.
 async fn peers(is_tcp: bool) -> (Peer, Peer) {
-    let (client, server) = match is_tcp {
-        true => tcp_pair().await,
-        false => unix_pair(),
+    let (client, server) = if is_tcp {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let client = TcpStream::connect(address).await.expect("it listens");
+        let (server, _) = listener.accept().await.expect("it came");
+        (Socket::tcp(client), Socket::tcp(server))
+    } else {
+        let (client, server) = UnixStream::pair().expect("a pair");
+        (Socket::unix(client), Socket::unix(server))
     };
     let client = WebSocket::new(client, Role::Client, &profile(), Vec::new());
     let server = WebSocket::new(server, Role::Server, &profile(), Vec::new());
@@ -101,13 +94,9 @@ fn serve_as(role: Role, set: impl FnOnce(WebSocket) -> WebSocket) -> (Peer, Remo
 
 impl Remote {
     fn frame(&mut self, text: impl AsRef<[u8]>) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let written = self.writer.write(&mut bytes, |out| {
-            out.extend_from_slice(text.as_ref());
-            Ok::<_, ()>(())
-        });
-        written.expect("it cannot fail");
-        bytes
+        let (mut bytes, mut text) = (Vec::new(), text.as_ref().to_vec());
+        self.writer.wrap(&mut bytes, &mut text);
+        [bytes, text].concat()
     }
 
     fn control(&mut self, kind: ControlKind, control: &Control) -> Vec<u8> {
@@ -118,9 +107,8 @@ impl Remote {
 
     /// A request for an echo.
     fn request(&mut self, id: usize) -> Vec<u8> {
-        self.frame(
-            json!({"jsonrpc": "2.0", "id": id, "method": "echo", "params": [id]}).to_string(),
-        )
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "echo", "params": [id]});
+        self.frame(request.to_string())
     }
 
     async fn send(&mut self, bytes: &[u8]) {
@@ -152,10 +140,24 @@ impl Remote {
     async fn all(&mut self) -> Vec<String> {
         let mut all = Vec::new();
         loop {
-            match self.next().await {
-                end if end == "end" => return all,
-                other => all.push(other),
+            match &*self.next().await {
+                "end" => return all,
+                other => all.push(other.to_owned()),
             }
+        }
+    }
+
+    /// The request with this id is answered.
+    async fn assert_served(&mut self, id: usize) {
+        let request = self.request(id);
+        self.send(&request).await;
+        assert_eq!(self.next().await, answer(id));
+    }
+
+    /// What comes next.
+    async fn expect(&mut self, expected: &[&str]) {
+        for expected in expected {
+            assert_eq!(self.next().await, *expected);
         }
     }
 }
@@ -236,9 +238,7 @@ async fn t2_f4_what_is_no_json_is_answered_and_the_connection_lives() {
             remote.send(&frame).await;
             assert!(remote.next().await.contains("-32700"), "{text}");
         }
-        let request = remote.request(1);
-        remote.send(&request).await;
-        assert_eq!(remote.next().await, answer(1));
+        remote.assert_served(1).await;
     }
 }
 
@@ -271,8 +271,7 @@ async fn t2_f3_a_message_that_is_too_large_ends_the_connection_and_what_came_bef
         let large = remote.frame("x".repeat(LIMIT + 1));
         stream.extend(&large[..1000]);
         remote.send(&stream).await;
-        assert_eq!(remote.next().await, answer(1));
-        assert_eq!(remote.next().await, "Close(Some(1009))");
+        remote.expect(&[&answer(1), "Close(Some(1009))"]).await;
         // A remote that goes on sending all of it gets to hear it too.
         let _ = remote.stream.write_all(&large[1000..]).await;
         drop(remote);
@@ -303,9 +302,7 @@ async fn t2_what_breaks_the_rules_of_frames_ends_the_connection() {
         let (peer, mut remote) = serve(role);
         let request = remote.request(1);
         remote.send(&[&request, bytes].concat()).await;
-        assert_eq!(remote.next().await, answer(1));
-        assert_eq!(remote.next().await, "Close(Some(1002))");
-        assert_eq!(remote.next().await, "end");
+        remote.expect(&[&answer(1), "Close(Some(1002))", "end"]).await;
         drop(remote);
         peer.closed().await;
     }
@@ -321,14 +318,12 @@ async fn t2_a_close_is_answered_with_its_code_behind_what_was_asked_before() {
             (Control::new(b""), "Close(None)"),
         ] {
             let (peer, mut remote) = serve(role);
-            let later = r#"{"jsonrpc":"2.0","id":9,"method":"later"}"#;
-            let mut stream = remote.frame(later);
+            let mut stream = remote.frame(r#"{"jsonrpc":"2.0","id":9,"method":"later"}"#);
             stream.extend(remote.control(ControlKind::Close, &control));
             stream.extend(remote.request(1));
             remote.send(&stream).await;
-            assert_eq!(remote.next().await, r#"{"jsonrpc":"2.0","id":9,"result":"done"}"#);
-            assert_eq!(remote.next().await, expect);
-            assert_eq!(remote.next().await, "end");
+            let done = r#"{"jsonrpc":"2.0","id":9,"result":"done"}"#;
+            remote.expect(&[done, expect, "end"]).await;
             drop(remote);
             assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
         }
@@ -355,8 +350,7 @@ async fn p5_e3_a_call_fails_with_the_reason_why_its_web_socket_ended() {
     ];
     for (bytes, expected) in rows {
         let (peer, mut remote) = serve(Role::Client);
-        let call = peer.call::<Value>("any", ());
-        let call = tokio::spawn(call.into_future());
+        let call = tokio::spawn(peer.call::<Value>("any", ()));
         remote.next().await;
         remote.send(&bytes).await;
         let error = call.await.expect("no panic").expect_err("no answer comes");
@@ -387,9 +381,7 @@ async fn t2_l4_who_closes_says_whether_the_program_goes_away() {
         let flag = Arc::new(AtomicBool::new(false));
         let (peer, mut remote) =
             serve_as(Role::Server, |transport| transport.going_away(Arc::clone(&flag)));
-        let request = remote.request(1);
-        remote.send(&request).await;
-        assert_eq!(remote.next().await, answer(1));
+        remote.assert_served(1).await;
         flag.store(is_going_away, Ordering::Relaxed);
         let closing = tokio::spawn(async move { peer.close().await });
         assert_eq!(remote.next().await, format!("Close(Some({code}))"));
@@ -516,20 +508,18 @@ async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came(
     // With only one in the process, what the threads of other tests log first would never be heard.
     let _other = tracing::Dispatch::new(log.clone());
     let _guard = tracing::subscriber::set_default(log.clone());
-    let (peer, mut remote) = serve(Role::Server);
-    let large = remote.frame("secret".repeat(LIMIT));
-    remote.send(&large[..100]).await;
-    peer.closed().await;
-    let (peer, mut remote) = serve(Role::Server);
-    let half = remote.frame("secret");
-    remote.send(&half[..half.len() - 2]).await;
-    peer.closed().await;
-    let (peer, mut remote) = serve(Role::Client);
-    remote.send(b"secret").await;
-    peer.closed().await;
-    let (peer, remote) = serve(Role::Client);
-    peer.closed().await;
-    drop(remote);
+    let rows: [(Role, fn(&mut Remote) -> Vec<u8>); 4] = [
+        (Role::Server, |it| it.frame("secret".repeat(LIMIT))[..100].to_vec()),
+        (Role::Server, |it| it.frame("secret")[..10].to_vec()),
+        (Role::Client, |_| b"secret".to_vec()),
+        (Role::Client, |_| Vec::new()),
+    ];
+    for (role, bytes) in rows {
+        let (peer, mut remote) = serve(role);
+        let bytes = bytes(&mut remote);
+        remote.send(&bytes).await;
+        peer.closed().await;
+    }
     assert_eq!(
         log.text(),
         "WARN;message=a message is too large, and ends the connection;bytes=6291456;limit=1048576;\n\
