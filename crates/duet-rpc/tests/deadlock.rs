@@ -117,27 +117,24 @@ fn roomy() -> Profile {
 fn both_sides_send_large_answers_and_params_at_once() {
     const BIG: usize = 8 * MEGABYTE;
     let text: Arc<str> = "x".repeat(BIG / 2).into();
-    on_both_runtimes(
-        || {
-            let text = Arc::clone(&text);
-            async move {
-                let (one, two) = Link::Pipe(64 * 1024).join(&roomy(), methods(), methods());
-                let (here, there) = tokio::join!(
-                    one.call::<Box<RawValue>>("big", (BIG,)),
-                    two.call::<Box<RawValue>>("big", (BIG,)),
-                );
-                for answer in [here, there] {
-                    assert_eq!(answer.expect("an answer").get().len(), BIG + 2);
-                }
-                let (here, there) = tokio::join!(
-                    one.call::<Value>("ignore", (&*text,)),
-                    two.call::<Value>("ignore", (&*text,)),
-                );
-                assert!(here.is_ok() && there.is_ok());
+    on_both_runtimes("a pipe", || {
+        let text = Arc::clone(&text);
+        async move {
+            let (one, two) = Link::Pipe(64 * 1024).join(&roomy(), methods(), methods());
+            let (here, there) = tokio::join!(
+                one.call::<Box<RawValue>>("big", (BIG,)),
+                two.call::<Box<RawValue>>("big", (BIG,)),
+            );
+            for answer in [here, there] {
+                assert_eq!(answer.expect("an answer").get().len(), BIG + 2);
             }
-        },
-        "a pipe",
-    );
+            let (here, there) = tokio::join!(
+                one.call::<Value>("ignore", (&*text,)),
+                two.call::<Value>("ignore", (&*text,)),
+            );
+            assert!(here.is_ok() && there.is_ok());
+        }
+    });
 }
 
 #[test]
@@ -146,24 +143,21 @@ fn both_sides_send_many_large_answers_at_once() {
     // whatever refusals there may be.
     const COUNT: usize = 20;
     const BIG: usize = 100_000;
-    on_both_runtimes(
-        || async {
-            let profile = Profile::agent().with(|it| {
-                it.limits.pending_calls = 100;
-                it.limits.outgoing_bytes = 50_000;
-            });
-            let (one, two) = Link::Pipe(64 * 1024).join(&profile, methods(), methods());
-            let params = |_| serde_json::json!([BIG]);
-            let (here, there) = tokio::join!(
-                calls::<Box<RawValue>>(&one, "late_big", params, COUNT),
-                calls::<Box<RawValue>>(&two, "late_big", params, COUNT),
-            );
-            for end in here.into_iter().chain(there) {
-                assert_eq!(end.expect("an answer").get().len(), BIG + 2);
-            }
-        },
-        "a pipe",
-    );
+    on_both_runtimes("a pipe", || async {
+        let profile = Profile::agent().with(|it| {
+            it.limits.pending_calls = 100;
+            it.limits.outgoing_bytes = 50_000;
+        });
+        let (one, two) = Link::Pipe(64 * 1024).join(&profile, methods(), methods());
+        let params = |_| serde_json::json!([BIG]);
+        let (here, there) = tokio::join!(
+            calls::<Box<RawValue>>(&one, "late_big", params, COUNT),
+            calls::<Box<RawValue>>(&two, "late_big", params, COUNT),
+        );
+        for end in here.into_iter().chain(there) {
+            assert_eq!(end.expect("an answer").get().len(), BIG + 2);
+        }
+    });
 }
 
 #[test]
@@ -308,75 +302,69 @@ fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
     let profiles = [Profile::agent(), Profile::editor()];
     let rows = profiles.map(|it| ["big", "late_big", "nope"].map(|method| (it, method)));
     for (profile, method) in rows.into_iter().flatten() {
-        on_both_runtimes(
-            || async move {
-                let (raw, there) = tokio::io::duplex(64 * 1024);
-                let profile = profile.with(|it| {
-                    it.drain_timeout = Duration::from_millis(50);
-                    it.framing = Profile::agent().framing;
-                });
-                let peer = Peer::spawn(Stream::of(there), &profile, methods());
-                let (reader, mut writer) = tokio::io::split(raw);
-                let accepted = Arc::new(AtomicUsize::new(0));
-                let counter = Arc::clone(&accepted);
-                let flood = tokio::spawn(async move {
-                    for number in 0.. {
-                        let request = format!(
-                            r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":[10000]}}"#
-                        );
-                        let line = [request.as_bytes(), b"\n"].concat();
-                        if writer.write_all(&line).await.is_err() {
-                            break;
-                        }
-                        counter.fetch_add(line.len(), Ordering::SeqCst);
+        on_both_runtimes(method, || async move {
+            let (raw, there) = tokio::io::duplex(64 * 1024);
+            let profile = profile.with(|it| {
+                it.drain_timeout = Duration::from_millis(50);
+                it.framing = Profile::agent().framing;
+            });
+            let peer = Peer::spawn(Stream::of(there), &profile, methods());
+            let (reader, mut writer) = tokio::io::split(raw);
+            let accepted = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&accepted);
+            let flood = tokio::spawn(async move {
+                for number in 0.. {
+                    let request = format!(
+                        r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":[10000]}}"#
+                    );
+                    let line = [request.as_bytes(), b"\n"].concat();
+                    if writer.write_all(&line).await.is_err() {
+                        break;
                     }
-                });
-                // It is stuck when all have had their turn, again and again, and nothing moves.
-                let (mut before, mut still) = (usize::MAX, 0);
-                while still < 1000 {
-                    tokio::task::yield_now().await;
-                    let now = accepted.load(Ordering::SeqCst);
-                    assert!(now < 16 * MEGABYTE, "it reads and reads");
-                    still = if now == before { still + 1 } else { 0 };
-                    before = now;
+                    counter.fetch_add(line.len(), Ordering::SeqCst);
                 }
-                assert!(!flood.is_finished());
-                assert_eq!(peer.close().await.reason(), CloseReason::Closed);
-                flood.await.expect("no panic");
-                drop(reader);
-            },
-            method,
-        );
+            });
+            // It is stuck when all have had their turn, again and again, and nothing moves.
+            let (mut before, mut still) = (usize::MAX, 0);
+            while still < 1000 {
+                tokio::task::yield_now().await;
+                let now = accepted.load(Ordering::SeqCst);
+                assert!(now < 16 * MEGABYTE, "it reads and reads");
+                still = if now == before { still + 1 } else { 0 };
+                before = now;
+            }
+            assert!(!flood.is_finished());
+            assert_eq!(peer.close().await.reason(), CloseReason::Closed);
+            flood.await.expect("no panic");
+            drop(reader);
+        });
     }
 }
 
 #[test]
 fn half_a_frame_that_stalls_holds_up_no_call() {
-    on_both_runtimes(
-        || async {
-            let answer = r#"{"jsonrpc":"2.0","id":1,"result":5}"#;
-            let length = answer.len();
-            for (profile, frame) in [
-                (Profile::editor(), format!("Content-Length: {length}\r\n\r\n{answer}")),
-                (Profile::desktop(), format!("\0\0\0{}{answer}\n", char::from(length as u8))),
-                (Profile::agent(), format!("{answer}\n")),
-            ] {
-                let (mut raw, there) = tokio::io::duplex(64 * 1024);
-                let profile = profile.with(|it| it.read_timeout = None);
-                let peer = Peer::spawn(Stream::of(there), &profile, methods());
-                let (half, rest) = frame.as_bytes().split_at(frame.len() / 2);
-                raw.write_all(half).await.expect("it is there");
-                let call = tokio::spawn(peer.call::<i64>("five", ()));
-                // The call goes out, though the input stands still.
-                let mut seen = [0; 10];
-                raw.read_exact(&mut seen).await.expect("the call");
-                assert!(!call.is_finished());
-                raw.write_all(rest).await.expect("it is there");
-                assert_eq!(call.await.expect("no panic").expect("an answer"), 5);
-            }
-        },
-        "raw",
-    );
+    on_both_runtimes("raw", || async {
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":5}"#;
+        let length = answer.len();
+        for (profile, frame) in [
+            (Profile::editor(), format!("Content-Length: {length}\r\n\r\n{answer}")),
+            (Profile::desktop(), format!("\0\0\0{}{answer}\n", char::from(length as u8))),
+            (Profile::agent(), format!("{answer}\n")),
+        ] {
+            let (mut raw, there) = tokio::io::duplex(64 * 1024);
+            let profile = profile.with(|it| it.read_timeout = None);
+            let peer = Peer::spawn(Stream::of(there), &profile, methods());
+            let (half, rest) = frame.as_bytes().split_at(frame.len() / 2);
+            raw.write_all(half).await.expect("it is there");
+            let call = tokio::spawn(peer.call::<i64>("five", ()));
+            // The call goes out, though the input stands still.
+            let mut seen = [0; 10];
+            raw.read_exact(&mut seen).await.expect("the call");
+            assert!(!call.is_finished());
+            raw.write_all(rest).await.expect("it is there");
+            assert_eq!(call.await.expect("no panic").expect("an answer"), 5);
+        }
+    });
 }
 
 #[test]
@@ -460,51 +448,44 @@ fn p4_at_the_limit_answers_and_cancellations_still_flow() {
 #[test]
 fn requests_that_are_held_back_begin_when_there_is_room_again() {
     for link in [Link::Memory, Link::Pipe(64 * 1024), Link::Pipe(32 * MEGABYTE)] {
-        on_both_runtimes(
-            || async move {
-                let (there, gate) = gated(methods(), "wait", |(): ()| 1);
-                let profile = Profile::agent().with(|it| {
-                    it.limits.outgoing_bytes = 1000;
-                    it.order = Order::Sequential;
-                });
-                let (one, two) = link.join(&profile, Router::new(), there);
-                let first = tokio::spawn(one.call::<i64>("wait", ()));
-                until(|| two.stats().running == 1).await;
-                let rest: Vec<_> =
-                    (0..5).map(|_| tokio::spawn(one.call::<String>("big", (5000,)))).collect();
-                until(|| two.stats().waiting == 5).await;
-                gate.add_permits(1);
-                assert_eq!(first.await.expect("no panic").expect("an answer"), 1);
-                for call in rest {
-                    assert_eq!(call.await.expect("no panic").expect("an answer").len(), 5000);
-                }
-            },
-            &format!("{link:?}"),
-        );
+        on_both_runtimes(&format!("{link:?}"), || async move {
+            let (there, gate) = gated(methods(), "wait", |(): ()| 1);
+            let profile = Profile::agent().with(|it| {
+                it.limits.outgoing_bytes = 1000;
+                it.order = Order::Sequential;
+            });
+            let (one, two) = link.join(&profile, Router::new(), there);
+            let first = tokio::spawn(one.call::<i64>("wait", ()));
+            until(|| two.stats().running == 1).await;
+            let rest: Vec<_> =
+                (0..5).map(|_| tokio::spawn(one.call::<String>("big", (5000,)))).collect();
+            until(|| two.stats().waiting == 5).await;
+            gate.add_permits(1);
+            assert_eq!(first.await.expect("no panic").expect("an answer"), 1);
+            for call in rest {
+                assert_eq!(call.await.expect("no panic").expect("an answer").len(), 5000);
+            }
+        });
     }
 }
 
 /// The last line needs no line end (F20), and what comes in one piece with the end is served.
 #[test]
 fn what_comes_together_with_the_end_of_the_input_is_served() {
-    on_both_runtimes(
-        || async {
-            for line_end in ["", "\n"] {
-                let (mut raw, there) = tokio::io::duplex(64 * 1024);
-                let request = format!(
-                    r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#
-                );
-                raw.write_all(request.as_bytes()).await.expect("there is room");
-                raw.shutdown().await.expect("it closes");
-                let peer = Peer::spawn(Stream::of(there), &Profile::agent(), methods());
-                let mut answer = String::new();
-                raw.read_to_string(&mut answer).await.expect("text");
-                assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n");
-                assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
-            }
-        },
-        "raw",
-    );
+    on_both_runtimes("raw", || async {
+        for line_end in ["", "\n"] {
+            let (mut raw, there) = tokio::io::duplex(64 * 1024);
+            let request =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#);
+            raw.write_all(request.as_bytes()).await.expect("there is room");
+            raw.shutdown().await.expect("it closes");
+            let peer = Peer::spawn(Stream::of(there), &Profile::agent(), methods());
+            let mut answer = String::new();
+            raw.read_to_string(&mut answer).await.expect("text");
+            assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n");
+            assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
+        }
+    });
 }
 
 /// A remote that answers and goes has answered, whatever else we wanted to tell it.
@@ -577,20 +558,17 @@ fn two_peers_that_gave_up_on_each_other_can_start_again() {
 /// Who waits for room is let through, however busy the connection is with what comes in.
 #[test]
 fn a_connection_that_is_never_idle_lets_others_run_and_send() {
-    on_both_runtimes(
-        || async {
-            let flood = Flood::default();
-            let stop = Arc::clone(&flood.stop);
-            let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
-            let peer = Peer::spawn(flood, &profile, methods());
-            for _ in 0..1000 {
-                peer.notify("tick", ()).await.expect("it is sent");
-            }
-            assert_eq!(peer.call::<i64>("one", ()).await.expect("an answer"), 1);
-            stop.store(true, Ordering::SeqCst);
-        },
-        "a flood",
-    );
+    on_both_runtimes("a flood", || async {
+        let flood = Flood::default();
+        let stop = Arc::clone(&flood.stop);
+        let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
+        let peer = Peer::spawn(flood, &profile, methods());
+        for _ in 0..1000 {
+            peer.notify("tick", ()).await.expect("it is sent");
+        }
+        assert_eq!(peer.call::<i64>("one", ()).await.expect("an answer"), 1);
+        stop.store(true, Ordering::SeqCst);
+    });
 }
 
 /// A remote that sends notifications without end, takes everything, and answers each call with 1.
@@ -642,19 +620,16 @@ impl Transport for Flood {
 /// A writer that still holds bytes which nobody takes must not keep the connection from closing.
 #[test]
 fn a_connection_whose_writer_is_stuck_closes() {
-    on_both_runtimes(
-        || async {
-            let (raw, there) = tokio::io::duplex(10);
-            let (reader, writer) = tokio::io::split(there);
-            let writer = tokio::io::BufWriter::new(writer);
-            let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
-            let peer = Peer::spawn(Stream::new(reader, writer), &profile, methods());
-            peer.notify("tick", ("x".repeat(1000),)).await.expect("there is room");
-            assert_eq!(peer.close().await.reason(), CloseReason::Closed);
-            drop(raw);
-        },
-        "raw",
-    );
+    on_both_runtimes("raw", || async {
+        let (raw, there) = tokio::io::duplex(10);
+        let (reader, writer) = tokio::io::split(there);
+        let writer = tokio::io::BufWriter::new(writer);
+        let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
+        let peer = Peer::spawn(Stream::new(reader, writer), &profile, methods());
+        peer.notify("tick", ("x".repeat(1000),)).await.expect("there is room");
+        assert_eq!(peer.close().await.reason(), CloseReason::Closed);
+        drop(raw);
+    });
 }
 
 #[test]

@@ -189,8 +189,8 @@ fn t1_two_peers_call_each_other_over_a_web_socket() {
         assert_eq!(server.closed().await.reason(), CloseReason::RemoteClosed);
         assert_eq!(client.closed().await.reason(), CloseReason::Closed);
     };
-    on_both_runtimes(|| scenario(false), "unix");
-    on_both_runtimes(|| scenario(true), "tcp");
+    on_both_runtimes("unix", || scenario(false));
+    on_both_runtimes("tcp", || scenario(true));
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@
 //! game every request was answered exactly once, every call has settled exactly once, and nothing
 //! is left behind.
 
+#[path = "support/cases.rs"]
+mod cases;
 mod support;
 
 use duet_rpc_proto::policy::Order;
@@ -16,7 +18,7 @@ use support::game::{Move, play};
 
 /// The same cases each time; a thousand at least.
 fn config() -> ProptestConfig {
-    let config = support::cases::config(3);
+    let config = cases::config(3);
     ProptestConfig { cases: config.cases.max(1000), ..config }
 }
 

@@ -1,12 +1,14 @@
 //! Properties of the framings, on generated streams (F1, F2, F5).
 
+#[path = "support/cases.rs"]
+mod cases;
 mod support;
 
+use cases::{config, pieces};
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::frame::{Decoder, Framing, write_frame};
 use duet_rpc_proto::text::Text;
 use proptest::prelude::*;
-use support::cases::{config, pieces};
 use support::{drain, feed};
 
 const MESSAGE_BYTES: usize = 400;

@@ -1,17 +1,18 @@
 //! WebSocket frames, as rows fed in every way, and as they are written.
 
-mod support;
+#[path = "support/cases.rs"]
+mod cases;
 
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::hash::Hasher;
 
 use allocation_counter::measure;
+use cases::{config, pieces};
 use duet_rpc_proto::ws::{
     Control, ControlKind, Decoder, Event, FrameWriter, Problem, Role, close_code,
 };
 use proptest::prelude::*;
-use support::cases::{config, pieces};
 
 const LIMIT: usize = 300;
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];

@@ -249,7 +249,7 @@ fn p6_many_who_try_again_all_get_through_many_breaks() {
     const CALLERS: usize = 16;
     const CALLS: usize = 200;
 
-    let scenario = || async {
+    links::on_both_runtimes("many breaks", || async {
         let world = World::new(echo());
         let client = world.client(Router::new());
         let brief = Backoff { first: MS(1), most: MS(2), ..Backoff::default() };
@@ -278,6 +278,5 @@ fn p6_many_who_try_again_all_get_through_many_breaks() {
         }
         assert_eq!(done.load(Ordering::SeqCst), CALLERS * CALLS);
         assert_eq!(client.close().await.reason(), CloseReason::Closed);
-    };
-    links::on_both_runtimes(scenario, "many breaks");
+    });
 }

@@ -83,12 +83,12 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     for link in [Link::Memory, Link::Pipe(64 * 1024)] {
-        on_both_runtimes(|| scenario(link), &format!("{link:?}"));
+        on_both_runtimes(&format!("{link:?}"), || scenario(link));
     }
 }
 
 /// Runs a scenario on both kinds of runtime, and fails if it hangs.
-pub fn on_both_runtimes<F>(scenario: impl Fn() -> F, place: &str)
+pub fn on_both_runtimes<F>(place: &str, scenario: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {

@@ -1,4 +1,7 @@
-//! What the property tests share.
+//! What the property tests share. Not a part of `support`, which the fuzz targets compile without
+//! proptest.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;

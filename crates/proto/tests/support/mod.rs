@@ -5,7 +5,6 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
-pub mod cases;
 pub mod game;
 pub mod ledger;
 pub mod nearly;
