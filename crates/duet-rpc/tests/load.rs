@@ -95,13 +95,13 @@ fn many_calls_with_large_params_wait_for_room_and_each_gets_it() {
     });
 }
 
-/// 200 calls end in one way; then nothing is left of them, on either side.
-fn leaves_nothing<F>(link: Link, end: impl Fn(Peer, Peer, JoinSet<ErrorKind>) -> F)
+/// 200 calls end in one way; then nothing is left of them, on either side of any link.
+fn leaves_nothing<F>(end: impl Fn(Peer, Peer, JoinSet<ErrorKind>) -> F)
 where
     F: Future<Output = (Peer, Peer)>,
 {
     const COUNT: usize = 200;
-    stopped_clock().block_on(async {
+    let scenario = async |link: Link| {
         let before = alive_tasks();
         let (router, gate) = gated();
         let (one, two) = link.join(&Profile::agent(), Router::new(), router);
@@ -125,50 +125,47 @@ where
         assert_eq!((one.stats().unmatched_answers, two.stats().unmatched_answers), (COUNT, 0));
         tokio::join!(one.close(), two.closed());
         until(|| alive_tasks() == before).await;
-    });
+    };
+    for link in LINKS {
+        stopped_clock().block_on(scenario(link));
+    }
 }
 
 const LINKS: [Link; 3] = [Link::Memory, Link::Pipe(64 * 1024), Link::Pipe(16)];
 
 #[test]
 fn p2_calls_that_time_out_leave_nothing_behind() {
-    for link in LINKS {
-        leaves_nothing(link, |one, two, calls| async {
-            // The clock goes on as nothing else is left to do.
-            let kinds = calls.join_all().await;
-            assert!(kinds.iter().all(|&kind| kind == ErrorKind::Timeout));
-            (one, two)
-        });
-    }
+    leaves_nothing(|one, two, calls| async {
+        // The clock goes on as nothing else is left to do.
+        let kinds = calls.join_all().await;
+        assert!(kinds.iter().all(|&kind| kind == ErrorKind::Timeout));
+        (one, two)
+    });
 }
 
 #[test]
 fn p3_calls_that_are_dropped_leave_nothing_behind() {
-    for link in LINKS {
-        leaves_nothing(link, |one, two, mut calls| async move {
-            calls.shutdown().await;
-            (one, two)
-        });
-    }
+    leaves_nothing(|one, two, mut calls| async move {
+        calls.shutdown().await;
+        (one, two)
+    });
 }
 
 #[test]
 fn p3_calls_that_lose_a_race_leave_nothing_behind() {
-    for link in LINKS {
-        leaves_nothing(link, |one, two, mut calls| async move {
-            // Dropped from within a `select!`, with the answer of another in between.
-            for number in 0..50 {
-                let winner = one.call::<usize>("same", (number,));
-                let loser = calls.join_next();
-                tokio::select! {
-                    answer = winner => assert_eq!(answer.expect("an answer"), number),
-                    _ = loser => panic!("never"),
-                }
+    leaves_nothing(|one, two, mut calls| async move {
+        // Dropped from within a `select!`, with the answer of another in between.
+        for number in 0..50 {
+            let winner = one.call::<usize>("same", (number,));
+            let loser = calls.join_next();
+            tokio::select! {
+                answer = winner => assert_eq!(answer.expect("an answer"), number),
+                _ = loser => panic!("never"),
             }
-            drop(calls);
-            (one, two)
-        });
-    }
+        }
+        drop(calls);
+        (one, two)
+    });
 }
 
 #[test]

@@ -818,7 +818,7 @@ fn p2_progress_on_something_else_or_without_a_token_restarts_nothing() {
 }
 
 #[test]
-fn p2_the_total_holds_without_a_timeout_and_with_one_that_is_longer() {
+fn p2_the_total_holds_without_a_timeout_with_one_that_is_longer_and_without_progress() {
     for call in ["call x timeout=none token=7 total=250", "call x timeout=900 token=7 total=250"] {
         ordered(Barrier).check(&[
             (call, "x#1"),
@@ -826,10 +826,6 @@ fn p2_the_total_holds_without_a_timeout_and_with_one_that_is_longer() {
             ("+1", "~1 1:timeout"),
         ]);
     }
-}
-
-#[test]
-fn p2_the_total_holds_though_there_is_no_progress() {
     ordered(Barrier)
         .check(&[("call x timeout=900 token=7 total=250", "x#1"), ("+250", "~1 1:timeout")]);
 }

@@ -206,35 +206,32 @@ async fn t1_a_notification_that_fails_fails_nothing_else() {
 
 #[tokio::test]
 async fn t1_an_error_object_in_the_body_is_the_answer_if_it_has_the_id_or_none() {
-    let error =
-        |id: &Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": 7, "message": "no"}});
+    fn error(id: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": 7, "message": "no"}})
+    }
+    fn result(id: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": id, "result": 1})
+    }
     let mut server = ByHand::serve().await;
     let client = client_of(server.address).await;
+    // The response to a call; the body is made of the id of its request.
+    let mut answered = async |status, body: fn(Value) -> Value| {
+        let call = begin(&client, "any");
+        let request = server.request().await;
+        request.respond(status, &body(request.body["id"].clone()).to_string()).await;
+        outcome(call).await
+    };
     for status in ["200 OK", "400 x", "413 x", "500 x"] {
-        for has_id in [true, false] {
-            let call = begin(&client, "any");
-            let request = server.request().await;
-            let id = if has_id { request.body["id"].clone() } else { Value::Null };
-            request.respond(status, &error(&id).to_string()).await;
-            assert_answered(outcome(call).await, 7, "no");
-        }
+        assert_answered(answered(status, error).await, 7, "no");
+        assert_answered(answered(status, |_| error(Value::Null)).await, 7, "no");
     }
     let refused = "the server refused: 500 Internal Server Error";
     let other = "the response has the id of another request";
     for (status, why) in [("500 x", refused), ("200 OK", other)] {
-        let call = begin(&client, "any");
-        server.request().await.respond(status, &error(&json!("another")).to_string()).await;
-        assert_failed(outcome(call).await, why);
-        let call = begin(&client, "any");
-        let result = json!({"jsonrpc": "2.0", "id": null, "result": 1});
-        server.request().await.respond(status, &result.to_string()).await;
-        assert_failed(outcome(call).await, why);
+        assert_failed(answered(status, |_| error(json!("another"))).await, why);
+        assert_failed(answered(status, |_| result(Value::Null)).await, why);
     }
-    let call = begin(&client, "any");
-    let request = server.request().await;
-    let result = json!({"jsonrpc": "2.0", "id": request.body["id"], "result": 1});
-    request.respond("500 x", &result.to_string()).await;
-    assert_failed(outcome(call).await, refused);
+    assert_failed(answered("500 x", result).await, refused);
     assert_works(&client, &mut server).await;
 }
 
