@@ -74,22 +74,27 @@ fn sum_params(number: usize) -> Value {
     serde_json::json!([number, 1])
 }
 
+/// Both sides call at once, and every call is settled.
+async fn call_from_both_sides(one: &Peer, two: &Peer, method: &'static str, count: usize) {
+    let (here, there) = tokio::join!(
+        calls::<i64>(one, method, sum_params, count),
+        calls::<i64>(two, method, sum_params, count),
+    );
+    assert_answered_or_busy(&here);
+    assert_answered_or_busy(&there);
+}
+
 #[test]
 fn as_many_handlers_as_there_may_be_all_call_back() {
     everywhere(|link| async move {
         for in_flight in [1, 2, 64] {
             for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
-                let mut profile = Profile::agent().with_in_flight(in_flight);
-                profile.order = order;
-                // Both sides do so at once, each serving while it waits.
+                let profile =
+                    Profile::agent().with_in_flight(in_flight).with(|it| it.order = order);
+                // Both sides do so at once, each serving while it waits. Where each side is full of
+                // handlers that wait for the other, all may be refused.
                 let (one, two) = link.join(&profile, all_call_back(), all_call_back());
-                let (here, there) = tokio::join!(
-                    calls::<i64>(&one, "ask", sum_params, in_flight),
-                    calls::<i64>(&two, "ask", sum_params, in_flight),
-                );
-                // Where each side is full of handlers that wait for the other, all may be refused.
-                assert_answered_or_busy(&here);
-                assert_answered_or_busy(&there);
+                call_from_both_sides(&one, &two, "ask", in_flight).await;
 
                 // One side alone is never refused, as what it is called back for has room there.
                 let ends = calls::<i64>(&one, "ask", sum_params, in_flight).await;
@@ -108,11 +113,6 @@ fn all_call_back() -> Router {
     })
 }
 
-/// Room for messages of 8 MB and a little.
-fn roomy() -> Profile {
-    Profile::agent().with(|it| it.limits.message_bytes = 9 * MEGABYTE)
-}
-
 #[test]
 fn both_sides_send_large_answers_and_params_at_once() {
     const BIG: usize = 8 * MEGABYTE;
@@ -120,7 +120,8 @@ fn both_sides_send_large_answers_and_params_at_once() {
     on_both_runtimes("a pipe", || {
         let text = Arc::clone(&text);
         async move {
-            let (one, two) = Link::Pipe(64 * 1024).join(&roomy(), methods(), methods());
+            let roomy = Profile::agent().with(|it| it.limits.message_bytes = 9 * MEGABYTE);
+            let (one, two) = Link::Pipe(64 * 1024).join(&roomy, methods(), methods());
             let (here, there) = tokio::join!(
                 one.call::<Box<RawValue>>("big", (BIG,)),
                 two.call::<Box<RawValue>>("big", (BIG,)),
@@ -178,12 +179,7 @@ fn a_burst_from_both_sides_is_settled() {
     const COUNT: usize = 1200;
     everywhere(|link| async move {
         let (one, two) = link.join(&Profile::agent(), methods(), methods());
-        let (here, there) = tokio::join!(
-            calls::<i64>(&one, "back", sum_params, COUNT),
-            calls::<i64>(&two, "back", sum_params, COUNT),
-        );
-        assert_answered_or_busy(&here);
-        assert_answered_or_busy(&there);
+        call_from_both_sides(&one, &two, "back", COUNT).await;
         until(|| is_quiet(&one) && is_quiet(&two)).await;
     });
 }
