@@ -1,7 +1,8 @@
 //! Every race of reply, timeout, cancel, drop and close, on a virtual clock (P2, P3, P5, L3 to L5).
 //!
 //! `a` calls and `b` serves, if not said otherwise. At the end of each race nothing is left on
-//! either side, every call has settled once and every request was answered once.
+//! either side, every call has settled once and every request was answered once. A row may hold
+//! several steps, `a close; <-`: of all but the last nothing comes.
 
 mod support;
 

@@ -1,4 +1,6 @@
 //! The session, rule by rule: F7, M6, M7, M10, M11, L2, L8, P1 to P4, P9.
+//!
+//! A row may hold several steps, `hold; a#1; free`: of all but the last nothing comes.
 
 mod support;
 
