@@ -1,26 +1,47 @@
 //! What a remote can make a peer hold, and that it can always be closed (L4, L8, M6, P9).
 
+mod links;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::policy::Order;
-use duet_rpc::transport::{Connector, Listener, Stream, memory};
+use duet_rpc::transport::{Address, Connector, Listener, Stream};
 use duet_rpc::{Failure, Hub, Peer, Profile, Router};
+use links::{Link, client_of, gated, until};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 const ANSWER: usize = 10_000;
 
-fn agent(limits: Limits) -> Profile {
-    Profile::agent().with(|it| it.limits = limits)
+fn limited(set: impl FnOnce(&mut Limits)) -> Profile {
+    Profile::agent().with(|it| set(&mut it.limits))
+}
+
+/// Answers `big` immediately.
+fn big_answers() -> Router {
+    Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER)))
+}
+
+/// A server on a socket: the hub, where it listens, and its task.
+fn listen(hub: Hub) -> (Hub, Address, JoinHandle<()>) {
+    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().expect("an address")).expect("it");
+    let address = listener.address().clone();
+    let serving = tokio::spawn(hub.clone().serve(listener));
+    (hub, address, serving)
 }
 
 fn big(id: usize) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"big"}}"#)
+}
+
+async fn connect(address: &Address) -> TcpStream {
+    let address = address.to_string();
+    TcpStream::connect(address.trim_start_matches("tcp://")).await.expect("it listens")
 }
 
 async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
@@ -37,8 +58,7 @@ async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
 
 #[tokio::test]
 async fn p9_a_batch_whose_requests_wait_for_their_turn_is_answered_within_its_bound() {
-    let limits = Limits::default().with(|it| it.batch_bytes = 3 * ANSWER);
-    let profile = agent(limits).with(|it| it.order = Order::Sequential);
+    let profile = limited(|it| it.batch_bytes = 3 * ANSWER).with(|it| it.order = Order::Sequential);
     let router = Router::new().method("big", async || {
         // Those behind it wait.
         tokio::task::yield_now().await;
@@ -53,12 +73,11 @@ async fn p9_a_batch_whose_requests_wait_for_their_turn_is_answered_within_its_bo
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p9_a_batch_whose_requests_are_sent_to_threads_is_answered_within_its_bound() {
-    let limits = Limits::default().with(|it| {
+    let profile = limited(|it| {
         it.batch_bytes = 3 * ANSWER;
         it.outgoing_bytes = 1;
     });
-    let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER)));
-    let answers = answers_to_batch(&agent(limits), router).await;
+    let answers = answers_to_batch(&profile, big_answers()).await;
     assert_eq!(answers.len(), 100);
     let done = answers.iter().filter(|answer| answer["result"].is_string()).count();
     // Those that had begun when it became too much.
@@ -76,9 +95,9 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
             Ok::<_, Failure>("x".repeat(ANSWER))
         }
     });
-    let limits = Limits::default().with(|it| it.outgoing_bytes = ANSWER);
     let (here, there) = tokio::io::duplex(1000);
-    let _server = Peer::spawn(Stream::of(there), &agent(limits), router);
+    let profile = limited(|it| it.outgoing_bytes = ANSWER);
+    let _server = Peer::spawn(Stream::of(there), &profile, router);
     let (reader, mut writer) = tokio::io::split(here);
     for id in 0..100 {
         writer.write_all((big(id) + "\n").as_bytes()).await.expect("it reads");
@@ -97,11 +116,10 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
 
 #[tokio::test(start_paused = true)]
 async fn l8_requests_that_were_held_back_begin_when_all_has_left_at_once() {
-    let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER)));
-    let limits = Limits::default().with(|it| it.outgoing_bytes = ANSWER);
     // There is always room for all that is to be sent.
     let (here, there) = tokio::io::duplex(100 * 2 * ANSWER);
-    let _server = Peer::spawn(Stream::of(there), &agent(limits), router);
+    let profile = limited(|it| it.outgoing_bytes = ANSWER);
+    let _server = Peer::spawn(Stream::of(there), &profile, big_answers());
     let (reader, mut writer) = tokio::io::split(here);
     let requests: String = (0..100).map(|id| big(id) + "\n").collect();
     writer.write_all(requests.as_bytes()).await.expect("it reads");
@@ -117,19 +135,12 @@ async fn l8_requests_that_were_held_back_begin_when_all_has_left_at_once() {
 #[tokio::test]
 async fn l4_one_who_is_busy_can_be_shut_down() {
     let router = Router::new()
-        .method("wait", async || {
-            std::future::pending::<()>().await;
-            Ok::<_, Failure>(())
-        })
+        .method("wait", async || -> Result<(), Failure> { std::future::pending().await })
         .shutdown_method("shutdown", async || Ok::<_, Failure>("goodbye"));
-    let (here, there) = memory::pair();
-    let profile = agent(Limits::default().with(|it| it.in_flight = 1));
-    let server = Peer::spawn(there, &profile, router);
-    let client = Peer::spawn(here, &profile, Router::new());
+    let profile = limited(|it| it.in_flight = 1);
+    let (client, server) = Link::Memory.join(&profile, Router::new(), router);
     let waiting = tokio::spawn(client.call::<()>("wait", ()));
-    while server.stats().running == 0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| server.stats().running > 0).await;
     assert_eq!(client.call::<String>("shutdown", ()).await.expect("an answer"), "goodbye");
     assert!(!server.state().is_open());
     waiting.abort();
@@ -137,37 +148,23 @@ async fn l4_one_who_is_busy_can_be_shut_down() {
 
 #[tokio::test]
 async fn p9_batches_of_many_connections_are_answered_within_the_bound_of_all() {
-    let end = Arc::new(Notify::new());
-    let last = Arc::clone(&end);
-    let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER))).method(
-        "last",
-        move || {
-            let last = Arc::clone(&last);
-            async move {
-                last.notified().await;
-                Ok::<_, Failure>(())
-            }
-        },
-    );
+    let (router, end) = gated(big_answers(), "last", |(): ()| ());
     let hub = Hub::new(&Profile::agent(), router).max_outgoing_bytes(15 * ANSWER);
-    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().expect("an address")).expect("it");
-    let place = listener.address().to_string();
-    let serving = tokio::spawn(hub.clone().serve(listener));
+    let (hub, place, serving) = listen(hub);
     let ping = r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#;
     let last = r#"{"jsonrpc":"2.0","id":"last","method":"last"}"#.to_owned();
     let batch: Vec<_> = std::iter::once(last).chain((0..10).map(big)).collect();
     let batch = format!("[{}]\n{ping}\n", batch.join(","));
     let mut clients = Vec::new();
     for _ in 0..4 {
-        let stream = TcpStream::connect(place.trim_start_matches("tcp://")).await;
-        let mut client = BufReader::new(stream.expect("it listens"));
+        let mut client = BufReader::new(connect(&place).await);
         client.write_all(batch.as_bytes()).await.expect("it reads");
         // The batch was looked at when the first answer comes: that to the ping behind it, or its own.
         let mut line = String::new();
         client.read_line(&mut line).await.expect("it is open");
         clients.push((client, line));
     }
-    end.notify_waiters();
+    end.add_permits(4);
     let mut done = Vec::new();
     for (client, lines) in &mut clients {
         client.read_line(lines).await.expect("it is open");
@@ -189,14 +186,11 @@ async fn p9_a_client_that_reads_nothing_is_disconnected_when_others_need_its_mem
         Ok::<_, Failure>("x".repeat(bytes))
     });
     let hub = Hub::new(&Profile::agent(), router).max_outgoing_bytes(2_000_000);
-    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().expect("an address")).expect("it");
-    let address = listener.address().clone();
-    let serving = tokio::spawn(hub.clone().serve(listener));
+    let (hub, address, serving) = listen(hub);
     let profile = Profile::agent();
     let transport = Connector::new(&address).connect(&profile).await.expect("it listens");
     let idle = Peer::spawn(transport, &profile, Router::new());
-    let place = address.to_string();
-    let mut stuck = TcpStream::connect(place.trim_start_matches("tcp://")).await.expect("a socket");
+    let mut stuck = connect(&address).await;
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[20000000]}"#;
     stuck.write_all(format!("{request}\n").as_bytes()).await.expect("it reads");
     while hub.connections() > 1 {
@@ -215,13 +209,9 @@ async fn l3_l5_a_client_that_has_closed_its_end_and_reads_slowly_gets_its_whole_
     const SIZE: usize = 20_000_000;
     let router =
         Router::new().method("big", async |(bytes,): (usize,)| Ok::<_, Failure>("x".repeat(bytes)));
-    let hub = Hub::new(&Profile::agent(), router);
-    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().expect("an address")).expect("it");
-    let address = listener.address().to_string();
-    let serving = tokio::spawn(hub.clone().serve(listener));
+    let (hub, address, serving) = listen(Hub::new(&Profile::agent(), router));
     for waits in [20, 0, 10_000] {
-        let mut slow =
-            TcpStream::connect(address.trim_start_matches("tcp://")).await.expect("a socket");
+        let mut slow = connect(&address).await;
         let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"big","params":[{SIZE}]}}"#);
         slow.write_all(format!("{request}\n").as_bytes()).await.expect("it reads");
         slow.shutdown().await.expect("it is open");
@@ -250,11 +240,11 @@ async fn p4_a_slow_handler_holds_up_no_other_connection_of_its_runtime() {
     let released = std::sync::Mutex::new(released);
     let (begun, begins) = tokio::sync::oneshot::channel();
     let begun = std::sync::Mutex::new(Some(begun));
-    let handles = std::sync::Arc::new((begun, released));
+    let handles = Arc::new((begun, released));
     let router = Router::new()
         .method("ping", async || Ok::<_, Failure>("pong"))
         .method("block", move || {
-            let handles = std::sync::Arc::clone(&handles);
+            let handles = Arc::clone(&handles);
             async move {
                 let begun = handles.0.lock().expect("no panic").take();
                 begun.expect("it is called once").send(()).expect("somebody listens");
@@ -263,14 +253,9 @@ async fn p4_a_slow_handler_holds_up_no_other_connection_of_its_runtime() {
             }
         })
         .slow("block");
-    let connect = |router: &Router| {
-        let (here, there) = memory::pair();
-        let client = Peer::spawn(here, &Profile::agent(), Router::new());
-        (client, Peer::spawn(there, &Profile::agent(), router.clone()))
-    };
-    let (one, _server) = connect(&router);
-    let (other, _server) = connect(&router);
-    let blocked = tokio::spawn(async move { one.call::<String>("block", ()).await });
+    let (one, _server) = client_of(router.clone());
+    let (other, _server) = client_of(router);
+    let blocked = tokio::spawn(one.call::<String>("block", ()));
     begins.await.expect("it begins");
     let pong: String = other.call("ping", ()).await.expect("the other connection is served");
     assert_eq!(pong, "pong");

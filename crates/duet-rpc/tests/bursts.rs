@@ -75,16 +75,18 @@ fn router() -> Router {
     METHODS.into_iter().fold(router, |router, method| router.quick(method))
 }
 
+fn request(id: &str, method: &str) -> String {
+    let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":[{id}]}}"#);
+    message + "\n"
+}
+
 /// What comes back for these requests, up to the answer to the last.
 async fn answers(requests: &[String], at_once: bool) -> Vec<String> {
     let (here, there) = tokio::io::duplex(1 << 20);
     let _peer = Peer::spawn(Stream::of(here), &Profile::agent(), router());
     let mut remote = BufReader::new(there);
     let mut lines = Vec::new();
-    let bursts = match at_once {
-        true => vec![requests.concat()],
-        false => requests.to_vec(),
-    };
+    let bursts = if at_once { vec![requests.concat()] } else { requests.to_vec() };
     for burst in &bursts {
         remote.write_all(burst.as_bytes()).await.expect("it is open");
         let mut left = burst.lines().count();
@@ -102,14 +104,8 @@ async fn answers(requests: &[String], at_once: bool) -> Vec<String> {
 async fn e1_e2_p7_a_request_in_a_burst_is_answered_as_one_that_comes_alone() {
     duet_rpc::panic_guard::silence_hook();
     for method in METHODS {
-        let requests: Vec<_> = (1..=6)
-            .map(|id| {
-                let id = if id % 2 == 0 { format!("\"{id}\"") } else { id.to_string() };
-                format!(
-                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":[{id}]}}\n"
-                )
-            })
-            .collect();
+        let ids = ["1", "\"2\"", "3", "\"4\"", "5", "\"6\""];
+        let requests = ids.map(|id| request(id, method));
         let alone = answers(&requests, false).await;
         let in_burst = answers(&requests, true).await;
         assert_eq!(in_burst, alone, "{method}");
@@ -120,13 +116,8 @@ async fn e1_e2_p7_a_request_in_a_burst_is_answered_as_one_that_comes_alone() {
 
 #[tokio::test]
 async fn other_methods_between_them_change_nothing() {
-    let requests: Vec<_> = (1..=40)
-        .map(|id| {
-            let method = ["echo", "echo", "who", "nobody", "echo"][id % 5];
-            format!(
-                "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":[{id}]}}\n"
-            )
-        })
-        .collect();
+    let methods = ["echo", "echo", "who", "nobody", "echo"];
+    let requests: Vec<_> =
+        (1..=40).map(|id: usize| request(&id.to_string(), methods[id % 5])).collect();
     assert_eq!(answers(&requests, true).await, answers(&requests, false).await);
 }

@@ -1,5 +1,7 @@
 //! What belongs to a connection: its own values, its figures, its records in the log.
 
+mod links;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,12 +29,7 @@ fn router() -> Router {
 #[tokio::test]
 async fn p8_each_connection_of_a_router_has_values_of_its_own() {
     let router = router();
-    let mut clients = Vec::new();
-    for _ in 0..2 {
-        let (here, there) = memory::pair();
-        let server = Peer::spawn(there, &Profile::agent(), router.clone());
-        clients.push((Peer::spawn(here, &Profile::agent(), Router::new()), server));
-    }
+    let clients = [(); 2].map(|()| links::client_of(router.clone()));
     for visit in 1..=3 {
         for (client, _) in &clients {
             assert_eq!(client.call::<u64>("visit", ()).await.expect("it is served"), visit);
@@ -42,9 +39,7 @@ async fn p8_each_connection_of_a_router_has_values_of_its_own() {
 
 #[tokio::test]
 async fn p5_what_a_connection_keeps_is_let_go_when_it_ends() {
-    let (here, there) = memory::pair();
-    let server = Peer::spawn(there, &Profile::agent(), Router::new());
-    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let (client, server) = links::client_of(Router::new());
     let (tell, told) = tokio::sync::oneshot::channel();
     let kept = server.extension::<Kept>();
     *kept.0.lock().expect("nobody panics") = Some(tell);
@@ -99,16 +94,15 @@ struct Contexts(Arc<std::sync::Mutex<Vec<Context>>>);
 impl Contexts {
     fn router(&self) -> Router {
         let (now, later) = (self.clone(), self.clone());
-        Router::new().method("now", move |cx: Context| now.clone().keep(cx)).method(
-            "later",
-            move |cx: Context| {
-                let kept = later.clone();
-                async move {
-                    tokio::task::yield_now().await;
-                    kept.keep(cx).await
-                }
-            },
-        )
+        let later = move |cx: Context| {
+            let kept = later.clone();
+            async move {
+                tokio::task::yield_now().await;
+                kept.keep(cx).await
+            }
+        };
+        let router = Router::new().method("now", move |cx: Context| now.clone().keep(cx));
+        router.method("later", later)
     }
 
     async fn keep(self, cx: Context) -> Result<(), Failure> {

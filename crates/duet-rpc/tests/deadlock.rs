@@ -4,19 +4,21 @@
 
 mod links;
 
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{self, Poll};
 use std::time::Duration;
 
-use duet_rpc::proto::Limits;
 use duet_rpc::proto::policy::Order;
-use duet_rpc::transport::{Stream, memory};
+use duet_rpc::transport::{
+    ExitReport, Inbox, Outbox, Received, Stream, Transport, TransportKind, memory,
+};
 use duet_rpc::{CloseReason, Context, Error, ErrorKind, Failure, Peer, Profile, Router};
-use links::{HANGS, Link, everywhere, is_quiet, on_both_runtimes, until};
+use links::{HANGS, Link, everywhere, gated, is_quiet, on_both_runtimes, until};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 const MEGABYTE: usize = 1024 * 1024;
@@ -72,22 +74,27 @@ fn sum_params(number: usize) -> Value {
     serde_json::json!([number, 1])
 }
 
+/// Both sides call at once, and every call is settled.
+async fn call_from_both_sides(one: &Peer, two: &Peer, method: &'static str, count: usize) {
+    let (here, there) = tokio::join!(
+        calls::<i64>(one, method, sum_params, count),
+        calls::<i64>(two, method, sum_params, count),
+    );
+    assert_answered_or_busy(&here);
+    assert_answered_or_busy(&there);
+}
+
 #[test]
 fn as_many_handlers_as_there_may_be_all_call_back() {
     everywhere(|link| async move {
         for in_flight in [1, 2, 64] {
             for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
-                let mut profile = Profile::agent().with_in_flight(in_flight);
-                profile.order = order;
-                // Both sides do so at once, each serving while it waits.
+                let profile =
+                    Profile::agent().with_in_flight(in_flight).with(|it| it.order = order);
+                // Both sides do so at once, each serving while it waits. Where each side is full of
+                // handlers that wait for the other, all may be refused.
                 let (one, two) = link.join(&profile, all_call_back(), all_call_back());
-                let (here, there) = tokio::join!(
-                    calls::<i64>(&one, "ask", sum_params, in_flight),
-                    calls::<i64>(&two, "ask", sum_params, in_flight),
-                );
-                // Where each side is full of handlers that wait for the other, all may be refused.
-                assert_answered_or_busy(&here);
-                assert_answered_or_busy(&there);
+                call_from_both_sides(&one, &two, "ask", in_flight).await;
 
                 // One side alone is never refused, as what it is called back for has room there.
                 let ends = calls::<i64>(&one, "ask", sum_params, in_flight).await;
@@ -106,37 +113,29 @@ fn all_call_back() -> Router {
     })
 }
 
-/// Room for messages of 8 MB and a little.
-fn roomy() -> Profile {
-    let limits = Limits::default().with(|it| it.message_bytes = 9 * MEGABYTE);
-    Profile::agent().with(|it| it.limits = limits)
-}
-
 #[test]
 fn both_sides_send_large_answers_and_params_at_once() {
     const BIG: usize = 8 * MEGABYTE;
     let text: Arc<str> = "x".repeat(BIG / 2).into();
-    on_both_runtimes(
-        || {
-            let text = Arc::clone(&text);
-            async move {
-                let (one, two) = Link::Pipe(64 * 1024).join(&roomy(), methods(), methods());
-                let (here, there) = tokio::join!(
-                    one.call::<Box<RawValue>>("big", (BIG,)),
-                    two.call::<Box<RawValue>>("big", (BIG,)),
-                );
-                for answer in [here, there] {
-                    assert_eq!(answer.expect("an answer").get().len(), BIG + 2);
-                }
-                let (here, there) = tokio::join!(
-                    one.call::<Value>("ignore", (&*text,)),
-                    two.call::<Value>("ignore", (&*text,)),
-                );
-                assert!(here.is_ok() && there.is_ok());
+    on_both_runtimes("a pipe", || {
+        let text = Arc::clone(&text);
+        async move {
+            let roomy = Profile::agent().with(|it| it.limits.message_bytes = 9 * MEGABYTE);
+            let (one, two) = Link::Pipe(64 * 1024).join(&roomy, methods(), methods());
+            let (here, there) = tokio::join!(
+                one.call::<Box<RawValue>>("big", (BIG,)),
+                two.call::<Box<RawValue>>("big", (BIG,)),
+            );
+            for answer in [here, there] {
+                assert_eq!(answer.expect("an answer").get().len(), BIG + 2);
             }
-        },
-        "a pipe",
-    );
+            let (here, there) = tokio::join!(
+                one.call::<Value>("ignore", (&*text,)),
+                two.call::<Value>("ignore", (&*text,)),
+            );
+            assert!(here.is_ok() && there.is_ok());
+        }
+    });
 }
 
 #[test]
@@ -145,25 +144,21 @@ fn both_sides_send_many_large_answers_at_once() {
     // whatever refusals there may be.
     const COUNT: usize = 20;
     const BIG: usize = 100_000;
-    on_both_runtimes(
-        || async {
-            let limits = Limits::default().with(|it| {
-                it.pending_calls = 100;
-                it.outgoing_bytes = 50_000;
-            });
-            let profile = Profile::agent().with(|it| it.limits = limits);
-            let (one, two) = Link::Pipe(64 * 1024).join(&profile, methods(), methods());
-            let params = |_| serde_json::json!([BIG]);
-            let (here, there) = tokio::join!(
-                calls::<Box<RawValue>>(&one, "late_big", params, COUNT),
-                calls::<Box<RawValue>>(&two, "late_big", params, COUNT),
-            );
-            for end in here.into_iter().chain(there) {
-                assert_eq!(end.expect("an answer").get().len(), BIG + 2);
-            }
-        },
-        "a pipe",
-    );
+    on_both_runtimes("a pipe", || async {
+        let profile = Profile::agent().with(|it| {
+            it.limits.pending_calls = 100;
+            it.limits.outgoing_bytes = 50_000;
+        });
+        let (one, two) = Link::Pipe(64 * 1024).join(&profile, methods(), methods());
+        let params = |_| serde_json::json!([BIG]);
+        let (here, there) = tokio::join!(
+            calls::<Box<RawValue>>(&one, "late_big", params, COUNT),
+            calls::<Box<RawValue>>(&two, "late_big", params, COUNT),
+        );
+        for end in here.into_iter().chain(there) {
+            assert_eq!(end.expect("an answer").get().len(), BIG + 2);
+        }
+    });
 }
 
 #[test]
@@ -184,12 +179,7 @@ fn a_burst_from_both_sides_is_settled() {
     const COUNT: usize = 1200;
     everywhere(|link| async move {
         let (one, two) = link.join(&Profile::agent(), methods(), methods());
-        let (here, there) = tokio::join!(
-            calls::<i64>(&one, "back", sum_params, COUNT),
-            calls::<i64>(&two, "back", sum_params, COUNT),
-        );
-        assert_answered_or_busy(&here);
-        assert_answered_or_busy(&there);
+        call_from_both_sides(&one, &two, "back", COUNT).await;
         until(|| is_quiet(&one) && is_quiet(&two)).await;
     });
 }
@@ -198,17 +188,8 @@ fn a_burst_from_both_sides_is_settled() {
 fn l8_sequential_excess_is_answered_busy_while_a_handler_waits_for_its_answer() {
     everywhere(|link| async move {
         // The answer is held back until the queue has overflowed, and stands behind all of it.
-        let gate = Arc::new(Semaphore::new(0));
-        let opener = Arc::clone(&gate);
-        let here = Router::new().method("add", move |(a, b): (i64, i64)| {
-            let gate = Arc::clone(&gate);
-            async move {
-                gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
-                Ok::<_, Failure>(a + b)
-            }
-        });
-        let limits = Profile::editor().limits.with(|it| it.waiting = 10);
-        let profile = Profile::editor().with(|it| it.limits = limits);
+        let (here, gate) = gated(Router::new(), "add", |(a, b): (i64, i64)| a + b);
+        let profile = Profile::editor().with(|it| it.limits.waiting = 10);
         let (one, _two) = link.join(&profile, here, methods());
         let mut burst = JoinSet::new();
         for number in 0..100 {
@@ -222,7 +203,7 @@ fn l8_sequential_excess_is_answered_busy_while_a_handler_waits_for_its_answer() 
             assert_eq!(error.remote().expect("an answer").code, -32000, "{number}");
             refused.push(number);
         }
-        opener.add_permits(1000);
+        gate.add_permits(1000);
         let rest = burst.join_all().await;
         assert_eq!(rest.len(), 11);
         for (number, end) in rest {
@@ -314,96 +295,72 @@ fn two_peers_recurse_into_each_other() {
 
 #[test]
 fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
-    for (profile, method) in [
-        (Profile::agent(), "big"),
-        (Profile::agent(), "late_big"),
-        (Profile::agent(), "nope"),
-        (Profile::editor(), "big"),
-        (Profile::editor(), "late_big"),
-        (Profile::editor(), "nope"),
-    ] {
-        on_both_runtimes(
-            || async move {
-                let (raw, there) = tokio::io::duplex(64 * 1024);
-                let profile = profile.with(|it| {
-                    it.drain_timeout = Duration::from_millis(50);
-                    it.framing = Profile::agent().framing;
-                });
-                let peer = Peer::spawn(Stream::of(there), &profile, methods());
-                let (reader, mut writer) = tokio::io::split(raw);
-                let accepted = Arc::new(AtomicUsize::new(0));
-                let counter = Arc::clone(&accepted);
-                let flood = tokio::spawn(async move {
-                    for number in 0.. {
-                        let request = format!(
-                            r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":[10000]}}"#
-                        );
-                        let line = [request.as_bytes(), b"\n"].concat();
-                        if writer.write_all(&line).await.is_err() {
-                            break;
-                        }
-                        counter.fetch_add(line.len(), Ordering::SeqCst);
+    let profiles = [Profile::agent(), Profile::editor()];
+    let rows = profiles.map(|it| ["big", "late_big", "nope"].map(|method| (it, method)));
+    for (profile, method) in rows.into_iter().flatten() {
+        on_both_runtimes(method, || async move {
+            let (raw, there) = tokio::io::duplex(64 * 1024);
+            let profile = profile.with(|it| {
+                it.drain_timeout = Duration::from_millis(50);
+                it.framing = Profile::agent().framing;
+            });
+            let peer = Peer::spawn(Stream::of(there), &profile, methods());
+            let (reader, mut writer) = tokio::io::split(raw);
+            let accepted = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&accepted);
+            let flood = tokio::spawn(async move {
+                for number in 0.. {
+                    let request = format!(
+                        r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":[10000]}}"#
+                    );
+                    let line = [request.as_bytes(), b"\n"].concat();
+                    if writer.write_all(&line).await.is_err() {
+                        break;
                     }
-                });
-                // It is stuck when all have had their turn, again and again, and nothing moves.
-                let (mut before, mut still) = (usize::MAX, 0);
-                while still < 1000 {
-                    tokio::task::yield_now().await;
-                    let now = accepted.load(Ordering::SeqCst);
-                    assert!(now < 16 * MEGABYTE, "it reads and reads");
-                    still = if now == before { still + 1 } else { 0 };
-                    before = now;
+                    counter.fetch_add(line.len(), Ordering::SeqCst);
                 }
-                assert!(!flood.is_finished());
-                assert_eq!(peer.close().await.reason(), CloseReason::Closed);
-                flood.await.expect("no panic");
-                drop(reader);
-            },
-            method,
-        );
+            });
+            // It is stuck when all have had their turn, again and again, and nothing moves.
+            let (mut before, mut still) = (usize::MAX, 0);
+            while still < 1000 {
+                tokio::task::yield_now().await;
+                let now = accepted.load(Ordering::SeqCst);
+                assert!(now < 16 * MEGABYTE, "it reads and reads");
+                still = if now == before { still + 1 } else { 0 };
+                before = now;
+            }
+            assert!(!flood.is_finished());
+            assert_eq!(peer.close().await.reason(), CloseReason::Closed);
+            flood.await.expect("no panic");
+            drop(reader);
+        });
     }
 }
 
 #[test]
 fn half_a_frame_that_stalls_holds_up_no_call() {
-    on_both_runtimes(
-        || async {
-            for profile in [Profile::editor(), Profile::desktop(), Profile::agent()] {
-                let (mut raw, there) = tokio::io::duplex(64 * 1024);
-                let profile = profile.with(|it| it.read_timeout = None);
-                let peer = Peer::spawn(Stream::of(there), &profile, methods());
-                let request = br#"{"jsonrpc":"2.0","id":1,"result":5}"#;
-                let mut frame = Vec::new();
-                match profile.limits.message_bytes {
-                    _ if profile.framing == Profile::editor().framing => {
-                        frame.extend_from_slice(
-                            format!("Content-Length: {}\r\n\r\n", request.len()).as_bytes(),
-                        );
-                        frame.extend_from_slice(request);
-                    }
-                    _ if profile.framing == Profile::desktop().framing => {
-                        frame.extend_from_slice(&(request.len() as u32).to_be_bytes());
-                        frame.extend_from_slice(request);
-                        frame.push(b'\n');
-                    }
-                    _ => {
-                        frame.extend_from_slice(request);
-                        frame.push(b'\n');
-                    }
-                }
-                let (half, rest) = frame.split_at(frame.len() / 2);
-                raw.write_all(half).await.expect("it is there");
-                let call = tokio::spawn(peer.call::<i64>("five", ()));
-                // The call goes out, though the input stands still.
-                let mut seen = [0; 10];
-                raw.read_exact(&mut seen).await.expect("the call");
-                assert!(!call.is_finished());
-                raw.write_all(rest).await.expect("it is there");
-                assert_eq!(call.await.expect("no panic").expect("an answer"), 5);
-            }
-        },
-        "raw",
-    );
+    on_both_runtimes("raw", || async {
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":5}"#;
+        let length = answer.len();
+        for (profile, frame) in [
+            (Profile::editor(), format!("Content-Length: {length}\r\n\r\n{answer}")),
+            (Profile::desktop(), format!("\0\0\0{}{answer}\n", char::from(length as u8))),
+            (Profile::agent(), format!("{answer}\n")),
+        ] {
+            let (mut raw, there) = tokio::io::duplex(64 * 1024);
+            let profile = profile.with(|it| it.read_timeout = None);
+            let peer = Peer::spawn(Stream::of(there), &profile, methods());
+            let (half, rest) = frame.as_bytes().split_at(frame.len() / 2);
+            raw.write_all(half).await.expect("it is there");
+            let call = tokio::spawn(peer.call::<i64>("five", ()));
+            // The call goes out, though the input stands still.
+            let mut seen = [0; 10];
+            raw.read_exact(&mut seen).await.expect("the call");
+            assert!(!call.is_finished());
+            raw.write_all(rest).await.expect("it is there");
+            assert_eq!(call.await.expect("no panic").expect("an answer"), 5);
+        }
+    });
 }
 
 #[test]
@@ -458,15 +415,7 @@ fn handlers_may_drop_the_last_handle_of_any_connection() {
 #[test]
 fn p4_at_the_limit_answers_and_cancellations_still_flow() {
     everywhere(|link| async move {
-        let gate = Arc::new(Semaphore::new(0));
-        let opener = Arc::clone(&gate);
-        let here = Router::new().method("slow", move || {
-            let gate = Arc::clone(&gate);
-            async move {
-                gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
-                Ok::<_, Failure>(1)
-            }
-        });
+        let (here, gate) = gated(Router::new(), "slow", |(): ()| 1);
         let there =
             methods().method("ask", async |cx: Context| cx.peer().call::<i64>("slow", ()).await);
         let profile = Profile::agent().with_in_flight(3);
@@ -477,7 +426,7 @@ fn p4_at_the_limit_answers_and_cancellations_still_flow() {
         let error = one.call::<i64>("add", (1, 2)).await.expect_err("no slot");
         assert_eq!(error.remote().expect("an answer").code, -32000);
         // An answer.
-        opener.add_permits(1);
+        gate.add_permits(1);
         assert_eq!(ask.await.expect("no panic").expect("an answer"), 1);
         // A cancellation.
         for call in &never {
@@ -495,60 +444,44 @@ fn p4_at_the_limit_answers_and_cancellations_still_flow() {
 #[test]
 fn requests_that_are_held_back_begin_when_there_is_room_again() {
     for link in [Link::Memory, Link::Pipe(64 * 1024), Link::Pipe(32 * MEGABYTE)] {
-        on_both_runtimes(
-            || async move {
-                let gate = Arc::new(Semaphore::new(0));
-                let opener = Arc::clone(&gate);
-                let there = methods().method("wait", move || {
-                    let gate = Arc::clone(&gate);
-                    async move {
-                        gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
-                        Ok::<_, Failure>(1)
-                    }
-                });
-                let limits = Limits::default().with(|it| it.outgoing_bytes = 1000);
-                let profile = Profile::agent().with(|it| {
-                    it.limits = limits;
-                    it.order = Order::Sequential;
-                });
-                let (one, two) = link.join(&profile, Router::new(), there);
-                let first = tokio::spawn(one.call::<i64>("wait", ()));
-                until(|| two.stats().running == 1).await;
-                let rest: Vec<_> =
-                    (0..5).map(|_| tokio::spawn(one.call::<String>("big", (5000,)))).collect();
-                until(|| two.stats().waiting == 5).await;
-                opener.add_permits(1);
-                assert_eq!(first.await.expect("no panic").expect("an answer"), 1);
-                for call in rest {
-                    assert_eq!(call.await.expect("no panic").expect("an answer").len(), 5000);
-                }
-            },
-            &format!("{link:?}"),
-        );
+        on_both_runtimes(&format!("{link:?}"), || async move {
+            let (there, gate) = gated(methods(), "wait", |(): ()| 1);
+            let profile = Profile::agent().with(|it| {
+                it.limits.outgoing_bytes = 1000;
+                it.order = Order::Sequential;
+            });
+            let (one, two) = link.join(&profile, Router::new(), there);
+            let first = tokio::spawn(one.call::<i64>("wait", ()));
+            until(|| two.stats().running == 1).await;
+            let rest: Vec<_> =
+                (0..5).map(|_| tokio::spawn(one.call::<String>("big", (5000,)))).collect();
+            until(|| two.stats().waiting == 5).await;
+            gate.add_permits(1);
+            assert_eq!(first.await.expect("no panic").expect("an answer"), 1);
+            for call in rest {
+                assert_eq!(call.await.expect("no panic").expect("an answer").len(), 5000);
+            }
+        });
     }
 }
 
 /// The last line needs no line end (F20), and what comes in one piece with the end is served.
 #[test]
 fn what_comes_together_with_the_end_of_the_input_is_served() {
-    on_both_runtimes(
-        || async {
-            for line_end in ["", "\n"] {
-                let (mut raw, there) = tokio::io::duplex(64 * 1024);
-                let request = format!(
-                    r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#
-                );
-                raw.write_all(request.as_bytes()).await.expect("there is room");
-                raw.shutdown().await.expect("it closes");
-                let peer = Peer::spawn(Stream::of(there), &Profile::agent(), methods());
-                let mut answer = String::new();
-                raw.read_to_string(&mut answer).await.expect("text");
-                assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n");
-                assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
-            }
-        },
-        "raw",
-    );
+    on_both_runtimes("raw", || async {
+        for line_end in ["", "\n"] {
+            let (mut raw, there) = tokio::io::duplex(64 * 1024);
+            let request =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#);
+            raw.write_all(request.as_bytes()).await.expect("there is room");
+            raw.shutdown().await.expect("it closes");
+            let peer = Peer::spawn(Stream::of(there), &Profile::agent(), methods());
+            let mut answer = String::new();
+            raw.read_to_string(&mut answer).await.expect("text");
+            assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n");
+            assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
+        }
+    });
 }
 
 /// A remote that answers and goes has answered, whatever else we wanted to tell it.
@@ -577,20 +510,16 @@ fn an_answer_that_has_come_is_not_lost_because_writing_fails() {
     });
 }
 
-/// Who waits for room is let through, however busy the connection is with what comes in.
 /// Two peers, each with an outbox full of answers that nobody awaits any more and a queue full of
 /// requests that were given up: neither needs anything of the other, so neither reads.
 #[test]
 fn two_peers_that_gave_up_on_each_other_can_start_again() {
     everywhere(|link| async move {
-        let limits = Limits::default().with(|it| {
-            it.outgoing_bytes = 1024;
-            it.waiting = 4;
-            it.in_flight = 4;
-            it.message_bytes = 4 * MEGABYTE;
-        });
         let profile = Profile::agent().with(|it| {
-            it.limits = limits;
+            it.limits.outgoing_bytes = 1024;
+            it.limits.waiting = 4;
+            it.limits.in_flight = 4;
+            it.limits.message_bytes = 4 * MEGABYTE;
             it.order = Order::Concurrent;
         });
         let (one, two) = link.join(&profile, methods(), methods());
@@ -622,67 +551,52 @@ fn two_peers_that_gave_up_on_each_other_can_start_again() {
     });
 }
 
+/// Who waits for room is let through, however busy the connection is with what comes in.
 #[test]
 fn a_connection_that_is_never_idle_lets_others_run_and_send() {
-    on_both_runtimes(
-        || async {
-            let (mut raw, there) = memory_flood();
-            let limits = Limits::default().with(|it| it.outgoing_bytes = 100);
-            let profile = Profile::agent().with(|it| it.limits = limits);
-            let peer = Peer::spawn(there, &profile, methods());
-            for _ in 0..1000 {
-                peer.notify("tick", ()).await.expect("it is sent");
-            }
-            assert_eq!(peer.call::<i64>("one", ()).await.expect("an answer"), 1);
-            raw.stop();
-        },
-        "a flood",
-    );
+    on_both_runtimes("a flood", || async {
+        let flood = Flood::default();
+        let stop = Arc::clone(&flood.stop);
+        let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
+        let peer = Peer::spawn(flood, &profile, methods());
+        for _ in 0..1000 {
+            peer.notify("tick", ()).await.expect("it is sent");
+        }
+        assert_eq!(peer.call::<i64>("one", ()).await.expect("an answer"), 1);
+        stop.store(true, Ordering::SeqCst);
+    });
 }
 
 /// A remote that sends notifications without end, takes everything, and answers each call with 1.
-fn memory_flood() -> (Stopper, Flood) {
-    let stop = Arc::new(AtomicUsize::new(0));
-    (Stopper(Arc::clone(&stop)), Flood { stop, answers: Vec::new() })
-}
-
-struct Stopper(Arc<AtomicUsize>);
-
-impl Stopper {
-    fn stop(&mut self) {
-        self.0.store(1, Ordering::SeqCst);
-    }
-}
-
+#[derive(Default)]
 struct Flood {
-    stop: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
     answers: Vec<Vec<u8>>,
 }
 
-impl duet_rpc::transport::Transport for Flood {
-    fn kind(&self) -> duet_rpc::transport::TransportKind {
-        duet_rpc::transport::TransportKind::Messages
+impl Transport for Flood {
+    fn kind(&self) -> TransportKind {
+        TransportKind::Messages
     }
 
     fn poll_receive(
         &mut self,
-        _: &mut std::task::Context<'_>,
-        inbox: &mut duet_rpc::transport::Inbox,
-    ) -> std::task::Poll<std::io::Result<duet_rpc::transport::Received>> {
-        use duet_rpc::transport::Received;
-        if self.stop.load(Ordering::SeqCst) == 1 {
-            return std::task::Poll::Ready(Ok(Received::Eof));
+        _: &mut task::Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        if self.stop.load(Ordering::SeqCst) {
+            return Poll::Ready(Ok(Received::Eof));
         }
         let noise = || br#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#.to_vec();
         inbox.push(&self.answers.pop().unwrap_or_else(noise))?;
-        std::task::Poll::Ready(Ok(Received::Data))
+        Poll::Ready(Ok(Received::Data))
     }
 
     fn poll_send(
         &mut self,
-        _: &mut std::task::Context<'_>,
-        outbox: &mut duet_rpc::transport::Outbox,
-    ) -> std::task::Poll<std::io::Result<()>> {
+        _: &mut task::Context<'_>,
+        outbox: &mut Outbox,
+    ) -> Poll<io::Result<()>> {
         while let Some(message) = outbox.message() {
             let message: Value = serde_json::from_slice(message).expect("JSON");
             if let Some(id) = message.get("id") {
@@ -691,33 +605,27 @@ impl duet_rpc::transport::Transport for Flood {
             }
             outbox.pop();
         }
-        std::task::Poll::Ready(Ok(()))
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_close(
-        &mut self,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<duet_rpc::transport::ExitReport> {
-        std::task::Poll::Ready(duet_rpc::transport::ExitReport::default())
+    fn poll_close(&mut self, _: &mut task::Context<'_>) -> Poll<ExitReport> {
+        Poll::Ready(ExitReport::default())
     }
 }
 
 /// A writer that still holds bytes which nobody takes must not keep the connection from closing.
 #[test]
 fn a_connection_whose_writer_is_stuck_closes() {
-    on_both_runtimes(
-        || async {
-            let (raw, there) = tokio::io::duplex(10);
-            let (reader, writer) = tokio::io::split(there);
-            let writer = tokio::io::BufWriter::new(writer);
-            let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
-            let peer = Peer::spawn(Stream::new(reader, writer), &profile, methods());
-            peer.notify("tick", ("x".repeat(1000),)).await.expect("there is room");
-            assert_eq!(peer.close().await.reason(), CloseReason::Closed);
-            drop(raw);
-        },
-        "raw",
-    );
+    on_both_runtimes("raw", || async {
+        let (raw, there) = tokio::io::duplex(10);
+        let (reader, writer) = tokio::io::split(there);
+        let writer = tokio::io::BufWriter::new(writer);
+        let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
+        let peer = Peer::spawn(Stream::new(reader, writer), &profile, methods());
+        peer.notify("tick", ("x".repeat(1000),)).await.expect("there is room");
+        assert_eq!(peer.close().await.reason(), CloseReason::Closed);
+        drop(raw);
+    });
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Errors in the process: E1, E2 and E3.
 
+mod links;
+
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::future::ready;
@@ -7,7 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use duet_rpc::proto::message::{Code, Id, write_error};
-use duet_rpc::{Error, ErrorKind, Failure, Peer, Profile, Router, panic_guard};
+use duet_rpc::{Error, ErrorKind, Failure, Router, panic_guard};
 use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::{Value, json};
@@ -126,11 +128,8 @@ fn e1_an_error_of_the_application_has_its_code_its_words_and_its_data() {
 
 /// A caller's view of an error that the remote answered with.
 async fn refused() -> Error {
-    let (here, there) = duet_rpc::transport::memory::pair();
     let refuse = async || Err::<(), _>(Failure::new(-32001, "Overdrawn").with_data("CANARY"));
-    let router = Router::new().method("withdraw", refuse);
-    let _server = Peer::spawn(there, &Profile::agent(), router);
-    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let (client, _server) = links::client_of(Router::new().method("withdraw", refuse));
     client.call::<()>("withdraw", ()).await.expect_err("it is refused")
 }
 
@@ -188,10 +187,8 @@ async fn e3_a_result_of_the_wrong_type_says_which_member_and_why() {
             "result.items[0].even: expected a valid value, received number (3 is odd)",
         ),
     ];
-    let (here, there) = duet_rpc::transport::memory::pair();
     let router = Router::new().method("echo", async |(value,): (Value,)| Ok::<_, Failure>(value));
-    let _server = Peer::spawn(there, &Profile::agent(), router);
-    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let (client, _server) = links::client_of(router);
     for (result, why) in rows {
         let error = client.call::<Page>("echo", [&result]).await.err().expect("it does not fit");
         assert_eq!(error.kind(), ErrorKind::Protocol);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use duet_rpc::proto::Limits;
 use duet_rpc::transport::Stream;
 use duet_rpc::{
     CloseReason, Context, ErrorKind, EventStream, Failure, Peer, Priority, Profile, Router,
@@ -121,8 +120,7 @@ fn crowded_peer(link: usize) -> (Peer, BufReader<DuplexStream>) {
         Ok::<_, Failure>("x".repeat(LARGE))
     });
     let (here, there) = tokio::io::duplex(link);
-    let limits = Limits::default().with(|it| it.outgoing_bytes = OUTGOING);
-    let profile = Profile::agent().with(|it| it.limits = limits);
+    let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = OUTGOING);
     (Peer::spawn(Stream::of(here), &profile, router), BufReader::new(there))
 }
 
@@ -148,16 +146,6 @@ async fn events_behind_large(remote: &mut BufReader<DuplexStream>) -> Vec<Value>
         }
         let event: Value = serde_json::from_str(&line).expect("a message");
         data.push(event["params"]["data"].clone());
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn p9_event_behind_a_large_notification_is_sent_without_other_traffic() {
-    for link in LINKS {
-        let (peer, mut remote) = crowded_peer(link);
-        peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
-        send_three(&peer);
-        assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
     }
 }
 
@@ -200,26 +188,21 @@ async fn p9_events_and_notifications_that_never_end_both_get_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p9_graceful_close_delivers_the_events_that_wait() {
-    for link in LINKS {
+async fn p9_events_behind_a_large_notification_are_sent_without_traffic_and_at_every_end() {
+    let ends = [None, Some(CloseReason::Closed), Some(CloseReason::RemoteClosed)];
+    for (link, end) in LINKS.into_iter().flat_map(|link| ends.map(|end| (link, end))) {
         let (peer, mut remote) = crowded_peer(link);
         peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
         send_three(&peer);
-        let closing = peer.close();
-        assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
-        assert_eq!(closing.await.reason(), CloseReason::Closed);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn p9_end_of_input_delivers_the_events_that_wait() {
-    for link in LINKS {
-        let (peer, mut remote) = crowded_peer(link);
-        peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
-        send_three(&peer);
-        remote.shutdown().await.expect("it is open");
-        assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
-        assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
+        match end {
+            Some(CloseReason::Closed) => drop(peer.close()),
+            Some(_) => remote.shutdown().await.expect("it is open"),
+            None => {}
+        }
+        assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3], "{end:?}");
+        if let Some(reason) = end {
+            assert_eq!(peer.closed().await.reason(), reason);
+        }
     }
 }
 

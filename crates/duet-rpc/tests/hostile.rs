@@ -1,12 +1,16 @@
 //! What a hostile remote, a careless application or an odd setting must not break.
 
+mod links;
+#[path = "support/log.rs"]
+mod log;
 #[path = "support/remote.rs"]
 mod remote;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -17,10 +21,12 @@ use duet_rpc::transport::{Inbox, Outbox, Stream, TransportKind};
 use duet_rpc::{
     CloseReason, Context, ErrorKind, Failure, Peer, Priority, Profile, RemoteError, Router,
 };
+use log::Log;
 use remote::{Remote, serve};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader, DuplexStream, ReadBuf};
+use tracing::Level;
 
 fn request(method: &str) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": method}).to_string()
@@ -123,34 +129,27 @@ impl Drop for DropFuture {
     }
 }
 
+/// Adds a method that ends like this immediately, and one that does so after it has waited.
+fn now_and_late<T: Serialize + Send + 'static>(
+    router: Router,
+    name: &str,
+    end: fn() -> Result<T, Failure>,
+) -> Router {
+    let late = move || async move {
+        tokio::task::yield_now().await;
+        end()
+    };
+    router.method(name, move || async move { end() }).method(&format!("late_{name}"), late)
+}
+
 fn bombs() -> Router {
-    use tokio::task::yield_now;
-    ping()
-        .method("drop_result", async || Ok::<_, Failure>(BombResult))
-        .method("late_drop_result", async || {
-            yield_now().await;
-            Ok::<_, Failure>(BombResult)
-        })
-        .method("show", async || Err::<(), _>(Failure::internal(BadShow)))
-        .method("late_show", async || {
-            yield_now().await;
-            Err::<(), _>(Failure::internal(BadShow))
-        })
-        .method("drop_error", async || Err::<(), _>(Failure::internal(BadDrop)))
-        .method("late_drop_error", async || {
-            yield_now().await;
-            Err::<(), _>(Failure::internal(BadDrop))
-        })
-        .method("serialize", async || Ok::<_, Failure>(HalfWay(7, BadSerialize)))
-        .method("late_serialize", async || {
-            yield_now().await;
-            Ok::<_, Failure>(HalfWay(7, BadSerialize))
-        })
-        .method("serialize_and_drop", async || Ok::<_, Failure>((BadSerialize, BombResult)))
-        .method("late_serialize_and_drop", async || {
-            yield_now().await;
-            Ok::<_, Failure>((BadSerialize, BombResult))
-        })
+    let router = now_and_late(ping(), "drop_result", || Ok(BombResult));
+    let router = now_and_late(router, "show", || Err::<(), _>(Failure::internal(BadShow)));
+    let router = now_and_late(router, "drop_error", || Err::<(), _>(Failure::internal(BadDrop)));
+    let router = now_and_late(router, "serialize", || Ok(HalfWay(7, BadSerialize)));
+    let router = now_and_late(router, "serialize_and_drop", || Ok((BadSerialize, BombResult)));
+    let router = now_and_late(router, "keys", || Ok(HashMap::from([((1, 2), 3)])));
+    router
         .method("read", async |_: Reads| Ok::<_, Failure>(()))
         .method("drop_future", async || {
             let _held = DropFuture;
@@ -158,85 +157,35 @@ fn bombs() -> Router {
         })
         .method("late_drop_future", async || {
             let _held = DropFuture;
-            yield_now().await;
+            tokio::task::yield_now().await;
             Ok::<_, Failure>(())
         })
-        .method("keys", async || Ok::<_, Failure>(std::collections::HashMap::from([((1, 2), 3)])))
-        .method("late_keys", async || {
-            yield_now().await;
-            Ok::<_, Failure>(std::collections::HashMap::from([((1, 2), 3)]))
-        })
-}
-
-const BOMBS: [&str; 15] = [
-    "drop_result",
-    "late_drop_result",
-    "show",
-    "late_show",
-    "drop_error",
-    "late_drop_error",
-    "serialize",
-    "late_serialize",
-    "serialize_and_drop",
-    "late_serialize_and_drop",
-    "read",
-    "drop_future",
-    "late_drop_future",
-    "keys",
-    "late_keys",
-];
-
-/// Everything that is logged, as text.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        struct Fields(String);
-        impl tracing::field::Visit for Fields {
-            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
-                use fmt::Write;
-                let _ = write!(self.0, " {field}={value:?}");
-            }
-        }
-        let mut fields = Fields(String::new());
-        event.record(&mut fields);
-        let mut log = self.0.lock().unwrap_or_else(|log| log.into_inner());
-        log.push_str(&format!("{}{}\u{1e}", event.metadata().level(), fields.0));
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 #[tokio::test]
 async fn e2_whatever_panics_the_next_request_works() {
-    let log = Log::default();
+    let log = Log::up_to(Level::TRACE);
     let _guard = tracing::subscriber::set_default(log.clone());
     for order in [Order::Sequential, Order::Barrier] {
-        for bomb in BOMBS {
+        let bombs = bombs();
+        let names: Vec<_> = bombs.methods().filter(|&name| name != "ping").collect();
+        assert_eq!(names.len(), 15);
+        for bomb in names {
             let profile = Profile::agent().with(|it| it.order = order);
-            let (_peer, mut remote) = serve(&profile, bombs());
+            let (_peer, mut remote) = serve(&profile, bombs.clone());
             let answer = remote.ask(&request(bomb)).await;
             assert_eq!(answer["id"], 1, "{bomb}");
             remote.send(&json!({"jsonrpc": "2.0", "method": bomb}).to_string()).await;
             assert_eq!(remote.ask(&request("ping")).await["result"], "pong", "{bomb}");
         }
     }
-    let log = log.0.lock().expect("nothing panics").clone();
+    let log = log.text();
     assert!(!log.contains("CANARY"), "{log}");
 }
 
 #[tokio::test]
 async fn g6_nothing_that_was_sent_is_logged() {
-    let log = Log::default();
+    let log = Log::up_to(Level::TRACE);
     let _guard = tracing::subscriber::set_default(log.clone());
     #[derive(Deserialize)]
     struct Inner {
@@ -258,13 +207,9 @@ async fn g6_nothing_that_was_sent_is_logged() {
         });
     let (_peer, mut remote) = serve(&Profile::agent(), router);
     let id = "I".repeat(5000);
-    let answer = remote
-        .ask(
-            &json!({"jsonrpc": "2.0", "id": id, "method": "parse", "params": {"number": "CANARY"}})
-                .to_string(),
-        )
-        .await;
-    assert_eq!(answer["error"]["code"], -32603);
+    let params = json!({"number": "CANARY"});
+    let parse = json!({"jsonrpc": "2.0", "id": id, "method": "parse", "params": params});
+    assert_eq!(remote.ask(&parse.to_string()).await["error"]["code"], -32603);
     for method in ["ask", "pass"] {
         let call = remote.ask(&request(method)).await;
         let error = json!({"jsonrpc": "2.0", "id": call["id"], "error": {"code": 1, "message": "CANARY\nforged", "data": "CANARY"}});
@@ -278,7 +223,7 @@ async fn g6_nothing_that_was_sent_is_logged() {
     }
     let open = json!({"jsonrpc": "2.0", "id": 1, "method": "open", "params": ["CANARY"]});
     assert_eq!(remote.ask(&open.to_string()).await["error"]["code"], -32602);
-    let log = log.0.lock().expect("nothing panics").clone();
+    let log = log.text();
     assert!(log.contains("its code is 1"), "{log}");
     assert!(log.contains("result.is: expected one of the accepted values"), "{log}");
     assert!(!log.contains(&"I".repeat(65)), "ids are cut");
@@ -310,7 +255,7 @@ enum Is {
 #[tokio::test]
 async fn g6_what_an_application_says_of_a_parameter_is_logged_if_the_profile_asks_for_it() {
     for log_details in [false, true] {
-        let log = Log::default();
+        let log = Log::up_to(Level::TRACE);
         let _guard = tracing::subscriber::set_default(log.clone());
         let router = Router::new().method("open", async |(_at,): (Strict,)| Ok::<_, Failure>(()));
         let mut profile = Profile::agent();
@@ -320,7 +265,7 @@ async fn g6_what_an_application_says_of_a_parameter_is_logged_if_the_profile_ask
         let answer = remote.ask(&open.to_string()).await;
         let data = json!({"param": "[0]", "expected": "a valid value", "received": "string"});
         assert_eq!(answer["error"]["data"], data);
-        let log = log.0.lock().expect("nothing panics").clone();
+        let log = log.text();
         assert_eq!(log.contains("yesterday is not a date"), log_details, "{log}");
     }
 }
@@ -333,7 +278,7 @@ async fn e1_names_of_members_stay_out() {
         known: Option<u32>,
         #[serde(flatten)]
         #[allow(dead_code)]
-        rest: std::collections::HashMap<String, Value>,
+        rest: HashMap<String, Value>,
     }
     let router = ping().method("flat", async |_: Flat| Ok::<_, Failure>(()));
     let (_peer, mut remote) = serve(&Profile::agent(), router);
@@ -368,9 +313,8 @@ async fn f6_a_frame_that_the_end_has_cut_short_is_never_late() {
 #[test]
 fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
     let (here, _there) = tokio::io::duplex(1);
-    let limits = Limits::default().with(|it| it.outgoing_bytes = 1);
-    let (peer, driver) =
-        Peer::new(Stream::of(here), &Profile::agent().with(|it| it.limits = limits), Router::new());
+    let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
+    let (peer, driver) = Peer::new(Stream::of(here), &profile, Router::new());
     let mut cx = TaskContext::from_waker(Waker::noop());
     let mut calls: Vec<_> = (0..3)
         .map(|_| Box::pin(peer.call::<()>("x", ()).timeout(Duration::from_secs(1))))
@@ -379,8 +323,7 @@ fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
     for call in &mut calls[..2] {
         assert!(call.as_mut().poll(&mut cx).is_pending());
     }
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_all().start_paused(true).build().expect("a runtime");
+    let runtime = links::stopped_clock();
     runtime.spawn(driver);
     runtime.block_on(async { tokio::task::yield_now().await });
     // Now there is one, and the third waits by it.
@@ -412,8 +355,7 @@ async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
 #[tokio::test]
 async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
     let (here, there) = tokio::io::duplex(64);
-    let limits = Limits::default().with(|it| it.outgoing_bytes = 64);
-    let profile = Profile::agent().with(|it| it.limits = limits);
+    let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 64);
     let peer = Peer::spawn(Stream::of(here), &profile, Router::new());
     let mut remote = Remote(BufReader::with_capacity(64, there));
     let (loud, quiet) = (peer.events("event", "loud"), peer.events("event", "quiet"));
@@ -442,7 +384,7 @@ async fn g6_a_cancelled_handler_that_panics_when_it_is_dropped_says_nothing() {
     let said = Arc::new(Mutex::new(String::new()));
     let hears = Arc::clone(&said);
     std::panic::set_hook(Box::new(move |panic| {
-        hears.lock().unwrap_or_else(|said| said.into_inner()).push_str(&panic.to_string());
+        hears.lock().unwrap_or_else(PoisonError::into_inner).push_str(&panic.to_string());
         eprintln!("{panic}");
     }));
     duet_rpc::panic_guard::silence_hook();
@@ -452,16 +394,12 @@ async fn g6_a_cancelled_handler_that_panics_when_it_is_dropped_says_nothing() {
     });
     let (peer, mut remote) = serve(&Profile::agent(), router);
     remote.send(&request("never")).await;
-    while peer.stats().running == 0 {
-        tokio::task::yield_now().await;
-    }
+    links::until(|| peer.stats().running > 0).await;
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}});
     assert_eq!(remote.ask(&cancel.to_string()).await["error"]["code"], -32800);
-    while peer.stats().running > 0 {
-        tokio::task::yield_now().await;
-    }
+    links::until(|| peer.stats().running == 0).await;
     assert_eq!(remote.ask(&request("ping")).await["result"], "pong");
-    let said = said.lock().unwrap_or_else(|said| said.into_inner()).clone();
+    let said = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert!(!said.contains("CANARY in the drop of a future"), "{said}");
 }
 
@@ -476,10 +414,8 @@ impl AsyncRead for Breaks {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.0).poll_read(cx, buffer))?;
-        match buffer.filled().len() == before {
-            true => Poll::Ready(Err(io::Error::other("the cable is cut"))),
-            false => Poll::Ready(Ok(())),
-        }
+        let is_end = buffer.filled().len() == before;
+        Poll::Ready(if is_end { Err(io::Error::other("the cable is cut")) } else { Ok(()) })
     }
 }
 

@@ -5,7 +5,6 @@ mod links;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duet_rpc::proto::Limits;
 use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
 use links::{Link, alive_tasks, current_thread, is_quiet, stopped_clock, until};
 use serde_json::Value;
@@ -17,28 +16,15 @@ const MANY: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
 /// Room for as many calls as there are.
 fn roomy() -> Profile {
-    let limits = Limits::default().with(|it| {
-        it.pending_calls = MANY;
-        it.in_flight = MANY;
-    });
-    Profile::agent().with(|it| it.limits = limits)
+    Profile::agent().with_in_flight(MANY).with(|it| it.limits.pending_calls = MANY)
 }
 
 /// `wait` ends when the gate is opened, `never` never.
 fn gated() -> (Router, Arc<Semaphore>) {
-    let gate = Arc::new(Semaphore::new(0));
-    let opener = Arc::clone(&gate);
     let router = Router::new()
         .method("same", async |(number,): (usize,)| Ok::<_, Failure>(number))
-        .method("wait", move |(number,): (usize,)| {
-            let gate = Arc::clone(&gate);
-            async move {
-                gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
-                Ok::<_, Failure>(number)
-            }
-        })
         .method("never", async || -> Result<(), Failure> { std::future::pending().await });
-    (router, opener)
+    links::gated(router, "wait", |(number,): (usize,)| number)
 }
 
 fn call_all(peer: &Peer, method: &'static str, count: usize) -> JoinSet<()> {
@@ -95,8 +81,7 @@ fn p5_very_many_pending_calls_fail_when_the_connection_closes() {
 fn many_calls_with_large_params_wait_for_room_and_each_gets_it() {
     const COUNT: usize = 3000;
     current_thread().block_on(async {
-        let limits = roomy().limits.with(|it| it.outgoing_bytes = 10_000);
-        let profile = Profile::agent().with(|it| it.limits = limits);
+        let profile = roomy().with(|it| it.limits.outgoing_bytes = 10_000);
         let (router, _) = gated();
         let (one, _two) = Link::Memory.join(&profile, Router::new(), router);
         let mut calls = JoinSet::new();
@@ -110,13 +95,13 @@ fn many_calls_with_large_params_wait_for_room_and_each_gets_it() {
     });
 }
 
-/// 200 calls end in one way; then nothing is left of them, on either side.
-fn leaves_nothing<F>(link: Link, end: impl Fn(Peer, Peer, JoinSet<ErrorKind>) -> F)
+/// 200 calls end in one way; then nothing is left of them, on either side of any link.
+fn leaves_nothing<F>(end: impl Fn(Peer, Peer, JoinSet<ErrorKind>) -> F)
 where
     F: Future<Output = (Peer, Peer)>,
 {
     const COUNT: usize = 200;
-    stopped_clock().block_on(async {
+    let scenario = async |link: Link| {
         let before = alive_tasks();
         let (router, gate) = gated();
         let (one, two) = link.join(&Profile::agent(), Router::new(), router);
@@ -140,50 +125,47 @@ where
         assert_eq!((one.stats().unmatched_answers, two.stats().unmatched_answers), (COUNT, 0));
         tokio::join!(one.close(), two.closed());
         until(|| alive_tasks() == before).await;
-    });
+    };
+    for link in LINKS {
+        stopped_clock().block_on(scenario(link));
+    }
 }
 
 const LINKS: [Link; 3] = [Link::Memory, Link::Pipe(64 * 1024), Link::Pipe(16)];
 
 #[test]
 fn p2_calls_that_time_out_leave_nothing_behind() {
-    for link in LINKS {
-        leaves_nothing(link, |one, two, calls| async {
-            // The clock goes on as nothing else is left to do.
-            let kinds = calls.join_all().await;
-            assert!(kinds.iter().all(|&kind| kind == ErrorKind::Timeout));
-            (one, two)
-        });
-    }
+    leaves_nothing(|one, two, calls| async {
+        // The clock goes on as nothing else is left to do.
+        let kinds = calls.join_all().await;
+        assert!(kinds.iter().all(|&kind| kind == ErrorKind::Timeout));
+        (one, two)
+    });
 }
 
 #[test]
 fn p3_calls_that_are_dropped_leave_nothing_behind() {
-    for link in LINKS {
-        leaves_nothing(link, |one, two, mut calls| async move {
-            calls.shutdown().await;
-            (one, two)
-        });
-    }
+    leaves_nothing(|one, two, mut calls| async move {
+        calls.shutdown().await;
+        (one, two)
+    });
 }
 
 #[test]
 fn p3_calls_that_lose_a_race_leave_nothing_behind() {
-    for link in LINKS {
-        leaves_nothing(link, |one, two, mut calls| async move {
-            // Dropped from within a `select!`, with the answer of another in between.
-            for number in 0..50 {
-                let winner = one.call::<usize>("same", (number,));
-                let loser = calls.join_next();
-                tokio::select! {
-                    answer = winner => assert_eq!(answer.expect("an answer"), number),
-                    _ = loser => panic!("never"),
-                }
+    leaves_nothing(|one, two, mut calls| async move {
+        // Dropped from within a `select!`, with the answer of another in between.
+        for number in 0..50 {
+            let winner = one.call::<usize>("same", (number,));
+            let loser = calls.join_next();
+            tokio::select! {
+                answer = winner => assert_eq!(answer.expect("an answer"), number),
+                _ = loser => panic!("never"),
             }
-            drop(calls);
-            (one, two)
-        });
-    }
+        }
+        drop(calls);
+        (one, two)
+    });
 }
 
 #[test]

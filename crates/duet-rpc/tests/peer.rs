@@ -1,29 +1,26 @@
 //! The peer: both directions at once (P1–P5, P7, P9, E2).
 
+mod links;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use duet_rpc::proto::Limits;
 use duet_rpc::proto::message::{Code, ErrorObject, Id, WhyStray};
 use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
-use duet_rpc::transport::{Stream, memory};
+use duet_rpc::transport::Stream;
 use duet_rpc::{
     CloseReason, ConnectionState, Context, Error, ErrorKind, Failure, Peer, Profile, Router,
     UnusableAnswer,
 };
+use links::{Link, client_of, gated, until};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 fn pair(profile: &Profile, one: Router, two: Router) -> (Peer, Peer) {
-    let (here, there) = memory::pair();
-    (Peer::spawn(here, profile, one), Peer::spawn(there, profile, two))
-}
-
-fn client_of(router: Router) -> (Peer, Peer) {
-    pair(&Profile::agent(), Router::new(), router)
+    Link::Memory.join(profile, one, two)
 }
 
 #[derive(Deserialize)]
@@ -155,13 +152,6 @@ async fn p2_a_call_times_out_and_the_remote_is_told() {
     assert_eq!(client.stats().pending_calls, 0);
 }
 
-/// Waits until something holds, letting the other tasks run.
-async fn until(holds: impl Fn() -> bool) {
-    while !holds() {
-        tokio::task::yield_now().await;
-    }
-}
-
 #[tokio::test]
 async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
     // Whether the remote is told, and how many answers it sends to what was cancelled.
@@ -170,10 +160,7 @@ async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
     {
         let profile = Profile::agent().with(|it| it.dialect = dialect);
         let (client, server) = pair(&profile, Router::new(), methods());
-        let call = tokio::spawn({
-            let client = client.clone();
-            async move { client.call::<Value>("never", ()).await }
-        });
+        let call = tokio::spawn(client.call::<Value>("never", ()));
         until(|| server.stats().running == 1).await;
         call.abort();
         until(|| client.stats().pending_calls == 0).await;
@@ -199,12 +186,7 @@ async fn p3_a_call_that_is_never_polled_is_never_sent() {
 async fn p4_past_the_limit_requests_are_answered_busy() {
     let profile = Profile::agent().with_in_flight(2);
     let (client, server) = pair(&profile, Router::new(), methods());
-    let waiting: Vec<_> = (0..2)
-        .map(|_| {
-            let client = client.clone();
-            tokio::spawn(async move { client.call::<Value>("never", ()).await })
-        })
-        .collect();
+    let waiting = [(); 2].map(|()| tokio::spawn(client.call::<Value>("never", ())));
     until(|| server.stats().running == 2).await;
     let error = client.call::<i64>("add", (1, 2)).await.expect_err("busy");
     let remote = error.remote().expect("an answer");
@@ -220,14 +202,9 @@ async fn p4_past_the_limit_requests_are_answered_busy() {
 
 #[tokio::test]
 async fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
-    let limits = Limits::default().with(|it| it.pending_calls = 2);
-    let profile = Profile::agent().with(|it| it.limits = limits);
+    let profile = Profile::agent().with(|it| it.limits.pending_calls = 2);
     let (client, server) = pair(&profile, Router::new(), methods());
-    let mut waiting = tokio::task::JoinSet::new();
-    for _ in 0..2 {
-        let client = client.clone();
-        waiting.spawn(async move { client.call::<Value>("never", ()).await });
-    }
+    let _waiting = [(); 2].map(|()| tokio::spawn(client.call::<Value>("never", ())));
     until(|| server.stats().running == 2).await;
     let error = client.call::<i64>("add", (1, 2)).await.expect_err("too many");
     assert_eq!(error.kind(), ErrorKind::Capacity);
@@ -239,10 +216,7 @@ async fn p5_states_are_seen_and_after_the_end_everything_fails_at_once() {
     let (client, server) = client_of(methods());
     let mut watch = client.watch();
     watch.wait_for(|state| matches!(state, ConnectionState::Connected)).await.expect("it is there");
-    let waiting = tokio::spawn({
-        let client = client.clone();
-        async move { client.call::<Value>("never", ()).await }
-    });
+    let waiting = tokio::spawn(client.call::<Value>("never", ()));
     until(|| server.stats().running == 1).await;
     let disconnect = client.close().await;
     assert_eq!(disconnect.reason(), CloseReason::Closed);
@@ -268,21 +242,13 @@ async fn p5_dropping_the_last_handle_closes_the_connection() {
 
 #[tokio::test]
 async fn l4_a_running_request_is_finished_before_the_connection_closes() {
-    let gate = Arc::new(tokio::sync::Notify::new());
-    let opener = Arc::clone(&gate);
-    let router = Router::new().method("wait", move || {
-        let gate = Arc::clone(&gate);
-        async move {
-            gate.notified().await;
-            Ok::<_, Failure>(42)
-        }
-    });
+    let (router, gate) = gated(Router::new(), "wait", |(): ()| 42);
     let (client, server) = client_of(router);
     let (answer, disconnect) = tokio::join!(client.call::<i64>("wait", ()), async {
         until(|| server.stats().running == 1).await;
         let closing = server.close();
         until(|| matches!(server.state(), ConnectionState::Draining)).await;
-        opener.notify_one();
+        gate.add_permits(1);
         closing.await
     });
     assert_eq!(answer.expect("it had the time"), 42);
@@ -379,12 +345,11 @@ async fn l2_by_key_keeps_the_messages_of_a_key_in_order() {
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..100 {
         for key in ["a", "b", "c"] {
-            let call = client.call::<()>("append", (key, number));
-            calls.spawn(call);
+            calls.spawn(client.call::<()>("append", (key, number)));
         }
     }
-    while let Some(done) = calls.join_next().await {
-        done.expect("no panic").expect("an answer");
+    for done in calls.join_all().await {
+        done.expect("an answer");
     }
     let log = log.lock().expect("not poisoned");
     for key in ["a", "b", "c"] {
@@ -396,9 +361,7 @@ async fn l2_by_key_keeps_the_messages_of_a_key_in_order() {
 #[tokio::test]
 async fn f5_all_framings_carry_the_same_dialogue() {
     for profile in [Profile::editor(), Profile::desktop(), Profile::agent()] {
-        let (here, there) = tokio::io::duplex(100);
-        let client = Peer::spawn(Stream::of(here), &profile, Router::new());
-        let _server = Peer::spawn(Stream::of(there), &profile, methods());
+        let (client, _server) = Link::Pipe(100).join(&profile, Router::new(), methods());
         let long = json!(["x".repeat(100_000)]);
         assert_eq!(client.call::<Value>("echo", &long).await.expect("it fits"), long);
         assert_eq!(client.call::<i64>("slow_add", (1, 2)).await.expect("it works"), 3);
@@ -482,9 +445,9 @@ async fn f21_a_message_over_the_limit_is_told_as_an_answer_that_cannot_be_used()
 #[tokio::test]
 async fn params_that_are_neither_array_nor_object_are_not_sent() {
     let (client, _server) = client_of(methods());
-    let error = client.call::<Value>("echo", "text").await.expect_err("not sendable");
-    assert_eq!(error.kind(), ErrorKind::Params);
-    let error = client.notify("echo", 7).await.expect_err("not sendable");
-    assert_eq!(error.kind(), ErrorKind::Params);
+    let call = client.call::<Value>("echo", "text").await.map(drop);
+    for sent in [call, client.notify("echo", 7).await] {
+        assert_eq!(sent.expect_err("not sendable").kind(), ErrorKind::Params);
+    }
     assert_eq!(Id::from(1), Id::from(1));
 }

@@ -1,10 +1,11 @@
 //! Spans: what is logged of a connection, and by its handlers, belongs to it (G3, G6).
 
+mod links;
+
 use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use duet_rpc::transport::memory;
-use duet_rpc::{Failure, Peer, Profile, Router};
+use duet_rpc::{Failure, Router};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -111,9 +112,7 @@ async fn g3_records_of_a_handler_are_inside_a_span_with_connection_method_and_id
     let _guard = tracing::subscriber::set_default(notes.clone());
     let mut connections = Vec::new();
     for _ in 0..2 {
-        let (here, there) = memory::pair();
-        let server = Peer::spawn(there, &Profile::agent(), router());
-        let client = Peer::spawn(here, &Profile::agent(), Router::new());
+        let (client, server) = links::client_of(router());
         client.call::<()>("work", ()).await.expect("it works");
         client.call::<()>("nothing", ()).await.expect_err("there is no such method");
         connections.push((server, client));
@@ -136,9 +135,7 @@ async fn g3_records_of_a_handler_are_inside_a_span_with_connection_method_and_id
 async fn g6_message_of_a_failure_is_logged_if_it_stands_in_the_source() {
     let notes = Notes::default();
     let _guard = tracing::subscriber::set_default(notes.clone());
-    let (here, there) = memory::pair();
-    let _server = Peer::spawn(there, &Profile::agent(), router());
-    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let (client, _server) = links::client_of(router());
     for name in ["plain", "data", "cause", "secret"] {
         client.call::<()>("refuse", [name]).await.expect_err("it fails");
     }

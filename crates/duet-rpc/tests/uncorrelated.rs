@@ -1,5 +1,6 @@
 //! Error responses with `id: null`: which call fails, and which go on (M5, P2).
 
+mod links;
 #[path = "support/remote.rs"]
 mod remote;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use duet_rpc::transport::Stream;
 use duet_rpc::{Error, ErrorKind, Failure, Peer, Profile, Router};
+use links::until;
 use remote::serve;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -15,8 +17,7 @@ use tokio::sync::oneshot;
 /// A client, and its server that takes messages of 1,000 bytes.
 fn client_of_narrow(profile: &Profile) -> (Peer, Peer) {
     let (here, there) = tokio::io::duplex(64 * 1024);
-    let mut narrow = *profile;
-    narrow.limits.message_bytes = 1000;
+    let narrow = profile.with(|it| it.limits.message_bytes = 1000);
     let router = Router::new()
         .method("length", async |(text,): (String,)| Ok::<_, Failure>(text.len()))
         .method("never", async |_: Value| -> Result<(), Failure> { std::future::pending().await });
@@ -38,10 +39,11 @@ fn begin(
     told
 }
 
-async fn until(mut is_true: impl FnMut() -> bool) {
-    while !is_true() {
-        tokio::task::yield_now().await;
-    }
+/// A call timed out; returns what came in its time and could have been the answer.
+async fn timed_out(told: oneshot::Receiver<Result<Value, Error>>) -> Option<String> {
+    let error = told.await.expect("it ends").expect_err("nobody answers");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    error.source().map(ToString::to_string)
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,8 +66,7 @@ async fn m5_a_call_over_the_remotes_limit_fails_at_once_and_others_go_on() {
             let error = client.call::<usize>("length", ["x".repeat(bytes)]).await;
             assert_eq!(error.expect_err("too long").kind(), ErrorKind::Remote);
         }
-        let several = [1500, 3000, 2000].map(|bytes| begin(&client, "length", bytes));
-        for call in several {
+        for call in [1500, 3000, 2000].map(|bytes| begin(&client, "length", bytes)) {
             let error = call.await.expect("it ends").expect_err("too long");
             assert_eq!(error.kind(), ErrorKind::Remote);
         }
@@ -91,27 +92,20 @@ async fn m5_a_refusal_of_something_larger_than_a_call_does_not_fail_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn p2_a_timeout_names_the_refusal_that_came_while_the_call_was_pending() {
-    let refusal = |message: &str| {
-        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": message}})
-            .to_string()
-    };
-    let why = |error: &Error| error.source().map(ToString::to_string);
+    let error = json!({"code": -32700, "message": "no JSON"});
+    let refusal = json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string();
     let (client, mut remote) = serve(&Profile::agent(), Router::new());
     let told = begin(&client, "a", 1);
     remote.next().await;
-    remote.send(&refusal("no JSON")).await;
-    let error = told.await.expect("it ends").expect_err("nobody answers");
-    assert_eq!(error.kind(), ErrorKind::Timeout);
+    remote.send(&refusal).await;
     let text = "the remote refused a message without saying which: no JSON (-32700)";
-    assert_eq!(why(&error).as_deref(), Some(text));
+    assert_eq!(timed_out(told).await.as_deref(), Some(text));
     // It is an old story for the next one.
-    let error = begin(&client, "b", 1).await.expect("it ends").expect_err("nobody answers");
-    assert_eq!((error.kind(), why(&error)), (ErrorKind::Timeout, None));
+    assert_eq!(timed_out(begin(&client, "b", 1)).await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn p2_a_timeout_names_an_answer_that_came_and_could_not_be_used() {
-    let why = |error: &Error| error.source().map(ToString::to_string);
     let large = json!({"jsonrpc": "2.0", "id": 1, "result": "x".repeat(2000)}).to_string();
     for (answer, text) in [
         (&*large, "a message is over the limit of 1000 bytes"),
@@ -122,9 +116,7 @@ async fn p2_a_timeout_names_an_answer_that_came_and_could_not_be_used() {
         let told = begin(&client, "a", 1);
         remote.next().await;
         remote.send(answer).await;
-        let error = told.await.expect("it ends").expect_err("nobody answers");
-        assert_eq!((error.kind(), why(&error).as_deref()), (ErrorKind::Timeout, Some(text)));
-        let error = begin(&client, "b", 1).await.expect("it ends").expect_err("nobody answers");
-        assert_eq!((error.kind(), why(&error)), (ErrorKind::Timeout, None));
+        assert_eq!(timed_out(told).await.as_deref(), Some(text));
+        assert_eq!(timed_out(begin(&client, "b", 1)).await, None);
     }
 }

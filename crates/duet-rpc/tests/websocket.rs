@@ -3,19 +3,22 @@
 #![cfg(all(feature = "websocket", unix))]
 
 mod links;
+#[path = "support/log.rs"]
+mod log;
 
-use std::fmt::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duet_rpc::proto::ws::{Control, ControlKind, Decoder, Event, FrameWriter, Role};
 use duet_rpc::transport::{Address, Listener, Socket, WebSocket};
 use duet_rpc::{CloseReason, Context, Error, ErrorKind, Failure, Peer, Profile, Router};
 use links::{HANGS, on_both_runtimes};
+use log::Log;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tracing::Level;
 
 /// A message that these tests take may have so many bytes.
 const LIMIT: usize = 1 << 20;
@@ -40,24 +43,17 @@ fn router() -> Router {
         .method("large", async |(size,): (usize,)| Ok::<_, Failure>("x".repeat(size)))
 }
 
-async fn tcp_pair() -> (Socket, Socket) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let client = TcpStream::connect(address).await.expect("it listens");
-    let (server, _) = listener.accept().await.expect("it came");
-    (Socket::tcp(client), Socket::tcp(server))
-}
-
-fn unix_pair() -> (Socket, Socket) {
-    let (client, server) = UnixStream::pair().expect("a pair");
-    (Socket::unix(client), Socket::unix(server))
-}
-
 /// A client and a server that talk by WebSocket.
 async fn peers(is_tcp: bool) -> (Peer, Peer) {
-    let (client, server) = match is_tcp {
-        true => tcp_pair().await,
-        false => unix_pair(),
+    let (client, server) = if is_tcp {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let client = TcpStream::connect(address).await.expect("it listens");
+        let (server, _) = listener.accept().await.expect("it came");
+        (Socket::tcp(client), Socket::tcp(server))
+    } else {
+        let (client, server) = UnixStream::pair().expect("a pair");
+        (Socket::unix(client), Socket::unix(server))
     };
     let client = WebSocket::new(client, Role::Client, &profile(), Vec::new());
     let server = WebSocket::new(server, Role::Server, &profile(), Vec::new());
@@ -98,13 +94,9 @@ fn serve_as(role: Role, set: impl FnOnce(WebSocket) -> WebSocket) -> (Peer, Remo
 
 impl Remote {
     fn frame(&mut self, text: impl AsRef<[u8]>) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let written = self.writer.write(&mut bytes, |out| {
-            out.extend_from_slice(text.as_ref());
-            Ok::<_, ()>(())
-        });
-        written.expect("it cannot fail");
-        bytes
+        let (mut bytes, mut text) = (Vec::new(), text.as_ref().to_vec());
+        self.writer.wrap(&mut bytes, &mut text);
+        [bytes, text].concat()
     }
 
     fn control(&mut self, kind: ControlKind, control: &Control) -> Vec<u8> {
@@ -115,9 +107,8 @@ impl Remote {
 
     /// A request for an echo.
     fn request(&mut self, id: usize) -> Vec<u8> {
-        self.frame(
-            json!({"jsonrpc": "2.0", "id": id, "method": "echo", "params": [id]}).to_string(),
-        )
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "echo", "params": [id]});
+        self.frame(request.to_string())
     }
 
     async fn send(&mut self, bytes: &[u8]) {
@@ -149,10 +140,24 @@ impl Remote {
     async fn all(&mut self) -> Vec<String> {
         let mut all = Vec::new();
         loop {
-            match self.next().await {
-                end if end == "end" => return all,
-                other => all.push(other),
+            match &*self.next().await {
+                "end" => return all,
+                other => all.push(other.to_owned()),
             }
+        }
+    }
+
+    /// The request with this id is answered.
+    async fn assert_served(&mut self, id: usize) {
+        let request = self.request(id);
+        self.send(&request).await;
+        assert_eq!(self.next().await, answer(id));
+    }
+
+    /// What comes next.
+    async fn expect(&mut self, expected: &[&str]) {
+        for expected in expected {
+            assert_eq!(self.next().await, *expected);
         }
     }
 }
@@ -184,8 +189,8 @@ fn t1_two_peers_call_each_other_over_a_web_socket() {
         assert_eq!(server.closed().await.reason(), CloseReason::RemoteClosed);
         assert_eq!(client.closed().await.reason(), CloseReason::Closed);
     };
-    on_both_runtimes(|| scenario(false), "unix");
-    on_both_runtimes(|| scenario(true), "tcp");
+    on_both_runtimes("unix", || scenario(false));
+    on_both_runtimes("tcp", || scenario(true));
 }
 
 #[tokio::test]
@@ -233,9 +238,7 @@ async fn t2_f4_what_is_no_json_is_answered_and_the_connection_lives() {
             remote.send(&frame).await;
             assert!(remote.next().await.contains("-32700"), "{text}");
         }
-        let request = remote.request(1);
-        remote.send(&request).await;
-        assert_eq!(remote.next().await, answer(1));
+        remote.assert_served(1).await;
     }
 }
 
@@ -268,8 +271,7 @@ async fn t2_f3_a_message_that_is_too_large_ends_the_connection_and_what_came_bef
         let large = remote.frame("x".repeat(LIMIT + 1));
         stream.extend(&large[..1000]);
         remote.send(&stream).await;
-        assert_eq!(remote.next().await, answer(1));
-        assert_eq!(remote.next().await, "Close(Some(1009))");
+        remote.expect(&[&answer(1), "Close(Some(1009))"]).await;
         // A remote that goes on sending all of it gets to hear it too.
         let _ = remote.stream.write_all(&large[1000..]).await;
         drop(remote);
@@ -300,9 +302,7 @@ async fn t2_what_breaks_the_rules_of_frames_ends_the_connection() {
         let (peer, mut remote) = serve(role);
         let request = remote.request(1);
         remote.send(&[&request, bytes].concat()).await;
-        assert_eq!(remote.next().await, answer(1));
-        assert_eq!(remote.next().await, "Close(Some(1002))");
-        assert_eq!(remote.next().await, "end");
+        remote.expect(&[&answer(1), "Close(Some(1002))", "end"]).await;
         drop(remote);
         peer.closed().await;
     }
@@ -318,14 +318,12 @@ async fn t2_a_close_is_answered_with_its_code_behind_what_was_asked_before() {
             (Control::new(b""), "Close(None)"),
         ] {
             let (peer, mut remote) = serve(role);
-            let later = r#"{"jsonrpc":"2.0","id":9,"method":"later"}"#;
-            let mut stream = remote.frame(later);
+            let mut stream = remote.frame(r#"{"jsonrpc":"2.0","id":9,"method":"later"}"#);
             stream.extend(remote.control(ControlKind::Close, &control));
             stream.extend(remote.request(1));
             remote.send(&stream).await;
-            assert_eq!(remote.next().await, r#"{"jsonrpc":"2.0","id":9,"result":"done"}"#);
-            assert_eq!(remote.next().await, expect);
-            assert_eq!(remote.next().await, "end");
+            let done = r#"{"jsonrpc":"2.0","id":9,"result":"done"}"#;
+            remote.expect(&[done, expect, "end"]).await;
             drop(remote);
             assert_eq!(peer.closed().await.reason(), CloseReason::RemoteClosed);
         }
@@ -352,8 +350,7 @@ async fn p5_e3_a_call_fails_with_the_reason_why_its_web_socket_ended() {
     ];
     for (bytes, expected) in rows {
         let (peer, mut remote) = serve(Role::Client);
-        let call = peer.call::<Value>("any", ());
-        let call = tokio::spawn(call.into_future());
+        let call = tokio::spawn(peer.call::<Value>("any", ()));
         remote.next().await;
         remote.send(&bytes).await;
         let error = call.await.expect("no panic").expect_err("no answer comes");
@@ -384,9 +381,7 @@ async fn t2_l4_who_closes_says_whether_the_program_goes_away() {
         let flag = Arc::new(AtomicBool::new(false));
         let (peer, mut remote) =
             serve_as(Role::Server, |transport| transport.going_away(Arc::clone(&flag)));
-        let request = remote.request(1);
-        remote.send(&request).await;
-        assert_eq!(remote.next().await, answer(1));
+        remote.assert_served(1).await;
         flag.store(is_going_away, Ordering::Relaxed);
         let closing = tokio::spawn(async move { peer.close().await });
         assert_eq!(remote.next().await, format!("Close(Some({code}))"));
@@ -507,61 +502,32 @@ async fn f6_a_message_that_never_ends_is_given_up() {
     peer.closed().await;
 }
 
-/// Everything that is logged at `warn` and above.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::WARN
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        struct Line<'a>(&'a mut String);
-        impl tracing::field::Visit for Line<'_> {
-            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
-                let _ = write!(self.0, "{field}={value:?};");
-            }
-        }
-        let mut log = self.0.lock().expect("nothing panics");
-        event.record(&mut Line(&mut log));
-        log.push('\n');
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[tokio::test(start_paused = true)]
 async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came() {
-    let log = Log::default();
+    let log = Log::up_to(Level::WARN);
     // With only one in the process, what the threads of other tests log first would never be heard.
-    let _other = tracing::Dispatch::new(Log::default());
+    let _other = tracing::Dispatch::new(log.clone());
     let _guard = tracing::subscriber::set_default(log.clone());
-    let (peer, mut remote) = serve(Role::Server);
-    let large = remote.frame("secret".repeat(LIMIT));
-    remote.send(&large[..100]).await;
-    peer.closed().await;
-    let (peer, mut remote) = serve(Role::Server);
-    let half = remote.frame("secret");
-    remote.send(&half[..half.len() - 2]).await;
-    peer.closed().await;
-    let (peer, mut remote) = serve(Role::Client);
-    remote.send(b"secret").await;
-    peer.closed().await;
-    let (peer, remote) = serve(Role::Client);
-    peer.closed().await;
-    drop(remote);
-    let log = log.0.lock().expect("nothing panics").clone();
+    // What is framed, and how many bytes of the frame come.
+    let large = "secret".repeat(LIMIT);
+    for (text, count) in [(&*large, 100), ("secret", 10)] {
+        let (peer, mut remote) = serve(Role::Server);
+        let frame = remote.frame(text);
+        remote.send(&frame[..count]).await;
+        peer.closed().await;
+    }
+    // What is no frame, and nothing.
+    for bytes in [&b"secret"[..], b""] {
+        let (peer, mut remote) = serve(Role::Client);
+        remote.send(bytes).await;
+        peer.closed().await;
+    }
     assert_eq!(
-        log,
-        "message=a message is too large, and ends the connection;bytes=6291456;limit=1048576;\n\
-         message=a message took too long, and ends the connection;received=4;after_ms=10000;\n\
-         message=a fault in frames, which ends the connection;\
+        log.text(),
+        "WARN;message=a message is too large, and ends the connection;bytes=6291456;limit=1048576;\n\
+         WARN;message=a message took too long, and ends the connection;received=4;after_ms=10000;\n\
+         WARN;message=a fault in frames, which ends the connection;\
          problem=\"a reserved bit is set\";code=1002;\n\
-         message=the remote is gone;after_ms=30000;\n"
+         WARN;message=the remote is gone;after_ms=30000;\n"
     );
 }

@@ -4,8 +4,7 @@ use duet_rpc_proto::Limits;
 use duet_rpc_proto::fault::{Fault, FaultKind, Malformed};
 use duet_rpc_proto::frame::{Decoder, Framing};
 use duet_rpc_proto::message::{
-    Code, ErrorObject, Id, Incoming, ParamProblem, Params, Reason, Reply, Settled, WhyStray,
-    write_error,
+    Code, ErrorObject, Id, Incoming, ParamProblem, Params, Reason, Settled, WhyStray, write_error,
 };
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::BatchRule;
@@ -23,6 +22,7 @@ fn error_json(error: &ErrorObject) -> Value {
 #[test]
 fn m12_and_section_3_the_errors_as_they_go_out() {
     let long_name = "é".repeat(200);
+    let raw = serde_json::value::RawValue::from_string("[ 1 ]".to_owned()).ok();
     let rows = [
         (ErrorObject::parse_error(), json!({"code": -32700, "message": "Parse error"})),
         (ErrorObject::invalid_request(), json!({"code": -32600, "message": "Invalid Request"})),
@@ -34,29 +34,6 @@ fn m12_and_section_3_the_errors_as_they_go_out() {
             ErrorObject::method_not_found(&long_name),
             json!({"code": -32601, "message": format!("Method not found: {}", "é".repeat(128))}),
         ),
-        (
-            ErrorObject::invalid_params(ParamProblem::wrong_type("level", "string", "missing")),
-            json!({"code": -32602, "message": "Invalid params",
-                "data": {"param": "level", "expected": "string", "received": "missing"}}),
-        ),
-        (
-            ErrorObject::invalid_params(
-                ParamProblem::wrong_type("level", "string", "missing").accepting(&["debug"]),
-            ),
-            json!({"code": -32602, "message": "Invalid params",
-                "data": {"param": "level", "expected": "string", "received": "missing",
-                    "accepted": ["debug"]}}),
-        ),
-        (
-            ErrorObject::invalid_params(ParamProblem::not_accepted(
-                "level",
-                &"x".repeat(100),
-                &["debug", "info"],
-            )),
-            json!({"code": -32602, "message": "Invalid params",
-                "data": {"param": "level", "expected": "one of the accepted values",
-                    "received": "x".repeat(64), "accepted": ["debug", "info"]}}),
-        ),
         (ErrorObject::internal_error(), json!({"code": -32603, "message": "Internal error"})),
         (
             ErrorObject::server_busy(Code::SERVER_BUSY, 1024),
@@ -65,16 +42,29 @@ fn m12_and_section_3_the_errors_as_they_go_out() {
         ),
         (ErrorObject::request_cancelled(), json!({"code": -32800, "message": "Request cancelled"})),
         (
-            ErrorObject::application(
-                Code(-32050),
-                "Not today",
-                serde_json::value::RawValue::from_string("[ 1 ]".to_owned()).ok(),
-            ),
+            ErrorObject::application(Code(-32050), "Not today", raw),
             json!({"code": -32050, "message": "Not today", "data": [1]}),
         ),
     ];
     for (error, expect) in rows {
         assert_eq!(error_json(&error), expect);
+    }
+    let wrong_type = || ParamProblem::wrong_type("level", "string", "missing");
+    for (problem, data) in [
+        (wrong_type(), json!({"param": "level", "expected": "string", "received": "missing"})),
+        (
+            wrong_type().accepting(&["debug"]),
+            json!({"param": "level", "expected": "string", "received": "missing",
+                "accepted": ["debug"]}),
+        ),
+        (
+            ParamProblem::not_accepted("level", &"x".repeat(100), &["debug", "info"]),
+            json!({"param": "level", "expected": "one of the accepted values",
+                "received": "x".repeat(64), "accepted": ["debug", "info"]}),
+        ),
+    ] {
+        let expect = json!({"code": -32602, "message": "Invalid params", "data": data});
+        assert_eq!(error_json(&ErrorObject::invalid_params(problem)), expect);
     }
     for (reason, name) in [
         (Reason::UnsupportedContentType, "unsupported-content-type"),
@@ -105,18 +95,12 @@ fn e1_no_piece_of_a_payload_is_in_an_answer() {
     ] {
         let text = Text::check(json.as_bytes(), 128).expect(json);
         for batch in [BatchRule::Allow, BatchRule::Reject] {
-            let incoming = Incoming::classify(&text, batch, &Limits::default());
-            let replies: Vec<Reply> = match incoming {
-                Incoming::Invalid(reply) => vec![reply],
-                Incoming::Batch(entries) => entries
-                    .map(|entry| match entry {
-                        Incoming::Invalid(reply) => reply,
-                        other => panic!("{other:?}"),
-                    })
-                    .collect(),
-                other => panic!("{other:?}"),
+            let messages = match Incoming::classify(&text, batch, &Limits::default()) {
+                Incoming::Batch(entries) => entries.collect(),
+                message => vec![message],
             };
-            for reply in replies {
+            for message in messages {
+                let Incoming::Invalid(reply) = message else { panic!("{message:?}") };
                 let mut out = Vec::new();
                 reply.write(&mut out);
                 let answer = String::from_utf8(out).expect("UTF-8");

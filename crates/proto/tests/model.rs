@@ -6,23 +6,20 @@
 //! game every request was answered exactly once, every call has settled exactly once, and nothing
 //! is left behind.
 
+#[path = "support/cases.rs"]
+mod cases;
 mod support;
 
 use duet_rpc_proto::policy::Order;
 use duet_rpc_proto::session::{EventQueue, Priority};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use support::Random;
 use support::game::{Move, play};
 
-/// The same cases each time, as in `props.rs`; a thousand at least.
+/// The same cases each time; a thousand at least.
 fn config() -> ProptestConfig {
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
-    let config = ProptestConfig { cases: config.cases.max(1000), ..config };
-    match config.rng_seed {
-        RngSeed::Random => ProptestConfig { rng_seed: RngSeed::Fixed(3), ..config },
-        RngSeed::Fixed(_) => config,
-    }
+    let config = cases::config(3);
+    ProptestConfig { cases: config.cases.max(1000), ..config }
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {

@@ -1,7 +1,8 @@
 //! Every race of reply, timeout, cancel, drop and close, on a virtual clock (P2, P3, P5, L3 to L5).
 //!
 //! `a` calls and `b` serves, if not said otherwise. At the end of each race nothing is left on
-//! either side, every call has settled once and every request was answered once.
+//! either side, every call has settled once and every request was answered once. A row may hold
+//! several steps, `a close; <-`: of all but the last nothing comes.
 
 mod support;
 
@@ -11,7 +12,7 @@ use duet_rpc_proto::message::Id;
 use duet_rpc_proto::policy::{Dialect, Order};
 use duet_rpc_proto::session::{CallOptions, Ending, Phase, Session};
 use duet_rpc_proto::{Limits, Profile};
-use support::pair::{Pair, check, race};
+use support::pair::{Checks as _, Pair};
 
 fn agent() -> Profile {
     Profile::agent()
@@ -29,347 +30,248 @@ fn timely(millis: u64) -> Profile {
 
 #[test]
 fn p2_the_reply_comes_first_and_the_timeout_finds_nothing() {
-    race(
-        &timely(100),
-        &[
-            ("a call x", "x#1"),
-            ("->", ">x#1 1=ok"),
-            ("a wait 100", ""),
-            ("<-", "1:ok"),
-            ("a tick", ""),
-            ("+1000", ""),
-        ],
-    );
+    timely(100).race(&[
+        ("a call x", "x#1"),
+        ("->", ">x#1 1=ok"),
+        ("a wait 100; <-", "1:ok"),
+        ("a tick; +1000", ""),
+    ]);
 }
 
 #[test]
 fn p2_the_timeout_comes_first_and_a_late_reply_is_dropped_and_counted() {
-    let mut pair = Pair::new(&timely(100), &agent());
-    let rows = [
+    let a = Pair::new(&timely(100), &agent()).race(&[
         ("a call x", "x#1"),
         ("->", ">x#1 1=ok"),
-        ("a wait 100", ""),
-        ("a tick", "~1 1:timeout"),
+        ("a wait 100; a tick", "~1 1:timeout"),
         ("<-", "?UnmatchedResponse"),
         ("->", ""),
-    ];
-    for (step, expect) in rows {
-        assert_eq!(pair.step(step), expect, "{step}");
-    }
-    assert_eq!(pair.a.session.unmatched_responses(), 1);
-    pair.finish();
+    ]);
+    assert_eq!(a.session.unmatched_responses(), 1);
 }
 
 #[test]
 fn p2_a_reply_just_before_the_deadline_is_in_time() {
-    race(
-        &timely(100),
-        &[("a call x", "x#1"), ("->", ">x#1 1=ok"), ("+99", ""), ("<-", "1:ok"), ("+1", "")],
-    );
+    timely(100).race(&[("a call x", "x#1"), ("->", ">x#1 1=ok"), ("+99; <-", "1:ok"), ("+1", "")]);
 }
 
 #[test]
 fn p2_a_timeout_cancels_the_handler_and_its_answer_is_dropped() {
-    race(
-        &timely(100),
-        &[
-            ("a call park", "park#1"),
-            ("->", ">park#1"),
-            ("+100", "~1 1:timeout"),
-            ("->", "1!-32800 stop park"),
-            ("<-", "?UnmatchedResponse"),
-            ("b end park", ""),
-        ],
-    );
+    timely(100).race(&[
+        ("a call park", "park#1"),
+        ("->", ">park#1"),
+        ("+100", "~1 1:timeout"),
+        ("->", "1!-32800 stop park"),
+        ("<-", "?UnmatchedResponse"),
+        ("b end park", ""),
+    ]);
 }
 
 #[test]
 fn p2_a_timeout_overtakes_its_own_request() {
-    race(
-        &timely(100),
-        &[
-            ("a call park", "park#1"),
-            ("+100", "~1 1:timeout"),
-            ("->1", ">park#1"),
-            ("->1", "1!-32800 stop park"),
-            ("b end park", ""),
-            ("<-", "?UnmatchedResponse"),
-        ],
-    );
+    timely(100).race(&[
+        ("a call park", "park#1"),
+        ("+100", "~1 1:timeout"),
+        ("->1", ">park#1"),
+        ("->1", "1!-32800 stop park"),
+        ("b end park; <-", "?UnmatchedResponse"),
+    ]);
 }
 
 #[test]
 fn p2_many_calls_time_out_in_the_order_of_their_deadlines() {
-    race(
-        &agent(),
-        &[
-            ("a call park.x timeout=300", "park.x#1"),
-            ("a call park.y timeout=100", "park.y#2"),
-            ("a call park.z timeout=100", "park.z#3"),
-            ("a call park.w timeout=none", "park.w#4"),
-            ("+99", ""),
-            ("+1", "~2 2:timeout ~3 3:timeout"),
-            ("+1000", "~1 1:timeout"),
-            ("a drop 4", "~4 4:dropped"),
-            (
-                "->",
-                ">park.x#1 >park.y#2 >park.z#3 >park.w#4 2!-32800 stop park.y \
-                 3!-32800 stop park.z 1!-32800 stop park.x 4!-32800 stop park.w",
-            ),
-            ("b end park.x", ""),
-            ("b end park.y", ""),
-            ("b end park.z", ""),
-            ("b end park.w", ""),
-        ],
-    );
+    agent().race(&[
+        ("a call park.x timeout=300", "park.x#1"),
+        ("a call park.y timeout=100", "park.y#2"),
+        ("a call park.z timeout=100", "park.z#3"),
+        ("a call park.w timeout=none", "park.w#4"),
+        ("+99; +1", "~2 2:timeout ~3 3:timeout"),
+        ("+1000", "~1 1:timeout"),
+        ("a drop 4", "~4 4:dropped"),
+        (
+            "->",
+            ">park.x#1 >park.y#2 >park.z#3 >park.w#4 2!-32800 stop park.y \
+             3!-32800 stop park.z 1!-32800 stop park.x 4!-32800 stop park.w",
+        ),
+        ("b end park.x; b end park.y; b end park.z; b end park.w", ""),
+    ]);
 }
 
 #[test]
 fn p2_progress_and_timeout_at_the_same_instant_in_both_orders() {
     let call = ("a call park timeout=100 token=7 total=1000", "park#1");
-    race(
-        &agent(),
-        &[
-            call,
-            ("->", ">park#1"),
-            ("b send %7", ""),
-            ("a wait 100", ""),
-            ("<-", ">$/progress"),
-            ("a tick", ""),
-            ("b end park", "1=ok"),
-            ("<-", "1:ok"),
-        ],
-    );
-    race(
-        &agent(),
-        &[
-            call,
-            ("->", ">park#1"),
-            ("b send %7", ""),
-            ("a wait 100", ""),
-            ("a tick", "~1 1:timeout"),
-            ("<-", ">$/progress"),
-            ("->", "1!-32800 stop park"),
-            ("b end park", ""),
-        ],
-    );
+    agent().race(&[
+        call,
+        ("->", ">park#1"),
+        ("b send %7; a wait 100; <-", ">$/progress"),
+        ("a tick; b end park", "1=ok"),
+        ("<-", "1:ok"),
+    ]);
+    agent().race(&[
+        call,
+        ("->", ">park#1"),
+        ("b send %7; a wait 100; a tick", "~1 1:timeout"),
+        ("<-", ">$/progress"),
+        ("->", "1!-32800 stop park"),
+        ("b end park", ""),
+    ]);
 }
 
 #[test]
 fn p2_progress_after_the_reply_does_no_harm() {
-    race(
-        &agent(),
-        &[
-            ("a call x timeout=100 token=7 total=1000", "x#1"),
-            ("->", ">x#1 1=ok"),
-            ("b send %7", ""),
-            ("<-", "1:ok >$/progress"),
-            ("+1000", ""),
-        ],
-    );
+    agent().race(&[
+        ("a call x timeout=100 token=7 total=1000", "x#1"),
+        ("->", ">x#1 1=ok"),
+        ("b send %7; <-", "1:ok >$/progress"),
+        ("+1000", ""),
+    ]);
 }
 
 // ---- reply and cancel
 
 #[test]
 fn p3_a_cancel_crosses_the_reply_on_the_wire() {
-    race(
-        &agent(),
-        &[
-            ("a call x", "x#1"),
-            ("->", ">x#1 1=ok"),
-            ("a drop 1", "~1 1:dropped"),
-            ("->", ""),
-            ("<-", "?UnmatchedResponse"),
-        ],
-    );
+    agent().race(&[
+        ("a call x", "x#1"),
+        ("->", ">x#1 1=ok"),
+        ("a drop 1", "~1 1:dropped"),
+        ("->; <-", "?UnmatchedResponse"),
+    ]);
 }
 
 #[test]
 fn p3_a_cancel_right_behind_its_request_finds_it() {
     for profile in [agent(), desktop()] {
-        race(
-            &profile,
-            &[
-                ("a call park", "park#1"),
-                ("a drop 1", "~1 1:dropped"),
-                ("->", ">park#1 1!-32800 stop park"),
-                ("b end park", ""),
-            ],
-        );
+        profile.race(&[
+            ("a call park", "park#1"),
+            ("a drop 1", "~1 1:dropped"),
+            ("->", ">park#1 1!-32800 stop park"),
+            ("b end park", ""),
+        ]);
     }
 }
 
 #[test]
 fn p3_a_cancel_before_its_request_finds_nothing() {
-    race(&agent(), &[("a send ~1", ""), ("a call x", "x#1"), ("->", ">x#1 1=ok"), ("<-", "1:ok")]);
+    agent().race(&[("a send ~1; a call x", "x#1"), ("->", ">x#1 1=ok"), ("<-", "1:ok")]);
 }
 
 #[test]
 fn p3_a_request_that_waits_is_cancelled_and_never_starts() {
-    race(
-        &desktop(),
-        &[
-            ("a call park.x", "park.x#1"),
-            ("a call y", "y#2"),
-            ("a call z", "z#3"),
-            ("->", ">park.x#1"),
-            ("a drop 2", "~2 2:dropped"),
-            ("->", "2!-32800"),
-            ("b end park.x", "1=ok >z#3 3=ok"),
-            ("<-", "?UnmatchedResponse 1:ok 3:ok"),
-        ],
-    );
+    desktop().race(&[
+        ("a call park.x", "park.x#1"),
+        ("a call y", "y#2"),
+        ("a call z", "z#3"),
+        ("->", ">park.x#1"),
+        ("a drop 2", "~2 2:dropped"),
+        ("->", "2!-32800"),
+        ("b end park.x", "1=ok >z#3 3=ok"),
+        ("<-", "?UnmatchedResponse 1:ok 3:ok"),
+    ]);
 }
 
 #[test]
 fn p3_the_request_that_ran_is_cancelled_and_the_next_waits_for_its_end() {
-    race(
-        &desktop(),
-        &[
-            ("a call park.x", "park.x#1"),
-            ("a call y", "y#2"),
-            ("a drop 1", "~1 1:dropped"),
-            ("->", ">park.x#1 1!-32800 stop park.x"),
-            ("b end park.x", ">y#2 2=ok"),
-            ("<-", "?UnmatchedResponse 2:ok"),
-        ],
-    );
+    desktop().race(&[
+        ("a call park.x", "park.x#1"),
+        ("a call y", "y#2"),
+        ("a drop 1", "~1 1:dropped"),
+        ("->", ">park.x#1 1!-32800 stop park.x"),
+        ("b end park.x", ">y#2 2=ok"),
+        ("<-", "?UnmatchedResponse 2:ok"),
+    ]);
 }
 
 #[test]
 fn p3_a_handler_that_finishes_or_fails_after_it_was_cancelled_is_not_heard() {
     for end in ["b end park", "b fail park"] {
-        race(
-            &agent(),
-            &[
-                ("a call park", "park#1"),
-                ("->", ">park#1"),
-                ("a drop 1", "~1 1:dropped"),
-                ("->", "1!-32800 stop park"),
-                (end, ""),
-                ("<-", "?UnmatchedResponse"),
-            ],
-        );
+        agent().race(&[
+            ("a call park", "park#1"),
+            ("->", ">park#1"),
+            ("a drop 1", "~1 1:dropped"),
+            ("->", "1!-32800 stop park"),
+            (end, ""),
+            ("<-", "?UnmatchedResponse"),
+        ]);
     }
 }
 
 #[test]
 fn p3_a_handler_that_finishes_just_before_the_cancel_has_answered() {
-    race(
-        &agent(),
-        &[
-            ("a call park", "park#1"),
-            ("->", ">park#1"),
-            ("a drop 1", "~1 1:dropped"),
-            ("b end park", "1=ok"),
-            ("->", ""),
-            ("<-", "?UnmatchedResponse"),
-        ],
-    );
+    agent().race(&[
+        ("a call park", "park#1"),
+        ("->", ">park#1"),
+        ("a drop 1", "~1 1:dropped"),
+        ("b end park", "1=ok"),
+        ("->; <-", "?UnmatchedResponse"),
+    ]);
 }
 
 #[test]
 fn p3_cancelled_twice_is_cancelled_once() {
-    race(
-        &agent(),
-        &[
-            ("a call park", "park#1"),
-            ("a drop 1", "~1 1:dropped"),
-            ("a drop 1", ""),
-            ("a send ~1", ""),
-            ("->", ">park#1 1!-32800 stop park"),
-            ("b end park", ""),
-        ],
-    );
+    agent().race(&[
+        ("a call park", "park#1"),
+        ("a drop 1", "~1 1:dropped"),
+        ("a drop 1; a send ~1; ->", ">park#1 1!-32800 stop park"),
+        ("b end park", ""),
+    ]);
 }
 
 #[test]
-fn p3_an_id_is_used_again_after_its_cancel_while_the_old_handler_still_runs() {
-    check(
-        &agent(),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("~1", "1!-32800 stop park.a"),
-            ("park.b#1", ">park.b#1"),
-            ("c#1", "1!-32600:duplicate-id"),
-            // The end of the old one does not touch the new one, which can still be cancelled.
-            ("end park.a", ""),
-            ("d#1", "1!-32600:duplicate-id"),
-            ("~1", "1!-32800 stop park.b"),
-            ("end park.b", ""),
-            ("e#1", ">e#1 1=ok"),
-        ],
-    );
-}
-
-#[test]
-fn p3_an_id_is_used_again_after_its_waiting_request_was_cancelled() {
-    check(
-        &agent(),
-        &[
-            ("park.n", ">park.n"),
-            ("a#1", ""),
-            ("~1", "1!-32800"),
-            ("b#1", ""),
-            ("end park.n", ">b#1 1=ok"),
-        ],
-    );
+fn p3_an_id_is_used_again_after_its_cancel_while_the_old_handler_runs_or_never_ran() {
+    agent().check(&[
+        ("park.a#1", ">park.a#1"),
+        ("~1", "1!-32800 stop park.a"),
+        ("park.b#1", ">park.b#1"),
+        ("c#1", "1!-32600:duplicate-id"),
+        // The end of the old one does not touch the new one, which can still be cancelled.
+        ("end park.a; d#1", "1!-32600:duplicate-id"),
+        ("~1", "1!-32800 stop park.b"),
+        ("end park.b; e#1", ">e#1 1=ok"),
+    ]);
+    // It had only waited.
+    agent().check(&[
+        ("park.n", ">park.n"),
+        ("a#1; ~1", "1!-32800"),
+        ("b#1; end park.n", ">b#1 1=ok"),
+    ]);
 }
 
 #[test]
 fn p3_of_two_requests_with_one_id_under_sequential_order_the_last_is_cancelled() {
-    check(
-        &desktop(),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("b#1", ""),
-            ("c#1", ""),
-            ("~1", "1!-32800"),
-            ("end park.a", "1=ok >b#1 1=ok"),
-        ],
-    );
+    desktop().check(&[
+        ("park.a#1", ">park.a#1"),
+        ("b#1; c#1; ~1", "1!-32800"),
+        ("end park.a", "1=ok >b#1 1=ok"),
+    ]);
 }
 
 #[test]
 fn p3_the_cancelled_one_was_what_the_others_waited_for() {
-    check(
-        &agent().with(|it| it.order = Order::ByKey),
-        &[
-            ("hold", ""),
-            ("a/1#1", ""),
-            ("n/1", ""),
-            ("m/1", ""),
-            ("~1", "1!-32800 >n/1 >m/1"),
-            ("free", ""),
-        ],
-    );
+    agent()
+        .with(|it| it.order = Order::ByKey)
+        .check(&[("hold; a/1#1; n/1; m/1; ~1", "1!-32800 >n/1 >m/1"), ("free", "")]);
 }
 
 #[test]
 fn p3_both_sides_cancel_the_same_id_at_the_same_time() {
-    race(
-        &agent(),
-        &[
-            ("a call park", "park#1"),
-            ("b call park", "park#1"),
-            ("->", ">park#1"),
-            ("<-", ">park#1"),
-            ("a drop 1", "~1 1:dropped"),
-            ("b drop 1", "~1 1:dropped"),
-            ("->", "1!-32800 stop park"),
-            ("<-", "1!-32800 stop park ?UnmatchedResponse"),
-            ("a end park", ""),
-            ("b end park", ""),
-            ("->", "?UnmatchedResponse"),
-        ],
-    );
+    agent().race(&[
+        ("a call park", "park#1"),
+        ("b call park", "park#1"),
+        ("->", ">park#1"),
+        ("<-", ">park#1"),
+        ("a drop 1", "~1 1:dropped"),
+        ("b drop 1", "~1 1:dropped"),
+        ("->", "1!-32800 stop park"),
+        ("<-", "1!-32800 stop park ?UnmatchedResponse"),
+        ("a end park; b end park; ->", "?UnmatchedResponse"),
+    ]);
 }
 
 #[test]
 fn p3_the_dialects_of_the_two_sides_differ_and_both_are_understood() {
-    let mut pair = Pair::new(&agent(), &agent().with(|it| it.dialect = Dialect::Notifications));
-    let rows = [
+    let mcp = agent().with(|it| it.dialect = Dialect::Notifications);
+    Pair::new(&agent(), &mcp).race(&[
         ("a call park", "park#1"),
         ("b call park", "park#1"),
         ("->", ">park#1"),
@@ -377,400 +279,277 @@ fn p3_the_dialects_of_the_two_sides_differ_and_both_are_understood() {
         // One side speaks MCP and sends no answer to a request that was cancelled.
         ("a drop 1", "~1 1:dropped"),
         ("->", "stop park"),
-        ("b end park", ""),
-        ("b drop 1", "~1 1:dropped"),
+        ("b end park; b drop 1", "~1 1:dropped"),
         ("<-", "1!-32800 stop park"),
-        ("a end park", ""),
-        ("->", "?UnmatchedResponse"),
-    ];
-    for (step, expect) in rows {
-        assert_eq!(pair.step(step), expect, "{step}");
-    }
-    pair.finish();
+        ("a end park; ->", "?UnmatchedResponse"),
+    ]);
 }
 
 // ---- second and foreign replies
 
 #[test]
 fn p1_a_second_reply_is_dropped() {
-    race(
-        &agent(),
-        &[
-            ("a call x", "x#1"),
-            ("->", ">x#1 1=ok"),
-            ("b send {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":2}", ""),
-            ("<-", "1:ok ?UnmatchedResponse"),
-        ],
-    );
+    agent().race(&[
+        ("a call x", "x#1"),
+        ("->", ">x#1 1=ok"),
+        ("b send {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":2}", ""),
+        ("<-", "1:ok ?UnmatchedResponse"),
+    ]);
 }
 
 #[test]
 fn p1_replies_come_in_another_order_than_the_calls() {
-    race(
-        &agent(),
-        &[
-            ("a call park.x", "park.x#1"),
-            ("a call park.y", "park.y#2"),
-            ("->", ">park.x#1 >park.y#2"),
-            ("b end park.y", "2=ok"),
-            ("b fail park.x", "1!-32603"),
-            ("<-", "2:ok 1:error"),
-        ],
-    );
+    agent().race(&[
+        ("a call park.x", "park.x#1"),
+        ("a call park.y", "park.y#2"),
+        ("->", ">park.x#1 >park.y#2"),
+        ("b end park.y", "2=ok"),
+        ("b fail park.x", "1!-32603"),
+        ("<-", "2:ok 1:error"),
+    ]);
 }
 
 #[test]
 fn p1_each_side_calls_the_other_from_within_a_handler() {
-    race(
-        &desktop(),
-        &[
-            ("a call park.outer", "park.outer#1"),
-            ("->", ">park.outer#1"),
-            ("b call inner", "inner#1"),
-            ("<-", ">inner#1 1=ok"),
-            ("->", "1:ok"),
-            ("b end park.outer", "1=ok"),
-            ("<-", "1:ok"),
-        ],
-    );
+    desktop().race(&[
+        ("a call park.outer", "park.outer#1"),
+        ("->", ">park.outer#1"),
+        ("b call inner", "inner#1"),
+        ("<-", ">inner#1 1=ok"),
+        ("->", "1:ok"),
+        ("b end park.outer", "1=ok"),
+        ("<-", "1:ok"),
+    ]);
 }
 
 #[test]
 fn l8_the_answer_that_a_handler_needs_stands_behind_more_requests_than_may_wait() {
     let limits = Limits::default().with(|it| it.waiting = 1);
-    race(
-        &desktop().with(|it| it.limits = limits),
-        &[
-            ("a call park.outer", "park.outer#1"),
-            ("->", ">park.outer#1"),
-            ("b call inner", "inner#1"),
-            ("a call x", "x#2"),
-            ("a call y", "y#3"),
-            ("a call z", "z#4"),
-            ("<-", ">inner#1 1=ok"),
-            ("->", "3!-32000:1 4!-32000:1 1:ok"),
-            ("b end park.outer", "1=ok >x#2 2=ok"),
-            ("<-", "3:error 4:error 1:ok 2:ok"),
-        ],
-    );
+    desktop().with(|it| it.limits = limits).race(&[
+        ("a call park.outer", "park.outer#1"),
+        ("->", ">park.outer#1"),
+        ("b call inner", "inner#1"),
+        ("a call x", "x#2"),
+        ("a call y", "y#3"),
+        ("a call z", "z#4"),
+        ("<-", ">inner#1 1=ok"),
+        ("->", "3!-32000:1 4!-32000:1 1:ok"),
+        ("b end park.outer", "1=ok >x#2 2=ok"),
+        ("<-", "3:error 4:error 1:ok 2:ok"),
+    ]);
 }
 
 #[test]
 fn l8_without_such_a_need_the_requests_stay_on_the_link() {
     let limits = Limits::default().with(|it| it.waiting = 1);
-    race(
-        &desktop().with(|it| it.limits = limits),
-        &[
-            ("a call park.x", "park.x#1"),
-            ("a call y", "y#2"),
-            ("a call z", "z#3"),
-            ("->", ">park.x#1"),
-            ("b wants", "false"),
-            ("b end park.x", "1=ok >y#2 2=ok"),
-            ("->", ">z#3 3=ok"),
-            ("<-", "1:ok 2:ok 3:ok"),
-        ],
-    );
+    desktop().with(|it| it.limits = limits).race(&[
+        ("a call park.x", "park.x#1"),
+        ("a call y", "y#2"),
+        ("a call z", "z#3"),
+        ("->", ">park.x#1"),
+        ("b wants", "false"),
+        ("b end park.x", "1=ok >y#2 2=ok"),
+        ("->", ">z#3 3=ok"),
+        ("<-", "1:ok 2:ok 3:ok"),
+    ]);
 }
 
 // ---- the end of the input
 
 #[test]
 fn l3_what_came_before_the_end_of_the_input_is_worked_on_and_answered() {
-    race(
-        &desktop(),
-        &[
-            ("a call park.x", "park.x#1"),
-            ("a call y", "y#2"),
-            ("->", ">park.x#1"),
-            ("b eof", ""),
-            // What was read with the last bytes is still to be handled.
-            ("b z#9", ""),
-            ("b end park.x", "1=ok >y#2 2=ok >z#9 9=ok"),
-            ("<-", "1:ok 2:ok ?UnmatchedResponse"),
-        ],
-    );
+    desktop().race(&[
+        ("a call park.x", "park.x#1"),
+        ("a call y", "y#2"),
+        ("->", ">park.x#1"),
+        ("b eof", ""),
+        // What was read with the last bytes is still to be handled.
+        ("b z#9; b end park.x", "1=ok >y#2 2=ok >z#9 9=ok"),
+        ("<-", "1:ok 2:ok ?UnmatchedResponse"),
+    ]);
 }
 
 #[test]
 fn p5_the_end_of_the_input_fails_every_pending_call() {
-    race(
-        &agent(),
-        &[
-            ("a call park.x", "park.x#1"),
-            ("a call y", "y#2"),
-            ("->", ">park.x#1 >y#2 2=ok"),
-            ("a eof", "1:closed 2:closed"),
-            ("a call z", "3:refused"),
-            ("b end park.x", "1=ok"),
-            // What comes all the same is late.
-            ("<-", "?UnmatchedResponse ?UnmatchedResponse"),
-        ],
-    );
+    agent().race(&[
+        ("a call park.x", "park.x#1"),
+        ("a call y", "y#2"),
+        ("->", ">park.x#1 >y#2 2=ok"),
+        ("a eof", "1:closed 2:closed"),
+        ("a call z", "3:refused"),
+        ("b end park.x", "1=ok"),
+        // What comes all the same is late.
+        ("<-", "?UnmatchedResponse ?UnmatchedResponse"),
+    ]);
 }
 
 #[test]
 fn l5_after_the_end_of_the_input_the_time_counts_from_the_last_byte_taken() {
-    check(
-        &agent(),
-        &[
-            ("park#1", ">park#1"),
-            ("left", "none"),
-            ("eof", ""),
-            ("left", "1750"),
-            ("+1000", ""),
-            ("left", "750"),
-            ("took", ""),
-            ("left", "1750"),
-            // Nor does a second end give more time, nor a byte before the first one.
-            ("+300", ""),
-            ("eof", ""),
-            ("left", "1450"),
-            ("end park", "1=ok"),
-        ],
-    );
+    agent().check(&[
+        ("park#1", ">park#1"),
+        ("left", "none"),
+        ("eof; left", "1750"),
+        ("+1000; left", "750"),
+        ("took; left", "1750"),
+        // Nor does a second end give more time, nor a byte before the first one.
+        ("+300; eof; left", "1450"),
+        ("end park", "1=ok"),
+    ]);
 }
 
 #[test]
 fn l5_after_a_closing_the_time_counts_from_the_closing() {
-    check(
-        &agent(),
-        &[
-            ("park#1", ">park#1"),
-            ("close", ""),
-            ("+1000", ""),
-            ("took", ""),
-            ("left", "750"),
-            ("close", ""),
-            ("eof", ""),
-            ("left", "750"),
-            ("end park", "1=ok"),
-        ],
-    );
+    agent().check(&[
+        ("park#1", ">park#1"),
+        ("close; +1000; took; left", "750"),
+        ("close; eof; left", "750"),
+        ("end park", "1=ok"),
+    ]);
 }
 
 #[test]
 fn l5_a_signal_after_the_end_of_the_input_only_tightens() {
-    check(
-        &agent(),
-        &[
-            ("park#1", ">park#1"),
-            ("eof", ""),
-            ("+1000", ""),
-            ("close", ""),
-            ("left", "750"),
-            ("took", ""),
-            ("left", "750"),
-            ("a#2", ""),
-            ("end park", "1=ok"),
-        ],
-    );
-    check(
-        &agent(),
-        &[
-            ("park#1", ">park#1"),
-            ("eof", ""),
-            ("+1000", ""),
-            ("took", ""),
-            ("+100", ""),
-            ("close", ""),
-            ("left", "1650"),
-            ("end park", "1=ok"),
-        ],
-    );
+    agent().check(&[
+        ("park#1", ">park#1"),
+        ("eof; +1000; close; left", "750"),
+        ("took; left", "750"),
+        ("a#2; end park", "1=ok"),
+    ]);
+    agent().check(&[
+        ("park#1", ">park#1"),
+        ("eof; +1000; took; +100; close; left", "1650"),
+        ("end park", "1=ok"),
+    ]);
 }
 
 // ---- closing
 
 #[test]
 fn l4_closing_gives_a_running_request_the_time_to_finish_and_takes_no_new_one() {
-    race(
-        &agent(),
-        &[
-            ("a call park", "park#1"),
-            ("->", ">park#1"),
-            ("b close", ""),
-            ("b wants", "false"),
-            ("b late#9", ""),
-            ("b late", ""),
-            ("b [late#8 late]", ""),
-            ("b end park", "1=ok"),
-            ("<-", "1:ok"),
-        ],
-    );
+    agent().race(&[
+        ("a call park", "park#1"),
+        ("->", ">park#1"),
+        ("b close; b wants", "false"),
+        ("b late#9; b late; b [late#8 late]; b end park", "1=ok"),
+        ("<-", "1:ok"),
+    ]);
 }
 
 #[test]
 fn l4_closing_finishes_what_waits_too() {
-    race(
-        &desktop(),
-        &[
-            ("a call park.x", "park.x#1"),
-            ("a call y", "y#2"),
-            ("->", ">park.x#1"),
-            ("b close", ""),
-            ("b end park.x", "1=ok >y#2 2=ok"),
-            ("<-", "1:ok 2:ok"),
-        ],
-    );
+    desktop().race(&[
+        ("a call park.x", "park.x#1"),
+        ("a call y", "y#2"),
+        ("->", ">park.x#1"),
+        ("b close; b end park.x", "1=ok >y#2 2=ok"),
+        ("<-", "1:ok 2:ok"),
+    ]);
 }
 
 #[test]
 fn l4_a_shutdown_that_a_message_asks_for_is_answered_and_what_came_after_it_is_dropped() {
-    check(
-        &desktop(),
-        &[
-            ("park.x#1", ">park.x#1"),
-            ("y#2", ""),
-            ("shut#3", ""),
-            ("z#4", ""),
-            ("n", ""),
-            ("[w#5 m]", ""),
-            ("end park.x", "1=ok >y#2 2=ok >shut#3 [5!-32600:shutting-down] 3=ok"),
-            ("late#6", ""),
-            ("[late#7]", ""),
-        ],
-    );
+    desktop().check(&[
+        ("park.x#1", ">park.x#1"),
+        ("y#2; shut#3; z#4; n; [w#5 m]", ""),
+        ("end park.x", "1=ok >y#2 2=ok >shut#3 [5!-32600:shutting-down] 3=ok"),
+        ("late#6; [late#7]", ""),
+    ]);
 }
 
 #[test]
 fn l4_what_came_before_the_shutdown_and_still_runs_is_finished() {
-    check(
-        &agent(),
-        &[("park.x#1", ">park.x#1"), ("shut", ">shut"), ("late#2", ""), ("end park.x", "1=ok")],
-    );
+    agent().check(&[("park.x#1", ">park.x#1"), ("shut", ">shut"), ("late#2; end park.x", "1=ok")]);
 }
 
 #[test]
 fn l4_m6_every_request_of_a_batch_is_answered_if_it_came_before_the_shutdown() {
     let late = |shown: &str| shown.replace("!late", "!-32600:shutting-down");
-    check(
-        &desktop(),
-        &[("[a#1 shut#2 b#3 n 7]", &late(">a#1 >shut#2 [1=ok 2=ok 3!late null!-32600]"))],
-    );
+    desktop()
+        .check(&[("[a#1 shut#2 b#3 n 7]", &late(">a#1 >shut#2 [1=ok 2=ok 3!late null!-32600]"))]);
     // It is not begun, and so is not held up by what is.
-    check(
-        &agent(),
-        &[
-            ("[park.a#1 shut#2 b#3 a#1]", ">park.a#1 >shut#2"),
-            ("end park.a", &late("[2=ok 3!late 1!late 1=ok]")),
-        ],
-    );
+    agent().check(&[
+        ("[park.a#1 shut#2 b#3 a#1]", ">park.a#1 >shut#2"),
+        ("end park.a", &late("[2=ok 3!late 1!late 1=ok]")),
+    ]);
     // What waits behind a handler that closes, in its own batch, in another, and by itself.
-    check(
-        &desktop(),
-        &[
-            ("[park.a#1 park.shut#2 b#3 c#4]", ">park.a#1"),
-            ("end park.a", ">park.shut#2"),
-            ("close park.shut", ""),
-            ("end park.shut", &late("[1=ok 3!late 4!late 2=ok]")),
-        ],
-    );
-    check(
-        &desktop(),
-        &[
-            ("park.shut#1", ">park.shut#1"),
-            ("[a#2 7 b#3]", ""),
-            ("c#4", ""),
-            ("close park.shut", &late("[2!late null!-32600 3!late]")),
-            ("end park.shut", "1=ok"),
-        ],
-    );
+    desktop().check(&[
+        ("[park.a#1 park.shut#2 b#3 c#4]", ">park.a#1"),
+        ("end park.a", ">park.shut#2"),
+        ("close park.shut", ""),
+        ("end park.shut", &late("[1=ok 3!late 4!late 2=ok]")),
+    ]);
+    desktop().check(&[
+        ("park.shut#1", ">park.shut#1"),
+        ("[a#2 7 b#3]; c#4", ""),
+        ("close park.shut", &late("[2!late null!-32600 3!late]")),
+        ("end park.shut", "1=ok"),
+    ]);
     // One that runs already, of a batch whose rest waits.
-    check(
-        &agent().with(|it| it.order = Order::ByKey),
-        &[
-            ("park.shut#1", ">park.shut#1"),
-            ("[park.a/1#2 b/1#3]", ">park.a/1#2"),
-            ("close park.shut", ""),
-            ("end park.a/1", &late("[3!late 2=ok]")),
-            ("end park.shut", "1=ok"),
-        ],
-    );
+    agent().with(|it| it.order = Order::ByKey).check(&[
+        ("park.shut#1", ">park.shut#1"),
+        ("[park.a/1#2 b/1#3]", ">park.a/1#2"),
+        ("close park.shut", ""),
+        ("end park.a/1", &late("[3!late 2=ok]")),
+        ("end park.shut", "1=ok"),
+    ]);
     // A batch that comes behind is not answered, as no other request is.
-    check(
-        &agent(),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("call x", "x#1"),
-            ("shut#2", ">shut#2 2=ok"),
-            ("[b#3 7]", ""),
-            ("b#4", ""),
-            ("1=", "1:ok"),
-            ("end park.a", "1=ok"),
-        ],
-    );
+    agent().check(&[
+        ("park.a#1", ">park.a#1"),
+        ("call x", "x#1"),
+        ("shut#2", ">shut#2 2=ok"),
+        ("[b#3 7]; b#4; 1=", "1:ok"),
+        ("end park.a", "1=ok"),
+    ]);
 }
 
 #[test]
 fn l4_bad_messages_are_not_answered_when_we_close_as_good_ones_are_not() {
-    check(
-        &agent(),
-        &[
-            ("park#1", ">park#1"),
-            ("call x", "x#1"),
-            ("close", ""),
-            ("wants", "true"),
-            ("a#2", ""),
-            ("{}", ""),
-            ("fault", ""),
-            ("[1 2]", ""),
-            ("1=", "1:ok"),
-            ("end park", "1=ok"),
-        ],
-    );
+    agent().check(&[
+        ("park#1", ">park#1"),
+        ("call x", "x#1"),
+        ("close; wants", "true"),
+        ("a#2; {}; fault; [1 2]; 1=", "1:ok"),
+        ("end park", "1=ok"),
+    ]);
 }
 
 #[test]
 fn p3_a_request_can_be_cancelled_while_we_close() {
-    race(
-        &agent(),
-        &[
-            ("a call park", "park#1"),
-            ("->", ">park#1"),
-            ("b close", ""),
-            ("b ~1", "1!-32800 stop park"),
-            ("b end park", ""),
-            ("<-", "1:error"),
-        ],
-    );
+    agent().race(&[
+        ("a call park", "park#1"),
+        ("->", ">park#1"),
+        ("b close; b ~1", "1!-32800 stop park"),
+        ("b end park; <-", "1:error"),
+    ]);
 }
 
 #[test]
 fn p5_while_we_close_the_answer_that_a_handler_needs_still_comes() {
-    race(
-        &agent(),
-        &[
-            ("a call park.outer", "park.outer#1"),
-            ("->", ">park.outer#1"),
-            ("b call inner", "inner#1"),
-            ("b close", ""),
-            ("b wants", "true"),
-            ("<-", ">inner#1 1=ok"),
-            ("a call more", "more#2"),
-            ("->", "1:ok"),
-            ("b wants", "false"),
-            ("b call again", "2:refused"),
-            ("b end park.outer", "1=ok"),
-            ("<-", "1:ok"),
-            ("a eof", "2:closed"),
-        ],
-    );
+    agent().race(&[
+        ("a call park.outer", "park.outer#1"),
+        ("->", ">park.outer#1"),
+        ("b call inner", "inner#1"),
+        ("b close; b wants", "true"),
+        ("<-", ">inner#1 1=ok"),
+        ("a call more", "more#2"),
+        ("->", "1:ok"),
+        ("b wants", "false"),
+        ("b call again", "2:refused"),
+        ("b end park.outer", "1=ok"),
+        ("<-", "1:ok"),
+        ("a eof", "2:closed"),
+    ]);
 }
 
 #[test]
 fn p5_the_input_ends_while_we_close_and_no_call_waits_for_what_cannot_come() {
-    check(
-        &agent(),
-        &[
-            ("park.outer#1", ">park.outer#1"),
-            ("call inner", "inner#1"),
-            ("close", ""),
-            ("eof", "1:closed"),
-            ("wants", "false"),
-            ("end park.outer", "1=ok"),
-        ],
-    );
+    agent().check(&[
+        ("park.outer#1", ">park.outer#1"),
+        ("call inner", "inner#1"),
+        ("close; eof", "1:closed"),
+        ("wants", "false"),
+        ("end park.outer", "1=ok"),
+    ]);
 }
 
 #[test]
@@ -785,78 +564,47 @@ fn p5_a_closing_right_behind_the_end_of_the_input_does_not_make_calls_wait_again
 
 #[test]
 fn p5_the_connection_goes_and_every_pending_call_is_told() {
-    race(
-        &agent(),
-        &[
-            ("a call park.x", "park.x#1"),
-            ("a call y", "y#2"),
-            ("->", ">park.x#1 >y#2 2=ok"),
-            ("a gone", "1:closed 2:closed"),
-            ("a call z", "3:refused"),
-            ("a 2=", "?UnmatchedResponse"),
-            ("b gone", ""),
-            ("b end park.x", ""),
-        ],
-    );
+    agent().race(&[
+        ("a call park.x", "park.x#1"),
+        ("a call y", "y#2"),
+        ("->", ">park.x#1 >y#2 2=ok"),
+        ("a gone", "1:closed 2:closed"),
+        ("a call z", "3:refused"),
+        ("a 2=", "?UnmatchedResponse"),
+        ("b gone; b end park.x", ""),
+    ]);
 }
 
 #[test]
-fn p5_the_timeout_and_the_end_come_at_the_same_instant_in_both_orders() {
-    race(
-        &timely(100),
-        &[("a call x", "x#1"), ("a wait 100", ""), ("a tick", "~1 1:timeout"), ("a gone", "")],
-    );
-    race(
-        &timely(100),
-        &[("a call x", "x#1"), ("a wait 100", ""), ("a gone", "1:closed"), ("a tick", "")],
-    );
-}
-
-#[test]
-fn p5_a_drop_and_the_end_come_at_the_same_instant_in_both_orders() {
-    race(&agent(), &[("a call x", "x#1"), ("a drop 1", "~1 1:dropped"), ("a gone", "")]);
-    race(&agent(), &[("a call x", "x#1"), ("a gone", "1:closed"), ("a drop 1", "")]);
-}
-
-#[test]
-fn p5_a_reply_and_the_closing_come_at_the_same_instant_in_both_orders() {
-    race(
-        &agent(),
-        &[
-            ("a call x", "x#1"),
-            ("->", ">x#1 1=ok"),
-            ("<-", "1:ok"),
-            ("a close", ""),
-            ("a gone", ""),
-        ],
-    );
-    race(
-        &agent(),
-        &[
-            ("a call x", "x#1"),
-            ("->", ">x#1 1=ok"),
-            ("a close", ""),
-            ("<-", "1:ok"),
-            ("a gone", ""),
-        ],
-    );
+fn p5_a_timeout_a_drop_or_a_reply_comes_in_the_instant_of_the_end_in_both_orders() {
+    timely(100).race(&[
+        ("a call x", "x#1"),
+        ("a wait 100; a tick", "~1 1:timeout"),
+        ("a gone", ""),
+    ]);
+    timely(100).race(&[("a call x", "x#1"), ("a wait 100; a gone", "1:closed"), ("a tick", "")]);
+    agent().race(&[("a call x", "x#1"), ("a drop 1", "~1 1:dropped"), ("a gone", "")]);
+    agent().race(&[("a call x", "x#1"), ("a gone", "1:closed"), ("a drop 1", "")]);
+    agent().race(&[
+        ("a call x", "x#1"),
+        ("->", ">x#1 1=ok"),
+        ("<-", "1:ok"),
+        ("a close; a gone", ""),
+    ]);
+    agent().race(&[
+        ("a call x", "x#1"),
+        ("->", ">x#1 1=ok"),
+        ("a close; <-", "1:ok"),
+        ("a gone", ""),
+    ]);
 }
 
 #[test]
 fn p5_what_waits_when_the_connection_goes_never_starts() {
-    check(
-        &desktop(),
-        &[
-            ("park.x#1", ">park.x#1"),
-            ("y#2", ""),
-            ("n", ""),
-            ("[z#3 m w#4]", ""),
-            ("gone", ""),
-            ("late#5", ""),
-            ("late", ""),
-            ("end park.x", ""),
-        ],
-    );
+    desktop().check(&[
+        ("park.x#1", ">park.x#1"),
+        ("y#2; n; [z#3 m w#4]; gone; late#5; late; end park.x", ""),
+    ]);
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! The session, rule by rule: F7, M6, M7, M10, M11, L2, L8, P1 to P4, P9.
+//!
+//! A row may hold several steps, `hold; a#1; free`: of all but the last nothing comes.
 
 mod support;
 
@@ -6,29 +8,27 @@ use std::time::{Duration, Instant};
 
 use duet_rpc_proto::message::{Code, Id, WhyStray};
 use duet_rpc_proto::notice::{Notice, Severity};
-use duet_rpc_proto::policy::{Dialect, IdStyle, Order};
+use duet_rpc_proto::policy::Order::{self, Barrier, ByKey, Concurrent, Sequential};
+use duet_rpc_proto::policy::{Dialect, IdStyle};
 use duet_rpc_proto::session::{
     CallOptions, EventQueue, FaultAction, FaultLimit, Ids, Priority, Progress, Session,
 };
 use duet_rpc_proto::{Limits, Profile};
-use support::pair::{check, play};
-
-fn profile(order: Order, limits: Limits) -> Profile {
-    Profile::agent().with(|it| {
-        it.order = order;
-        it.limits = limits;
-    })
-}
+use support::pair::Checks as _;
 
 fn ordered(order: Order) -> Profile {
-    profile(order, Limits::default())
+    Profile::agent().with(|it| it.order = order)
+}
+
+fn limited(order: Order, set: impl FnOnce(&mut Limits)) -> Profile {
+    ordered(order).with(|it| set(&mut it.limits))
 }
 
 fn in_flight(order: Order, in_flight: usize) -> Profile {
-    profile(order, Limits::default().with(|it| it.in_flight = in_flight))
+    limited(order, |it| it.in_flight = in_flight)
 }
 
-const ALL: [Order; 4] = [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey];
+const ALL: [Order; 4] = [Sequential, Barrier, Concurrent, ByKey];
 
 // ---- F7: no error storm
 
@@ -82,21 +82,19 @@ fn f7_a_valid_message_in_between_keeps_the_answers_coming() {
         storm.handle_good();
     }
 }
+
 #[test]
 fn f7_faults_invalid_messages_and_strays_count_and_any_valid_message_ends_the_storm() {
-    let profile = profile(Order::Barrier, Limits::default().with(|it| it.answered_faults = 2));
+    let profile = limited(Barrier, |it| it.answered_faults = 2);
     for good in ["unknown#1", "unknown", "9=", "~9"] {
-        let mut side = play(
-            &profile,
-            &[
-                ("fault", "null!-32700"),
-                ("{}", "null!-32600"),
-                ("7", "?Muted(1)"),
-                (r#"{"jsonrpc":"2.0","result":1}"#, ""),
-                ("+1000", "?Muted(1)"),
-                ("+1000", ""),
-            ],
-        );
+        let mut side = profile.play(&[
+            ("fault", "null!-32700"),
+            ("{}", "null!-32600"),
+            ("7", "?Muted(1)"),
+            (r#"{"jsonrpc":"2.0","result":1}"#, ""),
+            ("+1000", "?Muted(1)"),
+            ("+1000", ""),
+        ]);
         side.step(good);
         assert_eq!(side.step("{}"), "null!-32600", "after {good}");
         side.finish();
@@ -105,16 +103,12 @@ fn f7_faults_invalid_messages_and_strays_count_and_any_valid_message_ends_the_st
 
 #[test]
 fn f7_muted_entries_leave_their_batch_and_a_batch_of_them_is_not_answered() {
-    let profile = profile(Order::Barrier, Limits::default().with(|it| it.answered_faults = 2));
-    check(
-        &profile,
-        &[
-            ("[1 2 3 4]", "?Muted(1) [null!-32600 null!-32600]"),
-            ("[5 6]", ""),
-            ("+1000", "?Muted(3)"),
-            ("[7 a#1 8]", ">a#1 [1=ok null!-32600]"),
-        ],
-    );
+    let profile = limited(Barrier, |it| it.answered_faults = 2);
+    profile.check(&[
+        ("[1 2 3 4]", "?Muted(1) [null!-32600 null!-32600]"),
+        ("[5 6]; +1000", "?Muted(3)"),
+        ("[7 a#1 8]", ">a#1 [1=ok null!-32600]"),
+    ]);
 }
 
 // ---- M6: batches
@@ -122,171 +116,130 @@ fn f7_muted_entries_leave_their_batch_and_a_batch_of_them_is_not_answered() {
 #[test]
 fn m6_a_batch_is_answered_as_a_whole_when_the_last_of_it_is() {
     for order in ALL {
-        check(&ordered(order), &[("[a#1 b#2]", ">a#1 >b#2 [1=ok 2=ok]"), ("[a#1]", ">a#1 [1=ok]")]);
+        ordered(order).check(&[("[a#1 b#2]", ">a#1 >b#2 [1=ok 2=ok]"), ("[a#1]", ">a#1 [1=ok]")]);
     }
-    check(
-        &ordered(Order::Barrier),
-        &[
-            ("[park.a#1 b#2 fail#3 n]", ">park.a#1 >b#2 >fail#3 >n"),
-            ("c#4", ">c#4 4=ok"),
-            ("end park.a", "[2=ok 3!-32603 1=ok]"),
-        ],
-    );
+    ordered(Barrier).check(&[
+        ("[park.a#1 b#2 fail#3 n]", ">park.a#1 >b#2 >fail#3 >n"),
+        ("c#4", ">c#4 4=ok"),
+        ("end park.a", "[2=ok 3!-32603 1=ok]"),
+    ]);
 }
 
 #[test]
 fn m6_only_notifications_and_responses_give_no_answer() {
-    check(
-        &ordered(Order::Barrier),
-        &[
-            ("[n m]", ">n >m"),
-            ("call x", "x#1"),
-            ("[1= n]", "1:ok >n"),
-            ("[park]", ">park"),
-            ("end park", ""),
-            ("[9=]", "?UnmatchedResponse"),
-        ],
-    );
+    ordered(Barrier).check(&[
+        ("[n m]", ">n >m"),
+        ("call x", "x#1"),
+        ("[1= n]", "1:ok >n"),
+        ("[park]", ">park"),
+        ("end park; [9=]", "?UnmatchedResponse"),
+    ]);
 }
 
 #[test]
 fn m6_a_response_in_a_batch_settles_its_call_and_the_rest_is_answered() {
-    check(
-        &ordered(Order::Barrier),
-        &[("call x", "x#1"), ("[a#7 1! b#8]", ">a#7 1:error >b#8 [7=ok 8=ok]")],
-    );
+    ordered(Barrier).check(&[("call x", "x#1"), ("[a#7 1! b#8]", ">a#7 1:error >b#8 [7=ok 8=ok]")]);
 }
 
 #[test]
 fn m6_invalid_entries_are_answered_each_in_the_array() {
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("[1 2 3]", "[null!-32600 null!-32600 null!-32600]"),
-            ("[]", "null!-32600"),
-            ("[a#1 {} [] n]", ">a#1 >n [1=ok null!-32600 null!-32600]"),
-        ],
-    );
-    let profile = profile(Order::Barrier, Limits::default().with(|it| it.batch_entries = 2));
-    check(
-        &profile,
-        &[("[a#1 b#2 c#3]", "null!-32600:oversize"), ("[1 2]", "[null!-32600 null!-32600]")],
-    );
-    check(&Profile::editor(), &[("[a#1]", "null!-32600:batch-not-supported")]);
+    ordered(Sequential).check(&[
+        ("[1 2 3]", "[null!-32600 null!-32600 null!-32600]"),
+        ("[]", "null!-32600"),
+        ("[a#1 {} [] n]", ">a#1 >n [1=ok null!-32600 null!-32600]"),
+    ]);
+    let profile = limited(Barrier, |it| it.batch_entries = 2);
+    profile.check(&[
+        ("[a#1 b#2 c#3]", "null!-32600:oversize"),
+        ("[1 2]", "[null!-32600 null!-32600]"),
+    ]);
+    Profile::editor().check(&[("[a#1]", "null!-32600:batch-not-supported")]);
 }
 
 #[test]
 fn m6_entries_that_wait_hold_the_array_back() {
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("[park.a#1 b#2 park.c#3]", ">park.a#1"),
-            ("d#4", ""),
-            ("end park.a", ">b#2 >park.c#3"),
-            ("end park.c", "[1=ok 2=ok 3=ok] >d#4 4=ok"),
-        ],
-    );
-    check(
-        &ordered(Order::Barrier),
-        &[("[park.n a#1 b#2]", ">park.n"), ("end park.n", ">a#1 >b#2 [1=ok 2=ok]")],
-    );
+    ordered(Sequential).check(&[
+        ("[park.a#1 b#2 park.c#3]", ">park.a#1"),
+        ("d#4; end park.a", ">b#2 >park.c#3"),
+        ("end park.c", "[1=ok 2=ok 3=ok] >d#4 4=ok"),
+    ]);
+    ordered(Barrier)
+        .check(&[("[park.n a#1 b#2]", ">park.n"), ("end park.n", ">a#1 >b#2 [1=ok 2=ok]")]);
 }
 
 #[test]
 fn m6_a_cancelled_entry_is_answered_in_its_array() {
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("[park.a#1 b#2]", ">park.a#1"),
-            ("~2", ""),
-            ("~1", "[2!-32800 1!-32800] stop park.a"),
-            ("end park.a", ""),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("[park.a#1 b#2]", ">park.a#1"),
+        ("~2; ~1", "[2!-32800 1!-32800] stop park.a"),
+        ("end park.a", ""),
+    ]);
     // Also if the cancellation stands in the same array.
-    check(
-        &ordered(Order::Barrier),
-        &[("[park.a#1 ~1 b#2]", ">park.a#1 stop park.a >b#2 [1!-32800 2=ok]"), ("end park.a", "")],
-    );
+    ordered(Barrier).check(&[
+        ("[park.a#1 ~1 b#2]", ">park.a#1 stop park.a >b#2 [1!-32800 2=ok]"),
+        ("end park.a", ""),
+    ]);
 }
 
 #[test]
 fn m6_two_batches_side_by_side_do_not_mix() {
-    check(
-        &ordered(Order::Concurrent),
-        &[
-            ("[park.a#1 x#2]", ">park.a#1 >x#2"),
-            ("[park.b#3 y#4]", ">park.b#3 >y#4"),
-            ("end park.b", "[4=ok 3=ok]"),
-            ("fail park.a", "[2=ok 1!-32603]"),
-        ],
-    );
+    ordered(Concurrent).check(&[
+        ("[park.a#1 x#2]", ">park.a#1 >x#2"),
+        ("[park.b#3 y#4]", ">park.b#3 >y#4"),
+        ("end park.b", "[4=ok 3=ok]"),
+        ("fail park.a", "[2=ok 1!-32603]"),
+    ]);
 }
 
 #[test]
 fn m6_past_the_bound_of_its_answer_the_rest_of_a_batch_is_answered_busy() {
-    let limits = Limits::default().with(|it| it.batch_bytes = 200);
-    check(
-        &profile(Order::Barrier, limits),
-        &[(
-            "[big#1 big#2 c#3 n d#4]",
-            ">big#1 >big#2 >n [1=xxxxxxxxxx 2=xxxxxxxxxx 3!-32000:200 4!-32000:200]",
-        )],
-    );
+    limited(Barrier, |it| it.batch_bytes = 200).check(&[(
+        "[big#1 big#2 c#3 n d#4]",
+        ">big#1 >big#2 >n [1=xxxxxxxxxx 2=xxxxxxxxxx 3!-32000:200 4!-32000:200]",
+    )]);
 }
 
 #[test]
 fn m6_entries_that_waited_are_answered_busy_too_when_the_array_has_got_too_large() {
-    let limits = Limits::default().with(|it| it.batch_bytes = 200);
-    check(
-        &profile(Order::Sequential, limits),
-        &[
-            ("[park.a#1 big#2 big#3 c#4 n d#5]", ">park.a#1"),
-            (
-                "end park.a",
-                ">big#2 >big#3 >n \
-                 [1=ok 2=xxxxxxxxxx 3=xxxxxxxxxx 4!-32000:200 5!-32000:200]",
-            ),
-            ("e#6", ">e#6 6=ok"),
-        ],
-    );
+    limited(Sequential, |it| it.batch_bytes = 200).check(&[
+        ("[park.a#1 big#2 big#3 c#4 n d#5]", ">park.a#1"),
+        (
+            "end park.a",
+            ">big#2 >big#3 >n \
+             [1=ok 2=xxxxxxxxxx 3=xxxxxxxxxx 4!-32000:200 5!-32000:200]",
+        ),
+        ("e#6", ">e#6 6=ok"),
+    ]);
 }
 
 #[test]
 fn m6_the_bound_is_that_of_all_open_batches_together() {
-    let limits = Limits::default().with(|it| it.batch_bytes = 200);
-    check(
-        &profile(Order::Barrier, limits),
-        &[
-            ("[park.a#1 big#2]", ">park.a#1 >big#2"),
-            ("[park.b#3 big#4]", ">park.b#3 >big#4"),
-            ("[c#5]", "[5!-32000:200]"),
-            ("end park.a", "[2=xxxxxxxxxx 1=ok]"),
-            ("[c#6]", ">c#6 [6=ok]"),
-            ("end park.b", "[4=xxxxxxxxxx 3=ok]"),
-        ],
-    );
+    limited(Barrier, |it| it.batch_bytes = 200).check(&[
+        ("[park.a#1 big#2]", ">park.a#1 >big#2"),
+        ("[park.b#3 big#4]", ">park.b#3 >big#4"),
+        ("[c#5]", "[5!-32000:200]"),
+        ("end park.a", "[2=xxxxxxxxxx 1=ok]"),
+        ("[c#6]", ">c#6 [6=ok]"),
+        ("end park.b", "[4=xxxxxxxxxx 3=ok]"),
+    ]);
 }
 
 // ---- M7, M10, M11
 
 #[test]
 fn m7_a_response_is_matched_once_and_one_without_a_match_is_a_warning() {
-    let side = play(
-        &ordered(Order::Barrier),
-        &[
-            ("call x", "x#1"),
-            ("call y", "y#2"),
-            ("2=", "2:ok"),
-            ("2=", "?UnmatchedResponse"),
-            ("3=", "?UnmatchedResponse"),
-            // The id of another type, or the same number in other words, is another id.
-            ("{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":0}", "?UnmatchedResponse"),
-            ("{\"jsonrpc\":\"2.0\",\"id\":1.0,\"result\":0}", "?UnmatchedResponse"),
-            ("{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":0}", "?UnmatchedResponse"),
-            ("1!", "1:error"),
-        ],
-    );
+    let side = ordered(Barrier).play(&[
+        ("call x", "x#1"),
+        ("call y", "y#2"),
+        ("2=", "2:ok"),
+        ("2=", "?UnmatchedResponse"),
+        ("3=", "?UnmatchedResponse"),
+        // The id of another type, or the same number in other words, is another id.
+        ("{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":0}", "?UnmatchedResponse"),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1.0,\"result\":0}", "?UnmatchedResponse"),
+        ("{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":0}", "?UnmatchedResponse"),
+        ("1!", "1:error"),
+    ]);
     side.finish();
     assert_eq!(side.session.unmatched_responses(), 5);
     assert_eq!(Notice::UnmatchedResponse.severity(), Severity::Warn);
@@ -295,26 +248,25 @@ fn m7_a_response_is_matched_once_and_one_without_a_match_is_a_warning() {
 
 #[test]
 fn m7_a_response_that_cannot_be_used_is_dropped_and_its_call_waits_on() {
-    check(
-        &ordered(Order::Barrier),
-        &[
-            ("call x", "x#1"),
-            (r#"{"jsonrpc":"2.0","result":1}"#, "?Stray(BadId)"),
-            (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, "?Stray(BadVersion)"),
-            (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, "?Stray(MemberTwice)"),
-            (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, "?Stray(ResultAndError)"),
-            ("1=", "1:ok"),
-        ],
-    );
+    ordered(Barrier).check(&[
+        ("call x", "x#1"),
+        (r#"{"jsonrpc":"2.0","result":1}"#, "?Stray(BadId)"),
+        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, "?Stray(BadVersion)"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, "?Stray(MemberTwice)"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, "?Stray(ResultAndError)"),
+        ("1=", "1:ok"),
+    ]);
 }
 
 #[test]
 fn m10_a_notification_is_never_answered() {
     for order in ALL {
-        check(
-            &ordered(order),
-            &[("n", ">n"), ("fail", ">fail"), ("park", ">park"), ("fail park", "")],
-        );
+        ordered(order).check(&[
+            ("n", ">n"),
+            ("fail", ">fail"),
+            ("park", ">park"),
+            ("fail park", ""),
+        ]);
     }
 }
 
@@ -326,48 +278,37 @@ fn m10_a_notification_that_fails_is_loud_in_the_log_and_an_unknown_one_is_not() 
 
 #[test]
 fn m11_an_id_in_flight_is_refused_and_the_first_request_is_not_disturbed() {
-    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
-        check(
-            &ordered(order),
-            &[
-                ("park.a#1", ">park.a#1"),
-                ("b#1", "1!-32600:duplicate-id"),
-                ("{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"method\":\"c\"}", ">c#1 1=ok"),
-                ("[d#1 e#2]", ">e#2 [1!-32600:duplicate-id 2=ok]"),
-                ("end park.a", "1=ok"),
-                ("f#1", ">f#1 1=ok"),
-            ],
-        );
+    for order in [Barrier, Concurrent, ByKey] {
+        ordered(order).check(&[
+            ("park.a#1", ">park.a#1"),
+            ("b#1", "1!-32600:duplicate-id"),
+            ("{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"method\":\"c\"}", ">c#1 1=ok"),
+            ("[d#1 e#2]", ">e#2 [1!-32600:duplicate-id 2=ok]"),
+            ("end park.a", "1=ok"),
+            ("f#1", ">f#1 1=ok"),
+        ]);
     }
 }
 
 #[test]
 fn m11_an_id_that_waits_is_in_flight_and_the_same_string_in_other_words_is_the_same() {
-    check(
-        &ordered(Order::Barrier),
-        &[
-            ("park", ">park"),
-            ("a#a", ""),
-            (r#"{"jsonrpc":"2.0","id":"\u0061","method":"b"}"#, "a!-32600:duplicate-id"),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"c"}"#, ""),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"d"}"#, "null!-32600:duplicate-id"),
-            ("end park", ">a#a a=ok >c#null null=ok"),
-        ],
-    );
+    ordered(Barrier).check(&[
+        ("park", ">park"),
+        ("a#a", ""),
+        (r#"{"jsonrpc":"2.0","id":"\u0061","method":"b"}"#, "a!-32600:duplicate-id"),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"c"}"#, ""),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"d"}"#, "null!-32600:duplicate-id"),
+        ("end park", ">a#a a=ok >c#null null=ok"),
+    ]);
 }
 
 #[test]
 fn m11_under_sequential_order_no_two_are_in_flight_so_none_is_a_duplicate() {
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("park.b#1", ""),
-            ("c#1", ""),
-            ("end park.a", "1=ok >park.b#1"),
-            ("end park.b", "1=ok >c#1 1=ok"),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("park.a#1", ">park.a#1"),
+        ("park.b#1; c#1; end park.a", "1=ok >park.b#1"),
+        ("end park.b", "1=ok >c#1 1=ok"),
+    ]);
 }
 
 // ---- L2: the orders
@@ -375,307 +316,196 @@ fn m11_under_sequential_order_no_two_are_in_flight_so_none_is_a_duplicate() {
 #[test]
 fn p3_m11_under_sequential_order_a_cancellation_finds_each_of_those_with_the_same_id() {
     // Both wait: the later, then the other, then none.
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("park.x#1", ">park.x#1"),
-            ("park.a#7", ""),
-            ("park.b#7", ""),
-            ("~7", "7!-32800"),
-            ("~7", "7!-32800"),
-            ("~7", ""),
-            ("end park.x", "1=ok"),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("park.x#1", ">park.x#1"),
+        ("park.a#7; park.b#7; ~7", "7!-32800"),
+        ("~7", "7!-32800"),
+        ("~7; end park.x", "1=ok"),
+    ]);
     // Three of them, and another began to run behind the last.
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("park.x#1", ">park.x#1"),
-            ("park.y#8", ""),
-            ("park.a#7", ""),
-            ("park.b#7", ""),
-            ("park.c#7", ""),
-            ("end park.x", "1=ok >park.y#8"),
-            ("~7", "7!-32800"),
-            ("~7", "7!-32800"),
-            ("~7", "7!-32800"),
-            ("~7", ""),
-            ("end park.y", "8=ok"),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("park.x#1", ">park.x#1"),
+        ("park.y#8; park.a#7; park.b#7; park.c#7; end park.x", "1=ok >park.y#8"),
+        ("~7", "7!-32800"),
+        ("~7", "7!-32800"),
+        ("~7", "7!-32800"),
+        ("~7; end park.y", "8=ok"),
+    ]);
     // The first runs, and is gone, while another stands before the second.
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("park.x#1", ">park.x#1"),
-            ("park.a#7", ""),
-            ("park.c#8", ""),
-            ("park.b#7", ""),
-            ("end park.x", "1=ok >park.a#7"),
-            ("end park.a", "7=ok >park.c#8"),
-            ("~7", "7!-32800"),
-            ("end park.c", "8=ok"),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("park.x#1", ">park.x#1"),
+        ("park.a#7; park.c#8; park.b#7; end park.x", "1=ok >park.a#7"),
+        ("end park.a", "7=ok >park.c#8"),
+        ("~7", "7!-32800"),
+        ("end park.c", "8=ok"),
+    ]);
     // The first runs, and is called off too.
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("park.a#7", ">park.a#7"),
-            ("park.b#7", ""),
-            ("~7", "7!-32800"),
-            ("~7", "7!-32800 stop park.a"),
-            ("~7", ""),
-            ("end park.a", ""),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("park.a#7", ">park.a#7"),
+        ("park.b#7; ~7", "7!-32800"),
+        ("~7", "7!-32800 stop park.a"),
+        ("~7; end park.a", ""),
+    ]);
 }
 
 #[test]
 fn l2_sequential_one_message_is_finished_before_the_next_begins() {
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("b#2", ""),
-            ("n", ""),
-            ("park.m", ""),
-            ("c#3", ""),
-            ("end park.a", "1=ok >b#2 2=ok >n >park.m"),
-            ("end park.m", ">c#3 3=ok"),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("park.a#1", ">park.a#1"),
+        ("b#2; n; park.m; c#3; end park.a", "1=ok >b#2 2=ok >n >park.m"),
+        ("end park.m", ">c#3 3=ok"),
+    ]);
 }
 
 #[test]
 fn l2_sequential_what_is_no_message_is_answered_in_its_turn_too() {
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("park.a#1", ">park.a#1"),
-            (r#"{"jsonrpc":"2.0","id":2,"method":7}"#, ""),
-            ("fault", ""),
-            ("b#3", ""),
-            ("{}", ""),
-            ("end park.a", "1=ok 2!-32600 null!-32700 >b#3 3=ok null!-32600"),
-            ("{}", "null!-32600"),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("park.a#1", ">park.a#1"),
+        (r#"{"jsonrpc":"2.0","id":2,"method":7}"#, ""),
+        ("fault; b#3; {}; end park.a", "1=ok 2!-32600 null!-32700 >b#3 3=ok null!-32600"),
+        ("{}", "null!-32600"),
+    ]);
     // But not if nothing more may wait, and we have to read on.
-    let limits = Limits::default().with(|it| it.waiting = 1);
-    check(
-        &profile(Order::Sequential, limits),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("b#2", ""),
-            ("call x", "x#1"),
-            ("{}", "null!-32600"),
-            ("1=", "1:ok"),
-            ("end park.a", "1=ok >b#2 2=ok"),
-        ],
-    );
+    limited(Sequential, |it| it.waiting = 1).check(&[
+        ("park.a#1", ">park.a#1"),
+        ("b#2; call x", "x#1"),
+        ("{}", "null!-32600"),
+        ("1=", "1:ok"),
+        ("end park.a", "1=ok >b#2 2=ok"),
+    ]);
     // Every other order answers as it comes.
-    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
-        check(
-            &ordered(order),
-            &[("park#1", ">park#1"), ("{}", "null!-32600"), ("end park", "1=ok")],
-        );
+    for order in [Barrier, Concurrent, ByKey] {
+        ordered(order).check(&[("park#1", ">park#1"), ("{}", "null!-32600"), ("end park", "1=ok")]);
     }
 }
 
 #[test]
 fn l2_m6_sequential_a_batch_with_nothing_but_invalid_entries_is_answered_in_its_turn_too() {
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("fault", ""),
-            ("[1 {}]", ""),
-            ("[{} b#2]", ""),
-            ("c#3", ""),
-            (
-                "end park.a",
-                "1=ok null!-32700 [null!-32600 null!-32600] >b#2 [null!-32600 2=ok] >c#3 3=ok",
-            ),
-            ("[1]", "[null!-32600]"),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("park.a#1", ">park.a#1"),
+        ("fault; [1 {}]; [{} b#2]; c#3", ""),
+        (
+            "end park.a",
+            "1=ok null!-32700 [null!-32600 null!-32600] >b#2 [null!-32600 2=ok] >c#3 3=ok",
+        ),
+        ("[1]", "[null!-32600]"),
+    ]);
 }
 
 #[test]
 fn l2_sequential_what_is_no_message_does_not_overtake_a_request_that_is_held() {
-    check(
-        &ordered(Order::Sequential),
-        &[
-            ("hold", ""),
-            ("a#1", ""),
-            ("{}", ""),
-            ("free", ">a#1 1=ok null!-32600"),
-            // Nor one that runs while a call of ours is pending, as long as there is room.
-            ("call x", "x#1"),
-            ("park#2", ">park#2"),
-            ("{}", ""),
-            ("end park", "2=ok null!-32600"),
-            ("1=", "1:ok"),
-        ],
-    );
+    ordered(Sequential).check(&[
+        ("hold; a#1; {}; free", ">a#1 1=ok null!-32600"),
+        // Nor one that runs while a call of ours is pending, as long as there is room.
+        ("call x", "x#1"),
+        ("park#2", ">park#2"),
+        ("{}; end park", "2=ok null!-32600"),
+        ("1=", "1:ok"),
+    ]);
 }
 
 #[test]
 fn l8_while_requests_are_held_as_many_as_may_be_in_flight_are_enough_to_read() {
-    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
-        check(
-            &in_flight(order, 2),
-            &[
-                ("hold", ""),
-                ("a#1", ""),
-                ("wants", "true"),
-                ("b#2", ""),
-                ("wants", "false"),
-                ("free", ">a#1 1=ok >b#2 2=ok"),
-                ("wants", "true"),
-            ],
-        );
+    for order in [Barrier, Concurrent, ByKey] {
+        in_flight(order, 2).check(&[
+            ("hold; a#1; wants", "true"),
+            ("b#2; wants", "false"),
+            ("free", ">a#1 1=ok >b#2 2=ok"),
+            ("wants", "true"),
+        ]);
     }
 }
 
 #[test]
 fn l2_barrier_requests_run_side_by_side_and_a_notification_is_finished_first() {
-    check(
-        &ordered(Order::Barrier),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("park.b#2", ">park.b#2"),
-            ("park.n", ">park.n"),
-            ("c#3", ""),
-            ("park.m", ""),
-            ("d#4", ""),
-            // The requests before it do not hold the notification up, nor does it them.
-            ("end park.b", "2=ok"),
-            ("end park.n", ">c#3 3=ok >park.m"),
-            ("end park.m", ">d#4 4=ok"),
-            ("end park.a", "1=ok"),
-        ],
-    );
+    ordered(Barrier).check(&[
+        ("park.a#1", ">park.a#1"),
+        ("park.b#2", ">park.b#2"),
+        ("park.n", ">park.n"),
+        ("c#3; park.m; d#4", ""),
+        // The requests before it do not hold the notification up, nor does it them.
+        ("end park.b", "2=ok"),
+        ("end park.n", ">c#3 3=ok >park.m"),
+        ("end park.m", ">d#4 4=ok"),
+        ("end park.a", "1=ok"),
+    ]);
 }
 
 #[test]
 fn l2_concurrent_nothing_waits_for_anything() {
-    check(
-        &ordered(Order::Concurrent),
-        &[
-            ("park.n", ">park.n"),
-            ("park.a#1", ">park.a#1"),
-            ("b#2", ">b#2 2=ok"),
-            ("end park.a", "1=ok"),
-            ("end park.n", ""),
-        ],
-    );
+    ordered(Concurrent).check(&[
+        ("park.n", ">park.n"),
+        ("park.a#1", ">park.a#1"),
+        ("b#2", ">b#2 2=ok"),
+        ("end park.a", "1=ok"),
+        ("end park.n", ""),
+    ]);
 }
 
 #[test]
 fn l2_by_key_the_same_key_in_order_and_others_side_by_side() {
-    check(
-        &ordered(Order::ByKey),
-        &[
-            ("park.a/1#1", ">park.a/1#1"),
-            ("b/1#2", ""),
-            ("park.n/2", ">park.n/2"),
-            ("c/2#3", ""),
-            ("d#4", ">d#4 4=ok"),
-            ("m/1", ""),
-            ("end park.n/2", ">c/2#3 3=ok"),
-            ("end park.a/1", "1=ok >b/1#2 2=ok >m/1"),
-        ],
-    );
+    ordered(ByKey).check(&[
+        ("park.a/1#1", ">park.a/1#1"),
+        ("b/1#2; park.n/2", ">park.n/2"),
+        ("c/2#3; d#4", ">d#4 4=ok"),
+        ("m/1; end park.n/2", ">c/2#3 3=ok"),
+        ("end park.a/1", "1=ok >b/1#2 2=ok >m/1"),
+    ]);
     // The greatest of keys are keys as well.
-    check(
-        &ordered(Order::ByKey),
-        &[
-            ("park/18446744073709551615", ">park/18446744073709551615"),
-            ("a/18446744073709551615#1", ""),
-            ("b#2", ">b#2 2=ok"),
-            ("end park/18446744073709551615", ">a/18446744073709551615#1 1=ok"),
-        ],
-    );
+    ordered(ByKey).check(&[
+        ("park/18446744073709551615", ">park/18446744073709551615"),
+        ("a/18446744073709551615#1; b#2", ">b#2 2=ok"),
+        ("end park/18446744073709551615", ">a/18446744073709551615#1 1=ok"),
+    ]);
 }
 
 #[test]
 fn l2_by_key_a_lane_that_is_never_empty_does_not_keep_the_others_from_their_turn() {
-    check(
-        &in_flight(Order::ByKey, 2),
-        &[
-            ("park.x", ">park.x"),
-            ("park.a/1", ">park.a/1"),
-            ("park.b/1", ""),
-            ("park.c/2", ""),
-            ("park.d/1", ""),
-            ("park.e", ""),
-            ("end park.a/1", ">park.b/1"),
-            ("end park.b/1", ">park.c/2"),
-            ("end park.c/2", ">park.d/1"),
-            ("end park.d/1", ">park.e"),
-            ("end park.e", ""),
-            ("end park.x", ""),
-        ],
-    );
+    in_flight(ByKey, 2).check(&[
+        ("park.x", ">park.x"),
+        ("park.a/1", ">park.a/1"),
+        ("park.b/1; park.c/2; park.d/1; park.e; end park.a/1", ">park.b/1"),
+        ("end park.b/1", ">park.c/2"),
+        ("end park.c/2", ">park.d/1"),
+        ("end park.d/1", ">park.e"),
+        ("end park.e; end park.x", ""),
+    ]);
 }
 
 #[test]
 fn l2_by_key_requests_and_notifications_take_turns_by_their_age() {
-    check(
-        &in_flight(Order::ByKey, 2),
-        &[
-            ("park.x", ">park.x"),
-            ("park.y", ">park.y"),
-            ("park.a/1", ""),
-            ("b/2#1", ""),
-            ("park.c/3", ""),
-            ("end park.x", ">park.a/1"),
-            ("end park.y", ">b/2#1 1=ok >park.c/3"),
-            ("end park.a/1", ""),
-            ("end park.c/3", ""),
-        ],
-    );
+    in_flight(ByKey, 2).check(&[
+        ("park.x", ">park.x"),
+        ("park.y", ">park.y"),
+        ("park.a/1; b/2#1; park.c/3; end park.x", ">park.a/1"),
+        ("end park.y", ">b/2#1 1=ok >park.c/3"),
+        ("end park.a/1; end park.c/3", ""),
+    ]);
 }
 
 #[test]
 fn l8_what_has_no_lane_does_not_wait_behind_a_request_that_is_held() {
-    for order in [Order::Concurrent, Order::ByKey] {
-        check(
-            &in_flight(order, 1),
-            &[
-                ("park.x", ">park.x"),
-                ("a#1", ""),
-                ("n", ""),
-                ("hold", ""),
-                ("end park.x", ">n"),
-                ("free", ">a#1 1=ok"),
-            ],
-        );
+    for order in [Concurrent, ByKey] {
+        in_flight(order, 1).check(&[
+            ("park.x", ">park.x"),
+            ("a#1; n; hold; end park.x", ">n"),
+            ("free", ">a#1 1=ok"),
+        ]);
     }
 }
 
 #[test]
 fn l2_responses_and_cancellations_are_never_held_up() {
     for order in ALL {
-        check(
-            &ordered(order),
-            &[
-                ("call x", "x#1"),
-                ("park.n/1", ">park.n/1"),
-                ("park.a/1#7", if order == Order::Concurrent { ">park.a/1#7" } else { "" }),
-                ("hold", ""),
-                ("1=", "1:ok"),
-                (
-                    "~7",
-                    if order == Order::Concurrent { "7!-32800 stop park.a/1" } else { "7!-32800" },
-                ),
-                ("end park.n/1", ""),
-                if order == Order::Concurrent { ("end park.a/1", "") } else { ("free", "") },
-            ],
-        );
+        ordered(order).check(&[
+            ("call x", "x#1"),
+            ("park.n/1", ">park.n/1"),
+            ("park.a/1#7", if order == Concurrent { ">park.a/1#7" } else { "" }),
+            ("hold; 1=", "1:ok"),
+            ("~7", if order == Concurrent { "7!-32800 stop park.a/1" } else { "7!-32800" }),
+            ("end park.n/1", ""),
+            if order == Concurrent { ("end park.a/1", "") } else { ("free", "") },
+        ]);
     }
 }
 
@@ -683,63 +513,51 @@ fn l2_responses_and_cancellations_are_never_held_up() {
 
 #[test]
 fn p4_beyond_the_limit_requests_are_answered_busy_with_it() {
-    for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
-        check(
-            &in_flight(order, 2),
-            &[
-                ("call x", "x#1"),
-                ("park.a#1", ">park.a#1"),
-                ("park.b#2", ">park.b#2"),
-                ("c#3", "3!-32000:2"),
-                ("1=", "1:ok"),
-                // A notification cannot be refused.
-                ("n", ""),
-                ("~1", "1!-32800 stop park.a"),
-                // Its handler is still there.
-                ("d#4", "4!-32000:2"),
-                ("end park.a", ">n"),
-                ("e#5", ">e#5 5=ok"),
-                ("end park.b", "2=ok"),
-            ],
-        );
+    for order in [Barrier, Concurrent, ByKey] {
+        in_flight(order, 2).check(&[
+            ("call x", "x#1"),
+            ("park.a#1", ">park.a#1"),
+            ("park.b#2", ">park.b#2"),
+            ("c#3", "3!-32000:2"),
+            ("1=", "1:ok"),
+            // A notification cannot be refused.
+            ("n; ~1", "1!-32800 stop park.a"),
+            // Its handler is still there.
+            ("d#4", "4!-32000:2"),
+            ("end park.a", ">n"),
+            ("e#5", ">e#5 5=ok"),
+            ("end park.b", "2=ok"),
+        ]);
     }
 }
 
 #[test]
 fn p4_what_waits_counts_like_what_runs() {
-    check(
-        &in_flight(Order::Barrier, 2),
-        &[
-            ("park.n", ">park.n"),
-            ("a#1", ""),
-            ("b#2", ""),
-            ("c#3", "3!-32000:2"),
-            ("end park.n", ">a#1 1=ok >b#2 2=ok"),
-        ],
-    );
-    check(&in_flight(Order::Barrier, 0), &[("a#1", "1!-32000:0"), ("n", ">n")]);
+    in_flight(Barrier, 2).check(&[
+        ("park.n", ">park.n"),
+        ("a#1; b#2; c#3", "3!-32000:2"),
+        ("end park.n", ">a#1 1=ok >b#2 2=ok"),
+    ]);
+    in_flight(Barrier, 0).check(&[("a#1", "1!-32000:0"), ("n", ">n")]);
 }
 
 #[test]
 fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
-    check(
-        &profile(Order::Barrier, Limits::default().with(|it| it.pending_calls = 2)),
-        &[
-            ("call a", "a#1"),
-            ("call b", "b#2"),
-            ("call c", "3:refused"),
-            ("drop 1", "~1 1:dropped"),
-            ("call d", "d#4"),
-            ("2=", "2:ok"),
-            ("4=", "4:ok"),
-        ],
-    );
+    limited(Barrier, |it| it.pending_calls = 2).check(&[
+        ("call a", "a#1"),
+        ("call b", "b#2"),
+        ("call c", "3:refused"),
+        ("drop 1", "~1 1:dropped"),
+        ("call d", "d#4"),
+        ("2=", "2:ok"),
+        ("4=", "4:ok"),
+    ]);
 }
 
 #[test]
 fn p1_an_id_that_is_pending_is_not_given_to_a_second_call() {
     let (now, second) = (Instant::now(), Duration::from_secs(1));
-    let mut session = Session::new(&ordered(Order::Barrier));
+    let mut session = Session::new(&ordered(Barrier));
     let terms = |timeout| CallOptions { timeout: Some(timeout), progress: None };
     assert_eq!(session.call(Id::from(1), "first", terms(second), now), Ok(()));
     assert_eq!(session.call(Id::from(1), "second", terms(second * 2), now), Err("second"));
@@ -752,7 +570,7 @@ fn p1_an_id_that_is_pending_is_not_given_to_a_second_call() {
 #[test]
 fn p6_a_call_that_the_transport_lost_ends_once_and_leaves_nothing() {
     let (now, second) = (Instant::now(), Duration::from_secs(1));
-    let mut session = Session::new(&ordered(Order::Barrier));
+    let mut session = Session::new(&ordered(Barrier));
     let progress = Some(Progress { token: Id::from(7), total: second * 9 });
     let terms = CallOptions { timeout: Some(second), progress };
     assert_eq!(session.call(Id::from(1), "lost", terms, now), Ok(()));
@@ -767,101 +585,66 @@ fn p6_a_call_that_the_transport_lost_ends_once_and_leaves_nothing() {
 
 #[test]
 fn l8_when_enough_waits_under_sequential_order_nothing_more_is_read() {
-    check(
-        &profile(Order::Sequential, Limits::default().with(|it| it.waiting = 2)),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("b#2", ""),
-            ("wants", "true"),
-            ("park.c#3", ""),
-            ("wants", "false"),
-            // What was read already still waits.
-            ("d#4", ""),
-            ("end park.a", "1=ok >b#2 2=ok >park.c#3"),
-            ("wants", "true"),
-            ("end park.c", "3=ok >d#4 4=ok"),
-        ],
-    );
+    limited(Sequential, |it| it.waiting = 2).check(&[
+        ("park.a#1", ">park.a#1"),
+        ("b#2; wants", "true"),
+        ("park.c#3; wants", "false"),
+        // What was read already still waits.
+        ("d#4; end park.a", "1=ok >b#2 2=ok >park.c#3"),
+        ("wants", "true"),
+        ("end park.c", "3=ok >d#4 4=ok"),
+    ]);
 }
 
 #[test]
 fn l8_while_an_answer_that_we_need_may_stand_behind_them_requests_are_answered_busy() {
-    check(
-        &profile(Order::Sequential, Limits::default().with(|it| it.waiting = 1)),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("b#2", ""),
-            ("wants", "false"),
-            ("call x", "x#1"),
-            ("wants", "true"),
-            ("c#3", "3!-32000:1"),
-            ("n", ""),
-            ("1=", "1:ok"),
-            ("wants", "false"),
-            ("end park.a", "1=ok >b#2 2=ok >n"),
-        ],
-    );
+    limited(Sequential, |it| it.waiting = 1).check(&[
+        ("park.a#1", ">park.a#1"),
+        ("b#2; wants", "false"),
+        ("call x", "x#1"),
+        ("wants", "true"),
+        ("c#3", "3!-32000:1"),
+        ("n; 1=", "1:ok"),
+        ("wants", "false"),
+        ("end park.a", "1=ok >b#2 2=ok >n"),
+    ]);
 }
 
 #[test]
 fn l8_the_bytes_that_wait_are_bounded_and_the_limit_that_is_told_is_the_one_that_was_reached() {
-    check(
-        &profile(Order::Sequential, Limits::default().with(|it| it.waiting_bytes = 500)),
-        &[
-            ("park.a#1", ">park.a#1"),
-            ("b#2", ""),
-            ("wants", "true"),
-            ("c#3", ""),
-            ("wants", "false"),
-            ("call x", "x#1"),
-            ("d#4", "4!-32000:500"),
-            // Notifications may go some way over it, and are dropped then.
-            ("n1", ""),
-            ("n2", ""),
-            ("n3", ""),
-            ("n4", ""),
-            ("n5", ""),
-            ("n6", ""),
-            ("n7", "?NotificationDropped"),
-            ("1=", "1:ok"),
-            ("end park.a", "1=ok >b#2 2=ok >c#3 3=ok >n1 >n2 >n3 >n4 >n5 >n6"),
-        ],
-    );
+    limited(Sequential, |it| it.waiting_bytes = 500).check(&[
+        ("park.a#1", ">park.a#1"),
+        ("b#2; wants", "true"),
+        ("c#3; wants", "false"),
+        ("call x", "x#1"),
+        ("d#4", "4!-32000:500"),
+        // Notifications may go some way over it, and are dropped then.
+        ("n1; n2; n3; n4; n5; n6; n7", "?NotificationDropped"),
+        ("1=", "1:ok"),
+        ("end park.a", "1=ok >b#2 2=ok >c#3 3=ok >n1 >n2 >n3 >n4 >n5 >n6"),
+    ]);
 }
 
 #[test]
 fn l8_while_too_much_waits_to_be_sent_no_request_begins_and_notifications_go_on() {
     for order in ALL {
-        check(
-            &ordered(order),
-            &[
-                ("hold", ""),
-                ("n/1", ">n/1"),
-                ("a/1#1", ""),
-                ("b/2#2", ""),
-                ("free", ">a/1#1 1=ok >b/2#2 2=ok"),
-                ("c#3", ">c#3 3=ok"),
-            ],
-        );
+        ordered(order).check(&[
+            ("hold; n/1", ">n/1"),
+            ("a/1#1; b/2#2; free", ">a/1#1 1=ok >b/2#2 2=ok"),
+            ("c#3", ">c#3 3=ok"),
+        ]);
     }
 }
 
 #[test]
 fn l8_a_notification_behind_a_request_that_is_held_keeps_its_place() {
-    for order in [Order::Sequential, Order::Barrier, Order::ByKey] {
-        check(
-            &ordered(order),
-            &[
-                ("hold", ""),
-                ("a/1#1", ""),
-                ("n/1", ""),
-                // Without the request it has nothing to wait for.
-                ("~1", "1!-32800 >n/1"),
-                ("b/1#2", ""),
-                ("m/1", ""),
-                ("free", ">b/1#2 2=ok >m/1"),
-            ],
-        );
+    for order in [Sequential, Barrier, ByKey] {
+        ordered(order).check(&[
+            ("hold; a/1#1; n/1", ""),
+            // Without the request it has nothing to wait for.
+            ("~1", "1!-32800 >n/1"),
+            ("b/1#2; m/1; free", ">b/1#2 2=ok >m/1"),
+        ]);
     }
 }
 
@@ -883,51 +666,44 @@ fn p3_cancellations_of_both_dialects_are_understood_in_every_dialect() {
         let answered = |text| if dialect == Dialect::Notifications { "" } else { text };
         for (running, waiting) in cancellations(1).into_iter().zip(cancellations(2)) {
             let stopped = format!("{} stop park", answered("1!-32800"));
-            check(
-                &Profile::agent().with(|it| {
+            Profile::agent()
+                .with(|it| {
                     it.dialect = dialect;
-                    it.order = Order::Sequential;
-                }),
-                &[
+                    it.order = Sequential;
+                })
+                .check(&[
                     ("park#1", ">park#1"),
                     ("a#2", ""),
                     (&waiting, answered("2!-32800")),
                     (&waiting, ""),
                     (&running, stopped.trim()),
                     (&running, ""),
-                    ("b#3", ""),
-                    ("end park", ">b#3 3=ok"),
-                ],
-            );
+                    ("b#3; end park", ">b#3 3=ok"),
+                ]);
         }
     }
 }
 
 #[test]
 fn p3_m6_under_mcp_a_cancelled_entry_of_a_batch_is_left_out_of_its_answer() {
-    let profile = Profile::mcp().with(|it| it.order = Order::Sequential);
-    check(
-        &profile,
-        &[
-            // One that runs and one that waits.
-            ("[park#1 a#2 b#3]", ">park#1"),
-            ("~2", ""),
-            ("~1", "stop park"),
-            ("end park", ">b#3 [3=ok]"),
-            // The last entry that was waited for is cancelled.
-            ("[a#1 park#2]", ">a#1 >park#2"),
-            ("~2", "[1=ok] stop park"),
-            ("end park", ""),
-            // Nothing is left to answer.
-            ("[park#1 a#2]", ">park#1"),
-            ("~1", "stop park"),
-            ("~2", ""),
-            ("end park", ""),
-            // A cancellation in the batch itself.
-            ("[park#1 ~1]", ">park#1 stop park"),
-            ("end park", ""),
-        ],
-    );
+    let profile = Profile::mcp().with(|it| it.order = Sequential);
+    profile.check(&[
+        // One that runs and one that waits.
+        ("[park#1 a#2 b#3]", ">park#1"),
+        ("~2; ~1", "stop park"),
+        ("end park", ">b#3 [3=ok]"),
+        // The last entry that was waited for is cancelled.
+        ("[a#1 park#2]", ">a#1 >park#2"),
+        ("~2", "[1=ok] stop park"),
+        ("end park", ""),
+        // Nothing is left to answer.
+        ("[park#1 a#2]", ">park#1"),
+        ("~1", "stop park"),
+        ("~2; end park", ""),
+        // A cancellation in the batch itself.
+        ("[park#1 ~1]", ">park#1 stop park"),
+        ("end park", ""),
+    ]);
 }
 
 #[test]
@@ -936,16 +712,13 @@ fn p3_the_dialect_decides_what_is_sent() {
         let said = |text| if dialect == Dialect::None { "" } else { text };
         let dropped = format!("{} 1:dropped", said("~1"));
         let expired = format!("{} 2:timeout", said("~2"));
-        check(
-            &Profile::agent().with(|it| it.dialect = dialect),
-            &[
-                ("call x", "x#1"),
-                ("call y", "y#2"),
-                ("drop 1", dropped.trim()),
-                ("drop 1", ""),
-                ("+30000", expired.trim()),
-            ],
-        );
+        Profile::agent().with(|it| it.dialect = dialect).check(&[
+            ("call x", "x#1"),
+            ("call y", "y#2"),
+            ("drop 1", dropped.trim()),
+            ("drop 1", ""),
+            ("+30000", expired.trim()),
+        ]);
     }
 }
 
@@ -959,7 +732,7 @@ fn p4_the_code_of_a_busy_answer_is_a_setting_of_the_profile() {
     ];
     for (profile, busy) in rows {
         let profile = profile.with_in_flight(1);
-        check(&profile, &[("park#1", ">park#1"), ("a#2", busy), ("end park", "1=ok")]);
+        profile.check(&[("park#1", ">park#1"), ("a#2", busy), ("end park", "1=ok")]);
     }
 }
 
@@ -980,44 +753,41 @@ fn p3_a_malformed_cancellation_is_ignored() {
     ];
     for params in rows {
         let text = format!(r#"{{"jsonrpc":"2.0","method":"$/cancelRequest"{params}}}"#);
-        check(
-            &ordered(Order::Barrier),
-            &[("park.a#1", ">park.a#1"), (&text, "?BadCancellation"), ("end park.a", "1=ok")],
-        );
+        ordered(Barrier).check(&[
+            ("park.a#1", ">park.a#1"),
+            (&text, "?BadCancellation"),
+            ("end park.a", "1=ok"),
+        ]);
     }
     // Members that we do not know do no harm, and a name may be written with escapes.
     let text = r#"{"jsonrpc":"2.0","method":"$\/cancelRequest","params":{"x":[{}],"\u0069d":1}}"#;
-    check(
-        &ordered(Order::Barrier),
-        &[("park.a#1", ">park.a#1"), (text, "1!-32800 stop park.a"), ("end park.a", "")],
-    );
+    ordered(Barrier).check(&[
+        ("park.a#1", ">park.a#1"),
+        (text, "1!-32800 stop park.a"),
+        ("end park.a", ""),
+    ]);
 }
 
 #[test]
 fn p3_a_request_of_that_name_is_a_request() {
     let text = r#"{"jsonrpc":"2.0","id":2,"method":"$/cancelRequest","params":{"id":1}}"#;
-    check(
-        &ordered(Order::Barrier),
-        &[("park#1", ">park#1"), (text, ">$/cancelRequest#2 2=ok"), ("end park", "1=ok")],
-    );
+    ordered(Barrier).check(&[
+        ("park#1", ">park#1"),
+        (text, ">$/cancelRequest#2 2=ok"),
+        ("end park", "1=ok"),
+    ]);
 }
 
 #[test]
 fn p2_progress_restarts_the_timeout_up_to_the_total_and_the_application_hears_of_it_too() {
-    check(
-        &ordered(Order::Barrier),
-        &[
-            ("call x timeout=100 token=7 total=250", "x#1"),
-            ("+90", ""),
-            ("%7", ">$/progress"),
-            ("+90", ""),
-            ("%7", ">$/progress"),
-            ("+69", ""),
-            ("%7", ">$/progress"),
-            ("+1", "~1 1:timeout"),
-            ("%7", ">$/progress"),
-        ],
-    );
+    ordered(Barrier).check(&[
+        ("call x timeout=100 token=7 total=250", "x#1"),
+        ("+90; %7", ">$/progress"),
+        ("+90; %7", ">$/progress"),
+        ("+69; %7", ">$/progress"),
+        ("+1", "~1 1:timeout"),
+        ("%7", ">$/progress"),
+    ]);
 }
 
 #[test]
@@ -1027,80 +797,60 @@ fn p2_progress_in_the_words_of_both_dialects_restarts_the_timeout_in_every_diale
     {
         let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":7}}}}"#);
         let expired = if dialect == Dialect::None { "1:timeout" } else { "~1 1:timeout" };
-        check(
-            &Profile::agent().with(|it| it.dialect = dialect),
-            &[
-                ("call x timeout=100 token=7 total=250", "x#1"),
-                ("+90", ""),
-                (&text, &format!(">{method}")),
-                ("+99", ""),
-                ("+1", expired),
-            ],
-        );
+        Profile::agent().with(|it| it.dialect = dialect).check(&[
+            ("call x timeout=100 token=7 total=250", "x#1"),
+            ("+90", ""),
+            (&text, &format!(">{method}")),
+            ("+99", ""),
+            ("+1", expired),
+        ]);
     }
 }
 
 #[test]
 fn p2_progress_on_something_else_or_without_a_token_restarts_nothing() {
     for progress in ["%8", r#"{"jsonrpc":"2.0","method":"$/progress","params":[7]}"#] {
-        check(
-            &ordered(Order::Barrier),
-            &[
-                ("call x timeout=100 token=7 total=250", "x#1"),
-                ("+90", ""),
-                (progress, ">$/progress"),
-                ("+10", "~1 1:timeout"),
-            ],
-        );
+        ordered(Barrier).check(&[
+            ("call x timeout=100 token=7 total=250", "x#1"),
+            ("+90", ""),
+            (progress, ">$/progress"),
+            ("+10", "~1 1:timeout"),
+        ]);
     }
 }
 
 #[test]
-fn p2_the_total_holds_without_a_timeout_and_with_one_that_is_longer() {
+fn p2_the_total_holds_without_a_timeout_with_one_that_is_longer_and_without_progress() {
     for call in ["call x timeout=none token=7 total=250", "call x timeout=900 token=7 total=250"] {
-        check(
-            &ordered(Order::Barrier),
-            &[(call, "x#1"), ("+249", ""), ("%7", ">$/progress"), ("+1", "~1 1:timeout")],
-        );
+        ordered(Barrier).check(&[
+            (call, "x#1"),
+            ("+249; %7", ">$/progress"),
+            ("+1", "~1 1:timeout"),
+        ]);
     }
-}
-
-#[test]
-fn p2_the_total_holds_though_there_is_no_progress() {
-    check(
-        &ordered(Order::Barrier),
-        &[("call x timeout=900 token=7 total=250", "x#1"), ("+250", "~1 1:timeout")],
-    );
+    ordered(Barrier)
+        .check(&[("call x timeout=900 token=7 total=250", "x#1"), ("+250", "~1 1:timeout")]);
 }
 
 #[test]
 fn p2_a_call_without_a_timeout_waits_for_ever_and_one_of_zero_not_at_all() {
-    check(
-        &ordered(Order::Barrier),
-        &[
-            ("call x timeout=none", "x#1"),
-            ("call y timeout=0", "y#2"),
-            ("tick", "~2 2:timeout"),
-            ("+1000000000", ""),
-            ("1=", "1:ok"),
-        ],
-    );
+    ordered(Barrier).check(&[
+        ("call x timeout=none", "x#1"),
+        ("call y timeout=0", "y#2"),
+        ("tick", "~2 2:timeout"),
+        ("+1000000000; 1=", "1:ok"),
+    ]);
 }
 
 #[test]
 fn p2_two_calls_with_one_token_do_not_disturb_each_other() {
-    check(
-        &ordered(Order::Barrier),
-        &[
-            ("call x timeout=100 token=7 total=900", "x#1"),
-            ("call y timeout=100 token=7 total=900", "y#2"),
-            ("1=", "1:ok"),
-            ("+60", ""),
-            ("%7", ">$/progress"),
-            ("+60", ""),
-            ("2=", "2:ok"),
-        ],
-    );
+    ordered(Barrier).check(&[
+        ("call x timeout=100 token=7 total=900", "x#1"),
+        ("call y timeout=100 token=7 total=900", "y#2"),
+        ("1=", "1:ok"),
+        ("+60; %7", ">$/progress"),
+        ("+60; 2=", "2:ok"),
+    ]);
 }
 
 // ---- P1, P9: ids and events
@@ -1122,16 +872,13 @@ fn p1_ids_are_never_the_same_from_many_threads() {
 
 #[test]
 fn p1_the_two_directions_may_use_the_same_ids() {
-    check(
-        &ordered(Order::Barrier),
-        &[
-            ("call x", "x#1"),
-            ("park.a#1", ">park.a#1"),
-            ("~1", "1!-32800 stop park.a"),
-            ("1=", "1:ok"),
-            ("end park.a", ""),
-        ],
-    );
+    ordered(Barrier).check(&[
+        ("call x", "x#1"),
+        ("park.a#1", ">park.a#1"),
+        ("~1", "1!-32800 stop park.a"),
+        ("1=", "1:ok"),
+        ("end park.a", ""),
+    ]);
 }
 
 /// Pushes `l3` or `h3` (priority and size) and takes one on `?`; shows what is taken as

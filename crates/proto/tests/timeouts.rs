@@ -19,14 +19,23 @@ fn limits() -> Limits {
     })
 }
 
+/// The instants behind one, in seconds.
+fn clock() -> impl Fn(u64) -> Instant {
+    let start = Instant::now();
+    move |seconds| start + Duration::from_secs(seconds)
+}
+
+fn thirty_seconds() -> ReadTimer {
+    ReadTimer::new(Some(Duration::from_secs(30)))
+}
+
 #[test]
 fn f6_the_clock_runs_from_a_frames_first_byte_to_its_last() {
-    let start = Instant::now();
-    let at = |seconds| start + Duration::from_secs(seconds);
+    let at = clock();
     for framing in Framing::ALL {
         let frame = framed(framing, A);
         let mut decoder = Decoder::new(framing, &limits());
-        let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+        let mut timer = thirty_seconds();
         let mut read = |decoder: &mut Decoder, bytes: &[u8], now| {
             feed(decoder, &[bytes]);
             timer.observe(decoder.partial(), now);
@@ -43,14 +52,13 @@ fn f6_the_clock_runs_from_a_frames_first_byte_to_its_last() {
     let mut timer = ReadTimer::new(None);
     let mut decoder = Decoder::new(Framing::Ndjson, &limits());
     feed(&mut decoder, &[b"{"]);
-    timer.observe(decoder.partial(), start);
+    timer.observe(decoder.partial(), at(0));
     assert_eq!(timer.deadline(), None, "off");
 }
 
 #[test]
 fn f6_a_frame_that_begins_without_an_event_has_a_clock_of_its_own() {
-    let start = Instant::now();
-    let at = |seconds| start + Duration::from_secs(seconds);
+    let at = clock();
     // What comes at 0 s is begun and done with in silence; what comes at 29 s begins anew.
     let rows: [(Framing, &[u8], &[u8]); 3] = [
         (Framing::Lsp, b"Content-Length: 3\r\n\r\nabc\r\nX", b"\r\nContent-Length: 2\r\n"),
@@ -59,7 +67,7 @@ fn f6_a_frame_that_begins_without_an_event_has_a_clock_of_its_own() {
     ];
     for (framing, first, second) in rows {
         let mut decoder = Decoder::new(framing, &limits());
-        let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+        let mut timer = thirty_seconds();
         feed(&mut decoder, &[first]);
         timer.observe(decoder.partial(), at(0));
         feed(&mut decoder, &[second]);
@@ -67,7 +75,7 @@ fn f6_a_frame_that_begins_without_an_event_has_a_clock_of_its_own() {
         assert_eq!(timer.deadline(), Some(at(59)), "{framing}");
     }
     let mut decoder = Decoder::new(Framing::Ndjson, &limits());
-    let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+    let mut timer = thirty_seconds();
     feed(&mut decoder, &[b"{\"a\":"]);
     assert!(decoder.handle_timeout().is_some());
     feed(&mut decoder, &[b"1"]);
@@ -118,9 +126,7 @@ fn f6_a_timeout_that_meets_bytes_not_looked_at_drops_nothing() {
         assert_eq!(feed(&mut decoder, &[&stream[..25]]), [""; 0]);
         assert_eq!(decoder.feed(&stream[25..]), stream.len() - 25);
         assert_eq!(decoder.handle_timeout(), None, "{framing}");
-        let mut found = Vec::new();
-        drain(&mut decoder, &mut found);
-        assert_eq!(found, [A, B], "{framing}");
+        assert_eq!(drain(&mut decoder), [A, B], "{framing}");
     }
 }
 
@@ -151,17 +157,14 @@ fn f6_a_timeout_spares_the_frame_that_was_swallowed() {
     let stream = [b"\x00\x05", &framed(Framing::Length, &text)[..]].concat();
     assert_eq!(feed(&mut decoder, &[&stream]), [""; 0]);
     assert!(decoder.handle_timeout().is_some());
-    let mut found = Vec::new();
-    drain(&mut decoder, &mut found);
-    assert_eq!(found, [text]);
+    assert_eq!(drain(&mut decoder), [text]);
 }
 
 #[test]
 fn f6_the_clock_stands_still_while_nothing_is_read() {
-    let start = Instant::now();
-    let at = |seconds| start + Duration::from_secs(seconds);
+    let at = clock();
     let mut decoder = Decoder::new(Framing::Ndjson, &limits());
-    let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+    let mut timer = thirty_seconds();
     feed(&mut decoder, &[b"{"]);
     timer.observe(decoder.partial(), at(0));
     timer.pause(at(10));
@@ -171,7 +174,7 @@ fn f6_the_clock_stands_still_while_nothing_is_read() {
     timer.resume(at(200));
     assert_eq!(timer.deadline(), Some(at(120)));
     // A frame that is first seen while paused has not waited before.
-    let mut timer = ReadTimer::new(Some(Duration::from_secs(30)));
+    let mut timer = thirty_seconds();
     timer.pause(at(0));
     timer.observe(decoder.partial(), at(10));
     timer.resume(at(11));
@@ -185,18 +188,10 @@ fn after_timeout(framing: Framing, part: &[u8], late: &[u8], expect: &[&str]) {
     assert!(decoder.handle_timeout().is_some());
     assert_eq!(decoder.partial(), None);
     let rest = [late, &framed(framing, TAIL)].concat();
-    let pieces: Vec<_> = rest.chunks(1).collect();
-    let found = feed(&mut decoder, &pieces);
-    assert_eq!(
-        found,
-        [expect, &[TAIL]].concat(),
-        "{framing} {:?}",
-        part.escape_ascii().to_string()
-    );
+    let found = feed(&mut decoder, &rest.chunks(1).collect::<Vec<_>>());
+    assert_eq!(found, [expect, &[TAIL]].concat(), "{framing} {}", part.escape_ascii());
     decoder.finish();
-    let mut at_end = Vec::new();
-    drain(&mut decoder, &mut at_end);
-    assert_eq!(at_end, [""; 0]);
+    assert_eq!(drain(&mut decoder), [""; 0]);
 }
 
 #[test]

@@ -1,17 +1,22 @@
 //! WebSocket frames, as rows fed in every way, and as they are written.
 
+#[path = "support/cases.rs"]
+mod cases;
+
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::hash::Hasher;
 
 use allocation_counter::measure;
+use cases::{config, pieces};
 use duet_rpc_proto::ws::{
     Control, ControlKind, Decoder, Event, FrameWriter, Problem, Role, close_code,
 };
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 const LIMIT: usize = 300;
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
+const ROLES: [Role; 2] = [Role::Client, Role::Server];
 
 const CONTINUATION: u8 = 0;
 const TEXT: u8 = 1;
@@ -108,7 +113,7 @@ fn check(role: Role, input: &[u8], expect: &[&str]) {
 
 /// The same in both roles: frames are given as first byte and payload.
 fn check_frames(frames: &[(u8, &[u8])], expect: &[&str]) {
-    for role in [Role::Client, Role::Server] {
+    for role in ROLES {
         let frames: Vec<_> =
             frames.iter().map(|(first, payload)| frame(*first, payload, mask_for(role))).collect();
         check(role, &frames.concat(), expect);
@@ -155,7 +160,7 @@ fn t2_f1_messages_come_out_whole_in_any_pieces() {
         &["one", "two", ""],
     );
     for length in [1, 7, 63, 64, 65, 125, 126, 127, 200, LIMIT] {
-        let text = "0123456789".repeat(LIMIT / 10 + 1)[..length].to_owned();
+        let text = String::from_utf8(digits(length)).expect("digits");
         check_frames(&[(FIN | TEXT, text.as_bytes())], &[&text]);
     }
 }
@@ -309,7 +314,7 @@ fn t2_f3_a_message_is_refused_when_it_announces_too_much() {
     let largest = vec![b'x'; LIMIT];
     let text = "x".repeat(LIMIT);
     check_frames(&[(FIN | TEXT, &largest), (FIN | TEXT, &largest)], &[&text, &text]);
-    for role in [Role::Client, Role::Server] {
+    for role in ROLES {
         for (length, expect) in [
             (LIMIT as u64 + 1, "!1009 301"),
             (1 << 31, "!1009 2147483648"),
@@ -335,15 +340,14 @@ fn t2_f3_a_message_is_refused_when_it_announces_too_much() {
         let start = format!("... {}", "x".repeat(200));
         check(role, &frames(&largest[..101]), &[&ping, "!1009 301", &start]);
     }
-    let code = |problem: Problem| problem.code();
-    assert_eq!(code(Problem::TooLarge(1)), close_code::TOO_LARGE);
-    assert_eq!(code(Problem::NotUtf8), close_code::INVALID_DATA);
-    assert_eq!(code(Problem::Protocol("x")), close_code::PROTOCOL_ERROR);
+    assert_eq!(Problem::TooLarge(1).code(), close_code::TOO_LARGE);
+    assert_eq!(Problem::NotUtf8.code(), close_code::INVALID_DATA);
+    assert_eq!(Problem::Protocol("x").code(), close_code::PROTOCOL_ERROR);
 }
 
 #[test]
 fn t2_f3_what_is_announced_reserves_nothing_before_it_comes() {
-    for role in [Role::Client, Role::Server] {
+    for role in ROLES {
         for length in [1 << 31, 1 << 62] {
             let header = header(FIN | BINARY, length, mask_for(role));
             let measured = measure(|| {
@@ -418,6 +422,11 @@ fn it_is_inside_from_a_first_byte_to_the_last() {
     }
 }
 
+/// A text of so many bytes.
+fn digits(size: usize) -> Vec<u8> {
+    b"0123456789".iter().copied().cycle().take(size).collect()
+}
+
 fn write(writer: &mut FrameWriter, out: &mut Vec<u8>, text: &[u8]) {
     let Ok(()) = writer.write(out, |out| {
         out.extend_from_slice(text);
@@ -431,25 +440,20 @@ fn t2_a_server_writes_text_frames_in_the_shortest_way() {
     // Each size behind each other, so that every guess of the header's size is wrong once.
     let sizes = [0, 1, 125, 126, 125, 65535, 0, 65536, 126, 65536, 65537, 1, 1];
     for size in sizes {
-        let text = "0123456789".repeat(size / 10 + 1).into_bytes();
         let mut out = b"before".to_vec();
-        write(&mut writer, &mut out, &text[..size]);
-        assert_eq!(
-            out,
-            [b"before", &frame(FIN | TEXT, &text[..size], None)[..]].concat(),
-            "{size}"
-        );
+        write(&mut writer, &mut out, &digits(size));
+        let expect = frame(FIN | TEXT, &digits(size), None);
+        assert_eq!(out, [b"before", &expect[..]].concat(), "{size}");
     }
 }
 
 #[test]
 fn t2_a_text_that_stays_in_its_buffer_is_framed_as_one_that_is_copied() {
-    for role in [Role::Server, Role::Client] {
+    for role in ROLES {
         let (mut writer, mut wrapper) = (FrameWriter::new(role, 7), FrameWriter::new(role, 7));
         for size in [0, 1, 125, 126, 65535, 65536, 1] {
             let (mut out, mut before) = (b"before".to_vec(), b"before".to_vec());
-            let mut text = "0123456789".repeat(size / 10 + 1).into_bytes();
-            text.truncate(size);
+            let mut text = digits(size);
             write(&mut writer, &mut out, &text);
             wrapper.wrap(&mut before, &mut text);
             assert_eq!([before, text].concat(), out, "{role:?} {size}");
@@ -461,30 +465,26 @@ fn t2_a_text_that_stays_in_its_buffer_is_framed_as_one_that_is_copied() {
 fn t2_a_client_masks_each_frame_anew_and_nobody_can_foresee_how() {
     let mut writer = FrameWriter::new(Role::Client, (7 << 64) | 5);
     for (count, size) in [0, 1, 125, 126, 65535, 65536, 3, 0, 1000].into_iter().enumerate() {
-        let text = "0123456789".repeat(size / 10 + 1).into_bytes();
         let mut out = b"before".to_vec();
-        write(&mut writer, &mut out, &text[..size]);
+        write(&mut writer, &mut out, &digits(size));
         #[allow(deprecated, reason = "it is the one that is documented to be SipHash-2-4")]
         let mut sip = std::hash::SipHasher::new_with_keys(5, 7);
         sip.write_u64(count as u64);
         let mask = (sip.finish() as u32).to_le_bytes();
-        assert_eq!(out, [b"before", &frame(FIN | TEXT, &text[..size], Some(mask))[..]].concat());
+        let expect = frame(FIN | TEXT, &digits(size), Some(mask));
+        assert_eq!(out, [b"before", &expect[..]].concat());
     }
-    let mut masks: Vec<_> = (0..1000)
-        .map(|_| {
-            let mut out = Vec::new();
-            write(&mut writer, &mut out, b"");
-            out.split_off(2)
-        })
-        .collect();
-    masks.sort();
-    masks.dedup();
-    assert!(masks.len() > 990);
+    let masks = (0..1000).map(|_| {
+        let mut out = Vec::new();
+        write(&mut writer, &mut out, b"");
+        out.split_off(2)
+    });
+    assert!(masks.collect::<HashSet<_>>().len() > 990);
 }
 
 #[test]
 fn t2_what_cannot_be_written_is_taken_back() {
-    for role in [Role::Client, Role::Server] {
+    for role in ROLES {
         let mut writer = FrameWriter::new(role, 1);
         let mut out = b"before".to_vec();
         let failed = writer.write(&mut out, |out| {
@@ -563,25 +563,8 @@ fn message() -> impl Strategy<Value = Fragments> {
     prop::collection::vec(fragment, 1..5)
 }
 
-/// Cuts bytes where the numbers say.
-fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
-    let mut places: Vec<_> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
-    places.extend([0, bytes.len()]);
-    places.sort_unstable();
-    places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
-}
-
-/// The same cases each time, so that the suite never fails by chance.
-fn config() -> ProptestConfig {
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
-    match config.rng_seed {
-        RngSeed::Random => ProptestConfig { rng_seed: RngSeed::Fixed(6), ..config },
-        RngSeed::Fixed(_) => config,
-    }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(config(6))]
 
     #[test]
     fn t2_f1_any_messages_in_any_fragments_come_out_the_same_for_any_cuts(
@@ -590,10 +573,8 @@ proptest! {
         cuts in prop::collection::vec(any::<usize>(), 0..12),
         is_server in any::<bool>(),
     ) {
-        let (role, mask) = match is_server {
-            true => (Role::Server, Some(masks)),
-            false => (Role::Client, None),
-        };
+        let role = if is_server { Role::Server } else { Role::Client };
+        let mask = is_server.then_some(masks);
         let (mut stream, mut expect) = (Vec::new(), Vec::new());
         for (is_text, fragments) in &messages {
             let payloads: Vec<_> = fragments.iter().map(|(payload, _)| payload.as_slice()).collect();
@@ -630,7 +611,7 @@ proptest! {
         bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..4, 0x80u8..0x8c], 1..60),
         cuts in prop::collection::vec(any::<usize>(), 1..12),
     ) {
-        for role in [Role::Client, Role::Server] {
+        for role in ROLES {
             let whole = decode(role, LIMIT, &[&bytes]);
             prop_assert_eq!(&whole, &decode(role, LIMIT, &pieces(&bytes, &cuts)));
             prop_assert_eq!(&whole, &decode(role, LIMIT, &bytes.chunks(1).collect::<Vec<_>>()));
@@ -654,7 +635,7 @@ proptest! {
             Ok(_) => text.escape_ascii().to_string(),
             Err(_) => "!1007 invalid UTF-8".to_owned(),
         };
-        for role in [Role::Client, Role::Server] {
+        for role in ROLES {
             let fragments = pieces(&text, &fragments);
             let last = fragments.len() - 1;
             let frames = fragments.iter().enumerate().map(|(place, payload)| {

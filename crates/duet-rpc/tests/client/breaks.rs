@@ -38,12 +38,8 @@ async fn p6_a_connection_that_breaks_is_made_anew() {
 async fn p5_p6_calls_that_are_pending_at_a_break_fail_at_once_and_can_be_tried_again() {
     let world = World::new(echo());
     let client = world.connected().await;
-    let calls: Vec<_> = (0..1000)
-        .map(|_| {
-            let client = client.clone();
-            tokio::spawn(async move { client.call::<()>("never", ()).no_timeout().await })
-        })
-        .collect();
+    let call = |_| tokio::spawn(client.call::<()>("never", ()).no_timeout());
+    let calls: Vec<_> = (0..1000).map(call).collect();
     let peer = client.peer().expect("it is connected");
     until(|| peer.stats().pending_calls == 1000).await;
     world.always(Does::Hang);
@@ -230,10 +226,7 @@ async fn p5_p6_a_connection_that_is_broken_and_slow_to_close_is_none() {
     let client = Client::builder(connector, &Profile::agent(), Router::new()).backoff(PLAIN);
     let client = client.connect().await.expect("it is served");
     assert_works(&client).await;
-    let pending = tokio::spawn({
-        let client = client.clone();
-        async move { client.call::<()>("never", ()).no_timeout().await }
-    });
+    let pending = tokio::spawn(client.call::<()>("never", ()).no_timeout());
     until(|| world.server().stats().running == 1).await;
     let since = Instant::now();
     let tell = breaks.lock().expect("no panic").take().expect("there is a connection");
@@ -256,7 +249,7 @@ fn p6_many_who_try_again_all_get_through_many_breaks() {
     const CALLERS: usize = 16;
     const CALLS: usize = 200;
 
-    let scenario = || async {
+    links::on_both_runtimes("many breaks", || async {
         let world = World::new(echo());
         let client = world.client(Router::new());
         let brief = Backoff { first: MS(1), most: MS(2), ..Backoff::default() };
@@ -285,6 +278,5 @@ fn p6_many_who_try_again_all_get_through_many_breaks() {
         }
         assert_eq!(done.load(Ordering::SeqCst), CALLERS * CALLS);
         assert_eq!(client.close().await.reason(), CloseReason::Closed);
-    };
-    links::on_both_runtimes(scenario, "many breaks");
+    });
 }

@@ -13,10 +13,7 @@ use crate::{Does, LONG, MS, PLAIN, World, assert_over, assert_works, echo};
 async fn p5_closing_ends_a_connection_for_good_and_pending_calls_with_it() {
     let world = World::new(echo());
     let client = world.connected().await;
-    let pending = tokio::spawn({
-        let client = client.clone();
-        async move { client.call::<()>("never", ()).no_timeout().await }
-    });
+    let pending = tokio::spawn(client.call::<()>("never", ()).no_timeout());
     until(|| world.server().stats().running == 1).await;
     let closing = client.close();
     let error = client.call::<String>("echo", ["x"]).await.expect_err("it is closing");

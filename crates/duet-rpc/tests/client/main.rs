@@ -148,13 +148,9 @@ impl World {
 }
 
 fn echo() -> Router {
-    Router::new().method("echo", async |(text,): (String,)| Ok::<_, Failure>(text)).method(
-        "never",
-        async || {
-            std::future::pending::<()>().await;
-            Ok::<_, Failure>(())
-        },
-    )
+    Router::new()
+        .method("echo", async |(text,): (String,)| Ok::<_, Failure>(text))
+        .method("never", async || -> Result<(), Failure> { std::future::pending().await })
 }
 
 /// What the cause of an error says of how the connection ended.

@@ -22,11 +22,8 @@ fn client_of(program: &str, words: &[&str]) -> (ClientBuilder, Arc<AtomicUsize>)
         command.args(&words);
         async move { Child::spawn(command) }
     };
-    let backoff = Backoff {
-        first: Duration::from_millis(1),
-        most: Duration::from_millis(1),
-        ..Backoff::default()
-    };
+    let brief = Duration::from_millis(1);
+    let backoff = Backoff { first: brief, most: brief, ..Backoff::default() };
     (Client::builder(connector, &Profile::agent(), Router::new()).backoff(backoff), starts)
 }
 

@@ -52,10 +52,7 @@ async fn p5_p6_a_handler_that_calls_back_during_a_break_is_told_that_its_connect
     let client = world.client(Router::new().method("ask", ask));
     let client = client.connect().await.expect("it is served");
     let server = world.server();
-    let asking = tokio::spawn({
-        let server = server.clone();
-        async move { server.call::<()>("ask", ()).await }
-    });
+    let asking = tokio::spawn(server.call::<()>("ask", ()));
     until(|| server.stats().running == 1).await;
     server.close().await;
     let (pending, late) = told.recv().await.expect("it is told");
@@ -87,10 +84,7 @@ async fn p2_p3_calls_of_a_client_time_out_and_are_cancelled_as_all_others() {
     let error = client.call::<()>("never", ()).timeout(MS(70)).await.expect_err("no answer");
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert!(since.elapsed() >= MS(70) && since.elapsed() < MS(75), "{:?}", since.elapsed());
-    let call = tokio::spawn({
-        let client = client.clone();
-        async move { client.call::<()>("watched", ()).await }
-    });
+    let call = tokio::spawn(client.call::<()>("watched", ()));
     until(|| world.server().stats().running == 1).await;
     call.abort();
     until(|| stopped.load(Ordering::SeqCst)).await;

@@ -9,10 +9,12 @@ use tokio::time::Instant;
 use crate::links::until;
 use crate::{Does, LONG, MS, PLAIN, SECOND, World, assert_over, assert_works, echo};
 
+const REFUSED: Does = Does::Fail(io::ErrorKind::ConnectionRefused);
+
 #[tokio::test(start_paused = true)]
 async fn p6_attempts_follow_the_back_off() {
     let world = World::new(echo());
-    world.next([Does::Fail(io::ErrorKind::ConnectionRefused); 7]);
+    world.next([REFUSED; 7]);
     let client = world.client(Router::new()).start();
     client.connected().await.expect("at last");
     assert_eq!(world.pauses(), [0, 100, 200, 400, 800, 1000, 1000, 1000]);
@@ -22,7 +24,7 @@ async fn p6_attempts_follow_the_back_off() {
 #[tokio::test(start_paused = true)]
 async fn p6_a_part_of_each_wait_is_random() {
     let world = World::new(echo());
-    world.next([Does::Fail(io::ErrorKind::ConnectionRefused); 40]);
+    world.next([REFUSED; 40]);
     let backoff = Backoff { first: LONG, most: LONG, jitter: 0.5, ..PLAIN };
     let client = world.client(Router::new()).backoff(backoff).start();
     client.connected().await.expect("at last");
@@ -34,32 +36,25 @@ async fn p6_a_part_of_each_wait_is_random() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_after_a_connection_that_stood_the_back_off_begins_anew() {
-    let world = World::new(echo());
-    let refused = [Does::Fail(io::ErrorKind::ConnectionRefused); 3];
-    world.next(refused);
-    let client = world.client(Router::new()).start();
-    client.connected().await.expect("at last");
-    world.next(refused);
-    tokio::time::advance(SECOND).await;
-    world.break_off(&client).await;
-    client.connected().await.expect("at last");
-    assert_eq!(world.pauses(), [0, 100, 200, 400, 1000, 100, 200, 400]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn p6_a_connection_that_did_not_stand_counts_as_one_more_that_failed() {
-    let world = World::new(echo());
-    let refused = [Does::Fail(io::ErrorKind::ConnectionRefused); 2];
-    world.next(refused);
-    let client = world.client(Router::new()).start();
-    client.connected().await.expect("at last");
-    assert_works(&client).await;
-    world.next(refused);
-    tokio::time::advance(SECOND - MS(1)).await;
-    world.break_off(&client).await;
-    client.connected().await.expect("at last");
-    assert_eq!(world.pauses(), [0, 100, 200, 999 + 400, 800, 1000]);
+async fn p6_the_back_off_begins_anew_after_a_connection_that_stood_and_else_goes_on() {
+    // How often it is refused, how long the connection stands, and the pauses before and behind.
+    let rows: [(usize, Duration, &[u64]); 2] = [
+        (3, SECOND, &[0, 100, 200, 400, 1000, 100, 200, 400]),
+        // It counts as one more that failed.
+        (2, SECOND - MS(1), &[0, 100, 200, 999 + 400, 800, 1000]),
+    ];
+    for (refusals, stands, pauses) in rows {
+        let world = World::new(echo());
+        world.next(vec![REFUSED; refusals]);
+        let client = world.client(Router::new()).start();
+        client.connected().await.expect("at last");
+        assert_works(&client).await;
+        world.next(vec![REFUSED; refusals]);
+        tokio::time::advance(stands).await;
+        world.break_off(&client).await;
+        client.connected().await.expect("at last");
+        assert_eq!(world.pauses(), pauses);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,7 +74,7 @@ async fn p6_a_server_that_accepts_and_drops_is_not_hammered() {
 #[tokio::test(start_paused = true)]
 async fn p6_attempts_without_a_pause_let_others_run() {
     let world = World::new(echo());
-    world.always(Does::Fail(io::ErrorKind::ConnectionRefused));
+    world.always(REFUSED);
     let backoff = Backoff { first: Duration::ZERO, ..PLAIN };
     let client = world.client(Router::new()).backoff(backoff).start();
     until(|| world.attempts() > 1000).await;
@@ -90,7 +85,7 @@ async fn p6_attempts_without_a_pause_let_others_run() {
 #[tokio::test(start_paused = true)]
 async fn p6_the_first_connection_is_tried_once_unless_asked_otherwise() {
     let world = World::new(echo());
-    world.always(Does::Fail(io::ErrorKind::ConnectionRefused));
+    world.always(REFUSED);
     let error = world.client(Router::new()).connect().await.expect_err("it is refused");
     assert_eq!(error.kind(), ErrorKind::Connect);
     assert_eq!(world.pauses(), [0]);
@@ -146,7 +141,7 @@ async fn p6_it_gives_up_a_server_that_accepts_and_breaks_off_each_time() {
     assert_eq!((world.attempts(), end.reason()), (3, CloseReason::RemoteClosed));
     // Both kinds of failure count.
     let world = World::new(echo());
-    world.next([Does::Drop, Does::Fail(io::ErrorKind::ConnectionRefused), Does::Drop]);
+    world.next([Does::Drop, REFUSED, Does::Drop]);
     let client = world.client(Router::new()).give_up_after(3).start();
     client.closed().await;
     assert_eq!(world.attempts(), 3);
@@ -155,12 +150,11 @@ async fn p6_it_gives_up_a_server_that_accepts_and_breaks_off_each_time() {
 #[tokio::test(start_paused = true)]
 async fn p6_it_gives_up_after_as_many_failures_in_a_row_as_asked() {
     let world = World::new(echo());
-    let refused = [Does::Fail(io::ErrorKind::ConnectionRefused); 2];
-    world.next(refused);
+    world.next([REFUSED; 2]);
     let client = world.client(Router::new()).give_up_after(3).start();
     client.connected().await.expect("two were too few");
     tokio::time::advance(LONG).await;
-    world.next(refused);
+    world.next([REFUSED; 2]);
     world.break_off(&client).await;
     client.connected().await.expect("they are counted anew");
     tokio::time::advance(LONG).await;

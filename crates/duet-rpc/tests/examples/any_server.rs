@@ -74,6 +74,8 @@ fn servers_that_ask_are_answered() {
 
 #[test]
 fn servers_that_do_not_do_what_they_should_are_told_of() {
+    let result = r#"read a; echo '{"jsonrpc":"2.0","id":1,"result":7}'"#;
+    let error = r#"read a; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32099,"message":"no"}}'"#;
     // What it is called with, its last line on stdout, and what must stand on stderr.
     let rows: [(&[&str], &str, &[&str]); 6] = [
         (&["/no/such/program"], "", &[r#"cannot start "/no/such/program": No such file"#]),
@@ -95,24 +97,12 @@ fn servers_that_do_not_do_what_they_should_are_told_of() {
             &["it went wrong: there was no answer in time"],
         ),
         (
-            &[
-                "--framing",
-                "ndjson",
-                "sh",
-                "-c",
-                r#"read a; echo '{"jsonrpc":"2.0","id":1,"result":7}'"#,
-            ],
+            &["--framing", "ndjson", "sh", "-c", result],
             "its process ended with exit status: 0",
             &["it went wrong: the remote broke the protocol"],
         ),
         (
-            &[
-                "--framing",
-                "ndjson",
-                "sh",
-                "-c",
-                r#"read a; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32099,"message":"no"}}'"#,
-            ],
+            &["--framing", "ndjson", "sh", "-c", error],
             "its process ended with exit status: 0",
             &["it went wrong: the remote answered with an error (request 1): no (-32099)"],
         ),

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::language_server::{URI, bye, diagnostics, hover, open, open_document, range};
+use crate::language_server::{
+    URI, bye, diagnostics, hover, open, open_document, publication, range,
+};
 use crate::process::Process;
 
 fn change(server: &mut Process, version: u32, changes: &Value) {
@@ -97,11 +99,7 @@ fn what_is_found_goes_with_the_text() {
     assert_eq!(diagnostics(&server, json!(3)), found);
 
     server.notify("textDocument/didClose", json!({"textDocument": {"uri": URI}}));
-    let params = json!({"uri": URI, "diagnostics": []});
-    let wanted = json!({
-        "jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params,
-    });
-    assert_eq!(server.next(), wanted);
+    assert_eq!(server.next(), publication(&json!({"uri": URI, "diagnostics": []})));
     assert_eq!(hover(&mut server, 0, 0), Ok(Value::Null));
     // A change of what is not open says nothing, and the next that is opened is served.
     change(&mut server, 4, &json!([{"text": "TODO"}]));

@@ -22,15 +22,16 @@ pub(crate) fn open_document(server: &mut Process, text: &str) -> Value {
     diagnostics(server, json!(1))
 }
 
+pub(crate) fn publication(params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params})
+}
+
 /// The diagnostics that come next, for this version of the document.
 pub(crate) fn diagnostics(server: &Process, version: Value) -> Value {
     let mut published = server.next();
     let found = published["params"]["diagnostics"].take();
     let params = json!({"uri": URI, "version": version, "diagnostics": null});
-    let wanted = json!({
-        "jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params,
-    });
-    assert_eq!(published, wanted);
+    assert_eq!(published, publication(&params));
     found
 }
 

@@ -24,6 +24,13 @@ fn tool(server: &mut Process, name: &str, arguments: Value) -> Result<Value, Val
     server.call("tools/call", json!({"name": name, "arguments": arguments}))
 }
 
+/// Asks for primes, and to be told of the progress.
+fn count_primes(server: &mut Process, id: i64, limit: u64, token: &Value) {
+    let (arguments, meta) = (json!({"limit": limit}), json!({"progressToken": token}));
+    let params = json!({"name": "count_primes", "arguments": arguments, "_meta": meta});
+    server.ask(id, "tools/call", params);
+}
+
 fn structured(content: Value) -> Result<Value, Value> {
     let text = json!({"type": "text", "text": content.to_string()});
     Ok(json!({"content": [text], "structuredContent": content}))
@@ -62,8 +69,8 @@ fn the_version_is_the_clients_or_the_latest() {
 fn tools_are_served_and_fail_as_they_should() {
     let mut server = open(json!({}));
     let listed = server.call("tools/list", json!({})).expect("it is served");
-    let names: Vec<_> = listed["tools"].as_array().into_iter().flatten().collect();
-    let names: Vec<_> = names.iter().map(|tool| &tool["name"]).collect();
+    let tools = listed["tools"].as_array().into_iter().flatten();
+    let names: Vec<_> = tools.map(|tool| &tool["name"]).collect();
     assert_eq!(names, ["text_statistics", "count_primes", "list_roots", "status"]);
 
     let text = json!({"text": "one two\n🦀"});
@@ -115,11 +122,7 @@ fn what_is_no_call_of_a_tool_is_refused() {
 fn progress_is_told_to_who_wants_to_know() {
     for token in [json!("a"), json!(7)] {
         let mut server = open(json!({}));
-        let arguments = json!({"limit": 2500});
-        let params = json!({
-            "name": "count_primes", "arguments": arguments, "_meta": {"progressToken": token},
-        });
-        server.ask(1, "tools/call", params);
+        count_primes(&mut server, 1, 2500, &token);
         for done in [0, 1000, 2000, 2500] {
             let params = json!({"progressToken": token, "progress": done, "total": 2500});
             let wanted = json!({
@@ -141,12 +144,8 @@ fn p3_a_cancelled_tool_stops_and_is_answered_only_under_the_agent_profile() {
 }
 
 fn cancel_two_tools(mut server: Process, is_answered: bool) {
-    let arguments = json!({"limit": 1_000_000_000});
     for id in [1, 2] {
-        let params = json!({
-            "name": "count_primes", "arguments": arguments, "_meta": {"progressToken": id},
-        });
-        server.ask(id, "tools/call", params);
+        count_primes(&mut server, id, 1_000_000_000, &json!(id));
         // It has begun, and counts.
         assert_eq!(server.next()["params"]["progressToken"], json!(id));
     }

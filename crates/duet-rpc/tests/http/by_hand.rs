@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::support::{Client, PATIENCE};
+use crate::support::{Client, PATIENCE, listen};
 
 /// The server, and what it hears.
 pub(crate) struct ByHand {
@@ -38,8 +38,7 @@ pub(crate) enum Act {
 
 impl ByHand {
     pub(crate) async fn serve() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
+        let (listener, address) = listen().await;
         let (heard, hears) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             for connection in 0.. {
@@ -129,12 +128,13 @@ async fn converse(stream: TcpStream, connection: usize, heard: mpsc::UnboundedSe
                 let _ = heard.send(Heard::Request(request));
             }
             Some((act, done)) = to_do.recv() => {
+                // Who waits for an end hears of it when `done` is dropped, behind the connection.
                 match act {
                     Act::Send(bytes) => client.send(bytes).await,
-                    Act::Close => return finish(client, done),
+                    Act::Close => return drop((client, done)),
                     Act::Reset => {
                         client.stream.set_zero_linger().expect("it can be told");
-                        return finish(client, done);
+                        return drop((client, done));
                     }
                 }
                 let _ = done.send(());
@@ -142,9 +142,4 @@ async fn converse(stream: TcpStream, connection: usize, heard: mpsc::UnboundedSe
         }
     }
     let _ = heard.send(Heard::End);
-}
-
-fn finish(client: Client, done: oneshot::Sender<()>) {
-    drop(client);
-    let _ = done.send(());
 }

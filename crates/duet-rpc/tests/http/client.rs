@@ -8,7 +8,8 @@ use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
-use crate::support::{answer_with, gate, methods, place, serve_with, target};
+use crate::by_hand::response;
+use crate::support::{answer_with, gate, listen, methods, place, serve_with, target};
 
 pub(crate) async fn client_of(address: SocketAddr) -> Peer {
     let profile = Profile::agent();
@@ -51,12 +52,8 @@ async fn t1_twenty_calls_at_once_share_a_few_connections() {
     });
     let client = client_of(serve_with(Profile::agent(), gate(), router).await).await;
     for _ in 0..3 {
-        let calls: Vec<_> = (0..20)
-            .map(|n| {
-                let client = client.clone();
-                tokio::spawn(async move { client.call::<u32>("meet", (n,)).await })
-            })
-            .collect();
+        let calls: Vec<_> =
+            (0..20).map(|n| tokio::spawn(client.call::<u32>("meet", (n,)))).collect();
         for (n, call) in calls.into_iter().enumerate() {
             assert_eq!(call.await.expect("no panic").expect("an answer"), n as u32);
         }
@@ -88,13 +85,9 @@ async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
 pub(crate) async fn assert_ends_with(client: &Peer, why: &str) {
     let end = client.closed().await;
     let shown = format!("{end:?} {end}");
-    let mut cause: Option<&(dyn std::error::Error + 'static)> =
-        end.failure().map(|error| error as _);
-    let mut causes = Vec::new();
-    while let Some(error) = cause {
-        causes.push(error.to_string());
-        cause = error.source();
-    }
+    let first = end.failure().map(|error| error as &dyn std::error::Error);
+    let causes: Vec<_> =
+        std::iter::successors(first, |it| it.source()).map(ToString::to_string).collect();
     assert!(causes.iter().any(|it| it.contains(why)), "{why}: {causes:?} {shown}");
 }
 
@@ -105,24 +98,22 @@ pub(crate) fn ok(id: u64) -> String {
 #[tokio::test]
 async fn t1_responses_of_other_servers_are_understood() {
     let responses: [fn(String) -> (String, bool); 6] = [
-        |body| (format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()), false),
+        |body| (response("200 OK", &body), false),
         |body| {
             let (one, two) = body.split_at(5);
-            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-            (
-                format!("{head}5\r\n{one}\r\n{:x};a=b\r\n{two}\r\n0\r\nA: b\r\n\r\n", two.len()),
-                false,
-            )
+            let (head, length) =
+                ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", two.len());
+            let last = "0\r\nA: b\r\n\r\n";
+            (format!("{head}5\r\n{one}\r\n{length:x};a=b\r\n{two}\r\n{last}"), false)
         },
         |body| (format!("HTTP/1.1 200 OK\r\n\r\n{body}"), true),
         |body| (format!("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()), true),
         |body| {
             let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
-            let length = body.len();
-            (format!("{early}HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"), false)
+            (format!("{early}{}", response("200 OK", &body)), false)
         },
         // It says nothing of closing, and closes: the next request goes elsewhere.
-        |body| (format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()), true),
+        |body| (response("200 OK", &body), true),
     ];
     let address = answer_with(move |number| {
         let (response, closes) = responses[number % responses.len()](ok(number as u64 + 1));
@@ -147,7 +138,7 @@ async fn t1_what_says_only_that_it_arrived_is_no_message() {
     let (asked, mut is_asked) = mpsc::unbounded_channel();
     let address = answer_with(move |number| {
         let _ = asked.send(number);
-        let done = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", ok(1).len(), ok(1));
+        let done = response("200 OK", &ok(1));
         (rows.get(number).map_or(done, |row| (*row).to_owned()).into_bytes(), false)
     })
     .await;
@@ -161,8 +152,7 @@ async fn t1_what_says_only_that_it_arrived_is_no_message() {
 
 #[tokio::test]
 async fn t1_a_server_that_is_not_there_is_told_at_once() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let (listener, address) = listen().await;
     drop(listener);
     let profile = Profile::agent();
     let error = HttpClient::connect(&place(address), &target(), None, &profile).await;

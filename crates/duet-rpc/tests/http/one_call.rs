@@ -7,24 +7,29 @@ use duet_rpc::proto::Limits;
 use duet_rpc::transport::HttpClient;
 use duet_rpc::{Error, ErrorKind, Peer, Profile, Router};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::by_hand::{Act, ByHand, response};
 use crate::client::{assert_ends_with, client_of, ok};
-use crate::support::{Client, PATIENCE, answer_with, gate, methods, place, serve_with, target};
+use crate::support::{
+    Client, PATIENCE, answer_with, gate, listen, methods, place, serve_with, target,
+};
 
 const BROKE: &str = "the connection broke before the answer came";
 
 /// A call that is under way while the test goes on.
 fn begin(client: &Peer, method: &'static str) -> JoinHandle<Result<Value, Error>> {
-    let client = client.clone();
-    tokio::spawn(async move { client.call::<Value>(method, ()).no_timeout().await })
+    tokio::spawn(client.call::<Value>(method, ()).no_timeout())
 }
 
 async fn outcome(call: JoinHandle<Result<Value, Error>>) -> Result<Value, Error> {
     tokio::time::timeout(PATIENCE, call).await.expect("it hangs").expect("no panic")
+}
+
+/// The call is answered with the name of its method.
+async fn assert_answer(call: JoinHandle<Result<Value, Error>>, method: &str) {
+    assert_eq!(outcome(call).await.expect("an answer"), method);
 }
 
 /// The call failed alone, for this reason, and nobody claims that the server said so.
@@ -50,7 +55,7 @@ async fn assert_works(client: &Peer, server: &mut ByHand) {
     let request = server.request().await;
     assert_eq!(request.method(), "check");
     request.answer().await;
-    assert_eq!(outcome(call).await.expect("an answer"), "check");
+    assert_answer(call, "check").await;
 }
 
 #[tokio::test]
@@ -88,7 +93,7 @@ async fn p6_a_kept_connection_that_has_ended_is_not_used_again() {
         let two = server.request().await;
         assert_eq!((two.connection, two.method()), (1, "two"));
         two.answer().await;
-        assert_eq!(outcome(call).await.expect("an answer"), "two");
+        assert_answer(call, "two").await;
     }
 }
 
@@ -97,16 +102,9 @@ async fn p2_calls_that_timed_out_hold_up_nobody() {
     let mut server = ByHand::serve().await;
     let client = client_of(server.address).await;
     // More of them than there are connections.
-    let calls: Vec<_> = (0..20)
-        .map(|_| {
-            let client = client.clone();
-            let call = async move {
-                client.call::<Value>("never", ()).timeout(Duration::from_millis(20)).await
-            };
-            tokio::spawn(call)
-        })
-        .collect();
-    for call in calls {
+    let short = Duration::from_millis(20);
+    let call = |()| tokio::spawn(client.call::<Value>("never", ()).timeout(short));
+    for call in [(); 20].map(call) {
         assert_eq!(outcome(call).await.expect_err("it is late").kind(), ErrorKind::Timeout);
     }
     let call = begin(&client, "quick");
@@ -116,7 +114,7 @@ async fn p2_calls_that_timed_out_hold_up_nobody() {
             break request.answer().await;
         }
     }
-    assert_eq!(outcome(call).await.expect("an answer"), "quick");
+    assert_answer(call, "quick").await;
 }
 
 #[tokio::test]
@@ -139,7 +137,7 @@ async fn p3_a_call_that_is_cancelled_gives_its_connection_back() {
     let request = server.request().await;
     assert_eq!(request.method(), "last", "what nobody awaits is not sent");
     request.answer().await;
-    assert_eq!(outcome(last).await.expect("an answer"), "last");
+    assert_answer(last, "last").await;
     assert_works(&client, &mut server).await;
 }
 
@@ -154,7 +152,7 @@ async fn p3_to_cancel_a_call_closes_its_connection_and_no_other() {
     given_up.abort();
     server.ends(1).await;
     slow_request.answer().await;
-    assert_eq!(outcome(slow).await.expect("an answer"), "slow");
+    assert_answer(slow, "slow").await;
 }
 
 #[tokio::test]
@@ -183,7 +181,7 @@ async fn t1_a_refusal_of_one_request_fails_one_call() {
         assert_failed(outcome(other).await, why);
     }
     slow_request.answer().await;
-    assert_eq!(outcome(slow).await.expect("an answer"), "slow");
+    assert_answer(slow, "slow").await;
 }
 
 #[tokio::test]
@@ -208,35 +206,32 @@ async fn t1_a_notification_that_fails_fails_nothing_else() {
 
 #[tokio::test]
 async fn t1_an_error_object_in_the_body_is_the_answer_if_it_has_the_id_or_none() {
-    let error =
-        |id: &Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": 7, "message": "no"}});
+    fn error(id: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": 7, "message": "no"}})
+    }
+    fn result(id: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": id, "result": 1})
+    }
     let mut server = ByHand::serve().await;
     let client = client_of(server.address).await;
+    // The response to a call; the body is made of the id of its request.
+    let mut answered = async |status, body: fn(Value) -> Value| {
+        let call = begin(&client, "any");
+        let request = server.request().await;
+        request.respond(status, &body(request.body["id"].clone()).to_string()).await;
+        outcome(call).await
+    };
     for status in ["200 OK", "400 x", "413 x", "500 x"] {
-        for has_id in [true, false] {
-            let call = begin(&client, "any");
-            let request = server.request().await;
-            let id = if has_id { request.body["id"].clone() } else { Value::Null };
-            request.respond(status, &error(&id).to_string()).await;
-            assert_answered(outcome(call).await, 7, "no");
-        }
+        assert_answered(answered(status, error).await, 7, "no");
+        assert_answered(answered(status, |_| error(Value::Null)).await, 7, "no");
     }
     let refused = "the server refused: 500 Internal Server Error";
     let other = "the response has the id of another request";
     for (status, why) in [("500 x", refused), ("200 OK", other)] {
-        let call = begin(&client, "any");
-        server.request().await.respond(status, &error(&json!("another")).to_string()).await;
-        assert_failed(outcome(call).await, why);
-        let call = begin(&client, "any");
-        let result = json!({"jsonrpc": "2.0", "id": null, "result": 1});
-        server.request().await.respond(status, &result.to_string()).await;
-        assert_failed(outcome(call).await, why);
+        assert_failed(answered(status, |_| error(json!("another"))).await, why);
+        assert_failed(answered(status, |_| result(Value::Null)).await, why);
     }
-    let call = begin(&client, "any");
-    let request = server.request().await;
-    let result = json!({"jsonrpc": "2.0", "id": request.body["id"], "result": 1});
-    request.respond("500 x", &result.to_string()).await;
-    assert_failed(outcome(call).await, refused);
+    assert_failed(answered("500 x", result).await, refused);
     assert_works(&client, &mut server).await;
 }
 
@@ -259,6 +254,7 @@ async fn f3_an_answer_that_is_none_fails_one_call() {
     let no_json = "the response is not JSON";
     let no_message = "the response is not a JSON-RPC answer";
     let nothing = "the server took the request and did not answer it";
+    let large = "Content-Length: 2147483648";
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#;
     let rows: [(String, bool, &str); 28] = [
         ("\x15\x03\x01\0\x02\x02\x46".into(), true, no_http),
@@ -267,36 +263,20 @@ async fn f3_an_answer_that_is_none_fails_one_call() {
         ("H".repeat(100_000), false, no_http),
         (format!("{head}{}", "a: b\r\n".repeat(100_000)), false, no_http),
         (format!("{head}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"), false, no_http),
-        (
-            "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000),
-            false,
-            "the server refused: 100 Informational",
-        ),
-        (
-            "HTTP/1.1 101 Switching Protocols\r\n\r\n".into(),
-            false,
-            "the server refused: 101 Switching Protocols",
-        ),
-        ("HTTP/1.1 999 \r\n\r\n".into(), false, "the server refused: 999 Unknown"),
+        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(1000), false, "100 Informational"),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n".into(), false, "101 Switching Protocols"),
+        ("HTTP/1.1 999 \r\n\r\n".into(), false, "999 Unknown"),
         (String::new(), true, BROKE),
         ("HTTP/1.1 200".into(), true, BROKE),
         (format!("{head}Content-Length: 10\r\n\r\n{{"), true, BROKE),
         (format!("{head}Transfer-Encoding: chunked\r\n\r\n5\r\n{{"), true, BROKE),
-        (format!("{head}Content-Length: 2147483648\r\n\r\n"), false, too_long),
+        (format!("{head}{large}\r\n\r\n"), false, too_long),
         (format!("{head}\r\n[{}", " ".repeat(2_000_000)), false, too_long),
         (format!("{head}Transfer-Encoding: chunked\r\n\r\n80000000\r\n"), false, too_long),
         (format!("{head}Transfer-Encoding: chunked\r\n\r\nnope\r\n"), false, malformed),
-        ("HTTP/1.1 500 Oops\r\n\r\n".into(), true, "the server refused: 500 Internal Server Error"),
-        (
-            "HTTP/1.1 502 x\r\nContent-Length: 9\r\n\r\nx".into(),
-            true,
-            "the server refused: 502 Bad Gateway",
-        ),
-        (
-            "HTTP/1.1 503 x\r\nContent-Length: 2147483648\r\n\r\n".into(),
-            false,
-            "the server refused: 503 Service Unavailable",
-        ),
+        ("HTTP/1.1 500 Oops\r\n\r\n".into(), true, "500 Internal Server Error"),
+        ("HTTP/1.1 502 x\r\nContent-Length: 9\r\n\r\nx".into(), true, "502 Bad Gateway"),
+        (format!("HTTP/1.1 503 x\r\n{large}\r\n\r\n"), false, "503 Service Unavailable"),
         (response("200 OK", "<html></html>"), false, no_json),
         (response("200 OK", "{nope"), false, no_json),
         (response("200 OK", "{}"), false, no_message),
@@ -307,14 +287,17 @@ async fn f3_an_answer_that_is_none_fails_one_call() {
         ("HTTP/1.1 204 No Content\r\n\r\n".into(), false, nothing),
     ];
     for (bad, closes, why) in rows {
+        // A status stands for its refusal.
+        let is_status = why.starts_with(|first: char| first.is_ascii_digit());
+        let why = if is_status { format!("the server refused: {why}") } else { why.to_owned() };
         let address = answer_with(move |number| match number {
             0 => (bad.clone().into_bytes(), closes),
             _ => (response("200 OK", &ok(2)).into_bytes(), false),
         })
         .await;
         let client = client_of(address).await;
-        assert_failed(outcome(begin(&client, "any")).await, why);
-        assert_eq!(outcome(begin(&client, "any")).await.expect(why), 2);
+        assert_failed(outcome(begin(&client, "any")).await, &why);
+        assert_eq!(outcome(begin(&client, "any")).await.expect(&why), 2);
     }
 }
 
@@ -343,8 +326,7 @@ async fn t1_a_refusal_of_every_request_ends_the_connection() {
 #[tokio::test]
 async fn t1_a_server_that_is_gone_ends_the_connection_unless_it_still_speaks() {
     for still_speaks in [false, true] {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
+        let (listener, address) = listen().await;
         let client = client_of(address).await;
         let (stream, _) = listener.accept().await.expect("a connection");
         drop(listener);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use duet_rpc::{Context, Failure, Peer, Profile, Router};
 use tokio::sync::{Notify, mpsc};
 
-use crate::support::{Client, PATIENCE, gate, post, serve_with};
+use crate::support::{Client, PATIENCE, gate, post, request, result, serve_with};
 
 #[derive(Default)]
 struct Login(AtomicBool);
@@ -27,14 +27,6 @@ fn router() -> Router {
         .method("is_known", async |cx: Context| {
             Ok::<_, Failure>(cx.peer().extension::<Login>().0.load(Ordering::SeqCst))
         })
-}
-
-fn request(id: u32, method: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
-}
-
-fn result(id: u32, result: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// Each body with what is answered to it; an empty answer is 202.
@@ -66,8 +58,7 @@ async fn t3_two_callers_on_one_kept_http_connection_share_no_values() {
     let address = serve_with(Profile::agent(), gate(), router()).await;
     let mut client = Client::to(address).await;
     for (body, answer) in rows() {
-        client.send(post(&body)).await;
-        assert_eq!(client.response().await.body, answer, "{body}");
+        assert_eq!(client.ask(post(&body)).await.body, answer, "{body}");
     }
 }
 
@@ -136,8 +127,7 @@ async fn t3_a_task_that_outlives_its_http_request_neither_sees_nor_changes_the_n
     });
     let address = serve_with(Profile::agent(), gate(), router).await;
     let mut client = Client::to(address).await;
-    client.send(post(&request(1, "linger"))).await;
-    assert_eq!(client.response().await.body, result(1, r#""linger""#));
+    assert_eq!(client.ask(post(&request(1, "linger"))).await.body, result(1, r#""linger""#));
     assert_eq!(next(&mut told).await, Some("dropped"), "what is kept goes with its request");
     client.send(post(&request(2, "slow_login"))).await;
     next(&mut has_begun).await.expect("it runs");

@@ -3,42 +3,37 @@
 use duet_rpc::{Context, Failure, Priority, Profile, Router};
 use tokio::sync::mpsc;
 
-use crate::support::{Client, answer, call, gate, methods, post, post_with, serve, serve_with};
+use crate::support::{
+    Client, answer, call, gate, methods, post, post_with, request, result, serve, serve_with,
+};
 
 #[tokio::test]
 async fn t1_each_body_is_a_message_and_each_response_its_answer() {
     let mut client = Client::to(serve().await).await;
+    let error = |id: &str, code: i32, message: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#)
+    };
+    let parse_error = error("null", -32700, "Parse error");
+    let notification = r#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#;
+    // Where nothing is to be answered, the status is 202.
     let rows = [
-        (call(1), 200, answer(1)),
+        (call(1), answer(1)),
         // Whatever it says, it is JSON.
-        (format!(" \r\n{}\n", call(2)), 200, answer(2)),
-        (r#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#.into(), 202, String::new()),
-        (r#"{"jsonrpc":"2.0","id":7,"result":1}"#.into(), 202, String::new()),
-        (format!("[{},{}]", call(1), call(2)), 200, format!("[{},{}]", answer(1), answer(2))),
-        (r#"[{"jsonrpc":"2.0","method":"add","params":[1,2]}]"#.into(), 202, String::new()),
-        (
-            "{".into(),
-            200,
-            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#.into(),
-        ),
-        (
-            String::new(),
-            200,
-            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#.into(),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"nope"}"#.into(),
-            200,
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found: nope"}}"#
-                .into(),
-        ),
+        (format!(" \r\n{}\n", call(2)), answer(2)),
+        (notification.to_owned(), String::new()),
+        (r#"{"jsonrpc":"2.0","id":7,"result":1}"#.to_owned(), String::new()),
+        (format!("[{},{}]", call(1), call(2)), format!("[{},{}]", answer(1), answer(2))),
+        (format!("[{notification}]"), String::new()),
+        ("{".to_owned(), parse_error.clone()),
+        (String::new(), parse_error),
+        (request(1, "nope"), error("1", -32601, "Method not found: nope")),
         // There is no way back.
-        (r#"{"jsonrpc":"2.0","id":1,"method":"back"}"#.into(), 200, r#"{"jsonrpc":"2.0","id":1,"result":false}"#.into()),
-        (call(3), 200, answer(3)),
+        (request(1, "back"), result(1, "false")),
+        (call(3), answer(3)),
     ];
-    for (body, status, expected) in rows {
-        client.send(post(&body)).await;
-        let response = client.response().await;
+    for (body, expected) in rows {
+        let response = client.ask(post(&body)).await;
+        let status = if expected.is_empty() { 202 } else { 200 };
         assert_eq!((response.status, &*response.body), (status, &*expected), "{body}");
         assert_eq!(response.has("Content-Type: application/json"), status == 200, "{body}");
         assert!(!response.closes(), "{body}");
@@ -58,10 +53,8 @@ async fn t1_calls_notifications_and_events_to_an_http_client_fail_as_one_way() {
         Ok::<_, Failure>(sent.map(|sent| sent.map_err(|error| format!("{:?}", error.kind()))))
     });
     let mut client = Client::to(serve_with(Profile::agent(), gate(), router).await).await;
-    client.send(post(r#"{"jsonrpc":"2.0","id":1,"method":"back"}"#)).await;
     let errors = r#"[{"Err":"OneWay"},{"Err":"OneWay"},{"Err":"OneWay"}]"#;
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{errors}}}"#);
-    assert_eq!(client.response().await.body, answer);
+    assert_eq!(client.ask(post(&request(1, "back"))).await.body, result(1, errors));
 }
 
 #[tokio::test]
@@ -80,8 +73,7 @@ async fn t2_requests_may_come_in_any_pieces_and_chunks() {
             client.send([*byte]).await;
         }
         assert_eq!(client.response().await.body, answer(1));
-        client.send(&request).await;
-        assert_eq!(client.response().await.body, answer(1));
+        assert_eq!(client.ask(&request).await.body, answer(1));
     }
 }
 
@@ -98,7 +90,7 @@ async fn t2_requests_that_come_at_once_are_answered_in_order() {
             // Who has said all it has to say still hears all the answers.
             client.finish().await;
         }
-        assert_eq!(client.response().await.body, r#"{"jsonrpc":"2.0","id":1,"result":50}"#);
+        assert_eq!(client.response().await.body, result(1, "50"));
         assert_eq!(client.response().await.status, 202);
         assert_eq!(client.response().await.body, answer(3));
         assert!(client.response().await.body.contains("-32700"));
@@ -120,13 +112,13 @@ async fn t2_a_client_that_has_closed_its_end_is_answered() {
         assert_eq!(client.response().await.status, 200);
         client.expect_end().await;
     }
-    let mut silent = Client::to(address).await;
-    silent.finish().await;
-    silent.expect_end().await;
-    let mut cut = Client::to(address).await;
-    cut.send("POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345").await;
-    cut.finish().await;
-    cut.expect_end().await;
+    // One that is silent, and one whose request is cut.
+    for said in ["", "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345"] {
+        let mut client = Client::to(address).await;
+        client.send(said).await;
+        client.finish().await;
+        client.expect_end().await;
+    }
 }
 
 /// A count of bad messages would otherwise be the next caller's, too, who may share the connection.
@@ -135,8 +127,7 @@ async fn f7_every_bad_http_request_is_answered_however_many_came_before() {
     let profile = Profile::agent().with(|it| it.limits.answered_faults = 2);
     let mut client = Client::to(serve_with(profile, gate(), methods()).await).await;
     for body in ["{", "[1]", "1", "[1,2]", r#"{"jsonrpc":"2.0","id":5,"method":5}"#, "{"] {
-        client.send(post(body)).await;
-        let response = client.response().await;
+        let response = client.ask(post(body)).await;
         assert_eq!(response.status, 200, "{body}");
         assert!(response.body.contains(r#""error":{"code":-32"#), "{body}: {}", response.body);
     }
@@ -165,42 +156,38 @@ async fn t2_who_asks_first_is_told_to_continue() {
         client.send(format!("{head}\r\n\r\n")).await;
         let leave = client.response().await;
         assert_eq!(leave.head, "HTTP/1.1 100 Continue\r\n\r\n");
-        client.send(body).await;
-        assert_eq!(client.response().await.body, answer(1));
+        assert_eq!(client.ask(body).await.body, answer(1));
     }
     // What is here need not be asked for, and what is too long is not wanted.
-    client.send(&request).await;
-    assert_eq!(client.response().await.status, 200);
+    assert_eq!(client.ask(&request).await.status, 200);
     let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n";
-    client.send(format!("{head}Content-Length: 2000000000\r\n\r\n")).await;
-    assert_eq!(client.response().await.status, 413);
+    assert_eq!(client.ask(format!("{head}Content-Length: 2000000000\r\n\r\n")).await.status, 413);
     client.expect_end().await;
 }
 
 #[tokio::test]
 async fn t2_http_1_0_closes_unless_it_asks_not_to() {
     let address = serve().await;
-    let request = |headers: &str| {
+    let http_1_0 = |headers: &str| {
         let (body, length) = (call(1), call(1).len());
         format!("POST /rpc HTTP/1.0\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
     };
     let mut client = Client::to(address).await;
-    client.send(request("Connection: Keep-Alive\r\n")).await;
-    let response = client.response().await;
+    let response = client.ask(http_1_0("Connection: Keep-Alive\r\n")).await;
     assert!(response.has("Connection: keep-alive") && response.body == answer(1), "{response:?}");
-    client.send(request("")).await;
-    assert!(client.response().await.closes());
+    assert!(client.ask(http_1_0("")).await.closes());
     client.expect_end().await;
 
     let mut client = Client::to(address).await;
-    client.send(post_with("Connection: close\r\n", &call(1))).await;
-    let response = client.response().await;
+    let response = client.ask(post_with("Connection: close\r\n", &call(1))).await;
     assert!(response.closes() && response.body == answer(1), "{response:?}");
     client.expect_end().await;
 }
 
 #[tokio::test]
 async fn t3_what_is_refused_is_told_why() {
+    let with = |header: &str| post("1").replace("Content-Length: 1", header);
+    let without_body = |method: &str| format!("{method} /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let rows: [(String, u16, &str, bool); 24] = [
         ("GARBAGE\r\n\r\n".into(), 400, "", true),
         ("{\"jsonrpc\"".into(), 400, "", true),
@@ -215,25 +202,18 @@ async fn t3_what_is_refused_is_told_why() {
         (post("1").replace("/rpc", "/other"), 404, "", false),
         (post("1").replace("/rpc", "/rpc/"), 404, "", false),
         (post("1").replace("POST", "PUT"), 405, "Allow: POST", false),
-        ("GET /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n".into(), 405, "Allow: POST", false),
-        ("OPTIONS /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n".into(), 405, "Allow: POST", false),
-        ("POST /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n".into(), 411, "", false),
+        (without_body("GET"), 405, "Allow: POST", false),
+        (without_body("OPTIONS"), 405, "Allow: POST", false),
+        (without_body("POST"), 411, "", false),
         (post_with("Expect: tea\r\n", "1"), 417, "", true),
         (post_with("Transfer-Encoding: chunked\r\n", "1"), 400, "", true),
-        (post("1").replace("Content-Length: 1", "Transfer-Encoding: gzip"), 501, "", true),
-        (
-            post("1").replace("Content-Length: 1", "Transfer-Encoding: chunked\r\n\r\nx"),
-            400,
-            "",
-            true,
-        ),
-        (post("1").replace("Content-Length: 1", "Content-Length: 1048577"), 413, "", true),
+        (with("Transfer-Encoding: gzip"), 501, "", true),
+        (with("Transfer-Encoding: chunked\r\n\r\nx"), 400, "", true),
+        (with("Content-Length: 1048577"), 413, "", true),
         // A body that is not read ends the connection, unless it is short.
         (post(&" ".repeat(9000)).replace("/rpc", "/other"), 404, "", true),
         (
-            post("")
-                .replace("/rpc", "/x")
-                .replace("Content-Length: 0", "Transfer-Encoding: chunked"),
+            "POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".into(),
             404,
             "",
             true,
@@ -243,8 +223,7 @@ async fn t3_what_is_refused_is_told_why() {
     let address = serve().await;
     for (request, status, header, closes) in rows {
         let mut client = Client::to(address).await;
-        client.send(&request).await;
-        let response = client.response().await;
+        let response = client.ask(&request).await;
         assert_eq!((response.status, response.closes()), (status, closes), "{request:.60}");
         assert!(header.is_empty() || response.has(header), "{response:?}");
         let is_told = response.body.ends_with(".\n") || response.body.contains("-32600");
@@ -252,15 +231,13 @@ async fn t3_what_is_refused_is_told_why() {
         if closes {
             client.expect_end().await;
         } else {
-            client.send(post(&call(1))).await;
-            assert_eq!(client.response().await.body, answer(1), "{request:.60}");
+            assert_eq!(client.ask(post(&call(1))).await.body, answer(1), "{request:.60}");
         }
     }
     let mut client = Client::to(address).await;
-    client.send("HEAD /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    client.send(without_body("HEAD")).await;
     assert_eq!(client.response_to(true).await.status, 405);
-    client.send(post(&call(1))).await;
-    assert_eq!(client.response().await.body, answer(1), "there was no body");
+    assert_eq!(client.ask(post(&call(1))).await.body, answer(1), "there was no body");
 }
 
 #[tokio::test]
@@ -273,8 +250,7 @@ async fn t3_a_token_is_needed_where_there_is_one() {
         ("Authorization: Bearer s3cret\r\n", 200),
         ("Authorization: bearer s3cret\r\n", 200),
     ] {
-        client.send(post_with(header, &call(1))).await;
-        let response = client.response().await;
+        let response = client.ask(post_with(header, &call(1))).await;
         assert_eq!(response.status, status, "{header}");
         assert_eq!(response.has("WWW-Authenticate: Bearer"), status == 401);
         assert!(!response.body.contains("s3cret") && !response.body.contains("wrong"));
@@ -291,8 +267,7 @@ async fn t3_pages_of_allowed_origins_are_served_and_told_so() {
              Access-Control-Request-Method: POST\r\n\r\n"
         )
     };
-    client.send(preflight("https://a.example")).await;
-    let response = client.response().await;
+    let response = client.ask(preflight("https://a.example")).await;
     assert_eq!(response.status, 204);
     assert!(response.has("Access-Control-Allow-Origin: https://a.example"), "{response:?}");
     assert!(response.has("Access-Control-Allow-Methods: POST"), "{response:?}");
@@ -305,25 +280,21 @@ async fn t3_pages_of_allowed_origins_are_served_and_told_so() {
         (format!("{page}{token}"), r#"{"jsonrpc":"2.0","method":"x"}"#.into(), 202),
         (page.to_owned(), call(1), 401),
     ] {
-        client.send(post_with(&headers, &body)).await;
-        let response = client.response().await;
+        let response = client.ask(post_with(&headers, &body)).await;
         assert_eq!(response.status, status);
         assert!(response.has("Access-Control-Allow-Origin: https://a.example"), "{response:?}");
     }
     // Others learn nothing, and the server's own pages need not be told.
     for origin in ["https://b.example", "null"] {
-        client.send(preflight(origin)).await;
-        let response = client.response().await;
+        let response = client.ask(preflight(origin)).await;
         assert_eq!(response.status, 403);
         assert!(!response.head.contains("Access-Control"), "{response:?}");
     }
-    client.send(post_with(&format!("Origin: http://localhost\r\n{token}"), &call(1))).await;
-    let response = client.response().await;
+    let own = format!("Origin: http://localhost\r\n{token}");
+    let response = client.ask(post_with(&own, &call(1))).await;
     assert!(response.status == 200 && !response.head.contains("Access-Control"), "{response:?}");
-    client
-        .send("OPTIONS /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret\r\n\r\n")
-        .await;
-    let response = client.response().await;
+    let options = format!("OPTIONS /rpc HTTP/1.1\r\nHost: localhost\r\n{token}\r\n");
+    let response = client.ask(options).await;
     assert!(response.status == 405 && response.has("Allow: POST, OPTIONS"), "{response:?}");
 }
 
@@ -344,13 +315,12 @@ async fn t2_a_large_answer_leaves_in_many_pieces() {
 #[tokio::test]
 async fn t2_m6_every_request_of_a_batch_with_shutdown_is_answered() {
     let mut client = Client::to(serve().await).await;
-    let shutdown = r#"{"jsonrpc":"2.0","id":2,"method":"shutdown"}"#;
-    client.send(post(&format!("[{},{shutdown},{}]", call(1), call(3)))).await;
-    let response = client.response().await;
+    let batch = format!("[{},{},{}]", call(1), request(2, "shutdown"), call(3));
+    let response = client.ask(post(&batch)).await;
     let error = r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"shutting-down"}}"#;
     let late = format!(r#"{{"jsonrpc":"2.0","id":3,"error":{error}}}"#);
-    let bye = r#"{"jsonrpc":"2.0","id":2,"result":"bye"}"#;
-    assert_eq!((response.status, response.body), (200, format!("[{},{bye},{late}]", answer(1))));
+    let expected = format!("[{},{},{late}]", answer(1), result(2, r#""bye""#));
+    assert_eq!((response.status, response.body), (200, expected));
     client.expect_end().await;
 }
 
@@ -359,11 +329,10 @@ async fn t2_shutdown_ends_the_connection_that_it_came_on() {
     let address = serve().await;
     let mut other = Client::to(address).await;
     let mut client = Client::to(address).await;
-    client.send(post(r#"{"jsonrpc":"2.0","id":1,"method":"shutdown"}"#)).await;
-    assert_eq!(client.response().await.body, r#"{"jsonrpc":"2.0","id":1,"result":"bye"}"#);
+    let answered = client.ask(post(&request(1, "shutdown"))).await.body;
+    assert_eq!(answered, result(1, r#""bye""#));
     client.expect_end().await;
-    other.send(post(&call(1))).await;
-    assert_eq!(other.response().await.body, answer(1));
+    assert_eq!(other.ask(post(&call(1))).await.body, answer(1));
 }
 
 #[tokio::test]
@@ -375,16 +344,14 @@ async fn l2_messages_of_one_connection_do_not_hold_up_those_of_another() {
     });
     let address = serve_with(Profile::editor(), gate(), router).await;
     let mut stuck = Client::to(address).await;
-    stuck.send(post(r#"{"jsonrpc":"2.0","id":1,"method":"hang"}"#)).await;
+    stuck.send(post(&request(1, "hang"))).await;
     has_begun.recv().await.expect("it runs");
     let mut client = Client::to(address).await;
-    client.send(post(&call(1))).await;
-    assert_eq!(client.response().await.body, answer(1));
+    assert_eq!(client.ask(post(&call(1))).await.body, answer(1));
 }
 
 #[tokio::test]
 async fn t1_a_router_with_nothing_in_it_answers_too() {
     let mut client = Client::to(serve_with(Profile::agent(), gate(), Router::new()).await).await;
-    client.send(post(&call(1))).await;
-    assert!(client.response().await.body.contains("-32601"));
+    assert!(client.ask(post(&call(1))).await.body.contains("-32601"));
 }

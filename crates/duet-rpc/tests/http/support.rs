@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duet_rpc::transport::{Address, Gate, HttpServer, Place, Socket, Target};
@@ -47,10 +48,15 @@ pub(crate) fn methods() -> Router {
         .shutdown_method("shutdown", async || Ok::<_, Failure>("bye"))
 }
 
-/// Serves these methods, and says where.
-pub(crate) async fn serve_with(profile: Profile, gate: Gate, router: Router) -> SocketAddr {
+pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
+/// Serves these methods, and says where.
+pub(crate) async fn serve_with(profile: Profile, gate: Gate, router: Router) -> SocketAddr {
+    let (listener, address) = listen().await;
     let gate = Arc::new(gate);
     tokio::spawn(async move {
         loop {
@@ -88,6 +94,11 @@ impl Client {
     pub(crate) async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         stream.set_nodelay(true).expect("it can be told");
+        Client::on(stream)
+    }
+
+    /// One end of this connection.
+    pub(crate) fn on(stream: TcpStream) -> Self {
         Client { stream, read: Vec::new() }
     }
 
@@ -125,6 +136,12 @@ impl Client {
         self.response_to(false).await
     }
 
+    /// Sends this, and reads the response.
+    pub(crate) async fn ask(&mut self, request: impl AsRef<[u8]>) -> Response {
+        self.send(request).await;
+        self.response().await
+    }
+
     /// The server has closed the connection, and said nothing more.
     pub(crate) async fn expect_end(&mut self) {
         assert!(!self.more().await && self.read.is_empty(), "more came");
@@ -159,13 +176,22 @@ pub(crate) fn post_with(headers: &str, body: &str) -> String {
     )
 }
 
+/// A request without params.
+pub(crate) fn request(id: u32, method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
+}
+
+pub(crate) fn result(id: u32, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
 /// A call of `add`, and its answer.
 pub(crate) fn call(id: u32) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"add","params":[{id},1]}}"#)
 }
 
 pub(crate) fn answer(id: u32) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, id + 1)
+    result(id, &(id + 1).to_string())
 }
 
 /// Answers whoever connects as `respond` says, which is given the number of the request: these bytes
@@ -174,18 +200,17 @@ pub(crate) async fn answer_with<F>(respond: F) -> SocketAddr
 where
     F: Fn(usize) -> (Vec<u8>, bool) + Send + Sync + 'static,
 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let (listener, address) = listen().await;
     let respond = Arc::new(respond);
     tokio::spawn(async move {
-        let counter = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counter = Arc::new(AtomicUsize::new(0));
         loop {
             let (stream, _) = listener.accept().await.expect("a connection");
             let (respond, counter) = (Arc::clone(&respond), Arc::clone(&counter));
             tokio::spawn(async move {
                 let mut client = Client::on(stream);
                 while client.read_request().await.is_some() {
-                    let number = counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    let number = counter.fetch_add(1, Ordering::SeqCst);
                     let (bytes, closes) = respond(number);
                     client.send(bytes).await;
                     if closes {
@@ -199,11 +224,6 @@ where
 }
 
 impl Client {
-    /// One end of this connection.
-    pub(crate) fn on(stream: TcpStream) -> Self {
-        Client { stream, read: Vec::new() }
-    }
-
     /// Reads a request with a length, from the other end, and says what its body is; `None` at the
     /// end, which may be a reset.
     pub(crate) async fn read_request(&mut self) -> Option<String> {
@@ -221,10 +241,9 @@ impl Client {
             }
             let reading = self.stream.read_buf(&mut self.read);
             let read = tokio::time::timeout(PATIENCE, reading).await.expect("it hangs");
-            if read.is_ok_and(|count| count > 0) {
-                continue;
+            if !read.is_ok_and(|count| count > 0) {
+                return None;
             }
-            return None;
         }
     }
 }

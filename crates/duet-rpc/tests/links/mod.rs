@@ -5,8 +5,12 @@
 use std::time::Duration;
 
 use duet_rpc::transport::{Stream, memory};
-use duet_rpc::{Peer, Profile, Router, Stats};
+use duet_rpc::{Failure, Peer, Profile, Router, Stats};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Semaphore;
 
 /// After so long something hangs. It is never reached otherwise, on however slow a machine.
 pub const HANGS: Duration = Duration::from_secs(30);
@@ -37,6 +41,29 @@ impl Link {
     }
 }
 
+/// A client over [`Link::Memory`], and the server of these methods.
+pub fn client_of(router: Router) -> (Peer, Peer) {
+    Link::Memory.join(&Profile::agent(), Router::new(), router)
+}
+
+/// Adds a method that waits for a permit, and then answers like this.
+pub fn gated<P, R>(router: Router, method: &str, answer: fn(P) -> R) -> (Router, Arc<Semaphore>)
+where
+    P: DeserializeOwned + Send + 'static,
+    R: Serialize + Send + 'static,
+{
+    let opener = Arc::new(Semaphore::new(0));
+    let gate = Arc::clone(&opener);
+    let router = router.method(method, move |params: P| {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
+            Ok::<_, Failure>(answer(params))
+        }
+    });
+    (router, opener)
+}
+
 pub fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
@@ -56,12 +83,12 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     for link in [Link::Memory, Link::Pipe(64 * 1024)] {
-        on_both_runtimes(|| scenario(link), &format!("{link:?}"));
+        on_both_runtimes(&format!("{link:?}"), || scenario(link));
     }
 }
 
 /// Runs a scenario on both kinds of runtime, and fails if it hangs.
-pub fn on_both_runtimes<F>(scenario: impl Fn() -> F, place: &str)
+pub fn on_both_runtimes<F>(place: &str, scenario: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {

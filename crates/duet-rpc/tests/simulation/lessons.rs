@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use duet_rpc::proto::Limits;
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::Stream;
 use duet_rpc::{CloseReason, ErrorKind, Failure, Peer, Profile, Router};
@@ -107,8 +106,7 @@ async fn p5_a_closing_ends_in_time_although_the_remote_cannot_be_written_to() {
 async fn p2_the_time_for_room_counts_for_the_total() {
     let taker = Taker::default();
     taker.is_stuck.store(true, Ordering::Relaxed);
-    let limits = Limits::default().with(|it| it.outgoing_bytes = 1);
-    let profile = Profile::agent().with(|it| it.limits = limits);
+    let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
     let peer = Peer::spawn(Stream::new(Silent::default(), taker), &profile, Router::new());
     peer.notify("first", ()).await.expect("there is room");
     let begun = Instant::now();
@@ -121,8 +119,7 @@ async fn p2_the_time_for_room_counts_for_the_total() {
 #[tokio::test(start_paused = true)]
 async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
     let (mut remote, there) = tokio::io::duplex(100);
-    let limits = Limits::default().with(|it| it.outgoing_bytes = 1);
-    let profile = Profile::agent().with(|it| it.limits = limits);
+    let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
     let peer = Peer::spawn(Stream::of(there), &profile, Router::new());
     peer.notify("first", ["x".repeat(200)]).await.expect("there is room");
     let call = peer.call::<u64>("second", ()).timeout(10 * TENTH);
@@ -182,10 +179,9 @@ async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
             Ok::<_, Failure>(())
         }
     });
-    let limits = Limits::default().with(|it| it.waiting = 1);
     let profile = Profile::agent().with(|it| {
         it.order = Order::Sequential;
-        it.limits = limits;
+        it.limits.waiting = 1;
     });
     let peer = Peer::spawn(Stream::of(there), &profile, router);
     let mut remote = BufReader::new(here);
@@ -246,10 +242,7 @@ async fn f5_an_answer_that_leaves_before_a_slow_handler_begins_is_flushed() {
     let (mut remote, there) = tokio::io::duplex(1024);
     let router = Router::new()
         .method("now", async || Ok::<_, Failure>(()))
-        .method("never", async || {
-            std::future::pending::<()>().await;
-            Ok::<_, Failure>(())
-        })
+        .method("never", async || -> Result<(), Failure> { std::future::pending().await })
         .slow("never");
     let writer = Reluctant::default();
     let passed_on = Arc::clone(&writer.passed_on);

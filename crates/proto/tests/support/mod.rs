@@ -53,8 +53,7 @@ pub fn check_to_the_end(
         let mut decoder = Decoder::new(framing, limits);
         let found = feed(&mut decoder, pieces);
         decoder.finish();
-        let mut at_end = Vec::new();
-        drain(&mut decoder, &mut at_end);
+        let at_end = drain(&mut decoder);
         let shown = String::from_utf8_lossy(&input[..input.len().min(300)]);
         assert_eq!(found, expect, "{framing:?} {shown:?} in {} pieces", pieces.len());
         assert_eq!(at_end, expect_at_end, "{framing:?} {shown:?} at its end");
@@ -74,20 +73,22 @@ pub fn feed(decoder: &mut Decoder, pieces: &[&[u8]]) -> Vec<String> {
         while !rest.is_empty() {
             let count = decoder.feed(rest);
             rest = &rest[count..];
-            drain(decoder, &mut found);
+            found.extend(drain(decoder));
         }
     }
     found
 }
 
 /// Takes all events.
-pub fn drain(decoder: &mut Decoder, found: &mut Vec<String>) {
+pub fn drain(decoder: &mut Decoder) -> Vec<String> {
+    let mut found = Vec::new();
     while let Some(event) = decoder.next_event() {
         found.push(match event {
             Event::Frame(text) => text.as_str().to_owned(),
             Event::Fault(fault) => short(&Reply::to_fault(&fault)),
         });
     }
+    found
 }
 
 /// An error answer in short.

@@ -42,11 +42,18 @@ impl Pair {
         }
     }
 
+    /// Takes the steps, checks what came of each, and that all has ended; returns the first side.
+    pub fn race(mut self, rows: Rows<'_>) -> Side {
+        check_rows(rows, |step| self.step(step));
+        self.finish()
+    }
+
     /// Lets everything arrive, and checks that nothing is left and nobody waits.
-    pub fn finish(mut self) {
+    pub fn finish(mut self) -> Side {
         while self.settle_link() {}
         self.a.finish();
         self.b.finish();
+        self.a
     }
 
     /// Delivers what is on the link; `false` if nothing moved.
@@ -70,26 +77,45 @@ fn deliver(from: &mut Side, to: &mut Side, most: usize) -> String {
     to.take_shown()
 }
 
-/// Takes the steps one after the other, and checks what came of each; then that all has ended.
-pub fn race(profile: &Profile, rows: &[(&str, &str)]) {
-    let mut pair = Pair::new(profile, profile);
-    for (number, &(step, expect)) in rows.iter().enumerate() {
-        assert_eq!(pair.step(step), expect, "row {number}: {step}");
-    }
-    pair.finish();
+/// Steps, and what comes of each. A row may hold several, `hold; a#1; free`: of all but the last
+/// nothing comes.
+type Rows<'a> = &'a [(&'a str, &'a str)];
+
+/// A profile is checked with rows.
+pub trait Checks {
+    /// Two sides race: takes the steps one after the other, and checks what came of each; then that
+    /// all has ended.
+    fn race(&self, rows: Rows<'_>);
+
+    /// The same for one side alone.
+    fn check(&self, rows: Rows<'_>);
+
+    /// The same, where things may be under way at the end.
+    fn play(&self, rows: Rows<'_>) -> Side;
 }
 
-/// The same for one side alone.
-pub fn check(profile: &Profile, rows: &[(&str, &str)]) {
-    let side = play(profile, rows);
-    side.finish();
+impl Checks for Profile {
+    fn race(&self, rows: Rows<'_>) {
+        Pair::new(self, self).race(rows);
+    }
+
+    fn check(&self, rows: Rows<'_>) {
+        self.play(rows).finish();
+    }
+
+    fn play(&self, rows: Rows<'_>) -> Side {
+        let mut side = Side::new(self);
+        check_rows(rows, |step| side.step(step));
+        side
+    }
 }
 
-/// The same, where things may be under way at the end.
-pub fn play(profile: &Profile, rows: &[(&str, &str)]) -> Side {
-    let mut side = Side::new(profile);
-    for (number, &(step, expect)) in rows.iter().enumerate() {
-        assert_eq!(side.step(step), expect, "row {number}: {step}");
+fn check_rows(rows: Rows<'_>, mut take: impl FnMut(&str) -> String) {
+    for (number, &(steps, expect)) in rows.iter().enumerate() {
+        let mut steps = steps.split("; ").peekable();
+        while let Some(step) = steps.next() {
+            let expect = if steps.peek().is_some() { "" } else { expect };
+            assert_eq!(take(step), expect, "row {number}: {step}");
+        }
     }
-    side
 }
