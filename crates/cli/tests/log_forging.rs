@@ -6,9 +6,9 @@ mod support;
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
-use support::daemon::{Daemon, command, frame, framing_of, request, rpc};
+use support::daemon::{Daemon, PROFILES, command, frame, framing_of, notification, request, rpc};
 use support::folder::Folder;
-use support::log::{FORMATS, LEVELS, PROFILES, live, live_with, parse, parse_line};
+use support::log::{FORMATS, LEVELS, live, live_with, parse, parse_line};
 
 /// Texts that would be lines, commands or fields of their own if they were written as they are.
 fn forgeries() -> Vec<String> {
@@ -52,15 +52,11 @@ fn cut(text: &str, length: usize) -> String {
 }
 
 #[test]
-fn g6_no_line_can_be_forged() {
+fn g6_no_line_can_be_forged_and_a_megabyte_is_a_short_one() {
     for (profile, format) in PROFILES.into_iter().flat_map(|it| FORMATS.map(|format| (it, format)))
     {
         check_lines(profile, format, &forgeries());
     }
-}
-
-#[test]
-fn g6_a_megabyte_is_a_short_line() {
     for format in FORMATS {
         check_lines("editor", format, &["m".repeat(1_000_000)]);
     }
@@ -136,8 +132,7 @@ fn messages(profile: &str) -> Vec<String> {
     // Ids of their own, as some of them may still be under way when the next comes.
     let mut ids = 1..MAY_SHOW;
     let mut both = |method: &str, params: &str| {
-        let notification = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
-        [request(ids.next().expect("enough"), method, params), notification]
+        [request(ids.next().expect("enough"), method, params), notification(method, params)]
     };
     let mut texts = Vec::new();
     for (method, params) in [
@@ -190,11 +185,8 @@ fn messages(profile: &str) -> Vec<String> {
     }
     if profile != "editor" {
         texts.push(request(MAY_SHOW + 5, "system.echo", &format!(r#"{{"{CANARY}":"{CANARY}"}}"#)));
-        texts.push(request(
-            MAY_SHOW + 6,
-            "events.subscribe",
-            &format!(r#"{{"topics":["{CANARY}"]}}"#),
-        ));
+        let topics = format!(r#"{{"topics":["{CANARY}"]}}"#);
+        texts.push(request(MAY_SHOW + 6, "events.subscribe", &topics));
     }
     // Beyond its 64th character not even that may show.
     let long = format!("{}{CANARY}", "v".repeat(64));

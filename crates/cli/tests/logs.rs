@@ -5,19 +5,15 @@ mod support;
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::Value;
-use support::daemon::{Daemon, command, frame, framing_of, request, rpc};
+use support::daemon::{Daemon, PROFILES, command, frame, framing_of, notification, request, rpc};
 use support::folder::Folder;
-use support::log::{FORMATS, LEVELS, Life, PROFILES, Record, live, live_with, parse};
+use support::log::{FORMATS, LEVELS, Life, Record, live, live_with, parse};
 
 /// The daemon itself lives with these options, and is sent these texts.
 fn daemon(profile: &str, options: &[&str], texts: &[&str]) -> Life {
     let framing = framing_of(profile);
     let input: Vec<u8> = texts.iter().flat_map(|text| frame(framing, text)).collect();
     live(rpc(&[&["--profile", profile], options].concat()), framing, &input)
-}
-
-fn notification(method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
 }
 
 fn severities(records: &[Record]) -> Vec<&str> {
@@ -54,15 +50,6 @@ fn g2_only_what_is_at_the_level_or_above_is_logged() {
                 );
             }
         }
-    }
-}
-
-#[test]
-fn g2_an_unknown_level_is_a_usage_error() {
-    for level in ["loud", "", "trace", "warning"] {
-        let output = rpc(&["--log-level", level]).output().expect("it is built");
-        assert_eq!((output.status.code(), output.stdout), (Some(2), vec![]), "{level:?}");
-        assert!(!output.stderr.is_empty());
     }
 }
 

@@ -12,9 +12,10 @@ use std::time::Instant;
 
 use duet_rpc::proto::frame::Framing;
 use support::daemon::{
-    Daemon, End, Trigger, command, frame, framing_of, pipe, read_frames, request, rpc,
+    Daemon, End, PROFILES, Trigger, command, frame, framing_of, pipe, read_frames, request, rpc,
 };
-use support::log::{FORMATS, LEVELS, PROFILES, parse_line};
+use support::log::{FORMATS, LEVELS, parse_line};
+use support::side_by_side;
 
 /// The message limit of these tests: what is over it need not be long.
 const LIMIT: usize = 20_000;
@@ -137,18 +138,15 @@ fn l1_faults_of_every_kind_give_frames_and_nothing_else() {
     for profile in PROFILES {
         let cases = LEVELS.into_iter().zip(FORMATS.into_iter().cycle());
         for (level, format) in cases {
-            let lives = Trigger::ALL.map(|trigger| {
-                thread::spawn(move || live_through_faults(profile, level, format, trigger))
-            });
-            for (life, trigger) in lives.into_iter().zip(Trigger::ALL) {
-                let end = life.join().unwrap_or_else(|_| panic!("{profile} {level} {trigger:?}"));
+            side_by_side(Trigger::ALL, |trigger| {
+                let end = live_through_faults(profile, level, format, trigger);
                 assert_eq!(end.status.code(), Some(0), "{profile} {level} {trigger:?}: {end:?}");
                 for line in &end.lines {
                     parse_line(line, format);
                 }
                 let is_cut = end.answers.iter().any(|answer| answer["error"]["code"] == -32700);
                 assert_eq!(is_cut, trigger == Trigger::Eof, "{profile} {trigger:?}: {end:?}");
-            }
+            });
         }
     }
 }
@@ -205,10 +203,8 @@ fn l1_l4_an_answer_that_is_being_read_comes_whole() {
     for profile in PROFILES {
         for trigger in Trigger::ALL {
             let (out, into) = pipe();
-            let mut command = command(profile);
-            command.stdin(Stdio::piped()).stdout(Stdio::from(into)).stderr(Stdio::piped());
             let framing = framing_of(profile);
-            let mut testbed = Daemon::with_pipes(command, framing);
+            let mut testbed = Daemon::with_stdout(command(profile), framing, into);
             testbed.request(1, "test.big", &format!(r#"{{"bytes":{BYTES}}}"#));
             let mut out = File::from(out);
             let mut bytes = vec![0; 1000];

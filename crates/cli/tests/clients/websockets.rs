@@ -24,8 +24,7 @@ fn script(name: &str) -> String {
 /// it says `waiting`, the first one is stopped.
 fn run(mut command: Command, stage: &Stage) -> (bool, String) {
     let folder = Folder::new();
-    std::fs::write(folder.path("token"), TOKEN).expect("it can be written");
-    let path = folder.path("token").to_str().expect("a plain path").to_owned();
+    let path = folder.write("token", TOKEN);
     let start = |options: &[&str]| {
         let mut command = Command::new(stage.program("TESTBED"));
         command.args(["--profile", "agent", "--listen", WS]).args(options);

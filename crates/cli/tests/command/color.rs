@@ -88,21 +88,6 @@ fn c2_a_terminal_shows_colour_unless_it_is_not_wanted() {
 }
 
 #[test]
-fn c2_no_color_is_obeyed_wherever_it_stands() {
-    let rows: [(&[&str], Terminal); 4] = [
-        (&["rpc", "--help", "--no-color"], Terminal::Stdout),
-        (&["rpc", "--no-color", "--help"], Terminal::Stdout),
-        (&["rpc", "--nonsense", "--no-color"], Terminal::Stderr),
-        (&["rpc", "--no-color"], Terminal::Stderr),
-    ];
-    for (words, which) in rows {
-        let shown = show(words, &[], which);
-        assert!(!shown.on_terminal.is_empty(), "{words:?}");
-        assert!(!shown.on_terminal.contains(ESCAPE), "{words:?}: {shown:?}");
-    }
-}
-
-#[test]
 fn c2_a_pipe_shows_no_colour_whatever_is_asked_for() {
     let environments: [&[(&str, &str)]; 4] = [
         &[],
@@ -126,16 +111,21 @@ fn c2_a_pipe_shows_no_colour_whatever_is_asked_for() {
 }
 
 #[test]
-fn c2_json_and_what_programs_read_are_never_coloured() {
-    let rows: [(&[&str], Terminal); 5] = [
-        (&["rpc", "--log-format", "json", "--log-level", "debug"], Terminal::Stderr),
-        (&["version"], Terminal::Stdout),
-        (&["man"], Terminal::Stdout),
-        (&["completions", "fish"], Terminal::Stdout),
-        (&["prompt"], Terminal::Stderr),
+fn c2_no_color_is_obeyed_wherever_it_stands_and_what_programs_read_is_never_coloured() {
+    let forced = ("CLICOLOR_FORCE", "1");
+    let rows: [(&[&str], &[(&str, &str)], Terminal); 9] = [
+        (&["rpc", "--help", "--no-color"], &[], Terminal::Stdout),
+        (&["rpc", "--no-color", "--help"], &[], Terminal::Stdout),
+        (&["rpc", "--nonsense", "--no-color"], &[], Terminal::Stderr),
+        (&["rpc", "--no-color"], &[], Terminal::Stderr),
+        (&["rpc", "--log-format", "json", "--log-level", "debug"], &[forced], Terminal::Stderr),
+        (&["version"], &[forced], Terminal::Stdout),
+        (&["man"], &[forced], Terminal::Stdout),
+        (&["completions", "fish"], &[forced], Terminal::Stdout),
+        (&["prompt"], &[forced], Terminal::Stderr),
     ];
-    for (words, which) in rows {
-        let shown = show(words, &[("CLICOLOR_FORCE", "1")], which);
+    for (words, environment, which) in rows {
+        let shown = show(words, environment, which);
         assert!(!shown.on_terminal.is_empty(), "{words:?}");
         assert!(!shown.on_terminal.contains('\x1b'), "{words:?}: {shown:?}");
     }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::catalog::methods_of;
 use super::support::daemon::{Daemon, framing_of, rpc};
 use super::support::once::talk;
 use super::{PROFILES, explicit_ways, message, requests, start, ways};
@@ -155,20 +156,8 @@ fn c4_set_log_level_is_in_force_from_the_next_record_on() {
 
 #[test]
 fn m10_a_notification_is_never_answered() {
-    let methods = [
-        "initialize",
-        "listMethods",
-        "describeMethods",
-        "version",
-        "setLogLevel",
-        "system.ping",
-        "system.echo",
-        "events.subscribe",
-        "events.unsubscribe",
-        "rpc.discover",
-        "$/cancelRequest",
-        "nonsense",
-    ];
+    let methods = methods_of("desktop").into_iter().filter(|method| *method != "shutdown");
+    let methods: Vec<_> = methods.chain(["$/cancelRequest", "nonsense"]).collect();
     let params = ["", "null", "{}", "[]", r#"{"level":"info"}"#, r#"{"topics":["stats"]}"#];
     for (options, framing) in ways(&PROFILES) {
         let every = methods.iter().flat_map(|method| params.map(|it| message(None, method, it)));

@@ -13,8 +13,9 @@ use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
 
 use crate::client::Way;
-use crate::support::daemon::rpc;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP};
+use crate::support::daemon::{in_shell, rpc};
+use crate::support::folder::Folder;
+use crate::support::listening::{HTTP, Server, TCP, Url};
 
 /// Starts the daemon as a service manager does: its sockets are the descriptors from 3 on, and the
 /// environment says how many. A shell places them, and becomes the daemon then, so `$$` is its pid.
@@ -24,9 +25,7 @@ fn activated(sockets: Vec<OwnedFd>, variables: &str, options: &[&str]) -> Comman
     let variables = format!("LISTEN_PID=$$ LISTEN_FDS={count} {variables}");
     let place = if count > 1 { "3<&0 4<&1" } else { "3<&0" };
     let script = format!(r#"exec {place} 0</dev/null 1>/dev/null; export {variables}; exec "$@""#);
-    let mut command = Command::new("sh");
-    command.args(["-c", &script, "sh"]).arg(started.get_program()).args(started.get_args());
-    command.env_remove("DUET_RPC_LOG");
+    let mut command = in_shell(&script, &started);
     let mut sockets = sockets.into_iter();
     command.stdin(sockets.next().expect("one at least"));
     if let Some(second) = sockets.next() {
@@ -43,11 +42,11 @@ fn tcp() -> (TcpListener, u16) {
 
 #[test]
 fn t2_sockets_of_a_service_manager_are_served() {
-    let folder = SocketFolder::new().expect("a folder can be made");
+    let folder = Folder::new();
     let (listener, port) = tcp();
     // Who connects before the daemon is there is served, too. That is what it is for.
-    let mut early = Way::Tcp(Framing::Ndjson)
-        .connect_to(&crate::support::listening::Url::parse(&format!("tcp://127.0.0.1:{port}")));
+    let mut early =
+        Way::Tcp(Framing::Ndjson).connect_to(&Url::parse(&format!("tcp://127.0.0.1:{port}")));
     let unix = UnixListener::bind(folder.path("socket")).expect("it can be made");
     let command = activated(vec![listener.into(), unix.into()], "", &[]);
     let server = Server::with_stdin_and_stdout(command, 2);
@@ -65,7 +64,7 @@ fn t2_sockets_of_a_service_manager_are_served() {
 /// systemd makes them for everyone, unless `SocketMode` says otherwise.
 #[test]
 fn t3_a_socket_of_a_service_manager_that_all_users_can_connect_to_is_warned_of() {
-    let folder = SocketFolder::new().expect("a folder can be made");
+    let folder = Folder::new();
     let said_of = |socket: UnixListener| {
         let command = activated(vec![socket.into()], "", &[]);
         Server::with_stdin_and_stdout(command, 1).end(Signal::TERM).lines.concat()

@@ -2,25 +2,15 @@
 
 use std::process::Stdio;
 
-use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::{Client, Framed, Way};
 use crate::script::{Needs, Row, Step, daemon_rows, rows};
-use crate::support::daemon::command;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS};
-
-/// The values of `--framing`, each with what is spoken to it.
-const FRAMINGS: [(&str, Framing); 6] = [
-    ("lsp", Framing::Lsp),
-    ("ndjson", Framing::Ndjson),
-    ("length", Framing::Length),
-    ("auto", Framing::Lsp),
-    ("auto", Framing::Ndjson),
-    ("auto", Framing::Length),
-];
+use crate::support::daemon::{FRAMINGS, command};
+use crate::support::listening::Server;
+use crate::support::side_by_side;
 
 /// Has all the dialogues that a transport is able to, on one connection.
 fn speak(client: &mut dyn Client, has_way_back: bool, of: &str) {
@@ -118,10 +108,7 @@ fn leave(client: &mut dyn Client, of: &str) {
 
 /// A daemon that listens on everything, with this framing, is spoken to in these ways one by one.
 fn over(framing: &str, ways: &[Way]) {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-    let options = ["--framing", framing, "--share-log"];
-    let server = Server::testbed("agent", &addresses, &options);
+    let server = Server::testbed_everywhere(&["--framing", framing, "--share-log"]);
     for &way in ways {
         let of = format!("{way:?} as {framing}");
         let mut client = way.connect(&server);
@@ -151,40 +138,18 @@ fn t1_the_dialogues_are_the_same_over_stdio_in_every_framing() {
 }
 
 #[test]
-fn t1_t2_the_dialogues_are_the_same_over_tcp_in_every_framing() {
-    for (name, framing) in FRAMINGS {
-        over(name, &[Way::Tcp(framing)]);
-    }
-}
-
-#[test]
-fn t1_t2_the_dialogues_are_the_same_over_unix_sockets_in_every_framing() {
-    for (name, framing) in FRAMINGS {
-        over(name, &[Way::Unix(framing)]);
-    }
-}
-
-#[test]
-fn t1_t2_the_dialogues_are_the_same_over_websockets_as_text_and_binary() {
-    // The framing has nothing to do with it.
-    for framing in ["lsp", "ndjson", "length", "auto"] {
-        over(framing, &[Way::WebSocket, Way::Binary]);
-    }
-}
-
-#[test]
-fn t1_t2_the_dialogues_are_the_same_over_http_but_for_what_needs_a_way_back() {
-    for framing in ["lsp", "ndjson"] {
-        over(framing, &[Way::Http]);
-    }
+fn t1_t2_the_dialogues_are_the_same_over_every_transport_in_every_framing() {
+    side_by_side(FRAMINGS, |(name, framing)| {
+        // The framing has nothing to do with the others, and over HTTP what needs a way back is left out.
+        let others = [Way::WebSocket, Way::Binary, Way::Http];
+        over(name, &[&[Way::Tcp(framing), Way::Unix(framing)], &others[..]].concat());
+    });
 }
 
 /// Connections of one daemon do not disturb each other, however they came.
 #[test]
 fn t2_all_transports_are_served_at_once() {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-    let server = Server::testbed("agent", &addresses, &[]);
+    let server = Server::testbed_everywhere(&[]);
     std::thread::scope(|scope| {
         for way in Way::ALL.into_iter().chain([Way::Binary]).cycle().take(10) {
             let mut client = way.connect(&server);

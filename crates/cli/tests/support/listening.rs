@@ -1,10 +1,9 @@
 //! A daemon that listens: started, its addresses read, ended.
 
 use std::fs;
-use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +11,8 @@ use std::time::{Duration, Instant};
 use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
 
-use super::daemon::{Daemon, End, HANG, command, rpc};
+use super::daemon::{Daemon, End, HANG, command, memory, rpc};
+use super::folder::Folder;
 
 /// One address of each kind that leaves the choice of the port to the system.
 pub(crate) const TCP: &str = "tcp://127.0.0.1:0";
@@ -63,6 +63,8 @@ impl Url {
 pub(crate) struct Server {
     daemon: Option<Daemon>,
     pub(crate) urls: Vec<Url>,
+    /// Goes when this does.
+    folder: Option<Folder>,
 }
 
 /// The test bed or the daemon, with these addresses.
@@ -87,6 +89,23 @@ impl Server {
         Self::of(with_addresses(command, addresses), addresses.len())
     }
 
+    /// Starts a test bed in the agent profile that listens on every transport.
+    pub(crate) fn testbed_everywhere(options: &[&str]) -> Self {
+        Self::everywhere(|addresses| Self::testbed("agent", addresses, options))
+    }
+
+    /// Starts the daemon itself so.
+    pub(crate) fn rpc_everywhere(options: &[&str]) -> Self {
+        Self::everywhere(|addresses| Self::rpc("agent", addresses, options))
+    }
+
+    fn everywhere(start: impl FnOnce(&[&str]) -> Self) -> Self {
+        let folder = Folder::new();
+        let mut server = start(&[TCP, &folder.url("socket"), WS, HTTP]);
+        server.folder = Some(folder);
+        server
+    }
+
     /// Starts this command, which must say first of all on how many addresses it listens.
     pub(crate) fn of(mut command: Command, count: usize) -> Self {
         command.stdin(Stdio::piped());
@@ -104,7 +123,7 @@ impl Server {
         command.stderr(Stdio::piped());
         // Nothing comes on stdout, in whatever framing that is read.
         let daemon = Daemon::with_pipes(command, Framing::Ndjson);
-        let mut server = Server { daemon: Some(daemon), urls: Vec::new() };
+        let mut server = Server { daemon: Some(daemon), urls: Vec::new(), folder: None };
         for _ in 0..count {
             let line = server.daemon().wait_for_line(|_| true);
             let url = line.strip_prefix("listening on ").map(Url::parse);
@@ -129,11 +148,7 @@ impl Server {
 
     /// The memory that it has, in bytes.
     pub(crate) fn resident(&self) -> usize {
-        let path = format!("/proc/{}/status", self.daemon().process.id());
-        let status = fs::read_to_string(path).expect("it lives");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let words = line.expect("it says so").split_whitespace().next().expect("a number");
-        words.parse::<usize>().expect("a number") * 1024
+        memory(&self.daemon().process, "VmRSS")
     }
 
     /// How many descriptors it has open.
@@ -176,38 +191,5 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(begun.elapsed() < HANG, "it never holds: {what}");
         thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// The path of a socket that is as short as it has to be, in a folder that goes with this.
-pub(crate) struct SocketFolder(PathBuf);
-
-impl SocketFolder {
-    pub(crate) fn new() -> io::Result<Self> {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let (pid, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        // The path of a socket has room for about 100 bytes, and TMPDIR may be longer than that.
-        let folder = Some(std::env::temp_dir()).filter(|path| path.as_os_str().len() <= 50);
-        let folder = folder.unwrap_or_else(|| PathBuf::from("/tmp"));
-        let path = folder.join(format!("duet-rpc-{pid}-{number}"));
-        fs::create_dir_all(&path)?;
-        Ok(SocketFolder(path))
-    }
-
-    /// The path of something in it.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// The URL of a socket in it.
-    pub(crate) fn url(&self, name: &str) -> String {
-        format!("unix://{}", self.path(name).display())
-    }
-}
-
-impl Drop for SocketFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use super::daemon::{Daemon, End, Trigger};
 use super::folder::Folder;
 
-pub(crate) const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
 pub(crate) const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
 pub(crate) const FORMATS: [&str; 2] = ["text", "json"];
 

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::thread;
 
 pub(crate) mod daemon;
 pub(crate) mod folder;
@@ -11,6 +12,16 @@ pub(crate) mod log;
 pub(crate) mod once;
 pub(crate) mod programs;
 pub(crate) mod terminal;
+
+/// Checks all of these side by side, as each takes its time.
+pub(crate) fn side_by_side<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + Sync) {
+    let check = &check;
+    thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || check(case));
+        }
+    });
+}
 
 /// Says that something is not tested here. It goes past the capture of the tests' output, so that it is
 /// seen.
