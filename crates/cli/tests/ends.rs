@@ -21,7 +21,7 @@ use support::daemon::{
 };
 use support::folder::Folder;
 use support::log::{FORMATS, Record, parse_line};
-use support::side_by_side;
+use support::{pairs, side_by_side};
 
 /// Longer than any test waits.
 const FOR_EVER: &str = r#"{"ms": 3600000}"#;
@@ -95,8 +95,7 @@ fn l3_l4_the_log_says_why_it_ends_while_a_handler_blocks() {
         (Trigger::Terminate, "SIGTERM", "test.block"),
         (Trigger::Terminate, "SIGTERM", "test.jam"),
     ];
-    let cases = PROFILES.into_iter().flat_map(|profile| rows.map(|row| (profile, row)));
-    side_by_side(cases, |(profile, (trigger, said, method))| {
+    side_by_side(pairs(PROFILES, rows), |(profile, (trigger, said, method))| {
         let mut testbed = Daemon::start(profile);
         testbed.request(1, method, FOR_EVER);
         testbed.wait_for(&format!("{method} begins"));
@@ -127,8 +126,7 @@ fn l10_it_ends_with_the_parent_though_stdin_stays_open() {
         // `bash -c` becomes the one command that it is to run, so that its id is the daemon's own.
         r#"exec 3<&0; sh -c 'exec "$@" --exit-with-parent=$$' sh "$@" <&3 3<&- & wait"#,
     ];
-    for (profile, script) in PROFILES.into_iter().flat_map(|it| scripts.map(|script| (it, script)))
-    {
+    for (profile, script) in pairs(PROFILES, scripts) {
         let shell = in_shell(script, &rpc(&["--profile", profile]));
         let mut daemon = Daemon::of(shell, framing_of(profile));
         daemon.ask(1, "version", "[]");
@@ -141,8 +139,7 @@ fn l10_it_ends_with_the_parent_though_stdin_stays_open() {
 #[test]
 fn l10_it_ends_with_the_parent_also_while_it_is_busy() {
     let busy = ["test.sleep", "test.block", "test.spin", "test.jam"];
-    let cases = PROFILES.into_iter().flat_map(|profile| busy.map(|method| (profile, method)));
-    side_by_side(cases, |(profile, method)| {
+    side_by_side(pairs(PROFILES, busy), |(profile, method)| {
         let mut started = command(profile);
         started.arg("--exit-with-parent");
         let mut testbed = Daemon::of(in_shell(PARENT, &started), framing_of(profile));

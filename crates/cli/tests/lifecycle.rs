@@ -13,7 +13,7 @@ use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
 use support::daemon::{Daemon, End, PROFILES, Trigger, command, full_pipe, pipe, request};
 use support::folder::Folder;
-use support::side_by_side;
+use support::{pairs, side_by_side};
 
 /// What may run when the end comes.
 const BUSY: [Option<&str>; 5] =
@@ -33,9 +33,8 @@ fn live_and_end(profile: &str, busy: Option<&str>, trigger: Trigger) -> End {
 
 /// A message cannot be read while the thread that reads is jammed, so that is no trigger then.
 fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)> + Clone {
-    let cases = PROFILES.into_iter().flat_map(|profile| {
-        BUSY.into_iter().flat_map(move |busy| Trigger::ALL.map(|trigger| (profile, busy, trigger)))
-    });
+    let cases = pairs(pairs(PROFILES, BUSY), Trigger::ALL).into_iter();
+    let cases = cases.map(|((profile, busy), trigger)| (profile, busy, trigger));
     cases.filter(|&(_, busy, trigger)| busy != Some("test.jam") || trigger != Trigger::Shutdown)
 }
 

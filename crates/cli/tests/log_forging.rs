@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use support::daemon::{Daemon, PROFILES, command, frame, framing_of, notification, request, rpc};
 use support::folder::Folder;
 use support::log::{FORMATS, LEVELS, live, live_with, parse, parse_line};
+use support::pairs;
 
 /// Texts that would be lines, commands or fields of their own if they were written as they are.
 fn forgeries() -> Vec<String> {
@@ -53,8 +54,7 @@ fn cut(text: &str, length: usize) -> String {
 
 #[test]
 fn g6_no_line_can_be_forged_and_a_megabyte_is_a_short_one() {
-    for (profile, format) in PROFILES.into_iter().flat_map(|it| FORMATS.map(|format| (it, format)))
-    {
+    for (profile, format) in pairs(PROFILES, FORMATS) {
         check_lines(profile, format, &forgeries());
     }
     for format in FORMATS {
@@ -99,8 +99,7 @@ fn check_unknown(answer: &Value) {
 /// has to echo it, but a record does not.
 #[test]
 fn g3_g6_half_a_character_does_not_break_a_line() {
-    for (profile, format) in PROFILES.into_iter().flat_map(|it| FORMATS.map(|format| (it, format)))
-    {
+    for (profile, format) in pairs(PROFILES, FORMATS) {
         let framing = framing_of(profile);
         let halves = [r#""\ud800""#, r#""\udc00x""#, r#""\ud83d\ud83d\ude00""#];
         let texts = halves.iter().flat_map(|half| {
@@ -307,8 +306,7 @@ fn check_log(log: &[u8], format: &str) {
 #[test]
 fn e1_g6_nothing_that_a_message_carries_shows_anywhere() {
     for profile in PROFILES {
-        for (level, format) in LEVELS.into_iter().flat_map(|it| FORMATS.map(|format| (it, format)))
-        {
+        for (level, format) in pairs(LEVELS, FORMATS) {
             // Each level to each sink, in one of the formats.
             let is_to_file = (level == "debug" || level == "warn") == (format == "json");
             let folder = Folder::new();

@@ -14,14 +14,12 @@ use support::daemon::{
     Daemon, PROFILES, Trigger, after, command, frame, framing_of, notification, request, rpc,
 };
 use support::log::{Record, live, parse_line};
-use support::side_by_side;
 use support::terminal::terminal;
+use support::{pairs, side_by_side};
 
 #[test]
 fn l5_a_handler_that_was_quick_before_does_not_keep_it() {
-    let methods = ["test.block", "test.spin"];
-    let cases = PROFILES.into_iter().flat_map(|profile| methods.map(|method| (profile, method)));
-    side_by_side(cases, |(profile, method)| {
+    side_by_side(pairs(PROFILES, ["test.block", "test.spin"]), |(profile, method)| {
         let mut testbed = Daemon::start(profile);
         for id in 1..5 {
             assert_eq!(testbed.ask(id, method, r#"{"ms":0}"#)["result"], 0);
@@ -148,14 +146,12 @@ fn l3_l6_with_no_thread_to_spare_it_says_all_the_same_why_it_ends() {
 
 #[test]
 fn l4_g4_who_has_read_that_it_started_can_end_it_with_a_signal() {
-    for trigger in [Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp] {
-        for _ in 0..20 {
-            let daemon = Daemon::rpc("agent", &[]);
-            daemon.wait_for_line(|line| line.contains("duet-rpc started"));
-            let end = daemon.end(trigger);
-            assert_eq!(end.status.code(), Some(0), "{trigger:?}: {end:?}");
-            assert!(end.lines.iter().any(|line| line.contains("received SIG")), "{end:?}");
-        }
+    for (trigger, _) in pairs([Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp], 0..20) {
+        let daemon = Daemon::rpc("agent", &[]);
+        daemon.wait_for_line(|line| line.contains("duet-rpc started"));
+        let end = daemon.end(trigger);
+        assert_eq!(end.status.code(), Some(0), "{trigger:?}: {end:?}");
+        assert!(end.lines.iter().any(|line| line.contains("received SIG")), "{end:?}");
     }
 }
 

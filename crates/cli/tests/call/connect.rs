@@ -6,6 +6,7 @@ use std::thread;
 
 use crate::support::folder::Folder;
 use crate::support::listening::{Server, TCP, WS};
+use crate::support::pairs;
 use crate::{Ended, call, call_with};
 
 const TOKEN: &str = "open-CANARY-sesame";
@@ -129,18 +130,16 @@ fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
         (b"HTTP/1.1 413 x\r\n\r\n", too_large),
         (b"HTTP/1.1 503 x\r\n\r\n", "the server refused: 503 Service Unavailable; try again later"),
     ];
-    for (said, over_http) in words {
-        for scheme in ["tcp", "ws", "http"] {
-            let ended = call_one_that_says(said, scheme, &["system.ping"]);
-            let case = format!("{scheme} {said:?}: {}", ended.err);
-            let (code, told) = match scheme {
-                "ws" => (5, "cannot reach"),
-                "tcp" => (6, "without an answer"),
-                _ => (6, over_http),
-            };
-            assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
-            assert!(ended.err.contains(told) && !ended.err.contains("panicked"), "{case}");
-        }
+    for ((said, over_http), scheme) in pairs(words, ["tcp", "ws", "http"]) {
+        let ended = call_one_that_says(said, scheme, &["system.ping"]);
+        let case = format!("{scheme} {said:?}: {}", ended.err);
+        let (code, told) = match scheme {
+            "ws" => (5, "cannot reach"),
+            "tcp" => (6, "without an answer"),
+            _ => (6, over_http),
+        };
+        assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
+        assert!(ended.err.contains(told) && !ended.err.contains("panicked"), "{case}");
     }
 }
 

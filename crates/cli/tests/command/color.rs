@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::thread;
 
+use super::support::pairs;
 use super::support::terminal::terminal;
 use super::{command, once};
 
@@ -73,16 +74,14 @@ const ENVIRONMENTS: [(&[(&str, &str)], bool); 6] = [
 
 #[test]
 fn c2_a_terminal_shows_colour_unless_it_is_not_wanted() {
-    for (words, which) in WRITERS {
-        for (environment, in_color) in ENVIRONMENTS {
-            for no_color in [false, true] {
-                let words = [&["--no-color"][..usize::from(no_color)], words].concat();
-                let shown = show(&words, environment, which);
-                let case = format!("{words:?} {environment:?} {shown:?}");
-                assert!(!shown.on_terminal.is_empty() && shown.in_pipe.is_empty(), "{case}");
-                let expected = in_color && !no_color;
-                assert_eq!(shown.on_terminal.contains(ESCAPE), expected, "{case}");
-            }
+    for ((words, which), (environment, in_color)) in pairs(WRITERS, ENVIRONMENTS) {
+        for no_color in [false, true] {
+            let words = [&["--no-color"][..usize::from(no_color)], words].concat();
+            let shown = show(&words, environment, which);
+            let case = format!("{words:?} {environment:?} {shown:?}");
+            assert!(!shown.on_terminal.is_empty() && shown.in_pipe.is_empty(), "{case}");
+            let expected = in_color && !no_color;
+            assert_eq!(shown.on_terminal.contains(ESCAPE), expected, "{case}");
         }
     }
 }
@@ -95,18 +94,16 @@ fn c2_a_pipe_shows_no_colour_whatever_is_asked_for() {
         &[("FORCE_COLOR", "1"), ("CLICOLOR", "1")],
         &[("COLORTERM", "truecolor")],
     ];
-    for (words, which) in WRITERS {
-        for environment in environments {
-            // The stream that is written to is the pipe; a terminal beside it changes nothing.
-            let other = match which {
-                Terminal::Stdout => Terminal::Stderr,
-                Terminal::Stderr => Terminal::Stdout,
-            };
-            let shown = show(words, environment, other);
-            let case = format!("{words:?} {environment:?} {shown:?}");
-            assert!(!shown.in_pipe.is_empty() && shown.on_terminal.is_empty(), "{case}");
-            assert!(!shown.in_pipe.contains('\x1b'), "{case}");
-        }
+    for ((words, which), environment) in pairs(WRITERS, environments) {
+        // The stream that is written to is the pipe; a terminal beside it changes nothing.
+        let other = match which {
+            Terminal::Stdout => Terminal::Stderr,
+            Terminal::Stderr => Terminal::Stdout,
+        };
+        let shown = show(words, environment, other);
+        let case = format!("{words:?} {environment:?} {shown:?}");
+        assert!(!shown.in_pipe.is_empty() && shown.on_terminal.is_empty(), "{case}");
+        assert!(!shown.in_pipe.contains('\x1b'), "{case}");
     }
 }
 

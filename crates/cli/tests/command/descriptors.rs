@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use crate::support::daemon::{Daemon, after};
 use crate::support::folder::Folder;
+use crate::support::pairs;
 use crate::{command, once, stderr, stdout};
 
 /// Runs these words to their end in a shell that does this first, such as `exec >&-`.
@@ -75,9 +76,7 @@ fn l7_input_that_cannot_be_read_is_told() {
         ("exec 0>/dev/null", "it is not open for reading"),
         ("exec </", "Is a directory"),
     ];
-    for ((words, what), (preparation, why)) in
-        commands.into_iter().flat_map(|command| rows.map(|row| (command, row)))
-    {
+    for ((words, what), (preparation, why)) in pairs(commands, rows) {
         let output = run_after(preparation, words, b"");
         assert_eq!((stdout(&output), output.status.code()), ("", Some(1)), "{words:?}");
         let told = format!("{what}: {why}");

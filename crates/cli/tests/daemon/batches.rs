@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, rpc};
 use super::support::once::talk;
-use super::support::side_by_side;
+use super::support::{pairs, side_by_side};
 use super::{FRAMINGS, message};
 
 const VERSION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
@@ -28,11 +28,9 @@ const ALLOWING: [&[&str]; 4] = [
 /// With each of these options, and in every framing, this is said to these texts.
 fn check(all_options: [&[&str]; 4], texts: &[String], expected: Vec<Value>) {
     let expected = sorted(expected);
-    for options in all_options {
-        for framing in FRAMINGS {
-            let answers = answers_to(options, framing, texts);
-            assert_eq!(answers, expected, "{options:?} {framing:?}");
-        }
+    for (options, framing) in pairs(all_options, FRAMINGS) {
+        let answers = answers_to(options, framing, texts);
+        assert_eq!(answers, expected, "{options:?} {framing:?}");
     }
 }
 
@@ -119,10 +117,8 @@ fn m6_l4_every_request_of_a_batch_with_shutdown_is_answered() {
 
 #[test]
 fn m6_l4_l5_a_batch_that_is_not_done_in_time_leaves_with_the_answers_that_it_has() {
-    let methods = ["test.sleep", "test.block"];
-    let cases = methods.into_iter().flat_map(|method| Trigger::ALL.map(|it| (method, it)));
     // Each takes two seconds.
-    side_by_side(cases, |(method, trigger)| {
+    side_by_side(pairs(["test.sleep", "test.block"], Trigger::ALL), |(method, trigger)| {
         let mut daemon = Daemon::start("agent");
         let slow = message(Some(2), method, r#"{"ms":20000}"#);
         daemon.send(&format!("[{VERSION},{slow}]"));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, framing_of, rpc};
 use super::support::once::talk;
-use super::support::side_by_side;
+use super::support::{pairs, side_by_side};
 use super::{message, requests, start, ways};
 
 const BOTH: [&str; 2] = ["desktop", "agent"];
@@ -81,18 +81,16 @@ fn c5_e4_an_unknown_topic_is_refused_with_the_accepted_ones() {
         ("{}", "missing", false),
         ("", "missing", false),
     ];
-    for profile in BOTH {
-        for method in ["events.subscribe", "events.unsubscribe"] {
-            let calls = rows.map(|(params, ..)| (method, params));
-            let talk = talk(rpc(&["--profile", profile]), framing_of(profile), &requests(&calls));
-            assert_eq!(talk.texts.len(), rows.len(), "none is subscribed to: {talk:?}");
-            for ((params, received, is_listed), id) in rows.iter().zip(1..) {
-                let error = &talk.answer(id)["error"];
-                assert_eq!(error["code"], -32602, "{profile} {method} {params}");
-                assert_eq!(error["data"]["received"], *received, "{profile} {method} {params}");
-                let listed = is_listed.then_some(&accepted);
-                assert_eq!(error["data"].get("accepted"), listed, "{profile} {method} {params}");
-            }
+    for (profile, method) in pairs(BOTH, ["events.subscribe", "events.unsubscribe"]) {
+        let calls = rows.map(|(params, ..)| (method, params));
+        let talk = talk(rpc(&["--profile", profile]), framing_of(profile), &requests(&calls));
+        assert_eq!(talk.texts.len(), rows.len(), "none is subscribed to: {talk:?}");
+        for ((params, received, is_listed), id) in rows.iter().zip(1..) {
+            let error = &talk.answer(id)["error"];
+            assert_eq!(error["code"], -32602, "{profile} {method} {params}");
+            assert_eq!(error["data"]["received"], *received, "{profile} {method} {params}");
+            let listed = is_listed.then_some(&accepted);
+            assert_eq!(error["data"].get("accepted"), listed, "{profile} {method} {params}");
         }
     }
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::support::daemon::{Trigger, frame, request, rpc};
 use super::support::once::{talk, talk_in_bytes};
+use super::support::pairs;
 use super::{PROFILES, explicit_ways, message, start, ways};
 
 #[test]
@@ -35,21 +36,19 @@ fn f2_what_comes_after_bad_bytes_is_served() {
         (Framing::Length, b"\0\0\0\0\n", 1),
         (Framing::Length, b"\0\0\0\x02{}!", 1),
     ];
-    for profile in PROFILES {
-        for (framing, bytes, faults) in rows {
-            let name = framing.to_string();
-            let options = ["--profile", profile, "--framing", &name];
-            let case = format!("{profile} {framing} {:?}", String::from_utf8_lossy(bytes));
-            let input = [bytes, &frame(framing, &message(Some(7), "version", ""))].concat();
-            let talk = talk_in_bytes(rpc(&options), framing, &input);
-            let error = json!({"code": -32700, "message": "Parse error"});
-            let fault = json!({"jsonrpc": "2.0", "id": null, "error": error});
-            let answers = talk.values();
-            let (last, before) = answers.split_last().expect("answers");
-            assert_eq!(before, vec![fault; faults], "{case}");
-            assert_eq!(last["id"], 7, "{case}");
-            assert_eq!(last["result"]["version"], "0.1.0", "{case}");
-        }
+    for (profile, (framing, bytes, faults)) in pairs(PROFILES, rows) {
+        let name = framing.to_string();
+        let options = ["--profile", profile, "--framing", &name];
+        let case = format!("{profile} {framing} {:?}", String::from_utf8_lossy(bytes));
+        let input = [bytes, &frame(framing, &message(Some(7), "version", ""))].concat();
+        let talk = talk_in_bytes(rpc(&options), framing, &input);
+        let error = json!({"code": -32700, "message": "Parse error"});
+        let fault = json!({"jsonrpc": "2.0", "id": null, "error": error});
+        let answers = talk.values();
+        let (last, before) = answers.split_last().expect("answers");
+        assert_eq!(before, vec![fault; faults], "{case}");
+        assert_eq!(last["id"], 7, "{case}");
+        assert_eq!(last["result"]["version"], "0.1.0", "{case}");
     }
 }
 
@@ -75,17 +74,15 @@ fn m2_m3_m4_m5_invalid_requests_are_told_so() {
         ("1", -32601, None, r#"{"jsonrpc":"2.0","id":1,"method":"CANARY"}"#),
         ("1", -32602, None, r#"{"jsonrpc":"2.0","id":1,"method":"setLogLevel","params":[7]}"#),
     ];
-    for profile in PROFILES {
-        for (id, code, reason, text) in rows {
-            let options = ["--profile", profile, "--framing", "ndjson"];
-            let talk = talk(rpc(&options), Framing::Ndjson, &[text.to_owned()]);
-            let answers = talk.values();
-            assert_eq!(answers.len(), 1, "{profile} {text}");
-            let error = &answers[0]["error"];
-            assert_eq!(answers[0]["id"].to_string(), id, "{profile} {text}");
-            assert_eq!(error["code"], code, "{profile} {text}");
-            assert_eq!(error["data"]["reason"], json!(reason), "{profile} {text}");
-        }
+    for (profile, (id, code, reason, text)) in pairs(PROFILES, rows) {
+        let options = ["--profile", profile, "--framing", "ndjson"];
+        let talk = talk(rpc(&options), Framing::Ndjson, &[text.to_owned()]);
+        let answers = talk.values();
+        assert_eq!(answers.len(), 1, "{profile} {text}");
+        let error = &answers[0]["error"];
+        assert_eq!(answers[0]["id"].to_string(), id, "{profile} {text}");
+        assert_eq!(error["code"], code, "{profile} {text}");
+        assert_eq!(error["data"]["reason"], json!(reason), "{profile} {text}");
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Trigger, frame, framing_of, request, rpc};
 use super::support::once::{talk, talk_in_bytes};
-use super::support::side_by_side;
+use super::support::{pairs, side_by_side};
 use super::{FRAMINGS, message, start};
 
 /// A request of exactly this length.
@@ -45,15 +45,12 @@ fn check_refusal(answer: &Value, reason: &str, case: &str) {
 
 #[test]
 fn c3_f14_f21_f31_a_message_may_be_as_long_as_the_option_says_and_no_longer() {
-    for profile in super::PROFILES {
-        for (name, framing) in FRAMINGS {
-            for bound in ["100", "70000"] {
-                let options =
-                    ["--profile", profile, "--framing", name, "--max-message-bytes", bound];
-                let bound = bound.parse().expect("a number");
-                for bytes in [bound - 1, bound, bound + 1] {
-                    check_size(&options, framing, bytes, bound);
-                }
+    for (profile, (name, framing)) in pairs(super::PROFILES, FRAMINGS) {
+        for bound in ["100", "70000"] {
+            let options = ["--profile", profile, "--framing", name, "--max-message-bytes", bound];
+            let bound = bound.parse().expect("a number");
+            for bytes in [bound - 1, bound, bound + 1] {
+                check_size(&options, framing, bytes, bound);
             }
         }
     }
@@ -72,24 +69,22 @@ fn c3_f14_f21_f31_a_message_may_be_as_long_as_the_profile_says_and_no_longer() {
 
 #[test]
 fn f13_a_header_section_may_take_8192_bytes() {
-    for profile in super::PROFILES {
-        for (bytes, fits) in [(8192, true), (8193, false)] {
-            let body = message(Some(1), "version", "");
-            let length = format!("Content-Length: {}\r\n", body.len());
-            let padding = "x".repeat(bytes - length.len() - "X: \r\n".len());
-            let long = format!("{length}X: {padding}\r\n\r\n{body}");
-            let input = [long.as_bytes(), &frame(Framing::Lsp, &message(Some(2), "version", ""))];
-            let options = ["--profile", profile, "--framing", "lsp"];
-            let talk = talk_in_bytes(rpc(&options), Framing::Lsp, &input.concat());
-            let first = &talk.values()[0];
-            if fits {
-                assert_eq!(first["result"]["version"], "0.1.0", "{profile}: {first}");
-            } else {
-                check_refusal(first, "header-too-large", profile);
-            }
-            assert_eq!(talk.answer(2)["result"]["version"], "0.1.0", "{profile}");
-            assert_eq!(talk.texts.len(), 2, "{profile}");
+    for (profile, (bytes, fits)) in pairs(super::PROFILES, [(8192, true), (8193, false)]) {
+        let body = message(Some(1), "version", "");
+        let length = format!("Content-Length: {}\r\n", body.len());
+        let padding = "x".repeat(bytes - length.len() - "X: \r\n".len());
+        let long = format!("{length}X: {padding}\r\n\r\n{body}");
+        let input = [long.as_bytes(), &frame(Framing::Lsp, &message(Some(2), "version", ""))];
+        let options = ["--profile", profile, "--framing", "lsp"];
+        let talk = talk_in_bytes(rpc(&options), Framing::Lsp, &input.concat());
+        let first = &talk.values()[0];
+        if fits {
+            assert_eq!(first["result"]["version"], "0.1.0", "{profile}: {first}");
+        } else {
+            check_refusal(first, "header-too-large", profile);
         }
+        assert_eq!(talk.answer(2)["result"]["version"], "0.1.0", "{profile}");
+        assert_eq!(talk.texts.len(), 2, "{profile}");
     }
 }
 
@@ -125,8 +120,7 @@ fn f6_an_idle_connection_never_times_out_and_zero_turns_the_timeout_off() {
     // The time that passes is the test here: longer than one timeout, and no longer than another.
     let pause = Duration::from_millis(300);
     let timeouts = [("0.05", 0), ("0", 1), ("30", 1)];
-    let cases = timeouts.into_iter().flat_map(|timeout| FRAMINGS.map(|framing| (timeout, framing)));
-    side_by_side(cases, |((timeout, cut), (name, framing))| {
+    side_by_side(pairs(timeouts, FRAMINGS), |((timeout, cut), (name, framing))| {
         let mut daemon = start(&["--framing", name, "--read-timeout", timeout], framing);
         assert_eq!(daemon.ask(1, "version", "[]")["id"], 1, "{timeout} {name}");
         let text = frame(framing, &request(2, "version", "[]"));

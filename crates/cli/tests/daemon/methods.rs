@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::catalog::methods_of;
 use super::support::daemon::{Daemon, framing_of, rpc};
 use super::support::once::talk;
+use super::support::pairs;
 use super::{PROFILES, explicit_ways, message, requests, start, ways};
 
 /// What methods without parameters accept.
@@ -175,16 +176,14 @@ fn m10_a_notification_is_never_answered() {
 
 #[test]
 fn l4_shutdown_answers_and_ends_the_daemon_whatever_it_is_sent() {
-    for profile in PROFILES {
-        for params in NO_PARAMS {
-            let mut daemon = Daemon::rpc(profile, &[]);
-            daemon.send(&message(Some(1), "shutdown", params));
-            let end = daemon.wait(Instant::now());
-            let result = json!({"message": "Shutting down gracefully"});
-            let expected = [json!({"jsonrpc": "2.0", "id": 1, "result": result})];
-            assert_eq!(end.answers, expected, "{profile} {params}");
-            assert_eq!(end.status.code(), Some(0), "{profile} {params}");
-        }
+    for (profile, params) in pairs(PROFILES, NO_PARAMS) {
+        let mut daemon = Daemon::rpc(profile, &[]);
+        daemon.send(&message(Some(1), "shutdown", params));
+        let end = daemon.wait(Instant::now());
+        let result = json!({"message": "Shutting down gracefully"});
+        let expected = [json!({"jsonrpc": "2.0", "id": 1, "result": result})];
+        assert_eq!(end.answers, expected, "{profile} {params}");
+        assert_eq!(end.status.code(), Some(0), "{profile} {params}");
     }
 }
 

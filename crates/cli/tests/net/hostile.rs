@@ -11,6 +11,7 @@ use crate::stream::Stream;
 use crate::support::daemon::{FRAMINGS, request};
 use crate::support::folder::Folder;
 use crate::support::listening::{Server, TCP, wait_until};
+use crate::support::pairs;
 use crate::websocket::{BINARY, LAST, TEXT, WebSocket, handshake};
 
 const MIB: usize = 1 << 20;
@@ -222,16 +223,14 @@ fn t2_garbage_on_every_port_harms_nobody() {
     ];
     for framing in ["lsp", "ndjson", "length", "auto"] {
         let server = Server::testbed_everywhere(&["--framing", framing]);
-        for url in &server.urls {
-            for bytes in garbage {
-                let mut stream = Stream::connect(url);
-                // It may have been refused before all is said.
-                let _ = stream.write_all(bytes);
-                stream.finish();
-                let said = stream.read_out();
-                let said = String::from_utf8_lossy(&said);
-                assert!(!said.contains("CANARY"), "{framing} {url:?}: {said}");
-            }
+        for (url, bytes) in pairs(&server.urls, garbage) {
+            let mut stream = Stream::connect(url);
+            // It may have been refused before all is said.
+            let _ = stream.write_all(bytes);
+            stream.finish();
+            let said = stream.read_out();
+            let said = String::from_utf8_lossy(&said);
+            assert!(!said.contains("CANARY"), "{framing} {url:?}: {said}");
         }
         let framing_of_clients = match framing {
             "lsp" | "auto" => Framing::Lsp,
