@@ -34,11 +34,9 @@ fn requests(framing: Framing, count: u64) -> Vec<u8> {
 
 #[test]
 fn g1_the_log_goes_to_stderr_if_no_file_is_named() {
-    for empty in [false, true] {
+    for name in [None, Some("")] {
         let mut command = rpc(&[]);
-        if empty {
-            command.env("DUET_RPC_LOG", "");
-        }
+        command.envs(name.map(|name| ("DUET_RPC_LOG", name)));
         let life = live(command, Framing::Lsp, b"");
         assert_eq!(life.records("text").len(), 2);
     }
@@ -184,9 +182,7 @@ fn l8_records_that_were_dropped_are_counted() {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
         let mut daemon = Daemon::with_pipes(command, Framing::Lsp);
         daemon.send_raw(&requests(Framing::Lsp, MANY));
-        for _ in 0..MANY {
-            daemon.answer();
-        }
+        (0..MANY).for_each(|_| drop(daemon.answer()));
         let reader = thread::spawn(move || {
             let mut log = Vec::new();
             File::from(unread).read_to_end(&mut log).expect("it is a pipe");

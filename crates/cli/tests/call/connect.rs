@@ -88,10 +88,10 @@ fn t2_where_nobody_listens_that_is_told() {
     assert_eq!((both.code, &*both.out), (Some(2), ""), "{}", both.err);
 }
 
-/// A server that says this to the first who connects, and on which port.
-fn say(said: &'static [u8]) -> (u16, thread::JoinHandle<()>) {
+/// Calls with these words, over this scheme, a server that says this to the first who connects.
+fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ended {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("it has one").port();
+    let address = listener.local_addr().expect("it has one");
     let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("it connects");
         let _ = stream.read(&mut [0; 10]);
@@ -100,14 +100,8 @@ fn say(said: &'static [u8]) -> (u16, thread::JoinHandle<()>) {
         let _ = stream.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
-    (port, server)
-}
-
-/// Calls with these words, over this scheme, a server that says this.
-fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ended {
-    let (port, server) = say(said);
     let path = if scheme == "tcp" { "" } else { "/" };
-    let url = format!("{scheme}://127.0.0.1:{port}{path}");
+    let url = format!("{scheme}://{address}{path}");
     let ended = call(&[&["--timeout", "20", "--connect", &url], words].concat());
     server.join().expect("it only speaks");
     ended
@@ -147,7 +141,7 @@ fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
 fn p2_a_handshake_that_is_not_answered_in_time_is_exit_code_4() {
     // The system takes the connection, and nobody the request.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("ws://127.0.0.1:{}/", listener.local_addr().expect("it has one").port());
+    let url = format!("ws://{}/", listener.local_addr().expect("it has one"));
     let ended = call(&["--timeout", "0.3", "--connect", &url, "system.ping"]);
     ended.has_failed(4, &["cannot reach", &url, "within 0.3 s"]);
 }

@@ -109,20 +109,21 @@ fn c2_a_pipe_shows_no_colour_whatever_is_asked_for() {
 
 #[test]
 fn c2_no_color_is_obeyed_wherever_it_stands_and_what_programs_read_is_never_coloured() {
-    let forced = ("CLICOLOR_FORCE", "1");
-    let rows: [(&[&str], &[(&str, &str)], Terminal); 9] = [
-        (&["rpc", "--help", "--no-color"], &[], Terminal::Stdout),
-        (&["rpc", "--no-color", "--help"], &[], Terminal::Stdout),
-        (&["rpc", "--nonsense", "--no-color"], &[], Terminal::Stderr),
-        (&["rpc", "--no-color"], &[], Terminal::Stderr),
-        (&["rpc", "--log-format", "json", "--log-level", "debug"], &[forced], Terminal::Stderr),
-        (&["version"], &[forced], Terminal::Stdout),
-        (&["man"], &[forced], Terminal::Stdout),
-        (&["completions", "fish"], &[forced], Terminal::Stdout),
-        (&["prompt"], &[forced], Terminal::Stderr),
+    // Whether colour is asked for by force, too.
+    let rows: [(&[&str], bool, Terminal); 9] = [
+        (&["rpc", "--help", "--no-color"], false, Terminal::Stdout),
+        (&["rpc", "--no-color", "--help"], false, Terminal::Stdout),
+        (&["rpc", "--nonsense", "--no-color"], false, Terminal::Stderr),
+        (&["rpc", "--no-color"], false, Terminal::Stderr),
+        (&["rpc", "--log-format", "json", "--log-level", "debug"], true, Terminal::Stderr),
+        (&["version"], true, Terminal::Stdout),
+        (&["man"], true, Terminal::Stdout),
+        (&["completions", "fish"], true, Terminal::Stdout),
+        (&["prompt"], true, Terminal::Stderr),
     ];
-    for (words, environment, which) in rows {
-        let shown = show(words, environment, which);
+    for (words, is_forced, which) in rows {
+        let forced = &[("CLICOLOR_FORCE", "1")][..usize::from(is_forced)];
+        let shown = show(words, forced, which);
         assert!(!shown.on_terminal.is_empty(), "{words:?}");
         assert!(!shown.on_terminal.contains('\x1b'), "{words:?}: {shown:?}");
     }

@@ -32,13 +32,6 @@ fn until_answer(daemon: &Daemon, id: u64) -> (Vec<Value>, Value) {
     }
 }
 
-/// The params of the next message, which is an event.
-fn next_event(daemon: &Daemon) -> Value {
-    let mut message = daemon.answer();
-    assert_eq!(message["method"], "event", "{message}");
-    message["params"].take()
-}
-
 #[test]
 fn c5_events_subscribe_and_unsubscribe_return_what_is_subscribed() {
     let rows: [(&str, &str, &[&str]); 10] = [
@@ -166,7 +159,9 @@ fn c5_stats_come_each_second_and_make_no_log_events() {
         subscribe(&mut daemon, 1, r#"["log","stats"]"#);
         let mut log_events = 0;
         let mut next_figures = || loop {
-            let event = next_event(&daemon);
+            let mut message = daemon.answer();
+            assert_eq!(message["method"], "event", "{message}");
+            let event = message["params"].take();
             if event["topic"] == "stats" {
                 return (event, std::mem::take(&mut log_events));
             }

@@ -17,7 +17,12 @@ use crate::support::daemon::{in_shell, rpc};
 use crate::support::folder::Folder;
 use crate::support::listening::{HTTP, Server, TCP, Url};
 
-/// Starts the daemon as a service manager does: its sockets are the descriptors from 3 on, and the
+/// Starts the daemon so, which listens on this many addresses.
+fn serve(sockets: Vec<OwnedFd>, variables: &str, options: &[&str], count: usize) -> Server {
+    Server::with_stdin_and_stdout(activated(sockets, variables, options), count)
+}
+
+/// The daemon as a service manager starts it: its sockets are the descriptors from 3 on, and the
 /// environment says how many. A shell places them, and becomes the daemon then, so `$$` is its pid.
 fn activated(sockets: Vec<OwnedFd>, variables: &str, options: &[&str]) -> Command {
     let started = rpc(&[&["--profile", "agent"], options].concat());
@@ -48,8 +53,7 @@ fn t2_sockets_of_a_service_manager_are_served() {
     let mut early =
         Way::Tcp(Framing::Ndjson).connect_to(&Url::parse(&format!("tcp://127.0.0.1:{port}")));
     let unix = UnixListener::bind(folder.path("socket")).expect("it can be made");
-    let command = activated(vec![listener.into(), unix.into()], "", &[]);
-    let server = Server::with_stdin_and_stdout(command, 2);
+    let server = serve(vec![listener.into(), unix.into()], "", &[], 2);
     assert_eq!(server.urls[0].text, format!("tcp://127.0.0.1:{port}"));
     assert_eq!(server.urls[1].text, folder.url("socket"));
     early.check(1);
@@ -66,8 +70,7 @@ fn t2_sockets_of_a_service_manager_are_served() {
 fn t3_a_socket_of_a_service_manager_that_all_users_can_connect_to_is_warned_of() {
     let folder = Folder::new();
     let said_of = |socket: UnixListener| {
-        let command = activated(vec![socket.into()], "", &[]);
-        Server::with_stdin_and_stdout(command, 1).end(Signal::TERM).lines.concat()
+        serve(vec![socket.into()], "", &[], 1).end(Signal::TERM).lines.concat()
     };
     for (name, mode, is_open) in [("a", 0o600, false), ("b", 0o660, false), ("c", 0o666, true)] {
         let socket = UnixListener::bind(folder.path(name)).expect("it can be made");
@@ -94,15 +97,13 @@ fn t2_the_name_of_a_socket_says_what_is_spoken_on_it() {
     for (name, way) in [("ws", Way::WebSocket), ("http", Way::Http), ("tcp", Way::ALL[0])] {
         let (listener, port) = tcp();
         let variables = format!("LISTEN_FDNAMES={name}");
-        let server =
-            Server::with_stdin_and_stdout(activated(vec![listener.into()], &variables, &[]), 1);
+        let server = serve(vec![listener.into()], &variables, &[], 1);
         assert!(server.urls[0].text.starts_with(&format!("{name}://127.0.0.1:{port}")));
         way.connect(&server).check(1);
         server.stop();
     }
     let (first, second) = (tcp().0, tcp().0);
-    let command = activated(vec![first.into(), second.into()], "LISTEN_FDNAMES=http:ws", &[]);
-    let server = Server::with_stdin_and_stdout(command, 2);
+    let server = serve(vec![first.into(), second.into()], "LISTEN_FDNAMES=http:ws", &[], 2);
     Way::Http.connect(&server).check(1);
     Way::WebSocket.connect(&server).check(1);
     server.stop();
@@ -112,8 +113,7 @@ fn t2_the_name_of_a_socket_says_what_is_spoken_on_it() {
 fn t2_an_address_that_the_manager_has_opened_is_taken_over() {
     let (listener, port) = tcp();
     let url = format!("http://127.0.0.1:{port}/rpc");
-    let command = activated(vec![listener.into()], "", &["--listen", &url, "--listen", TCP]);
-    let server = Server::with_stdin_and_stdout(command, 2);
+    let server = serve(vec![listener.into()], "", &["--listen", &url, "--listen", TCP], 2);
     assert_eq!(server.url("http").text, url);
     Way::Http.connect(&server).check(1);
     Way::ALL[0].connect(&server).check(1);
@@ -126,8 +126,7 @@ fn t2_sockets_of_another_process_are_left_alone() {
     let others = "LISTEN_PID=1 LISTEN_FDS=2147483647";
     for variables in ["LISTEN_PID=1", others, "LISTEN_PID=x", "LISTEN_FDS=0"] {
         let (listener, _) = tcp();
-        let command = activated(vec![listener.into()], variables, &["--listen", HTTP]);
-        let server = Server::with_stdin_and_stdout(command, 1);
+        let server = serve(vec![listener.into()], variables, &["--listen", HTTP], 1);
         assert_eq!(server.urls[0].scheme, "http", "{variables}");
         Way::Http.connect(&server).check(1);
         let end = server.end(Signal::TERM);

@@ -1,7 +1,7 @@
 //! Where the daemon listens, what it says of it, and where it does not (T2, T3, G1).
 
 use std::net::{IpAddr, TcpListener, UdpSocket};
-use std::process::Command;
+use std::path::Path;
 
 use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
@@ -166,20 +166,19 @@ fn t2_an_address_that_is_taken_is_exit_code_1() {
 }
 
 /// Starts it, and checks that its first lines say where it listens, and the others are a log.
-fn check_announcements(mut command: Command, format: &str, log: &Folder) {
+fn check_announcements(format: &str, level: &str, log: Option<&Path>) {
     let socket = Folder::new();
     let unix = socket.url("a socket").replace(' ', "%20");
     let addresses = [TCP, "ws://127.0.0.1:0", &unix, "http://127.0.0.1:0/rpc/here", TCP, WS, HTTP];
-    command.args(["--log-format", format]);
-    let has_file =
-        command.get_envs().any(|(name, value)| name == "DUET_RPC_LOG" && value.is_some());
+    let options = ["--profile", "agent", "--log-level", level, "--log-format", format];
+    let mut command = rpc(&options);
+    command.envs(log.map(|path| ("DUET_RPC_LOG", path)));
     let server = Server::of(with_addresses(command, &addresses), addresses.len());
     let kinds: Vec<_> = server.urls.iter().map(|url| (&*url.scheme, &*url.path)).collect();
     let path = unix.strip_prefix("unix://").expect("it is one");
-    let expected =
-        [("tcp", ""), ("ws", "/"), ("unix", path), ("http", "/rpc/here"), ("tcp", ""), ("ws", "/")];
-    assert_eq!(kinds[..6], expected, "in the order of the options");
-    assert_eq!(kinds[6], ("http", "/"));
+    let first = [("tcp", ""), ("ws", "/"), ("unix", path), ("http", "/rpc/here")];
+    let again = [("tcp", ""), ("ws", "/"), ("http", "/")];
+    assert_eq!(kinds, [&first[..], &again].concat(), "in the order of the options");
     // Each is served.
     for url in server.urls.iter().filter(|url| url.scheme != "unix") {
         let way = match url.scheme.as_str() {
@@ -191,13 +190,13 @@ fn check_announcements(mut command: Command, format: &str, log: &Folder) {
     }
     let text = server.urls.iter().map(|url| url.text.clone()).collect::<Vec<_>>();
     let lines = server.end(Signal::TERM).lines;
-    let lines = match has_file {
-        true => {
+    let lines = match log {
+        Some(path) => {
             assert_eq!(lines, [""; 0], "the log is in the file");
-            let log = std::fs::read_to_string(log.path("log")).expect("it is there");
+            let log = std::fs::read_to_string(path).expect("it is there");
             log.lines().map(str::to_owned).collect()
         }
-        false => lines,
+        None => lines,
     };
     assert!(!lines.is_empty());
     let records: Vec<_> = lines.iter().map(|line| parse_line(line, format)).collect();
@@ -212,11 +211,8 @@ fn t2_the_first_lines_of_stderr_say_where_it_listens() {
     for format in FORMATS {
         for level in ["debug", "info"] {
             let folder = Folder::new();
-            let command = rpc(&["--profile", "agent", "--log-level", level]);
-            check_announcements(command, format, &folder);
-            let mut command = rpc(&["--profile", "agent", "--log-level", level]);
-            command.env("DUET_RPC_LOG", folder.path("log"));
-            check_announcements(command, format, &folder);
+            check_announcements(format, level, None);
+            check_announcements(format, level, Some(&folder.path("log")));
         }
     }
 }

@@ -42,20 +42,14 @@ fn follow(client: &mut dyn Client, row: &Row, of: &str) {
             Step::Send(bytes) => client.send(bytes),
             Step::Back(text) => assert_same(&next(), &text.replace("$CALL", &call), &case()),
             Step::Both(texts) => {
-                let mut came = [next(), next()];
-                let mut expected = texts.clone().map(|text| text.replace("$CALL", &call));
-                came.sort_unstable();
-                expected.sort_unstable();
-                assert_eq!(came, expected, "{}", case());
+                let expected = texts.clone().map(|text| text.replace("$CALL", &call));
+                assert_eq!(sorted([next(), next()]), sorted(expected), "{}", case());
             }
             Step::Batch(texts) => {
                 let text = next();
                 let entries: Vec<&RawValue> = serde_json::from_str(&text).expect("an array");
-                let mut came: Vec<_> = entries.iter().map(|entry| entry.get()).collect();
-                let mut expected: Vec<_> = texts.iter().map(String::as_str).collect();
-                came.sort_unstable();
-                expected.sort_unstable();
-                assert_eq!(came, expected, "{}", case());
+                let came = entries.iter().map(|entry| entry.get().to_owned());
+                assert_eq!(sorted(came), sorted(texts.clone()), "{}", case());
             }
             Step::Call(rest) => {
                 let text = next();
@@ -90,6 +84,12 @@ fn follow(client: &mut dyn Client, row: &Row, of: &str) {
             }
         }
     }
+}
+
+fn sorted(texts: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut texts: Vec<_> = texts.into_iter().collect();
+    texts.sort_unstable();
+    texts
 }
 
 /// Long texts are better not shown whole.

@@ -240,7 +240,8 @@ fn t2_stdin_is_nothing_to_a_daemon_that_listens() {
             "a folder" => File::open("/").expect("it is there").into(),
             _ => Stdio::piped(),
         });
-        let mut server = Server::with_stdin(command, 2);
+        command.stdout(Stdio::piped());
+        let mut server = Server::with_stdin_and_stdout(command, 2);
         if case == "a pipe" {
             // Nobody reads it; it may even be closed.
             let stdin = server.daemon_mut().stdin.as_mut().expect("a pipe");

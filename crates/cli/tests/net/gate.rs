@@ -86,6 +86,10 @@ fn t3_a_foreign_host_is_refused() {
         "2130706433",
         "0x7f.0.0.1",
         "169.254.169.254",
+        "",
+        "127.0.0.1, evil.example",
+        "user@127.0.0.1",
+        "127.0.0.1 evil.example",
     ] {
         // What is no host at all may be called malformed as well.
         for host in [host.to_owned(), with_port(host)] {
@@ -95,10 +99,6 @@ fn t3_a_foreign_host_is_refused() {
     }
     for hosts in [&[][..], &["127.0.0.1", "127.0.0.1"], &["127.0.0.1", "evil.example"]] {
         assert_eq!(statuses(&server, hosts, &[]), MALFORMED, "{hosts:?}");
-    }
-    for host in ["", "127.0.0.1, evil.example", "user@127.0.0.1", "127.0.0.1 evil.example"] {
-        let refused = statuses(&server, &[host], &[]);
-        assert!(refused == FORBIDDEN || refused == MALFORMED, "{host:?}: {refused:?}");
     }
     server.stop();
 }
@@ -235,18 +235,17 @@ fn t3_without_the_token_nobody_comes_in() {
         // The name of a scheme has no case.
         assert_eq!(attempt(&format!("Bearer {TOKEN}")), ACCEPTED);
         assert_eq!(attempt(&format!("bearer {TOKEN}")), ACCEPTED);
-        let twice =
-            [("Authorization", "Bearer wrong"), ("Authorization", &format!("Bearer {TOKEN}"))];
+        let bearer = format!("Bearer {TOKEN}");
+        let twice = [("Authorization", "Bearer wrong"), ("Authorization", &*bearer)];
         let refused = statuses(&server, &["localhost"], &twice);
         assert!(refused.iter().all(|status| [400, 401].contains(status)), "{refused:?}");
         // Whoever has the token must still be no web page.
-        let page = [("Authorization", format!("Bearer {TOKEN}")), ("Origin", "null".to_owned())];
-        let page = page.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let page = [("Authorization", &*bearer), ("Origin", "null")];
         assert_eq!(statuses(&server, &["localhost"], &page), FORBIDDEN);
         assert_eq!(statuses(&server, &["evil.example"], &page[..1]), FORBIDDEN);
         // It is asked for on every request of a connection.
         let mut client = Http::connect(server.url("http"));
-        client.headers = vec![("Authorization".to_owned(), format!("Bearer {TOKEN}"))];
+        client.headers = vec![("Authorization".to_owned(), bearer)];
         client.check(1);
         client.headers.clear();
         client.send(PING);

@@ -45,15 +45,6 @@ pub(crate) enum Trigger {
 impl Trigger {
     pub(crate) const ALL: [Trigger; 5] =
         [Trigger::Eof, Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp, Trigger::Shutdown];
-
-    fn signal(self) -> Option<Signal> {
-        match self {
-            Trigger::Interrupt => Some(Signal::INT),
-            Trigger::Terminate => Some(Signal::TERM),
-            Trigger::HangUp => Some(Signal::HUP),
-            Trigger::Eof | Trigger::Shutdown => None,
-        }
-    }
 }
 
 /// How a process ended.
@@ -162,9 +153,9 @@ pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl
             rest = &rest[taken..];
             while let Some(event) = decoder.next_event() {
                 let Event::Frame(text) = event else { panic!("stdout holds no frame: {event:?}") };
-                let came: Vec<u8> =
-                    raw.drain(..frame(framing, text.as_str()).len().min(raw.len())).collect();
-                assert_eq!(came, frame(framing, text.as_str()), "more than a frame came out");
+                let whole = frame(framing, text.as_str());
+                let came: Vec<u8> = raw.drain(..whole.len().min(raw.len())).collect();
+                assert_eq!(came, whole, "more than a frame came out");
                 tell(text.as_str());
             }
             if rest.is_empty() {
@@ -302,7 +293,9 @@ impl Daemon {
         match trigger {
             Trigger::Eof => drop(self.stdin.take()),
             Trigger::Shutdown => self.request(99, "shutdown", "null"),
-            _ => self.kill(trigger.signal().expect("the others are signals")),
+            Trigger::Interrupt => self.kill(Signal::INT),
+            Trigger::Terminate => self.kill(Signal::TERM),
+            Trigger::HangUp => self.kill(Signal::HUP),
         }
     }
 

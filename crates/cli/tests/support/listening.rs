@@ -1,9 +1,7 @@
 //! A daemon that listens: started, its addresses read, ended.
 
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,19 +41,6 @@ impl Url {
         let address: SocketAddr = self.authority.parse().expect("an address with a port");
         assert_ne!(address.port(), 0, "{self:?}");
         address
-    }
-
-    pub(crate) fn socket(&self) -> &Path {
-        assert_eq!(self.scheme, "unix", "{self:?}");
-        Path::new(&self.path)
-    }
-
-    pub(crate) fn tcp(&self) -> TcpStream {
-        TcpStream::connect(self.address()).unwrap_or_else(|error| panic!("{self:?}: {error}"))
-    }
-
-    pub(crate) fn unix(&self) -> UnixStream {
-        UnixStream::connect(self.socket()).unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 }
 
@@ -108,17 +93,11 @@ impl Server {
 
     /// Starts this command, which must say first of all on how many addresses it listens.
     pub(crate) fn of(mut command: Command, count: usize) -> Self {
-        command.stdin(Stdio::piped());
-        Self::with_stdin(command, count)
-    }
-
-    /// The same, with stdin as the command has it.
-    pub(crate) fn with_stdin(mut command: Command, count: usize) -> Self {
-        command.stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self::with_stdin_and_stdout(command, count)
     }
 
-    /// The same, with stdout as the command has it, too.
+    /// The same, with stdin and stdout as the command has them.
     pub(crate) fn with_stdin_and_stdout(mut command: Command, count: usize) -> Self {
         command.stderr(Stdio::piped());
         // Nothing comes on stdout, in whatever framing that is read.

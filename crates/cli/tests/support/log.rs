@@ -162,10 +162,8 @@ fn next_word(text: &str) -> (Option<&str>, &str, Option<&str>) {
 /// What a value in the text means.
 fn unquoted(value: &str) -> String {
     let Some(quoted) = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')) else {
-        assert!(
-            !value.is_empty() && !value.contains(['\\', '"', '=']),
-            "it should be quoted: {value}"
-        );
+        let is_plain = !value.is_empty() && !value.contains(['\\', '"', '=']);
+        assert!(is_plain, "it should be quoted: {value}");
         return value.to_owned();
     };
     let (mut meaning, mut characters) = (String::new(), quoted.chars());
