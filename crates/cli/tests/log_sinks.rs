@@ -11,10 +11,9 @@ use std::thread;
 
 use duet_rpc::proto::frame::Framing;
 use rustix::fs::{Mode, OFlags, open};
-use support::daemon::{
-    Daemon, PROFILES, Trigger, after, frame, framing_of, memory, pipe, request, rpc,
-};
+use support::daemon::{Daemon, PROFILES, Trigger, after, frame, framing_of, pipe, request, rpc};
 use support::folder::Folder;
+use support::listening::memory;
 use support::log::{FORMATS, Life, live, live_answered, live_with, parse};
 use support::side_by_side;
 

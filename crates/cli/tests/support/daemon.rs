@@ -319,15 +319,6 @@ impl Daemon {
     }
 }
 
-/// The bytes in a line of what the system knows of a process, such as `VmRSS`.
-pub(crate) fn memory(process: &Child, name: &str) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id()));
-    let status = status.expect("it lives");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
-    let number = line.trim_start_matches(':').split_whitespace().next().expect("a number");
-    number.parse::<usize>().expect("digits") * 1024
-}
-
 /// Kills a process that hangs, unless this is dropped before: a hang must fail the test, and not hang it.
 #[must_use]
 pub(crate) fn guard(process: &Child) -> Sender<()> {

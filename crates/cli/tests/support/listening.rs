@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
 
-use super::daemon::{Daemon, End, HANG, command, memory, rpc};
+use super::daemon::{Daemon, End, HANG, command, rpc};
 use super::folder::Folder;
 
 /// One address of each kind that leaves the choice of the port to the system.
@@ -162,6 +162,15 @@ impl Drop for Server {
             let _ = daemon.process.wait();
         }
     }
+}
+
+/// The bytes in a line of what the system knows of a process, such as `VmRSS`.
+pub(crate) fn memory(process: &Child, name: &str) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id()));
+    let status = status.expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
+    let number = line.trim_start_matches(':').split_whitespace().next().expect("a number");
+    number.parse::<usize>().expect("digits") * 1024
 }
 
 /// Waits until something holds that nobody tells of.
