@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
-use support::daemon::{Daemon, End, Trigger, command, pipe};
+use support::daemon::{Daemon, End, PROFILES, Trigger, command, full_pipe, pipe, request};
+use support::folder::Folder;
+use support::{pairs, side_by_side};
 
 /// What may run when the end comes.
 const BUSY: [Option<&str>; 5] =
@@ -31,26 +33,21 @@ fn live_and_end(profile: &str, busy: Option<&str>, trigger: Trigger) -> End {
 
 /// A message cannot be read while the thread that reads is jammed, so that is no trigger then.
 fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)> + Clone {
-    let cases = ["editor", "desktop", "agent"].into_iter().flat_map(|profile| {
-        BUSY.into_iter().flat_map(move |busy| Trigger::ALL.map(|trigger| (profile, busy, trigger)))
-    });
+    let cases = pairs(pairs(PROFILES, BUSY), Trigger::ALL).into_iter();
+    let cases = cases.map(|((profile, busy), trigger)| (profile, busy, trigger));
     cases.filter(|&(_, busy, trigger)| busy != Some("test.jam") || trigger != Trigger::Shutdown)
 }
 
 #[test]
 fn l5_every_end_comes_whatever_runs_and_with_stdin_open() {
-    let lives = cases().map(|(profile, busy, trigger)| {
-        let life = thread::spawn(move || live_and_end(profile, busy, trigger));
-        (life, (profile, busy, trigger))
-    });
-    for (life, case) in lives.collect::<Vec<_>>() {
-        let end = life.join().expect("no panic");
+    side_by_side(cases(), |case| {
+        let (profile, busy, trigger) = case;
+        let end = live_and_end(profile, busy, trigger);
         assert_eq!(end.status.code(), Some(0), "{case:?}: {end:?}");
-        let (_, busy, trigger) = case;
         if busy.is_none() && trigger == Trigger::Shutdown {
             assert_eq!(end.answers[0]["result"]["message"], "Shutting down gracefully");
         }
-    }
+    });
 }
 
 /// How long the ends really take. `LIVES=500 cargo test --release -p duet-rpc-cli --test lifecycle --
@@ -76,7 +73,7 @@ fn l5_every_end_comes_within_two_seconds() {
 
 #[test]
 fn l3_everything_that_came_before_the_end_is_answered() {
-    for profile in ["editor", "desktop", "agent"] {
+    for profile in PROFILES {
         let mut testbed = Daemon::start(profile);
         for id in 0..500 {
             let method = if id % 50 == 0 { "test.sleep" } else { "version" };
@@ -109,7 +106,7 @@ fn l4_a_running_request_is_given_the_time_to_be_answered() {
 
 #[test]
 fn l4_after_shutdown_nothing_more_is_begun() {
-    for profile in ["editor", "desktop", "agent"] {
+    for profile in PROFILES {
         let mut testbed = Daemon::start(profile);
         testbed.request(1, "shutdown", "null");
         testbed.request(2, "version", "[2]");
@@ -131,9 +128,7 @@ fn l4_shutdown_as_a_notification_ends_it_too() {
 fn l5_a_stdout_that_nobody_reads_does_not_keep_it() {
     for trigger in [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown] {
         let (out, into) = pipe();
-        let mut command = command("agent");
-        command.stdin(Stdio::piped()).stdout(Stdio::from(into)).stderr(Stdio::piped());
-        let mut testbed = Daemon::with_pipes(command, Framing::Ndjson);
+        let mut testbed = Daemon::with_stdout(command("agent"), Framing::Ndjson, into);
         testbed.request(1, "test.big", r#"{"bytes": 4000000}"#);
         testbed.request(2, "test.sleep", r#"{"ms": 0}"#);
         testbed.wait_for("test.sleep begins");
@@ -146,12 +141,7 @@ fn l5_a_stdout_that_nobody_reads_does_not_keep_it() {
 #[test]
 fn l5_a_stderr_that_nobody_reads_does_not_keep_it() {
     for trigger in Trigger::ALL {
-        let (err, into) = pipe();
-        // Not a byte more fits in.
-        let mut filler = File::from(into.try_clone().expect("descriptors are to be had"));
-        rustix::io::ioctl_fionbio(&filler, true).expect("a pipe can be made so");
-        while filler.write(&[b'x'; 1024]).is_ok() {}
-        rustix::io::ioctl_fionbio(&filler, false).expect("and back");
+        let (err, into) = full_pipe();
         let mut command = command("agent");
         command.env_remove("TESTBED_TELLS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
@@ -171,9 +161,8 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
     let mut process = command.spawn().expect("the example is built");
     let mut stdin = process.stdin.take().expect("a pipe");
     for id in 0..5 {
-        let params = r#"{"bytes": 1000000}"#;
-        writeln!(stdin, r#"{{"jsonrpc":"2.0","id":{id},"method":"test.big","params":{params}}}"#)
-            .expect("it reads");
+        let text = request(id, "test.big", r#"{"bytes": 1000000}"#);
+        writeln!(stdin, "{text}").expect("it reads");
     }
     drop(stdin);
     // Slower than two seconds in all, and never idle for so long. The time is the test here.
@@ -195,11 +184,10 @@ fn l6_the_last_act_is_done_and_one_that_never_ends_is_cut_off() {
     for (is_never_done, busy) in [(false, None), (true, None), (true, Some("test.jam"))] {
         for trigger in [Trigger::Eof, Trigger::Terminate] {
             let mut command = command("agent");
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             if is_never_done {
                 command.env("TESTBED_IS_NEVER_DONE", "1");
             }
-            let mut testbed = Daemon::with_pipes(command, Framing::Ndjson);
+            let mut testbed = Daemon::of(command, Framing::Ndjson);
             if let Some(method) = busy {
                 testbed.request(1, method, r#"{"ms": 25000}"#);
                 testbed.wait_for(&format!("{method} begins"));
@@ -226,14 +214,10 @@ fn l7_what_cannot_be_survived_is_exit_code_1_and_no_panic() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("directory") && !message.contains("panicked"), "{message}");
     // A stdout that is gone, and one that is full.
-    for sink in ["closed", "full"] {
-        let mut command = command("agent");
-        command.stdin(Stdio::piped()).stderr(Stdio::piped());
-        match sink {
-            "closed" => command.stdout(Stdio::from(pipe().1)),
-            _ => command.stdout(File::options().write(true).open("/dev/full").expect("a device")),
-        };
-        let mut testbed = Daemon::with_pipes(command, Framing::Ndjson);
+    let full = File::options().write(true).open("/dev/full").expect("a device");
+    let sinks = [("closed", Stdio::from(pipe().1)), ("full", full.into())];
+    for (sink, stdout) in sinks {
+        let mut testbed = Daemon::with_stdout(command("agent"), Framing::Ndjson, stdout);
         testbed.request(1, "system.echo", "[1]");
         let end = testbed.wait(Instant::now());
         assert_eq!(end.status.code(), Some(1), "{sink}");
@@ -243,19 +227,13 @@ fn l7_what_cannot_be_survived_is_exit_code_1_and_no_panic() {
 #[test]
 fn l8_the_closing_of_stdin_is_noticed_while_reading_is_paused() {
     let (out, into) = pipe();
-    let mut command = command("agent");
-    command.stdin(Stdio::piped()).stdout(Stdio::from(into)).stderr(Stdio::piped());
-    let mut testbed = Daemon::with_pipes(command, Framing::Ndjson);
+    let mut testbed = Daemon::with_stdout(command("agent"), Framing::Ndjson, into);
     let mut stdin = testbed.stdin.take().expect("a pipe");
     // It stops reading when too much waits, and so this stops being written.
     let writer = thread::spawn(move || {
         rustix::io::ioctl_fionbio(&stdin, true).expect("a pipe can be made so");
-        let line = |id: u32| {
-            format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"method":"test.big","params":{{"bytes":100000}}}}"#
-            )
-        };
-        let text: String = (0..300_000).map(|id| line(id) + "\n").collect();
+        let line = |id| request(id, "test.big", r#"{"bytes":100000}"#) + "\n";
+        let text: String = (0..300_000).map(line).collect();
         let mut text = text.as_bytes();
         let mut written = 0;
         let mut refused_since = Instant::now();
@@ -292,11 +270,10 @@ fn l1_l9_a_stray_print_goes_to_stderr() {
 
 #[test]
 fn t4_files_as_stdin_and_stdout_work() {
-    let folder = std::env::temp_dir().join(format!("duet-rpc-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a place for files");
-    let (input, output) = (folder.join("in"), folder.join("out"));
-    let line = r#"{"jsonrpc":"2.0","id":1,"method":"test.sleep","params":{"ms":1}}"#;
-    std::fs::write(&input, format!("{line}\n").repeat(10_000)).expect("it can be written");
+    let folder = Folder::new();
+    let line = request(1, "test.sleep", r#"{"ms":1}"#) + "\n";
+    let input = folder.write("in", line.repeat(10_000));
+    let output = folder.path("out");
     let mut command = command("agent");
     command.env_remove("TESTBED_TELLS").stderr(Stdio::null());
     command.stdin(File::open(&input).expect("it is there"));
@@ -304,7 +281,6 @@ fn t4_files_as_stdin_and_stdout_work() {
     assert_eq!(command.status().expect("the example is built").code(), Some(0));
     let text = std::fs::read_to_string(&output).expect("it is there");
     assert_eq!(text.lines().count(), 10_000);
-    std::fs::remove_dir_all(&folder).expect("it is ours");
 }
 
 #[test]

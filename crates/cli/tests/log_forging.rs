@@ -6,9 +6,10 @@ mod support;
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
-use support::daemon::{Daemon, command, frame, framing_of, request, rpc};
+use support::daemon::{Daemon, PROFILES, command, frame, framing_of, notification, request, rpc};
 use support::folder::Folder;
-use support::log::{FORMATS, LEVELS, PROFILES, live, live_with, parse, parse_line};
+use support::log::{FORMATS, LEVELS, live, live_with, parse, parse_line};
+use support::pairs;
 
 /// Texts that would be lines, commands or fields of their own if they were written as they are.
 fn forgeries() -> Vec<String> {
@@ -52,15 +53,10 @@ fn cut(text: &str, length: usize) -> String {
 }
 
 #[test]
-fn g6_no_line_can_be_forged() {
-    for (profile, format) in PROFILES.into_iter().flat_map(|it| FORMATS.map(|format| (it, format)))
-    {
+fn g6_no_line_can_be_forged_and_a_megabyte_is_a_short_one() {
+    for (profile, format) in pairs(PROFILES, FORMATS) {
         check_lines(profile, format, &forgeries());
     }
-}
-
-#[test]
-fn g6_a_megabyte_is_a_short_line() {
     for format in FORMATS {
         check_lines("editor", format, &["m".repeat(1_000_000)]);
     }
@@ -103,8 +99,7 @@ fn check_unknown(answer: &Value) {
 /// has to echo it, but a record does not.
 #[test]
 fn g3_g6_half_a_character_does_not_break_a_line() {
-    for (profile, format) in PROFILES.into_iter().flat_map(|it| FORMATS.map(|format| (it, format)))
-    {
+    for (profile, format) in pairs(PROFILES, FORMATS) {
         let framing = framing_of(profile);
         let halves = [r#""\ud800""#, r#""\udc00x""#, r#""\ud83d\ud83d\ude00""#];
         let texts = halves.iter().flat_map(|half| {
@@ -136,8 +131,7 @@ fn messages(profile: &str) -> Vec<String> {
     // Ids of their own, as some of them may still be under way when the next comes.
     let mut ids = 1..MAY_SHOW;
     let mut both = |method: &str, params: &str| {
-        let notification = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
-        [request(ids.next().expect("enough"), method, params), notification]
+        [request(ids.next().expect("enough"), method, params), notification(method, params)]
     };
     let mut texts = Vec::new();
     for (method, params) in [
@@ -190,11 +184,8 @@ fn messages(profile: &str) -> Vec<String> {
     }
     if profile != "editor" {
         texts.push(request(MAY_SHOW + 5, "system.echo", &format!(r#"{{"{CANARY}":"{CANARY}"}}"#)));
-        texts.push(request(
-            MAY_SHOW + 6,
-            "events.subscribe",
-            &format!(r#"{{"topics":["{CANARY}"]}}"#),
-        ));
+        let topics = format!(r#"{{"topics":["{CANARY}"]}}"#);
+        texts.push(request(MAY_SHOW + 6, "events.subscribe", &topics));
     }
     // Beyond its 64th character not even that may show.
     let long = format!("{}{CANARY}", "v".repeat(64));
@@ -315,8 +306,7 @@ fn check_log(log: &[u8], format: &str) {
 #[test]
 fn e1_g6_nothing_that_a_message_carries_shows_anywhere() {
     for profile in PROFILES {
-        for (level, format) in LEVELS.into_iter().flat_map(|it| FORMATS.map(|format| (it, format)))
-        {
+        for (level, format) in pairs(LEVELS, FORMATS) {
             // Each level to each sink, in one of the formats.
             let is_to_file = (level == "debug" || level == "warn") == (format == "json");
             let folder = Folder::new();

@@ -5,15 +5,17 @@ mod support;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
 use duet_rpc::proto::frame::Framing;
-use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
-use support::daemon::{Daemon, Trigger, frame, framing_of, pipe, request, rpc};
+use rustix::fs::{Mode, OFlags, open};
+use support::daemon::{Daemon, PROFILES, Trigger, after, frame, framing_of, pipe, request, rpc};
 use support::folder::Folder;
-use support::log::{FORMATS, Life, PROFILES, live, live_answered, live_with, parse};
+use support::listening::memory;
+use support::log::{FORMATS, Life, live, live_answered, live_with, parse};
+use support::side_by_side;
 
 /// So many requests give far more records than anything between the daemon and its log holds.
 const MANY: u64 = 3_000;
@@ -31,11 +33,9 @@ fn requests(framing: Framing, count: u64) -> Vec<u8> {
 
 #[test]
 fn g1_the_log_goes_to_stderr_if_no_file_is_named() {
-    for empty in [false, true] {
+    for name in [None, Some("")] {
         let mut command = rpc(&[]);
-        if empty {
-            command.env("DUET_RPC_LOG", "");
-        }
+        command.envs(name.map(|name| ("DUET_RPC_LOG", name)));
         let life = live(command, Framing::Lsp, b"");
         assert_eq!(life.records("text").len(), 2);
     }
@@ -44,8 +44,7 @@ fn g1_the_log_goes_to_stderr_if_no_file_is_named() {
 #[test]
 fn g1_a_file_is_appended_to() {
     let folder = Folder::new();
-    let path = folder.path("log");
-    std::fs::write(&path, "what was there before\n").expect("a file can be made");
+    let path = PathBuf::from(folder.write("log", "what was there before\n"));
     for lives in 1..=3 {
         let life = live(logging_to(&path, &[]), Framing::Lsp, b"");
         assert_eq!(life.stderr, b"");
@@ -68,13 +67,9 @@ fn check_one_warning(life: &Life, format: &str, path: &Path) {
 #[test]
 fn g1_a_file_that_cannot_be_opened_is_told_of_once_and_stderr_takes_its_place() {
     let folder = Folder::new();
-    let fifo = folder.path("fifo");
-    let mode = Mode::from_raw_mode(0o600);
-    mknodat(CWD, &fifo, FileType::Fifo, mode, 0).expect("a pipe can be made");
-    let mut paths = vec![folder.path("missing/log"), folder.path("."), fifo];
+    let mut paths = vec![folder.path("missing/log"), folder.path("."), folder.fifo("fifo")];
     if !rustix::process::geteuid().is_root() {
-        let locked = folder.path("locked");
-        std::fs::write(&locked, "").expect("a file can be made");
+        let locked = PathBuf::from(folder.write("locked", ""));
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o400);
         std::fs::set_permissions(&locked, mode).expect("it is ours");
         paths.push(locked);
@@ -116,12 +111,9 @@ fn g1_a_file_that_can_be_written_no_more_does_not_stop_it() {
     let folder = Folder::new();
     for profile in PROFILES {
         let (framing, path) = (framing_of(profile), folder.path(profile));
-        let mut limited = Command::new("sh");
+        let daemon = logging_to(&path, &["--profile", profile, "--log-level", "debug"]);
         // It counts blocks of 512 bytes or of 1024.
-        limited.args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""]);
-        limited.arg(env!("CARGO_BIN_EXE_duet-rpc"));
-        limited.args(["rpc", "--profile", profile, "--log-level", "debug"]);
-        limited.env("DUET_RPC_LOG", &path).env_remove("NO_COLOR");
+        let limited = after("ulimit -f 8", &daemon);
         let life = live_answered(limited, framing, &requests(framing, MANY), MANY);
         assert_eq!(life.records("text").len(), 1);
         check_one_warning(&life, "text", &path);
@@ -135,9 +127,7 @@ fn g1_a_file_that_can_be_written_no_more_does_not_stop_it() {
 #[test]
 fn g1_a_reader_of_the_log_that_goes_does_not_stop_it() {
     let folder = Folder::new();
-    let path = folder.path("fifo");
-    let mode = Mode::from_raw_mode(0o600);
-    mknodat(CWD, &path, FileType::Fifo, mode, 0).expect("a pipe can be made");
+    let path = folder.fifo("fifo");
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let reader = open(&path, flags, Mode::empty()).expect("it opens");
     rustix::io::ioctl_fionbio(&reader, false).expect("a pipe can be made so");
@@ -154,47 +144,32 @@ fn g1_a_reader_of_the_log_that_goes_does_not_stop_it() {
     check_one_warning(&life, "text", &path);
 }
 
-/// The number of KiB in a line of what the system knows of a process.
-fn memory(pid: u32, name: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
-    let number = line.trim_start_matches(':').trim().split(' ').next().expect("a number");
-    number.parse().expect("digits")
-}
-
 /// Nobody ever reads stderr, and it holds a small part of what is logged.
 #[test]
 #[cfg(target_os = "linux")]
 fn l5_l6_l8_a_stderr_that_nobody_reads_costs_records_and_nothing_else() {
-    let triggers = [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown];
-    let lives = PROFILES.into_iter().zip(triggers);
-    let lives =
-        lives.map(|(profile, trigger)| thread::spawn(move || live_unread(profile, trigger)));
-    for life in lives.collect::<Vec<_>>() {
-        life.join().expect("it serves, and ends");
-    }
-}
-
-fn live_unread(profile: &str, trigger: Trigger) {
     const COUNT: u64 = 50_000;
-    let (unread, into) = pipe();
-    let mut command = rpc(&["--profile", profile, "--log-level", "debug"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
-    let framing = framing_of(profile);
-    let mut daemon = Daemon::with_pipes(command, framing);
-    daemon.send_raw(&requests(framing, COUNT));
-    let mut sum = 0;
-    for _ in 0..COUNT {
-        let answer = daemon.answer();
-        assert_eq!(answer["result"]["version"], "0.1.0", "{profile}: {answer}");
-        sum += answer["id"].as_u64().expect("a number");
-    }
-    assert_eq!(sum, COUNT * (COUNT + 1) / 2, "{profile}");
-    let most = memory(daemon.process.id(), "VmHWM");
-    assert!(most < 64 * 1024, "{profile} took {most} KiB");
-    let end = daemon.end(trigger);
-    assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
-    drop(unread);
+    let triggers = [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown];
+    side_by_side(PROFILES.into_iter().zip(triggers), |(profile, trigger)| {
+        let (unread, into) = pipe();
+        let mut command = rpc(&["--profile", profile, "--log-level", "debug"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
+        let framing = framing_of(profile);
+        let mut daemon = Daemon::with_pipes(command, framing);
+        daemon.send_raw(&requests(framing, COUNT));
+        let mut sum = 0;
+        for _ in 0..COUNT {
+            let answer = daemon.answer();
+            assert_eq!(answer["result"]["version"], "0.1.0", "{profile}: {answer}");
+            sum += answer["id"].as_u64().expect("a number");
+        }
+        assert_eq!(sum, COUNT * (COUNT + 1) / 2, "{profile}");
+        let most = memory(&daemon.process, "VmHWM");
+        assert!(most < 64 << 20, "{profile} took {most} bytes");
+        let end = daemon.end(trigger);
+        assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
+        drop(unread);
+    });
 }
 
 /// What was dropped is counted, and the count is there when somebody reads again.
@@ -206,9 +181,7 @@ fn l8_records_that_were_dropped_are_counted() {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
         let mut daemon = Daemon::with_pipes(command, Framing::Lsp);
         daemon.send_raw(&requests(Framing::Lsp, MANY));
-        for _ in 0..MANY {
-            daemon.answer();
-        }
+        (0..MANY).for_each(|_| drop(daemon.answer()));
         let reader = thread::spawn(move || {
             let mut log = Vec::new();
             File::from(unread).read_to_end(&mut log).expect("it is a pipe");

@@ -5,19 +5,16 @@ mod support;
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::Value;
-use support::daemon::{Daemon, command, frame, framing_of, request, rpc};
+use support::daemon::{Daemon, PROFILES, command, frame, framing_of, notification, request, rpc};
 use support::folder::Folder;
-use support::log::{FORMATS, LEVELS, Life, PROFILES, Record, live, live_with, parse};
+use support::log::{FORMATS, LEVELS, Life, Record, live, live_with, parse};
+use support::pairs;
 
 /// The daemon itself lives with these options, and is sent these texts.
 fn daemon(profile: &str, options: &[&str], texts: &[&str]) -> Life {
     let framing = framing_of(profile);
     let input: Vec<u8> = texts.iter().flat_map(|text| frame(framing, text)).collect();
     live(rpc(&[&["--profile", profile], options].concat()), framing, &input)
-}
-
-fn notification(method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
 }
 
 fn severities(records: &[Record]) -> Vec<&str> {
@@ -38,73 +35,56 @@ fn g2_only_what_is_at_the_level_or_above_is_logged() {
         &["--log-level", "eRRoR"],
         &["--log-level=error"],
     ];
-    for profile in PROFILES {
-        for options in options {
-            let life = daemon(profile, options, &[&unknown, &failing]);
-            let records = life.records("text");
-            let level = options.last().and_then(|option| option.rsplit('=').next());
-            let level = level.unwrap_or("info").to_lowercase();
-            let least = LEVELS.iter().position(|known| *known == level).expect("a level");
-            for (place, severity) in LEVELS.into_iter().enumerate() {
-                let is_there = severities(&records).contains(&severity);
-                assert_eq!(
-                    is_there,
-                    place >= least,
-                    "{profile} {options:?} {severity}: {records:?}"
-                );
-            }
+    for (profile, options) in pairs(PROFILES, options) {
+        let life = daemon(profile, options, &[&unknown, &failing]);
+        let records = life.records("text");
+        let level = options.last().and_then(|option| option.rsplit('=').next());
+        let level = level.unwrap_or("info").to_lowercase();
+        let least = LEVELS.iter().position(|known| *known == level).expect("a level");
+        for (place, severity) in LEVELS.into_iter().enumerate() {
+            let is_there = severities(&records).contains(&severity);
+            assert_eq!(is_there, place >= least, "{profile} {options:?} {severity}: {records:?}");
         }
-    }
-}
-
-#[test]
-fn g2_an_unknown_level_is_a_usage_error() {
-    for level in ["loud", "", "trace", "warning"] {
-        let output = rpc(&["--log-level", level]).output().expect("it is built");
-        assert_eq!((output.status.code(), output.stdout), (Some(2), vec![]), "{level:?}");
-        assert!(!output.stderr.is_empty());
     }
 }
 
 /// All is sent with one write: a level holds from the very next message on.
 #[test]
 fn g2_a_new_level_is_in_force_for_the_next_message() {
-    for profile in PROFILES {
-        for by_notification in [false, true] {
-            let set = |id, level: &str| match by_notification {
-                false => request(id, "setLogLevel", &format!("[\"{level}\"]")),
-                true => notification("setLogLevel", &format!(r#"{{"level":"{level}"}}"#)),
-            };
-            let texts = [
-                request(1, "unknown", "[]"),
-                set(11, "error"),
-                request(2, "unknown", "[]"),
-                set(12, "Debug"),
-                request(3, "unknown", "[]"),
-                request(4, "version", "[]"),
-                set(13, "WARN"),
-                request(5, "version", "[]"),
-                request(6, "unknown", "[]"),
-                set(14, "info"),
-                request(7, "version", "[]"),
-            ];
-            let life = daemon(profile, &[], &texts.each_ref().map(String::as_str));
-            let records = life.records("text");
-            let logged: Vec<_> = records
-                .iter()
-                .filter(|record| record.method.as_deref() != Some("setLogLevel"))
-                .filter_map(|record| Some((record.id.as_deref()?, record.severity.as_str())))
-                .collect();
-            let traffic = if profile == "desktop" { "info" } else { "debug" };
-            let mut expect =
-                vec![("1", "warn"), ("3", "warn"), ("4", traffic), ("4", traffic), ("6", "warn")];
-            if profile == "desktop" {
-                expect.extend([("7", "info"), ("7", "info")]);
-            }
-            assert_eq!(logged, expect, "{profile}: {records:?}");
-            let last = records.last().expect("there are some");
-            assert_eq!(last.message, "stdin closed, shutting down gracefully");
+    for (profile, by_notification) in pairs(PROFILES, [false, true]) {
+        let set = |id, level: &str| match by_notification {
+            false => request(id, "setLogLevel", &format!("[\"{level}\"]")),
+            true => notification("setLogLevel", &format!(r#"{{"level":"{level}"}}"#)),
+        };
+        let texts = [
+            request(1, "unknown", "[]"),
+            set(11, "error"),
+            request(2, "unknown", "[]"),
+            set(12, "Debug"),
+            request(3, "unknown", "[]"),
+            request(4, "version", "[]"),
+            set(13, "WARN"),
+            request(5, "version", "[]"),
+            request(6, "unknown", "[]"),
+            set(14, "info"),
+            request(7, "version", "[]"),
+        ];
+        let life = daemon(profile, &[], &texts.each_ref().map(String::as_str));
+        let records = life.records("text");
+        let logged: Vec<_> = records
+            .iter()
+            .filter(|record| record.method.as_deref() != Some("setLogLevel"))
+            .filter_map(|record| Some((record.id.as_deref()?, record.severity.as_str())))
+            .collect();
+        let traffic = if profile == "desktop" { "info" } else { "debug" };
+        let mut expect =
+            vec![("1", "warn"), ("3", "warn"), ("4", traffic), ("4", traffic), ("6", "warn")];
+        if profile == "desktop" {
+            expect.extend([("7", "info"), ("7", "info")]);
         }
+        assert_eq!(logged, expect, "{profile}: {records:?}");
+        let last = records.last().expect("there are some");
+        assert_eq!(last.message, "stdin closed, shutting down gracefully");
     }
 }
 
@@ -129,27 +109,25 @@ fn g3_ids_are_logged_as_they_came() {
         (format!("\"{letters}é\""), Some(format!("\"{letters}\""))),
         (format!("\"{}\"", "\\u00e9".repeat(65)), Some(format!("\"{letters}\""))),
     ];
-    for profile in PROFILES {
-        for format in FORMATS {
-            let texts: Vec<_> = rows
-                .iter()
-                .map(|(id, _)| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"unknown"}}"#))
-                .collect();
-            let texts: Vec<_> = texts.iter().map(String::as_str).collect();
-            let options = ["--log-format", format, "--log-level", "warn"];
-            let life = daemon(profile, &options, &texts);
-            let records = life.records(format);
-            assert_eq!(records.len(), rows.len(), "{records:?}");
-            for ((id, shown), record) in rows.iter().zip(&records) {
-                assert_eq!(record.method.as_deref(), Some("unknown"));
-                // A number that is cut is no number any more, which only JSON has to say.
-                let shown = shown.as_ref().unwrap_or(id);
-                let shown = match format {
-                    "text" if id.starts_with('7') => shown.trim_matches('"'),
-                    _ => shown,
-                };
-                assert_eq!(record.id.as_deref(), Some(shown), "{format} {id}");
-            }
+    for (profile, format) in pairs(PROFILES, FORMATS) {
+        let texts: Vec<_> = rows
+            .iter()
+            .map(|(id, _)| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"unknown"}}"#))
+            .collect();
+        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+        let options = ["--log-format", format, "--log-level", "warn"];
+        let life = daemon(profile, &options, &texts);
+        let records = life.records(format);
+        assert_eq!(records.len(), rows.len(), "{records:?}");
+        for ((id, shown), record) in rows.iter().zip(&records) {
+            assert_eq!(record.method.as_deref(), Some("unknown"));
+            // A number that is cut is no number any more, which only JSON has to say.
+            let shown = shown.as_ref().unwrap_or(id);
+            let shown = match format {
+                "text" if id.starts_with('7') => shown.trim_matches('"'),
+                _ => shown,
+            };
+            assert_eq!(record.id.as_deref(), Some(shown), "{format} {id}");
         }
     }
 }
@@ -175,15 +153,13 @@ fn g3_a_record_has_the_method_and_the_id_if_they_are_known() {
         (r#"{"jsonrpc":"2.0","id":8,"#, None, None),
         ("17", None, None),
     ];
-    for profile in PROFILES {
-        for format in FORMATS {
-            for (text, method, id) in rows {
-                let options = ["--log-format", format, "--log-level", "warn"];
-                let records = daemon(profile, &options, &[text]).records(format);
-                let [record] = &records[..] else { panic!("{profile} {text}: {records:?}") };
-                let known = (record.method.as_deref(), record.id.as_deref());
-                assert_eq!(known, (method, id), "{profile} {format} {text}");
-            }
+    for (profile, format) in pairs(PROFILES, FORMATS) {
+        for (text, method, id) in rows {
+            let options = ["--log-format", format, "--log-level", "warn"];
+            let records = daemon(profile, &options, &[text]).records(format);
+            let [record] = &records[..] else { panic!("{profile} {text}: {records:?}") };
+            let known = (record.method.as_deref(), record.id.as_deref());
+            assert_eq!(known, (method, id), "{profile} {format} {text}");
         }
     }
     // The body of a frame whose headers are refused is known too (F12).
@@ -326,52 +302,47 @@ fn m10_unknown_notification_that_may_be_ignored_is_logged_at_debug() {
 
 #[test]
 fn g5_traffic_is_debug_and_in_the_desktop_profile_info() {
-    for profile in PROFILES {
-        for format in FORMATS {
-            let text = request(7, "version", "[]");
-            let options = ["--log-level", "debug", "--log-format", format];
-            let records = daemon(profile, &options, &[&text]).records(format);
-            let traffic = if profile == "desktop" { "info" } else { "debug" };
-            let about: Vec<_> =
-                records.iter().filter(|record| record.id.as_deref() == Some("7")).collect();
-            assert_eq!(about.len(), 2, "a request and a response: {records:?}");
-            for record in about {
-                assert_eq!(record.method.as_deref(), Some("version"));
-                assert_eq!(record.severity, traffic, "{profile}");
-            }
-            // The frame is one thing more, and all else is the life of the process.
-            let others = records.iter().filter(|record| record.id.is_none());
-            let others: Vec<_> = others.map(|record| record.severity.as_str()).collect();
-            assert_eq!(others, ["info", "debug", "info"], "{records:?}");
+    for (profile, format) in pairs(PROFILES, FORMATS) {
+        let text = request(7, "version", "[]");
+        let options = ["--log-level", "debug", "--log-format", format];
+        let records = daemon(profile, &options, &[&text]).records(format);
+        let traffic = if profile == "desktop" { "info" } else { "debug" };
+        let about: Vec<_> =
+            records.iter().filter(|record| record.id.as_deref() == Some("7")).collect();
+        assert_eq!(about.len(), 2, "a request and a response: {records:?}");
+        for record in about {
+            assert_eq!(record.method.as_deref(), Some("version"));
+            assert_eq!(record.severity, traffic, "{profile}");
         }
+        // The frame is one thing more, and all else is the life of the process.
+        let others = records.iter().filter(|record| record.id.is_none());
+        let others: Vec<_> = others.map(|record| record.severity.as_str()).collect();
+        assert_eq!(others, ["info", "debug", "info"], "{records:?}");
     }
 }
 
 #[test]
 fn g6_a_panic_is_logged_with_its_place_and_not_its_message() {
-    for profile in PROFILES {
-        for format in FORMATS {
-            let mut command = command(profile);
-            command.args(["--log-format", format, "--log-level", "debug"]);
-            command.env_remove("TESTBED_TELLS").env("RUST_BACKTRACE", "full");
-            let framing = framing_of(profile);
-            let texts = [1, 2, 3].map(|id| request(id, "test.panic", "[]"));
-            let input = texts.each_ref().map(|text| frame(framing, text)).concat();
-            let life = live(command, framing, &input);
-            let records = life.records(format);
-            let errors: Vec<_> =
-                records.iter().filter(|record| record.severity == "error").collect();
-            assert_eq!(errors.len(), 3, "{records:?}");
-            for error in errors {
-                assert!(error.message.contains("testbed.rs:"), "{error:?}");
-                assert_eq!(error.method.as_deref(), Some("test.panic"));
-                assert!(error.id.is_some(), "{error:?}");
-            }
-            let log = String::from_utf8_lossy(&life.stderr);
-            assert!(!log.contains("must not show") && !log.contains("backtrace"), "{log}");
-            let is_internal = |answer: &Value| answer["error"]["message"] == "Internal error";
-            assert!(life.end.answers.iter().all(is_internal));
+    for (profile, format) in pairs(PROFILES, FORMATS) {
+        let mut command = command(profile);
+        command.args(["--log-format", format, "--log-level", "debug"]);
+        command.env_remove("TESTBED_TELLS").env("RUST_BACKTRACE", "full");
+        let framing = framing_of(profile);
+        let texts = [1, 2, 3].map(|id| request(id, "test.panic", "[]"));
+        let input = texts.each_ref().map(|text| frame(framing, text)).concat();
+        let life = live(command, framing, &input);
+        let records = life.records(format);
+        let errors: Vec<_> = records.iter().filter(|record| record.severity == "error").collect();
+        assert_eq!(errors.len(), 3, "{records:?}");
+        for error in errors {
+            assert!(error.message.contains("testbed.rs:"), "{error:?}");
+            assert_eq!(error.method.as_deref(), Some("test.panic"));
+            assert!(error.id.is_some(), "{error:?}");
         }
+        let log = String::from_utf8_lossy(&life.stderr);
+        assert!(!log.contains("must not show") && !log.contains("backtrace"), "{log}");
+        let is_internal = |answer: &Value| answer["error"]["message"] == "Internal error";
+        assert!(life.end.answers.iter().all(is_internal));
     }
 }
 

@@ -5,36 +5,31 @@
 mod support;
 
 use std::io::Write;
-use std::process::{Command, Stdio};
-use std::thread;
+use std::process::Stdio;
 use std::time::Instant;
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
-use support::daemon::{Daemon, Trigger, command, frame, framing_of, request, rpc};
-use support::log::{PROFILES, Record, live, parse_line};
+use support::daemon::{
+    Daemon, PROFILES, Trigger, after, command, frame, framing_of, notification, request, rpc,
+};
+use support::log::{Record, live, parse_line};
 use support::terminal::terminal;
+use support::{pairs, side_by_side};
 
 #[test]
 fn l5_a_handler_that_was_quick_before_does_not_keep_it() {
-    let methods = ["test.block", "test.spin"];
-    let lives = PROFILES.into_iter().flat_map(|profile| methods.map(|method| (profile, method)));
-    let lives = lives.map(|(profile, method)| {
-        thread::spawn(move || {
-            let mut testbed = Daemon::start(profile);
-            for id in 1..5 {
-                assert_eq!(testbed.ask(id, method, r#"{"ms":0}"#)["result"], 0);
-                testbed.wait_for(&format!("{method} begins"));
-            }
-            testbed.request(5, method, r#"{"ms": 25000}"#);
+    side_by_side(pairs(PROFILES, ["test.block", "test.spin"]), |(profile, method)| {
+        let mut testbed = Daemon::start(profile);
+        for id in 1..5 {
+            assert_eq!(testbed.ask(id, method, r#"{"ms":0}"#)["result"], 0);
             testbed.wait_for(&format!("{method} begins"));
-            let end = testbed.end(Trigger::Shutdown);
-            assert_eq!(end.status.code(), Some(0), "{profile} {method}: {end:?}");
-        })
+        }
+        testbed.request(5, method, r#"{"ms": 25000}"#);
+        testbed.wait_for(&format!("{method} begins"));
+        let end = testbed.end(Trigger::Shutdown);
+        assert_eq!(end.status.code(), Some(0), "{profile} {method}: {end:?}");
     });
-    for life in lives.collect::<Vec<_>>() {
-        life.join().expect("it ends as it should");
-    }
 }
 
 /// Nobody has said of these that they block, and they do it where it is hard to see: behind another
@@ -42,56 +37,46 @@ fn l5_a_handler_that_was_quick_before_does_not_keep_it() {
 #[test]
 fn l5_a_handler_that_blocks_is_found_out() {
     let long = r#"{"ms": 25000}"#;
-    let lives = ["test.nap", "test.late"].map(|method| {
-        thread::spawn(move || {
-            let mut testbed = Daemon::start("agent");
-            let both = |id, params: &str| {
-                let texts = [request(id, "version", "[]"), request(id + 1, method, params)];
-                texts.map(|text| frame(Framing::Ndjson, &text)).concat()
-            };
-            for id in [1, 3, 5, 7] {
-                let params = if id < 5 { r#"{"ms":0}"# } else { r#"{"ms":50}"# };
-                testbed.send_raw(&both(id, params));
-                let _ = (testbed.answer(), testbed.answer());
-                testbed.wait_for(&format!("{method} begins"));
-            }
-            testbed.send_raw(&both(11, long));
-            assert_eq!(testbed.answer()["id"], 11, "{method}");
+    side_by_side(["test.nap", "test.late"], |method| {
+        let mut testbed = Daemon::start("agent");
+        let both = |id, params: &str| {
+            let texts = [request(id, "version", "[]"), request(id + 1, method, params)];
+            texts.map(|text| frame(Framing::Ndjson, &text)).concat()
+        };
+        for id in [1, 3, 5, 7] {
+            let params = if id < 5 { r#"{"ms":0}"# } else { r#"{"ms":50}"# };
+            testbed.send_raw(&both(id, params));
+            let _ = (testbed.answer(), testbed.answer());
             testbed.wait_for(&format!("{method} begins"));
-            assert_eq!(testbed.ask(13, "version", "[]")["id"], 13, "{method}");
-            let end = testbed.end(Trigger::Shutdown);
-            assert_eq!(end.status.code(), Some(0), "{method}: {end:?}");
-        })
+        }
+        testbed.send_raw(&both(11, long));
+        assert_eq!(testbed.answer()["id"], 11, "{method}");
+        testbed.wait_for(&format!("{method} begins"));
+        assert_eq!(testbed.ask(13, "version", "[]")["id"], 13, "{method}");
+        let end = testbed.end(Trigger::Shutdown);
+        assert_eq!(end.status.code(), Some(0), "{method}: {end:?}");
     });
-    for life in lives {
-        life.join().expect("it ends as it should");
-    }
 }
 
 /// The clock of a frame stands still while the daemon does not read, whatever keeps it from that.
 #[test]
 fn f6_a_frame_that_came_while_the_reading_thread_was_held_up_is_not_late() {
-    let lives = PROFILES.map(|profile| {
-        thread::spawn(move || {
-            let framing = framing_of(profile);
-            let mut slow = command(profile);
-            slow.args(["--read-timeout", "0.5"]);
-            let mut testbed = Daemon::of(slow, profile);
-            let late = frame(framing, &request(2, "version", "[]"));
-            let (begin, rest) = late.split_at(late.len() / 2);
-            let jam = frame(framing, &request(1, "test.jam", r#"{"ms": 2000}"#));
-            testbed.send_raw(&[&jam, begin].concat());
-            testbed.wait_for("test.jam begins");
-            testbed.send_raw(rest);
-            let answers = [testbed.answer(), testbed.answer()];
-            let is_served = |answer: &Value| answer["result"]["version"] == "0.1.0";
-            assert!(answers.iter().any(is_served), "{profile}: {answers:?}");
-            assert_eq!(testbed.end(Trigger::Eof).status.code(), Some(0));
-        })
+    side_by_side(PROFILES, |profile| {
+        let framing = framing_of(profile);
+        let mut slow = command(profile);
+        slow.args(["--read-timeout", "0.5"]);
+        let mut testbed = Daemon::of(slow, framing);
+        let late = frame(framing, &request(2, "version", "[]"));
+        let (begin, rest) = late.split_at(late.len() / 2);
+        let jam = frame(framing, &request(1, "test.jam", r#"{"ms": 2000}"#));
+        testbed.send_raw(&[&jam, begin].concat());
+        testbed.wait_for("test.jam begins");
+        testbed.send_raw(rest);
+        let answers = [testbed.answer(), testbed.answer()];
+        let is_served = |answer: &Value| answer["result"]["version"] == "0.1.0";
+        assert!(answers.iter().any(is_served), "{profile}: {answers:?}");
+        assert_eq!(testbed.end(Trigger::Eof).status.code(), Some(0));
     });
-    for life in lives {
-        life.join().expect("nothing is dropped");
-    }
 }
 
 /// By whatever name, the log does not go where messages come or go.
@@ -119,10 +104,8 @@ fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
 #[test]
 fn l7_too_few_descriptors_are_an_error_and_no_panic() {
     for most in 5..24 {
-        let mut limited = Command::new("sh");
-        limited.args(["-c", &format!("ulimit -n {most}; exec \"$0\" rpc --profile agent")]);
-        limited.arg(env!("CARGO_BIN_EXE_duet-rpc")).env_remove("DUET_RPC_LOG");
-        let end = Daemon::with_pipes(piped(limited), Framing::Ndjson).end(Trigger::Eof);
+        let limited = after(&format!("ulimit -n {most}"), &rpc(&["--profile", "agent"]));
+        let end = Daemon::of(limited, Framing::Ndjson).end(Trigger::Eof);
         let said = end.lines.join("\n");
         assert!(!said.contains("panicked") && !said.contains(".rs:"), "{most}: {said}");
         // Where there are enough, it serves.
@@ -136,13 +119,11 @@ fn l7_too_few_descriptors_are_an_error_and_no_panic() {
 fn l3_l6_with_no_thread_to_spare_it_says_all_the_same_why_it_ends() {
     let mut started = 0;
     for kib in (4 * 1024..512 * 1024).step_by(512) {
-        let mut limited = Command::new("sh");
-        let daemon = "exec \"$0\" rpc --profile agent --log-level debug";
-        limited.args(["-c", &format!("ulimit -v {kib}; {daemon}")]);
-        limited.arg(env!("CARGO_BIN_EXE_duet-rpc")).env_remove("DUET_RPC_LOG");
+        let daemon = rpc(&["--profile", "agent", "--log-level", "debug"]);
+        let mut limited = after(&format!("ulimit -v {kib}"), &daemon);
         // Else each thread would have 64 MiB set aside.
         limited.env("MALLOC_ARENA_MAX", "1");
-        let mut daemon = Daemon::with_pipes(piped(limited), Framing::Ndjson);
+        let mut daemon = Daemon::of(limited, Framing::Ndjson);
         // So much to be written that it is not done by itself.
         let text = request(1, "version", "[]") + "\n";
         let stdin = daemon.stdin.as_mut().expect("a pipe");
@@ -163,21 +144,14 @@ fn l3_l6_with_no_thread_to_spare_it_says_all_the_same_why_it_ends() {
     panic!("it starts with no limit at all");
 }
 
-fn piped(mut command: Command) -> Command {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
 #[test]
 fn l4_g4_who_has_read_that_it_started_can_end_it_with_a_signal() {
-    for trigger in [Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp] {
-        for _ in 0..20 {
-            let daemon = Daemon::rpc("agent", &[]);
-            daemon.wait_for_line(|line| line.contains("duet-rpc started"));
-            let end = daemon.end(trigger);
-            assert_eq!(end.status.code(), Some(0), "{trigger:?}: {end:?}");
-            assert!(end.lines.iter().any(|line| line.contains("received SIG")), "{end:?}");
-        }
+    for (trigger, _) in pairs([Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp], 0..20) {
+        let daemon = Daemon::rpc("agent", &[]);
+        daemon.wait_for_line(|line| line.contains("duet-rpc started"));
+        let end = daemon.end(trigger);
+        assert_eq!(end.status.code(), Some(0), "{trigger:?}: {end:?}");
+        assert!(end.lines.iter().any(|line| line.contains("received SIG")), "{end:?}");
     }
 }
 
@@ -232,9 +206,7 @@ fn p3_g5_a_cancelled_request_is_logged_as_answered() {
     testbed.request(8, "version", "[]");
     testbed.wait_for("test.sleep begins");
     for id in [8, 7] {
-        testbed.send(&format!(
-            r#"{{"jsonrpc":"2.0","method":"$/cancelRequest","params":{{"id":{id}}}}}"#
-        ));
+        testbed.send(&notification("$/cancelRequest", &format!(r#"{{"id":{id}}}"#)));
     }
     let answers = [testbed.answer(), testbed.answer()];
     assert_eq!(answers.map(|answer| answer["error"]["code"].clone()), [-32800, -32800]);
@@ -277,10 +249,8 @@ fn p7_a_closed_list_takes_strings_and_nothing_else() {
     for (id, (method, params, param, received)) in (1..).zip(rows) {
         let error = daemon.ask(id, method, params)["error"].take();
         assert_eq!(error["code"], -32602, "{params}");
-        assert_eq!(
-            (&error["data"]["param"], &error["data"]["received"]),
-            (&param.into(), &received.into())
-        );
+        assert_eq!(error["data"]["param"], param, "{params}");
+        assert_eq!(error["data"]["received"], received, "{params}");
         assert!(error["data"]["accepted"].is_array(), "{params}: {error}");
         assert!(!error.to_string().contains("CANARY"));
     }

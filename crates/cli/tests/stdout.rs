@@ -12,9 +12,10 @@ use std::time::Instant;
 
 use duet_rpc::proto::frame::Framing;
 use support::daemon::{
-    Daemon, End, Trigger, command, frame, framing_of, pipe, read_frames, request, rpc,
+    Daemon, End, PROFILES, Trigger, command, frame, framing_of, pipe, read_frames, request, rpc,
 };
-use support::log::{FORMATS, LEVELS, PROFILES, parse_line};
+use support::log::{FORMATS, LEVELS, parse_line};
+use support::{pairs, side_by_side};
 
 /// The message limit of these tests: what is over it need not be long.
 const LIMIT: usize = 20_000;
@@ -137,18 +138,15 @@ fn l1_faults_of_every_kind_give_frames_and_nothing_else() {
     for profile in PROFILES {
         let cases = LEVELS.into_iter().zip(FORMATS.into_iter().cycle());
         for (level, format) in cases {
-            let lives = Trigger::ALL.map(|trigger| {
-                thread::spawn(move || live_through_faults(profile, level, format, trigger))
-            });
-            for (life, trigger) in lives.into_iter().zip(Trigger::ALL) {
-                let end = life.join().unwrap_or_else(|_| panic!("{profile} {level} {trigger:?}"));
+            side_by_side(Trigger::ALL, |trigger| {
+                let end = live_through_faults(profile, level, format, trigger);
                 assert_eq!(end.status.code(), Some(0), "{profile} {level} {trigger:?}: {end:?}");
                 for line in &end.lines {
                     parse_line(line, format);
                 }
                 let is_cut = end.answers.iter().any(|answer| answer["error"]["code"] == -32700);
                 assert_eq!(is_cut, trigger == Trigger::Eof, "{profile} {trigger:?}: {end:?}");
-            }
+            });
         }
     }
 }
@@ -157,9 +155,7 @@ fn l1_faults_of_every_kind_give_frames_and_nothing_else() {
 #[test]
 fn l1_l9_e2_handlers_that_misbehave_do_not_show_on_stdout() {
     const COUNT: u64 = 2_000;
-    for (profile, trigger) in
-        PROFILES.into_iter().flat_map(|profile| Trigger::ALL.map(|trigger| (profile, trigger)))
-    {
+    for (profile, trigger) in pairs(PROFILES, Trigger::ALL) {
         let mut testbed = Daemon::start(profile);
         for id in 0..5 {
             testbed.request(10 * id + 1, "test.print", "[]");
@@ -202,36 +198,32 @@ impl Read for Sips {
 #[test]
 fn l1_l4_an_answer_that_is_being_read_comes_whole() {
     const BYTES: usize = 500_000;
-    for profile in PROFILES {
-        for trigger in Trigger::ALL {
-            let (out, into) = pipe();
-            let mut command = command(profile);
-            command.stdin(Stdio::piped()).stdout(Stdio::from(into)).stderr(Stdio::piped());
-            let framing = framing_of(profile);
-            let mut testbed = Daemon::with_pipes(command, framing);
-            testbed.request(1, "test.big", &format!(r#"{{"bytes":{BYTES}}}"#));
-            let mut out = File::from(out);
-            let mut bytes = vec![0; 1000];
-            out.read_exact(&mut bytes).expect("it answers");
-            testbed.pull(trigger);
-            let last_words = match trigger {
-                Trigger::Eof => "stdin closed",
-                Trigger::Shutdown => "shut down",
-                Trigger::Interrupt | Trigger::Terminate | Trigger::HangUp => "received SIG",
-            };
-            testbed.wait_for_line(|line| line.contains(last_words));
-            let reader = thread::spawn(move || {
-                Sips(out).read_to_end(&mut bytes).expect("it is a pipe");
-                bytes
-            });
-            let end = testbed.wait(Instant::now());
-            assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
-            let mut answers = Vec::new();
-            let bytes = reader.join().expect("it only reads");
-            read_frames(&bytes[..], framing, |answer| answers.push(answer));
-            assert_eq!(answers[0]["result"].as_str().map(str::len), Some(BYTES));
-            assert_eq!(answers.len(), 1 + usize::from(trigger == Trigger::Shutdown));
-        }
+    for (profile, trigger) in pairs(PROFILES, Trigger::ALL) {
+        let (out, into) = pipe();
+        let framing = framing_of(profile);
+        let mut testbed = Daemon::with_stdout(command(profile), framing, into);
+        testbed.request(1, "test.big", &format!(r#"{{"bytes":{BYTES}}}"#));
+        let mut out = File::from(out);
+        let mut bytes = vec![0; 1000];
+        out.read_exact(&mut bytes).expect("it answers");
+        testbed.pull(trigger);
+        let last_words = match trigger {
+            Trigger::Eof => "stdin closed",
+            Trigger::Shutdown => "shut down",
+            Trigger::Interrupt | Trigger::Terminate | Trigger::HangUp => "received SIG",
+        };
+        testbed.wait_for_line(|line| line.contains(last_words));
+        let reader = thread::spawn(move || {
+            Sips(out).read_to_end(&mut bytes).expect("it is a pipe");
+            bytes
+        });
+        let end = testbed.wait(Instant::now());
+        assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
+        let mut answers = Vec::new();
+        let bytes = reader.join().expect("it only reads");
+        read_frames(&bytes[..], framing, |answer| answers.push(answer));
+        assert_eq!(answers[0]["result"].as_str().map(str::len), Some(BYTES));
+        assert_eq!(answers.len(), 1 + usize::from(trigger == Trigger::Shutdown));
     }
 }
 

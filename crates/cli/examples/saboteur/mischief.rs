@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::units::{Framing, Unit};
 
-/// One way for a server to be broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One way for a server to be broken. Its name is in kebab-case, such as `answer-lost`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Mischief {
     /// Nothing is spoiled: a client that fails with this fails for another reason.
     Nothing,
@@ -45,29 +47,9 @@ pub(crate) enum Mischief {
     Misspelled,
 }
 
-const NAMES: [(&str, Mischief); 17] = [
-    ("nothing", Mischief::Nothing),
-    ("mute", Mischief::Mute),
-    ("answer-lost", Mischief::AnswerLost),
-    ("wrong-id", Mischief::WrongId),
-    ("wrong-result", Mischief::WrongResult),
-    ("error-code", Mischief::ErrorCode),
-    ("error-data", Mischief::ErrorData),
-    ("short-count", Mischief::ShortCount),
-    ("stray-print", Mischief::StrayPrint),
-    ("call-lost", Mischief::CallLost),
-    ("event-lost", Mischief::EventLost),
-    ("event-twice", Mischief::EventTwice),
-    ("cancel-lost", Mischief::CancelLost),
-    ("cancel-answered", Mischief::CancelAnswered),
-    ("notice-lost", Mischief::NoticeLost),
-    ("status", Mischief::Status),
-    ("misspelled", Mischief::Misspelled),
-];
-
 impl Mischief {
     pub(crate) fn named(name: &str) -> Option<Self> {
-        NAMES.iter().find(|(known, _)| *known == name).map(|(_, mischief)| *mischief)
+        serde_json::from_value(json!(name)).ok()
     }
 
     /// The faults of the two directions of one connection; none where nothing is spoiled.

@@ -5,21 +5,15 @@ use std::net::{Shutdown, TcpListener};
 use std::thread;
 
 use crate::support::folder::Folder;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS};
-use crate::{call, call_with};
+use crate::support::listening::{Server, TCP, WS};
+use crate::support::pairs;
+use crate::{Ended, call, call_with};
 
 const TOKEN: &str = "open-CANARY-sesame";
 
-/// A test bed on all transports. The folder goes when the test does.
-fn everywhere(options: &[&str]) -> (Server, SocketFolder) {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS, HTTP], options);
-    (server, folder)
-}
-
 #[test]
 fn t2_a_server_that_runs_is_called_at_its_address() {
-    let (server, _folder) = everywhere(&[]);
+    let server = Server::testbed_everywhere(&[]);
     for url in &server.urls {
         let to = |words: &[&str]| call(&[&["--connect", &url.text], words].concat());
         to(&["system.ping"]).has_result(r#""pong""#);
@@ -55,11 +49,9 @@ fn t2_the_framing_is_said_to_who_calls() {
 #[test]
 fn t3_the_token_is_shown_where_there_is_one() {
     let folder = Folder::new();
-    let path = folder.path("token").to_str().expect("a plain path").to_owned();
-    std::fs::write(&path, format!("{TOKEN}\n")).expect("it can be written");
-    let (server, _folder) = everywhere(&["--token-file", &path]);
-    let wrong = folder.path("wrong").to_str().expect("a plain path").to_owned();
-    std::fs::write(&wrong, format!("{TOKEN}x\n")).expect("it can be written");
+    let path = folder.write("token", format!("{TOKEN}\n"));
+    let wrong = folder.write("wrong", format!("{TOKEN}x\n"));
+    let server = Server::testbed_everywhere(&["--token-file", &path]);
     for url in ["ws", "http"].map(|scheme| &server.url(scheme).text) {
         call(&["--connect", url, "system.ping"]).has_failed(5, &["401", "--token-file"]);
         let noted = call(&["--connect", url, "--notify", "system.ping"]);
@@ -96,10 +88,10 @@ fn t2_where_nobody_listens_that_is_told() {
     assert_eq!((both.code, &*both.out), (Some(2), ""), "{}", both.err);
 }
 
-/// A server that says this to the first who connects, and on which port.
-fn say(said: &'static [u8]) -> (u16, thread::JoinHandle<()>) {
+/// Calls with these words, over this scheme, a server that says this to the first who connects.
+fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ended {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("it has one").port();
+    let address = listener.local_addr().expect("it has one");
     let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("it connects");
         let _ = stream.read(&mut [0; 10]);
@@ -108,13 +100,18 @@ fn say(said: &'static [u8]) -> (u16, thread::JoinHandle<()>) {
         let _ = stream.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
-    (port, server)
+    let path = if scheme == "tcp" { "" } else { "/" };
+    let url = format!("{scheme}://{address}{path}");
+    let ended = call(&[&["--timeout", "20", "--connect", &url], words].concat());
+    server.join().expect("it only speaks");
+    ended
 }
 
 /// Whatever is at the other end, the call ends, and never as if the server had answered: with 5 if there is no
 /// connection, as a WebSocket needs a handshake, else with 6.
 #[test]
 fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
+    let too_large = "the server refused: 413 Content Too Large; the server takes no";
     let words: [(&[u8], &str); 10] = [
         (b"", "the connection broke before the answer came"),
         (b"220 ready\r\n", "the server does not speak HTTP"),
@@ -124,28 +121,19 @@ fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
         (b"HTTP/1.1 200 OK\r\n\r\nhello", "the response is not JSON"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", "the connection broke"),
         (b"HTTP/1.1 200 OK\r\n\r\n{}", "the response is not a JSON-RPC answer"),
-        (
-            b"HTTP/1.1 413 x\r\n\r\n",
-            "the server refused: 413 Content Too Large; the server takes no",
-        ),
+        (b"HTTP/1.1 413 x\r\n\r\n", too_large),
         (b"HTTP/1.1 503 x\r\n\r\n", "the server refused: 503 Service Unavailable; try again later"),
     ];
-    for (said, over_http) in words {
-        for scheme in ["tcp", "ws", "http"] {
-            let (port, server) = say(said);
-            let path = if scheme == "tcp" { "" } else { "/" };
-            let url = format!("{scheme}://127.0.0.1:{port}{path}");
-            let ended = call(&["--timeout", "20", "--connect", &url, "system.ping"]);
-            server.join().expect("it only speaks");
-            let case = format!("{scheme} {said:?}: {}", ended.err);
-            let (code, told) = match scheme {
-                "ws" => (5, "cannot reach"),
-                "tcp" => (6, "without an answer"),
-                _ => (6, over_http),
-            };
-            assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
-            assert!(ended.err.contains(told) && !ended.err.contains("panicked"), "{case}");
-        }
+    for ((said, over_http), scheme) in pairs(words, ["tcp", "ws", "http"]) {
+        let ended = call_one_that_says(said, scheme, &["system.ping"]);
+        let case = format!("{scheme} {said:?}: {}", ended.err);
+        let (code, told) = match scheme {
+            "ws" => (5, "cannot reach"),
+            "tcp" => (6, "without an answer"),
+            _ => (6, over_http),
+        };
+        assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
+        assert!(ended.err.contains(told) && !ended.err.contains("panicked"), "{case}");
     }
 }
 
@@ -153,7 +141,7 @@ fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
 fn p2_a_handshake_that_is_not_answered_in_time_is_exit_code_4() {
     // The system takes the connection, and nobody the request.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("ws://127.0.0.1:{}/", listener.local_addr().expect("it has one").port());
+    let url = format!("ws://{}/", listener.local_addr().expect("it has one"));
     let ended = call(&["--timeout", "0.3", "--connect", &url, "system.ping"]);
     ended.has_failed(4, &["cannot reach", &url, "within 0.3 s"]);
 }
@@ -170,23 +158,17 @@ fn t2_p6_why_a_web_socket_ended_is_told() {
 
 #[test]
 fn t2_p6_a_notification_that_a_http_server_did_not_take_is_a_failure() {
+    let unavailable = "not delivered: the server refused: 503 Service Unavailable";
     let rows: [(&[u8], i32, &str); 6] = [
         (b"HTTP/1.1 202 x\r\n\r\n", 0, ""),
-        (
-            b"HTTP/1.1 503 x\r\n\r\n",
-            6,
-            "not delivered: the server refused: 503 Service Unavailable",
-        ),
+        (b"HTTP/1.1 503 x\r\n\r\n", 6, unavailable),
         (b"HTTP/1.1 413 x\r\n\r\n", 6, "not delivered: the server refused: 413 Content Too Large"),
         (b"HTTP/1.1 404 x\r\n\r\n", 5, "the server refused: 404 Not Found"),
         (b"220 ready\r\n", 6, "not delivered: the server does not speak HTTP"),
         (b"", 6, "not delivered: the connection broke before the answer came"),
     ];
     for (said, code, told) in rows {
-        let (port, server) = say(said);
-        let url = format!("http://127.0.0.1:{port}/");
-        let ended = call(&["--timeout", "20", "--connect", &url, "--notify", "system.ping"]);
-        server.join().expect("it only speaks");
+        let ended = call_one_that_says(said, "http", &["--notify", "system.ping"]);
         let case = format!("{said:?}: {}", ended.err);
         assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
         assert!(ended.err.contains(told) && (code != 0 || ended.err.is_empty()), "{case}");

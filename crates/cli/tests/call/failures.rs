@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Child, ChildStderr, Stdio};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::support::daemon::after;
 use crate::{
     Command, answers, answers_and_stays, big_params, call, call_script, command, file, fs,
     read_all, wait, write,
@@ -44,10 +45,8 @@ fn m5_an_error_without_an_id_answers_the_one_request_there_is() {
         call_script(&[], &script).has_failed(3, &[told]);
     }
     // Here it may as well answer what we sent about the line that is no message.
-    let script = answers_and_stays(&format!(
-        "stray output\n{error}\n{}",
-        r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#
-    ));
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#;
+    let script = answers_and_stays(&format!("stray output\n{error}\n{answer}"));
     call_script(&[], &script).has_result(r#""ok""#);
 }
 
@@ -79,9 +78,9 @@ fn p2_the_wrong_framing_is_suspected() {
     for (framing, script) in
         [("lsp", &*line), ("length", &*line), ("ndjson", headers), ("length", headers)]
     {
+        let told = format!("is `--framing {framing}` not right for it?");
         let ended = call_script(&["--timeout", "0.5", "--framing", framing], script);
-        ended
-            .has_failed(4, &["no message", &format!("is `--framing {framing}` not right for it?")]);
+        ended.has_failed(4, &["no message", &told]);
     }
 }
 
@@ -201,13 +200,10 @@ fn m7_m8_an_answer_that_cannot_be_used_ends_the_call_immediately_and_is_describe
 
 #[test]
 fn f14_f31_an_answer_over_the_limit_ends_the_call_immediately() {
+    let over = "over the limit of 16 MiB: is `--framing length`";
     let rows = [
         ("lsp", r"printf 'Content-Length: 268435457\r\n\r\n{'", "over the limit of 256 MiB"),
-        (
-            "length",
-            r"printf '\001\000\000\000{'",
-            "over the limit of 16 MiB: is `--framing length`",
-        ),
+        ("length", r"printf '\001\000\000\000{'", over),
     ];
     for (framing, print, told) in rows {
         let script = format!("head -c 20 >/dev/null; {print}; cat >/dev/null; :");
@@ -235,15 +231,21 @@ fn t1_a_notification_to_one_that_is_gone_is_a_failure() {
     ended.has_failed(6, &["ended before it had read the notification, with exit status: 3"]);
 }
 
+/// Starts a call, and waits until its server says that it is ready. Returns the rest of stderr, too.
+fn start(mut call: Command) -> (Child, BufReader<ChildStderr>) {
+    let mut child = call.stdin(Stdio::null()).spawn().expect("it starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("it is there");
+    assert_eq!(line, "ready\n");
+    (child, stderr)
+}
+
 #[test]
 fn t1_an_interrupt_ends_a_call_as_usual() {
     let script = "echo ready >&2; cat >/dev/null; :";
-    let mut child = command(&["--timeout", "0", "m", "--", "sh", "-c", script]).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    let id = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let (child, _) = start(command(&["--timeout", "0", "m", "--", "sh", "-c", script]));
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it is not reaped");
     assert_eq!(wait(child).signal(), Some(2));
 }
 
@@ -253,13 +255,7 @@ fn t1_a_call_that_is_interrupted_ends_its_server() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         // It says when it is there, and its stderr is open for as long as it lives.
         let script = "trap '' INT TERM HUP; echo ready >&2; while :; do sleep 0.05; done";
-        let mut child = command(&["m", "--", "sh", "-c", script]);
-        child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = child.spawn().expect("the binary starts");
-        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        stderr.read_line(&mut line).expect("it is there");
-        assert_eq!(line, "ready\n");
+        let (mut child, mut stderr) = start(command(&["m", "--", "sh", "-c", script]));
         // Whoever is impatient sends it again and again.
         while child.try_wait().expect("our child").is_none() {
             kill_process(Pid::from_child(&child), signal).expect("it is not reaped");
@@ -292,15 +288,10 @@ fn l4_a_signal_that_is_ignored_at_the_start_does_not_end_a_call() {
         let answer = answers(r#"{"jsonrpc":"2.0","id":1,"result":7}"#);
         let wait_for_go = format!("while ! [ -e '{}' ]; do sleep 0.01; done", go.display());
         let server = format!("echo ready >&2; {wait_for_go}; {answer}");
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("trap '' {name}; exec \"$0\" \"$@\"")]);
-        shell.args([env!("CARGO_BIN_EXE_duet-rpc"), "call", "m", "--", "sh", "-c", &server]);
-        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = shell.spawn().expect("it starts");
-        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        stderr.read_line(&mut line).expect("it is there");
-        assert_eq!(line, "ready\n");
+        let call = command(&["m", "--", "sh", "-c", &server]);
+        let mut shell = after(&format!("trap '' {name}"), &call);
+        shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut child, _stderr) = start(shell);
         for _ in 0..3 {
             kill_process(Pid::from_child(&child), signal).expect("it is not reaped");
         }
@@ -314,14 +305,8 @@ fn l4_a_signal_that_is_ignored_at_the_start_does_not_end_a_call() {
 
 #[test]
 fn t1_a_server_that_fails_after_a_notification_is_told() {
-    let rows = [
-        ("read r; exit 0", ""),
-        (
-            "read r; exit 7",
-            "duet-rpc: the notification was sent, and the server ended with exit status: 7\n",
-        ),
-    ];
-    for (script, told) in rows {
+    let failed = "duet-rpc: the notification was sent, and the server ended with exit status: 7\n";
+    for (script, told) in [("read r; exit 0", ""), ("read r; exit 7", failed)] {
         let ended = call(&["--notify", "n", "--", "sh", "-c", script]);
         assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), "", told));
     }

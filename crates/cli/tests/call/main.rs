@@ -11,16 +11,14 @@ mod input;
 mod support;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
 
-/// Longer than any call takes that does not hang.
-const LONG: Duration = Duration::from_secs(30);
+use support::daemon::guard;
+use support::once;
 
 /// How a call ended.
 #[derive(Debug)]
@@ -40,12 +38,11 @@ fn command(words: &[&str]) -> Command {
 
 /// Calls with these words and this on stdin.
 fn call_with(words: &[&str], input: &[u8]) -> Ended {
-    let mut child = command(words).spawn().expect("the binary starts");
-    // One that reads nothing may be gone already.
-    let _ = child.stdin.take().expect("stdin is piped").write_all(input);
-    let (out, err) = (read_all(child.stdout.take()), read_all(child.stderr.take()));
-    let status = wait(child);
-    Ended { code: status.code(), out: out.join().expect("UTF-8"), err: err.join().expect("UTF-8") }
+    let output = once::run(command(words), input);
+    assert_ne!(output.status.signal(), Some(9), "it hung");
+    let [out, err] =
+        [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("UTF-8"));
+    Ended { code: output.status.code(), out, err }
 }
 
 fn call(words: &[&str]) -> Ended {
@@ -68,18 +65,9 @@ fn read_all(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<St
 
 /// Waits for the end; one that hangs is killed.
 fn wait(mut child: Child) -> ExitStatus {
-    let id = i32::try_from(child.id()).expect("ids are small");
-    let (tell, told) = channel();
-    let waiting = thread::spawn(move || {
-        let status = child.wait().expect("it can be waited for");
-        let _ = tell.send(());
-        status
-    });
-    if told.recv_timeout(LONG).is_err() {
-        let id = rustix::process::Pid::from_raw(id).expect("it is no zero");
-        let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
-    }
-    let status = waiting.join().expect("it can be waited for");
+    let guard = guard(&child);
+    let status = child.wait().expect("it is our child");
+    drop(guard);
     assert_ne!(status.signal(), Some(9), "it hung");
     status
 }

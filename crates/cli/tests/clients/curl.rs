@@ -44,8 +44,7 @@ const NOTE: &str = r#"{"jsonrpc":"2.0","method":"system.ping"}"#;
 #[test]
 fn t2_t3_curl_is_served_and_refused_as_it_should_be() {
     if !has("curl") {
-        skip("curl", "it is not installed");
-        return;
+        return skip("curl", "it is not installed");
     }
     let dialogue = |stage: &Stage| {
         let mut command = Command::new(stage.program("DUET_RPC"));
@@ -119,12 +118,10 @@ fn is_served_and_refused(url: &str) {
 #[test]
 fn t3_curl_needs_the_token_where_there_is_one() {
     if !has("curl") {
-        skip("curl", "it is not installed");
-        return;
+        return skip("curl", "it is not installed");
     }
     let folder = Folder::new();
-    std::fs::write(folder.path("token"), "open-sesame\n").expect("it can be written");
-    let path = folder.path("token").to_str().expect("a plain path").to_owned();
+    let path = folder.write("token", "open-sesame\n");
     let server = Server::rpc("agent", &[HTTP], &["--token-file", &path]);
     let url = &server.url("http").text;
     let got = curl(url, &["--data", PING]);

@@ -2,7 +2,6 @@
 //! things, and ends with 0 if all came as it should.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
@@ -10,22 +9,17 @@ use rustix::process::Signal;
 use super::script::{Stage, patience_with};
 use super::support::folder::Folder;
 use super::support::listening::{Server, WS};
+use super::support::programs::root;
 use super::{fetched, has, skip};
 
 const TOKEN: &str = "open-sesame";
-
-fn script(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name);
-    path.to_str().expect("a plain path").to_owned()
-}
 
 /// Runs a script to its end, and returns whether it ended well, and what it said. Its arguments are the URL
 /// of a daemon that takes messages of 100,000 bytes, and that of another with a token, and the token. When
 /// it says `waiting`, the first one is stopped.
 fn run(mut command: Command, stage: &Stage) -> (bool, String) {
     let folder = Folder::new();
-    std::fs::write(folder.path("token"), TOKEN).expect("it can be written");
-    let path = folder.path("token").to_str().expect("a plain path").to_owned();
+    let path = folder.write("token", TOKEN);
     let start = |options: &[&str]| {
         let mut command = Command::new(stage.program("TESTBED"));
         command.args(["--profile", "agent", "--listen", WS]).args(options);
@@ -79,7 +73,7 @@ fn t2_t3_ws_for_node_is_served_and_refused_as_it_should_be() {
     };
     check(|| {
         let mut command = Command::new("node");
-        command.arg(script("ws.mjs")).arg(&modules);
+        command.arg(root().join("crates/cli/tests/clients/ws.mjs")).arg(&modules);
         command
     });
 }
@@ -91,7 +85,7 @@ fn t2_t3_websockets_for_python_is_served_and_refused_as_it_should_be() {
     };
     check(|| {
         let mut command = Command::new(&python);
-        command.arg(script("websockets_client.py"));
+        command.arg(root().join("crates/cli/tests/clients/websockets_client.py"));
         command
     });
 }

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::thread;
 
+use super::support::pairs;
 use super::support::terminal::terminal;
 use super::{command, once};
 
@@ -73,32 +74,15 @@ const ENVIRONMENTS: [(&[(&str, &str)], bool); 6] = [
 
 #[test]
 fn c2_a_terminal_shows_colour_unless_it_is_not_wanted() {
-    for (words, which) in WRITERS {
-        for (environment, in_color) in ENVIRONMENTS {
-            for no_color in [false, true] {
-                let words = [&["--no-color"][..usize::from(no_color)], words].concat();
-                let shown = show(&words, environment, which);
-                let case = format!("{words:?} {environment:?} {shown:?}");
-                assert!(!shown.on_terminal.is_empty() && shown.in_pipe.is_empty(), "{case}");
-                let expected = in_color && !no_color;
-                assert_eq!(shown.on_terminal.contains(ESCAPE), expected, "{case}");
-            }
+    for ((words, which), (environment, in_color)) in pairs(WRITERS, ENVIRONMENTS) {
+        for no_color in [false, true] {
+            let words = [&["--no-color"][..usize::from(no_color)], words].concat();
+            let shown = show(&words, environment, which);
+            let case = format!("{words:?} {environment:?} {shown:?}");
+            assert!(!shown.on_terminal.is_empty() && shown.in_pipe.is_empty(), "{case}");
+            let expected = in_color && !no_color;
+            assert_eq!(shown.on_terminal.contains(ESCAPE), expected, "{case}");
         }
-    }
-}
-
-#[test]
-fn c2_no_color_is_obeyed_wherever_it_stands() {
-    let rows: [(&[&str], Terminal); 4] = [
-        (&["rpc", "--help", "--no-color"], Terminal::Stdout),
-        (&["rpc", "--no-color", "--help"], Terminal::Stdout),
-        (&["rpc", "--nonsense", "--no-color"], Terminal::Stderr),
-        (&["rpc", "--no-color"], Terminal::Stderr),
-    ];
-    for (words, which) in rows {
-        let shown = show(words, &[], which);
-        assert!(!shown.on_terminal.is_empty(), "{words:?}");
-        assert!(!shown.on_terminal.contains(ESCAPE), "{words:?}: {shown:?}");
     }
 }
 
@@ -110,32 +94,36 @@ fn c2_a_pipe_shows_no_colour_whatever_is_asked_for() {
         &[("FORCE_COLOR", "1"), ("CLICOLOR", "1")],
         &[("COLORTERM", "truecolor")],
     ];
-    for (words, which) in WRITERS {
-        for environment in environments {
-            // The stream that is written to is the pipe; a terminal beside it changes nothing.
-            let other = match which {
-                Terminal::Stdout => Terminal::Stderr,
-                Terminal::Stderr => Terminal::Stdout,
-            };
-            let shown = show(words, environment, other);
-            let case = format!("{words:?} {environment:?} {shown:?}");
-            assert!(!shown.in_pipe.is_empty() && shown.on_terminal.is_empty(), "{case}");
-            assert!(!shown.in_pipe.contains('\x1b'), "{case}");
-        }
+    for ((words, which), environment) in pairs(WRITERS, environments) {
+        // The stream that is written to is the pipe; a terminal beside it changes nothing.
+        let other = match which {
+            Terminal::Stdout => Terminal::Stderr,
+            Terminal::Stderr => Terminal::Stdout,
+        };
+        let shown = show(words, environment, other);
+        let case = format!("{words:?} {environment:?} {shown:?}");
+        assert!(!shown.in_pipe.is_empty() && shown.on_terminal.is_empty(), "{case}");
+        assert!(!shown.in_pipe.contains('\x1b'), "{case}");
     }
 }
 
 #[test]
-fn c2_json_and_what_programs_read_are_never_coloured() {
-    let rows: [(&[&str], Terminal); 5] = [
-        (&["rpc", "--log-format", "json", "--log-level", "debug"], Terminal::Stderr),
-        (&["version"], Terminal::Stdout),
-        (&["man"], Terminal::Stdout),
-        (&["completions", "fish"], Terminal::Stdout),
-        (&["prompt"], Terminal::Stderr),
+fn c2_no_color_is_obeyed_wherever_it_stands_and_what_programs_read_is_never_coloured() {
+    // Whether colour is asked for by force, too.
+    let rows: [(&[&str], bool, Terminal); 9] = [
+        (&["rpc", "--help", "--no-color"], false, Terminal::Stdout),
+        (&["rpc", "--no-color", "--help"], false, Terminal::Stdout),
+        (&["rpc", "--nonsense", "--no-color"], false, Terminal::Stderr),
+        (&["rpc", "--no-color"], false, Terminal::Stderr),
+        (&["rpc", "--log-format", "json", "--log-level", "debug"], true, Terminal::Stderr),
+        (&["version"], true, Terminal::Stdout),
+        (&["man"], true, Terminal::Stdout),
+        (&["completions", "fish"], true, Terminal::Stdout),
+        (&["prompt"], true, Terminal::Stderr),
     ];
-    for (words, which) in rows {
-        let shown = show(words, &[("CLICOLOR_FORCE", "1")], which);
+    for (words, is_forced, which) in rows {
+        let forced = &[("CLICOLOR_FORCE", "1")][..usize::from(is_forced)];
+        let shown = show(words, forced, which);
         assert!(!shown.on_terminal.is_empty(), "{words:?}");
         assert!(!shown.on_terminal.contains('\x1b'), "{words:?}: {shown:?}");
     }

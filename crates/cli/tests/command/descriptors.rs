@@ -1,33 +1,20 @@
 //! Odd descriptors: closed, full, of the wrong mode, too few of them, and pipes that nobody writes to.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus, Output, Stdio};
-use std::thread;
+use std::process::{ExitStatus, Output, Stdio};
 use std::time::Instant;
 
 use duet_rpc::proto::frame::Framing;
-use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::process::Signal;
 
-use crate::support::daemon::Daemon;
+use crate::support::daemon::{Daemon, after};
 use crate::support::folder::Folder;
+use crate::support::pairs;
 use crate::{command, once, stderr, stdout};
 
-/// These words in a shell that does this first, such as `exec >&-`.
-fn in_shell(preparation: &str, words: &[&str]) -> Command {
-    let started = command(words);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("{preparation}; exec \"$0\" \"$@\"")]);
-    shell.arg(started.get_program()).args(started.get_args()).env("TERM", "xterm");
-    for name in ["DUET_RPC_LOG", "NO_COLOR"] {
-        shell.env_remove(name);
-    }
-    shell
-}
-
-/// Runs them to their end.
+/// Runs these words to their end in a shell that does this first, such as `exec >&-`.
 fn run_after(preparation: &str, words: &[&str], input: &[u8]) -> Output {
-    once::run(in_shell(preparation, words), input)
+    once::run(after(preparation, &command(words)), input)
 }
 
 /// One call of each command that writes to stdout.
@@ -83,22 +70,16 @@ fn l7_output_that_is_thrown_away_on_purpose_is_no_failure() {
 #[test]
 fn l7_input_that_cannot_be_read_is_told() {
     let (params, stream) = ("cannot read the params from stdin", "cannot read stdin");
-    let rows: [(&str, &[&str], i32, String); 6] = [
-        ("exec <&-", &["call", "m", "-"], 1, format!("{params}: it is closed")),
-        (
-            "exec 0>/dev/null",
-            &["call", "m", "-"],
-            1,
-            format!("{params}: it is not open for reading"),
-        ),
-        ("exec </", &["call", "m", "-"], 1, format!("{params}: Is a directory")),
-        ("exec <&-", &["explain"], 1, format!("{stream}: it is closed")),
-        ("exec 0>/dev/null", &["explain"], 1, format!("{stream}: it is not open for reading")),
-        ("exec </", &["explain"], 1, format!("{stream}: Is a directory")),
+    let commands: [(&[&str], &str); 2] = [(&["call", "m", "-"], params), (&["explain"], stream)];
+    let rows = [
+        ("exec <&-", "it is closed"),
+        ("exec 0>/dev/null", "it is not open for reading"),
+        ("exec </", "Is a directory"),
     ];
-    for (preparation, words, code, told) in rows {
+    for ((words, what), (preparation, why)) in pairs(commands, rows) {
         let output = run_after(preparation, words, b"");
-        assert_eq!((stdout(&output), output.status.code()), ("", Some(code)), "{words:?}");
+        assert_eq!((stdout(&output), output.status.code()), ("", Some(1)), "{words:?}");
+        let told = format!("{what}: {why}");
         assert!(stderr(&output).contains(&told), "{words:?}: {}", stderr(&output));
     }
     // A command that does not read stdin does not need it, and for the daemon it is the end of input.
@@ -147,7 +128,7 @@ fn l7_too_few_descriptors_are_told_by_every_command_and_none_panics() {
             check_told(&format!("{words:?} with {most}"), output.status, stderr(&output));
         }
         // This one has to be ended where there are enough.
-        let mut listening = in_shell(&limit, &["rpc", "--listen", "tcp://127.0.0.1:0"]);
+        let mut listening = after(&limit, &command(&["rpc", "--listen", "tcp://127.0.0.1:0"]));
         listening.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let listening = Daemon::with_pipes(listening, Framing::Ndjson);
         let first = listening.wait_for_line(|_| true);
@@ -182,23 +163,13 @@ fn l4_a_signal_ends_the_wait_for_a_file_that_is_a_pipe_nobody_writes_to() {
     let folder = Folder::new();
     for (number, words) in rows.into_iter().enumerate() {
         for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
-            let pipe = folder.path(&format!("{number}-{}", signal.as_raw()));
-            let mode = Mode::RUSR | Mode::WUSR;
-            mknodat(CWD, &pipe, FileType::Fifo, mode, 0).expect("a pipe can be made");
+            let pipe = folder.fifo(&format!("{number}-{}", signal.as_raw()));
             let path = pipe.to_str().expect("a plain path");
             let words: Vec<_> = words.iter().map(|word| word.replace("PIPE", path)).collect();
             let mut waiting = command(&words);
             waiting.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let mut process = Daemon::with_pipes(waiting, Framing::Ndjson);
-            // It can be opened for writing only once somebody has it open for reading.
-            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let mut writer = open(&pipe, flags, Mode::empty());
-            while writer.is_err() {
-                let status = process.process.try_wait().expect("our child");
-                assert!(status.is_none(), "{words:?} does not wait: {status:?}");
-                thread::yield_now();
-                writer = open(&pipe, flags, Mode::empty());
-            }
+            let _writer = process.wait_for_reader_of(&pipe);
             process.kill(signal);
             let end = process.wait(Instant::now());
             assert_eq!(end.status.signal(), Some(signal.as_raw()), "{words:?}");
@@ -209,19 +180,14 @@ fn l4_a_signal_ends_the_wait_for_a_file_that_is_a_pipe_nobody_writes_to() {
 #[test]
 fn t3_a_token_file_that_cannot_be_used_is_told_on_one_line() {
     let folder = Folder::new();
-    let file = |name: &str, bytes: &[u8]| {
-        let path = folder.path(name);
-        std::fs::write(&path, bytes).expect("it can be written");
-        path.to_str().expect("a plain path").to_owned()
-    };
     let rows = [
         ("/".to_owned(), "Is a directory"),
         ("/dev/null".to_owned(), "it is empty"),
         ("/dev/zero".to_owned(), "it holds more than 4096 bytes"),
-        (folder.path("missing").to_str().expect("plain").to_owned(), "No such file"),
-        (file("binary", b"\xff\xfe\x00"), "one word of visible ASCII characters"),
-        (file("two words", b"two words\n"), "one word of visible ASCII characters"),
-        (file("of\ntwo lines", b""), "of\\ntwo lines\": it is empty"),
+        (folder.text("missing"), "No such file"),
+        (folder.write("binary", b"\xff\xfe\x00"), "one word of visible ASCII characters"),
+        (folder.write("two words", "two words\n"), "one word of visible ASCII characters"),
+        (folder.write("of\ntwo lines", ""), "of\\ntwo lines\": it is empty"),
     ];
     for (path, told) in rows {
         for words in [

@@ -1,12 +1,11 @@
 //! Batches: rejected or served, as the profile has it and as `--batch` overrides it (M6).
 
-use std::thread;
-
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, rpc};
 use super::support::once::talk;
+use super::support::{pairs, side_by_side};
 use super::{FRAMINGS, message};
 
 const VERSION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
@@ -25,6 +24,15 @@ const ALLOWING: [&[&str]; 4] = [
     &["--profile", "editor", "--batch", "allow"],
     &["--profile", "agent", "--batch", "allow"],
 ];
+
+/// With each of these options, and in every framing, this is said to these texts.
+fn check(all_options: [&[&str]; 4], texts: &[String], expected: Vec<Value>) {
+    let expected = sorted(expected);
+    for (options, framing) in pairs(all_options, FRAMINGS) {
+        let answers = answers_to(options, framing, texts);
+        assert_eq!(answers, expected, "{options:?} {framing:?}");
+    }
+}
 
 /// What is said to these texts. They are all sent before anything is read, and what is side by side
 /// may be answered in any order, so the answers are sorted.
@@ -54,13 +62,7 @@ fn m6_a_batch_is_rejected_where_batches_are() {
     let batches = ["[]", "[1]", &format!("[{VERSION}]"), &format!(" [{NOTIFICATION}]")];
     // What is no batch is served.
     let texts: Vec<_> = batches.into_iter().chain([VERSION]).map(str::to_owned).collect();
-    let expected = sorted([vec![rejected; batches.len()], vec![version]].concat());
-    for options in REJECTING {
-        for framing in FRAMINGS {
-            let answers = answers_to(options, framing, &texts);
-            assert_eq!(answers, expected, "{options:?} {framing:?}");
-        }
-    }
+    check(REJECTING, &texts, [vec![rejected; batches.len()], vec![version]].concat());
 }
 
 #[test]
@@ -76,29 +78,19 @@ fn m6_a_batch_is_served_where_batches_are_allowed() {
         "id": "two",
         "error": {"code": -32601, "message": "Method not found: foobar"},
     });
+    let two = r#"{"jsonrpc":"2.0","id":"two","method":"foobar"}"#;
     let rows = [
         ("[]".to_owned(), Some(invalid.clone())),
         ("[1,2,3]".to_owned(), Some(json!([invalid, invalid, invalid]))),
         (format!("[{VERSION}]"), Some(json!([version]))),
         (format!("[{NOTIFICATION}]"), None),
         (format!("[{NOTIFICATION},{NOTIFICATION}]"), None),
-        (
-            format!(
-                r#"[{VERSION},1,{{"jsonrpc":"2.0","id":"two","method":"foobar"}},{NOTIFICATION}]"#
-            ),
-            Some(json!([version, invalid, unknown])),
-        ),
+        (format!("[{VERSION},1,{two},{NOTIFICATION}]"), Some(json!([version, invalid, unknown]))),
         (format!("[[{VERSION}]]"), Some(json!([invalid]))),
         (format!(" [ {VERSION} , {NOTIFICATION} ] "), Some(json!([version]))),
     ];
     let (texts, expected): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-    let expected = sorted(expected.into_iter().flatten().collect());
-    for options in ALLOWING {
-        for framing in FRAMINGS {
-            let answers = answers_to(options, framing, &texts);
-            assert_eq!(answers, expected, "{options:?} {framing:?}");
-        }
-    }
+    check(ALLOWING, &texts, expected.into_iter().flatten().collect());
 }
 
 #[test]
@@ -108,29 +100,25 @@ fn m6_l4_every_request_of_a_batch_with_shutdown_is_answered() {
         let error = json!({"code": -32600, "message": "Invalid Request", "data": data});
         json!({"jsonrpc": "2.0", "id": id, "error": error})
     };
-    let expected = sorted(vec![json!([
+    let expected = json!([
         {"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}},
         {"jsonrpc": "2.0", "id": 2, "result": {"message": "Shutting down gracefully"}},
         late(3),
         {"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "Invalid Request"}},
         late(4),
-    ])]);
+    ]);
     let [shutdown, echo, again] = [(2, "shutdown"), (3, "system.echo"), (4, "shutdown")]
         .map(|(id, method)| message(Some(id), method, ""));
     let batch = format!("[{VERSION},{shutdown},{echo},7,{NOTIFICATION},{again}]");
     // What comes behind the batch came too late.
     let texts = [batch, format!("[{VERSION}]"), VERSION.to_owned()];
-    for options in ALLOWING {
-        for framing in FRAMINGS {
-            let answers = answers_to(options, framing, &texts);
-            assert_eq!(answers, expected, "{options:?} {framing:?}");
-        }
-    }
+    check(ALLOWING, &texts, vec![expected]);
 }
 
 #[test]
 fn m6_l4_l5_a_batch_that_is_not_done_in_time_leaves_with_the_answers_that_it_has() {
-    let check = |method: &str, trigger: Trigger| {
+    // Each takes two seconds.
+    side_by_side(pairs(["test.sleep", "test.block"], Trigger::ALL), |(method, trigger)| {
         let mut daemon = Daemon::start("agent");
         let slow = message(Some(2), method, r#"{"ms":20000}"#);
         daemon.send(&format!("[{VERSION},{slow}]"));
@@ -139,14 +127,6 @@ fn m6_l4_l5_a_batch_that_is_not_done_in_time_leaves_with_the_answers_that_it_has
         let version = json!({"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}});
         assert!(end.answers.contains(&json!([version])), "{method} {trigger:?}: {end:?}");
         assert!(end.status.success(), "{method} {trigger:?}: {end:?}");
-    };
-    // Each takes two seconds.
-    thread::scope(|scope| {
-        for method in ["test.sleep", "test.block"] {
-            for trigger in Trigger::ALL {
-                scope.spawn(move || check(method, trigger));
-            }
-        }
     });
 }
 
@@ -171,10 +151,8 @@ fn m6_a_batch_has_at_most_1000_entries() {
         assert_eq!(ids, (100..1100).collect::<Vec<_>>(), "{options:?}");
         let answers = answers_to(options, framing, &[batch(1001)]);
         assert_eq!(answers.len(), 1, "{options:?}");
-        assert_eq!(
-            (&answers[0]["id"], &answers[0]["error"]["code"]),
-            (&json!(null), &json!(-32600))
-        );
+        assert_eq!(answers[0].get("id"), Some(&json!(null)));
+        assert_eq!(answers[0]["error"]["code"], -32600);
         assert_eq!(answers[0]["error"]["data"], json!({"reason": "oversize"}), "{options:?}");
     }
 }

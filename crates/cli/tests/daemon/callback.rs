@@ -22,28 +22,18 @@ fn settle(daemon: &mut Daemon, call: &Value, outcome: &str) {
 #[test]
 fn p1_the_client_is_called_and_its_answer_is_passed_on() {
     // What is asked for, the call that comes, what the client answers with.
+    let (plain, nested) = (r#"{"method":"a"}"#, r#"{"method":"a/b","params":{"c":[1]}}"#);
     let rows = [
-        (r#"{"method":"a"}"#, json!({"method": "a"}), r#""result":null"#),
-        (r#"{"method":"a","params":null}"#, json!({"method": "a"}), r#""result":[1,{"b":2}]"#),
-        (
-            r#"{"method":"a/b","params":{"c":[1]}}"#,
-            json!({"method": "a/b", "params": {"c": [1]}}),
-            r#""result":"text""#,
-        ),
-        (r#"["é",[1,null]]"#, json!({"method": "é", "params": [1, null]}), r#""result":{}"#),
-        (r#"{"method":"version"}"#, json!({"method": "version"}), r#""result":0"#),
-        (
-            r#"{"method":"a"}"#,
-            json!({"method": "a"}),
-            r#""error":{"code":-32042,"message":"no ünit","data":{"why":[1,2]}}"#,
-        ),
-        (r#"{"method":"a"}"#, json!({"method": "a"}), r#""error":{"code":7,"message":""}"#),
-        (
-            r#"{"method":"a"}"#,
-            json!({"method": "a"}),
-            r#""error":{"code":-32601,"message":"Method not found: a"}"#,
-        ),
+        (plain, plain, r#""result":null"#),
+        (r#"{"method":"a","params":null}"#, plain, r#""result":[1,{"b":2}]"#),
+        (nested, nested, r#""result":"text""#),
+        (r#"["é",[1,null]]"#, r#"{"method":"é","params":[1,null]}"#, r#""result":{}"#),
+        (r#"{"method":"version"}"#, r#"{"method":"version"}"#, r#""result":0"#),
+        (plain, plain, r#""error":{"code":-32042,"message":"no ünit","data":{"why":[1,2]}}"#),
+        (plain, plain, r#""error":{"code":7,"message":""}"#),
+        (plain, plain, r#""error":{"code":-32601,"message":"Method not found: a"}"#),
     ];
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
     for (options, framing) in ways(&["agent"]) {
         let mut daemon = start(&options, framing);
         for ((params, expected_call, outcome), id) in rows.iter().zip(1..) {
@@ -52,10 +42,9 @@ fn p1_the_client_is_called_and_its_answer_is_passed_on() {
             let call = call.as_object_mut().expect("an object");
             assert_eq!(call.remove("jsonrpc"), Some(json!("2.0")), "{params}");
             call.remove("id");
-            assert_eq!(json!(call), *expected_call, "{options:?} {params}");
+            assert_eq!(json!(call), parsed(expected_call), "{options:?} {params}");
             let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},{outcome}}}"#);
-            let expected: Value = serde_json::from_str(&answer).expect("JSON");
-            assert_eq!(daemon.answer(), expected, "{options:?} {params}");
+            assert_eq!(daemon.answer(), parsed(&answer), "{options:?} {params}");
         }
         let end = daemon.end(Trigger::Eof);
         assert_eq!((end.status.code(), end.answers), (Some(0), vec![]), "{options:?}");
@@ -85,11 +74,8 @@ fn c4_e4_callback_with_wrong_params_is_refused_and_calls_nobody() {
         let error = &talk.answer(id)["error"];
         assert_eq!((&error["code"], &error["message"]), (&json!(-32602), &json!("Invalid params")));
         let data = error["data"].as_object().expect("data");
-        assert_eq!(
-            (&data["param"], &data["received"]),
-            (&json!(param), &json!(received)),
-            "{params}"
-        );
+        assert_eq!(data["param"], *param, "{params}");
+        assert_eq!(data["received"], *received, "{params}");
         assert!(data["expected"].is_string() && data.len() == 3, "{params}: {data:?}");
     }
     assert!(!talk.texts.concat().contains("CANARY"));

@@ -15,7 +15,7 @@ const DESKTOP: [&str; 5] =
 const AGENT: [&str; 1] = ["system.callback"];
 
 /// All methods of a profile.
-fn methods_of(profile: &str) -> BTreeSet<&'static str> {
+pub(crate) fn methods_of(profile: &str) -> BTreeSet<&'static str> {
     let desktop = DESKTOP.into_iter().filter(|_| profile != "editor");
     let agent = AGENT.into_iter().filter(|_| profile == "agent");
     SIX.into_iter().chain(desktop).chain(agent).collect()

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, framing_of, rpc};
 use super::support::once::talk;
+use super::support::{pairs, side_by_side};
 use super::{message, requests, start, ways};
 
 const BOTH: [&str; 2] = ["desktop", "agent"];
@@ -29,13 +30,6 @@ fn until_answer(daemon: &Daemon, id: u64) -> (Vec<Value>, Value) {
         assert_eq!((message.get("id"), &message["jsonrpc"]), (None, &json!("2.0")), "{message}");
         events.push(message["params"].take());
     }
-}
-
-/// The params of the next message, which is an event.
-fn next_event(daemon: &Daemon) -> Value {
-    let mut message = daemon.answer();
-    assert_eq!(message["method"], "event", "{message}");
-    message["params"].take()
 }
 
 #[test]
@@ -80,18 +74,16 @@ fn c5_e4_an_unknown_topic_is_refused_with_the_accepted_ones() {
         ("{}", "missing", false),
         ("", "missing", false),
     ];
-    for profile in BOTH {
-        for method in ["events.subscribe", "events.unsubscribe"] {
-            let calls = rows.map(|(params, ..)| (method, params));
-            let talk = talk(rpc(&["--profile", profile]), framing_of(profile), &requests(&calls));
-            assert_eq!(talk.texts.len(), rows.len(), "none is subscribed to: {talk:?}");
-            for ((params, received, is_listed), id) in rows.iter().zip(1..) {
-                let error = &talk.answer(id)["error"];
-                assert_eq!(error["code"], -32602, "{profile} {method} {params}");
-                assert_eq!(error["data"]["received"], *received, "{profile} {method} {params}");
-                let listed = is_listed.then_some(&accepted);
-                assert_eq!(error["data"].get("accepted"), listed, "{profile} {method} {params}");
-            }
+    for (profile, method) in pairs(BOTH, ["events.subscribe", "events.unsubscribe"]) {
+        let calls = rows.map(|(params, ..)| (method, params));
+        let talk = talk(rpc(&["--profile", profile]), framing_of(profile), &requests(&calls));
+        assert_eq!(talk.texts.len(), rows.len(), "none is subscribed to: {talk:?}");
+        for ((params, received, is_listed), id) in rows.iter().zip(1..) {
+            let error = &talk.answer(id)["error"];
+            assert_eq!(error["code"], -32602, "{profile} {method} {params}");
+            assert_eq!(error["data"]["received"], *received, "{profile} {method} {params}");
+            let listed = is_listed.then_some(&accepted);
+            assert_eq!(error["data"].get("accepted"), listed, "{profile} {method} {params}");
         }
     }
 }
@@ -123,10 +115,8 @@ fn c5_g3_log_events_are_the_records_of_the_log_counted_from_1() {
             let record = record.as_object().expect("an object");
             let names: Vec<_> = record.keys().map(String::as_str).collect();
             assert_eq!(BTreeSet::from_iter(names), RECORD.into(), "{record:?}");
-            assert_eq!(
-                (&record["severity"], &record["method"]),
-                (&json!("warn"), &json!("nonsense"))
-            );
+            assert_eq!(record["severity"], "warn");
+            assert_eq!(record["method"], "nonsense");
             assert_eq!(record["id"], sequence + 9);
         }
         assert_eq!(daemon.end(Trigger::Eof).status.code(), Some(0));
@@ -153,11 +143,8 @@ fn c5_events_end_with_the_answer_to_unsubscribe_and_count_anew_after_it() {
             }
             daemon.request(id + 2, "system.ping", "null");
             let (events, answer) = until_answer(&daemon, id + 2);
-            assert_eq!(
-                (events.len(), &answer["result"]),
-                (0, &json!("pong")),
-                "{options:?}: {events:?}"
-            );
+            assert_eq!(answer["result"], "pong", "{options:?}");
+            assert_eq!(events, [json!(null); 0], "{options:?}");
         }
         assert_eq!(daemon.end(Trigger::Eof).answers, [json!(null); 0]);
     }
@@ -165,47 +152,44 @@ fn c5_events_end_with_the_answer_to_unsubscribe_and_count_anew_after_it() {
 
 #[test]
 fn c5_stats_come_each_second_and_make_no_log_events() {
-    let lives = BOTH.map(|profile| {
-        std::thread::spawn(move || {
-            let mut daemon = Daemon::rpc(profile, &["--log-level", "debug"]);
-            daemon.send_raw(&super::support::daemon::frame(framing_of(profile), "}"));
-            assert_eq!(daemon.answer()["error"]["code"], -32700);
-            subscribe(&mut daemon, 1, r#"["log","stats"]"#);
-            let mut log_events = 0;
-            let mut next_figures = || loop {
-                let event = next_event(&daemon);
-                if event["topic"] == "stats" {
-                    return (event, std::mem::take(&mut log_events));
-                }
-                log_events += 1;
-            };
-            let (first, _) = next_figures();
-            let (second, log_events) = next_figures();
-            // Nothing was sent since the first figures. Their own delivery, and that of the log
-            // events before them, is no news.
-            assert_eq!(log_events, 0, "{profile}");
-            assert_eq!((&first["sequence"], &second["sequence"]), (&json!(1), &json!(2)));
-            let names = ["messages", "faults", "inFlight"];
-            let [messages, faults, in_flight] = names.map(|name| second["data"][name].as_u64());
-            assert!(messages >= Some(1) && faults == Some(1), "{profile}: {second}");
-            assert_eq!(in_flight, Some(0), "{profile}: {second}");
-            let bytes = |event: &Value| {
-                let data = event["data"].as_object().expect("an object").clone();
-                let bytes = data.iter().filter(|(name, _)| name.starts_with("bytes"));
-                bytes.map(|(_, value)| value.as_u64().expect("a number")).collect::<Vec<_>>()
-            };
-            let (before, after) = (bytes(&first), bytes(&second));
-            assert!(!before.is_empty() && before.iter().all(|&count| count > 0), "{first}");
-            assert!(before.iter().zip(&after).all(|(before, after)| before <= after), "{second}");
-            daemon.request(2, "events.unsubscribe", r#"{"topics":["log","stats"]}"#);
-            let (_, answer) = until_answer(&daemon, 2);
-            assert_eq!(answer["result"]["topics"], json!([]));
-            assert_eq!(daemon.end(Trigger::Eof).answers, [json!(null); 0], "{profile}");
-        })
+    side_by_side(BOTH, |profile| {
+        let mut daemon = Daemon::rpc(profile, &["--log-level", "debug"]);
+        daemon.send("}");
+        assert_eq!(daemon.answer()["error"]["code"], -32700);
+        subscribe(&mut daemon, 1, r#"["log","stats"]"#);
+        let mut log_events = 0;
+        let mut next_figures = || loop {
+            let mut message = daemon.answer();
+            assert_eq!(message["method"], "event", "{message}");
+            let event = message["params"].take();
+            if event["topic"] == "stats" {
+                return (event, std::mem::take(&mut log_events));
+            }
+            log_events += 1;
+        };
+        let (first, _) = next_figures();
+        let (second, log_events) = next_figures();
+        // Nothing was sent since the first figures. Their own delivery, and that of the log
+        // events before them, is no news.
+        assert_eq!(log_events, 0, "{profile}");
+        assert_eq!((&first["sequence"], &second["sequence"]), (&json!(1), &json!(2)));
+        let names = ["messages", "faults", "inFlight"];
+        let [messages, faults, in_flight] = names.map(|name| second["data"][name].as_u64());
+        assert!(messages >= Some(1) && faults == Some(1), "{profile}: {second}");
+        assert_eq!(in_flight, Some(0), "{profile}: {second}");
+        let bytes = |event: &Value| {
+            let data = event["data"].as_object().expect("an object").clone();
+            let bytes = data.iter().filter(|(name, _)| name.starts_with("bytes"));
+            bytes.map(|(_, value)| value.as_u64().expect("a number")).collect::<Vec<_>>()
+        };
+        let (before, after) = (bytes(&first), bytes(&second));
+        assert!(!before.is_empty() && before.iter().all(|&count| count > 0), "{first}");
+        assert!(before.iter().zip(&after).all(|(before, after)| before <= after), "{second}");
+        daemon.request(2, "events.unsubscribe", r#"{"topics":["log","stats"]}"#);
+        let (_, answer) = until_answer(&daemon, 2);
+        assert_eq!(answer["result"]["topics"], json!([]));
+        assert_eq!(daemon.end(Trigger::Eof).answers, [json!(null); 0], "{profile}");
     });
-    for life in lives {
-        life.join().expect("no panic");
-    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::support::daemon::{Trigger, frame, request, rpc};
 use super::support::once::{talk, talk_in_bytes};
+use super::support::pairs;
 use super::{PROFILES, explicit_ways, message, start, ways};
 
 #[test]
@@ -35,86 +36,53 @@ fn f2_what_comes_after_bad_bytes_is_served() {
         (Framing::Length, b"\0\0\0\0\n", 1),
         (Framing::Length, b"\0\0\0\x02{}!", 1),
     ];
-    for profile in PROFILES {
-        for (framing, bytes, faults) in rows {
-            let name = framing.to_string();
-            let options = ["--profile", profile, "--framing", &name];
-            let case = format!("{profile} {framing} {:?}", String::from_utf8_lossy(bytes));
-            let input = [bytes, &frame(framing, &message(Some(7), "version", ""))].concat();
-            let talk = talk_in_bytes(rpc(&options), framing, &input);
-            let error = json!({"code": -32700, "message": "Parse error"});
-            let fault = json!({"jsonrpc": "2.0", "id": null, "error": error});
-            let (last, before) = talk
-                .values()
-                .split_last()
-                .map(|(last, rest)| (last.clone(), rest.to_vec()))
-                .expect("answers");
-            assert_eq!(before, vec![fault; faults], "{case}");
-            assert_eq!(
-                (&last["id"], &last["result"]["version"]),
-                (&json!(7), &json!("0.1.0")),
-                "{case}"
-            );
-        }
+    for (profile, (framing, bytes, faults)) in pairs(PROFILES, rows) {
+        let name = framing.to_string();
+        let options = ["--profile", profile, "--framing", &name];
+        let case = format!("{profile} {framing} {:?}", String::from_utf8_lossy(bytes));
+        let input = [bytes, &frame(framing, &message(Some(7), "version", ""))].concat();
+        let talk = talk_in_bytes(rpc(&options), framing, &input);
+        let error = json!({"code": -32700, "message": "Parse error"});
+        let fault = json!({"jsonrpc": "2.0", "id": null, "error": error});
+        let answers = talk.values();
+        let (last, before) = answers.split_last().expect("answers");
+        assert_eq!(before, vec![fault; faults], "{case}");
+        assert_eq!(last["id"], 7, "{case}");
+        assert_eq!(last["result"]["version"], "0.1.0", "{case}");
     }
 }
 
 #[test]
 fn m2_m3_m4_m5_invalid_requests_are_told_so() {
-    // The message, and the id, the code and the reason of the answer.
+    // The id, the code and the reason of the answer, and the message.
+    let id_type = Some("invalid-id-type");
     let rows = [
-        ("7", json!(null), -32600, json!(null)),
-        ("\"text\"", json!(null), -32600, json!(null)),
-        ("{}", json!(null), -32600, json!(null)),
-        (r#"{"jsonrpc":"2.0"}"#, json!(null), -32600, json!(null)),
-        (r#"{"jsonrpc":"2.0","id":1}"#, json!(1), -32600, json!(null)),
-        (r#"{"id":1,"method":"version"}"#, json!(1), -32600, json!(null)),
-        (r#"{"jsonrpc":"1.0","id":1,"method":"version"}"#, json!(1), -32600, json!(null)),
-        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, json!(1), -32600, json!(null)),
-        (
-            r#"{"jsonrpc":"2.0","id":{},"method":"version"}"#,
-            json!(null),
-            -32600,
-            json!("invalid-id-type"),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":true,"method":"version"}"#,
-            json!(null),
-            -32600,
-            json!("invalid-id-type"),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":"a","method":"version","params":"b"}"#,
-            json!("a"),
-            -32600,
-            json!(null),
-        ),
-        (r#"{"jsonrpc":"2.0","method":"version","params":7}"#, json!(null), -32600, json!(null)),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"version","method":"version"}"#,
-            json!(1),
-            -32600,
-            json!(null),
-        ),
-        (r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"version"}"#, json!(null), -32600, json!(null)),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"CANARY"}"#, json!(1), -32601, json!(null)),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"setLogLevel","params":[7]}"#,
-            json!(1),
-            -32602,
-            json!(null),
-        ),
+        ("null", -32600, None, "7"),
+        ("null", -32600, None, "\"text\""),
+        ("null", -32600, None, "{}"),
+        ("null", -32600, None, r#"{"jsonrpc":"2.0"}"#),
+        ("1", -32600, None, r#"{"jsonrpc":"2.0","id":1}"#),
+        ("1", -32600, None, r#"{"id":1,"method":"version"}"#),
+        ("1", -32600, None, r#"{"jsonrpc":"1.0","id":1,"method":"version"}"#),
+        ("1", -32600, None, r#"{"jsonrpc":"2.0","id":1,"method":7}"#),
+        ("null", -32600, id_type, r#"{"jsonrpc":"2.0","id":{},"method":"version"}"#),
+        ("null", -32600, id_type, r#"{"jsonrpc":"2.0","id":true,"method":"version"}"#),
+        (r#""a""#, -32600, None, r#"{"jsonrpc":"2.0","id":"a","method":"version","params":"b"}"#),
+        ("null", -32600, None, r#"{"jsonrpc":"2.0","method":"version","params":7}"#),
+        ("1", -32600, None, r#"{"jsonrpc":"2.0","id":1,"method":"version","method":"version"}"#),
+        ("null", -32600, None, r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"version"}"#),
+        ("1", -32601, None, r#"{"jsonrpc":"2.0","id":1,"method":"CANARY"}"#),
+        ("1", -32602, None, r#"{"jsonrpc":"2.0","id":1,"method":"setLogLevel","params":[7]}"#),
     ];
-    for profile in PROFILES {
-        for (text, id, code, reason) in &rows {
-            let options = ["--profile", profile, "--framing", "ndjson"];
-            let talk = talk(rpc(&options), Framing::Ndjson, &[(*text).to_owned()]);
-            let answers = talk.values();
-            assert_eq!(answers.len(), 1, "{profile} {text}");
-            let error = &answers[0]["error"];
-            assert_eq!((&answers[0]["id"], &error["code"]), (id, &json!(code)), "{profile} {text}");
-            assert_eq!(&error["data"]["reason"], reason, "{profile} {text}");
-        }
+    for (profile, (id, code, reason, text)) in pairs(PROFILES, rows) {
+        let options = ["--profile", profile, "--framing", "ndjson"];
+        let talk = talk(rpc(&options), Framing::Ndjson, &[text.to_owned()]);
+        let answers = talk.values();
+        assert_eq!(answers.len(), 1, "{profile} {text}");
+        let error = &answers[0]["error"];
+        assert_eq!(answers[0]["id"].to_string(), id, "{profile} {text}");
+        assert_eq!(error["code"], code, "{profile} {text}");
+        assert_eq!(error["data"]["reason"], json!(reason), "{profile} {text}");
     }
 }
 

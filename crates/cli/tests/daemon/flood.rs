@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::message;
 use super::support::daemon::{Daemon, HANG, Trigger, frame, framing_of, pipe, read_frames, rpc};
+use super::support::side_by_side;
 
 /// How many notifications are sent. Each makes a few log events, which are more in all than the
 /// buffers and pipes on the way to the client take.
@@ -18,10 +19,7 @@ const COUNT: usize = 6_000;
 
 #[test]
 fn p9_a_client_that_does_not_read_loses_events_and_is_told_how_many() {
-    let floods = ["desktop", "agent"].map(|profile| thread::spawn(move || flood(profile)));
-    for flood in floods {
-        flood.join().expect("no panic");
-    }
+    side_by_side(["desktop", "agent"], flood);
 }
 
 fn flood(profile: &str) {

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::support::daemon::{Daemon, Trigger, command, frame, framing_of, request};
-use super::{PROFILES, start_command};
+use super::PROFILES;
+use super::support::daemon::{Daemon, Trigger, frame, framing_of, request};
 
 /// Numbers that look like chance, and are the same each time.
 struct Chance(u64);
@@ -16,10 +16,6 @@ impl Chance {
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
-}
-
-fn testbed(profile: &str) -> Daemon {
-    start_command(command(profile), framing_of(profile))
 }
 
 /// A burst of requests, some of which wait, and their bytes.
@@ -39,7 +35,7 @@ fn burst(profile: &str, ids: std::ops::Range<u64>, chance: &mut Chance) -> Vec<u
 fn f1_l2_p4_every_request_is_answered_once_whoever_reads_it() {
     for (profile, seed) in PROFILES.into_iter().zip(1..) {
         let mut chance = Chance(seed);
-        let mut daemon = testbed(profile);
+        let mut daemon = Daemon::start(profile);
         let mut next = 1;
         for _ in 0..150 {
             let ids = next..next + 1 + chance.below(8);
@@ -64,7 +60,7 @@ fn f1_l2_p4_every_request_is_answered_once_whoever_reads_it() {
 #[test]
 fn l3_l5_it_ends_in_time_while_a_thread_waits_for_input() {
     for trigger in Trigger::ALL {
-        let mut daemon = testbed("agent");
+        let mut daemon = Daemon::start("agent");
         for id in 1..100 {
             daemon.ask(id, "version", "[]");
         }

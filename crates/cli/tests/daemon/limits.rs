@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Trigger, frame, framing_of, request, rpc};
 use super::support::once::{talk, talk_in_bytes};
+use super::support::{pairs, side_by_side};
 use super::{FRAMINGS, message, start};
 
 /// A request of exactly this length.
@@ -36,26 +37,20 @@ fn check_refusal(answer: &Value, reason: &str, case: &str) {
     let members = ["id", "result"].map(|name| answer.get(name));
     assert_eq!(members, [Some(&Value::Null), None], "{case}");
     let error = &answer["error"];
-    assert_eq!(
-        (&error["code"], &error["data"]),
-        (&json!(-32600), &json!({"reason": reason})),
-        "{case}"
-    );
+    assert_eq!(error["code"], -32600, "{case}");
+    assert_eq!(error["data"], json!({"reason": reason}), "{case}");
     let is_named = error["message"].as_str().is_some_and(|it| it.starts_with("Invalid Request"));
     assert!(is_named, "{case}");
 }
 
 #[test]
 fn c3_f14_f21_f31_a_message_may_be_as_long_as_the_option_says_and_no_longer() {
-    for profile in super::PROFILES {
-        for (name, framing) in FRAMINGS {
-            for bound in ["100", "70000"] {
-                let options =
-                    ["--profile", profile, "--framing", name, "--max-message-bytes", bound];
-                let bound = bound.parse().expect("a number");
-                for bytes in [bound - 1, bound, bound + 1] {
-                    check_size(&options, framing, bytes, bound);
-                }
+    for (profile, (name, framing)) in pairs(super::PROFILES, FRAMINGS) {
+        for bound in ["100", "70000"] {
+            let options = ["--profile", profile, "--framing", name, "--max-message-bytes", bound];
+            let bound = bound.parse().expect("a number");
+            for bytes in [bound - 1, bound, bound + 1] {
+                check_size(&options, framing, bytes, bound);
             }
         }
     }
@@ -74,84 +69,68 @@ fn c3_f14_f21_f31_a_message_may_be_as_long_as_the_profile_says_and_no_longer() {
 
 #[test]
 fn f13_a_header_section_may_take_8192_bytes() {
-    for profile in super::PROFILES {
-        for (bytes, fits) in [(8192, true), (8193, false)] {
-            let body = message(Some(1), "version", "");
-            let length = format!("Content-Length: {}\r\n", body.len());
-            let padding = "x".repeat(bytes - length.len() - "X: \r\n".len());
-            let long = format!("{length}X: {padding}\r\n\r\n{body}");
-            let input = [long.as_bytes(), &frame(Framing::Lsp, &message(Some(2), "version", ""))];
-            let options = ["--profile", profile, "--framing", "lsp"];
-            let talk = talk_in_bytes(rpc(&options), Framing::Lsp, &input.concat());
-            let first = &talk.values()[0];
-            if fits {
-                assert_eq!(first["result"]["version"], "0.1.0", "{profile}: {first}");
-            } else {
-                check_refusal(first, "header-too-large", profile);
-            }
-            assert_eq!(talk.answer(2)["result"]["version"], "0.1.0", "{profile}");
-            assert_eq!(talk.texts.len(), 2, "{profile}");
+    for (profile, (bytes, fits)) in pairs(super::PROFILES, [(8192, true), (8193, false)]) {
+        let body = message(Some(1), "version", "");
+        let length = format!("Content-Length: {}\r\n", body.len());
+        let padding = "x".repeat(bytes - length.len() - "X: \r\n".len());
+        let long = format!("{length}X: {padding}\r\n\r\n{body}");
+        let input = [long.as_bytes(), &frame(Framing::Lsp, &message(Some(2), "version", ""))];
+        let options = ["--profile", profile, "--framing", "lsp"];
+        let talk = talk_in_bytes(rpc(&options), Framing::Lsp, &input.concat());
+        let first = &talk.values()[0];
+        if fits {
+            assert_eq!(first["result"]["version"], "0.1.0", "{profile}: {first}");
+        } else {
+            check_refusal(first, "header-too-large", profile);
         }
+        assert_eq!(talk.answer(2)["result"]["version"], "0.1.0", "{profile}");
+        assert_eq!(talk.texts.len(), 2, "{profile}");
     }
 }
 
 #[test]
 fn f6_a_frame_that_stalls_is_dropped_with_a_warning_and_the_next_is_served() {
-    let stalls = FRAMINGS.map(|(name, framing)| {
-        thread::spawn(move || {
-            let options = ["--framing", name, "--read-timeout", "0.05", "--log-format", "json"];
-            let mut daemon = start(&options, framing);
-            // Any number of timeouts in a row leaves it alive.
-            for id in 1..=3 {
-                let stalled = frame(framing, &request(id, "shutdown", "null"));
-                let (begin, rest) = stalled.split_at(stalled.len() / 2);
-                daemon.send_raw(begin);
-                let line = daemon.wait_for_line(|line| line.contains(r#""severity":"warn""#));
-                let record: Value = serde_json::from_str(&line).expect("JSON");
-                let message = record["message"].as_str().expect("a text");
-                let figures = message.split(|it: char| !it.is_ascii_digit());
-                let figures: Vec<_> = figures.filter(|figure| !figure.is_empty()).collect();
-                assert!(figures.len() >= 2 && figures.contains(&"50"), "{name}: {line}");
-                // What comes late of it is skipped.
-                daemon.send_raw(rest);
-                let answer = daemon.ask(id + 10, "version", "[]");
-                assert_eq!(
-                    (&answer["id"], &answer["result"]["version"]),
-                    (&json!(id + 10), &json!("0.1.0"))
-                );
-            }
-            let end = daemon.end(Trigger::Eof);
-            assert_eq!((end.status.code(), end.answers), (Some(0), vec![]), "{name}");
-        })
+    side_by_side(FRAMINGS, |(name, framing)| {
+        let options = ["--framing", name, "--read-timeout", "0.05", "--log-format", "json"];
+        let mut daemon = start(&options, framing);
+        // Any number of timeouts in a row leaves it alive.
+        for id in 1..=3 {
+            let stalled = frame(framing, &request(id, "shutdown", "null"));
+            let (begin, rest) = stalled.split_at(stalled.len() / 2);
+            daemon.send_raw(begin);
+            let line = daemon.wait_for_line(|line| line.contains(r#""severity":"warn""#));
+            let record: Value = serde_json::from_str(&line).expect("JSON");
+            let message = record["message"].as_str().expect("a text");
+            let figures = message.split(|it: char| !it.is_ascii_digit());
+            let figures: Vec<_> = figures.filter(|figure| !figure.is_empty()).collect();
+            assert!(figures.len() >= 2 && figures.contains(&"50"), "{name}: {line}");
+            // What comes late of it is skipped.
+            daemon.send_raw(rest);
+            let answer = daemon.ask(id + 10, "version", "[]");
+            assert_eq!(answer["id"], id + 10);
+            assert_eq!(answer["result"]["version"], "0.1.0");
+        }
+        let end = daemon.end(Trigger::Eof);
+        assert_eq!((end.status.code(), end.answers), (Some(0), vec![]), "{name}");
     });
-    for stall in stalls {
-        stall.join().expect("no panic");
-    }
 }
 
 #[test]
 fn f6_an_idle_connection_never_times_out_and_zero_turns_the_timeout_off() {
     // The time that passes is the test here: longer than one timeout, and no longer than another.
     let pause = Duration::from_millis(300);
-    let lives = [("0.05", 0), ("0", 1), ("30", 1)].into_iter().flat_map(|(timeout, cut)| {
-        FRAMINGS.map(|(name, framing)| {
-            thread::spawn(move || {
-                let options = ["--framing", name, "--read-timeout", timeout];
-                let mut daemon = start(&options, framing);
-                assert_eq!(daemon.ask(1, "version", "[]")["id"], 1, "{timeout} {name}");
-                let text = frame(framing, &request(2, "version", "[]"));
-                let (begin, rest) = text.split_at(cut * text.len() / 2);
-                daemon.send_raw(begin);
-                thread::sleep(pause);
-                daemon.send_raw(rest);
-                assert_eq!(daemon.answer()["id"], 2, "{timeout} {name}");
-                let end = daemon.end(Trigger::Eof);
-                let warnings = end.lines.iter().filter(|line| line.contains(" WARN "));
-                assert_eq!((end.status.code(), warnings.count()), (Some(0), 0), "{timeout} {name}");
-            })
-        })
+    let timeouts = [("0.05", 0), ("0", 1), ("30", 1)];
+    side_by_side(pairs(timeouts, FRAMINGS), |((timeout, cut), (name, framing))| {
+        let mut daemon = start(&["--framing", name, "--read-timeout", timeout], framing);
+        assert_eq!(daemon.ask(1, "version", "[]")["id"], 1, "{timeout} {name}");
+        let text = frame(framing, &request(2, "version", "[]"));
+        let (begin, rest) = text.split_at(cut * text.len() / 2);
+        daemon.send_raw(begin);
+        thread::sleep(pause);
+        daemon.send_raw(rest);
+        assert_eq!(daemon.answer()["id"], 2, "{timeout} {name}");
+        let end = daemon.end(Trigger::Eof);
+        let warnings = end.lines.iter().filter(|line| line.contains(" WARN "));
+        assert_eq!((end.status.code(), warnings.count()), (Some(0), 0), "{timeout} {name}");
     });
-    for life in lives.collect::<Vec<_>>() {
-        life.join().expect("no panic");
-    }
 }

@@ -17,22 +17,8 @@ mod order;
 mod support;
 mod testbed;
 
-use std::process::{Command, Stdio};
-
 use duet_rpc::proto::frame::Framing;
-use support::daemon::{Daemon, rpc};
-
-const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
-
-/// The values of `--framing`, each with what is spoken to it.
-const FRAMINGS: [(&str, Framing); 6] = [
-    ("lsp", Framing::Lsp),
-    ("ndjson", Framing::Ndjson),
-    ("length", Framing::Length),
-    ("auto", Framing::Lsp),
-    ("auto", Framing::Ndjson),
-    ("auto", Framing::Length),
-];
+use support::daemon::{Daemon, FRAMINGS, PROFILES, rpc};
 
 /// Every profile in every framing, as options.
 fn ways(profiles: &[&'static str]) -> Vec<([&'static str; 4], Framing)> {
@@ -66,10 +52,5 @@ fn requests<M: AsRef<str>, P: AsRef<str>>(calls: &[(M, P)]) -> Vec<String> {
 
 /// Starts a daemon with these options, which is spoken to in this framing.
 fn start(options: &[&str], framing: Framing) -> Daemon {
-    start_command(rpc(options), framing)
-}
-
-fn start_command(mut command: Command, framing: Framing) -> Daemon {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Daemon::with_pipes(command, framing)
+    Daemon::of(rpc(options), framing)
 }

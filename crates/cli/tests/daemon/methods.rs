@@ -4,8 +4,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::catalog::methods_of;
 use super::support::daemon::{Daemon, framing_of, rpc};
 use super::support::once::talk;
+use super::support::pairs;
 use super::{PROFILES, explicit_ways, message, requests, start, ways};
 
 /// What methods without parameters accept.
@@ -155,20 +157,8 @@ fn c4_set_log_level_is_in_force_from_the_next_record_on() {
 
 #[test]
 fn m10_a_notification_is_never_answered() {
-    let methods = [
-        "initialize",
-        "listMethods",
-        "describeMethods",
-        "version",
-        "setLogLevel",
-        "system.ping",
-        "system.echo",
-        "events.subscribe",
-        "events.unsubscribe",
-        "rpc.discover",
-        "$/cancelRequest",
-        "nonsense",
-    ];
+    let methods = methods_of("desktop").into_iter().filter(|method| *method != "shutdown");
+    let methods: Vec<_> = methods.chain(["$/cancelRequest", "nonsense"]).collect();
     let params = ["", "null", "{}", "[]", r#"{"level":"info"}"#, r#"{"topics":["stats"]}"#];
     for (options, framing) in ways(&PROFILES) {
         let every = methods.iter().flat_map(|method| params.map(|it| message(None, method, it)));
@@ -185,28 +175,19 @@ fn m10_a_notification_is_never_answered() {
 }
 
 #[test]
-fn l4_shutdown_answers_and_ends_the_daemon_whatever_it_is_sent() {
-    for profile in PROFILES {
-        for params in NO_PARAMS {
-            let mut daemon = Daemon::rpc(profile, &[]);
-            daemon.send(&message(Some(1), "shutdown", params));
-            let end = daemon.wait(Instant::now());
-            let result = json!({"message": "Shutting down gracefully"});
-            let expected = [json!({"jsonrpc": "2.0", "id": 1, "result": result})];
-            assert_eq!(end.answers, expected, "{profile} {params}");
-            assert_eq!(end.status.code(), Some(0), "{profile} {params}");
-        }
+fn l4_shutdown_answers_and_ends_the_daemon_whatever_it_is_sent_and_as_a_notification() {
+    let result = json!({"message": "Shutting down gracefully"});
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": result});
+    let check = |mut daemon: Daemon, id, params: &str, case: &str| {
+        daemon.send(&message(id, "shutdown", params));
+        let end = daemon.wait(Instant::now());
+        let expected: Vec<_> = id.map(|_| answer.clone()).into_iter().collect();
+        assert_eq!((end.status.code(), end.answers), (Some(0), expected), "{case} {params}");
+    };
+    for (profile, params) in pairs(PROFILES, NO_PARAMS) {
+        check(Daemon::rpc(profile, &[]), Some(1), params, profile);
     }
-}
-
-#[test]
-fn l4_shutdown_ends_the_daemon_in_every_framing_and_as_a_notification() {
-    for (options, framing) in explicit_ways(&PROFILES) {
-        for (id, answers) in [(Some(1), 1), (None, 0)] {
-            let mut daemon = start(&options, framing);
-            daemon.send(&message(id, "shutdown", ""));
-            let end = daemon.wait(Instant::now());
-            assert_eq!((end.status.code(), end.answers.len()), (Some(0), answers), "{options:?}");
-        }
+    for ((options, framing), id) in pairs(explicit_ways(&PROFILES), [Some(1), None]) {
+        check(start(&options, framing), id, "", &format!("{options:?}"));
     }
 }

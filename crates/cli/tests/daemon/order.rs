@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, command, frame, framing_of, request};
 use super::support::once::talk;
-use super::{PROFILES, message, start_command};
+use super::{PROFILES, message};
 
 /// Longer than any test takes.
 const LONG: &str = r#"{"ms":25000}"#;
@@ -13,7 +13,7 @@ const LONG: &str = r#"{"ms":25000}"#;
 fn testbed(profile: &str, options: &[&str]) -> Daemon {
     let mut command = command(profile);
     command.args(options);
-    start_command(command, framing_of(profile))
+    Daemon::of(command, framing_of(profile))
 }
 
 fn cancel(daemon: &mut Daemon, id: u64) {
@@ -196,11 +196,8 @@ fn m11_an_id_that_is_in_flight_is_refused_and_the_first_request_not_disturbed() 
             daemon.wait_for("test.sleep begins");
             daemon.send(&text("version", "[]"));
             let answer = daemon.answer();
-            assert_eq!(
-                (&answer["id"], &answer["error"]["code"]),
-                (&id, &json!(-32600)),
-                "{profile}"
-            );
+            assert_eq!(answer["id"], id, "{profile}");
+            assert_eq!(answer["error"]["code"], -32600, "{profile}");
             assert_eq!(answer["error"]["data"], json!({"reason": "duplicate-id"}), "{profile}");
             if id == json!(1) {
                 // A number and a string are two ids.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, command, framing_of, rpc};
 use super::support::once::{run, talk};
+use super::support::pairs;
 use super::{FRAMINGS, PROFILES, message, requests};
 
 #[test]
@@ -36,17 +37,15 @@ fn testbed_methods_do_what_they_are_for() {
 
 #[test]
 fn testbed_emits_as_many_notifications_as_it_is_asked_for() {
-    for profile in PROFILES {
-        for count in [0, 1, 1000] {
-            let calls = [("test.emit", format!(r#"{{"count":{count}}}"#))];
-            let talk = talk(command(profile), framing_of(profile), &requests(&calls));
-            let messages = talk.values();
-            let (answer, notifications) = messages.split_last().expect("an answer");
-            assert_eq!((&answer["id"], notifications.len()), (&json!(1), count), "{profile}");
-            let is_notification =
-                |message: &Value| message["method"].is_string() && message.get("id").is_none();
-            assert!(notifications.iter().all(is_notification), "{profile}");
-        }
+    for (profile, count) in pairs(PROFILES, [0, 1, 1000]) {
+        let calls = [("test.emit", format!(r#"{{"count":{count}}}"#))];
+        let talk = talk(command(profile), framing_of(profile), &requests(&calls));
+        let messages = talk.values();
+        let (answer, notifications) = messages.split_last().expect("an answer");
+        assert_eq!((&answer["id"], notifications.len()), (&json!(1), count), "{profile}");
+        let is_notification =
+            |message: &Value| message["method"].is_string() && message.get("id").is_none();
+        assert!(notifications.iter().all(is_notification), "{profile}");
     }
 }
 

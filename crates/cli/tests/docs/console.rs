@@ -14,7 +14,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::support::daemon::HANG;
 use super::support::folder::Folder;
-use super::support::listening::SocketFolder;
 use super::support::programs::{DUET_RPC, example, first_server, folder, root, testbed};
 use super::support::{has, skip};
 
@@ -161,7 +160,7 @@ fn prints_what_is_shown(shown: &[Shown], programs: &Folder) -> Result<(), String
 /// All that a script of bash prints. What it leaves running is ended with it.
 fn run(script: &str, programs: &Path) -> String {
     // Paths in it are short enough for sockets.
-    let folder = SocketFolder::new().expect("a folder can be made");
+    let folder = Folder::new();
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("bash");
     command.args(["-c", script]).current_dir(folder.path("")).process_group(0);

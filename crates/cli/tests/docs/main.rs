@@ -39,10 +39,7 @@ fn check(languages: &[&str], check: impl Fn(&Page, &Block) -> Result<(), String>
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    assert!(
-        count > 0,
-        "there is no block of {languages:?}: the pages are not read as they should be"
-    );
+    assert!(count > 0, "no block of {languages:?}: the pages are not read as they should be");
 }
 
 #[test]
@@ -142,13 +139,8 @@ fn what_systemd_is_told_to_start_can_be_started() {
                     assert!(program.ends_with("/duet-rpc"), "{program}");
                     let mut command = Command::new(DUET_RPC);
                     // It is handed nothing here, so it serves stdin, which ends at once.
-                    let output = run(
-                        {
-                            command.args(words);
-                            command
-                        },
-                        b"",
-                    );
+                    command.args(words);
+                    let output = run(command, b"");
                     if !output.status.success() {
                         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
                     }

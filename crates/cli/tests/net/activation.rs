@@ -13,10 +13,16 @@ use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
 
 use crate::client::Way;
-use crate::support::daemon::rpc;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP};
+use crate::support::daemon::{in_shell, rpc};
+use crate::support::folder::Folder;
+use crate::support::listening::{HTTP, Server, TCP, Url};
 
-/// Starts the daemon as a service manager does: its sockets are the descriptors from 3 on, and the
+/// Starts the daemon so, which listens on this many addresses.
+fn serve(sockets: Vec<OwnedFd>, variables: &str, options: &[&str], count: usize) -> Server {
+    Server::with_stdin_and_stdout(activated(sockets, variables, options), count)
+}
+
+/// The daemon as a service manager starts it: its sockets are the descriptors from 3 on, and the
 /// environment says how many. A shell places them, and becomes the daemon then, so `$$` is its pid.
 fn activated(sockets: Vec<OwnedFd>, variables: &str, options: &[&str]) -> Command {
     let started = rpc(&[&["--profile", "agent"], options].concat());
@@ -24,9 +30,7 @@ fn activated(sockets: Vec<OwnedFd>, variables: &str, options: &[&str]) -> Comman
     let variables = format!("LISTEN_PID=$$ LISTEN_FDS={count} {variables}");
     let place = if count > 1 { "3<&0 4<&1" } else { "3<&0" };
     let script = format!(r#"exec {place} 0</dev/null 1>/dev/null; export {variables}; exec "$@""#);
-    let mut command = Command::new("sh");
-    command.args(["-c", &script, "sh"]).arg(started.get_program()).args(started.get_args());
-    command.env_remove("DUET_RPC_LOG");
+    let mut command = in_shell(&script, &started);
     let mut sockets = sockets.into_iter();
     command.stdin(sockets.next().expect("one at least"));
     if let Some(second) = sockets.next() {
@@ -43,14 +47,13 @@ fn tcp() -> (TcpListener, u16) {
 
 #[test]
 fn t2_sockets_of_a_service_manager_are_served() {
-    let folder = SocketFolder::new().expect("a folder can be made");
+    let folder = Folder::new();
     let (listener, port) = tcp();
     // Who connects before the daemon is there is served, too. That is what it is for.
-    let mut early = Way::Tcp(Framing::Ndjson)
-        .connect_to(&crate::support::listening::Url::parse(&format!("tcp://127.0.0.1:{port}")));
+    let mut early =
+        Way::Tcp(Framing::Ndjson).connect_to(&Url::parse(&format!("tcp://127.0.0.1:{port}")));
     let unix = UnixListener::bind(folder.path("socket")).expect("it can be made");
-    let command = activated(vec![listener.into(), unix.into()], "", &[]);
-    let server = Server::with_stdin_and_stdout(command, 2);
+    let server = serve(vec![listener.into(), unix.into()], "", &[], 2);
     assert_eq!(server.urls[0].text, format!("tcp://127.0.0.1:{port}"));
     assert_eq!(server.urls[1].text, folder.url("socket"));
     early.check(1);
@@ -65,10 +68,9 @@ fn t2_sockets_of_a_service_manager_are_served() {
 /// systemd makes them for everyone, unless `SocketMode` says otherwise.
 #[test]
 fn t3_a_socket_of_a_service_manager_that_all_users_can_connect_to_is_warned_of() {
-    let folder = SocketFolder::new().expect("a folder can be made");
+    let folder = Folder::new();
     let said_of = |socket: UnixListener| {
-        let command = activated(vec![socket.into()], "", &[]);
-        Server::with_stdin_and_stdout(command, 1).end(Signal::TERM).lines.concat()
+        serve(vec![socket.into()], "", &[], 1).end(Signal::TERM).lines.concat()
     };
     for (name, mode, is_open) in [("a", 0o600, false), ("b", 0o660, false), ("c", 0o666, true)] {
         let socket = UnixListener::bind(folder.path(name)).expect("it can be made");
@@ -95,15 +97,13 @@ fn t2_the_name_of_a_socket_says_what_is_spoken_on_it() {
     for (name, way) in [("ws", Way::WebSocket), ("http", Way::Http), ("tcp", Way::ALL[0])] {
         let (listener, port) = tcp();
         let variables = format!("LISTEN_FDNAMES={name}");
-        let server =
-            Server::with_stdin_and_stdout(activated(vec![listener.into()], &variables, &[]), 1);
+        let server = serve(vec![listener.into()], &variables, &[], 1);
         assert!(server.urls[0].text.starts_with(&format!("{name}://127.0.0.1:{port}")));
         way.connect(&server).check(1);
         server.stop();
     }
     let (first, second) = (tcp().0, tcp().0);
-    let command = activated(vec![first.into(), second.into()], "LISTEN_FDNAMES=http:ws", &[]);
-    let server = Server::with_stdin_and_stdout(command, 2);
+    let server = serve(vec![first.into(), second.into()], "LISTEN_FDNAMES=http:ws", &[], 2);
     Way::Http.connect(&server).check(1);
     Way::WebSocket.connect(&server).check(1);
     server.stop();
@@ -113,8 +113,7 @@ fn t2_the_name_of_a_socket_says_what_is_spoken_on_it() {
 fn t2_an_address_that_the_manager_has_opened_is_taken_over() {
     let (listener, port) = tcp();
     let url = format!("http://127.0.0.1:{port}/rpc");
-    let command = activated(vec![listener.into()], "", &["--listen", &url, "--listen", TCP]);
-    let server = Server::with_stdin_and_stdout(command, 2);
+    let server = serve(vec![listener.into()], "", &["--listen", &url, "--listen", TCP], 2);
     assert_eq!(server.url("http").text, url);
     Way::Http.connect(&server).check(1);
     Way::ALL[0].connect(&server).check(1);
@@ -127,8 +126,7 @@ fn t2_sockets_of_another_process_are_left_alone() {
     let others = "LISTEN_PID=1 LISTEN_FDS=2147483647";
     for variables in ["LISTEN_PID=1", others, "LISTEN_PID=x", "LISTEN_FDS=0"] {
         let (listener, _) = tcp();
-        let command = activated(vec![listener.into()], variables, &["--listen", HTTP]);
-        let server = Server::with_stdin_and_stdout(command, 1);
+        let server = serve(vec![listener.into()], variables, &["--listen", HTTP], 1);
         assert_eq!(server.urls[0].scheme, "http", "{variables}");
         Way::Http.connect(&server).check(1);
         let end = server.end(Signal::TERM);

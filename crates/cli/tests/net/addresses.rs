@@ -1,7 +1,7 @@
 //! Where the daemon listens, what it says of it, and where it does not (T2, T3, G1).
 
 use std::net::{IpAddr, TcpListener, UdpSocket};
-use std::process::{Command, Output};
+use std::path::Path;
 
 use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
@@ -9,23 +9,14 @@ use rustix::process::Signal;
 use crate::client::Way;
 use crate::support::daemon::rpc;
 use crate::support::folder::Folder;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS, with_addresses};
+use crate::support::listening::{HTTP, Server, TCP, WS, with_addresses};
 use crate::support::log::{FORMATS, parse_line};
-use crate::support::once::{run, talk};
+use crate::support::once::{refused, talk};
 use crate::support::say_skipped;
 
-/// A daemon that ends at once, as it cannot listen there.
-fn refused(addresses: &[&str], options: &[&str]) -> Output {
-    let output = run(with_addresses(rpc(options), addresses), b"");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.stdout.is_empty(), "{addresses:?}: {output:?}");
-    assert!(!said.is_empty() && !said.contains("panicked"), "{addresses:?}: {said}");
-    assert!(!said.contains("listening on"), "{addresses:?}: {said}");
-    output
-}
-
-fn message(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+/// The exit code of a daemon that cannot listen there, and what it says.
+fn refused_at(addresses: &[&str]) -> (Option<i32>, String) {
+    refused(with_addresses(rpc(&[]), addresses))
 }
 
 #[test]
@@ -60,19 +51,19 @@ fn t2_what_is_no_url_is_exit_code_2() {
         "http://127.0.0.1:0/\r\nX: y",
     ];
     for url in rows {
-        let output = refused(&[url], &[]);
-        assert_eq!(output.status.code(), Some(2), "{url:?}: {}", message(&output));
         // Also if another one is good.
-        let output = refused(&[TCP, url], &[]);
-        assert_eq!(output.status.code(), Some(2), "{url:?}: {}", message(&output));
+        for addresses in [&[url][..], &[TCP, url]] {
+            let (code, said) = refused_at(addresses);
+            assert_eq!(code, Some(2), "{addresses:?}: {said}");
+        }
     }
 }
 
 #[test]
 fn t2_stdio_is_served_alone_or_not_at_all() {
     for addresses in [["stdio:", TCP], [HTTP, "stdio:"], ["stdio:", "stdio:"]] {
-        let output = refused(&addresses, &[]);
-        assert_eq!(output.status.code(), Some(2), "{addresses:?}: {}", message(&output));
+        let (code, said) = refused_at(&addresses);
+        assert_eq!(code, Some(2), "{addresses:?}: {said}");
     }
     let texts = [crate::support::daemon::request(1, "version", "[]")];
     let talk = talk(rpc(&["--listen", "stdio:"]), Framing::Lsp, &texts);
@@ -99,11 +90,11 @@ fn t3_beyond_loopback_it_listens_only_if_that_is_allowed() {
     }
     for host in hosts {
         for url in ["tcp://H:0", "ws://H:0/", "http://H:0/"].map(|url| url.replace('H', &host)) {
-            let output = refused(&[&url], &[]);
-            assert_eq!(output.status.code(), Some(2), "{url}: {}", message(&output));
-            assert!(message(&output).contains("--allow-remote"), "{url}: {}", message(&output));
+            let (code, said) = refused_at(&[&url]);
+            assert_eq!(code, Some(2), "{url}: {said}");
+            assert!(said.contains("--allow-remote"), "{url}: {said}");
             // One that is good does not make the other so.
-            assert_eq!(refused(&[TCP, &url], &[]).status.code(), Some(2), "{url}");
+            assert_eq!(refused_at(&[TCP, &url]).0, Some(2), "{url}");
         }
     }
 }
@@ -162,33 +153,32 @@ fn t2_an_address_that_is_taken_is_exit_code_1() {
     let port = taken.local_addr().expect("it has one").port();
     for url in ["tcp://127.0.0.1:P", "ws://127.0.0.1:P/", "http://127.0.0.1:P/"] {
         let url = url.replace('P', &port.to_string());
-        let output = refused(&[&url], &[]);
-        assert_eq!(output.status.code(), Some(1), "{url}: {}", message(&output));
-        assert!(message(&output).contains(&url), "which one? {}", message(&output));
+        let (code, said) = refused_at(&[&url]);
+        assert_eq!(code, Some(1), "{url}: {said}");
+        assert!(said.contains(&url), "which one? {said}");
     }
     // Of one that it has taken itself it says the same.
     let first = Server::rpc("agent", &[TCP], &[]);
-    let output = refused(&[&first.urls[0].text], &[]);
-    assert_eq!(output.status.code(), Some(1), "{}", message(&output));
+    let (code, said) = refused_at(&[&first.urls[0].text]);
+    assert_eq!(code, Some(1), "{said}");
     Way::Tcp(Framing::Ndjson).connect(&first).check(1);
     first.stop();
 }
 
 /// Starts it, and checks that its first lines say where it listens, and the others are a log.
-fn check_announcements(mut command: Command, format: &str, log: &Folder) {
-    let socket = SocketFolder::new().expect("a folder can be made");
+fn check_announcements(format: &str, level: &str, log: Option<&Path>) {
+    let socket = Folder::new();
     let unix = socket.url("a socket").replace(' ', "%20");
     let addresses = [TCP, "ws://127.0.0.1:0", &unix, "http://127.0.0.1:0/rpc/here", TCP, WS, HTTP];
-    command.args(["--log-format", format]);
-    let has_file =
-        command.get_envs().any(|(name, value)| name == "DUET_RPC_LOG" && value.is_some());
+    let options = ["--profile", "agent", "--log-level", level, "--log-format", format];
+    let mut command = rpc(&options);
+    command.envs(log.map(|path| ("DUET_RPC_LOG", path)));
     let server = Server::of(with_addresses(command, &addresses), addresses.len());
     let kinds: Vec<_> = server.urls.iter().map(|url| (&*url.scheme, &*url.path)).collect();
     let path = unix.strip_prefix("unix://").expect("it is one");
-    let expected =
-        [("tcp", ""), ("ws", "/"), ("unix", path), ("http", "/rpc/here"), ("tcp", ""), ("ws", "/")];
-    assert_eq!(kinds[..6], expected, "in the order of the options");
-    assert_eq!(kinds[6], ("http", "/"));
+    let first = [("tcp", ""), ("ws", "/"), ("unix", path), ("http", "/rpc/here")];
+    let again = [("tcp", ""), ("ws", "/"), ("http", "/")];
+    assert_eq!(kinds, [&first[..], &again].concat(), "in the order of the options");
     // Each is served.
     for url in server.urls.iter().filter(|url| url.scheme != "unix") {
         let way = match url.scheme.as_str() {
@@ -200,13 +190,13 @@ fn check_announcements(mut command: Command, format: &str, log: &Folder) {
     }
     let text = server.urls.iter().map(|url| url.text.clone()).collect::<Vec<_>>();
     let lines = server.end(Signal::TERM).lines;
-    let lines = match has_file {
-        true => {
+    let lines = match log {
+        Some(path) => {
             assert_eq!(lines, [""; 0], "the log is in the file");
-            let log = std::fs::read_to_string(log.path("log")).expect("it is there");
+            let log = std::fs::read_to_string(path).expect("it is there");
             log.lines().map(str::to_owned).collect()
         }
-        false => lines,
+        None => lines,
     };
     assert!(!lines.is_empty());
     let records: Vec<_> = lines.iter().map(|line| parse_line(line, format)).collect();
@@ -221,11 +211,8 @@ fn t2_the_first_lines_of_stderr_say_where_it_listens() {
     for format in FORMATS {
         for level in ["debug", "info"] {
             let folder = Folder::new();
-            let command = rpc(&["--profile", "agent", "--log-level", level]);
-            check_announcements(command, format, &folder);
-            let mut command = rpc(&["--profile", "agent", "--log-level", level]);
-            command.env("DUET_RPC_LOG", folder.path("log"));
-            check_announcements(command, format, &folder);
+            check_announcements(format, level, None);
+            check_announcements(format, level, Some(&folder.path("log")));
         }
     }
 }

@@ -2,25 +2,15 @@
 
 use std::process::Stdio;
 
-use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::{Client, Framed, Way};
 use crate::script::{Needs, Row, Step, daemon_rows, rows};
-use crate::support::daemon::command;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS};
-
-/// The values of `--framing`, each with what is spoken to it.
-const FRAMINGS: [(&str, Framing); 6] = [
-    ("lsp", Framing::Lsp),
-    ("ndjson", Framing::Ndjson),
-    ("length", Framing::Length),
-    ("auto", Framing::Lsp),
-    ("auto", Framing::Ndjson),
-    ("auto", Framing::Length),
-];
+use crate::support::daemon::{FRAMINGS, command};
+use crate::support::listening::Server;
+use crate::support::side_by_side;
 
 /// Has all the dialogues that a transport is able to, on one connection.
 fn speak(client: &mut dyn Client, has_way_back: bool, of: &str) {
@@ -52,20 +42,14 @@ fn follow(client: &mut dyn Client, row: &Row, of: &str) {
             Step::Send(bytes) => client.send(bytes),
             Step::Back(text) => assert_same(&next(), &text.replace("$CALL", &call), &case()),
             Step::Both(texts) => {
-                let mut came = [next(), next()];
-                let mut expected = texts.clone().map(|text| text.replace("$CALL", &call));
-                came.sort_unstable();
-                expected.sort_unstable();
-                assert_eq!(came, expected, "{}", case());
+                let expected = texts.clone().map(|text| text.replace("$CALL", &call));
+                assert_eq!(sorted([next(), next()]), sorted(expected), "{}", case());
             }
             Step::Batch(texts) => {
                 let text = next();
                 let entries: Vec<&RawValue> = serde_json::from_str(&text).expect("an array");
-                let mut came: Vec<_> = entries.iter().map(|entry| entry.get()).collect();
-                let mut expected: Vec<_> = texts.iter().map(String::as_str).collect();
-                came.sort_unstable();
-                expected.sort_unstable();
-                assert_eq!(came, expected, "{}", case());
+                let came = entries.iter().map(|entry| entry.get().to_owned());
+                assert_eq!(sorted(came), sorted(texts.clone()), "{}", case());
             }
             Step::Call(rest) => {
                 let text = next();
@@ -102,6 +86,12 @@ fn follow(client: &mut dyn Client, row: &Row, of: &str) {
     }
 }
 
+fn sorted(texts: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut texts: Vec<_> = texts.into_iter().collect();
+    texts.sort_unstable();
+    texts
+}
+
 /// Long texts are better not shown whole.
 fn assert_same(came: &str, expected: &str, case: &str) {
     let cut = |text: &str| text.chars().take(300).collect::<String>();
@@ -118,10 +108,7 @@ fn leave(client: &mut dyn Client, of: &str) {
 
 /// A daemon that listens on everything, with this framing, is spoken to in these ways one by one.
 fn over(framing: &str, ways: &[Way]) {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-    let options = ["--framing", framing, "--share-log"];
-    let server = Server::testbed("agent", &addresses, &options);
+    let server = Server::testbed_everywhere(&["--framing", framing, "--share-log"]);
     for &way in ways {
         let of = format!("{way:?} as {framing}");
         let mut client = way.connect(&server);
@@ -151,40 +138,18 @@ fn t1_the_dialogues_are_the_same_over_stdio_in_every_framing() {
 }
 
 #[test]
-fn t1_t2_the_dialogues_are_the_same_over_tcp_in_every_framing() {
-    for (name, framing) in FRAMINGS {
-        over(name, &[Way::Tcp(framing)]);
-    }
-}
-
-#[test]
-fn t1_t2_the_dialogues_are_the_same_over_unix_sockets_in_every_framing() {
-    for (name, framing) in FRAMINGS {
-        over(name, &[Way::Unix(framing)]);
-    }
-}
-
-#[test]
-fn t1_t2_the_dialogues_are_the_same_over_websockets_as_text_and_binary() {
-    // The framing has nothing to do with it.
-    for framing in ["lsp", "ndjson", "length", "auto"] {
-        over(framing, &[Way::WebSocket, Way::Binary]);
-    }
-}
-
-#[test]
-fn t1_t2_the_dialogues_are_the_same_over_http_but_for_what_needs_a_way_back() {
-    for framing in ["lsp", "ndjson"] {
-        over(framing, &[Way::Http]);
-    }
+fn t1_t2_the_dialogues_are_the_same_over_every_transport_in_every_framing() {
+    side_by_side(FRAMINGS, |(name, framing)| {
+        // The framing has nothing to do with the others, and over HTTP what needs a way back is left out.
+        let others = [Way::WebSocket, Way::Binary, Way::Http];
+        over(name, &[&[Way::Tcp(framing), Way::Unix(framing)], &others[..]].concat());
+    });
 }
 
 /// Connections of one daemon do not disturb each other, however they came.
 #[test]
 fn t2_all_transports_are_served_at_once() {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-    let server = Server::testbed("agent", &addresses, &[]);
+    let server = Server::testbed_everywhere(&[]);
     std::thread::scope(|scope| {
         for way in Way::ALL.into_iter().chain([Way::Binary]).cycle().take(10) {
             let mut client = way.connect(&server);

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
@@ -12,8 +12,10 @@ use rustix::process::Signal;
 
 use crate::client::{Client, Framed, Way};
 use crate::http::Http;
-use crate::support::daemon::{End, command, request, rpc};
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS, with_addresses};
+use crate::support::daemon::{End, command, in_shell, request, rpc};
+use crate::support::folder::Folder;
+use crate::support::listening::{HTTP, Server, TCP, WS, with_addresses};
+use crate::support::side_by_side;
 use crate::websocket::WebSocket;
 
 const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
@@ -21,12 +23,6 @@ const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 /// It gives up at 1.9 s. A busy machine needs time of its own beyond that, but a daemon that waits for
 /// what runs, which is 20 s, shows.
 const GIVES_UP: Duration = Duration::from_secs(8);
-
-fn everywhere() -> (Server, SocketFolder) {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS, HTTP], &[]);
-    (server, folder)
-}
 
 /// Ends with 0, and the log names the signal.
 fn check_end(end: &End, signal: Signal, case: &str) {
@@ -61,7 +57,7 @@ fn t2_l1_stdout_stays_empty_and_open_until_the_end() {
 #[test]
 fn l4_t2_what_runs_on_any_connection_is_answered_before_the_end() {
     for signal in SIGNALS {
-        let (server, _folder) = everywhere();
+        let server = Server::testbed_everywhere(&[]);
         let mut clients = Way::ALL.map(|way| (way, way.connect(&server)));
         let mut socket = WebSocket::connect(server.url("ws"));
         let sleep = request(1, "test.sleep", r#"{"ms":100}"#);
@@ -87,7 +83,7 @@ fn l4_t2_what_runs_on_any_connection_is_answered_before_the_end() {
 #[test]
 fn l5_t2_idle_connections_are_closed_and_do_not_hold_it_up() {
     for signal in SIGNALS {
-        let (server, _folder) = everywhere();
+        let server = Server::testbed_everywhere(&[]);
         let mut clients: Vec<_> =
             Way::ALL.into_iter().cycle().take(40).map(|way| (way, way.connect(&server))).collect();
         let mut socket = WebSocket::connect(server.url("ws"));
@@ -115,7 +111,7 @@ fn l5_t2_idle_connections_are_closed_and_do_not_hold_it_up() {
 /// Of those that do not even close their end, no one is waited for.
 #[test]
 fn l5_clients_that_never_close_do_not_hold_it_up() {
-    let (server, _folder) = everywhere();
+    let server = Server::testbed_everywhere(&[]);
     let mut clients: Vec<_> = Way::ALL.into_iter().map(|way| way.connect(&server)).collect();
     for client in &mut clients {
         client.check(1);
@@ -127,28 +123,23 @@ fn l5_clients_that_never_close_do_not_hold_it_up() {
 
 #[test]
 fn l5_handlers_that_never_end_do_not_hold_it_up() {
-    let lives = ["test.sleep", "test.block", "test.spin", "test.jam"].map(|method| {
-        thread::spawn(move || {
-            let (server, _folder) = everywhere();
-            let ways = if method == "test.jam" { &Way::ALL[..1] } else { &Way::ALL[..] };
-            let mut clients: Vec<_> = ways.iter().map(|way| way.connect(&server)).collect();
-            for client in &mut clients {
-                client.send(request(1, method, r#"{"ms":20000}"#).as_bytes());
-                server.daemon().wait_for(&format!("{method} begins"));
-            }
-            let end = server.end(Signal::TERM);
-            check_end(&end, Signal::TERM, method);
-            assert!(end.took < GIVES_UP, "{method}: {:?}", end.took);
-        })
+    side_by_side(["test.sleep", "test.block", "test.spin", "test.jam"], |method| {
+        let server = Server::testbed_everywhere(&[]);
+        let ways = if method == "test.jam" { &Way::ALL[..1] } else { &Way::ALL[..] };
+        let mut clients: Vec<_> = ways.iter().map(|way| way.connect(&server)).collect();
+        for client in &mut clients {
+            client.send(request(1, method, r#"{"ms":20000}"#).as_bytes());
+            server.daemon().wait_for(&format!("{method} begins"));
+        }
+        let end = server.end(Signal::TERM);
+        check_end(&end, Signal::TERM, method);
+        assert!(end.took < GIVES_UP, "{method}: {:?}", end.took);
     });
-    for life in lives {
-        life.join().expect("it ends");
-    }
 }
 
 #[test]
 fn l5_clients_that_read_nothing_do_not_hold_it_up() {
-    let (server, _folder) = everywhere();
+    let server = Server::testbed_everywhere(&[]);
     let mut clients: Vec<_> = Way::ALL.into_iter().map(|way| way.connect(&server)).collect();
     for client in &mut clients {
         client.send(request(1, "test.big", r#"{"bytes":20000000}"#).as_bytes());
@@ -165,7 +156,9 @@ fn l5_clients_that_read_nothing_do_not_hold_it_up() {
 
 #[test]
 fn l4_t2_after_the_signal_nobody_gets_in_any_more() {
-    let (server, folder) = everywhere();
+    // It outlives the daemon, so that the socket has not gone with it.
+    let folder = Folder::new();
+    let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS, HTTP], &[]);
     let urls = server.urls.clone();
     assert_eq!(server.end(Signal::TERM).status.code(), Some(0));
     for url in urls.iter().filter(|url| url.scheme != "unix") {
@@ -176,7 +169,7 @@ fn l4_t2_after_the_signal_nobody_gets_in_any_more() {
 
 #[test]
 fn l4_t2_shutdown_ends_its_own_connection_and_no_other() {
-    let (mut server, _folder) = everywhere();
+    let mut server = Server::testbed_everywhere(&[]);
     let mut others: Vec<_> = Way::ALL.into_iter().map(|way| way.connect(&server)).collect();
     let answer = r#"{"jsonrpc":"2.0","id":9,"result":{"message":"Shutting down gracefully"}}"#;
     for round in 0..3 {
@@ -224,7 +217,7 @@ fn l4_t2_shutdown_ends_its_own_connection_and_no_other() {
 /// The end of what a client says is answered like the end of stdin: with all that is still due (L3).
 #[test]
 fn l3_t2_what_came_before_the_end_of_a_connection_is_answered() {
-    let (server, _folder) = everywhere();
+    let server = Server::testbed_everywhere(&[]);
     for scheme in ["tcp", "unix"] {
         let stream = crate::stream::Stream::connect(server.url(scheme));
         let mut client = Framed::over(stream.try_clone(), stream.try_clone(), Framing::Ndjson);
@@ -247,7 +240,8 @@ fn t2_stdin_is_nothing_to_a_daemon_that_listens() {
             "a folder" => File::open("/").expect("it is there").into(),
             _ => Stdio::piped(),
         });
-        let mut server = Server::with_stdin(command, 2);
+        command.stdout(Stdio::piped());
+        let mut server = Server::with_stdin_and_stdout(command, 2);
         if case == "a pipe" {
             // Nobody reads it; it may even be closed.
             let stdin = server.daemon_mut().stdin.as_mut().expect("a pipe");
@@ -270,14 +264,10 @@ fn t2_stdin_is_nothing_to_a_daemon_that_listens() {
 #[test]
 fn l10_a_daemon_that_listens_ends_with_its_parent_if_that_is_wanted() {
     for busy in [None, Some("test.sleep"), Some("test.block")] {
-        let folder = SocketFolder::new().expect("a folder can be made");
-        let mut started = command("agent");
+        let folder = Folder::new();
+        let mut started = with_addresses(command("agent"), &[&folder.url("socket"), WS]);
         started.arg("--exit-with-parent");
-        let started = with_addresses(started, &[&folder.url("socket"), WS]);
-        let mut shell = Command::new("sh");
-        shell.args(["-c", r#""$@" & wait"#, "sh"]).env_remove("DUET_RPC_LOG");
-        shell.arg(started.get_program()).args(started.get_args()).env("TESTBED_TELLS", "1");
-        let server = Server::of(shell, 2);
+        let server = Server::of(in_shell(r#""$@" & wait"#, &started), 2);
         let mut client = Way::ALL[1].connect(&server);
         let mut socket = WebSocket::connect(server.url("ws"));
         client.check(1);

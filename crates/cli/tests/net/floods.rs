@@ -1,7 +1,6 @@
 //! More connections than there is room for (P9, T2).
 
 use std::io::{Read, Write};
-use std::process::Command;
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
@@ -9,8 +8,9 @@ use serde_json::{Value, json};
 use crate::client::{Client, Framed, Way, framed};
 use crate::http::{head, once, post};
 use crate::stream::Stream;
-use crate::support::daemon::rpc;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS, wait_until, with_addresses};
+use crate::support::daemon::{FRAMINGS, after, rpc};
+use crate::support::folder::Folder;
+use crate::support::listening::{HTTP, Server, TCP, wait_until, with_addresses};
 use crate::websocket::{CLOSE, LAST, WebSocket, frame, handshake};
 
 /// Tries once, and says whether it was served. Who is not may be cut off without a word.
@@ -57,13 +57,8 @@ fn check_refused(way: Way, server: &Server) {
 
 #[test]
 fn p9_past_the_limit_of_connections_a_new_one_is_refused_and_the_others_are_served() {
-    for (name, framing) in
-        [("ndjson", Framing::Ndjson), ("lsp", Framing::Lsp), ("length", Framing::Length)]
-    {
-        let folder = SocketFolder::new().expect("a folder can be made");
-        let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-        let options = ["--max-connections", "8", "--framing", name];
-        let server = Server::rpc("agent", &addresses, &options);
+    for (name, framing) in FRAMINGS.into_iter().take(3) {
+        let server = Server::rpc_everywhere(&["--max-connections", "8", "--framing", name]);
         let ways = [Way::Tcp(framing), Way::Unix(framing), Way::WebSocket, Way::Http];
         let mut clients: Vec<_> =
             ways.into_iter().cycle().take(8).map(|way| way.connect(&server)).collect();
@@ -89,26 +84,16 @@ fn p9_past_the_limit_of_connections_a_new_one_is_refused_and_the_others_are_serv
 /// A thousand at once, of which eight get in at a time: all are either served or told.
 #[test]
 fn p9_a_flood_of_connections_harms_nobody() {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-    let server = Server::rpc("agent", &addresses, &["--max-connections", "8"]);
+    let server = Server::rpc_everywhere(&["--max-connections", "8"]);
     let mut inside: Vec<_> = Way::ALL.into_iter().map(|way| way.connect(&server)).collect();
     for client in &mut inside {
         client.check(1);
     }
     let (before, descriptors) = (server.resident(), server.descriptors());
     for round in 0..10 {
-        let flood: Vec<_> = server
-            .urls
-            .iter()
-            .cycle()
-            .take(400)
-            .map(|url| {
-                let mut stream = Stream::connect(url);
-                let _ = stream.write_all(b"G");
-                stream
-            })
-            .collect();
+        let urls = server.urls.iter().cycle().take(400);
+        let mut flood: Vec<_> = urls.map(Stream::connect).collect();
+        flood.iter_mut().for_each(|stream| drop(stream.write_all(b"G")));
         for client in &mut inside {
             client.check(round);
         }
@@ -124,9 +109,7 @@ fn p9_a_flood_of_connections_harms_nobody() {
 /// Each of a burst that is refused hears the reason, however many there are and although none says anything.
 #[test]
 fn p9_every_silent_connection_of_a_burst_over_the_limit_is_told_the_reason() {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-    let server = Server::rpc("agent", &addresses, &["--max-connections", "1"]);
+    let server = Server::rpc_everywhere(&["--max-connections", "1"]);
     let mut inside = Way::ALL[0].connect(&server);
     inside.check(1);
     for way in Way::ALL {
@@ -151,18 +134,14 @@ fn is_refusal(told: &str) -> bool {
 /// A daemon that may have so many descriptors open.
 fn with_descriptors(limit: usize, addresses: &[&str]) -> Server {
     let started = with_addresses(rpc(&["--profile", "agent"]), addresses);
-    let mut command = Command::new("sh");
-    let script = format!(r#"ulimit -n {limit}; exec "$@""#);
-    command.args(["-c", &script, "sh"]).env_remove("DUET_RPC_LOG");
-    command.arg(started.get_program()).args(started.get_args());
-    Server::of(command, addresses.len())
+    Server::of(after(&format!("ulimit -n {limit}"), &started), addresses.len())
 }
 
 /// With few descriptors, each that connects is either served or told that it is not, and nobody hangs.
 #[test]
 fn p9_with_few_descriptors_each_connection_is_served_or_refused_and_none_hangs() {
     for (limit, count) in [(40, 60), (64, 100), (128, 200)] {
-        let folder = SocketFolder::new().expect("a folder can be made");
+        let folder = Folder::new();
         let server = with_descriptors(limit, &[TCP, &folder.url("socket"), HTTP]);
         let ask = br#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
         for way in [Way::ALL[0], Way::ALL[1], Way::Http] {

@@ -9,8 +9,8 @@ use crate::client::Client;
 use crate::http::{Http, Response, head, once, post};
 use crate::support::daemon::rpc;
 use crate::support::folder::Folder;
-use crate::support::listening::{HTTP, Server, Url, WS, with_addresses};
-use crate::support::once::run;
+use crate::support::listening::{HTTP, Server, Url, WS};
+use crate::support::once::refused;
 use crate::support::say_skipped;
 use crate::websocket::{KEY, WebSocket};
 
@@ -86,6 +86,10 @@ fn t3_a_foreign_host_is_refused() {
         "2130706433",
         "0x7f.0.0.1",
         "169.254.169.254",
+        "",
+        "127.0.0.1, evil.example",
+        "user@127.0.0.1",
+        "127.0.0.1 evil.example",
     ] {
         // What is no host at all may be called malformed as well.
         for host in [host.to_owned(), with_port(host)] {
@@ -95,10 +99,6 @@ fn t3_a_foreign_host_is_refused() {
     }
     for hosts in [&[][..], &["127.0.0.1", "127.0.0.1"], &["127.0.0.1", "evil.example"]] {
         assert_eq!(statuses(&server, hosts, &[]), MALFORMED, "{hosts:?}");
-    }
-    for host in ["", "127.0.0.1, evil.example", "user@127.0.0.1", "127.0.0.1 evil.example"] {
-        let refused = statuses(&server, &[host], &[]);
-        assert!(refused == FORBIDDEN || refused == MALFORMED, "{host:?}: {refused:?}");
     }
     server.stop();
 }
@@ -206,17 +206,11 @@ fn t3_an_origin_can_be_allowed_and_then_asks_beforehand() {
 
 const TOKEN: &str = "s3cret-CANARY-t0ken.~+/=";
 
-/// The options of a daemon with a token, which stands in a file with a line end.
-fn token_file(folder: &Folder, text: &str) -> String {
-    fs::write(folder.path("token"), text).expect("it can be written");
-    folder.path("token").to_str().expect("a plain path").to_owned()
-}
-
 #[test]
 fn t3_without_the_token_nobody_comes_in() {
     let folder = Folder::new();
     for (file, level) in [(format!("{TOKEN}\n"), "debug"), (TOKEN.to_owned(), "info")] {
-        let options = ["--token-file", &token_file(&folder, &file), "--log-level", level];
+        let options = ["--token-file", &folder.write("token", file), "--log-level", level];
         let server = Server::rpc("agent", &[HTTP, WS], &options);
         let attempt = |value: &str| statuses(&server, &["localhost"], &[("Authorization", value)]);
         assert_eq!(statuses(&server, &["localhost"], &[]), UNAUTHORIZED);
@@ -241,18 +235,17 @@ fn t3_without_the_token_nobody_comes_in() {
         // The name of a scheme has no case.
         assert_eq!(attempt(&format!("Bearer {TOKEN}")), ACCEPTED);
         assert_eq!(attempt(&format!("bearer {TOKEN}")), ACCEPTED);
-        let twice =
-            [("Authorization", "Bearer wrong"), ("Authorization", &format!("Bearer {TOKEN}"))];
+        let bearer = format!("Bearer {TOKEN}");
+        let twice = [("Authorization", "Bearer wrong"), ("Authorization", &*bearer)];
         let refused = statuses(&server, &["localhost"], &twice);
         assert!(refused.iter().all(|status| [400, 401].contains(status)), "{refused:?}");
         // Whoever has the token must still be no web page.
-        let page = [("Authorization", format!("Bearer {TOKEN}")), ("Origin", "null".to_owned())];
-        let page = page.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let page = [("Authorization", &*bearer), ("Origin", "null")];
         assert_eq!(statuses(&server, &["localhost"], &page), FORBIDDEN);
         assert_eq!(statuses(&server, &["evil.example"], &page[..1]), FORBIDDEN);
         // It is asked for on every request of a connection.
         let mut client = Http::connect(server.url("http"));
-        client.headers = vec![("Authorization".to_owned(), format!("Bearer {TOKEN}"))];
+        client.headers = vec![("Authorization".to_owned(), bearer)];
         client.check(1);
         client.headers.clear();
         client.send(PING);
@@ -266,23 +259,23 @@ fn t3_without_the_token_nobody_comes_in() {
 fn t3_a_token_is_nothing_to_tcp_and_needs_a_file_that_holds_one() {
     let folder = Folder::new();
     let check = |path: &str, case: &str| {
-        let command = rpc(&["--token-file", path]);
-        let output = run(with_addresses(command, &[HTTP]), b"");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{case}: {said}");
-        assert!(output.stdout.is_empty() && !said.contains("listening on"), "{case}: {said}");
-        assert!(said.contains("token") && !said.contains("panicked"), "{case}: {said}");
+        let (code, said) = refused(rpc(&["--token-file", path, "--listen", HTTP]));
+        assert_eq!(code, Some(1), "{case}: {said}");
+        assert!(said.contains("token"), "{case}: {said}");
         assert!(!said.contains("CANARY"), "{case}: {said}");
     };
-    for (text, case) in [("", "empty"), ("\n", "a line end"), (" \r\n", "white space")] {
-        check(&token_file(&folder, text), case);
+    for (text, case) in [
+        ("", "empty"),
+        ("\n", "a line end"),
+        (" \r\n", "white space"),
+        ("CANARY one\ntwo\n", "two lines"),
+        ("CANARY\0", "no text"),
+    ] {
+        check(&folder.write("token", text), case);
     }
-    for (text, case) in [("CANARY one\ntwo\n", "two lines"), ("CANARY\0", "no text")] {
-        check(&token_file(&folder, text), case);
-    }
-    check(folder.path("missing").to_str().expect("a plain path"), "missing");
-    check(folder.path("").to_str().expect("a plain path"), "a folder");
-    let path = token_file(&folder, TOKEN);
+    check(&folder.text("missing"), "missing");
+    check(&folder.text(""), "a folder");
+    let path = folder.write("token", TOKEN);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("it is ours");
     if fs::read(&path).is_ok() {
         say_skipped("a file that cannot be read", "this is root, who can read it");
@@ -294,7 +287,7 @@ fn t3_a_token_is_nothing_to_tcp_and_needs_a_file_that_holds_one() {
 #[test]
 fn t3_a_token_that_other_users_can_read_or_change_is_warned_of() {
     let folder = Folder::new();
-    let path = token_file(&folder, TOKEN);
+    let path = folder.write("token", TOKEN);
     for (mode, is_exposed) in [
         (0o600, false),
         (0o400, false),

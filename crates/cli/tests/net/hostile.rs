@@ -1,6 +1,6 @@
 //! Clients that mean harm, or are broken: after each of them the daemon serves the others (F3, F6, T2).
 
-use std::io::{Read, Write};
+use std::io::Write;
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
@@ -8,18 +8,13 @@ use serde_json::{Value, json};
 use crate::client::{Client, Framed, Way, framed};
 use crate::http::{Response, head, once, post};
 use crate::stream::Stream;
-use crate::support::daemon::request;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS, wait_until};
+use crate::support::daemon::{FRAMINGS, request};
+use crate::support::folder::Folder;
+use crate::support::listening::{Server, TCP, wait_until};
+use crate::support::pairs;
 use crate::websocket::{BINARY, LAST, TEXT, WebSocket, handshake};
 
 const MIB: usize = 1 << 20;
-
-/// A test bed on all transports. The folder goes when the test does.
-fn everywhere(options: &[&str]) -> (Server, SocketFolder) {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS, HTTP], options);
-    (server, folder)
-}
 
 /// All others are served, whatever one of them did.
 fn check_others(server: &Server) {
@@ -30,7 +25,7 @@ fn check_others(server: &Server) {
 
 #[test]
 fn f6_a_head_that_never_ends_is_dropped_in_time() {
-    let (server, _folder) = everywhere(&["--read-timeout", "0.2"]);
+    let server = Server::testbed_everywhere(&["--read-timeout", "0.2"]);
     for scheme in ["http", "ws"] {
         let url = server.url(scheme);
         for start in ["P", "POST / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "] {
@@ -65,9 +60,7 @@ fn f6_a_head_that_never_ends_is_dropped_in_time() {
 
 #[test]
 fn f6_a_frame_that_never_ends_is_dropped_and_the_connection_lives() {
-    for (name, framing) in
-        [("lsp", Framing::Lsp), ("ndjson", Framing::Ndjson), ("length", Framing::Length)]
-    {
+    for (name, framing) in FRAMINGS.into_iter().take(3) {
         let server = Server::rpc("agent", &[TCP], &["--read-timeout", "0.2", "--framing", name]);
         let mut client = Framed::connect(server.url("tcp"), framing);
         client.check(1);
@@ -84,7 +77,7 @@ fn f6_a_frame_that_never_ends_is_dropped_and_the_connection_lives() {
 #[test]
 fn f3_a_message_of_2_gb_is_refused_before_it_comes() {
     let oversize = json!({"reason": "oversize"});
-    let (server, _folder) = everywhere(&[]);
+    let server = Server::testbed_everywhere(&[]);
     check_others(&server);
     let before = server.resident();
     let mut held: Vec<Box<dyn std::any::Any>> = Vec::new();
@@ -99,20 +92,17 @@ fn f3_a_message_of_2_gb_is_refused_before_it_comes() {
         pieces.send_raw(&[0x00, 0x80 | 20, 1, 2, 3, 4]);
         assert_eq!(pieces.read_out(), Some(1009));
         let url = server.url("http");
-        for (name, value) in
-            [("Content-Length", "2000000000"), ("Content-Length", "99999999999999999999999")]
-        {
+        for length in ["2000000000", "99999999999999999999999"] {
             let mut stream = Stream::connect(url);
-            let text = head("POST", "/", &[("Host", &url.authority), (name, value)]);
+            let headers = [("Host", &*url.authority), ("Content-Length", length)];
+            let text = head("POST", "/", &headers);
             stream.write_all(text.as_bytes()).expect("it reads");
             let response = Response::read(&mut std::io::BufReader::new(stream.try_clone()));
             let response = response.expect("it answers");
             assert_eq!(response.status, 413, "{response:?}");
             let body: Value = serde_json::from_str(&response.body).expect("JSON");
-            assert_eq!(
-                (&body["error"]["code"], &body["error"]["data"]),
-                (&json!(-32600), &oversize)
-            );
+            assert_eq!(body["error"]["code"], -32600);
+            assert_eq!(body["error"]["data"], oversize);
             held.push(Box::new(stream));
         }
         held.push(Box::new((socket, pieces)));
@@ -125,14 +115,16 @@ fn f3_a_message_of_2_gb_is_refused_before_it_comes() {
 
 #[test]
 fn f3_a_frame_of_2_gb_is_refused_before_it_comes_and_the_next_is_served() {
-    let rows: [(&str, Framing, &[u8], i64); 4] = [
-        ("lsp", Framing::Lsp, b"Content-Length: 2000000000\r\n\r\n", -32600),
-        ("length", Framing::Length, &[0x00, 0xff, 0xff, 0xff], -32600),
-        ("length", Framing::Length, &2_000_000_000_u32.to_be_bytes(), -32600),
-        ("ndjson", Framing::Ndjson, &[b' '; 10], 0),
+    // There is no length to announce in a line: it is refused when the limit is passed.
+    let line = [&[b' '; 10], &*vec![b'['; MIB + 1]].concat();
+    let rows: [(&str, Framing, &[u8]); 4] = [
+        ("lsp", Framing::Lsp, b"Content-Length: 2000000000\r\n\r\n"),
+        ("length", Framing::Length, &[0x00, 0xff, 0xff, 0xff]),
+        ("length", Framing::Length, &2_000_000_000_u32.to_be_bytes()),
+        ("ndjson", Framing::Ndjson, &line),
     ];
-    for (name, framing, start, code) in rows {
-        let folder = SocketFolder::new().expect("a folder can be made");
+    for (name, framing, start) in rows {
+        let folder = Folder::new();
         let addresses = [TCP, &folder.url("socket")];
         let server = Server::rpc("agent", &addresses, &["--framing", name]);
         let before = server.resident();
@@ -143,17 +135,10 @@ fn f3_a_frame_of_2_gb_is_refused_before_it_comes_and_the_next_is_served() {
             let mut client = Framed::connect(url, framing);
             client.check(1);
             client.send_raw(start);
-            if code == 0 {
-                // There is no length to announce: it is refused when the limit is passed.
-                client.send_raw(&vec![b'['; MIB + 1]);
-            }
             let answer: Value =
                 serde_json::from_str(&client.receive().expect("it answers")).expect("JSON");
-            let code = if code == 0 { -32600 } else { code };
-            assert_eq!(answer["error"]["code"], code, "{name}: {answer}");
-            if code == -32600 {
-                assert_eq!(answer["error"]["data"], json!({"reason": "oversize"}), "{name}");
-            }
+            assert_eq!(answer["error"]["code"], -32600, "{name}: {answer}");
+            assert_eq!(answer["error"]["data"], json!({"reason": "oversize"}), "{name}");
             client.send_raw(if framing == Framing::Ndjson { b"\n" } else { b"" });
             client.check(2);
             clients.push(client);
@@ -194,7 +179,7 @@ fn beginnings(server: &Server, way: Way) -> Vec<Vec<u8>> {
 
 #[test]
 fn t2_connections_that_break_off_anywhere_harm_nobody() {
-    let (server, _folder) = everywhere(&[]);
+    let server = Server::testbed_everywhere(&[]);
     for way in Way::ALL {
         let mut other = way.connect(&server);
         other.check(1);
@@ -237,25 +222,22 @@ fn t2_garbage_on_every_port_harms_nobody() {
         &[b'{'; 50_000],
     ];
     for framing in ["lsp", "ndjson", "length", "auto"] {
-        let folder = SocketFolder::new().expect("a folder can be made");
-        let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-        let server = Server::testbed("agent", &addresses, &["--framing", framing]);
-        for url in &server.urls {
-            for bytes in garbage {
-                let mut stream = Stream::connect(url);
-                // It may have been refused before all is said.
-                let _ = stream.write_all(bytes);
-                stream.finish();
-                let said = stream.read_out();
-                let said = String::from_utf8_lossy(&said);
-                assert!(!said.contains("CANARY"), "{framing} {url:?}: {said}");
-            }
+        let server = Server::testbed_everywhere(&["--framing", framing]);
+        for (url, bytes) in pairs(&server.urls, garbage) {
+            let mut stream = Stream::connect(url);
+            // It may have been refused before all is said.
+            let _ = stream.write_all(bytes);
+            stream.finish();
+            let said = stream.read_out();
+            let said = String::from_utf8_lossy(&said);
+            assert!(!said.contains("CANARY"), "{framing} {url:?}: {said}");
         }
-        let ways = match framing {
-            "lsp" | "auto" => [Way::Tcp(Framing::Lsp), Way::Unix(Framing::Lsp)],
-            "ndjson" => [Way::Tcp(Framing::Ndjson), Way::Unix(Framing::Ndjson)],
-            _ => [Way::Tcp(Framing::Length), Way::Unix(Framing::Length)],
+        let framing_of_clients = match framing {
+            "lsp" | "auto" => Framing::Lsp,
+            "ndjson" => Framing::Ndjson,
+            _ => Framing::Length,
         };
+        let ways = [Way::Tcp(framing_of_clients), Way::Unix(framing_of_clients)];
         for way in ways.into_iter().chain([Way::WebSocket, Way::Http]) {
             way.connect(&server).check(1);
         }
@@ -267,17 +249,15 @@ fn t2_garbage_on_every_port_harms_nobody() {
 /// What a client does not read is not made for it (L8, P9).
 #[test]
 fn p9_a_client_that_reads_nothing_costs_bounded_memory() {
-    let (server, _folder) = everywhere(&[]);
+    let server = Server::testbed_everywhere(&[]);
     check_others(&server);
     let before = server.resident();
     let mut held = Vec::new();
     for way in Way::ALL {
         let mut stream = Stream::connect(server.url(way.scheme()));
-        if let Stream::Tcp(stream) = &stream {
-            stream.set_nonblocking(true).expect("it is a socket");
-        }
-        if let Stream::Unix(stream) = &stream {
-            stream.set_nonblocking(true).expect("it is a socket");
+        match &stream {
+            Stream::Tcp(stream) => stream.set_nonblocking(true).expect("it is a socket"),
+            Stream::Unix(stream) => stream.set_nonblocking(true).expect("it is a socket"),
         }
         let bytes = &beginnings(&server, way)[15];
         assert!(String::from_utf8_lossy(bytes).contains("HTTP") || way.scheme() != "http");
@@ -314,11 +294,8 @@ fn t3_a_web_page_cannot_call_over_tcp() {
     for framing in ["lsp", "ndjson", "length", "auto"] {
         let server = Server::testbed("agent", &[TCP], &["--framing", framing]);
         let body = match framing {
-            "lsp" => [format!("Content-Length: {}\r\n\r\n{call}", call.len()).as_bytes()].concat(),
-            "length" => {
-                let length = u32::try_from(call.len()).expect("it is short").to_be_bytes();
-                [&length[..], call.as_bytes(), b"\n"].concat()
-            }
+            "lsp" => framed(Framing::Lsp, call.as_bytes()),
+            "length" => framed(Framing::Length, call.as_bytes()),
             _ => format!("\n{call}\n").into_bytes(),
         };
         // The last can only come of a page that has its own name lead here, which need not ask beforehand.
@@ -328,11 +305,10 @@ fn t3_a_web_page_cannot_call_over_tcp() {
                  Content-Length: {}\r\n\r\n",
                 body.len()
             );
-            let mut client = server.url("tcp").tcp();
+            let mut client = Stream::connect(server.url("tcp"));
             // It may have been closed before all is sent.
             let _ = client.write_all(&[head.as_bytes(), &body].concat());
-            let mut heard = Vec::new();
-            let _ = client.read_to_end(&mut heard);
+            let heard = client.read_out();
             assert!(heard.is_empty(), "{method}, {framing}: {heard:?}");
         }
         let said = server.stop();

@@ -128,18 +128,10 @@ fn check(way: Way, address: &str) {
 }
 
 #[test]
-fn p8_idle_connections_over_tcp_cost_little() {
-    check(Way::Tcp(Framing::Ndjson), TCP);
-}
-
-#[test]
-fn p8_idle_connections_over_websocket_cost_little() {
-    check(Way::WebSocket, WS);
-}
-
-#[test]
-fn p8_idle_connections_over_http_cost_little() {
-    check(Way::Http, HTTP);
+fn p8_idle_connections_over_tcp_websocket_and_http_cost_little() {
+    for (way, address) in [(Way::ALL[0], TCP), (Way::WebSocket, WS), (Way::Http, HTTP)] {
+        check(way, address);
+    }
 }
 
 /// A connection that was busy once is as cheap as one that never was.

@@ -7,16 +7,9 @@ use serde_json::{Value, json};
 use crate::client::{Client, Way};
 use crate::http::{once, post};
 use crate::support::folder::Folder;
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS};
+use crate::support::listening::Server;
 
 const LOG: &str = r#"{"topics":["log"]}"#;
-
-/// A daemon on all transports. The folder goes when the test does.
-fn everywhere(options: &[&str]) -> (Server, SocketFolder) {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let addresses = [TCP, &folder.url("socket"), WS, HTTP];
-    (Server::rpc("agent", &addresses, options), folder)
-}
 
 fn ask(client: &mut dyn Client, id: u64, method: &str, params: &str) -> Value {
     serde_json::from_str(&client.ask(id, method, params)).expect("JSON")
@@ -30,7 +23,7 @@ fn not_shared(id: u64) -> Value {
 
 #[test]
 fn t3_on_a_listener_the_log_can_neither_be_read_nor_its_level_be_set() {
-    let (server, _folder) = everywhere(&[]);
+    let server = Server::rpc_everywhere(&[]);
     for way in Way::ALL {
         let mut client = way.connect(&server);
         let client = &mut *client;
@@ -60,9 +53,8 @@ fn t3_on_a_listener_the_log_can_neither_be_read_nor_its_level_be_set() {
 #[test]
 fn t3_a_client_without_the_token_learns_nothing_of_those_with_it() {
     let folder = Folder::new();
-    let path = folder.path("token").to_str().expect("a plain path").to_owned();
-    std::fs::write(&path, "sesame\n").expect("it can be written");
-    let (server, _folder) = everywhere(&["--token-file", &path, "--log-level", "debug"]);
+    let path = folder.write("token", "sesame\n");
+    let server = Server::rpc_everywhere(&["--token-file", &path, "--log-level", "debug"]);
     let mut spy = Way::Tcp(Framing::Ndjson).connect(&server);
     assert_eq!(ask(&mut *spy, 1, "events.subscribe", LOG), not_shared(1));
     let url = server.url("http");
@@ -77,7 +69,7 @@ fn t3_a_client_without_the_token_learns_nothing_of_those_with_it() {
 
 #[test]
 fn t3_with_share_log_all_who_connect_read_the_log_and_set_its_level() {
-    let (server, _folder) = everywhere(&["--share-log"]);
+    let server = Server::rpc_everywhere(&["--share-log"]);
     for way in Way::ALL {
         let mut client = way.connect(&server);
         let client = &mut *client;

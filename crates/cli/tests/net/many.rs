@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::client::{Client, Way};
 use crate::crowd::{Turn, make_room};
 use crate::stream::Stream;
-use crate::support::daemon::{HANG, request};
-use crate::support::listening::{HTTP, Server, SocketFolder, TCP, WS};
+use crate::support::daemon::{HANG, PROFILES, request};
+use crate::support::listening::{Server, TCP};
 use crate::websocket::WebSocket;
 
 const ROUNDS: u64 = 50;
@@ -109,8 +109,7 @@ impl Drop for Over {
 /// One that never stops asking does not keep the others from being served.
 #[test]
 fn p8_a_greedy_connection_does_not_starve_the_others() {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let server = Server::rpc("agent", &[TCP, &folder.url("socket"), WS, HTTP], &[]);
+    let server = Server::rpc_everywhere(&[]);
     let mut greedy = Stream::connect(server.url("tcp"));
     let mut answers = greedy.try_clone();
     let reader = thread::spawn(move || answers.read_out().len());
@@ -137,8 +136,7 @@ fn p8_a_greedy_connection_does_not_starve_the_others() {
 
 #[test]
 fn p8_connections_share_nothing_but_the_methods() {
-    let folder = SocketFolder::new().expect("a folder can be made");
-    let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS], &["--share-log"]);
+    let server = Server::testbed_everywhere(&["--share-log"]);
     let ways = [Way::ALL[0], Way::ALL[1], Way::WebSocket, Way::ALL[0], Way::WebSocket];
     let mut clients = ways.map(|way| way.connect(&server));
     // The same ids are in flight everywhere, and a cancellation finds only its own.
@@ -193,7 +191,7 @@ fn p8_connections_share_nothing_but_the_methods() {
 /// The limit of requests in flight is one for each connection, as is sequential order.
 #[test]
 fn l2_p8_a_connection_that_waits_does_not_make_another_wait() {
-    for profile in ["editor", "desktop", "agent"] {
+    for profile in PROFILES {
         let options = ["--framing", "ndjson", "--max-in-flight", "1"];
         let server = Server::testbed(profile, &[TCP], &options);
         let way = Way::Tcp(Framing::Ndjson);

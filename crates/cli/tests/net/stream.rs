@@ -17,12 +17,12 @@ impl Stream {
     pub(crate) fn connect(url: &Url) -> Self {
         match url.scheme.as_str() {
             "unix" => {
-                let stream = url.unix();
+                let stream = UnixStream::connect(&url.path).expect(&url.text);
                 stream.set_read_timeout(Some(HANG)).expect("a time that can be");
                 Stream::Unix(stream)
             }
             _ => {
-                let stream = url.tcp();
+                let stream = TcpStream::connect(url.address()).expect(&url.text);
                 stream.set_read_timeout(Some(HANG)).expect("a time that can be");
                 stream.set_nodelay(true).expect("it is TCP");
                 Stream::Tcp(stream)

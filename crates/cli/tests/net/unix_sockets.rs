@@ -12,15 +12,13 @@ use duet_rpc::proto::frame::Framing;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Way;
-use crate::support::daemon::rpc;
-use crate::support::listening::{Server, SocketFolder, TCP, wait_until, with_addresses};
-use crate::support::once::run;
+use crate::support::daemon::{after, rpc};
+use crate::support::folder::Folder;
+use crate::support::listening::{Server, TCP, wait_until, with_addresses};
+use crate::support::once::refused;
+use crate::support::side_by_side;
 
 const WAY: Way = Way::Unix(Framing::Ndjson);
-
-fn folder() -> SocketFolder {
-    SocketFolder::new().expect("a folder can be made")
-}
 
 fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
@@ -28,11 +26,9 @@ fn is_socket(path: &Path) -> bool {
 
 /// It says that it cannot listen there, and returns what it says.
 fn check_refused(url: &str, case: &str) -> String {
-    let output = run(with_addresses(rpc(&[]), &[url]), b"");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{case}: {said}");
-    assert!(output.stdout.is_empty() && !said.contains("listening on"), "{case}: {said}");
-    assert!(said.contains(url) && !said.contains("panicked"), "{case}: {said}");
+    let (code, said) = refused(with_addresses(rpc(&[]), &[url]));
+    assert_eq!(code, Some(1), "{case}: {said}");
+    assert!(said.contains(url), "{case}: {said}");
     said
 }
 
@@ -40,12 +36,9 @@ fn check_refused(url: &str, case: &str) -> String {
 fn t3_a_socket_is_there_for_its_owner_alone() {
     // Whatever the mask says.
     for mask in ["000", "022", "077", "777"] {
-        let folder = folder();
-        let mut command = std::process::Command::new("sh");
+        let folder = Folder::new();
         let started = rpc(&["--profile", "agent", "--listen", &folder.url("socket")]);
-        command.args(["-c", &format!(r#"umask {mask}; exec "$@""#), "sh"]);
-        command.arg(started.get_program()).args(started.get_args()).env_remove("DUET_RPC_LOG");
-        let server = Server::of(command, 1);
+        let server = Server::of(after(&format!("umask {mask}"), &started), 1);
         let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
         assert!(data.file_type().is_socket());
         assert_eq!(data.permissions().mode() & 0o7777, 0o600, "umask {mask}");
@@ -56,8 +49,8 @@ fn t3_a_socket_is_there_for_its_owner_alone() {
 
 #[test]
 fn t3_a_socket_goes_with_the_daemon() {
-    let life = |signal: Signal| {
-        let folder = folder();
+    side_by_side([Signal::TERM, Signal::INT, Signal::HUP], |signal| {
+        let folder = Folder::new();
         let addresses = [folder.url("one"), TCP.to_owned(), folder.url("two")];
         let server = Server::testbed("agent", &addresses.each_ref().map(String::as_str), &[]);
         let mut client = WAY.connect_to(&server.urls[2]);
@@ -70,37 +63,31 @@ fn t3_a_socket_goes_with_the_daemon() {
         for name in ["one", "two"] {
             assert!(fs::symlink_metadata(folder.path(name)).is_err(), "{signal:?}: it is left");
         }
-    };
-    let lives = [Signal::TERM, Signal::INT, Signal::HUP];
-    for life in lives.map(|signal| std::thread::spawn(move || life(signal))) {
-        life.join().expect("its sockets go with it");
-    }
+    });
 }
 
 #[test]
 fn t3_a_stale_socket_is_replaced() {
-    let folder = folder();
+    let folder = Folder::new();
+    let is_replaced = || {
+        let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
+        WAY.connect(&server).check(1);
+        let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
+        assert_eq!(data.permissions().mode() & 0o7777, 0o600);
+        server.stop();
+    };
     // One of a daemon that was killed.
-    let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
-    server.end(Signal::KILL);
+    Server::rpc("agent", &[&folder.url("socket")], &[]).end(Signal::KILL);
     assert!(is_socket(&folder.path("socket")), "nobody could remove it");
-    let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
-    WAY.connect(&server).check(1);
-    let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
-    assert_eq!(data.permissions().mode() & 0o7777, 0o600);
-    server.stop();
+    is_replaced();
     // One of another program, with another mode.
     drop(UnixListener::bind(folder.path("socket")).expect("it can be made"));
-    let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
-    WAY.connect(&server).check(1);
-    let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
-    assert_eq!(data.permissions().mode() & 0o7777, 0o600);
-    server.stop();
+    is_replaced();
 }
 
 #[test]
 fn t3_a_socket_on_which_somebody_listens_is_left_alone() {
-    let folder = folder();
+    let folder = Folder::new();
     let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
     let before = fs::symlink_metadata(folder.path("socket")).expect("it is there").ino();
     check_refused(&folder.url("socket"), "another daemon");
@@ -130,8 +117,8 @@ fn t3_a_socket_on_which_somebody_listens_is_left_alone() {
 
 #[test]
 fn t3_what_is_no_socket_is_left_alone() {
-    let folder = folder();
-    fs::write(folder.path("file"), "precious").expect("it can be written");
+    let folder = Folder::new();
+    folder.write("file", "precious");
     let said = check_refused(&folder.url("file"), "a file");
     assert!(said.contains("no socket; choose another path, or move the file away"), "{said}");
     assert_eq!(fs::read_to_string(folder.path("file")).expect("it is there"), "precious");
@@ -148,7 +135,7 @@ fn t3_what_is_no_socket_is_left_alone() {
 /// If another took the place of the socket meanwhile, that one is not the daemon's to remove.
 #[test]
 fn t3_at_the_end_it_removes_its_own_socket_and_no_other() {
-    let folder = folder();
+    let folder = Folder::new();
     let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
     fs::remove_file(folder.path("socket")).expect("it is there");
     let other = UnixListener::bind(folder.path("socket")).expect("the place is free");
@@ -163,7 +150,7 @@ fn t3_at_the_end_it_removes_its_own_socket_and_no_other() {
 
 #[test]
 fn t2_a_path_may_hold_any_character() {
-    let folder = folder();
+    let folder = Folder::new();
     let url = folder.url("a%20b%25%C3%BC");
     let server = Server::rpc("agent", &[&url], &[]);
     assert_eq!(server.urls[0].text, url);
@@ -175,7 +162,7 @@ fn t2_a_path_may_hold_any_character() {
 /// A signal may come at any moment of the start: before the socket is there, or as soon as it is.
 #[test]
 fn l4_t3_a_daemon_that_is_stopped_while_it_starts_leaves_nothing() {
-    let folder = folder();
+    let folder = Folder::new();
     let path = folder.path("socket");
     for round in 0..20 {
         let mut command = with_addresses(rpc(&[]), &[&folder.url("socket")]);

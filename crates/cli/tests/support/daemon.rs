@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Decoder, Event, Framing, write_frame};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -17,6 +19,18 @@ use super::programs::{DUET_RPC, testbed};
 
 /// Far longer than anything takes, on any machine.
 pub(crate) const HANG: Duration = Duration::from_secs(30);
+
+pub(crate) const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
+
+/// The values of `--framing`, each with what is spoken to it.
+pub(crate) const FRAMINGS: [(&str, Framing); 6] = [
+    ("lsp", Framing::Lsp),
+    ("ndjson", Framing::Ndjson),
+    ("length", Framing::Length),
+    ("auto", Framing::Lsp),
+    ("auto", Framing::Ndjson),
+    ("auto", Framing::Length),
+];
 
 /// What makes a server end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +45,6 @@ pub(crate) enum Trigger {
 impl Trigger {
     pub(crate) const ALL: [Trigger; 5] =
         [Trigger::Eof, Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp, Trigger::Shutdown];
-
-    fn signal(self) -> Option<Signal> {
-        match self {
-            Trigger::Interrupt => Some(Signal::INT),
-            Trigger::Terminate => Some(Signal::TERM),
-            Trigger::HangUp => Some(Signal::HUP),
-            Trigger::Eof | Trigger::Shutdown => None,
-        }
-    }
 }
 
 /// How a process ended.
@@ -77,6 +82,24 @@ pub(crate) fn rpc(options: &[&str]) -> Command {
     command
 }
 
+/// A shell that does this first, such as `ulimit -n 20`, and then becomes that command.
+pub(crate) fn after(preparation: &str, command: &Command) -> Command {
+    in_shell(&format!(r#"{preparation}; exec "$@""#), command)
+}
+
+/// A shell with this script, in which `"$@"` is that command.
+pub(crate) fn in_shell(script: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
 /// The framing of a profile.
 pub(crate) fn framing_of(profile: &str) -> Framing {
     match profile {
@@ -99,6 +122,11 @@ pub(crate) fn frame(framing: Framing, text: &str) -> Vec<u8> {
 /// A request as text.
 pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// A notification as text.
+pub(crate) fn notification(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
 }
 
 /// Reads frames to the end, and checks that there is not a byte besides them (L1).
@@ -125,9 +153,9 @@ pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl
             rest = &rest[taken..];
             while let Some(event) = decoder.next_event() {
                 let Event::Frame(text) = event else { panic!("stdout holds no frame: {event:?}") };
-                let came: Vec<u8> =
-                    raw.drain(..frame(framing, text.as_str()).len().min(raw.len())).collect();
-                assert_eq!(came, frame(framing, text.as_str()), "more than a frame came out");
+                let whole = frame(framing, text.as_str());
+                let came: Vec<u8> = raw.drain(..whole.len().min(raw.len())).collect();
+                assert_eq!(came, whole, "more than a frame came out");
                 tell(text.as_str());
             }
             if rest.is_empty() {
@@ -144,18 +172,27 @@ pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl
 impl Daemon {
     /// Starts a test bed with pipes that are all read.
     pub(crate) fn start(profile: &str) -> Self {
-        Self::of(command(profile), profile)
+        Self::of(command(profile), framing_of(profile))
     }
 
     /// Starts the daemon itself so.
     pub(crate) fn rpc(profile: &str, options: &[&str]) -> Self {
-        Self::of(rpc(&[&["--profile", profile], options].concat()), profile)
+        Self::of(rpc(&[&["--profile", profile], options].concat()), framing_of(profile))
     }
 
-    /// Starts this command, which speaks as this profile does.
-    pub(crate) fn of(mut command: Command, profile: &str) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self::with_pipes(command, framing_of(profile))
+    /// Starts this command so.
+    pub(crate) fn of(command: Command, framing: Framing) -> Self {
+        Self::with_stdout(command, framing, Stdio::piped())
+    }
+
+    /// Starts this command with this as its stdout. The other pipes are read.
+    pub(crate) fn with_stdout(
+        mut command: Command,
+        framing: Framing,
+        stdout: impl Into<Stdio>,
+    ) -> Self {
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
+        Self::with_pipes(command, framing)
     }
 
     /// Starts this command; the pipes that it has are read.
@@ -220,6 +257,18 @@ impl Daemon {
         }
     }
 
+    /// Waits until it has this pipe open for reading: only then it can be opened for writing.
+    pub(crate) fn wait_for_reader_of(&mut self, fifo: &Path) -> OwnedFd {
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        loop {
+            if let Ok(writer) = open(fifo, flags, Mode::empty()) {
+                return writer;
+            }
+            assert_eq!(self.process.try_wait().expect("our child"), None, "it does not wait");
+            thread::yield_now();
+        }
+    }
+
     /// All that it says from here on, until nobody is left who could say anything on stderr.
     pub(crate) fn hear_out(&self) -> Vec<String> {
         let mut said = Vec::new();
@@ -244,7 +293,9 @@ impl Daemon {
         match trigger {
             Trigger::Eof => drop(self.stdin.take()),
             Trigger::Shutdown => self.request(99, "shutdown", "null"),
-            _ => self.kill(trigger.signal().expect("the others are signals")),
+            Trigger::Interrupt => self.kill(Signal::INT),
+            Trigger::Terminate => self.kill(Signal::TERM),
+            Trigger::HangUp => self.kill(Signal::HUP),
         }
     }
 
@@ -255,19 +306,10 @@ impl Daemon {
 
     /// Waits until it has ended, which began at this time.
     pub(crate) fn wait(mut self, begun: Instant) -> End {
-        let pid = Pid::from_child(&self.process);
-        let (done, is_done) = channel::<()>();
-        // A hang must fail the test, and not hang it.
-        let guard = thread::spawn(move || {
-            let hangs = is_done.recv_timeout(HANG).is_err();
-            if hangs {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        });
+        let guard = guard(&self.process);
         let status = self.process.wait().expect("it is our child");
         let took = begun.elapsed();
-        let _ = done.send(());
-        guard.join().expect("it only waits");
+        drop(guard);
         let stdin = self.stdin.take();
         self.reader.join().expect("stdout holds frames and nothing else");
         let answers = self.answers.iter().collect();
@@ -277,7 +319,30 @@ impl Daemon {
     }
 }
 
+/// Kills a process that hangs, unless this is dropped before: a hang must fail the test, and not hang it.
+#[must_use]
+pub(crate) fn guard(process: &Child) -> Sender<()> {
+    let (pid, (done, is_done)) = (Pid::from_child(process), channel());
+    thread::spawn(move || {
+        if is_done.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    });
+    done
+}
+
 /// A pipe whose ends are ours to keep.
 pub(crate) fn pipe() -> (OwnedFd, OwnedFd) {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("pipes are to be had")
+}
+
+/// A pipe that takes not a byte more.
+pub(crate) fn full_pipe() -> (OwnedFd, OwnedFd) {
+    let (reader, writer) = pipe();
+    rustix::io::ioctl_fionbio(&writer, true).expect("it is a pipe");
+    for size in [65536, 1] {
+        while rustix::io::write(&writer, &vec![b'x'; size]).is_ok() {}
+    }
+    rustix::io::ioctl_fionbio(&writer, false).expect("it is a pipe");
+    (reader, writer)
 }

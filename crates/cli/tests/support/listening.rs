@@ -1,11 +1,8 @@
 //! A daemon that listens: started, its addresses read, ended.
 
 use std::fs;
-use std::io;
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +10,7 @@ use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
 
 use super::daemon::{Daemon, End, HANG, command, rpc};
+use super::folder::Folder;
 
 /// One address of each kind that leaves the choice of the port to the system.
 pub(crate) const TCP: &str = "tcp://127.0.0.1:0";
@@ -44,25 +42,14 @@ impl Url {
         assert_ne!(address.port(), 0, "{self:?}");
         address
     }
-
-    pub(crate) fn socket(&self) -> &Path {
-        assert_eq!(self.scheme, "unix", "{self:?}");
-        Path::new(&self.path)
-    }
-
-    pub(crate) fn tcp(&self) -> TcpStream {
-        TcpStream::connect(self.address()).unwrap_or_else(|error| panic!("{self:?}: {error}"))
-    }
-
-    pub(crate) fn unix(&self) -> UnixStream {
-        UnixStream::connect(self.socket()).unwrap_or_else(|error| panic!("{self:?}: {error}"))
-    }
 }
 
 /// A process that listens, and is ended with the test if it was not before.
 pub(crate) struct Server {
     daemon: Option<Daemon>,
     pub(crate) urls: Vec<Url>,
+    /// Goes when this does.
+    folder: Option<Folder>,
 }
 
 /// The test bed or the daemon, with these addresses.
@@ -87,24 +74,35 @@ impl Server {
         Self::of(with_addresses(command, addresses), addresses.len())
     }
 
-    /// Starts this command, which must say first of all on how many addresses it listens.
-    pub(crate) fn of(mut command: Command, count: usize) -> Self {
-        command.stdin(Stdio::piped());
-        Self::with_stdin(command, count)
+    /// Starts a test bed in the agent profile that listens on every transport.
+    pub(crate) fn testbed_everywhere(options: &[&str]) -> Self {
+        Self::everywhere(|addresses| Self::testbed("agent", addresses, options))
     }
 
-    /// The same, with stdin as the command has it.
-    pub(crate) fn with_stdin(mut command: Command, count: usize) -> Self {
-        command.stdout(Stdio::piped());
+    /// Starts the daemon itself so.
+    pub(crate) fn rpc_everywhere(options: &[&str]) -> Self {
+        Self::everywhere(|addresses| Self::rpc("agent", addresses, options))
+    }
+
+    fn everywhere(start: impl FnOnce(&[&str]) -> Self) -> Self {
+        let folder = Folder::new();
+        let mut server = start(&[TCP, &folder.url("socket"), WS, HTTP]);
+        server.folder = Some(folder);
+        server
+    }
+
+    /// Starts this command, which must say first of all on how many addresses it listens.
+    pub(crate) fn of(mut command: Command, count: usize) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self::with_stdin_and_stdout(command, count)
     }
 
-    /// The same, with stdout as the command has it, too.
+    /// The same, with stdin and stdout as the command has them.
     pub(crate) fn with_stdin_and_stdout(mut command: Command, count: usize) -> Self {
         command.stderr(Stdio::piped());
         // Nothing comes on stdout, in whatever framing that is read.
         let daemon = Daemon::with_pipes(command, Framing::Ndjson);
-        let mut server = Server { daemon: Some(daemon), urls: Vec::new() };
+        let mut server = Server { daemon: Some(daemon), urls: Vec::new(), folder: None };
         for _ in 0..count {
             let line = server.daemon().wait_for_line(|_| true);
             let url = line.strip_prefix("listening on ").map(Url::parse);
@@ -129,11 +127,7 @@ impl Server {
 
     /// The memory that it has, in bytes.
     pub(crate) fn resident(&self) -> usize {
-        let path = format!("/proc/{}/status", self.daemon().process.id());
-        let status = fs::read_to_string(path).expect("it lives");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let words = line.expect("it says so").split_whitespace().next().expect("a number");
-        words.parse::<usize>().expect("a number") * 1024
+        memory(&self.daemon().process, "VmRSS")
     }
 
     /// How many descriptors it has open.
@@ -170,44 +164,20 @@ impl Drop for Server {
     }
 }
 
+/// The bytes in a line of what the system knows of a process, such as `VmRSS`.
+pub(crate) fn memory(process: &Child, name: &str) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id()));
+    let status = status.expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
+    let number = line.trim_start_matches(':').split_whitespace().next().expect("a number");
+    number.parse::<usize>().expect("digits") * 1024
+}
+
 /// Waits until something holds that nobody tells of.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < HANG, "it never holds: {what}");
         thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// The path of a socket that is as short as it has to be, in a folder that goes with this.
-pub(crate) struct SocketFolder(PathBuf);
-
-impl SocketFolder {
-    pub(crate) fn new() -> io::Result<Self> {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let (pid, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        // The path of a socket has room for about 100 bytes, and TMPDIR may be longer than that.
-        let folder = Some(std::env::temp_dir()).filter(|path| path.as_os_str().len() <= 50);
-        let folder = folder.unwrap_or_else(|| PathBuf::from("/tmp"));
-        let path = folder.join(format!("duet-rpc-{pid}-{number}"));
-        fs::create_dir_all(&path)?;
-        Ok(SocketFolder(path))
-    }
-
-    /// The path of something in it.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// The URL of a socket in it.
-    pub(crate) fn url(&self, name: &str) -> String {
-        format!("unix://{}", self.path(name).display())
-    }
-}
-
-impl Drop for SocketFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

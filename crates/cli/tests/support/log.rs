@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use super::daemon::{Daemon, End, Trigger};
 use super::folder::Folder;
 
-pub(crate) const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
 pub(crate) const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
 pub(crate) const FORMATS: [&str; 2] = ["text", "json"];
 
@@ -163,10 +162,8 @@ fn next_word(text: &str) -> (Option<&str>, &str, Option<&str>) {
 /// What a value in the text means.
 fn unquoted(value: &str) -> String {
     let Some(quoted) = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')) else {
-        assert!(
-            !value.is_empty() && !value.contains(['\\', '"', '=']),
-            "it should be quoted: {value}"
-        );
+        let is_plain = !value.is_empty() && !value.contains(['\\', '"', '=']);
+        assert!(is_plain, "it should be quoted: {value}");
         return value.to_owned();
     };
     let (mut meaning, mut characters) = (String::new(), quoted.chars());

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::thread;
 
 pub(crate) mod daemon;
 pub(crate) mod folder;
@@ -11,6 +12,25 @@ pub(crate) mod log;
 pub(crate) mod once;
 pub(crate) mod programs;
 pub(crate) mod terminal;
+
+/// Each of these with each of those.
+pub(crate) fn pairs<A: Clone, B>(
+    these: impl IntoIterator<Item = A>,
+    those: impl IntoIterator<Item = B> + Clone,
+) -> Vec<(A, B)> {
+    let with_each = |it: A| those.clone().into_iter().map(move |other| (it.clone(), other));
+    these.into_iter().flat_map(with_each).collect()
+}
+
+/// Checks all of these side by side, as each takes its time.
+pub(crate) fn side_by_side<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + Sync) {
+    let check = &check;
+    thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || check(case));
+        }
+    });
+}
 
 /// Says that something is not tested here. It goes past the capture of the tests' output, so that it is
 /// seen.

@@ -1,15 +1,14 @@
 //! A program that is run once: all of its input goes in, and all of its output comes out.
 
 use std::io::{self, Read, Write};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
 
 use duet_rpc::proto::frame::Framing;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::daemon::{HANG, frame, read_texts};
+use super::daemon::{frame, guard, read_texts};
 
 /// Runs it to its end with this on stdin, and with stdout and stderr read.
 pub(crate) fn run(mut command: Command, input: &[u8]) -> Output {
@@ -22,7 +21,7 @@ pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Output {
     let mut process = command.stdin(Stdio::piped()).spawn().expect("it is built");
     // The command holds its own ends of pipes and terminals, which would never end.
     drop(command);
-    let guard = Guard::of(&process);
+    let guard = guard(&process);
     let mut stdin = process.stdin.take().expect("stdin is piped");
     let input = input.to_owned();
     let writer = thread::spawn(move || match stdin.write_all(&input) {
@@ -31,33 +30,18 @@ pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Output {
         _ => {}
     });
     let output = process.wait_with_output().expect("it is our child");
-    guard.dismiss();
+    drop(guard);
     writer.join().expect("it only writes");
     output
 }
 
-/// Ends a process that hangs: that must fail the test, and not hang it.
-struct Guard {
-    done: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Guard {
-    fn of(process: &Child) -> Self {
-        let (pid, (done, is_done)) = (Pid::from_child(process), channel::<()>());
-        let thread = thread::spawn(move || {
-            let hangs = is_done.recv_timeout(HANG).is_err();
-            if hangs {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        });
-        Guard { done, thread }
-    }
-
-    fn dismiss(self) {
-        let _ = self.done.send(());
-        self.thread.join().expect("it only waits");
-    }
+/// What a daemon says that cannot start, and its exit code.
+pub(crate) fn refused(command: Command) -> (Option<i32>, String) {
+    let output = run(command, b"");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.stdout.is_empty() && !said.is_empty(), "{output:?}");
+    assert!(!said.contains("panicked") && !said.contains("listening on"), "{said}");
+    (output.status.code(), said)
 }
 
 /// What a daemon said to what it was sent.
@@ -80,7 +64,7 @@ pub(crate) fn talk(command: Command, framing: Framing, texts: &[String]) -> Talk
 pub(crate) fn talk_in_bytes(mut command: Command, framing: Framing, input: &[u8]) -> Talk {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().expect("it is built");
-    let guard = Guard::of(&process);
+    let guard = guard(&process);
     let mut stdin = process.stdin.take().expect("stdin is piped");
     let stdout = process.stdout.take().expect("stdout is piped");
     let mut stderr = process.stderr.take().expect("stderr is piped");
@@ -103,7 +87,7 @@ pub(crate) fn talk_in_bytes(mut command: Command, framing: Framing, input: &[u8]
     });
     drop(last_is_answered);
     let status = process.wait().expect("it is our child");
-    guard.dismiss();
+    drop(guard);
     writer.join().expect("it only writes");
     let log: Vec<_> = logger.join().expect("it only reads");
     assert_eq!(status.code(), Some(0), "{log:?}");

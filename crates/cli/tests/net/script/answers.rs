@@ -111,6 +111,7 @@ fn batches() -> Row {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
     let told = r#"{"jsonrpc":"2.0","method":"system.ping"}"#;
     let unknown = r#"{"code":-32601,"message":"Method not found: no"}"#;
+    let oversize = r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"oversize"}}"#;
     let mut steps = vec![
         send("[]"),
         Back(error("null", INVALID)),
@@ -123,10 +124,7 @@ fn batches() -> Row {
         send(format!(r#" [ {ping} , 1, {told}, {{"jsonrpc":"2.0","id":"b","method":"no"}} ] "#)),
         Batch(vec![result("1", r#""pong""#), error("null", INVALID), error(r#""b""#, unknown)]),
         send(format!("[{}]", vec![ping; 1001].join(","))),
-        Back(error(
-            "null",
-            r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"oversize"}}"#,
-        )),
+        Back(error("null", oversize)),
     ];
     steps.extend(self::ping());
     row("m6 batches are served", steps)
