@@ -1,13 +1,8 @@
 //! The checks at the end of every life: how and when it ended, its output, and what is left of it.
 
-use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
-use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-
-use super::trial::{Lived, Trial};
+use super::prelude::*;
 
 /// Every end comes within this time of its cause (L5).
 pub(super) const BOUND: Duration = Duration::from_secs(2);

@@ -1,15 +1,8 @@
 //! The options of `chaos`, and the command: it tells of each failure as it happens, and of all at the end.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-use clap::Parser;
-
 use super::memory::smallest;
-use super::report::Life;
-use super::{World, kinds, run};
-use crate::harness::say;
+use super::prelude::*;
+use super::{kinds, run};
 
 /// Live many short lives of the daemon, ended in every way.
 ///

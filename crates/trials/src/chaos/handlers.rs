@@ -1,7 +1,6 @@
 //! Handlers that run when the end comes, for longer than there is time (L5).
 
 use super::prelude::*;
-use crate::harness::expect::Effect;
 
 pub(super) const KINDS: &[Kind] = &[
     ("handler-sleeps", |t| runs(t, "test.sleep")),

@@ -1,13 +1,11 @@
 //! System calls that fail: `strace` injects the faults, one by one, at a place that comes from the seed. A call
 //! that can be repeated is, and changes nothing; one that cannot ends the daemon with 1 and a reason (L7, G1).
 
-use std::fs;
 use std::os::fd::AsRawFd;
 
 use super::listen;
 use super::memory::WITHOUT_MEMORY;
 use super::prelude::*;
-use super::report::Skipped;
 
 pub(super) const KINDS: &[Kind] = &[
     ("inject-interrupts", interrupts),

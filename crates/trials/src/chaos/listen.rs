@@ -1,14 +1,8 @@
 //! Daemons that listen (T2, T3), with connections in every state when the end comes.
 
-use std::fs;
 use std::net::TcpListener;
 
-use serde_json::Value;
-
-use super::piped::PipedDaemon;
 use super::prelude::*;
-use crate::Transport;
-use crate::harness::raw_client::RawClient;
 
 pub(super) const KINDS: &[Kind] = &[
     ("listen-signal", |t| {

@@ -1,9 +1,6 @@
 //! Log files that cannot be written (G1): whatever becomes of the log, the daemon goes on.
 
-use std::fs;
-
 use super::prelude::*;
-use super::report::Skipped;
 
 pub(super) const KINDS: &[Kind] = &[
     ("log-file", log_file),
@@ -64,7 +61,7 @@ fn limited(t: &mut Trial<'_>) -> Lived {
 fn fifo(t: &mut Trial<'_>) -> Lived {
     t.may_leave.push("log");
     let path = t.path("log");
-    let is_made = std::process::Command::new("mkfifo").arg(&path).status()?.success();
+    let is_made = Command::new("mkfifo").arg(&path).status()?.success();
     t.need(is_made, NO_FIFO)?;
     let is_open = t.random.once_in(2);
     t.tell(if is_open { "nobody reads it" } else { "nobody has opened it" });

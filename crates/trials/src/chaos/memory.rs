@@ -4,14 +4,7 @@
 //! libraries, the reserve of the allocator. The one of glibc reserves 64 MiB for each thread that allocates, unless
 //! it is told not to, as here.
 
-use std::fs;
-
-use clap::ValueEnum;
-
-use super::World;
 use super::prelude::*;
-use crate::harness::random::Random;
-use crate::harness::{proc, say};
 
 pub(super) const KINDS: &[Kind] = &[
     ("memory-little", little),

@@ -37,36 +37,21 @@ mod start;
 mod trial;
 mod unusual_fds;
 
-use std::fs;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use crate::harness::random::Random;
-use crate::harness::{TempFolder, lock, programs};
 use command::Options;
-use report::{Life, Report};
+use prelude::*;
+use report::Report;
 use scheduler_lag::SchedulerLag;
-use trial::{Lived, Trial};
 
 /// What the files of the kinds have in common.
 mod prelude {
-    pub(super) use std::io;
-    pub(super) use std::time::{Duration, Instant};
-
-    pub(super) use rustix::process::Signal;
-    pub(super) use serde_json::json;
-
-    pub(super) use super::Kind;
     pub(super) use super::checks::{Ending, complete};
+    pub(super) use super::piped::PipedDaemon;
+    pub(super) use super::report::{Life, Skipped};
     pub(super) use super::trial::{Lived, Trial};
-    pub(super) use crate::harness::channel::{Channel, PIPES, both_ways, pipe, terminal};
-    pub(super) use crate::harness::expect::Outcome;
-    pub(super) use crate::{Framing, Profile};
+    pub(super) use super::{Kind, World};
+    pub(super) use crate::harness::prelude::*;
 }
 
 /// A kind of life: its name, and what is done.

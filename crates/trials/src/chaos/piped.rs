@@ -1,17 +1,6 @@
 //! A daemon on its standard descriptors, driven by one thread that never blocks in a read or a write.
 
-use std::io;
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use rustix::event::PollFlags;
-use rustix::io::Errno;
-
-use crate::harness::channel::Channel;
-use crate::harness::daemon::Daemon;
-use crate::harness::ledger::Ledger;
-use crate::harness::link::Link;
-use crate::{Framing, Profile};
+use super::prelude::*;
 
 /// How long to wait for what nothing announces.
 const GLANCE: Duration = Duration::from_millis(20);

@@ -1,11 +1,6 @@
 //! Requests to the daemon with answers that are known before, as methods of the ledger.
 
-use serde_json::{Value, json};
-
-use crate::harness::expect::{Due, Effect, Outcome};
-use crate::harness::ledger::Ledger;
-use crate::harness::random::Random;
-use crate::{Group, Profile};
+use super::prelude::*;
 
 impl Ledger {
     /// A ledger for a daemon with this profile. The ids of requests are their places in it.

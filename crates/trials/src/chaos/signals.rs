@@ -2,7 +2,6 @@
 //! And the death of its parent (L10).
 
 use super::prelude::*;
-use crate::harness::proc;
 
 pub(super) const KINDS: &[Kind] = &[
     ("signal-int", |t| one(t, Signal::INT)),

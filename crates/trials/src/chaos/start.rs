@@ -1,11 +1,6 @@
 //! The start of a daemon: `trial.telling().start()?`, `trial.with(&["--flag"]).shell(SCRIPT).start()?`.
 
-use std::io;
-use std::process::Command;
-
-use super::piped::PipedDaemon;
-use super::trial::Trial;
-use crate::harness::channel::{Channel, PIPES};
+use super::prelude::*;
 
 impl Trial<'_> {
     /// The test bed, instead of a random choice.

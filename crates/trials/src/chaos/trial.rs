@@ -1,22 +1,8 @@
 //! One life, as a chain of steps: `trial.start()?.greet()?.traffic().close_stdin().finish(complete())`.
 
 use std::fmt::Display;
-use std::io;
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
 
-use clap::ValueEnum;
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
-use super::World;
-use super::checks::{Ending, complete};
-use super::piped::PipedDaemon;
-use super::report::{Life, Skipped};
-use crate::Profile;
-use crate::harness::expect::Outcome;
-use crate::harness::random::Random;
+use super::prelude::*;
 
 /// The outcome of a life's steps; an error if it could not go on. Complaints are in the life.
 pub(super) type Lived = io::Result<()>;

@@ -1,11 +1,10 @@
 //! Descriptors that are no pipes: files, devices, sockets, terminals, or missing (L3, L7, T4).
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::net::UnixStream;
 
 use super::prelude::*;
 use crate::harness::channel::Channel::{Given, Pipe, Socket};
-use crate::harness::ledger::Ledger;
 
 pub(super) const KINDS: &[Kind] = &[
     // It says why, and ends with 1 without a byte on stdout.
@@ -112,7 +111,7 @@ fn stderr_unusual(t: &mut Trial<'_>) -> Lived {
     t.traffic().settle().close_stdin().finish(complete())
 }
 
-fn one_socket() -> std::io::Result<[Channel; 3]> {
+fn one_socket() -> io::Result<[Channel; 3]> {
     let (theirs, ours) = UnixStream::pair()?;
     both_ways(&theirs.into(), &ours.into())
 }
@@ -123,7 +122,7 @@ fn socket_ends(t: &mut Trial<'_>) -> Lived {
     let on = if is_one { one_socket()? } else { [Socket, Socket, Pipe] };
     t.tell(if is_one { "one socket" } else { "two sockets" });
     if let Some(stdin) = &t.start_on(on)?.traffic().flush().daemon().link.input {
-        rustix::net::shutdown(stdin, rustix::net::Shutdown::Write)?;
+        rustix::net::shutdown(stdin, Shutdown::Write)?;
     }
     t.close_stdin().finish(complete())
 }

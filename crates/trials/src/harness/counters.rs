@@ -1,11 +1,6 @@
 //! Counters of a trial, and the first failure.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
-
-use super::lock;
+use crate::harness::prelude::*;
 
 /// A group of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,20 +1,12 @@
 //! The daemon's process: one for all trials, in a process group of its own so that leftovers are found.
 
-use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Child;
 
-use rustix::event::PollFlags;
 use rustix::fs::OFlags;
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
 
-use super::channel::Channel;
 use super::link::{PollFds, poll};
-use super::proc;
+use crate::harness::prelude::*;
 
 /// How long to wait for an event without a descriptor to poll.
 const GLANCE: Duration = Duration::from_millis(2);

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::counters::Failure;
-use super::expect::Effect;
-use super::message::{Message, elements};
+use super::message::elements;
+use crate::harness::prelude::*;
 
 /// The topics of events, each with its bit.
 const TOPICS: [(&str, u8); 2] = [("log", 1), ("stats", 2)];

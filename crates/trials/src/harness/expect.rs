@@ -1,12 +1,7 @@
 //! One expected answer: its id, what it may say, and what follows from it.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-
-use serde_json::{Value, json};
-
-use super::lock;
-use super::message::{Message, elements, squeezed};
+use super::message::{elements, squeezed};
+use crate::harness::prelude::*;
 
 /// One of the things that an answer may say.
 #[derive(Clone, Debug)]

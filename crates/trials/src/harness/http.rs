@@ -1,9 +1,7 @@
 //! HTTP as a client sees it: a POST, a response, and the responses that are due.
 
-use std::collections::VecDeque;
-
-use super::counters::Failure;
-use super::wire::{Event, Parsed};
+use super::wire::Parsed;
+use crate::harness::prelude::*;
 
 /// A POST of this body.
 pub(crate) fn post(host: &str, body: &[u8]) -> Vec<u8> {

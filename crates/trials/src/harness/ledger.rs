@@ -1,16 +1,10 @@
 //! The ledger of a connection: every expected answer, and the check of what comes. Each answer comes once,
 //! right and in order, and nothing comes besides (L1, L2, M5).
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::sync::Arc;
-
-use super::counters::{Counters, Failure, Group};
 use super::events::Unasked;
-use super::expect::{Due, Pages, is_batch};
+use super::expect::is_batch;
 use super::http::Posts;
-use super::message::Message;
-use super::wire::Event;
+use crate::harness::prelude::*;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {

@@ -1,8 +1,6 @@
 //! The programs of this workspace, as cargo built them.
 
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::Mutex;
+use crate::harness::prelude::*;
 
 /// The command.
 pub fn duet_rpc() -> PathBuf {

@@ -1,18 +1,14 @@
 //! One connection to a listening daemon, over every transport: bytes out, events in.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
-use rustix::net::Shutdown;
 use rustix::net::sockopt::{self, Timeout};
 
-use super::message::Message;
-use super::wire::{Event, Framing, Inbound};
-use super::{http, ws};
+use super::http;
+use super::wire::Inbound;
+use crate::harness::prelude::*;
 
 /// A connection. Its socket is a `File`, because a file reads and writes TCP, Unix sockets and pipes alike.
 pub(crate) struct RawClient {

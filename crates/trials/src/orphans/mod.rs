@@ -3,21 +3,13 @@
 
 pub mod shapes;
 
-use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
 
-use clap::Parser;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::kill_process;
 
-use crate::harness::daemon::wait_until;
-use crate::harness::random::Random;
-use crate::harness::{lock, proc, programs, say};
 use shapes::{SHAPES, Shape};
+
+use crate::harness::prelude::*;
 
 /// The variable that marks all processes of one life.
 const VARIABLE: &str = "DUET_RPC_ORPHANS";

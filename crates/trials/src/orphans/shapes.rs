@@ -1,6 +1,6 @@
 //! Servers that start other processes, as scripts of a shell or of Node.
 
-use std::process::{Command, Stdio};
+use crate::harness::prelude::*;
 
 use Interpreter::{Node, Sh};
 

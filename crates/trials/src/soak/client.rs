@@ -6,8 +6,6 @@ use super::clients::Clients;
 use super::connection::Connection;
 use super::prelude::*;
 use super::texts::{self, FIXED_IDS};
-use crate::harness::events::Call;
-use crate::harness::ws;
 
 pub(super) struct Client<'c> {
     pub(super) all: &'c Clients,

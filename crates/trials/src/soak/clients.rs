@@ -1,23 +1,11 @@
 //! Clients of one daemon that come and go, each with a game of its own. When all of a generation are gone, the
 //! daemon must be as it was before.
 
-use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
-
-use rustix::net::Shutdown;
-
 use super::client::Client;
 use super::config::Config;
 use super::connection::Connection;
 use super::log::Log;
-use crate::harness::expect::Pages;
-use crate::harness::ledger::Ledger;
-use crate::harness::random::Random;
-use crate::harness::raw_client::RawClient;
-use crate::{Counters, Failure, Group};
+use crate::harness::prelude::*;
 
 /// What all connections share.
 pub(super) struct Clients {

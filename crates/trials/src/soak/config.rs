@@ -1,6 +1,6 @@
 //! The configuration of a connection: profile, transport and framing, and what follows from them.
 
-use crate::{Framing, Profile, Transport};
+use crate::harness::prelude::*;
 
 /// The longest message that the daemon is told to accept. A small limit is reached sooner, and shows as much.
 pub(super) const MESSAGE_LIMIT: usize = 128 * 1024;

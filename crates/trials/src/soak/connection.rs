@@ -1,15 +1,7 @@
 //! One connection of a soak: a link, and the patience with it.
 
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-
-use rustix::net::Shutdown;
-
-use crate::harness::ledger::Ledger;
-use crate::harness::link::{Link, poll};
-use crate::{Counters, Failure, Framing};
+use crate::harness::link::poll;
+use crate::harness::prelude::*;
 
 pub(super) struct Connection {
     link: Link,

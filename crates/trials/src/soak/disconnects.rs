@@ -1,9 +1,7 @@
 //! Disconnects: in order, in the middle of something, or against the rules.
 
-use rustix::net::Shutdown;
-
 use super::prelude::*;
-use crate::harness::ws::{self, BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
+use crate::harness::ws::{BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
 
 const MASK: [u8; 4] = [0, 1, 2, 3];
 

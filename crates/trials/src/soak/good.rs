@@ -1,10 +1,7 @@
 //! Well-formed requests and notifications, and the answer to each.
 
-use serde_json::{Value, json};
-
 use super::prelude::*;
 use super::texts::params;
-use crate::harness::expect::Effect;
 use crate::harness::message::squeezed;
 
 /// A request: the method in quotes, the params, and the answer.

@@ -1,7 +1,5 @@
 //! HTTP: each message is the body of a POST, and each answer that of its response (T2).
 
-use rustix::net::Shutdown;
-
 use super::bad;
 use super::prelude::*;
 

@@ -1,16 +1,11 @@
 //! The log of the daemon: every line is a record, and every error has a cause (G3, G5, G6).
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::io::{BufRead, BufReader};
+use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use crate::harness::events::is_record;
-use crate::harness::lock;
-use crate::harness::message::Message;
-use crate::{Counters, Failure, Group};
+use crate::harness::prelude::*;
 
 /// The record of a frame that does not come to its end (F6).
 const TOO_LATE: &str = "a message took too long";
@@ -43,7 +38,7 @@ impl Log {
     /// Reads it to its end on a thread of its own.
     pub(super) fn read(
         self: &Arc<Self>,
-        stderr: impl Read + Send + 'static,
+        stderr: impl io::Read + Send + 'static,
         counters: &Arc<Counters>,
     ) -> JoinHandle<()> {
         let (log, counters) = (Arc::clone(self), Arc::clone(counters));

@@ -26,23 +26,12 @@ mod resources;
 mod scenarios;
 mod texts;
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use clap::Parser;
-use rustix::process::Signal;
-
-use crate::harness::channel::PIPES;
-use crate::harness::daemon::{Daemon, wait_until};
-use crate::harness::random::Random;
-use crate::harness::{TempFolder, programs, say};
-use crate::{Failure, Framing, Group, Profile, Transport};
 use client::Client;
 use clients::Clients;
 use config::{Config, IN_FLIGHT, MESSAGE_LIMIT, POOL};
 use connection::Connection;
+
+use crate::harness::prelude::*;
 pub use report::Report;
 pub use resources::Resources;
 
@@ -52,10 +41,7 @@ mod prelude {
     pub(super) use super::config::*;
     pub(super) use super::good::{self, Asked};
     pub(super) use super::texts::{envelope, quoted};
-    pub(super) use crate::harness::expect::{Due, Outcome};
-    pub(super) use crate::harness::random::Random;
-    pub(super) use crate::harness::raw_client::RawClient;
-    pub(super) use crate::{Failure, Framing, Group, Transport};
+    pub(super) use crate::harness::prelude::*;
 }
 
 /// Put one daemon under a random mix of all that clients do, and check every byte that comes back.
@@ -160,14 +146,14 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
     let config = Config { profile: plan.profile, over: plan.over, framing: plan.framing() };
     let folder = TempFolder::new("soak").map_err(|error| Failure::new(error.to_string()))?;
     let listen = plan.over.url(folder.path());
-    let failure = |error: std::io::Error| Failure::new(format!("the daemon: {error}"));
+    let failure = |error: io::Error| Failure::new(format!("the daemon: {error}"));
     let mut daemon = Daemon::start(command(&plan, listen.as_deref()), PIPES).map_err(failure)?;
     daemon.forget_their_ends();
     let url = listen.map(|_| daemon.listening_url(plan.patience)).transpose().map_err(failure)?;
     let (counters, log, pages) = Default::default();
     let (url, patience) = (url.unwrap_or_default(), plan.patience);
     let clients = Arc::new(Clients { config, url, log, pages, counters, patience });
-    let stderr = daemon.stderr.take().map(std::fs::File::from);
+    let stderr = daemon.stderr.take().map(fs::File::from);
     let stderr = stderr.map(|stderr| clients.log.read(stderr, &clients.counters));
     let (now, resources) = (Instant::now(), Resources::new(daemon.id(), POOL + 2));
     let mut soak = Soak { plan, begun: now, told_at: now, rounds: 0, clients, resources };
@@ -264,7 +250,7 @@ impl Soak {
     fn end(
         &self,
         daemon: &mut Daemon,
-        stderr: Option<std::thread::JoinHandle<()>>,
+        stderr: Option<thread::JoinHandle<()>>,
     ) -> Result<(), Failure> {
         let status = daemon.wait(self.plan.patience);
         let status = status.ok_or_else(|| Failure::new("the daemon does not end"))?;
@@ -275,7 +261,7 @@ impl Soak {
         if !wait_until(self.plan.patience, || !daemon.is_left()) {
             return Err(Failure::new("the daemon has left a process behind"));
         }
-        let _ = stderr.map(std::thread::JoinHandle::join);
+        let _ = stderr.map(thread::JoinHandle::join);
         self.clients.log.check()?;
         self.resources.check()
     }

@@ -1,13 +1,6 @@
 //! Resources of the daemon, sampled when it is idle: memory, descriptors and threads must not grow with time.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::fs;
-use std::time::Duration;
-
-use crate::Failure;
-use crate::harness::daemon::wait_until;
-use crate::harness::proc;
+use crate::harness::prelude::*;
 
 /// How much more memory the last quarter may have than the quarter before it. Allocators keep what they were
 /// given back, each thread has its own store, and chance decides which thread works for whom: with 34 threads it
@@ -157,7 +150,7 @@ impl fmt::Display for Resources {
 
 #[cfg(test)]
 mod tests {
-    use super::{Resources, SLACK_KB, Sample};
+    use super::*;
 
     /// Whether a process with this memory over time passes.
     fn is_flat(memory: impl Fn(u64) -> u64) -> bool {
@@ -183,11 +176,11 @@ mod tests {
             return;
         }
         // Other tests of this process open files too, so this says only what is too many for certain.
-        resources.look(std::time::Duration::ZERO).expect("it is the first look");
+        resources.look(Duration::ZERO).expect("it is the first look");
         let threads: Vec<_> = resources.by_threads.keys().copied().collect();
         assert_eq!(threads.len(), 1);
         resources.by_threads = (0..1000).map(|threads| (threads, 0)).collect();
-        let found = resources.look(std::time::Duration::ZERO).expect_err("there are some");
+        let found = resources.look(Duration::ZERO).expect_err("there are some");
         assert_eq!(found.what, "descriptors are left open");
     }
 }

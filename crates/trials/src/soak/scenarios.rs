@@ -1,7 +1,5 @@
 //! Scenarios that need an idle connection: storms, bursts, frames that never end, readers that do not read.
 
-use std::time::Duration;
-
 use super::log::Log;
 use super::prelude::*;
 

@@ -1,8 +1,6 @@
 //! The bound of a case: how much memory the daemon may take, as `docs/limits.md` states it.
 
-use std::fmt;
-
-use crate::{Profile, Transport};
+use crate::harness::prelude::*;
 
 /// One case: who asks for what.
 #[derive(Clone, Copy, Debug)]

@@ -5,19 +5,8 @@
 
 mod bound;
 
-use std::io::{self, Read, Write};
-use std::process::{Command, ExitCode};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::harness::prelude::*;
 
-use clap::{Parser, ValueEnum};
-use rustix::process::Signal;
-
-use crate::harness::channel::PIPES;
-use crate::harness::daemon::Daemon;
-use crate::harness::raw_client::RawClient;
-use crate::harness::{TempFolder, proc, programs, say};
-use crate::{Framing, Profile, Transport};
 pub use bound::Case;
 
 const SIZES: [usize; 4] = [1000, 1_000_000, 10_000_000, 100_000_000];
@@ -143,7 +132,7 @@ pub fn play(case: &Case, time: Duration) -> io::Result<Measured> {
     let mut daemon = Daemon::start(command, PIPES)?;
     daemon.forget_their_ends();
     let url = listen.map(|_| daemon.listening_url(PATIENCE)).transpose()?;
-    if let Some(mut stderr) = daemon.stderr.take().map(std::fs::File::from) {
+    if let Some(mut stderr) = daemon.stderr.take().map(fs::File::from) {
         // The daemon never waits for a reader of its log.
         thread::spawn(move || _ = stderr.read_to_end(&mut Vec::new()));
     }

@@ -1,8 +1,6 @@
 //! Every fault that the ledger must find, as rows.
 
 use super::*;
-use crate::harness::events::Call;
-use crate::harness::expect::{Effect, Outcome};
 
 /// What is found wrong with these texts, when the ledger was prepared like this.
 fn found(prepare: impl Fn(&mut Ledger), texts: &[&str]) -> Vec<String> {
