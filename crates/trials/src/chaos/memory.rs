@@ -7,10 +7,60 @@
 use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
-    ("memory-little", little),
-    ("memory-hostile", hostile),
-    ("memory-threads", many_threads),
-    ("files-few", few_files),
+    // It says that it cannot start, or serves as ever.
+    ("memory-little", |t| {
+        t.is_testbed = false;
+        let kib = 3_000 + t.random.below(40_000);
+        start_limited(t, kib)?.messages(10).close_stdin();
+        if kib >= LITTLE {
+            return t.finish(complete());
+        }
+        t.excused.extend(WITHOUT_MEMORY);
+        t.may_say_nothing = true;
+        // With almost nothing the system cannot even load it.
+        let signals = [Signal::ABORT, Signal::SEGV, Signal::KILL];
+        t.finish(Ending::code(0).or(1).or(127).or_by(&signals))?;
+        t.check_served_or_told()
+    }),
+    // Where there is enough memory, whatever a remote wants is survived.
+    ("memory-hostile", |t| {
+        t.is_testbed = false;
+        for _ in 0..1 + start_limited(t, ENOUGH)?.random.below(4) {
+            let what = *t.random.pick(&WANTS);
+            want(t, what);
+            if t.random.once_in(2) {
+                t.settle();
+            }
+        }
+        t.close_stdin().finish(complete())
+    }),
+    // Handlers that keep as many threads as there may be.
+    ("memory-threads", |t| {
+        for _ in 0..1 + start_limited(t.testbed(), ENOUGH_FOR_THREADS)?.random.below(3) {
+            want(t, Want::Threads);
+            let what = *t.random.pick(&WANTS);
+            want(t, what);
+        }
+        t.close_stdin().finish(complete())
+    }),
+    // It serves with few descriptors, and says so if they are too few to start with.
+    ("files-few", |t| {
+        let is_enough = t.random.once_in(2);
+        let most = match is_enough {
+            true => ENOUGH_FILES + t.random.below(8),
+            false => 3 + t.random.below(ENOUGH_FILES - 3),
+        };
+        let limit = most + inherited();
+        t.tell(format_args!("at most {most} descriptors"));
+        let script = format!(r#"ulimit -n {limit}; exec "$@""#);
+        t.shell(&script).start()?.messages(10).close_stdin();
+        if is_enough {
+            return t.finish(complete());
+        }
+        t.may_say.push("error while loading shared libraries");
+        t.finish(Ending::code(0).or(1).or(127))?;
+        t.check_served_or_told()
+    }),
 ];
 
 /// With so many KiB, every profile serves whatever a remote sends.
@@ -103,64 +153,6 @@ fn start_limited<'a, 'w>(t: &'a mut Trial<'w>, kib: usize) -> io::Result<&'a mut
     // On a late machine, making the next long message may take longer than a frame may.
     t.with(&["--read-timeout", "600"]).env("MALLOC_ARENA_MAX", "1");
     t.shell(&format!(r#"ulimit -v {kib}; exec "$@""#)).start()
-}
-
-/// It says that it cannot start, or serves as ever.
-fn little(t: &mut Trial<'_>) -> Lived {
-    t.is_testbed = false;
-    let kib = 3_000 + t.random.below(40_000);
-    start_limited(t, kib)?.messages(10).close_stdin();
-    if kib >= LITTLE {
-        return t.finish(complete());
-    }
-    t.excused.extend(WITHOUT_MEMORY);
-    t.may_say_nothing = true;
-    // With almost nothing the system cannot even load it.
-    let signals = [Signal::ABORT, Signal::SEGV, Signal::KILL];
-    t.finish(Ending::code(0).or(1).or(127).or_by(&signals))?;
-    t.check_served_or_told()
-}
-
-/// Where there is enough memory, whatever a remote wants is survived.
-fn hostile(t: &mut Trial<'_>) -> Lived {
-    t.is_testbed = false;
-    for _ in 0..1 + start_limited(t, ENOUGH)?.random.below(4) {
-        let what = *t.random.pick(&WANTS);
-        want(t, what);
-        if t.random.once_in(2) {
-            t.settle();
-        }
-    }
-    t.close_stdin().finish(complete())
-}
-
-/// Handlers that keep as many threads as there may be.
-fn many_threads(t: &mut Trial<'_>) -> Lived {
-    for _ in 0..1 + start_limited(t.testbed(), ENOUGH_FOR_THREADS)?.random.below(3) {
-        want(t, Want::Threads);
-        let what = *t.random.pick(&WANTS);
-        want(t, what);
-    }
-    t.close_stdin().finish(complete())
-}
-
-/// It serves with few descriptors, and says so if they are too few to start with.
-fn few_files(t: &mut Trial<'_>) -> Lived {
-    let is_enough = t.random.once_in(2);
-    let most = match is_enough {
-        true => ENOUGH_FILES + t.random.below(8),
-        false => 3 + t.random.below(ENOUGH_FILES - 3),
-    };
-    let limit = most + inherited();
-    t.tell(format_args!("at most {most} descriptors"));
-    let script = format!(r#"ulimit -n {limit}; exec "$@""#);
-    t.shell(&script).start()?.messages(10).close_stdin();
-    if is_enough {
-        return t.finish(complete());
-    }
-    t.may_say.push("error while loading shared libraries");
-    t.finish(Ending::code(0).or(1).or(127))?;
-    t.check_served_or_told()
 }
 
 /// Descriptors that every child of this process inherits besides its standard ones. Those beyond any limit here
