@@ -40,7 +40,17 @@ pub(super) const KINDS: &[Kind] = &[
         t.await_begin(method);
         end(t, vec![client])
     }),
-    ("listen-killed", killed),
+    // Its socket is left then, and the next daemon replaces it.
+    ("listen-killed", |t| {
+        let urls = start(listening(t, &[Transport::Unix]), 1)?;
+        let _clients = connect_some(t, &urls)?;
+        t.may_leave.push("socket");
+        t.end_by(Signal::KILL).finish(Ending::killed(Signal::KILL))?;
+        t.may_leave.clear();
+        let urls = start(listening(t.tell("and again"), &[Transport::Unix]), 1)?;
+        let clients = connect_some(t, &urls)?;
+        end(t, clients)
+    }),
     // The folder of its socket is not there any more.
     ("listen-folder-gone", |t| {
         let folder = t.path("f");
@@ -249,16 +259,4 @@ fn end(t: &mut Trial<'_>, clients: Vec<RawClient>) -> Lived {
     let open = clients.into_iter().filter_map(|mut it| (!it.is_closed()).then_some(())).count();
     t.check(open == 0, format_args!("{open} connections are open after the end"));
     Ok(())
-}
-
-/// Its socket is left then, and the next daemon replaces it.
-fn killed(t: &mut Trial<'_>) -> Lived {
-    let urls = start(listening(t, &[Transport::Unix]), 1)?;
-    let _clients = connect_some(t, &urls)?;
-    t.may_leave.push("socket");
-    t.end_by(Signal::KILL).finish(Ending::killed(Signal::KILL))?;
-    t.may_leave.clear();
-    let urls = start(listening(t.tell("and again"), &[Transport::Unix]), 1)?;
-    let clients = connect_some(t, &urls)?;
-    end(t, clients)
 }

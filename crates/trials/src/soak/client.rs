@@ -2,15 +2,13 @@
 //! seed plays the same game again.
 
 use super::bad;
-use super::clients::Clients;
-use super::connection::Connection;
 use super::prelude::*;
 use super::texts::{self, FIXED_IDS};
 
 pub(super) struct Client<'c> {
     pub(super) all: &'c Clients,
     pub(super) config: Config,
-    pub(super) connection: Connection,
+    pub(super) link: Link,
     pub(super) random: Random,
     /// The number of ids that were used.
     numbers: u64,
@@ -26,13 +24,21 @@ pub(super) struct Client<'c> {
 }
 
 impl<'c> Client<'c> {
-    pub(super) fn new(all: &'c Clients, connection: Connection, random: Random) -> Self {
-        let (config, pending, fixed_ids) = (all.config, Vec::new(), Vec::new());
-        let (numbers, in_flight, topics, marks) = (0, 0, 0, 0);
-        Client {
+    /// A client that writes and reads these.
+    pub(super) fn new(
+        all: &'c Clients,
+        ends: [OwnedFd; 2],
+        random: Random,
+    ) -> Result<Self, Failure> {
+        let config = all.config;
+        let ledger = Ledger::new(config.is_sequential(), &all.pages, &all.counters);
+        let link = Link::new(ends.map(Some), config.carrier(), ledger);
+        let link = link.map_err(|error| Failure::new(format!("no connection: {error}")))?;
+        let (numbers, pending, in_flight, fixed_ids, topics, marks) = Default::default();
+        Ok(Client {
             all,
             config,
-            connection,
+            link,
             random,
             numbers,
             pending,
@@ -40,7 +46,7 @@ impl<'c> Client<'c> {
             fixed_ids,
             topics,
             marks,
-        }
+        })
     }
 
     /// White space that may stand in a text.
@@ -76,11 +82,11 @@ impl<'c> Client<'c> {
         match self.config.carrier() {
             Framing::Ws => {
                 let (bytes, pings) = ws::message(&mut self.random, text);
-                self.connection.ledger().expect_pongs(pings);
+                self.link.ledger.expect_pongs(pings);
                 bytes
             }
             Framing::Http => {
-                self.connection.ledger().expect_post();
+                self.link.ledger.expect_post();
                 self.post(text)
             }
             framing => framing.frame(text),
@@ -104,7 +110,7 @@ impl<'c> Client<'c> {
     /// Sends a request, and expects this answer to it.
     pub(super) fn ask_for(&mut self, asked: &Asked, due: Due) {
         let text = self.text(asked, &due.id);
-        self.connection.ledger().expect(due);
+        self.link.ledger.expect(due);
         self.in_flight += 1;
         self.say(&text);
     }
@@ -127,7 +133,7 @@ impl<'c> Client<'c> {
 
     /// The answer to input that is not a request is due.
     pub(super) fn expect_refusal(&mut self, outcome: Outcome) {
-        self.connection.ledger().expect(Due::refusal(outcome));
+        self.link.ledger.expect(Due::refusal(outcome));
     }
 
     /// Sends all that was said, cut anywhere.
@@ -144,7 +150,7 @@ impl<'c> Client<'c> {
             _ => Vec::new(),
         };
         cuts.sort_unstable();
-        self.connection.send(&bytes, &cuts);
+        self.send_bytes(&bytes, &cuts);
     }
 
     /// Sends all, and waits until all is answered.
@@ -152,7 +158,7 @@ impl<'c> Client<'c> {
         self.send();
         self.in_flight = 0;
         self.fixed_ids = FIXED_IDS.to_vec();
-        self.connection.settle(self.all.patience)
+        self.wait("what is due does not come", |link| link.ledger.is_settled())
     }
 
     /// The first request: once it is answered, the daemon is up.
@@ -217,7 +223,7 @@ impl<'c> Client<'c> {
         let request = self.text(&asked, &id);
         let bad = bad::any(&mut self.random, self.config, &request, &id);
         self.all.counters.count(Group::BadInput, bad.kind);
-        bad.answers.into_iter().for_each(|due| self.connection.ledger().expect(due));
+        bad.answers.into_iter().for_each(|due| self.link.ledger.expect(due));
         let bytes = if bad.is_text { self.frame(&bad.bytes) } else { bad.bytes };
         self.pending.extend(bytes);
         self.ask(&asked);
@@ -253,7 +259,7 @@ impl<'c> Client<'c> {
         match (self.config.has_batches(), is_huge) {
             (false, _) => self.expect_refusal(Outcome::invalid_because("batch-not-supported")),
             (true, true) => self.expect_refusal(Outcome::invalid_because("oversize")),
-            (true, false) => self.connection.ledger().expect_batch(dues),
+            (true, false) => self.link.ledger.expect_batch(dues),
         }
         self.say(&format!("[{}]", entries.join(",")));
     }
@@ -324,7 +330,7 @@ impl<'c> Client<'c> {
             }
         };
         let is_never_answered = says.is_none();
-        let ledger = self.connection.ledger();
+        let ledger = &mut self.link.ledger;
         ledger.unasked.expect_call(name.clone(), Call { params, says });
         ledger.expect(Due::new("system.callback", &id, outcome).overtaking());
         self.in_flight += 1;
@@ -334,8 +340,7 @@ impl<'c> Client<'c> {
         if is_never_answered {
             self.send();
             let what = "the daemon does not call";
-            self.connection
-                .wait(self.all.patience, what, |it| it.ledger.unasked.is_called(&name))?;
+            self.wait(what, |it| it.ledger.unasked.is_called(&name))?;
             self.say_cancel(&id);
         }
         Ok(())

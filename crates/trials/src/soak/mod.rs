@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `report` `resources` `log` | the report; memory, descriptors and threads; the log of the daemon |
 //! | `config` | limits, and what follows from profile, transport and framing |
-//! | `clients` `client` `connection` | generations of clients; one of them; its threads and its ledger |
+//! | `clients` `client` `connection` | generations of clients; one of them; its reads and writes |
 //! | `good` `bad` `texts` | requests, bad input, and pieces of JSON |
 //! | `scenarios` `disconnects` | what needs an idle connection; every end of a connection |
 //! | `http` | clients of HTTP |
@@ -26,18 +26,15 @@ mod resources;
 mod scenarios;
 mod texts;
 
-use client::Client;
-use clients::Clients;
-use config::{Config, IN_FLIGHT, MESSAGE_LIMIT, POOL};
-use connection::Connection;
+use prelude::*;
 
-use crate::harness::prelude::*;
 pub use report::Report;
 pub use resources::Resources;
 
 /// What the files of the clients have in common.
 mod prelude {
     pub(super) use super::client::Client;
+    pub(super) use super::clients::Clients;
     pub(super) use super::config::*;
     pub(super) use super::good::{self, Asked};
     pub(super) use super::texts::{envelope, quoted};
@@ -198,10 +195,8 @@ impl Soak {
         let pipes = daemon.stdin.take().zip(daemon.stdout.take());
         let (stdin, stdout) = pipes.ok_or_else(|| Failure::new("no pipes"))?;
         let (patience, random) = (self.plan.patience, Random::new(self.plan.seed));
-        let ledger = self.clients.ledger();
-        let connection = Connection::new([stdin, stdout], self.plan.framing(), ledger)?;
         let clients = Arc::clone(&self.clients);
-        let mut client = Client::new(&clients, connection, random);
+        let mut client = Client::new(&clients, [stdin, stdout], random)?;
         client.greet()?;
         self.resources.look(patience)?;
         client.many_slow()?;
@@ -227,7 +222,7 @@ impl Soak {
                 daemon.signal(Signal::TERM);
             }
         }
-        client.connection.finish(patience)
+        client.finish()
     }
 
     fn over_sockets(&mut self, daemon: &Daemon) -> Result<(), Failure> {

@@ -77,7 +77,7 @@ impl Client<'_> {
     fn read_slowly(&mut self) {
         self.count("times that nobody read answers");
         let nap = Duration::from_millis(10 + self.random.below(60) as u64);
-        self.connection.slow_down(nap, self.random.below(300) as u64);
+        self.link.slow_down(nap, self.random.below(300) as u64);
         for _ in 0..10 + self.random.below(30) {
             let asked = match self.random.below(3) {
                 0 => self.any(),
@@ -115,10 +115,10 @@ impl Client<'_> {
             self.marks += 1;
             let (name, id) = (Log::mark(self.marks), format!("\"mark {}\"", self.marks));
             let outcome = Outcome::error(-32601, &format!("Method not found: {name}"));
-            self.connection.ledger().expect(Due::new("marks in the log", &id, outcome));
+            self.link.ledger.expect(Due::new("marks in the log", &id, outcome));
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{name}"}}"#);
-            self.connection.send(&self.config.carrier().frame(text.as_bytes()), &[]);
-            self.connection.settle(self.all.patience)?;
+            self.send_bytes(&self.config.carrier().frame(text.as_bytes()), &[]);
+            self.settle()?;
             if self.all.log.wait_for_mark(&name, Duration::from_secs(1)) {
                 return Ok(());
             }
@@ -174,12 +174,12 @@ impl Client<'_> {
         };
         self.all.counters.count(Group::BadInput, "refused before it was whole");
         self.expect_refusal(Outcome::invalid_because(reason));
-        self.connection.send(&begin, &[]);
+        self.send_bytes(&begin, &[]);
         self.settle()?;
         // A line must end; of all else the rest need not come.
         let is_needed = self.config.framing == Framing::Ndjson || reason == "header-too-large";
         if is_needed || self.random.once_in(2) {
-            self.connection.send(&rest, &[]);
+            self.send_bytes(&rest, &[]);
         }
         self.ask(&good::quick(self.config));
         Ok(())
@@ -192,7 +192,7 @@ impl Client<'_> {
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quick.method)
         };
         let room = MESSAGE_LIMIT - text(r#"[""]"#).len();
-        self.connection.ledger().expect(quick.due(&id));
+        self.link.ledger.expect(quick.due(&id));
         self.say(&text(&format!(r#"["{}"]"#, "y".repeat(room))));
     }
 
@@ -206,23 +206,23 @@ impl Client<'_> {
         let text = envelope(&mut self.random, Some(&id), &asked.method, Some("[1,2,3]"), &[""]);
         if self.config.is_ws() {
             // The rest could not be told from the next message, so the daemon closes it.
-            self.connection.ledger().expect_close(&[1008]);
+            self.link.ledger.expect_close(&[1008]);
         }
         let frame = self.config.carrier().frame(text.as_bytes());
         let cut = 1 + self.random.below(frame.len() - 1);
         let (begin, rest) = frame.split_at(cut);
-        self.connection.send(begin, &[]);
-        self.connection.flush(self.all.patience)?;
+        self.send_bytes(begin, &[]);
+        self.wait("the daemon does not read", Link::is_sent)?;
         if !self.all.log.wait_for_timeouts(before + 1, self.all.patience) {
             let failure = Failure::new("the log does not say that a frame came too late");
-            return Err(self.connection.with_last(failure));
+            return Err(self.with_last(failure));
         }
         self.count("read timeouts");
         if self.config.is_ws() {
             return Ok(());
         }
         if self.config.framing == Framing::Ndjson || !self.random.once_in(3) {
-            self.connection.send(rest, &[rest.len() / 2]);
+            self.send_bytes(rest, &[rest.len() / 2]);
         }
         self.ask(&asked);
         self.settle()
