@@ -1,5 +1,6 @@
 //! One expected answer: its id, what it may say, and what follows from it.
 
+use super::events::remove;
 use super::message::{elements, squeezed};
 use crate::harness::prelude::*;
 
@@ -172,7 +173,6 @@ pub(crate) fn is_batch(dues: &[Due], text: &str, pages: &Pages) -> bool {
     let mut left: Vec<&Due> = dues.iter().collect();
     parts.iter().all(|part| {
         let Ok(message) = Message::read(part) else { return false };
-        let place = left.iter().position(|due| due.is(&message, pages));
-        place.map(|place| left.swap_remove(place)).is_some()
+        remove(&mut left, |due| due.is(&message, pages)).is_some()
     })
 }

@@ -72,11 +72,8 @@ impl Posts {
     /// A response came. Returns the last place that it must answer.
     pub(crate) fn take(&mut self, status: u16, body: &str) -> Result<u64, Failure> {
         let (expected, place) = self.due.pop_front().unwrap_or_default();
-        match status == expected && (status != 202 || body.is_empty()) {
-            true => Ok(place),
-            false => {
-                Err(Failure::because("a wrong response", expected, &format!("{status} {body}")))
-            }
-        }
+        let is_right = status == expected && (status != 202 || body.is_empty());
+        Failure::unless(is_right, "a wrong response", expected, format_args!("{status} {body}"))?;
+        Ok(place)
     }
 }

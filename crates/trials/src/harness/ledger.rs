@@ -19,10 +19,10 @@ pub(crate) struct Ledger {
     batches: BTreeMap<u64, Vec<Due>>,
     pub(crate) unasked: Unasked,
     pub(crate) posts: Posts,
-    /// The payloads of pings, which pongs must have.
-    pongs: VecDeque<Vec<u8>>,
+    /// The pongs that are due, each with the payload of its ping.
+    pub(crate) pongs: VecDeque<Vec<u8>>,
     /// The codes with which the daemon may close a WebSocket, and whether it did.
-    closes: Vec<u16>,
+    pub(crate) closes: Vec<u16>,
     was_closed: bool,
     /// Whether the daemon has closed its side.
     pub(crate) has_ended: bool,
@@ -57,16 +57,6 @@ impl Ledger {
     /// A POST carries the request of the last answers that are due. Without any, it is accepted with 202.
     pub(crate) fn expect_post(&mut self) {
         self.posts.expect_answers_to(self.last);
-    }
-
-    /// Pongs with these payloads are due.
-    pub(crate) fn expect_pongs(&mut self, pongs: Vec<Vec<u8>>) {
-        self.pongs.extend(pongs);
-    }
-
-    /// The daemon will close this WebSocket with one of these codes.
-    pub(crate) fn expect_close(&mut self, codes: &[u16]) {
-        self.closes = codes.to_vec();
     }
 
     /// Whether nothing is due.
@@ -106,13 +96,15 @@ impl Ledger {
                     self.pongs.drain(..=place);
                     Ok(None)
                 }
-                None => Err(Failure::because("a wrong pong", &self.pongs, &format!("{payload:?}"))),
+                None => {
+                    Err(Failure::because("a wrong pong", &self.pongs, format_args!("{payload:?}")))
+                }
             },
             Event::Close(code) => {
                 self.was_closed = true;
                 let is_right = code.is_some_and(|code| self.closes.contains(&code));
-                let failure = || Failure::because("closed", &self.closes, &format!("{code:?}"));
-                if is_right { Ok(None) } else { Err(failure()) }
+                Failure::unless(is_right, "closed", &self.closes, format_args!("{code:?}"))?;
+                Ok(None)
             }
             Event::Response(status, body) => self.take_response(status, &body).map(|()| None),
         }
@@ -140,10 +132,10 @@ impl Ledger {
             self.take_text(body)?;
         }
         let mut left = self.dues.keys().chain(self.batches.keys());
-        match left.all(|left| *left > place) {
-            true => Ok(()),
-            false => Err(Failure::because("a response to another request", self.missing(), body)),
+        if left.any(|left| *left <= place) {
+            return Err(Failure::because("a response to another request", self.missing(), body));
         }
+        Ok(())
     }
 
     fn take_answer(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
@@ -178,20 +170,17 @@ impl Ledger {
 
     /// No answer comes behind that to a later request, where answers keep their order.
     fn check_order(&mut self, place: u64, text: &str) -> Result<(), Failure> {
-        if self.is_sequential && place < self.latest {
-            let expected = format!("before the answer to request {}", self.latest);
-            return Err(Failure::because("answers out of order", expected, text));
-        }
+        let is_late = self.is_sequential && place < self.latest;
+        let expected = format_args!("before the answer to request {}", self.latest);
+        Failure::unless(!is_late, "answers out of order", expected, text)?;
         self.latest = self.latest.max(place);
         Ok(())
     }
 
     /// Reading failed. A client that resets, or is refused, may see the connection break.
     pub(crate) fn lose(&self, error: &io::Error) -> Result<(), Failure> {
-        match self.is_over || self.may_break || !self.closes.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::new(format!("the connection breaks: {error}"))),
-        }
+        let may_break = self.is_over || self.may_break || !self.closes.is_empty();
+        Failure::unless(may_break, "the connection breaks", "", error)
     }
 
     /// The daemon has closed its side, behind these bytes that are no whole frame.
@@ -200,14 +189,10 @@ impl Ledger {
         if self.is_over {
             return Ok(());
         }
-        if !rest.is_empty() {
-            let rest = String::from_utf8_lossy(rest).into_owned();
-            return Err(Failure::because("its output ends inside a frame", "", &rest));
-        }
-        match self.closes.is_empty() || self.was_closed {
-            true => Ok(()),
-            false => Err(Failure::because("a WebSocket ends without a close", &self.closes, "")),
-        }
+        let cut = String::from_utf8_lossy(rest);
+        Failure::unless(rest.is_empty(), "its output ends inside a frame", "", &cut)?;
+        let is_closed = self.closes.is_empty() || self.was_closed;
+        Failure::unless(is_closed, "a WebSocket ends without a close", &self.closes, "")
     }
 }
 

@@ -82,7 +82,7 @@ impl<'c> Client<'c> {
         match self.config.carrier() {
             Framing::Ws => {
                 let (bytes, pings) = ws::message(&mut self.random, text);
-                self.link.ledger.expect_pongs(pings);
+                self.link.ledger.pongs.extend(pings);
                 bytes
             }
             Framing::Http => {
@@ -331,7 +331,7 @@ impl<'c> Client<'c> {
         };
         let is_never_answered = says.is_none();
         let ledger = &mut self.link.ledger;
-        ledger.unasked.expect_call(name.clone(), Call { params, says });
+        ledger.unasked.calls.insert(name.clone(), Call { params, says });
         ledger.expect(Due::new("system.callback", &id, outcome).overtaking());
         self.in_flight += 1;
         let method = quoted("system.callback");
@@ -340,7 +340,7 @@ impl<'c> Client<'c> {
         if is_never_answered {
             self.send();
             let what = "the daemon does not call";
-            self.wait(what, |it| it.ledger.unasked.is_called(&name))?;
+            self.wait(what, |it| !it.ledger.unasked.calls.contains_key(&name))?;
             self.say_cancel(&id);
         }
         Ok(())

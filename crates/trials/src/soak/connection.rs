@@ -55,7 +55,7 @@ impl Client<'_> {
         let lost = read.map_or_else(|error| link.ledger.lose(&error), |_| Ok(()));
         let taken = link.take_events().map_err(|why| {
             link.output = None;
-            Failure::because(&why, "a frame", &String::from_utf8_lossy(link.inbound.rest()))
+            Failure::because(&why, "a frame", String::from_utf8_lossy(link.inbound.rest()))
         });
         let wrong = taken.and_then(|wrong| wrong.into_iter().next().map_or(Ok(()), Err));
         let ended = match link.output {

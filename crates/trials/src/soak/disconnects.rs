@@ -39,7 +39,7 @@ impl Client<'_> {
 
     /// Sends bytes that have the daemon close this WebSocket with one of these codes.
     fn be_closed(&mut self, codes: &[u16], bytes: &[u8]) {
-        self.link.ledger.expect_close(codes);
+        self.link.ledger.closes = codes.to_vec();
         self.send_bytes(bytes, &[]);
     }
 
@@ -67,7 +67,7 @@ impl Client<'_> {
         let id = self.id();
         let result = r#"{"message":"Shutting down gracefully"}"#.to_owned();
         if self.config.is_ws() {
-            self.link.ledger.expect_close(&[1000, 1001]);
+            self.link.ledger.closes = vec![1000, 1001];
         }
         self.link.ledger.expect(Due::new("shutdown", &id, Outcome::Result(result)));
         self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"shutdown"}}"#));

@@ -20,19 +20,20 @@ pub(super) struct Log {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    timeouts: u64,
+pub(super) struct State {
+    /// The number of frames that came too late.
+    pub(super) timeouts: u64,
     /// Records that were dropped because nobody read them.
-    dropped: u64,
+    pub(super) dropped: u64,
     /// The method of the last mark.
-    last_mark: Option<String>,
+    pub(super) last_mark: Option<String>,
     /// Errors by method that were caused and are not in the log yet.
     caused: BTreeMap<String, u64>,
     has_ended: bool,
 }
 
-/// The beginning of a mark's method.
-const MARK: &str = "soak.mark.";
+/// The beginning of a mark's method. None exists, so a call of one shows in the log.
+pub(super) const MARK: &str = "soak.mark.";
 
 impl Log {
     /// Reads it to its end on a thread of its own.
@@ -58,7 +59,7 @@ impl Log {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
@@ -73,17 +74,15 @@ impl Log {
             (record.text("severity").unwrap_or_default(), record.text("method"));
         let message = record.text("message").unwrap_or_default();
         let mut state = self.state();
-        let group = Group::LogLines;
-        match severity.as_str() {
-            "error" => {
-                counters.count(group, "error");
-                match state.caused.get_mut(&method.unwrap_or_default()) {
-                    Some(caused) if *caused > 0 => *caused -= 1,
-                    _ => counters.fail(Failure::because("an error without a cause", "", line)),
-                }
-            }
+        let names = ["debug", "info", "warn", "error"];
+        let name = names.into_iter().find(|name| *name == severity).unwrap_or_default();
+        counters.count(Group::LogLines, name);
+        match name {
+            "error" => match state.caused.get_mut(&method.unwrap_or_default()) {
+                Some(caused) if *caused > 0 => *caused -= 1,
+                _ => counters.fail(Failure::because("an error without a cause", "", line)),
+            },
             "warn" => {
-                counters.count(group, "warn");
                 state.timeouts += u64::from(message.starts_with(TOO_LATE));
                 if let Some(count) = message.strip_suffix(" log records were dropped") {
                     state.dropped += count.parse::<u64>().unwrap_or(0);
@@ -91,8 +90,7 @@ impl Log {
                 let mark = method.filter(|it| it.starts_with(MARK));
                 state.last_mark = mark.or(state.last_mark.take());
             }
-            "info" => counters.count(group, "info"),
-            _ => counters.count(group, "debug"),
+            _ => {}
         }
         drop(state);
         self.changed.notify_all();
@@ -108,32 +106,8 @@ impl Log {
         self.nap.store(milliseconds, Ordering::Release);
     }
 
-    /// The number of frames that came too late.
-    pub(super) fn timeouts(&self) -> u64 {
-        self.state().timeouts
-    }
-
-    /// The number of records that were dropped.
-    pub(super) fn dropped(&self) -> u64 {
-        self.state().dropped
-    }
-
-    /// Waits until so many frames came too late.
-    pub(super) fn wait_for_timeouts(&self, count: u64, patience: Duration) -> bool {
-        self.wait(patience, |state| state.timeouts >= count)
-    }
-
-    /// A method that does not exist: a call of it shows in the log.
-    pub(super) fn mark(number: u64) -> String {
-        format!("{MARK}{number}")
-    }
-
-    /// Waits until the mark shows.
-    pub(super) fn wait_for_mark(&self, mark: &str, patience: Duration) -> bool {
-        self.wait(patience, |state| state.last_mark.as_deref() == Some(mark))
-    }
-
-    fn wait(&self, patience: Duration, is_done: impl Fn(&State) -> bool) -> bool {
+    /// Waits until this holds. Whether it does.
+    pub(super) fn wait(&self, patience: Duration, is_done: impl Fn(&State) -> bool) -> bool {
         let is_pending = |state: &mut State| !is_done(state) && !state.has_ended;
         let waited = self.changed.wait_timeout_while(self.state(), patience, is_pending);
         is_done(&waited.unwrap_or_else(PoisonError::into_inner).0)
@@ -143,12 +117,9 @@ impl Log {
     /// than records were dropped. `take` checks that each error has a cause.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let state = self.state();
-        match state.caused.values().sum::<u64>() <= state.dropped {
-            true => Ok(()),
-            false => {
-                let what = "the errors in the log are not those that were caused";
-                Err(Failure::because(what, "no more", &format!("missing: {:?}", state.caused)))
-            }
-        }
+        let is_complete = state.caused.values().sum::<u64>() <= state.dropped;
+        let (what, missing) =
+            ("the errors in the log are not those that were caused", &state.caused);
+        Failure::unless(is_complete, what, "no more", format_args!("missing: {missing:?}"))
     }
 }

@@ -161,7 +161,7 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
     let ended = played.and_then(|()| soak.end(&mut daemon, stderr));
     ended.map_err(|failure| soak.explain(failure))?;
     let Soak { plan, rounds, clients, resources, begun, .. } = soak;
-    let (took, dropped) = (begun.elapsed(), clients.log.dropped());
+    let (took, dropped) = (begun.elapsed(), clients.log.state().dropped);
     let counters = Arc::clone(&clients.counters);
     Ok(Report { plan, took, rounds, counters, dropped, resources })
 }
@@ -249,13 +249,10 @@ impl Soak {
     ) -> Result<(), Failure> {
         let status = daemon.wait(self.plan.patience);
         let status = status.ok_or_else(|| Failure::new("the daemon does not end"))?;
-        if status.code() != Some(0) {
-            let came = status.to_string();
-            return Err(Failure::because("the daemon ends badly", "exit code 0", &came));
-        }
-        if !wait_until(self.plan.patience, || !daemon.is_left()) {
-            return Err(Failure::new("the daemon has left a process behind"));
-        }
+        let is_good = status.code() == Some(0);
+        Failure::unless(is_good, "the daemon ends badly", "exit code 0", status)?;
+        let is_gone = wait_until(self.plan.patience, || !daemon.is_left());
+        Failure::unless(is_gone, "the daemon has left a process behind", "", "")?;
         let _ = stderr.map(thread::JoinHandle::join);
         self.clients.log.check()?;
         self.resources.check()
@@ -286,7 +283,7 @@ impl Soak {
     fn explain(&self, mut failure: Failure) -> Failure {
         let actions = self.clients.counters.group(Group::Actions);
         let meant = actions.iter().find(|(name, _)| *name == "read timeouts");
-        let timeouts = self.clients.log.timeouts();
+        let timeouts = self.clients.log.state().timeouts;
         let more = timeouts.saturating_sub(meant.map_or(0, |(_, count)| *count));
         if more > 0 {
             failure.what += &format!(

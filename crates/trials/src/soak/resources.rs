@@ -66,12 +66,11 @@ impl Resources {
         if !is_right {
             let expected = format!("{known:?} descriptors, as before");
             let names = descriptors(self.pid);
-            return Err(Failure::because("descriptors are left open", expected, &names));
+            return Err(Failure::because("descriptors are left open", expected, names));
         }
         let most = self.samples.first().unwrap_or(&sample).threads + self.more_threads;
-        if sample.threads > most {
-            return Err(Failure::because("too many threads", most, &format!("{sample:?}")));
-        }
+        let is_right = sample.threads <= most;
+        Failure::unless(is_right, "too many threads", most, format_args!("{sample:?}"))?;
         self.by_threads.insert(sample.threads, sample.descriptors);
         self.peak_kb = self.peak_kb.max(sample.resident_kb);
         self.samples.push(sample);
@@ -101,7 +100,7 @@ impl Resources {
             if after > before + SLACK_KB {
                 let expected = format!("{before} kB and {SLACK_KB} kB of slack at most");
                 let what = format!("{name} memory grows");
-                return Err(Failure::because(&what, expected, &format!("{after} kB\n{self}")));
+                return Err(Failure::because(&what, expected, format_args!("{after} kB\n{self}")));
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Scenarios that need an idle connection: storms, bursts, frames that never end, readers that do not read.
 
-use super::log::Log;
+use super::log::MARK;
 use super::prelude::*;
 
 impl Client<'_> {
@@ -113,13 +113,17 @@ impl Client<'_> {
         for _ in 0..30 {
             // No random numbers here: the number of tries must not change what is done afterwards.
             self.marks += 1;
-            let (name, id) = (Log::mark(self.marks), format!("\"mark {}\"", self.marks));
+            let (name, id) = (format!("{MARK}{}", self.marks), format!("\"mark {}\"", self.marks));
             let outcome = Outcome::error(-32601, &format!("Method not found: {name}"));
             self.link.ledger.expect(Due::new("marks in the log", &id, outcome));
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{name}"}}"#);
             self.send_bytes(&self.config.carrier().frame(text.as_bytes()), &[]);
             self.settle()?;
-            if self.all.log.wait_for_mark(&name, Duration::from_secs(1)) {
+            if self
+                .all
+                .log
+                .wait(Duration::from_secs(1), |log| log.last_mark.as_ref() == Some(&name))
+            {
                 return Ok(());
             }
         }
@@ -201,19 +205,19 @@ impl Client<'_> {
         self.set_level("info")?;
         self.unsubscribe()?;
         self.mark()?;
-        let before = self.all.log.timeouts();
+        let before = self.all.log.state().timeouts;
         let (asked, id) = (good::quick(self.config), self.id());
         let text = envelope(&mut self.random, Some(&id), &asked.method, Some("[1,2,3]"), &[""]);
         if self.config.is_ws() {
             // The rest could not be told from the next message, so the daemon closes it.
-            self.link.ledger.expect_close(&[1008]);
+            self.link.ledger.closes = vec![1008];
         }
         let frame = self.config.carrier().frame(text.as_bytes());
         let cut = 1 + self.random.below(frame.len() - 1);
         let (begin, rest) = frame.split_at(cut);
         self.send_bytes(begin, &[]);
         self.wait("the daemon does not read", Link::is_sent)?;
-        if !self.all.log.wait_for_timeouts(before + 1, self.all.patience) {
+        if !self.all.log.wait(self.all.patience, |log| log.timeouts > before) {
             let failure = Failure::new("the log does not say that a frame came too late");
             return Err(self.with_last(failure));
         }
