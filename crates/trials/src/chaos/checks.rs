@@ -71,8 +71,7 @@ impl Ending {
 impl Trial<'_> {
     /// Waits for the end, and checks all that must hold at every end.
     pub(super) fn finish(&mut self, ending: Ending) -> Lived {
-        let hang = self.hang();
-        self.daemon().pump_to_end(hang);
+        self.wait(PipedDaemon::has_ended);
         let Some((status, at)) = self.daemon().process.ended else {
             self.complain("it does not end");
             self.tell_stderr();

@@ -27,10 +27,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("handler-emits", |t| {
         let count = 1 + t.testbed().start()?.greet()?.random.below(20_000);
         t.tell(format_args!("{count} notifications"));
-        let (outcome, effect) = (Outcome::result(&json!(count)), Effect::Emitted(count as u64));
-        let text =
-            t.daemon().ledger().ask_with("test.emit", &json!({"count": count}), outcome, effect);
-        t.daemon().say(&text);
+        t.ask("test.emit", &json!({"count": count}), Outcome::result(&json!(count)));
         match t.pause().random.once_in(2) {
             true => t.close_stdin().finish(complete()),
             false => t.flush().end_by(Signal::TERM).finish(Ending::code(0)),

@@ -18,9 +18,8 @@ pub(super) const KINDS: &[Kind] = &[
             let ms = 50 + t.random.below(200);
             clients.push(ask(t, url, "test.sleep", ms)?);
         }
-        let (count, hang) = (clients.len(), t.hang());
         let begun = |daemon: &PipedDaemon| daemon.text().matches("test.sleep begins").count();
-        let all = t.daemon().pump(hang, |daemon| begun(daemon) >= count);
+        let all = t.wait(|daemon| begun(daemon) >= clients.len());
         let signal = *t.check(all, "handlers do not begin").random.pick(&SIGNALS);
         t.end_by(signal);
         for (url, mut client) in urls.iter().zip(clients) {
@@ -129,7 +128,7 @@ pub(super) const KINDS: &[Kind] = &[
     // More clients than descriptors: when they have gone, others are served.
     ("listen-few-files", |t| {
         let most = 24 + t.random.below(60);
-        let urls = start_some(t.shell(&format!(r#"ulimit -n {most}; exec "$@""#)))?;
+        let urls = start_some(t.limit("-n", most))?;
         let mut clients = Vec::new();
         for _ in 0..100 {
             let url = t.random.pick(&urls).clone();
@@ -177,8 +176,7 @@ pub(super) fn start(t: &mut Trial<'_>, count: usize) -> io::Result<Vec<String>> 
         let told = whole.lines().filter_map(|line| line.strip_prefix("listening on "));
         told.map(str::to_owned).collect()
     };
-    let hang = t.start()?.hang();
-    t.daemon().pump(hang, |daemon| urls(daemon).len() >= count || daemon.has_ended());
+    t.start()?.wait(|daemon| urls(daemon).len() >= count || daemon.has_ended());
     let urls = urls(t.daemon());
     t.check(urls.len() >= count, "it does not say where it listens");
     if urls.is_empty() { Err(io::Error::other("it does not listen")) } else { Ok(urls) }

@@ -28,7 +28,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("log-limited", |t| {
         t.may_leave.push("log");
         let blocks = t.random.below(4);
-        serve(logging_to(t, "log").shell(&format!(r#"ulimit -f {blocks}; exec "$@""#)))
+        serve(logging_to(t, "log").limit("-f", blocks))
     }),
     // A named pipe that nobody has opened, or that nobody reads.
     ("log-fifo", |t| {

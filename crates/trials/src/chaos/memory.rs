@@ -50,10 +50,8 @@ pub(super) const KINDS: &[Kind] = &[
             true => ENOUGH_FILES + t.random.below(8),
             false => 3 + t.random.below(ENOUGH_FILES - 3),
         };
-        let limit = most + inherited();
-        t.tell(format_args!("at most {most} descriptors"));
-        let script = format!(r#"ulimit -n {limit}; exec "$@""#);
-        t.shell(&script).start()?.messages(10).close_stdin();
+        t.tell(format_args!("at most {most} descriptors")).limit("-n", most + inherited());
+        t.start()?.messages(10).close_stdin();
         if is_enough {
             return t.finish(complete());
         }
@@ -152,7 +150,7 @@ fn want(t: &mut Trial<'_>, what: Want) {
 fn start_limited<'a, 'w>(t: &'a mut Trial<'w>, kib: usize) -> io::Result<&'a mut Trial<'w>> {
     // On a late machine, making the next long message may take longer than a frame may.
     t.with(&["--read-timeout", "600"]).env("MALLOC_ARENA_MAX", "1");
-    t.shell(&format!(r#"ulimit -v {kib}; exec "$@""#)).start()
+    t.limit("-v", kib).start()
 }
 
 /// Descriptors that every child of this process inherits besides its standard ones. Those beyond any limit here
@@ -203,10 +201,10 @@ fn search(world: &World, profile: Profile, is_testbed: bool, wants: &[Want]) -> 
 }
 
 fn is_survived(t: &mut Trial<'_>, kib: usize, wants: &[Want]) -> io::Result<bool> {
-    let hang = start_limited(t, kib)?.ask_many(1, "version").hang();
+    start_limited(t, kib)?.ask_many(1, "version");
     for &what in wants {
         want(t, what);
-        t.daemon().pump(hang, |daemon| daemon.is_settled() || daemon.has_ended());
+        t.wait(|daemon| daemon.is_settled() || daemon.has_ended());
     }
     t.close_stdin().finish(complete())?;
     Ok(t.life.complaints.is_empty())

@@ -161,16 +161,9 @@ impl World {
             patience: options.patience,
             is_required: std::env::var_os("CHAOS").is_some_and(|value| value == "required"),
             folder: TempFolder::new("chaos")?,
-            can_inject: works("strace", &fault),
-            can_mount: works("unshare", &mount),
+            can_inject: programs::works("strace", &fault),
+            can_mount: programs::works("unshare", &mount),
             lag: SchedulerLag::default(),
         })
     }
-}
-
-/// Whether a tool is installed, and may do what it is needed for.
-fn works(program: &str, words: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

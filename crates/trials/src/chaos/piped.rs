@@ -108,24 +108,18 @@ impl PipedDaemon {
     }
 
     /// Reads and writes until this holds, the time is over, or nothing more can come. Whether it holds.
-    pub(super) fn pump(&mut self, limit: Duration, until: impl FnMut(&Self) -> bool) -> bool {
-        self.pump_while(limit, until, |daemon| !daemon.has_ended())
+    pub(super) fn pump(&mut self, limit: Duration, mut until: impl FnMut(&Self) -> bool) -> bool {
+        self.pump_beyond(limit, |daemon| until(daemon) || daemon.has_ended());
+        // The last bytes are in the pipes by now.
+        while !until(self) && self.has_ended() && self.read() {}
+        until(self)
     }
 
     /// The same, even after the process has ended: processes that it started may live on.
     pub(super) fn pump_beyond(
         &mut self,
         limit: Duration,
-        until: impl FnMut(&Self) -> bool,
-    ) -> bool {
-        self.pump_while(limit, until, |_| true)
-    }
-
-    fn pump_while(
-        &mut self,
-        limit: Duration,
         mut until: impl FnMut(&Self) -> bool,
-        may_go_on: impl Fn(&Self) -> bool,
     ) -> bool {
         let begun = Instant::now();
         loop {
@@ -135,11 +129,6 @@ impl PipedDaemon {
             let left = limit.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return false;
-            }
-            if !may_go_on(self) {
-                // The last bytes are in the pipes by now.
-                while self.read() {}
-                return until(self);
             }
             let [stdin, stdout] = self.link.fds();
             let fds = [stdin, stdout, (self.process.stderr.as_ref(), PollFlags::IN)];

@@ -159,8 +159,8 @@ fn nap(t: &mut Trial<'_>) -> bool {
     const NAP: Duration = Duration::from_millis(1500);
     const MARGIN: Duration = Duration::from_millis(100);
     let read = |t: &mut Trial<'_>| {
-        let (hang, before) = (t.hang(), t.leave_stdout(false).daemon().trigger);
-        t.daemon().pump(hang, |daemon| daemon.trigger != before || daemon.has_ended());
+        let before = t.leave_stdout(false).daemon().trigger;
+        t.wait(|daemon| daemon.trigger != before || daemon.has_ended());
         t.leave_stdout(true).daemon().trigger
     };
     let taken = read(t);

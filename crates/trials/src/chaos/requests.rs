@@ -11,17 +11,8 @@ impl Ledger {
 
     /// Notes a request, and returns its text.
     pub(super) fn ask(&mut self, method: &str, params: &Value, outcome: Outcome) -> String {
-        self.ask_with(method, params, outcome, Effect::None)
-    }
-
-    /// The same for a request with an effect besides its answer.
-    pub(super) fn ask_with(
-        &mut self,
-        method: &str,
-        params: &Value,
-        outcome: Outcome,
-        effect: Effect,
-    ) -> String {
+        let emitted = params["count"].as_u64().filter(|_| method == "test.emit");
+        let effect = emitted.map_or(Effect::None, Effect::Emitted);
         let id = (self.last + 1).to_string();
         self.expect(Due { effect, ..Due::new("requests", &id, outcome) });
         let head = format!(r#""jsonrpc":"2.0","id":{id},"method":{}"#, json!(method));

@@ -155,9 +155,8 @@ fn one(t: &mut Trial<'_>, signal: Signal) -> Lived {
 const SHELL: &str = r#"exec 3<&0; "$@" <&3 3<&- & wait"#;
 
 fn kill_parent(t: &mut Trial<'_>) {
-    let hang = t.hang();
-    let is_dead =
-        t.tell("the parent is killed").mark().signal(Signal::KILL).daemon().pump_to_end(hang);
+    t.tell("the parent is killed").mark().signal(Signal::KILL);
+    let is_dead = t.wait(PipedDaemon::has_ended);
     t.check(is_dead, "the parent cannot be killed");
 }
 

@@ -75,6 +75,11 @@ impl Trial<'_> {
         self.wrap("sh", &["-c", script, "sh"]).tell(format_args!("sh -c '{script}'"))
     }
 
+    /// The next daemon has this limit, a flag of `ulimit`.
+    pub(super) fn limit(&mut self, flag: &str, most: usize) -> &mut Self {
+        self.shell(&format!(r#"ulimit {flag} {most}; exec "$@""#))
+    }
+
     /// Starts the daemon on pipes.
     pub(super) fn start(&mut self) -> io::Result<&mut Self> {
         self.start_on(PIPES)

@@ -84,6 +84,12 @@ impl Trial<'_> {
         Duration::from_secs(10).mul_f64(self.world.patience)
     }
 
+    /// Reads and writes until this holds, or too long. Whether it holds.
+    pub(super) fn wait(&mut self, until: impl FnMut(&PipedDaemon) -> bool) -> bool {
+        let hang = self.hang();
+        self.daemon().pump(hang, until)
+    }
+
     /// A path in the folder of this life.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -134,8 +140,8 @@ impl Trial<'_> {
 
     /// Waits until the handler of a telling test bed begins.
     pub(super) fn await_begin(&mut self, method: &str) -> &mut Self {
-        let (begins, hang) = (format!("{method} begins"), self.hang());
-        let has_begun = self.daemon().pump(hang, |daemon| daemon.has_said(&begins));
+        let begins = format!("{method} begins");
+        let has_begun = self.wait(|daemon| daemon.has_said(&begins));
         self.check(has_begun, "the handler does not begin")
     }
 
@@ -216,10 +222,7 @@ impl Trial<'_> {
 
     /// Waits until all is answered, or nothing more can come.
     fn await_answers(&mut self) {
-        let hang = self.hang();
-        self.daemon().pump(hang, |daemon| {
-            daemon.is_settled() || daemon.garbage.is_some() || daemon.has_ended()
-        });
+        self.wait(|it| it.is_settled() || it.garbage.is_some() || it.has_ended());
     }
 
     /// Nothing is in flight at the end, so that it should be quick.
@@ -236,9 +239,7 @@ impl Trial<'_> {
 
     /// Waits until all is sent.
     pub(super) fn flush(&mut self) -> &mut Self {
-        let hang = self.hang();
-        let is_sent =
-            self.daemon().pump(hang, |daemon| daemon.link.is_sent() || daemon.has_ended());
+        let is_sent = self.wait(|daemon| daemon.link.is_sent() || daemon.has_ended());
         self.check(is_sent, "it does not read what it is sent")
     }
 

@@ -49,29 +49,18 @@ pub(super) const KINDS: &[Kind] = &[
         t.check_reason(false)
     }),
     ("stdout-file", |t| {
-        let path = t.path("output");
-        let stdout = Given(File::create(&path)?.into());
+        let stdout = Given(File::create(t.path("output"))?.into());
         // Nobody sees the answers, so nobody can wait for one.
         let count = t.start_on([Pipe, stdout, Pipe])?.random.below(60);
-        t.unwaited(count).close_stdin().may_leave.push("output");
-        let hang = t.hang();
-        t.daemon().pump_to_end(hang);
-        t.daemon().link.inbound.feed(&fs::read(&path)?);
-        t.daemon().take_output();
-        t.finish(complete())
+        t.unwaited(count).close_stdin();
+        finish_file(t, complete())
     }),
     // A file that may not grow beyond a few blocks.
     ("stdout-limited", |t| {
-        let path = t.path("output");
-        let stdout = Given(File::create(&path)?.into());
+        let stdout = Given(File::create(t.path("output"))?.into());
         let blocks = t.random.below(8);
-        t.may_leave.push("output");
-        let script = format!(r#"ulimit -f {blocks}; exec "$@""#);
-        let hang = t.shell(&script).start_on([Pipe, stdout, Pipe])?.hang();
-        t.ask_many(100, "listMethods").mark().daemon().pump_to_end(hang);
-        t.daemon().link.inbound.feed(&fs::read(&path)?);
-        t.daemon().take_output();
-        t.finish(Ending::code(1).cut())
+        t.limit("-f", blocks).start_on([Pipe, stdout, Pipe])?;
+        finish_file(t.ask_many(100, "listMethods").mark(), Ending::code(1).cut())
     }),
     ("stdout-none", |t| {
         let t = t.shell(r#"exec "$@" >&-"#).start()?.ask_many(1, "version");
@@ -129,6 +118,16 @@ pub(super) const KINDS: &[Kind] = &[
         t.mark().finish(if is_idle { complete() } else { Ending::code(0).or(1).cut() })
     }),
 ];
+
+/// Waits for the end of a daemon whose stdout is a file, and checks that too.
+fn finish_file(t: &mut Trial<'_>, ending: Ending) -> Lived {
+    t.wait(PipedDaemon::has_ended);
+    let output = fs::read(t.path("output"))?;
+    t.may_leave.push("output");
+    t.daemon().link.inbound.feed(&output);
+    t.daemon().take_output();
+    t.finish(ending)
+}
 
 fn one_socket() -> io::Result<[Channel; 3]> {
     let (theirs, ours) = UnixStream::pair()?;

@@ -35,3 +35,10 @@ fn built(name: &str, what: &[&str]) -> PathBuf {
     }
     program
 }
+
+/// Whether a tool is installed, and may do what it is needed for.
+pub(crate) fn works(program: &str, words: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
