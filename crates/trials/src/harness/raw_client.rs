@@ -18,8 +18,6 @@ pub(crate) struct RawClient {
     inbound: Inbound,
     /// The WebSocket handshake, if it was not sent yet.
     pub(crate) handshake: Vec<u8>,
-    /// The number of bytes that were received.
-    pub(crate) received: u64,
 }
 
 impl RawClient {
@@ -38,20 +36,20 @@ impl RawClient {
         for timeout in [Timeout::Recv, Timeout::Send] {
             sockopt::set_socket_timeout(&socket, timeout, Some(patience))?;
         }
-        let (framing, handshake) = match scheme {
-            "ws" => (Framing::Ws, ws::handshake(&host)),
-            "http" => (Framing::Http, Vec::new()),
-            _ => (stream, Vec::new()),
-        };
-        let inbound = Inbound::new(framing);
-        Ok(RawClient { socket: socket.into(), host, framing, inbound, handshake, received: 0 })
+        Ok(match scheme {
+            "ws" => {
+                let handshake = ws::handshake(&host);
+                RawClient { handshake, ..Self::new(socket, host, Framing::Ws) }
+            }
+            "http" => Self::new(socket, host, Framing::Http),
+            _ => Self::new(socket, host, stream),
+        })
     }
 
-    /// The stdin of a daemon as a connection that is only written to.
-    pub(crate) fn of_stdin(stdin: OwnedFd, framing: Framing) -> Self {
-        let (socket, inbound) = (stdin.into(), Inbound::new(framing));
-        let (host, handshake) = (String::new(), Vec::new());
-        RawClient { socket, host, framing, inbound, handshake, received: 0 }
+    /// A connection over this socket, or the stdin of a daemon, which is only written to.
+    pub(crate) fn new(socket: OwnedFd, host: String, framing: Framing) -> Self {
+        let (socket, inbound, handshake) = (socket.into(), Inbound::new(framing), Vec::new());
+        RawClient { socket, host, framing, inbound, handshake }
     }
 
     /// The bytes of a message; before the first one those of the handshake.
@@ -78,10 +76,7 @@ impl RawClient {
             match self.socket.read(&mut chunk)? {
                 0 if self.inbound.rest().is_empty() => return Ok(None),
                 0 => return Err(io::Error::other(format!("cut: {:?}", self.inbound.rest()))),
-                count => {
-                    self.inbound.feed(&chunk[..count]);
-                    self.received += count as u64;
-                }
+                count => self.inbound.feed(&chunk[..count]),
             }
         }
     }

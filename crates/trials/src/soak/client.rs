@@ -16,7 +16,8 @@ pub(super) struct Client<'c> {
     pending: Vec<u8>,
     /// The number of requests that may be in flight.
     in_flight: usize,
-    fixed_ids: Vec<&'static str>,
+    /// The fixed ids that no request has.
+    free_ids: Vec<&'static str>,
     /// The subscriptions, as bits.
     topics: u8,
     /// The number of marks in the log.
@@ -34,7 +35,7 @@ impl<'c> Client<'c> {
         let ledger = Ledger::new(config.is_sequential(), &all.pages, &all.counters);
         let link = Link::new(ends.map(Some), config.carrier(), ledger);
         let link = link.map_err(|error| Failure::new(format!("no connection: {error}")))?;
-        let (numbers, pending, in_flight, fixed_ids, topics, marks) = Default::default();
+        let (numbers, pending, in_flight, free_ids, topics, marks) = Default::default();
         Ok(Client {
             all,
             config,
@@ -43,7 +44,7 @@ impl<'c> Client<'c> {
             numbers,
             pending,
             in_flight,
-            fixed_ids,
+            free_ids,
             topics,
             marks,
         })
@@ -60,9 +61,9 @@ impl<'c> Client<'c> {
     /// An id that no other request has, or had.
     pub(super) fn id(&mut self) -> String {
         self.numbers += 1;
-        if self.random.once_in(50) && !self.fixed_ids.is_empty() {
-            let place = self.random.below(self.fixed_ids.len());
-            return self.fixed_ids.swap_remove(place).to_owned();
+        if self.random.once_in(50) && !self.free_ids.is_empty() {
+            let place = self.random.below(self.free_ids.len());
+            return self.free_ids.swap_remove(place).to_owned();
         }
         texts::id(&mut self.random, self.numbers)
     }
@@ -157,7 +158,7 @@ impl<'c> Client<'c> {
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
         self.send();
         self.in_flight = 0;
-        self.fixed_ids = FIXED_IDS.to_vec();
+        self.free_ids = FIXED_IDS.to_vec();
         self.wait("what is due does not come", |link| link.ledger.is_settled())
     }
 

@@ -59,7 +59,7 @@ impl Client<'_> {
         error_of.into_iter().for_each(|method| self.all.log.cause_error(method));
         let (host, length) = (self.host(), body.len());
         let head = format!("POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n");
-        self.link.ledger.posts.expect(100);
+        self.link.ledger.expect_status(100);
         self.send_bytes(format!("{head}Expect: 100-continue\r\n\r\n").as_bytes(), &[]);
         self.settle()?;
         dues.into_iter().for_each(|due| self.link.ledger.expect(due));
@@ -88,7 +88,7 @@ impl Client<'_> {
     pub(super) fn stall_post(&mut self) -> Result<(), Failure> {
         let whole = self.post(br#"{"jsonrpc":"2.0","id":1,"method":"version"}"#);
         let cut = 1 + self.random.below(whole.len() - 1);
-        self.link.ledger.posts.expect(408);
+        self.link.ledger.expect_status(408);
         self.send_bytes(&whole[..cut], &[]);
         self.settle()?;
         self.count("read timeouts");
@@ -117,7 +117,7 @@ impl Client<'_> {
             1 => {
                 self.all.count_end("closed as a message was too long");
                 self.expect_refusal(Outcome::invalid_because("oversize"));
-                self.link.ledger.posts.expect(413);
+                self.link.ledger.expect_status(413);
                 // It may be refused before all of it is sent.
                 let bytes = self.post(&vec![b' '; MESSAGE_LIMIT + 1]);
                 self.link.ledger.may_break = true;
@@ -127,7 +127,7 @@ impl Client<'_> {
             2..=4 => {
                 self.all.count_end("closed as the rules were broken");
                 let (status, first, rest) = *self.random.pick(&WRONG);
-                self.link.ledger.posts.expect(status);
+                self.link.ledger.expect_status(status);
                 self.link.ledger.may_break = true;
                 let rest = rest.replace("HOST", self.host());
                 self.send_bytes(format!("{first}\r\n{rest}").as_bytes(), &[]);

@@ -159,7 +159,7 @@ pub fn play(case: &Case, time: Duration) -> io::Result<Measured> {
         let worst = pings.join().map_err(|_| io::Error::other("the pings panicked"))?;
         worst_ping = Some(worst?);
     } else if let Some(stdin) = stdin {
-        clients.push(flood(RawClient::of_stdin(stdin, Framing::Ndjson), case)?);
+        clients.push(flood(RawClient::new(stdin, String::new(), Framing::Ndjson), case)?);
         thread::sleep(time);
     }
     let peak = proc::number(daemon.id(), "status", "VmHWM");
