@@ -37,7 +37,7 @@ pub(super) const KINDS: &[Kind] = &[
         let fault = format!("{READS}:error={error}:when={}", 1 + t.random.below(3));
         start(t, Some(0), &fault)?;
         while !t.daemon().pump_to_end(Duration::from_millis(20)) {
-            if t.daemon().ledger().last > 50 {
+            if t.daemon().link.ledger.last > 50 {
                 // Each is a read at least, so it failed long ago.
                 t.complain("it goes on though it cannot read");
                 break;
@@ -54,7 +54,7 @@ pub(super) const KINDS: &[Kind] = &[
         // Each thread that writes counts for itself, and there are two that may.
         start(t, Some(1), &format!("{WRITES}:error={error}:when={place}"))?;
         t.ask_until_it_ends().finish(Ending::code(1))?;
-        let answers = t.daemon().ledger().answers();
+        let answers = t.daemon().link.ledger.answers();
         t.check(answers + 1 >= place, "an answer is lost that came before the failure");
         t.check_reason(true)
     }),

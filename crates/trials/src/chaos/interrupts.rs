@@ -32,12 +32,12 @@ pub(super) const KINDS: &[Kind] = &[
         t.start_on(on)?;
         for _ in 0..20 {
             let (which, is_set) = (t.random.below(3), t.random.once_in(2));
-            rustix::io::ioctl_fionbio(t.daemon().process.their_end(which), is_set)?;
+            rustix::io::ioctl_fionbio(&t.daemon().process.theirs[which].1, is_set)?;
             t.messages(2).pause();
         }
         t.settle();
         for which in 0..3 {
-            rustix::io::ioctl_fionbio(t.daemon().process.their_end(which), false)?;
+            rustix::io::ioctl_fionbio(&t.daemon().process.theirs[which].1, false)?;
         }
         t.end_by(Signal::TERM).finish(complete())
     }),

@@ -95,7 +95,7 @@ const WANTS: [Want; 6] = [
                 _ => b"{\n",
             };
             t.daemon().send(bytes);
-            t.daemon().ledger().expect_fault();
+            t.daemon().link.ledger.expect_fault();
             // Bytes behind a fault may belong to it, but not this request.
             t.ask_many(1, "version");
         }
@@ -110,7 +110,7 @@ const WANTS: [Want; 6] = [
         let head = r#"{"jsonrpc":"2.0","id":1,"method":""#;
         let text = format!(r#"{head}{}"}}"#, "x".repeat(limit(t)));
         t.daemon().say(&text);
-        t.daemon().ledger().expect_fault();
+        t.daemon().link.ledger.expect_fault();
     }),
     // Many requests at once.
     ("Many", |t| _ = t.ask_many(3_000, "version")),
@@ -118,7 +118,7 @@ const WANTS: [Want; 6] = [
     ("Deep", |t| {
         let text = "[".repeat(limit(t) - 2);
         t.daemon().say(&text);
-        t.daemon().ledger().expect_fault();
+        t.daemon().link.ledger.expect_fault();
     }),
     // Large answers that are not read for a while.
     ("Unread", |t| {

@@ -97,8 +97,10 @@ pub fn kinds() -> Vec<&'static str> {
 
 /// Lives all the lives, a few at a time, and tells of each as it ends.
 pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Report> {
-    let numbers = options.numbers();
-    let kinds: Vec<_> = all_kinds().into_iter().filter(|(name, _)| options.wants(name)).collect();
+    let numbers = options.life.map_or_else(|| (0..options.lives).collect(), |one| vec![one]);
+    let mut kinds = all_kinds();
+    let only = options.only.as_deref().unwrap_or_default();
+    kinds.retain(|(name, _)| name.starts_with(only));
     if kinds.is_empty() {
         return Err(io::Error::other("there is no such kind; see --list"));
     }

@@ -9,7 +9,6 @@ pub(super) struct PipedDaemon {
     pub(super) process: Daemon,
     /// Its stdin and stdout.
     pub(super) link: Link,
-    pub(super) framing: Framing,
     /// Answers and other messages that are wrong.
     pub(super) wrong: Vec<String>,
     /// Bytes on stdout that are not a frame.
@@ -28,21 +27,10 @@ impl PipedDaemon {
         if let Some(stderr) = &process.stderr {
             rustix::io::ioctl_fionbio(stderr, true)?;
         }
-        let framing = profile.framing();
-        Ok(PipedDaemon {
-            process,
-            link: Link::new(ends, framing, Ledger::for_profile(profile))?,
-            framing,
-            wrong: Vec::new(),
-            garbage: None,
-            said: Vec::new(),
-            trigger: Instant::now(),
-            counts_from_last_byte: false,
-        })
-    }
-
-    pub(super) fn ledger(&mut self) -> &mut Ledger {
-        &mut self.link.ledger
+        let link = Link::new(ends, profile.framing(), Ledger::for_profile(profile))?;
+        let (wrong, garbage, said, counts_from_last_byte) = Default::default();
+        let trigger = Instant::now();
+        Ok(PipedDaemon { process, link, wrong, garbage, said, trigger, counts_from_last_byte })
     }
 
     /// Sends bytes as soon as they are read.
@@ -52,7 +40,7 @@ impl PipedDaemon {
 
     /// Sends a message.
     pub(super) fn say(&mut self, text: &str) {
-        self.send(&self.framing.frame(text.as_bytes()));
+        self.send(&self.link.carrier.frame(text.as_bytes()));
     }
 
     pub(super) fn is_settled(&self) -> bool {
@@ -61,11 +49,6 @@ impl PipedDaemon {
 
     pub(super) fn has_ended(&self) -> bool {
         self.process.ended.is_some()
-    }
-
-    /// The cause of its end happens now.
-    pub(super) fn mark(&mut self) {
-        self.trigger = Instant::now();
     }
 
     /// Closes our ends of stdin and stdout.

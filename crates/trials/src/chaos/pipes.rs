@@ -18,7 +18,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("eof-mid-frame", |t| {
         // Behind a fault, a part of a frame may belong to the same fault; behind a request it does not.
         t.start()?.traffic().ask_many(1, "version");
-        let framing = t.daemon().framing;
+        let framing = t.profile.framing();
         let frame = framing.frame(br#"{"jsonrpc":"2.0","id":77777,"method":"version"}"#);
         // A line is a message even without its end.
         let most = if framing == Framing::Ndjson { frame.len() - 2 } else { frame.len() - 1 };
@@ -28,7 +28,7 @@ pub(super) const KINDS: &[Kind] = &[
             cut -= 1;
         }
         t.tell(format_args!("{cut} bytes of a frame")).daemon().send(&frame[..cut]);
-        t.daemon().ledger().expect_fault();
+        t.daemon().link.ledger.expect_fault();
         t.close_stdin().finish(complete())
     }),
     // Requests run that take less time than there is.
@@ -53,12 +53,12 @@ pub(super) const KINDS: &[Kind] = &[
         }
         let answer = Outcome::result(&json!({"message": "Shutting down gracefully"}));
         t.tell("shutdown").ask("shutdown", &json!(null), answer);
-        let id = t.daemon().ledger().last;
+        let id = t.daemon().link.ledger.last;
         if t.random.once_in(2) {
             t.tell("and more behind it").ask_many(20, "version");
         }
         t.mark().finish(Ending::code(0))?;
-        let is_answered = |t: &mut Trial<'_>, id| t.daemon().ledger().is_answered(id);
+        let is_answered = |t: &mut Trial<'_>, id| t.daemon().link.ledger.is_answered(id);
         let [own, next] = [is_answered(t, id), is_answered(t, id + 1)];
         t.check(own, "shutdown is not answered").check(!next, "it goes on after shutdown");
         Ok(())
@@ -76,7 +76,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("stdout-unread", |t| {
         t.testbed().start()?.greet()?.leave_stdout(true);
         (0..1 + t.random.below(5)).for_each(|_| _ = t.ask_big(0, 2_000_000));
-        t.run_for(20).daemon().ledger().expect_fault();
+        t.run_for(20).daemon().link.ledger.expect_fault();
         match t.random.below(3) {
             0 => {
                 t.tell("stdin is closed").daemon().link.input = None;
@@ -109,12 +109,12 @@ pub(super) const KINDS: &[Kind] = &[
     ("all-closed", |t| {
         t.start()?.traffic().pause().tell("all is closed").daemon().close_both();
         t.daemon().process.stderr = None;
-        t.daemon().ledger().expect_fault();
+        t.daemon().link.ledger.expect_fault();
         t.mark().finish(Ending::code(0).or(1).cut())
     }),
     // One after the other. When stdin is closed a frame may be cut by that.
     ("closed-in-order", |t| {
-        t.start()?.traffic().daemon().ledger().expect_fault();
+        t.start()?.traffic().daemon().link.ledger.expect_fault();
         let mut left = vec!["stdin", "stdout", "stderr"];
         while !left.is_empty() {
             t.pause();

@@ -115,7 +115,7 @@ impl Trial<'_> {
 
     /// Sends a request, and does not wait.
     pub(super) fn ask(&mut self, method: &str, params: &Value, outcome: Outcome) -> &mut Self {
-        let text = self.daemon().ledger().ask(method, params, outcome);
+        let text = self.daemon().link.ledger.ask(method, params, outcome);
         self.daemon().say(&text);
         self
     }
@@ -194,8 +194,8 @@ impl Trial<'_> {
 
     fn random_frame(&mut self) -> Vec<u8> {
         let daemon = self.daemon.as_mut().expect("it was started");
-        let text = daemon.ledger().random(&mut self.random, self.profile, self.is_testbed);
-        daemon.framing.frame(text.as_bytes())
+        let text = daemon.link.ledger.random(&mut self.random, self.profile, self.is_testbed);
+        daemon.link.carrier.frame(text.as_bytes())
     }
 
     /// Waits a little, while the daemon goes on.
@@ -245,7 +245,7 @@ impl Trial<'_> {
 
     /// The cause of the end happens now.
     pub(super) fn mark(&mut self) -> &mut Self {
-        self.daemon().mark();
+        self.daemon().trigger = Instant::now();
         self
     }
 

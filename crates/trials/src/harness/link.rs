@@ -18,7 +18,7 @@ pub(crate) struct Link {
     /// The end that we write, and the one that we read; taking one closes it.
     pub(crate) input: Option<OwnedFd>,
     pub(crate) output: Option<OwnedFd>,
-    carrier: Framing,
+    pub(crate) carrier: Framing,
     pub(crate) ledger: Ledger,
     pub(crate) inbound: Inbound,
     /// The bytes to write, one write for each piece, and the last ones that were given.

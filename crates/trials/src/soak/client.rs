@@ -11,7 +11,7 @@ pub(super) struct Client<'c> {
     pub(super) link: Link,
     pub(super) random: Random,
     /// The number of ids that were used.
-    numbers: u64,
+    ids: u64,
     /// The bytes that are not yet sent.
     pending: Vec<u8>,
     /// The number of requests that may be in flight.
@@ -32,22 +32,11 @@ impl<'c> Client<'c> {
         random: Random,
     ) -> Result<Self, Failure> {
         let config = all.config;
-        let ledger = Ledger::new(config.is_sequential(), &all.pages, &all.counters);
+        let ledger = Ledger::new(config.profile.is_sequential(), &all.pages, &all.counters);
         let link = Link::new(ends.map(Some), config.carrier(), ledger);
         let link = link.map_err(|error| Failure::new(format!("no connection: {error}")))?;
-        let (numbers, pending, in_flight, free_ids, topics, marks) = Default::default();
-        Ok(Client {
-            all,
-            config,
-            link,
-            random,
-            numbers,
-            pending,
-            in_flight,
-            free_ids,
-            topics,
-            marks,
-        })
+        let (ids, pending, in_flight, free_ids, topics, marks) = Default::default();
+        Ok(Client { all, config, link, random, ids, pending, in_flight, free_ids, topics, marks })
     }
 
     /// White space that may stand in a text.
@@ -60,12 +49,12 @@ impl<'c> Client<'c> {
 
     /// An id that no other request has, or had.
     pub(super) fn id(&mut self) -> String {
-        self.numbers += 1;
+        self.ids += 1;
         if self.random.once_in(50) && !self.free_ids.is_empty() {
             let place = self.random.below(self.free_ids.len());
             return self.free_ids.swap_remove(place).to_owned();
         }
-        texts::id(&mut self.random, self.numbers)
+        texts::id(&mut self.random, self.ids)
     }
 
     pub(super) fn count(&self, what: &'static str) {
@@ -200,7 +189,7 @@ impl<'c> Client<'c> {
                 self.send();
             }
             // No more requests may be in flight than are served concurrently.
-            if !self.config.is_sequential() && self.in_flight > IN_FLIGHT / 2 {
+            if !self.config.profile.is_sequential() && self.in_flight > IN_FLIGHT / 2 {
                 self.settle()?;
             }
         }
@@ -311,7 +300,7 @@ impl<'c> Client<'c> {
     /// Has the daemon call this client, which answers, fails, or says nothing until the call is cancelled.
     fn be_called(&mut self) -> Result<(), Failure> {
         let id = self.id();
-        let name = format!("client.{}", self.numbers);
+        let name = format!("client.{}", self.ids);
         let has_params = self.random.once_in(2);
         let params = has_params.then(|| format!("[{}]", texts::value(&mut self.random, 3, &[""])));
         let said = params.as_ref().map_or(String::new(), |it| format!(r#","params":{it}"#));

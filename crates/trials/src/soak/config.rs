@@ -27,10 +27,6 @@ pub(super) struct Config {
 }
 
 impl Config {
-    pub(super) fn is_sequential(self) -> bool {
-        self.profile.is_sequential()
-    }
-
     pub(super) fn has_batches(self) -> bool {
         self.profile != Profile::Editor
     }

@@ -15,8 +15,8 @@ const TOO_LATE: &str = "a message took too long";
 pub(super) struct Log {
     state: Mutex<State>,
     changed: Condvar,
-    /// How long nobody reads, in milliseconds.
-    nap: AtomicU64,
+    /// How long nobody reads it from the next line on, in milliseconds.
+    pub(super) nap: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -99,11 +99,6 @@ impl Log {
     /// From here on the log must have one error more with this method.
     pub(super) fn cause_error(&self, method: &str) {
         *self.state().caused.entry(method.to_owned()).or_default() += 1;
-    }
-
-    /// Nobody reads it for so long, from the next line on.
-    pub(super) fn nap(&self, milliseconds: u64) {
-        self.nap.store(milliseconds, Ordering::Release);
     }
 
     /// Waits until this holds. Whether it does.

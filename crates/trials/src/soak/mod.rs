@@ -145,7 +145,7 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
     let listen = plan.over.url(folder.path());
     let failure = |error: io::Error| Failure::new(format!("the daemon: {error}"));
     let mut daemon = Daemon::start(command(&plan, listen.as_deref()), PIPES).map_err(failure)?;
-    daemon.forget_their_ends();
+    daemon.theirs.clear();
     let url = listen.map(|_| daemon.listening_url(plan.patience)).transpose().map_err(failure)?;
     let (counters, log, pages) = Default::default();
     let (url, patience) = (url.unwrap_or_default(), plan.patience);

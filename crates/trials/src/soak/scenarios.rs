@@ -40,7 +40,7 @@ impl Client<'_> {
     fn burst(&mut self) {
         self.count("bursts");
         let quick = good::quick(self.config);
-        if self.config.is_sequential() {
+        if self.config.profile.is_sequential() {
             let count = 1100 + self.random.below(1000);
             self.ask(&good::sleep("test.sleep", 5, false));
             return (0..count).for_each(|_| self.ask(&quick));
@@ -92,7 +92,7 @@ impl Client<'_> {
     fn leave_log_unread(&mut self) -> Result<(), Failure> {
         self.count("times that nobody read the log");
         self.set_level("debug")?;
-        self.all.log.nap(20 + self.random.below(50) as u64);
+        self.all.log.nap.store(20 + self.random.below(50) as u64, Ordering::Release);
         for _ in 0..10 {
             (0..100).for_each(|_| self.ask(&good::quick(self.config)));
             self.settle()?;
@@ -134,7 +134,7 @@ impl Client<'_> {
     fn ask_twice(&mut self) {
         self.count("ids that were in use");
         let id = self.id();
-        if self.config.is_sequential() {
+        if self.config.profile.is_sequential() {
             for _ in 0..1 + self.random.below(3) {
                 let asked = good::sleep("test.sleep", self.random.below(3), true);
                 self.ask_as(&asked, &id);
@@ -153,7 +153,7 @@ impl Client<'_> {
 
     /// More handlers that block their threads than there are threads for them.
     pub(super) fn many_slow(&mut self) -> Result<(), Failure> {
-        let count = if self.config.is_sequential() { 5 } else { 40 };
+        let count = if self.config.profile.is_sequential() { 5 } else { 40 };
         (0..count).for_each(|_| self.ask(&good::sleep("test.block", 20, false)));
         self.settle()
     }
