@@ -54,7 +54,7 @@ pub(super) const KINDS: &[Kind] = &[
         // Each thread that writes counts for itself, and there are two that may.
         start(t, Some(1), &format!("{WRITES}:error={error}:when={place}"))?;
         t.ask_until_it_ends().finish(Ending::code(1))?;
-        let answers = t.daemon().link.ledger.answers();
+        let answers = t.daemon().link.ledger.counters.sum(Group::Answers);
         t.check(answers + 1 >= place, "an answer is lost that came before the failure");
         t.check_reason(true)
     }),

@@ -58,8 +58,7 @@ pub(super) const KINDS: &[Kind] = &[
             t.tell("and more behind it").ask_many(20, "version");
         }
         t.mark().finish(Ending::code(0))?;
-        let is_answered = |t: &mut Trial<'_>, id| t.daemon().link.ledger.is_answered(id);
-        let [own, next] = [is_answered(t, id), is_answered(t, id + 1)];
+        let [own, next] = [id, id + 1].map(|id| t.daemon().link.ledger.is_answered(id));
         t.check(own, "shutdown is not answered").check(!next, "it goes on after shutdown");
         Ok(())
     }),

@@ -25,11 +25,6 @@ impl Ledger {
         self.expect(due.overtaking());
     }
 
-    /// The number of answers.
-    pub(super) fn answers(&self) -> u64 {
-        self.counters.sum(Group::Answers)
-    }
-
     /// Whether a request was answered.
     pub(super) fn is_answered(&self, id: u64) -> bool {
         id <= self.last && !self.is_due(&id.to_string())

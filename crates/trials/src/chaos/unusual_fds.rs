@@ -74,18 +74,15 @@ pub(super) const KINDS: &[Kind] = &[
     ("stderr-odd", |t| {
         let which = t.random.below(4);
         let names = ["stderr is full", "stderr is not writable", "stderr is nothing", "no stderr"];
-        match t.tell(names[which]) {
-            t if which == 3 => t.shell(r#"exec "$@" 2>&-"#).start()?,
-            t => {
-                let stderr = match which {
-                    0 => Channel::writing("/dev/full")?,
-                    1 => Channel::reading("/dev/null")?,
-                    _ => Channel::writing("/dev/null")?,
-                };
-                t.start_on([Pipe, Pipe, stderr])?
-            }
+        t.tell(names[which]);
+        let stderr = match which {
+            0 => Channel::writing("/dev/full")?,
+            1 => Channel::reading("/dev/null")?,
+            2 => Channel::writing("/dev/null")?,
+            _ => Pipe,
         };
-        t.traffic().settle().close_stdin().finish(complete())
+        let t = if which == 3 { t.shell(r#"exec "$@" 2>&-"#) } else { t };
+        t.start_on([Pipe, Pipe, stderr])?.traffic().settle().close_stdin().finish(complete())
     }),
     // One socket for both directions, as Node has it, or one for each; our side shuts down its writing.
     ("socket-ends", |t| {

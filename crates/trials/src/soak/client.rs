@@ -39,14 +39,6 @@ impl<'c> Client<'c> {
         Ok(Client { all, config, link, random, ids, pending, in_flight, free_ids, topics, marks })
     }
 
-    /// White space that may stand in a text.
-    fn blanks(&self) -> &'static [&'static str] {
-        match self.config.framing {
-            Framing::Ndjson => &["", "", "", " ", "\t", "  "],
-            _ => &["", "", "", " ", "\n", "\r\n\t"],
-        }
-    }
-
     /// An id that no other request has, or had.
     pub(super) fn id(&mut self) -> String {
         self.ids += 1;
@@ -91,9 +83,7 @@ impl<'c> Client<'c> {
 
     /// The same with this id.
     pub(super) fn ask_as(&mut self, asked: &Asked, id: &str) {
-        if let Some(method) = asked.error_of {
-            self.all.log.cause_error(method);
-        }
+        self.all.log.cause_error(asked.error_of);
         self.ask_for(asked, asked.due(id));
     }
 
@@ -106,13 +96,12 @@ impl<'c> Client<'c> {
     }
 
     pub(super) fn text(&mut self, asked: &Asked, id: &str) -> String {
-        let blanks = self.blanks();
-        envelope(&mut self.random, Some(id), &asked.method, asked.params.as_deref(), blanks)
+        let (params, blanks) = (asked.params.as_deref(), self.config.blanks());
+        envelope(&mut self.random, Some(id), &asked.method, params, blanks)
     }
 
     pub(super) fn any(&mut self) -> Asked {
-        let blanks = self.blanks();
-        good::any(&mut self.random, self.config, blanks)
+        good::any(&mut self.random, self.config)
     }
 
     /// Any request that can be in a batch, or be cancelled.
@@ -198,11 +187,8 @@ impl<'c> Client<'c> {
 
     fn notify(&mut self) {
         let (method, params, error_of) = good::notification(&mut self.random);
-        if let Some(method) = error_of {
-            self.all.log.cause_error(method);
-        }
-        let blanks = self.blanks();
-        let text = envelope(&mut self.random, None, &method, params, blanks);
+        self.all.log.cause_error(error_of);
+        let text = envelope(&mut self.random, None, &method, params, self.config.blanks());
         self.say(&text);
         self.count("notifications");
     }

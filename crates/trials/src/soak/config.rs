@@ -44,6 +44,14 @@ impl Config {
         self.has_system() && !self.is_http()
     }
 
+    /// White space that may stand in a text.
+    pub(super) fn blanks(self) -> &'static [&'static str] {
+        match self.framing {
+            Framing::Ndjson => &["", "", "", " ", "\t", "  "],
+            _ => &["", "", "", " ", "\n", "\r\n\t"],
+        }
+    }
+
     /// How messages are cut out of a connection.
     pub(super) fn carrier(self) -> Framing {
         self.over.carrier(self.framing)

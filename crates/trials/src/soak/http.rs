@@ -56,7 +56,7 @@ impl Client<'_> {
             }
             _ => (request.into_bytes(), vec![asked.due(&id)], asked.error_of),
         };
-        error_of.into_iter().for_each(|method| self.all.log.cause_error(method));
+        self.all.log.cause_error(error_of);
         let (host, length) = (self.host(), body.len());
         let head = format!("POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n");
         self.link.ledger.expect_status(100);

@@ -96,9 +96,11 @@ impl Log {
         self.changed.notify_all();
     }
 
-    /// From here on the log must have one error more with this method.
-    pub(super) fn cause_error(&self, method: &str) {
-        *self.state().caused.entry(method.to_owned()).or_default() += 1;
+    /// From here on the log must have one error more with this method, if there is one.
+    pub(super) fn cause_error(&self, method: Option<&str>) {
+        if let Some(method) = method {
+            *self.state().caused.entry(method.to_owned()).or_default() += 1;
+        }
     }
 
     /// Waits until this holds. Whether it does.
