@@ -20,8 +20,7 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.close_stdin().finish(complete())?;
         let is_hidden = !t.daemon().has_said("must not show");
-        t.check(is_hidden, "the message of a panic shows");
-        Ok(())
+        t.conclude(is_hidden, "the message of a panic shows")
     }),
     // One that sends very many notifications when the end comes.
     ("handler-emits", |t| {

@@ -97,8 +97,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.may_say_nothing = true;
         t.with(&["--listen", &place]).start()?.finish(Ending::code(1).or(2))?;
         let text = fs::read_to_string(t.path("file"))?;
-        t.check(text == "precious", "a file was changed");
-        Ok(())
+        t.conclude(text == "precious", "a file was changed")
     }),
     // It does not live on its standard descriptors.
     ("listen-all-closed", |t| {
@@ -255,6 +254,5 @@ fn end(t: &mut Trial<'_>, clients: Vec<RawClient>) -> Lived {
     }
     t.finish(Ending::code(0))?;
     let open = clients.into_iter().filter_map(|mut it| (!it.is_closed()).then_some(())).count();
-    t.check(open == 0, format_args!("{open} connections are open after the end"));
-    Ok(())
+    t.conclude(open == 0, format_args!("{open} connections are open after the end"))
 }

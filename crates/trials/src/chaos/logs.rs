@@ -11,8 +11,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.check(text.is_empty() || text.ends_with('\n'), "the last record in the file is cut");
         let is_record =
             |line: &str| line.starts_with("20") || line.starts_with('{') && line.ends_with('}');
-        t.check(text.lines().all(is_record), "the file holds what is no record");
-        Ok(())
+        t.conclude(text.lines().all(is_record), "the file holds what is no record")
     }),
     ("log-full-device", |t| serve(logging_to(t, "/dev/full"))),
     // A file system with room for almost nothing.

@@ -138,12 +138,10 @@ fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
         lived.unwrap_or_else(|_| Err(io::Error::other("a panic")))
     });
     let skipped = trial.life.skipped;
-    match lived {
-        // A life that cannot go on has told why.
-        Err(trouble) if trial.life.complaints.is_empty() && skipped.is_none() => {
-            trial.complain(format_args!("the trial itself failed: {trouble}"));
-        }
-        _ => {}
+    // A life that cannot go on has told why.
+    let has_told = skipped.is_some() || !trial.life.complaints.is_empty();
+    if let Some(trouble) = lived.err().filter(|_| !has_told) {
+        trial.complain(format_args!("the trial itself failed: {trouble}"));
     }
     if let Some(lacking) = skipped.filter(|lacking| world.is_required && lacking.can_be_helped) {
         trial.life.skipped = None;

@@ -59,8 +59,7 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.mark().finish(Ending::code(0))?;
         let [own, next] = [id, id + 1].map(|id| t.daemon().link.ledger.is_answered(id));
-        t.check(own, "shutdown is not answered").check(!next, "it goes on after shutdown");
-        Ok(())
+        t.check(own, "shutdown is not answered").conclude(!next, "it goes on after shutdown")
     }),
     // That ends it, and shows at the next answer.
     ("stdout-closed", |t| {

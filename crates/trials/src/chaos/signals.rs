@@ -102,8 +102,7 @@ pub(super) const PARENT_KINDS: &[Kind] = &[
         kill_parent(t);
         end_of_orphan(t, "it outlives its parent", Ending::killed(Signal::KILL))?;
         let is_whole = t.daemon().link.inbound.rest().is_empty();
-        t.check(is_whole, "the last frame is cut");
-        Ok(())
+        t.conclude(is_whole, "the last frame is cut")
     }),
     // It goes on without its parent otherwise, and ends with its input.
     ("parent-dies-unwatched", |t| {

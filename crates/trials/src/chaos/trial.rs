@@ -73,6 +73,12 @@ impl Trial<'_> {
         self
     }
 
+    /// The same, and the end of the steps.
+    pub(super) fn conclude(&mut self, holds: bool, what: impl Display) -> Lived {
+        self.check(holds, what);
+        Ok(())
+    }
+
     /// Skips the life unless this is there.
     pub(super) fn need(&mut self, is_there: bool, lacking: Skipped) -> io::Result<()> {
         self.life.skipped = (!is_there).then_some(lacking);

@@ -11,8 +11,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("stdin-directory", |t| {
         t.start_on([Channel::reading("/")?, Pipe, Pipe])?.finish(Ending::code(1))?;
         let is_told = t.daemon().has_said("irectory");
-        t.check(is_told, "it does not say why");
-        Ok(())
+        t.conclude(is_told, "it does not say why")
     }),
     ("stdin-null", |t| {
         t.start_on([Channel::reading("/dev/null")?, Pipe, Pipe])?.finish(complete())

@@ -98,25 +98,22 @@ impl Ledger {
             return Ok(None);
         }
         match event {
-            Event::Text(text) => self.take_text(&text),
-            // The last of several pings may be answered for all of them.
-            Event::Pong(payload) => match self.pongs.iter().position(|ping| *ping == payload) {
-                Some(place) => {
-                    self.pongs.drain(..=place);
-                    Ok(None)
-                }
-                None => {
-                    Err(Failure::because("a wrong pong", &self.pongs, format_args!("{payload:?}")))
-                }
-            },
+            Event::Text(text) => return self.take_text(&text),
+            Event::Response(status, body) => self.take_response(status, &body)?,
+            Event::Pong(payload) => {
+                let place = self.pongs.iter().position(|ping| *ping == payload);
+                let came = format_args!("{payload:?}");
+                Failure::unless(place.is_some(), "a wrong pong", &self.pongs, came)?;
+                // The last of several pings may be answered for all of them.
+                place.map(|place| self.pongs.drain(..=place));
+            }
             Event::Close(code) => {
                 self.was_closed = true;
                 let is_right = code.is_some_and(|code| self.closes.contains(&code));
                 Failure::unless(is_right, "closed", &self.closes, format_args!("{code:?}"))?;
-                Ok(None)
             }
-            Event::Response(status, body) => self.take_response(status, &body).map(|()| None),
         }
+        Ok(None)
     }
 
     fn take_text(&mut self, text: &str) -> Result<Option<String>, Failure> {

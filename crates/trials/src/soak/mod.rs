@@ -168,14 +168,9 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
 
 /// The command that starts the daemon.
 fn command(plan: &Plan, listen: Option<&str>) -> Command {
-    let mut command = match plan.program.split_first() {
-        None => Command::new(programs::testbed()),
-        Some((program, args)) => {
-            let mut command = Command::new(program);
-            command.args(args);
-            command
-        }
-    };
+    let words = if plan.program.is_empty() { &[programs::testbed()][..] } else { &plan.program };
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
     let (profile, framing) = (plan.profile.to_string(), plan.framing().to_string());
     command.args(["--profile", &profile, "--log-format", "json", "--framing", &framing]);
     command.args(["--max-message-bytes", &MESSAGE_LIMIT.to_string()]);
