@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use duet_rpc_trials::chaos::command::Options;
@@ -33,47 +33,18 @@ fn l3_l4_l5_l7_l10_every_life_ends_as_it_should() {
     assert_eq!(report.lived() + report.skipped().len(), kinds().len(), "{report}");
 }
 
-/// A program that misbehaves.
-struct Impostor(PathBuf);
-
-impl Impostor {
-    /// A script in the place of the daemon; `$REAL` is the daemon itself.
-    fn new(name: &str, script: &str) -> Self {
-        let file = format!("duet-chaos-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(file);
-        let real = duet_rpc_trials::programs::duet_rpc();
-        let text = format!("#!/bin/sh\nREAL='{}'\n{script}\n", real.display());
-        fs::write(&path, text).expect("it can be written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-        Impostor(path)
-    }
-
-    /// What is said of it when it lives lives of this kind.
-    fn complaints(&self, only: &str) -> String {
-        let path = Some(self.0.clone());
-        let options = Options {
-            only: Some(only.to_owned()),
-            lives: 4,
-            daemon: path.clone(),
-            testbed: path,
-            ..Options::default()
-        };
-        let report = live(&options);
-        assert!(!report.is_good(PATIENCE), "{only}: nothing is found");
-        let complaints = report.failed().into_iter().flat_map(|life| life.complaints.clone());
-        complaints.collect::<Vec<_>>().join("\n")
-    }
-}
-
-impl Drop for Impostor {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
+/// Lives with a script in the place of the daemon, which is `$REAL` there. What is said of it has this word.
 fn check(name: &str, script: &str, only: &str, expect: &str) {
-    let complaints = Impostor::new(name, script).complaints(only);
-    assert!(complaints.contains(expect), "{name}: {complaints}");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chaos-{name}-{only}"));
+    let real = duet_rpc_trials::programs::duet_rpc();
+    let text = format!("#!/bin/sh\nREAL='{}'\n{script}\n", real.display());
+    fs::write(&path, text).expect("it can be written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let (only, daemon, testbed) = (Some(only.to_owned()), Some(path.clone()), Some(path));
+    let report = live(&Options { only, lives: 4, daemon, testbed, ..Options::default() });
+    assert!(!report.is_good(PATIENCE), "{name}: nothing is found");
+    let found = report.failed().into_iter().flat_map(|life| &life.complaints);
+    assert!(found.clone().any(|it| it.contains(expect)), "{name}: {:?}", found.collect::<Vec<_>>());
 }
 
 #[test]
@@ -162,14 +133,20 @@ fn t3_a_socket_that_is_left_is_found() {
     check("socket", script, "listen-killed", "it has left the file socket");
 }
 
+fn chaos() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_chaos"))
+}
+
+/// The exit code of a command, and what it printed.
+fn output(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.output().expect("it is built");
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// The words by which a life can be had again are told, and the exit code says that something is wrong.
 #[test]
 fn the_command_tells_how_to_have_a_failure_again() {
-    let run = |words: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_chaos")).args(words).output();
-        let output = output.expect("it is built");
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
-    };
+    let run = |words: &[&str]| output(chaos().args(words));
     let bad = ["--daemon", "false", "--testbed", "false"];
     let words = ["--seed", "3", "--lives", "2", "--only", "eof-idle"];
     let (code, said) = run(&[&words[..], &bad].concat());
@@ -188,11 +165,9 @@ fn the_command_tells_how_to_have_a_failure_again() {
 #[test]
 fn the_command_fails_without_strace_where_it_is_required() {
     let run = |value: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chaos"));
-        command.args(["--lives", "1", "--only", "inject-again"]);
-        let output = command.env("CHAOS", value).env("PATH", "/nowhere").output();
-        let output = output.expect("it is built");
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+        let mut chaos = chaos();
+        chaos.args(["--lives", "1", "--only", "inject-again"]);
+        output(chaos.env("CHAOS", value).env("PATH", "/nowhere"))
     };
     let (code, said) = run("");
     assert_eq!(code, Some(0), "{said}");

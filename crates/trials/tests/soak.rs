@@ -1,8 +1,8 @@
 //! The soak in short: a fixed amount of work on any machine. And that it can fail: each of many faults is found.
 #![cfg(unix)]
 
+use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -59,31 +59,6 @@ fn the_same_seed_plays_the_same_game() {
     assert_eq!(game(), game());
 }
 
-/// A folder in which the saboteur has the name of the test bed; it goes when this does.
-struct Stage(PathBuf);
-
-impl Stage {
-    fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("soak-{}-{number}", std::process::id());
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(folder.join("real")).expect("a folder can be made");
-        for (program, place) in
-            [(programs::saboteur(), "testbed"), (programs::testbed(), "real/testbed")]
-        {
-            std::os::unix::fs::symlink(program, folder.join(place)).expect("a link can be made");
-        }
-        Stage(folder)
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn what_is_broken_is_noticed() {
     // What is spoiled, and a word of what is said then.
@@ -104,11 +79,18 @@ fn what_is_broken_is_noticed() {
         ("status", "ends badly"),
         ("misspelled", "not what is due"),
     ];
-    let stage = Stage::new();
+    // A folder in which the saboteur has the name of the test bed.
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("soak");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join("real")).expect("a folder can be made");
+    let links = [(programs::saboteur(), "testbed"), (programs::testbed(), "real/testbed")];
+    for (program, place) in links {
+        std::os::unix::fs::symlink(program, folder.join(place)).expect("a link can be made");
+    }
     let sabotaged = |mischief: &str, patience: u64| {
         // The saboteur is told by its environment what to do.
         let program =
-            vec!["env".into(), format!("SABOTAGE={mischief}").into(), stage.0.join("testbed")];
+            vec!["env".into(), format!("SABOTAGE={mischief}").into(), folder.join("testbed")];
         let patience = Duration::from_secs(patience);
         // One round with this seed has all that is spoiled.
         run(&Plan { seed: 2, program, patience, ..plan(Profile::Agent, Transport::Stdio, 1) })

@@ -1,13 +1,8 @@
 //! The checks at the end of every life: how and when it ended, its output, and what is left of it.
 
-use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
-use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-
-use super::trial::{Lived, Trial};
+use super::prelude::*;
 
 /// Every end comes within this time of its cause (L5).
 pub(super) const BOUND: Duration = Duration::from_secs(2);
@@ -76,8 +71,7 @@ impl Ending {
 impl Trial<'_> {
     /// Waits for the end, and checks all that must hold at every end.
     pub(super) fn finish(&mut self, ending: Ending) -> Lived {
-        let hang = self.hang();
-        self.daemon().pump_to_end(hang);
+        self.wait(PipedDaemon::has_ended);
         let Some((status, at)) = self.daemon().process.ended else {
             self.complain("it does not end");
             self.tell_stderr();
@@ -160,16 +154,14 @@ impl Trial<'_> {
         let has_begun = self.daemon().has_said("duet-rpc started");
         self.check(has_begun == is_due, "the record of its start is missing, or should be");
         let has_ended = words.iter().any(|word| self.daemon().has_said(word));
-        self.check(has_ended == is_due, "the record of why it ends is missing, or should be");
-        Ok(())
+        self.conclude(has_ended == is_due, "the record of why it ends is missing, or should be")
     }
 
     /// A record on stderr has the reason of a failure; a line of the command may have it too.
     pub(super) fn check_reason(&mut self, may_be_plain: bool) -> Lived {
         let words = [" ERROR ", "\"error\"", if may_be_plain { "duet-rpc: " } else { " ERROR " }];
         let is_told = words.iter().any(|word| self.daemon().has_said(word));
-        self.check(is_told, "no record says why");
-        Ok(())
+        self.conclude(is_told, "no record says why")
     }
 
     /// A daemon that lacks something has served all the same, or said why not. One that a signal has ended had no
@@ -181,8 +173,7 @@ impl Trial<'_> {
             Some(Some(_)) => !daemon.said.is_empty(),
             _ => true,
         };
-        self.check(holds, "it neither serves nor says why");
-        Ok(())
+        self.conclude(holds, "it neither serves nor says why")
     }
 
     /// No process, no changed flag and no file is left of it.

@@ -1,15 +1,8 @@
 //! The options of `chaos`, and the command: it tells of each failure as it happens, and of all at the end.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-use clap::Parser;
-
 use super::memory::smallest;
-use super::report::Life;
-use super::{World, kinds, run};
-use crate::harness::say;
+use super::prelude::*;
+use super::{kinds, run};
 
 /// Live many short lives of the daemon, ended in every way.
 ///
@@ -61,23 +54,6 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    /// The numbers of the lives.
-    pub(super) fn numbers(&self) -> Vec<usize> {
-        self.life.map_or_else(|| (0..self.lives).collect(), |one| vec![one])
-    }
-
-    pub(super) fn wants(&self, kind: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| kind.starts_with(only))
-    }
-
-    /// The command that repeats a life.
-    fn again(&self, number: usize) -> String {
-        let only = self.only.as_ref().map_or(String::new(), |only| format!(" --only {only}"));
-        format!("scripts/chaos --seed {} --life {number}{only}", self.seed)
-    }
-}
-
 /// Runs the command.
 pub fn main() -> ExitCode {
     let options = Options::parse();
@@ -117,7 +93,9 @@ fn tell(life: &Life, options: &Options) {
     match &life.complaints[..] {
         [] => text.push_str(": all is well\n"),
         complaints => {
-            text.push_str(&format!(" FAILED; to repeat it: {}\n", options.again(life.number)));
+            let only = options.only.as_ref().map_or(String::new(), |it| format!(" --only {it}"));
+            let again = format!("--seed {} --life {}{only}", options.seed, life.number);
+            text.push_str(&format!(" FAILED; to repeat it: scripts/chaos {again}\n"));
             complaints.iter().for_each(|complaint| text.push_str(&format!("  {complaint}\n")));
         }
     }

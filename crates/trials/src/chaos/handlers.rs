@@ -1,7 +1,6 @@
 //! Handlers that run when the end comes, for longer than there is time (L5).
 
 use super::prelude::*;
-use crate::harness::expect::Effect;
 
 pub(super) const KINDS: &[Kind] = &[
     ("handler-sleeps", |t| runs(t, "test.sleep")),
@@ -9,8 +8,30 @@ pub(super) const KINDS: &[Kind] = &[
     ("handler-spins", |t| runs(t, "test.spin")),
     ("handler-naps", |t| runs(t, "test.nap")),
     ("handler-jams", |t| runs(t, "test.jam")),
-    ("handler-panics", panics),
-    ("handler-emits", emits),
+    // Many that panic, up to the end and beyond it.
+    ("handler-panics", |t| {
+        let count = 1 + t.testbed().start()?.random.below(40);
+        t.tell(format_args!("{count} panics"));
+        for _ in 0..count {
+            t.ask("test.panic", &json!(null), Outcome::Code(-32603));
+            if t.random.once_in(5) {
+                t.messages(1);
+            }
+        }
+        t.close_stdin().finish(complete())?;
+        let is_hidden = !t.daemon().has_said("must not show");
+        t.conclude(is_hidden, "the message of a panic shows")
+    }),
+    // One that sends very many notifications when the end comes.
+    ("handler-emits", |t| {
+        let count = 1 + t.testbed().start()?.greet()?.random.below(20_000);
+        t.tell(format_args!("{count} notifications"));
+        t.ask("test.emit", &json!({"count": count}), Outcome::result(&json!(count)));
+        match t.pause().random.once_in(2) {
+            true => t.close_stdin().finish(complete()),
+            false => t.flush().end_by(Signal::TERM).finish(Ending::code(0)),
+        }
+    }),
 ];
 
 /// A handler that never ends, and any end of the daemon.
@@ -31,33 +52,4 @@ fn runs(t: &mut Trial<'_>, method: &str) -> Lived {
         other => _ = t.end_by([Signal::INT, Signal::TERM, Signal::HUP][other % 3]),
     }
     t.finish(Ending::code(0))
-}
-
-/// Many that panic, up to the end and beyond it.
-fn panics(t: &mut Trial<'_>) -> Lived {
-    let count = 1 + t.testbed().start()?.random.below(40);
-    t.tell(format_args!("{count} panics"));
-    for _ in 0..count {
-        t.ask("test.panic", &json!(null), Outcome::Code(-32603));
-        if t.random.once_in(5) {
-            t.messages(1);
-        }
-    }
-    t.close_stdin().finish(complete())?;
-    let is_hidden = !t.daemon().has_said("must not show");
-    t.check(is_hidden, "the message of a panic shows");
-    Ok(())
-}
-
-/// One that sends very many notifications when the end comes.
-fn emits(t: &mut Trial<'_>) -> Lived {
-    let count = 1 + t.testbed().start()?.greet()?.random.below(20_000);
-    t.tell(format_args!("{count} notifications"));
-    let (outcome, effect) = (Outcome::result(&json!(count)), Effect::Emitted(count as u64));
-    let text = t.daemon().ledger().ask_with("test.emit", &json!({"count": count}), outcome, effect);
-    t.daemon().say(&text);
-    match t.pause().random.once_in(2) {
-        true => t.close_stdin().finish(complete()),
-        false => t.flush().end_by(Signal::TERM).finish(Ending::code(0)),
-    }
 }

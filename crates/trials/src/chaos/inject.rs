@@ -1,24 +1,146 @@
 //! System calls that fail: `strace` injects the faults, one by one, at a place that comes from the seed. A call
 //! that can be repeated is, and changes nothing; one that cannot ends the daemon with 1 and a reason (L7, G1).
 
-use std::fs;
 use std::os::fd::AsRawFd;
 
 use super::listen;
 use super::memory::WITHOUT_MEMORY;
 use super::prelude::*;
-use super::report::Skipped;
 
 pub(super) const KINDS: &[Kind] = &[
-    ("inject-interrupts", interrupts),
-    ("inject-again", again),
-    ("inject-stdin-fails", stdin_fails),
-    ("inject-stdout-fails", stdout_fails),
-    ("inject-stderr-fails", stderr_fails),
-    ("inject-start-fails", start_fails),
-    ("inject-threads-fail", threads_fail),
-    ("inject-accept-fails", accept_fails),
-    ("inject-clients-fail", clients_fail),
+    // Every few calls are interrupted, of those that read, write or wait.
+    ("inject-interrupts", |t| {
+        let when = format!("error=EINTR:when={}+{}", 1 + t.random.below(5), 2 + t.random.below(4));
+        let ways = [(READS, Some(0)), (WRITES, Some(1)), (WRITES, Some(2)), (WAITS, None)];
+        let (calls, which) = *t.random.pick(&ways);
+        start(t, which, &format!("{calls}:{when}"))?;
+        t.messages(12).settle().end_either_way(Signal::TERM)
+    }),
+    // A read finds nothing though there is something. A process that polls is told of the next bytes.
+    ("inject-again", |t| {
+        let when = 1 + t.random.below(6);
+        start(t, Some(0), &format!("{READS}:error=EAGAIN:when={when}"))?;
+        (0..12).for_each(|_| _ = t.unwaited(1).pause());
+        // The next bytes, until all is answered: on a late machine the failure may be yet to come.
+        let begun = Instant::now();
+        while begun.elapsed() < t.hang() {
+            if t.daemon().pump(Duration::from_millis(30), |daemon| daemon.is_settled()) {
+                break;
+            }
+            t.ask_many(1, "version");
+        }
+        t.settle().close_stdin().finish(complete())
+    }),
+    // It cannot be read any more.
+    ("inject-stdin-fails", |t| {
+        let error = *t.random.pick(&["EIO", "EBADF", "EINVAL", "EISDIR", "ENOMEM", "EFAULT"]);
+        let fault = format!("{READS}:error={error}:when={}", 1 + t.random.below(3));
+        start(t, Some(0), &fault)?;
+        while !t.daemon().pump_to_end(Duration::from_millis(20)) {
+            if t.daemon().link.ledger.last > 50 {
+                // Each is a read at least, so it failed long ago.
+                t.complain("it goes on though it cannot read");
+                break;
+            }
+            t.ask_many(1, "version").mark();
+        }
+        t.finish(Ending::code(1))?;
+        t.check_reason(true)
+    }),
+    // It cannot be written any more.
+    ("inject-stdout-fails", |t| {
+        let errors = ["EIO", "EPIPE", "ENOSPC", "EDQUOT", "EFBIG", "ENOMEM", "ECONNRESET"];
+        let (error, place) = (*t.random.pick(&errors), 1 + t.random.below(4) as u64);
+        // Each thread that writes counts for itself, and there are two that may.
+        start(t, Some(1), &format!("{WRITES}:error={error}:when={place}"))?;
+        t.ask_until_it_ends().finish(Ending::code(1))?;
+        let answers = t.daemon().link.ledger.counters.sum(Group::Answers);
+        t.check(answers + 1 >= place, "an answer is lost that came before the failure");
+        t.check_reason(true)
+    }),
+    // The log cannot be written, for a while or for ever.
+    ("inject-stderr-fails", |t| {
+        let error = *t.random.pick(&["EIO", "EPIPE", "ENOSPC", "EBADF", "EINVAL"]);
+        let when = *t.random.pick(&["1+", "1", "2+2", "2+"]);
+        start(t.at_level("debug"), Some(2), &format!("{WRITES}:error={error}:when={when}"))?;
+        t.messages(20).settle().end_either_way(Signal::HUP)
+    }),
+    // Something that it needs at the start is not to be had: it says so and ends, or does without.
+    ("inject-start-fails", |t| {
+        const CALLS: [(&str, &[&str], usize); 12] = [
+            ("clone3", &["EAGAIN", "ENOMEM"], 6),
+            ("mmap", &["ENOMEM"], 40),
+            ("openat", &["EMFILE", "ENFILE", "EACCES"], 8),
+            ("?open", &["EMFILE", "ENFILE", "EACCES"], 3),
+            ("socketpair", &["EMFILE", "ENFILE", "ENOMEM"], 3),
+            ("epoll_create1", &["EMFILE", "ENFILE", "ENOMEM"], 2),
+            ("eventfd2", &["EMFILE", "ENFILE", "ENOMEM"], 2),
+            ("epoll_ctl", &["ENOMEM", "ENOSPC"], 4),
+            ("fcntl", &["EMFILE", "EINVAL"], 16),
+            ("?dup2,dup3", &["EMFILE", "EBUSY"], 3),
+            ("mprotect", &["ENOMEM"], 20),
+            ("sched_getaffinity", &["EPERM"], 6),
+        ];
+        let &(calls, errors, most) = t.random.pick(&CALLS);
+        let error = *t.random.pick(errors);
+        let fault = format!("{calls}:error={error}:when={}", 1 + t.random.below(most));
+        t.excused.push("error while loading shared libraries");
+        let mut ending = Ending::code(0).or(1).or(127);
+        if error == "ENOMEM" && calls.starts_with('m') {
+            // Before any code of ours, the loader and Rust itself need some, and have own ways to say so.
+            ending = ending.or_by(&[Signal::ABORT, Signal::SEGV]);
+            t.excused.extend(WITHOUT_MEMORY);
+            t.may_say_nothing = true;
+        }
+        start(t, None, &fault)?;
+        t.ask_many(5, "version").close_stdin().finish(ending)?;
+        t.check_served_or_told()
+    }),
+    // No thread can be started beyond the first ones: slow handlers must do without.
+    ("inject-threads-fail", |t| {
+        // The log has a thread, and the watchdog.
+        let fault = format!("clone3:error=EAGAIN:when={}+", 3 + t.random.below(3));
+        start(t.testbed(), None, &fault)?;
+        for _ in 0..20 {
+            let method = *t.random.pick(&["test.block", "test.spin", "test.sleep", "test.nap"]);
+            let ms = t.random.below(10);
+            t.ask_slow(method, ms).messages(1);
+        }
+        t.close_stdin().finish(complete())
+    }),
+    // Some of the clients cannot be accepted.
+    ("inject-accept-fails", |t| {
+        const ERRORS: [&str; 8] =
+            ["EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "ECONNABORTED", "EPROTO", "EPERM", "EINTR"];
+        let error = *t.random.pick(&ERRORS);
+        let (first, step) = (1 + t.random.below(3), 2 + t.random.below(3));
+        // Without a descriptor it accepts with its reserve, to say that it is busy: that is every other call, and every
+        // client is refused as long as each third or so fails. So there these failures come to an end.
+        let last = match error {
+            "EMFILE" | "ENFILE" => format!("..{}", first + 8),
+            _ => String::new(),
+        };
+        serve_clients(t, &format!("accept4:error={error}:when={first}{last}+{step}"))?;
+        t.finish(Ending::code(0))
+    }),
+    // Connections break in the middle of a call; others are served.
+    ("inject-clients-fail", |t| {
+        const ERRORS: [&str; 6] =
+            ["ECONNRESET", "ETIMEDOUT", "EHOSTUNREACH", "EPIPE", "ENOBUFS", "EINTR"];
+        let error = *t.random.pick(&ERRORS);
+        let calls = *t.random.pick(&["recvfrom", "sendto", "sendto,recvfrom"]);
+        let first = 4 + t.random.below(4);
+        let last = first + t.random.below(8);
+        serve_clients(t, &format!("{calls}:error={error}:when={first}..{last}"))?;
+        // The thread that receives signals is woken by such a call too.
+        while !t.daemon().pump_to_end(Duration::from_millis(50)) {
+            if t.daemon().trigger.elapsed() > t.hang() {
+                break;
+            }
+            t.signal(Signal::TERM);
+        }
+        t.finish(Ending::code(0))
+    }),
 ];
 
 const NO_STRACE: Skipped =
@@ -53,113 +175,6 @@ fn start(t: &mut Trial<'_>, which: Option<usize>, fault: &str) -> Lived {
     t.start_on(pipes.map(|(theirs, ours)| Channel::Both(theirs, ours))).map(drop)
 }
 
-/// Every few calls are interrupted, of those that read, write or wait.
-fn interrupts(t: &mut Trial<'_>) -> Lived {
-    let when = format!("error=EINTR:when={}+{}", 1 + t.random.below(5), 2 + t.random.below(4));
-    let ways = [(READS, Some(0)), (WRITES, Some(1)), (WRITES, Some(2)), (WAITS, None)];
-    let (calls, which) = *t.random.pick(&ways);
-    start(t, which, &format!("{calls}:{when}"))?;
-    t.messages(12).settle().end_either_way(Signal::TERM)
-}
-
-/// A read finds nothing though there is something. A process that polls is told of the next bytes.
-fn again(t: &mut Trial<'_>) -> Lived {
-    let when = 1 + t.random.below(6);
-    start(t, Some(0), &format!("{READS}:error=EAGAIN:when={when}"))?;
-    (0..12).for_each(|_| _ = t.unwaited(1).pause());
-    // The next bytes, until all is answered: on a late machine the failure may be yet to come.
-    let begun = Instant::now();
-    while begun.elapsed() < t.hang() {
-        if t.daemon().pump(Duration::from_millis(30), |daemon| daemon.is_settled()) {
-            break;
-        }
-        t.ask_many(1, "version");
-    }
-    t.settle().close_stdin().finish(complete())
-}
-
-/// It cannot be read any more.
-fn stdin_fails(t: &mut Trial<'_>) -> Lived {
-    let error = *t.random.pick(&["EIO", "EBADF", "EINVAL", "EISDIR", "ENOMEM", "EFAULT"]);
-    let fault = format!("{READS}:error={error}:when={}", 1 + t.random.below(3));
-    start(t, Some(0), &fault)?;
-    while !t.daemon().pump_to_end(Duration::from_millis(20)) {
-        if t.daemon().ledger().last > 50 {
-            // Each is a read at least, so it failed long ago.
-            t.complain("it goes on though it cannot read");
-            break;
-        }
-        t.ask_many(1, "version").mark();
-    }
-    t.finish(Ending::code(1))?;
-    t.check_reason(true)
-}
-
-/// It cannot be written any more.
-fn stdout_fails(t: &mut Trial<'_>) -> Lived {
-    let errors = ["EIO", "EPIPE", "ENOSPC", "EDQUOT", "EFBIG", "ENOMEM", "ECONNRESET"];
-    let (error, place) = (*t.random.pick(&errors), 1 + t.random.below(4) as u64);
-    // Each thread that writes counts for itself, and there are two that may.
-    start(t, Some(1), &format!("{WRITES}:error={error}:when={place}"))?;
-    t.ask_until_it_ends().finish(Ending::code(1))?;
-    let answers = t.daemon().ledger().answers();
-    t.check(answers + 1 >= place, "an answer is lost that came before the failure");
-    t.check_reason(true)
-}
-
-/// The log cannot be written, for a while or for ever.
-fn stderr_fails(t: &mut Trial<'_>) -> Lived {
-    let error = *t.random.pick(&["EIO", "EPIPE", "ENOSPC", "EBADF", "EINVAL"]);
-    let when = *t.random.pick(&["1+", "1", "2+2", "2+"]);
-    start(t.at_level("debug"), Some(2), &format!("{WRITES}:error={error}:when={when}"))?;
-    t.messages(20).settle().end_either_way(Signal::HUP)
-}
-
-/// Something that it needs at the start is not to be had: it says so and ends, or does without.
-fn start_fails(t: &mut Trial<'_>) -> Lived {
-    const CALLS: [(&str, &[&str], usize); 12] = [
-        ("clone3", &["EAGAIN", "ENOMEM"], 6),
-        ("mmap", &["ENOMEM"], 40),
-        ("openat", &["EMFILE", "ENFILE", "EACCES"], 8),
-        ("?open", &["EMFILE", "ENFILE", "EACCES"], 3),
-        ("socketpair", &["EMFILE", "ENFILE", "ENOMEM"], 3),
-        ("epoll_create1", &["EMFILE", "ENFILE", "ENOMEM"], 2),
-        ("eventfd2", &["EMFILE", "ENFILE", "ENOMEM"], 2),
-        ("epoll_ctl", &["ENOMEM", "ENOSPC"], 4),
-        ("fcntl", &["EMFILE", "EINVAL"], 16),
-        ("?dup2,dup3", &["EMFILE", "EBUSY"], 3),
-        ("mprotect", &["ENOMEM"], 20),
-        ("sched_getaffinity", &["EPERM"], 6),
-    ];
-    let &(calls, errors, most) = t.random.pick(&CALLS);
-    let error = *t.random.pick(errors);
-    let fault = format!("{calls}:error={error}:when={}", 1 + t.random.below(most));
-    t.excused.push("error while loading shared libraries");
-    let mut ending = Ending::code(0).or(1).or(127);
-    if error == "ENOMEM" && calls.starts_with('m') {
-        // Before any code of ours, the loader and Rust itself need some, and have own ways to say so.
-        ending = ending.or_by(&[Signal::ABORT, Signal::SEGV]);
-        t.excused.extend(WITHOUT_MEMORY);
-        t.may_say_nothing = true;
-    }
-    start(t, None, &fault)?;
-    t.ask_many(5, "version").close_stdin().finish(ending)?;
-    t.check_served_or_told()
-}
-
-/// No thread can be started beyond the first ones: slow handlers must do without.
-fn threads_fail(t: &mut Trial<'_>) -> Lived {
-    // The log has a thread, and the watchdog.
-    let fault = format!("clone3:error=EAGAIN:when={}+", 3 + t.random.below(3));
-    start(t.testbed(), None, &fault)?;
-    for _ in 0..20 {
-        let method = *t.random.pick(&["test.block", "test.spin", "test.sleep", "test.nap"]);
-        let ms = t.random.below(10);
-        t.ask_slow(method, ms).messages(1);
-    }
-    t.close_stdin().finish(complete())
-}
-
 /// Starts a daemon that listens and checks that clients are served at last, four times.
 fn serve_clients(t: &mut Trial<'_>, fault: &str) -> Lived {
     inject(t.with(&["--listen", "tcp://127.0.0.1:0"]), "", fault)?;
@@ -170,39 +185,4 @@ fn serve_clients(t: &mut Trial<'_>, fault: &str) -> Lived {
     }
     t.end_by(Signal::TERM);
     Ok(())
-}
-
-/// Some of the clients cannot be accepted.
-fn accept_fails(t: &mut Trial<'_>) -> Lived {
-    const ERRORS: [&str; 8] =
-        ["EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "ECONNABORTED", "EPROTO", "EPERM", "EINTR"];
-    let error = *t.random.pick(&ERRORS);
-    let (first, step) = (1 + t.random.below(3), 2 + t.random.below(3));
-    // Without a descriptor it accepts with its reserve, to say that it is busy: that is every other call, and every
-    // client is refused as long as each third or so fails. So there these failures come to an end.
-    let last = match error {
-        "EMFILE" | "ENFILE" => format!("..{}", first + 8),
-        _ => String::new(),
-    };
-    serve_clients(t, &format!("accept4:error={error}:when={first}{last}+{step}"))?;
-    t.finish(Ending::code(0))
-}
-
-/// Connections break in the middle of a call; others are served.
-fn clients_fail(t: &mut Trial<'_>) -> Lived {
-    const ERRORS: [&str; 6] =
-        ["ECONNRESET", "ETIMEDOUT", "EHOSTUNREACH", "EPIPE", "ENOBUFS", "EINTR"];
-    let error = *t.random.pick(&ERRORS);
-    let calls = *t.random.pick(&["recvfrom", "sendto", "sendto,recvfrom"]);
-    let first = 4 + t.random.below(4);
-    let last = first + t.random.below(8);
-    serve_clients(t, &format!("{calls}:error={error}:when={first}..{last}"))?;
-    // The thread that receives signals is woken by such a call too.
-    while !t.daemon().pump_to_end(Duration::from_millis(50)) {
-        if t.daemon().trigger.elapsed() > t.hang() {
-            break;
-        }
-        t.signal(Signal::TERM);
-    }
-    t.finish(Ending::code(0))
 }

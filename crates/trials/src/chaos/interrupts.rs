@@ -4,76 +4,69 @@
 use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
-    ("busy-nonblocking", nonblocking),
-    ("busy-flags-flip", flags_flip),
-    ("busy-tiny-pipes", tiny_pipes),
-    ("busy-interrupted", interrupted),
-];
-
-/// Pipes that are non-blocking from the start, even at the daemon's end; stderr may be full on top of that.
-fn nonblocking(t: &mut Trial<'_>) -> Lived {
-    let is_full = t.random.once_in(2);
-    let pipes = [pipe(true)?, pipe(false)?, pipe(false)?];
-    for (theirs, _) in &pipes {
-        rustix::io::ioctl_fionbio(theirs, true)?;
-    }
-    if is_full {
-        t.tell("stderr is full");
-        while rustix::io::write(&pipes[2].0, &[b'\n'; 512]).is_ok() {}
-    }
-    t.start_on(pipes.map(|(theirs, ours)| Channel::Both(theirs, ours)))?;
-    let _unread = is_full.then(|| t.daemon().process.stderr.take());
-    t.greet()?.traffic().end_either_way(Signal::INT)
-}
-
-/// A process that shares the descriptors changes their flags all the time, and puts them back in the end.
-fn flags_flip(t: &mut Trial<'_>) -> Lived {
-    let on = match t.random.below(3) {
-        0 => PIPES,
-        1 => [Channel::Socket, Channel::Socket, Channel::Socket],
-        _ => {
-            let (theirs, screen) = terminal()?;
-            both_ways(&theirs, &screen)?
+    // Pipes that are non-blocking from the start, even at the daemon's end; stderr may be full on top of that.
+    ("busy-nonblocking", |t| {
+        let is_full = t.random.once_in(2);
+        let pipes = [pipe(true)?, pipe(false)?, pipe(false)?];
+        for (theirs, _) in &pipes {
+            rustix::io::ioctl_fionbio(theirs, true)?;
         }
-    };
-    t.start_on(on)?;
-    for _ in 0..20 {
-        let (which, is_set) = (t.random.below(3), t.random.once_in(2));
-        rustix::io::ioctl_fionbio(t.daemon().process.their_end(which), is_set)?;
-        t.messages(2).pause();
-    }
-    t.settle();
-    for which in 0..3 {
-        rustix::io::ioctl_fionbio(t.daemon().process.their_end(which), false)?;
-    }
-    t.end_by(Signal::TERM).finish(complete())
-}
-
-/// Pipes that hold a page, messages that are far larger, and a slow reader.
-fn tiny_pipes(t: &mut Trial<'_>) -> Lived {
-    let pipes = [pipe(true)?, pipe(false)?, pipe(false)?];
-    #[cfg(target_os = "linux")]
-    for (theirs, _) in &pipes {
-        rustix::pipe::fcntl_setpipe_size(theirs, 4096)?;
-    }
-    t.testbed().start_on(pipes.map(|(theirs, ours)| Channel::Both(theirs, ours)))?;
-    for _ in 0..1 + t.random.below(10) {
-        t.ask_big(0, 200_000).messages(2);
-        let is_unread = t.random.once_in(2);
-        t.leave_stdout(is_unread).pause().leave_stdout(false);
-    }
-    t.close_stdin().finish(complete())
-}
-
-/// A process that stops and goes on is interrupted in whatever it waits for.
-fn interrupted(t: &mut Trial<'_>) -> Lived {
-    let rounds = 20 + t.start()?.greet()?.random.below(100);
-    t.tell(format_args!("{rounds} interruptions"));
-    for _ in 0..rounds {
-        t.messages(1);
-        let signal = *t.random.pick(&[Signal::STOP, Signal::WINCH, Signal::CHILD, Signal::PIPE]);
-        t.signal(signal).daemon().run_for(Duration::from_micros(200));
-        t.signal(Signal::CONT);
-    }
-    t.settle().close_stdin().finish(complete())
-}
+        if is_full {
+            t.tell("stderr is full");
+            while rustix::io::write(&pipes[2].0, &[b'\n'; 512]).is_ok() {}
+        }
+        t.start_on(pipes.map(|(theirs, ours)| Channel::Both(theirs, ours)))?;
+        let _unread = is_full.then(|| t.daemon().process.stderr.take());
+        t.greet()?.traffic().end_either_way(Signal::INT)
+    }),
+    // A process that shares the descriptors changes their flags all the time, and puts them back in the end.
+    ("busy-flags-flip", |t| {
+        let on = match t.random.below(3) {
+            0 => PIPES,
+            1 => [Channel::Socket, Channel::Socket, Channel::Socket],
+            _ => {
+                let (theirs, screen) = terminal()?;
+                both_ways(&theirs, &screen)?
+            }
+        };
+        t.start_on(on)?;
+        for _ in 0..20 {
+            let (which, is_set) = (t.random.below(3), t.random.once_in(2));
+            rustix::io::ioctl_fionbio(&t.daemon().process.theirs[which].1, is_set)?;
+            t.messages(2).pause();
+        }
+        t.settle();
+        for which in 0..3 {
+            rustix::io::ioctl_fionbio(&t.daemon().process.theirs[which].1, false)?;
+        }
+        t.end_by(Signal::TERM).finish(complete())
+    }),
+    // Pipes that hold a page, messages that are far larger, and a slow reader.
+    ("busy-tiny-pipes", |t| {
+        let pipes = [pipe(true)?, pipe(false)?, pipe(false)?];
+        #[cfg(target_os = "linux")]
+        for (theirs, _) in &pipes {
+            rustix::pipe::fcntl_setpipe_size(theirs, 4096)?;
+        }
+        t.testbed().start_on(pipes.map(|(theirs, ours)| Channel::Both(theirs, ours)))?;
+        for _ in 0..1 + t.random.below(10) {
+            t.ask_big(0, 200_000).messages(2);
+            let is_unread = t.random.once_in(2);
+            t.leave_stdout(is_unread).pause().leave_stdout(false);
+        }
+        t.close_stdin().finish(complete())
+    }),
+    // A process that stops and goes on is interrupted in whatever it waits for.
+    ("busy-interrupted", |t| {
+        let rounds = 20 + t.start()?.greet()?.random.below(100);
+        t.tell(format_args!("{rounds} interruptions"));
+        for _ in 0..rounds {
+            t.messages(1);
+            let signal =
+                *t.random.pick(&[Signal::STOP, Signal::WINCH, Signal::CHILD, Signal::PIPE]);
+            t.signal(signal).daemon().run_for(Duration::from_micros(200));
+            t.signal(Signal::CONT);
+        }
+        t.settle().close_stdin().finish(complete())
+    }),
+];

@@ -1,14 +1,8 @@
 //! Daemons that listen (T2, T3), with connections in every state when the end comes.
 
-use std::fs;
 use std::net::TcpListener;
 
-use serde_json::Value;
-
-use super::piped::PipedDaemon;
 use super::prelude::*;
-use crate::Transport;
-use crate::harness::raw_client::RawClient;
 
 pub(super) const KINDS: &[Kind] = &[
     ("listen-signal", |t| {
@@ -16,12 +10,95 @@ pub(super) const KINDS: &[Kind] = &[
         let clients = connect_some(t, &urls)?;
         end(t, clients)
     }),
-    ("listen-running", running),
-    ("listen-jammed", jammed),
-    ("listen-killed", killed),
-    ("listen-folder-gone", folder_gone),
-    ("listen-in-use", in_use),
-    ("listen-odd-place", unusual_place),
+    // A request that runs and is soon done is answered before the end.
+    ("listen-running", |t| {
+        let urls = start_some(t.telling())?;
+        let mut clients = Vec::new();
+        for url in &urls {
+            let ms = 50 + t.random.below(200);
+            clients.push(ask(t, url, "test.sleep", ms)?);
+        }
+        let begun = |daemon: &PipedDaemon| daemon.text().matches("test.sleep begins").count();
+        let all = t.wait(|daemon| begun(daemon) >= clients.len());
+        let signal = *t.check(all, "handlers do not begin").random.pick(&SIGNALS);
+        t.end_by(signal);
+        for (url, mut client) in urls.iter().zip(clients) {
+            let answer = client.answer();
+            let value: Value =
+                serde_json::from_str(answer.as_deref().unwrap_or("")).unwrap_or_default();
+            let is_right = value["id"] == 3 && value["result"].is_u64();
+            t.check(is_right, format_args!("{url} is answered with {answer:?}"));
+        }
+        t.finish(Ending::code(0))
+    }),
+    // Handlers that never end do not hold it up.
+    ("listen-jammed", |t| {
+        let urls = start_some(t.telling())?;
+        let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
+        let client = ask(t.tell(method), &urls[0], method, 60_000)?;
+        t.await_begin(method);
+        end(t, vec![client])
+    }),
+    // Its socket is left then, and the next daemon replaces it.
+    ("listen-killed", |t| {
+        let urls = start(listening(t, &[Transport::Unix]), 1)?;
+        let _clients = connect_some(t, &urls)?;
+        t.may_leave.push("socket");
+        t.end_by(Signal::KILL).finish(Ending::killed(Signal::KILL))?;
+        t.may_leave.clear();
+        let urls = start(listening(t.tell("and again"), &[Transport::Unix]), 1)?;
+        let clients = connect_some(t, &urls)?;
+        end(t, clients)
+    }),
+    // The folder of its socket is not there any more.
+    ("listen-folder-gone", |t| {
+        let folder = t.path("f");
+        fs::create_dir(&folder)?;
+        let urls = start(t.with(&["--listen", &format!("unix://{}/socket", folder.display())]), 1)?;
+        let mut client = connect(t, &urls[0], t.hang())?;
+        t.tell("the folder is removed");
+        fs::remove_dir_all(&folder)?;
+        t.check(client.ping().is_ok(), "a connection does not outlive the name of the socket");
+        end(t, vec![client])
+    }),
+    // The second daemon says so, ends with 1, and leaves the first alone.
+    ("listen-in-use", |t| {
+        let transport = *t.random.pick(&TRANSPORTS);
+        let urls = start(listening(t, &[transport]), 1)?;
+        let first = t.daemon.take();
+        t.tell(format_args!("{} is in use", urls[0])).may_leave.push("socket");
+        t.with(&["--listen", &urls[0]]).start()?.finish(Ending::code(1))?;
+        let is_told = t.daemon().has_said(&urls[0]);
+        t.check(is_told, "it does not say which address").may_leave.clear();
+        t.daemon = first;
+        check_served(t, &urls[..1])?;
+        end(t, Vec::new())
+    }),
+    // Where no socket can be: it says so and ends, and what is there stays.
+    ("listen-odd-place", |t| {
+        let folder = t.folder.display().to_string();
+        fs::write(t.path("file"), "precious")?;
+        let taken = TcpListener::bind("127.0.0.1:0")?;
+        let port = taken.local_addr()?.port();
+        let places = [
+            format!("unix://{folder}/file"),
+            format!("unix://{folder}"),
+            format!("unix://{folder}/no/such/socket"),
+            format!("unix://{folder}/{}", "x".repeat(200)),
+            format!("tcp://127.0.0.1:{port}"),
+            format!("ws://127.0.0.1:{port}/"),
+            "tcp://192.0.2.1:1".to_owned(),
+            "gopher://127.0.0.1/".to_owned(),
+        ];
+        let place = t.random.pick(&places).clone();
+        t.tell(&place).may_leave.push("file");
+        // A wrong usage is explained in more than a line.
+        t.may_say.extend(["error: ", "Usage: ", "For more information", "  "]);
+        t.may_say_nothing = true;
+        t.with(&["--listen", &place]).start()?.finish(Ending::code(1).or(2))?;
+        let text = fs::read_to_string(t.path("file"))?;
+        t.conclude(text == "precious", "a file was changed")
+    }),
     // It does not live on its standard descriptors.
     ("listen-all-closed", |t| {
         let urls = start_some(t)?;
@@ -31,8 +108,38 @@ pub(super) const KINDS: &[Kind] = &[
         check_served(t, &urls)?;
         end(t, clients)
     }),
-    ("listen-broken-off", broken_off),
-    ("listen-few-files", few_files),
+    // Very many clients that come and break off, in the middle of anything.
+    ("listen-broken-off", |t| {
+        let urls = start_some(t)?;
+        for _ in 0..60 {
+            let url = t.random.pick(&urls).clone();
+            let mut client = connect(t, &url, t.hang())?;
+            let bytes = client.bytes_of(r#"{"jsonrpc":"2.0","id":1,"method":"listMethods"}"#);
+            let _ = client.send(&bytes[..t.random.below(bytes.len() + 1)]);
+            if t.random.once_in(2) {
+                client.reset_on_drop();
+            }
+        }
+        check_served(t, &urls)?;
+        t.run_for(1);
+        end(t, Vec::new())
+    }),
+    // More clients than descriptors: when they have gone, others are served.
+    ("listen-few-files", |t| {
+        let most = 24 + t.random.below(60);
+        let urls = start_some(t.limit("-n", most))?;
+        let mut clients = Vec::new();
+        for _ in 0..100 {
+            let url = t.random.pick(&urls).clone();
+            // A refused one is as good.
+            clients.extend(connect(t, &url, Duration::from_millis(100)));
+        }
+        t.run_for(20);
+        drop(clients);
+        let is_served = is_served_again(t, &urls[0]);
+        t.check(is_served, "it does not serve when there is room again");
+        end(t, Vec::new())
+    }),
 ];
 
 const TRANSPORTS: [Transport; 4] =
@@ -68,8 +175,7 @@ pub(super) fn start(t: &mut Trial<'_>, count: usize) -> io::Result<Vec<String>> 
         let told = whole.lines().filter_map(|line| line.strip_prefix("listening on "));
         told.map(str::to_owned).collect()
     };
-    let hang = t.start()?.hang();
-    t.daemon().pump(hang, |daemon| urls(daemon).len() >= count || daemon.has_ended());
+    t.start()?.wait(|daemon| urls(daemon).len() >= count || daemon.has_ended());
     let urls = urls(t.daemon());
     t.check(urls.len() >= count, "it does not say where it listens");
     if urls.is_empty() { Err(io::Error::other("it does not listen")) } else { Ok(urls) }
@@ -148,137 +254,5 @@ fn end(t: &mut Trial<'_>, clients: Vec<RawClient>) -> Lived {
     }
     t.finish(Ending::code(0))?;
     let open = clients.into_iter().filter_map(|mut it| (!it.is_closed()).then_some(())).count();
-    t.check(open == 0, format_args!("{open} connections are open after the end"));
-    Ok(())
-}
-
-/// A request that runs and is soon done is answered before the end.
-fn running(t: &mut Trial<'_>) -> Lived {
-    let urls = start_some(t.telling())?;
-    let mut clients = Vec::new();
-    for url in &urls {
-        let ms = 50 + t.random.below(200);
-        clients.push(ask(t, url, "test.sleep", ms)?);
-    }
-    let (count, hang) = (clients.len(), t.hang());
-    let begun = |daemon: &PipedDaemon| daemon.text().matches("test.sleep begins").count();
-    let all = t.daemon().pump(hang, |daemon| begun(daemon) >= count);
-    let signal = *t.check(all, "handlers do not begin").random.pick(&SIGNALS);
-    t.end_by(signal);
-    for (url, mut client) in urls.iter().zip(clients) {
-        let answer = client.answer();
-        let value: Value =
-            serde_json::from_str(answer.as_deref().unwrap_or("")).unwrap_or_default();
-        let is_right = value["id"] == 3 && value["result"].is_u64();
-        t.check(is_right, format_args!("{url} is answered with {answer:?}"));
-    }
-    t.finish(Ending::code(0))
-}
-
-/// Handlers that never end do not hold it up.
-fn jammed(t: &mut Trial<'_>) -> Lived {
-    let urls = start_some(t.telling())?;
-    let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
-    let client = ask(t.tell(method), &urls[0], method, 60_000)?;
-    t.await_begin(method);
-    end(t, vec![client])
-}
-
-/// Its socket is left then, and the next daemon replaces it.
-fn killed(t: &mut Trial<'_>) -> Lived {
-    let urls = start(listening(t, &[Transport::Unix]), 1)?;
-    let _clients = connect_some(t, &urls)?;
-    t.may_leave.push("socket");
-    t.end_by(Signal::KILL).finish(Ending::killed(Signal::KILL))?;
-    t.may_leave.clear();
-    let urls = start(listening(t.tell("and again"), &[Transport::Unix]), 1)?;
-    let clients = connect_some(t, &urls)?;
-    end(t, clients)
-}
-
-/// The folder of its socket is not there any more.
-fn folder_gone(t: &mut Trial<'_>) -> Lived {
-    let folder = t.path("f");
-    fs::create_dir(&folder)?;
-    let urls = start(t.with(&["--listen", &format!("unix://{}/socket", folder.display())]), 1)?;
-    let mut client = connect(t, &urls[0], t.hang())?;
-    t.tell("the folder is removed");
-    fs::remove_dir_all(&folder)?;
-    t.check(client.ping().is_ok(), "a connection does not outlive the name of the socket");
-    end(t, vec![client])
-}
-
-/// The second daemon says so, ends with 1, and leaves the first alone.
-fn in_use(t: &mut Trial<'_>) -> Lived {
-    let transport = *t.random.pick(&TRANSPORTS);
-    let urls = start(listening(t, &[transport]), 1)?;
-    let first = t.daemon.take();
-    t.tell(format_args!("{} is in use", urls[0])).may_leave.push("socket");
-    t.with(&["--listen", &urls[0]]).start()?.finish(Ending::code(1))?;
-    let is_told = t.daemon().has_said(&urls[0]);
-    t.check(is_told, "it does not say which address").may_leave.clear();
-    t.daemon = first;
-    check_served(t, &urls[..1])?;
-    end(t, Vec::new())
-}
-
-/// Where no socket can be: it says so and ends, and what is there stays.
-fn unusual_place(t: &mut Trial<'_>) -> Lived {
-    let folder = t.folder.display().to_string();
-    fs::write(t.path("file"), "precious")?;
-    let taken = TcpListener::bind("127.0.0.1:0")?;
-    let port = taken.local_addr()?.port();
-    let places = [
-        format!("unix://{folder}/file"),
-        format!("unix://{folder}"),
-        format!("unix://{folder}/no/such/socket"),
-        format!("unix://{folder}/{}", "x".repeat(200)),
-        format!("tcp://127.0.0.1:{port}"),
-        format!("ws://127.0.0.1:{port}/"),
-        "tcp://192.0.2.1:1".to_owned(),
-        "gopher://127.0.0.1/".to_owned(),
-    ];
-    let place = t.random.pick(&places).clone();
-    t.tell(&place).may_leave.push("file");
-    // A wrong usage is explained in more than a line.
-    t.may_say.extend(["error: ", "Usage: ", "For more information", "  "]);
-    t.may_say_nothing = true;
-    t.with(&["--listen", &place]).start()?.finish(Ending::code(1).or(2))?;
-    let text = fs::read_to_string(t.path("file"))?;
-    t.check(text == "precious", "a file was changed");
-    Ok(())
-}
-
-/// Very many clients that come and break off, in the middle of anything.
-fn broken_off(t: &mut Trial<'_>) -> Lived {
-    let urls = start_some(t)?;
-    for _ in 0..60 {
-        let url = t.random.pick(&urls).clone();
-        let mut client = connect(t, &url, t.hang())?;
-        let bytes = client.bytes_of(r#"{"jsonrpc":"2.0","id":1,"method":"listMethods"}"#);
-        let _ = client.send(&bytes[..t.random.below(bytes.len() + 1)]);
-        if t.random.once_in(2) {
-            client.reset_on_drop();
-        }
-    }
-    check_served(t, &urls)?;
-    t.run_for(1);
-    end(t, Vec::new())
-}
-
-/// More clients than descriptors: when they have gone, others are served.
-fn few_files(t: &mut Trial<'_>) -> Lived {
-    let most = 24 + t.random.below(60);
-    let urls = start_some(t.shell(&format!(r#"ulimit -n {most}; exec "$@""#)))?;
-    let mut clients = Vec::new();
-    for _ in 0..100 {
-        let url = t.random.pick(&urls).clone();
-        // A refused one is as good.
-        clients.extend(connect(t, &url, Duration::from_millis(100)));
-    }
-    t.run_for(20);
-    drop(clients);
-    let is_served = is_served_again(t, &urls[0]);
-    t.check(is_served, "it does not serve when there is room again");
-    end(t, Vec::new())
+    t.conclude(open == 0, format_args!("{open} connections are open after the end"))
 }

@@ -1,17 +1,53 @@
 //! Log files that cannot be written (G1): whatever becomes of the log, the daemon goes on.
 
-use std::fs;
-
 use super::prelude::*;
-use super::report::Skipped;
 
 pub(super) const KINDS: &[Kind] = &[
-    ("log-file", log_file),
+    // A plain file holds records and nothing else.
+    ("log-file", |t| {
+        t.may_leave.push("log");
+        serve(logging_to(t, "log"))?;
+        let text = fs::read_to_string(t.path("log"))?;
+        t.check(text.is_empty() || text.ends_with('\n'), "the last record in the file is cut");
+        let is_record =
+            |line: &str| line.starts_with("20") || line.starts_with('{') && line.ends_with('}');
+        t.conclude(text.lines().all(is_record), "the file holds what is no record")
+    }),
     ("log-full-device", |t| serve(logging_to(t, "/dev/full"))),
-    ("log-full-disk", full_disk),
-    ("log-limited", limited),
-    ("log-fifo", fifo),
-    ("log-deleted", deleted),
+    // A file system with room for almost nothing.
+    ("log-full-disk", |t| {
+        t.need(t.world.can_mount, NO_MOUNT)?;
+        fs::create_dir(t.path("disk"))?;
+        t.may_leave.push("disk");
+        let size = 4 * (1 + t.random.below(3));
+        let script = format!(r#"mount -t tmpfs -o size={size}k none disk && exec "$@""#);
+        serve(logging_to(t, "disk/log").shell(&script).wrap("unshare", &["-rm"]))
+    }),
+    // A file that may not grow.
+    ("log-limited", |t| {
+        t.may_leave.push("log");
+        let blocks = t.random.below(4);
+        serve(logging_to(t, "log").limit("-f", blocks))
+    }),
+    // A named pipe that nobody has opened, or that nobody reads.
+    ("log-fifo", |t| {
+        t.may_leave.push("log");
+        let path = t.path("log");
+        let is_made = Command::new("mkfifo").arg(&path).status()?.success();
+        t.need(is_made, NO_FIFO)?;
+        let is_open = t.random.once_in(2);
+        t.tell(if is_open { "nobody reads it" } else { "nobody has opened it" });
+        // Opening it for both directions waits for nobody.
+        let open = || fs::OpenOptions::new().read(true).write(true).open(path);
+        let _unread = is_open.then(open).transpose()?;
+        serve(logging_to(t, "log"))
+    }),
+    // A file that somebody deletes.
+    ("log-deleted", |t| {
+        logging_to(t, "log").start()?.greet()?;
+        fs::remove_file(t.path("log"))?;
+        t.traffic().close_stdin().finish(complete())
+    }),
     ("log-directory", |t| serve(logging_to(t, "/"))),
     ("log-nowhere", |t| serve(logging_to(t, "no/such/folder/log"))),
 ];
@@ -29,54 +65,4 @@ fn logging_to<'a, 'w>(t: &'a mut Trial<'w>, path: &str) -> &'a mut Trial<'w> {
 /// All requests are answered, and the end is as ever.
 fn serve(t: &mut Trial<'_>) -> Lived {
     t.start()?.traffic().messages(30).end_either_way(Signal::TERM)
-}
-
-/// A plain file holds records and nothing else.
-fn log_file(t: &mut Trial<'_>) -> Lived {
-    t.may_leave.push("log");
-    serve(logging_to(t, "log"))?;
-    let text = fs::read_to_string(t.path("log"))?;
-    t.check(text.is_empty() || text.ends_with('\n'), "the last record in the file is cut");
-    let is_record =
-        |line: &str| line.starts_with("20") || line.starts_with('{') && line.ends_with('}');
-    t.check(text.lines().all(is_record), "the file holds what is no record");
-    Ok(())
-}
-
-/// A file system with room for almost nothing.
-fn full_disk(t: &mut Trial<'_>) -> Lived {
-    t.need(t.world.can_mount, NO_MOUNT)?;
-    fs::create_dir(t.path("disk"))?;
-    t.may_leave.push("disk");
-    let size = 4 * (1 + t.random.below(3));
-    let script = format!(r#"mount -t tmpfs -o size={size}k none disk && exec "$@""#);
-    serve(logging_to(t, "disk/log").shell(&script).wrap("unshare", &["-rm"]))
-}
-
-/// A file that may not grow.
-fn limited(t: &mut Trial<'_>) -> Lived {
-    t.may_leave.push("log");
-    let blocks = t.random.below(4);
-    serve(logging_to(t, "log").shell(&format!(r#"ulimit -f {blocks}; exec "$@""#)))
-}
-
-/// A named pipe that nobody has opened, or that nobody reads.
-fn fifo(t: &mut Trial<'_>) -> Lived {
-    t.may_leave.push("log");
-    let path = t.path("log");
-    let is_made = std::process::Command::new("mkfifo").arg(&path).status()?.success();
-    t.need(is_made, NO_FIFO)?;
-    let is_open = t.random.once_in(2);
-    t.tell(if is_open { "nobody reads it" } else { "nobody has opened it" });
-    // Opening it for both directions waits for nobody.
-    let open = || fs::OpenOptions::new().read(true).write(true).open(path);
-    let _unread = is_open.then(open).transpose()?;
-    serve(logging_to(t, "log"))
-}
-
-/// A file that somebody deletes.
-fn deleted(t: &mut Trial<'_>) -> Lived {
-    logging_to(t, "log").start()?.greet()?;
-    fs::remove_file(t.path("log"))?;
-    t.traffic().close_stdin().finish(complete())
 }

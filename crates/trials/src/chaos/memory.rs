@@ -4,20 +4,61 @@
 //! libraries, the reserve of the allocator. The one of glibc reserves 64 MiB for each thread that allocates, unless
 //! it is told not to, as here.
 
-use std::fs;
-
-use clap::ValueEnum;
-
-use super::World;
 use super::prelude::*;
-use crate::harness::random::Random;
-use crate::harness::{proc, say};
 
 pub(super) const KINDS: &[Kind] = &[
-    ("memory-little", little),
-    ("memory-hostile", hostile),
-    ("memory-threads", many_threads),
-    ("files-few", few_files),
+    // It says that it cannot start, or serves as ever.
+    ("memory-little", |t| {
+        t.is_testbed = false;
+        let kib = 3_000 + t.random.below(40_000);
+        start_limited(t, kib)?.messages(10).close_stdin();
+        if kib >= LITTLE {
+            return t.finish(complete());
+        }
+        t.excused.extend(WITHOUT_MEMORY);
+        t.may_say_nothing = true;
+        // With almost nothing the system cannot even load it.
+        let signals = [Signal::ABORT, Signal::SEGV, Signal::KILL];
+        t.finish(Ending::code(0).or(1).or(127).or_by(&signals))?;
+        t.check_served_or_told()
+    }),
+    // Where there is enough memory, whatever a remote wants is survived.
+    ("memory-hostile", |t| {
+        t.is_testbed = false;
+        for _ in 0..1 + start_limited(t, ENOUGH)?.random.below(4) {
+            let what = *t.random.pick(&WANTS);
+            want(t, what);
+            if t.random.once_in(2) {
+                t.settle();
+            }
+        }
+        t.close_stdin().finish(complete())
+    }),
+    // Handlers that keep as many threads as there may be.
+    ("memory-threads", |t| {
+        for _ in 0..1 + start_limited(t.testbed(), ENOUGH_FOR_THREADS)?.random.below(3) {
+            want(t, THREADS);
+            let what = *t.random.pick(&WANTS);
+            want(t, what);
+        }
+        t.close_stdin().finish(complete())
+    }),
+    // It serves with few descriptors, and says so if they are too few to start with.
+    ("files-few", |t| {
+        let is_enough = t.random.once_in(2);
+        let most = match is_enough {
+            true => ENOUGH_FILES + t.random.below(8),
+            false => 3 + t.random.below(ENOUGH_FILES - 3),
+        };
+        t.tell(format_args!("at most {most} descriptors")).limit("-n", most + inherited());
+        t.start()?.messages(10).close_stdin();
+        if is_enough {
+            return t.finish(complete());
+        }
+        t.may_say.push("error while loading shared libraries");
+        t.finish(Ending::code(0).or(1).or(127))?;
+        t.check_served_or_told()
+    }),
 ];
 
 /// With so many KiB, every profile serves whatever a remote sends.
@@ -40,68 +81,62 @@ pub(super) const WITHOUT_MEMORY: [&str; 8] = [
     "skipping backtrace",
 ];
 
-/// What a remote can do to have much memory used.
-#[derive(Clone, Copy, Debug)]
-enum Want {
-    /// Lengths that are announced, and bodies that never come.
-    Announced,
-    /// Messages as long as they may be.
-    Long,
-    /// Longer ones.
-    TooLong,
-    /// Many requests at once.
-    Many,
-    /// As many brackets as fit.
-    Deep,
-    /// Large answers that are not read for a while.
-    Unread,
-    /// Handlers that keep a thread each; only the test bed has some.
-    Threads,
+/// What a remote can do to have much memory used: its name, and the requests, whose answers are due.
+type Want = (&'static str, fn(&mut Trial<'_>));
+
+const WANTS: [Want; 6] = [
+    // Lengths that are announced, and bodies that never come.
+    ("Announced", |t| {
+        for _ in 0..20 {
+            let bytes: &[u8] = match t.profile.framing() {
+                Framing::Lsp => b"Content-Length: 4000000000\r\n\r\n{",
+                Framing::Length => b"\0\xff\xff\xff{",
+                // Lines announce no length; each line is a fault by itself.
+                _ => b"{\n",
+            };
+            t.daemon().send(bytes);
+            t.daemon().link.ledger.expect_fault();
+            // Bytes behind a fault may belong to it, but not this request.
+            t.ask_many(1, "version");
+        }
+    }),
+    // Messages as long as they may be.
+    ("Long", |t| {
+        let params = json!(["x".repeat(limit(t) - 200)]);
+        (0..3).for_each(|_| _ = t.ask("version", &params, Outcome::Any));
+    }),
+    // Longer ones.
+    ("TooLong", |t| {
+        let head = r#"{"jsonrpc":"2.0","id":1,"method":""#;
+        let text = format!(r#"{head}{}"}}"#, "x".repeat(limit(t)));
+        t.daemon().say(&text);
+        t.daemon().link.ledger.expect_fault();
+    }),
+    // Many requests at once.
+    ("Many", |t| _ = t.ask_many(3_000, "version")),
+    // As many brackets as fit.
+    ("Deep", |t| {
+        let text = "[".repeat(limit(t) - 2);
+        t.daemon().say(&text);
+        t.daemon().link.ledger.expect_fault();
+    }),
+    // Large answers that are not read for a while.
+    ("Unread", |t| {
+        t.leave_stdout(true).ask_many(3_000, "describeMethods").run_for(50).leave_stdout(false);
+    }),
+];
+
+/// Handlers that keep a thread each; only the test bed has some.
+const THREADS: Want = ("Threads", |t| (0..40).for_each(|_| _ = t.ask_slow("test.block", 5)));
+
+/// The longest message of the profile.
+fn limit(t: &Trial<'_>) -> usize {
+    if t.profile == Profile::Editor { 10 << 20 } else { 1 << 20 }
 }
 
-const WANTS: [Want; 6] =
-    [Want::Announced, Want::Long, Want::TooLong, Want::Many, Want::Deep, Want::Unread];
-
-/// Wants this, and notes the answers that are due.
-fn want(t: &mut Trial<'_>, what: Want) {
-    let framing = t.tell(format_args!("{what:?}")).daemon().framing;
-    // The longest message of the profile.
-    let limit: usize = if t.profile == Profile::Editor { 10 << 20 } else { 1 << 20 };
-    let fault = |t: &mut Trial<'_>, bytes: &[u8]| {
-        t.daemon().send(bytes);
-        t.daemon().ledger().expect_fault();
-    };
-    match what {
-        Want::Announced => {
-            for _ in 0..20 {
-                let bytes: &[u8] = match framing {
-                    Framing::Lsp => b"Content-Length: 4000000000\r\n\r\n{",
-                    Framing::Length => b"\0\xff\xff\xff{",
-                    // Lines announce no length; each line is a fault by itself.
-                    _ => b"{\n",
-                };
-                fault(t, bytes);
-                // Bytes behind a fault may belong to it, but not this request.
-                t.ask_many(1, "version");
-            }
-        }
-        Want::Long => {
-            for _ in 0..3 {
-                t.ask("version", &json!(["x".repeat(limit - 200)]), Outcome::Any);
-            }
-        }
-        Want::TooLong => {
-            let head = r#"{"jsonrpc":"2.0","id":1,"method":""#;
-            let text = format!(r#"{head}{}"}}"#, "x".repeat(limit));
-            fault(t, &framing.frame(text.as_bytes()));
-        }
-        Want::Many => _ = t.ask_many(3_000, "version"),
-        Want::Deep => fault(t, &framing.frame("[".repeat(limit - 2).as_bytes())),
-        Want::Unread => {
-            t.leave_stdout(true).ask_many(3_000, "describeMethods").run_for(50).leave_stdout(false);
-        }
-        Want::Threads => (0..40).for_each(|_| _ = t.ask_slow("test.block", 5)),
-    }
+/// Wants this, and one request more.
+fn want(t: &mut Trial<'_>, (name, act): Want) {
+    act(t.tell(name));
     t.ask_many(1, "version");
 }
 
@@ -109,65 +144,7 @@ fn want(t: &mut Trial<'_>, what: Want) {
 fn start_limited<'a, 'w>(t: &'a mut Trial<'w>, kib: usize) -> io::Result<&'a mut Trial<'w>> {
     // On a late machine, making the next long message may take longer than a frame may.
     t.with(&["--read-timeout", "600"]).env("MALLOC_ARENA_MAX", "1");
-    t.shell(&format!(r#"ulimit -v {kib}; exec "$@""#)).start()
-}
-
-/// It says that it cannot start, or serves as ever.
-fn little(t: &mut Trial<'_>) -> Lived {
-    t.is_testbed = false;
-    let kib = 3_000 + t.random.below(40_000);
-    start_limited(t, kib)?.messages(10).close_stdin();
-    if kib >= LITTLE {
-        return t.finish(complete());
-    }
-    t.excused.extend(WITHOUT_MEMORY);
-    t.may_say_nothing = true;
-    // With almost nothing the system cannot even load it.
-    let signals = [Signal::ABORT, Signal::SEGV, Signal::KILL];
-    t.finish(Ending::code(0).or(1).or(127).or_by(&signals))?;
-    t.check_served_or_told()
-}
-
-/// Where there is enough memory, whatever a remote wants is survived.
-fn hostile(t: &mut Trial<'_>) -> Lived {
-    t.is_testbed = false;
-    for _ in 0..1 + start_limited(t, ENOUGH)?.random.below(4) {
-        let what = *t.random.pick(&WANTS);
-        want(t, what);
-        if t.random.once_in(2) {
-            t.settle();
-        }
-    }
-    t.close_stdin().finish(complete())
-}
-
-/// Handlers that keep as many threads as there may be.
-fn many_threads(t: &mut Trial<'_>) -> Lived {
-    for _ in 0..1 + start_limited(t.testbed(), ENOUGH_FOR_THREADS)?.random.below(3) {
-        want(t, Want::Threads);
-        let what = *t.random.pick(&WANTS);
-        want(t, what);
-    }
-    t.close_stdin().finish(complete())
-}
-
-/// It serves with few descriptors, and says so if they are too few to start with.
-fn few_files(t: &mut Trial<'_>) -> Lived {
-    let is_enough = t.random.once_in(2);
-    let most = match is_enough {
-        true => ENOUGH_FILES + t.random.below(8),
-        false => 3 + t.random.below(ENOUGH_FILES - 3),
-    };
-    let limit = most + inherited();
-    t.tell(format_args!("at most {most} descriptors"));
-    let script = format!(r#"ulimit -n {limit}; exec "$@""#);
-    t.shell(&script).start()?.messages(10).close_stdin();
-    if is_enough {
-        return t.finish(complete());
-    }
-    t.may_say.push("error while loading shared libraries");
-    t.finish(Ending::code(0).or(1).or(127))?;
-    t.check_served_or_told()
+    t.limit("-v", kib).start()
 }
 
 /// Descriptors that every child of this process inherits besides its standard ones. Those beyond any limit here
@@ -191,9 +168,9 @@ pub(super) fn smallest(world: &World) -> io::Result<()> {
         let search = |is_testbed: bool, wants: &[Want]| search(world, profile, is_testbed, wants);
         let mut text = format!("{profile:8} serves with {} KiB", search(false, &[])?);
         for what in WANTS {
-            text.push_str(&format!(", {what:?} {}", search(false, &[what])?));
+            text.push_str(&format!(", {} {}", what.0, search(false, &[what])?));
         }
-        let (all, threads) = (search(false, &WANTS)?, search(true, &[Want::Threads])?);
+        let (all, threads) = (search(false, &WANTS)?, search(true, &[THREADS])?);
         say(format_args!("{text}, all of them {all}, Threads {threads}"));
     }
     Ok(())
@@ -218,10 +195,10 @@ fn search(world: &World, profile: Profile, is_testbed: bool, wants: &[Want]) -> 
 }
 
 fn is_survived(t: &mut Trial<'_>, kib: usize, wants: &[Want]) -> io::Result<bool> {
-    let hang = start_limited(t, kib)?.ask_many(1, "version").hang();
+    start_limited(t, kib)?.ask_many(1, "version");
     for &what in wants {
         want(t, what);
-        t.daemon().pump(hang, |daemon| daemon.is_settled() || daemon.has_ended());
+        t.wait(|daemon| daemon.is_settled() || daemon.has_ended());
     }
     t.close_stdin().finish(complete())?;
     Ok(t.life.complaints.is_empty())

@@ -37,36 +37,21 @@ mod start;
 mod trial;
 mod unusual_fds;
 
-use std::fs;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use crate::harness::random::Random;
-use crate::harness::{TempFolder, lock, programs};
 use command::Options;
-use report::{Life, Report};
+use prelude::*;
+use report::Report;
 use scheduler_lag::SchedulerLag;
-use trial::{Lived, Trial};
 
 /// What the files of the kinds have in common.
 mod prelude {
-    pub(super) use std::io;
-    pub(super) use std::time::{Duration, Instant};
-
-    pub(super) use rustix::process::Signal;
-    pub(super) use serde_json::json;
-
-    pub(super) use super::Kind;
     pub(super) use super::checks::{Ending, complete};
+    pub(super) use super::piped::PipedDaemon;
+    pub(super) use super::report::{Life, Skipped};
     pub(super) use super::trial::{Lived, Trial};
-    pub(super) use crate::harness::channel::{Channel, PIPES, both_ways, pipe, terminal};
-    pub(super) use crate::harness::expect::Outcome;
-    pub(super) use crate::{Framing, Profile};
+    pub(super) use super::{Kind, World};
+    pub(super) use crate::harness::prelude::*;
 }
 
 /// A kind of life: its name, and what is done.
@@ -112,8 +97,10 @@ pub fn kinds() -> Vec<&'static str> {
 
 /// Lives all the lives, a few at a time, and tells of each as it ends.
 pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Report> {
-    let numbers = options.numbers();
-    let kinds: Vec<_> = all_kinds().into_iter().filter(|(name, _)| options.wants(name)).collect();
+    let numbers = options.life.map_or_else(|| (0..options.lives).collect(), |one| vec![one]);
+    let mut kinds = all_kinds();
+    let only = options.only.as_deref().unwrap_or_default();
+    kinds.retain(|(name, _)| name.starts_with(only));
     if kinds.is_empty() {
         return Err(io::Error::other("there is no such kind; see --list"));
     }
@@ -151,12 +138,10 @@ fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
         lived.unwrap_or_else(|_| Err(io::Error::other("a panic")))
     });
     let skipped = trial.life.skipped;
-    match lived {
-        // A life that cannot go on has told why.
-        Err(trouble) if trial.life.complaints.is_empty() && skipped.is_none() => {
-            trial.complain(format_args!("the trial itself failed: {trouble}"));
-        }
-        _ => {}
+    // A life that cannot go on has told why.
+    let has_told = skipped.is_some() || !trial.life.complaints.is_empty();
+    if let Some(trouble) = lived.err().filter(|_| !has_told) {
+        trial.complain(format_args!("the trial itself failed: {trouble}"));
     }
     if let Some(lacking) = skipped.filter(|lacking| world.is_required && lacking.can_be_helped) {
         trial.life.skipped = None;
@@ -176,16 +161,9 @@ impl World {
             patience: options.patience,
             is_required: std::env::var_os("CHAOS").is_some_and(|value| value == "required"),
             folder: TempFolder::new("chaos")?,
-            can_inject: works("strace", &fault),
-            can_mount: works("unshare", &mount),
+            can_inject: programs::works("strace", &fault),
+            can_mount: programs::works("unshare", &mount),
             lag: SchedulerLag::default(),
         })
     }
-}
-
-/// Whether a tool is installed, and may do what it is needed for.
-fn works(program: &str, words: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

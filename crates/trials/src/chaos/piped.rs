@@ -1,17 +1,6 @@
 //! A daemon on its standard descriptors, driven by one thread that never blocks in a read or a write.
 
-use std::io;
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use rustix::event::PollFlags;
-use rustix::io::Errno;
-
-use crate::harness::channel::Channel;
-use crate::harness::daemon::Daemon;
-use crate::harness::ledger::Ledger;
-use crate::harness::link::Link;
-use crate::{Framing, Profile};
+use super::prelude::*;
 
 /// How long to wait for what nothing announces.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -20,7 +9,6 @@ pub(super) struct PipedDaemon {
     pub(super) process: Daemon,
     /// Its stdin and stdout.
     pub(super) link: Link,
-    pub(super) framing: Framing,
     /// Answers and other messages that are wrong.
     pub(super) wrong: Vec<String>,
     /// Bytes on stdout that are not a frame.
@@ -39,21 +27,10 @@ impl PipedDaemon {
         if let Some(stderr) = &process.stderr {
             rustix::io::ioctl_fionbio(stderr, true)?;
         }
-        let framing = profile.framing();
-        Ok(PipedDaemon {
-            process,
-            link: Link::new(ends, framing, Ledger::for_profile(profile))?,
-            framing,
-            wrong: Vec::new(),
-            garbage: None,
-            said: Vec::new(),
-            trigger: Instant::now(),
-            counts_from_last_byte: false,
-        })
-    }
-
-    pub(super) fn ledger(&mut self) -> &mut Ledger {
-        &mut self.link.ledger
+        let link = Link::new(ends, profile.framing(), Ledger::for_profile(profile))?;
+        let (wrong, garbage, said, counts_from_last_byte) = Default::default();
+        let trigger = Instant::now();
+        Ok(PipedDaemon { process, link, wrong, garbage, said, trigger, counts_from_last_byte })
     }
 
     /// Sends bytes as soon as they are read.
@@ -63,7 +40,7 @@ impl PipedDaemon {
 
     /// Sends a message.
     pub(super) fn say(&mut self, text: &str) {
-        self.send(&self.framing.frame(text.as_bytes()));
+        self.send(&self.link.carrier.frame(text.as_bytes()));
     }
 
     pub(super) fn is_settled(&self) -> bool {
@@ -72,11 +49,6 @@ impl PipedDaemon {
 
     pub(super) fn has_ended(&self) -> bool {
         self.process.ended.is_some()
-    }
-
-    /// The cause of its end happens now.
-    pub(super) fn mark(&mut self) {
-        self.trigger = Instant::now();
     }
 
     /// Closes our ends of stdin and stdout.
@@ -119,24 +91,18 @@ impl PipedDaemon {
     }
 
     /// Reads and writes until this holds, the time is over, or nothing more can come. Whether it holds.
-    pub(super) fn pump(&mut self, limit: Duration, until: impl FnMut(&Self) -> bool) -> bool {
-        self.pump_while(limit, until, |daemon| !daemon.has_ended())
+    pub(super) fn pump(&mut self, limit: Duration, mut until: impl FnMut(&Self) -> bool) -> bool {
+        self.pump_beyond(limit, |daemon| until(daemon) || daemon.has_ended());
+        // The last bytes are in the pipes by now.
+        while !until(self) && self.has_ended() && self.read() {}
+        until(self)
     }
 
     /// The same, even after the process has ended: processes that it started may live on.
     pub(super) fn pump_beyond(
         &mut self,
         limit: Duration,
-        until: impl FnMut(&Self) -> bool,
-    ) -> bool {
-        self.pump_while(limit, until, |_| true)
-    }
-
-    fn pump_while(
-        &mut self,
-        limit: Duration,
         mut until: impl FnMut(&Self) -> bool,
-        may_go_on: impl Fn(&Self) -> bool,
     ) -> bool {
         let begun = Instant::now();
         loop {
@@ -146,11 +112,6 @@ impl PipedDaemon {
             let left = limit.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return false;
-            }
-            if !may_go_on(self) {
-                // The last bytes are in the pipes by now.
-                while self.read() {}
-                return until(self);
             }
             let [stdin, stdout] = self.link.fds();
             let fds = [stdin, stdout, (self.process.stderr.as_ref(), PollFlags::IN)];

@@ -1,11 +1,10 @@
 //! The report: for each kind the number of lives, the times of their ends, and the failures. The lag of the machine
 //! stands beside them: where that is much, the times say nothing about the daemon.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Display, Formatter};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use super::checks::BOUND;
+use super::prelude::*;
 
 /// With nothing in flight, half of all ends come within this, and 99 of 100 do without the lag of the machine (L5);
 /// if there were enough of them to tell.
@@ -105,8 +104,8 @@ fn milliseconds(time: Option<Duration>) -> String {
     time.map_or("-".to_owned(), |time| format!("{:.1}", time.as_secs_f64() * 1000.0))
 }
 
-impl Display for Report {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ["lives", "failed", "median ms", "worst ms", "allowed ms"];
         let [lives, failed, median, worst, allowed] = names;
         writeln!(f, "{:24} {lives:>7} {failed:>7} {median:>10} {worst:>10} {allowed:>11}", "kind")?;

@@ -1,11 +1,6 @@
 //! Requests to the daemon with answers that are known before, as methods of the ledger.
 
-use serde_json::{Value, json};
-
-use crate::harness::expect::{Due, Effect, Outcome};
-use crate::harness::ledger::Ledger;
-use crate::harness::random::Random;
-use crate::{Group, Profile};
+use super::prelude::*;
 
 impl Ledger {
     /// A ledger for a daemon with this profile. The ids of requests are their places in it.
@@ -16,17 +11,8 @@ impl Ledger {
 
     /// Notes a request, and returns its text.
     pub(super) fn ask(&mut self, method: &str, params: &Value, outcome: Outcome) -> String {
-        self.ask_with(method, params, outcome, Effect::None)
-    }
-
-    /// The same for a request with an effect besides its answer.
-    pub(super) fn ask_with(
-        &mut self,
-        method: &str,
-        params: &Value,
-        outcome: Outcome,
-        effect: Effect,
-    ) -> String {
+        let emitted = params["count"].as_u64().filter(|_| method == "test.emit");
+        let effect = emitted.map_or(Effect::None, Effect::Emitted);
         let id = (self.last + 1).to_string();
         self.expect(Due { effect, ..Due::new("requests", &id, outcome) });
         let head = format!(r#""jsonrpc":"2.0","id":{id},"method":{}"#, json!(method));
@@ -37,11 +23,6 @@ impl Ledger {
     pub(super) fn expect_fault(&mut self) {
         let due = Due::refusal(Outcome::Code(-32700)).or(Outcome::Code(-32600));
         self.expect(due.overtaking());
-    }
-
-    /// The number of answers.
-    pub(super) fn answers(&self) -> u64 {
-        self.counters.sum(Group::Answers)
     }
 
     /// Whether a request was answered.

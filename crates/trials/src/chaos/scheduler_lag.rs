@@ -1,12 +1,9 @@
 //! Scheduler lag: how late this machine is by itself. A process that waits for a processor is not late by its own
 //! fault, so the lag of a thread of ours is added to the time that an end may take. On an idle machine it is 0.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
 
-use crate::harness::lock;
+use super::prelude::*;
 
 const BEAT: Duration = Duration::from_millis(5);
 /// Later than this is late.

@@ -2,27 +2,119 @@
 //! And the death of its parent (L10).
 
 use super::prelude::*;
-use crate::harness::proc;
 
 pub(super) const KINDS: &[Kind] = &[
     ("signal-int", |t| one(t, Signal::INT)),
     ("signal-term", |t| one(t, Signal::TERM)),
     ("signal-hup", |t| one(t, Signal::HUP)),
-    ("signal-early", early),
-    ("signal-running", running),
-    ("signal-twice", twice),
-    ("signal-storm", storm),
-    ("signal-pipe", harmless),
-    ("signal-default", default),
-    ("signal-stop", stop),
+    // So early that it may not be handled yet.
+    ("signal-early", |t| {
+        let signal = graceful(t);
+        let time = Duration::from_micros(t.start()?.random.below(6000) as u64);
+        t.daemon().run_for(time);
+        t.end_by(signal).finish(Ending::code(0).or_by(&[signal]))
+    }),
+    // While requests run that are soon done: they are answered.
+    ("signal-running", |t| {
+        let ms = 20 + t.telling().start()?.random.below(400);
+        let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
+        t.ask_slow(method, ms).await_begin(method).pause();
+        let signal = graceful(t);
+        t.end_by(signal).finish(complete())
+    }),
+    // The same signal twice, or another behind it: the first counts.
+    ("signal-twice", |t| {
+        let is_busy = t.telling().start()?.random.once_in(2);
+        if is_busy {
+            t.ask_slow("test.sleep", 100).await_begin("test.sleep");
+        } else {
+            t.greet()?;
+        }
+        let first = graceful(t);
+        let second = if t.random.once_in(2) { first } else { graceful(t) };
+        t.end_by(first).pause().tell(format_args!("signal {}", second.as_raw())).signal(second);
+        t.finish(complete())?;
+        t.check_records(&[name(first), name(second)])
+    }),
+    // Very many, of those that end it and those that do not.
+    ("signal-storm", |t| {
+        let all = [&GRACEFUL[..], &HARMLESS].concat();
+        let count = 20 + t.start()?.greet()?.messages(20).random.below(300);
+        t.tell(format_args!("{count} signals")).mark();
+        for _ in 0..count {
+            let signal = *t.random.pick(&all);
+            t.signal(signal).daemon().run_for(Duration::from_micros(50));
+        }
+        t.signal(Signal::TERM).finish(Ending::code(0))
+    }),
+    // Signals without a meaning for it change nothing.
+    ("signal-pipe", |t| {
+        for _ in 0..1 + t.start()?.greet()?.random.below(5) {
+            let signal = if t.random.once_in(6) { Signal::PIPE } else { *t.random.pick(&HARMLESS) };
+            t.tell(format_args!("signal {}", signal.as_raw())).signal(signal).messages(5);
+        }
+        t.settle().idle().close_stdin().finish(complete())
+    }),
+    // All others end it immediately, as they do by default, and nothing more comes out.
+    ("signal-default", |t| {
+        const ALL: [Signal; 9] = [
+            Signal::QUIT,
+            Signal::USR1,
+            Signal::USR2,
+            Signal::ALARM,
+            Signal::ABORT,
+            Signal::VTALARM,
+            Signal::PROF,
+            Signal::TRAP,
+            Signal::SYS,
+        ];
+        // The system may write it.
+        t.may_leave.push("core");
+        t.start()?.greet()?.traffic().pause();
+        let signal = *t.random.pick(&ALL);
+        t.end_by(signal).finish(Ending::killed(signal))
+    }),
+    // It stands still and goes on, and what came meanwhile is served; or it goes on to its end.
+    ("signal-stop", |t| {
+        let is_by_signal = t.start()?.greet()?.random.once_in(2);
+        let ends_by = is_by_signal.then(|| graceful(t));
+        let stops = 1 + t.random.below(4);
+        for _ in 0..stops {
+            t.signal(Signal::STOP).messages(3).run_for(10).signal(Signal::CONT).pause();
+        }
+        t.settle().tell(format_args!("{stops} times STOP and CONT")).signal(Signal::STOP);
+        if let Some(signal) = ends_by {
+            return t.end_by(signal).signal(Signal::CONT).finish(Ending::code(0));
+        }
+        t.messages(3).daemon().pump(Duration::from_millis(5), |daemon| daemon.link.is_sent());
+        t.signal(Signal::CONT).close_stdin().finish(complete())
+    }),
     // Nothing can be done then, and nothing is left.
     ("signal-kill", |t| {
         t.start()?.traffic().pause().end_by(Signal::KILL).finish(Ending::killed(Signal::KILL))
     }),
 ];
 
-pub(super) const PARENT_KINDS: &[Kind] =
-    &[("parent-dies", parent_dies), ("parent-dies-unwatched", parent_dies_unwatched)];
+pub(super) const PARENT_KINDS: &[Kind] = &[
+    // It goes with its parent, with `--exit-with-parent`.
+    ("parent-dies", |t| {
+        t.with(&["--exit-with-parent"]).shell(SHELL).start()?.greet()?.traffic().pause();
+        kill_parent(t);
+        end_of_orphan(t, "it outlives its parent", Ending::killed(Signal::KILL))?;
+        let is_whole = t.daemon().link.inbound.rest().is_empty();
+        t.conclude(is_whole, "the last frame is cut")
+    }),
+    // It goes on without its parent otherwise, and ends with its input.
+    ("parent-dies-unwatched", |t| {
+        t.shell(SHELL).start()?.greet()?;
+        kill_parent(t);
+        let hang = t.messages(10).hang();
+        let is_settled = t.daemon().pump_beyond(hang, |daemon| daemon.is_settled());
+        t.check(is_settled, "it does not go on without its parent").daemon().link.input = None;
+        let ending = Ending { answers_all: true, may_cut: false, ..Ending::killed(Signal::KILL) };
+        end_of_orphan(t, "it outlives its input", ending)
+    }),
+];
 
 const GRACEFUL: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 const HARMLESS: [Signal; 5] =
@@ -58,123 +150,12 @@ fn one(t: &mut Trial<'_>, signal: Signal) -> Lived {
     t.check_records(&[name(signal)])
 }
 
-/// So early that it may not be handled yet.
-fn early(t: &mut Trial<'_>) -> Lived {
-    let signal = graceful(t);
-    let time = Duration::from_micros(t.start()?.random.below(6000) as u64);
-    t.daemon().run_for(time);
-    t.end_by(signal).finish(Ending::code(0).or_by(&[signal]))
-}
-
-/// While requests run that are soon done: they are answered.
-fn running(t: &mut Trial<'_>) -> Lived {
-    let ms = 20 + t.telling().start()?.random.below(400);
-    let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
-    t.ask_slow(method, ms).await_begin(method).pause();
-    let signal = graceful(t);
-    t.end_by(signal).finish(complete())
-}
-
-/// The same signal twice, or another behind it: the first counts.
-fn twice(t: &mut Trial<'_>) -> Lived {
-    let is_busy = t.telling().start()?.random.once_in(2);
-    if is_busy {
-        t.ask_slow("test.sleep", 100).await_begin("test.sleep");
-    } else {
-        t.greet()?;
-    }
-    let first = graceful(t);
-    let second = if t.random.once_in(2) { first } else { graceful(t) };
-    t.end_by(first).pause().tell(format_args!("signal {}", second.as_raw())).signal(second);
-    t.finish(complete())?;
-    t.check_records(&[name(first), name(second)])
-}
-
-/// Very many, of those that end it and those that do not.
-fn storm(t: &mut Trial<'_>) -> Lived {
-    let all = [&GRACEFUL[..], &HARMLESS].concat();
-    let count = 20 + t.start()?.greet()?.messages(20).random.below(300);
-    t.tell(format_args!("{count} signals")).mark();
-    for _ in 0..count {
-        let signal = *t.random.pick(&all);
-        t.signal(signal).daemon().run_for(Duration::from_micros(50));
-    }
-    t.signal(Signal::TERM).finish(Ending::code(0))
-}
-
-/// Signals without a meaning for it change nothing.
-fn harmless(t: &mut Trial<'_>) -> Lived {
-    for _ in 0..1 + t.start()?.greet()?.random.below(5) {
-        let signal = if t.random.once_in(6) { Signal::PIPE } else { *t.random.pick(&HARMLESS) };
-        t.tell(format_args!("signal {}", signal.as_raw())).signal(signal).messages(5);
-    }
-    t.settle().idle().close_stdin().finish(complete())
-}
-
-/// All others end it immediately, as they do by default, and nothing more comes out.
-fn default(t: &mut Trial<'_>) -> Lived {
-    const ALL: [Signal; 9] = [
-        Signal::QUIT,
-        Signal::USR1,
-        Signal::USR2,
-        Signal::ALARM,
-        Signal::ABORT,
-        Signal::VTALARM,
-        Signal::PROF,
-        Signal::TRAP,
-        Signal::SYS,
-    ];
-    // The system may write it.
-    t.may_leave.push("core");
-    t.start()?.greet()?.traffic().pause();
-    let signal = *t.random.pick(&ALL);
-    t.end_by(signal).finish(Ending::killed(signal))
-}
-
-/// It stands still and goes on, and what came meanwhile is served; or it goes on to its end.
-fn stop(t: &mut Trial<'_>) -> Lived {
-    let is_by_signal = t.start()?.greet()?.random.once_in(2);
-    let ends_by = is_by_signal.then(|| graceful(t));
-    let stops = 1 + t.random.below(4);
-    for _ in 0..stops {
-        t.signal(Signal::STOP).messages(3).run_for(10).signal(Signal::CONT).pause();
-    }
-    t.settle().tell(format_args!("{stops} times STOP and CONT")).signal(Signal::STOP);
-    if let Some(signal) = ends_by {
-        return t.end_by(signal).signal(Signal::CONT).finish(Ending::code(0));
-    }
-    t.messages(3).daemon().pump(Duration::from_millis(5), |daemon| daemon.link.is_sent());
-    t.signal(Signal::CONT).close_stdin().finish(complete())
-}
-
 /// A shell starts it with its own stdin, which stays open; the shell is the child that we know.
 const SHELL: &str = r#"exec 3<&0; "$@" <&3 3<&- & wait"#;
 
-/// It goes with its parent, with `--exit-with-parent`.
-fn parent_dies(t: &mut Trial<'_>) -> Lived {
-    t.with(&["--exit-with-parent"]).shell(SHELL).start()?.greet()?.traffic().pause();
-    kill_parent(t);
-    end_of_orphan(t, "it outlives its parent", Ending::killed(Signal::KILL))?;
-    let is_whole = t.daemon().link.inbound.rest().is_empty();
-    t.check(is_whole, "the last frame is cut");
-    Ok(())
-}
-
-/// It goes on without its parent otherwise, and ends with its input.
-fn parent_dies_unwatched(t: &mut Trial<'_>) -> Lived {
-    t.shell(SHELL).start()?.greet()?;
-    kill_parent(t);
-    let hang = t.messages(10).hang();
-    let is_settled = t.daemon().pump_beyond(hang, |daemon| daemon.is_settled());
-    t.check(is_settled, "it does not go on without its parent").daemon().link.input = None;
-    let ending = Ending { answers_all: true, may_cut: false, ..Ending::killed(Signal::KILL) };
-    end_of_orphan(t, "it outlives its input", ending)
-}
-
 fn kill_parent(t: &mut Trial<'_>) {
-    let hang = t.hang();
-    let is_dead =
-        t.tell("the parent is killed").mark().signal(Signal::KILL).daemon().pump_to_end(hang);
+    t.tell("the parent is killed").mark().signal(Signal::KILL);
+    let is_dead = t.wait(PipedDaemon::has_ended);
     t.check(is_dead, "the parent cannot be killed");
 }
 

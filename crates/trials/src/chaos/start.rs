@@ -1,11 +1,6 @@
 //! The start of a daemon: `trial.telling().start()?`, `trial.with(&["--flag"]).shell(SCRIPT).start()?`.
 
-use std::io;
-use std::process::Command;
-
-use super::piped::PipedDaemon;
-use super::trial::Trial;
-use crate::harness::channel::{Channel, PIPES};
+use super::prelude::*;
 
 impl Trial<'_> {
     /// The test bed, instead of a random choice.
@@ -78,6 +73,11 @@ impl Trial<'_> {
     /// A shell starts the next daemon with this script, in which `"$@"` is the command.
     pub(super) fn shell(&mut self, script: &str) -> &mut Self {
         self.wrap("sh", &["-c", script, "sh"]).tell(format_args!("sh -c '{script}'"))
+    }
+
+    /// The next daemon has this limit, a flag of `ulimit`.
+    pub(super) fn limit(&mut self, flag: &str, most: usize) -> &mut Self {
+        self.shell(&format!(r#"ulimit {flag} {most}; exec "$@""#))
     }
 
     /// Starts the daemon on pipes.

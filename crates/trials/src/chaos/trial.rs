@@ -1,22 +1,8 @@
 //! One life, as a chain of steps: `trial.start()?.greet()?.traffic().close_stdin().finish(complete())`.
 
 use std::fmt::Display;
-use std::io;
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
 
-use clap::ValueEnum;
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
-use super::World;
-use super::checks::{Ending, complete};
-use super::piped::PipedDaemon;
-use super::report::{Life, Skipped};
-use crate::Profile;
-use crate::harness::expect::Outcome;
-use crate::harness::random::Random;
+use super::prelude::*;
 
 /// The outcome of a life's steps; an error if it could not go on. Complaints are in the life.
 pub(super) type Lived = io::Result<()>;
@@ -87,6 +73,12 @@ impl Trial<'_> {
         self
     }
 
+    /// The same, and the end of the steps.
+    pub(super) fn conclude(&mut self, holds: bool, what: impl Display) -> Lived {
+        self.check(holds, what);
+        Ok(())
+    }
+
     /// Skips the life unless this is there.
     pub(super) fn need(&mut self, is_there: bool, lacking: Skipped) -> io::Result<()> {
         self.life.skipped = (!is_there).then_some(lacking);
@@ -96,6 +88,12 @@ impl Trial<'_> {
     /// A wait that takes longer counts as hanging.
     pub(super) fn hang(&self) -> Duration {
         Duration::from_secs(10).mul_f64(self.world.patience)
+    }
+
+    /// Reads and writes until this holds, or too long. Whether it holds.
+    pub(super) fn wait(&mut self, until: impl FnMut(&PipedDaemon) -> bool) -> bool {
+        let hang = self.hang();
+        self.daemon().pump(hang, until)
     }
 
     /// A path in the folder of this life.
@@ -123,7 +121,7 @@ impl Trial<'_> {
 
     /// Sends a request, and does not wait.
     pub(super) fn ask(&mut self, method: &str, params: &Value, outcome: Outcome) -> &mut Self {
-        let text = self.daemon().ledger().ask(method, params, outcome);
+        let text = self.daemon().link.ledger.ask(method, params, outcome);
         self.daemon().say(&text);
         self
     }
@@ -148,8 +146,8 @@ impl Trial<'_> {
 
     /// Waits until the handler of a telling test bed begins.
     pub(super) fn await_begin(&mut self, method: &str) -> &mut Self {
-        let (begins, hang) = (format!("{method} begins"), self.hang());
-        let has_begun = self.daemon().pump(hang, |daemon| daemon.has_said(&begins));
+        let begins = format!("{method} begins");
+        let has_begun = self.wait(|daemon| daemon.has_said(&begins));
         self.check(has_begun, "the handler does not begin")
     }
 
@@ -202,8 +200,8 @@ impl Trial<'_> {
 
     fn random_frame(&mut self) -> Vec<u8> {
         let daemon = self.daemon.as_mut().expect("it was started");
-        let text = daemon.ledger().random(&mut self.random, self.profile, self.is_testbed);
-        daemon.framing.frame(text.as_bytes())
+        let text = daemon.link.ledger.random(&mut self.random, self.profile, self.is_testbed);
+        daemon.link.carrier.frame(text.as_bytes())
     }
 
     /// Waits a little, while the daemon goes on.
@@ -230,10 +228,7 @@ impl Trial<'_> {
 
     /// Waits until all is answered, or nothing more can come.
     fn await_answers(&mut self) {
-        let hang = self.hang();
-        self.daemon().pump(hang, |daemon| {
-            daemon.is_settled() || daemon.garbage.is_some() || daemon.has_ended()
-        });
+        self.wait(|it| it.is_settled() || it.garbage.is_some() || it.has_ended());
     }
 
     /// Nothing is in flight at the end, so that it should be quick.
@@ -250,15 +245,13 @@ impl Trial<'_> {
 
     /// Waits until all is sent.
     pub(super) fn flush(&mut self) -> &mut Self {
-        let hang = self.hang();
-        let is_sent =
-            self.daemon().pump(hang, |daemon| daemon.link.is_sent() || daemon.has_ended());
+        let is_sent = self.wait(|daemon| daemon.link.is_sent() || daemon.has_ended());
         self.check(is_sent, "it does not read what it is sent")
     }
 
     /// The cause of the end happens now.
     pub(super) fn mark(&mut self) -> &mut Self {
-        self.daemon().mark();
+        self.daemon().trigger = Instant::now();
         self
     }
 

@@ -1,24 +1,38 @@
 //! Descriptors that are no pipes: files, devices, sockets, terminals, or missing (L3, L7, T4).
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::net::UnixStream;
 
 use super::prelude::*;
 use crate::harness::channel::Channel::{Given, Pipe, Socket};
-use crate::harness::ledger::Ledger;
 
 pub(super) const KINDS: &[Kind] = &[
     // It says why, and ends with 1 without a byte on stdout.
     ("stdin-directory", |t| {
         t.start_on([Channel::reading("/")?, Pipe, Pipe])?.finish(Ending::code(1))?;
         let is_told = t.daemon().has_said("irectory");
-        t.check(is_told, "it does not say why");
-        Ok(())
+        t.conclude(is_told, "it does not say why")
     }),
     ("stdin-null", |t| {
         t.start_on([Channel::reading("/dev/null")?, Pipe, Pipe])?.finish(complete())
     }),
-    ("stdin-file", stdin_file),
+    // A file with requests in it.
+    ("stdin-file", |t| {
+        let mut ledger = Ledger::for_profile(t.profile);
+        let mut bytes = Vec::new();
+        let count = t.random.below(200);
+        for _ in 0..count {
+            let text = ledger.random(&mut t.random, t.profile, t.is_testbed);
+            bytes.extend(t.profile.framing().frame(text.as_bytes()));
+        }
+        let path = t.tell(format_args!("{count} messages in a file")).path("input");
+        fs::write(&path, bytes)?;
+        t.may_leave.push("input");
+        let daemon = t.start_on([Given(File::open(path)?.into()), Pipe, Pipe])?.daemon();
+        daemon.link.ledger = ledger;
+        daemon.counts_from_last_byte = true;
+        t.finish(complete())
+    }),
     ("stdin-none", |t| t.shell(r#"exec "$@" <&-"#).start()?.finish(Ending::code(0).or(1))),
     // It can be written to, and not read.
     ("stdin-unreadable", |t| {
@@ -33,8 +47,20 @@ pub(super) const KINDS: &[Kind] = &[
         t.ask_many(1, "version").mark().finish(Ending::code(1))?;
         t.check_reason(false)
     }),
-    ("stdout-file", stdout_file),
-    ("stdout-limited", stdout_limited),
+    ("stdout-file", |t| {
+        let stdout = Given(File::create(t.path("output"))?.into());
+        // Nobody sees the answers, so nobody can wait for one.
+        let count = t.start_on([Pipe, stdout, Pipe])?.random.below(60);
+        t.unwaited(count).close_stdin();
+        finish_file(t, complete())
+    }),
+    // A file that may not grow beyond a few blocks.
+    ("stdout-limited", |t| {
+        let stdout = Given(File::create(t.path("output"))?.into());
+        let blocks = t.random.below(8);
+        t.limit("-f", blocks).start_on([Pipe, stdout, Pipe])?;
+        finish_file(t.ask_many(100, "listMethods").mark(), Ending::code(1).cut())
+    }),
     ("stdout-none", |t| {
         let t = t.shell(r#"exec "$@" >&-"#).start()?.ask_many(1, "version");
         t.close_stdin().finish(Ending::code(1))
@@ -43,109 +69,63 @@ pub(super) const KINDS: &[Kind] = &[
         t.start_on([Pipe, Channel::reading("/dev/null")?, Pipe])?;
         t.ask_many(1, "version").finish(Ending::code(1))
     }),
-    ("stderr-odd", stderr_unusual),
-    ("socket-ends", socket_ends),
-    ("socket-broken", socket_broken),
-    ("terminal-hangs-up", terminal_hangs_up),
+    // Wherever the log cannot go, the daemon goes on.
+    ("stderr-odd", |t| {
+        let which = t.random.below(4);
+        let names = ["stderr is full", "stderr is not writable", "stderr is nothing", "no stderr"];
+        t.tell(names[which]);
+        let stderr = match which {
+            0 => Channel::writing("/dev/full")?,
+            1 => Channel::reading("/dev/null")?,
+            2 => Channel::writing("/dev/null")?,
+            _ => Pipe,
+        };
+        let t = if which == 3 { t.shell(r#"exec "$@" 2>&-"#) } else { t };
+        t.start_on([Pipe, Pipe, stderr])?.traffic().settle().close_stdin().finish(complete())
+    }),
+    // One socket for both directions, as Node has it, or one for each; our side shuts down its writing.
+    ("socket-ends", |t| {
+        let is_one = t.random.once_in(2);
+        let on = if is_one { one_socket()? } else { [Socket, Socket, Pipe] };
+        t.tell(if is_one { "one socket" } else { "two sockets" });
+        if let Some(stdin) = &t.start_on(on)?.traffic().flush().daemon().link.input {
+            rustix::net::shutdown(stdin, Shutdown::Write)?;
+        }
+        t.close_stdin().finish(complete())
+    }),
+    // Our side goes with answers unread, which breaks the connection.
+    ("socket-broken", |t| {
+        let is_one = t.random.once_in(2);
+        let on = if is_one { one_socket()? } else { [Socket, Socket, Socket] };
+        t.start_on(on)?.greet()?.leave_stdout(true).ask_many(20, "version").pause();
+        t.tell("the sockets are closed with answers unread").daemon().close_both();
+        t.mark().finish(Ending::code(0).or(1).cut())
+    }),
+    // A terminal whose other side goes: for an idle daemon that is the end of input.
+    ("terminal-hangs-up", |t| {
+        let (theirs, screen) = terminal()?;
+        t.start_on(both_ways(&theirs, &screen)?)?;
+        drop((theirs, screen));
+        let is_idle = t.greet()?.messages(5).random.once_in(2);
+        if is_idle {
+            t.settle();
+        }
+        t.tell("the terminal hangs up").daemon().close_both();
+        t.mark().finish(if is_idle { complete() } else { Ending::code(0).or(1).cut() })
+    }),
 ];
 
-/// A file with requests in it.
-fn stdin_file(t: &mut Trial<'_>) -> Lived {
-    let mut ledger = Ledger::for_profile(t.profile);
-    let mut bytes = Vec::new();
-    let count = t.random.below(200);
-    for _ in 0..count {
-        let text = ledger.random(&mut t.random, t.profile, t.is_testbed);
-        bytes.extend(t.profile.framing().frame(text.as_bytes()));
-    }
-    let path = t.tell(format_args!("{count} messages in a file")).path("input");
-    fs::write(&path, bytes)?;
-    t.may_leave.push("input");
-    let daemon = t.start_on([Given(File::open(path)?.into()), Pipe, Pipe])?.daemon();
-    daemon.link.ledger = ledger;
-    daemon.counts_from_last_byte = true;
-    t.finish(complete())
-}
-
-fn stdout_file(t: &mut Trial<'_>) -> Lived {
-    let path = t.path("output");
-    let stdout = Given(File::create(&path)?.into());
-    // Nobody sees the answers, so nobody can wait for one.
-    let count = t.start_on([Pipe, stdout, Pipe])?.random.below(60);
-    t.unwaited(count).close_stdin().may_leave.push("output");
-    let hang = t.hang();
-    t.daemon().pump_to_end(hang);
-    t.daemon().link.inbound.feed(&fs::read(&path)?);
-    t.daemon().take_output();
-    t.finish(complete())
-}
-
-/// A file that may not grow beyond a few blocks.
-fn stdout_limited(t: &mut Trial<'_>) -> Lived {
-    let path = t.path("output");
-    let stdout = Given(File::create(&path)?.into());
-    let blocks = t.random.below(8);
+/// Waits for the end of a daemon whose stdout is a file, and checks that too.
+fn finish_file(t: &mut Trial<'_>, ending: Ending) -> Lived {
+    t.wait(PipedDaemon::has_ended);
+    let output = fs::read(t.path("output"))?;
     t.may_leave.push("output");
-    let script = format!(r#"ulimit -f {blocks}; exec "$@""#);
-    let hang = t.shell(&script).start_on([Pipe, stdout, Pipe])?.hang();
-    t.ask_many(100, "listMethods").mark().daemon().pump_to_end(hang);
-    t.daemon().link.inbound.feed(&fs::read(&path)?);
+    t.daemon().link.inbound.feed(&output);
     t.daemon().take_output();
-    t.finish(Ending::code(1).cut())
+    t.finish(ending)
 }
 
-/// Wherever the log cannot go, the daemon goes on.
-fn stderr_unusual(t: &mut Trial<'_>) -> Lived {
-    let which = t.random.below(4);
-    let names = ["stderr is full", "stderr is not writable", "stderr is nothing", "no stderr"];
-    match t.tell(names[which]) {
-        t if which == 3 => t.shell(r#"exec "$@" 2>&-"#).start()?,
-        t => {
-            let stderr = match which {
-                0 => Channel::writing("/dev/full")?,
-                1 => Channel::reading("/dev/null")?,
-                _ => Channel::writing("/dev/null")?,
-            };
-            t.start_on([Pipe, Pipe, stderr])?
-        }
-    };
-    t.traffic().settle().close_stdin().finish(complete())
-}
-
-fn one_socket() -> std::io::Result<[Channel; 3]> {
+fn one_socket() -> io::Result<[Channel; 3]> {
     let (theirs, ours) = UnixStream::pair()?;
     both_ways(&theirs.into(), &ours.into())
-}
-
-/// One socket for both directions, as Node has it, or one for each; our side shuts down its writing.
-fn socket_ends(t: &mut Trial<'_>) -> Lived {
-    let is_one = t.random.once_in(2);
-    let on = if is_one { one_socket()? } else { [Socket, Socket, Pipe] };
-    t.tell(if is_one { "one socket" } else { "two sockets" });
-    if let Some(stdin) = &t.start_on(on)?.traffic().flush().daemon().link.input {
-        rustix::net::shutdown(stdin, rustix::net::Shutdown::Write)?;
-    }
-    t.close_stdin().finish(complete())
-}
-
-/// Our side goes with answers unread, which breaks the connection.
-fn socket_broken(t: &mut Trial<'_>) -> Lived {
-    let is_one = t.random.once_in(2);
-    let on = if is_one { one_socket()? } else { [Socket, Socket, Socket] };
-    t.start_on(on)?.greet()?.leave_stdout(true).ask_many(20, "version").pause();
-    t.tell("the sockets are closed with answers unread").daemon().close_both();
-    t.mark().finish(Ending::code(0).or(1).cut())
-}
-
-/// A terminal whose other side goes: for an idle daemon that is the end of input.
-fn terminal_hangs_up(t: &mut Trial<'_>) -> Lived {
-    let (theirs, screen) = terminal()?;
-    t.start_on(both_ways(&theirs, &screen)?)?;
-    drop((theirs, screen));
-    let is_idle = t.greet()?.messages(5).random.once_in(2);
-    if is_idle {
-        t.settle();
-    }
-    t.tell("the terminal hangs up").daemon().close_both();
-    t.mark().finish(if is_idle { complete() } else { Ending::code(0).or(1).cut() })
 }

@@ -1,8 +1,6 @@
 //! The standard descriptors of a daemon: pipes, sockets, files, devices and terminals.
 
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 
@@ -10,6 +8,8 @@ use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+use crate::harness::prelude::*;
 
 /// One standard descriptor of the daemon.
 pub(crate) enum Channel {

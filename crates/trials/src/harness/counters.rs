@@ -1,11 +1,6 @@
 //! Counters of a trial, and the first failure.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
-
-use super::lock;
+use crate::harness::prelude::*;
 
 /// A group of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,18 +75,28 @@ impl Failure {
     }
 
     /// A failure with the expected and the actual value.
-    pub(crate) fn because(what: &str, expected: impl fmt::Debug, came: &str) -> Self {
-        let (what, expected) = (what.to_owned(), cut(&format!("{expected:?}")));
-        Failure { what, expected, came: cut(came), sent: Vec::new() }
+    pub(crate) fn because(what: &str, expected: impl fmt::Debug, came: impl fmt::Display) -> Self {
+        let [expected, came] = [format!("{expected:?}"), came.to_string()].map(cut);
+        Failure { what: what.to_owned(), expected, came, sent: Vec::new() }
+    }
+
+    /// The same as a result, unless this holds.
+    pub(crate) fn unless(
+        holds: bool,
+        what: &str,
+        expected: impl fmt::Debug,
+        came: impl fmt::Display,
+    ) -> Result<(), Self> {
+        if holds { Ok(()) } else { Err(Self::because(what, expected, came)) }
     }
 }
 
 /// The beginning and the end of a long text.
-fn cut(text: &str) -> String {
+fn cut(text: String) -> String {
     const MOST: usize = 1500;
     let count = text.chars().count();
     if count <= MOST {
-        return text.to_owned();
+        return text;
     }
     let begin: String = text.chars().take(MOST / 2).collect();
     let end: String = text.chars().skip(count - MOST / 2).collect();

@@ -1,20 +1,12 @@
 //! The daemon's process: one for all trials, in a process group of its own so that leftovers are found.
 
-use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Child;
 
-use rustix::event::PollFlags;
 use rustix::fs::OFlags;
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
 
-use super::channel::Channel;
 use super::link::{PollFds, poll};
-use super::proc;
+use crate::harness::prelude::*;
 
 /// How long to wait for an event without a descriptor to poll.
 const GLANCE: Duration = Duration::from_millis(2);
@@ -30,8 +22,9 @@ pub(crate) struct Daemon {
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
-    /// The daemon's ends, with the flags that they had.
-    theirs: Vec<(&'static str, OwnedFd, OFlags)>,
+    /// The daemon's ends of stdin, stdout and stderr, with the flags that they had. Without these copies a read
+    /// finds the end of its output.
+    pub(crate) theirs: Vec<(&'static str, OwnedFd, OFlags)>,
     /// How and when it ended.
     pub(crate) ended: Option<(ExitStatus, Instant)>,
 }
@@ -47,20 +40,12 @@ impl Daemon {
         for (name, (fd, _)) in ["stdin", "stdout", "stderr"].into_iter().zip(&opened) {
             theirs.push((name, fd.try_clone()?, rustix::fs::fcntl_getfl(fd)?));
         }
-        let [(stdin, to_stdin), (stdout, from_stdout), (stderr, from_stderr)] = opened;
-        command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+        let [(their_stdin, stdin), (their_stdout, stdout), (their_stderr, stderr)] = opened;
+        command.stdin(their_stdin).stdout(their_stdout).stderr(their_stderr);
         let child = command.process_group(0).spawn()?;
         let pid = Pid::from_child(&child);
-        Ok(Daemon {
-            child,
-            pid,
-            pidfd: pidfd(pid),
-            stdin: to_stdin,
-            stdout: from_stdout,
-            stderr: from_stderr,
-            theirs,
-            ended: None,
-        })
+        let (pidfd, ended) = (pidfd(pid), None);
+        Ok(Daemon { child, pid, pidfd, stdin, stdout, stderr, theirs, ended })
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -82,16 +67,6 @@ impl Daemon {
     /// Whether a process of its group is left.
     pub(crate) fn is_left(&self) -> bool {
         rustix::process::test_kill_process_group(self.pid).is_ok() && proc::is_group_alive(self.pid)
-    }
-
-    /// The daemon's end of stdin, stdout or stderr.
-    pub(crate) fn their_end(&self, number: usize) -> &OwnedFd {
-        &self.theirs[number].1
-    }
-
-    /// Closes our copies of the daemon's ends: then a read finds the end of its output.
-    pub(crate) fn forget_their_ends(&mut self) {
-        self.theirs.clear();
     }
 
     /// Descriptors whose flags are not as they were.
@@ -196,7 +171,7 @@ mod tests {
     fn t4_flags_that_were_not_put_back_are_found() {
         let daemon = Daemon::start(Command::new("true"), PIPES).expect("`true` is everywhere");
         assert_eq!(daemon.changed_flags(), [""; 0]);
-        rustix::io::ioctl_fionbio(daemon.their_end(1), true).expect("it is a pipe");
+        rustix::io::ioctl_fionbio(&daemon.theirs[1].1, true).expect("it is a pipe");
         assert_eq!(daemon.changed_flags(), ["stdout"]);
     }
 }

@@ -1,10 +1,7 @@
 //! Messages from the daemon that are not answers: events, notifications of `test.emit`, and its own calls.
 
-use std::collections::HashMap;
-
-use super::counters::Failure;
-use super::expect::Effect;
-use super::message::{Message, elements};
+use super::message::elements;
+use crate::harness::prelude::*;
 
 /// The topics of events, each with its bit.
 const TOPICS: [(&str, u8); 2] = [("log", 1), ("stats", 2)];
@@ -19,7 +16,7 @@ pub(crate) struct Unasked {
     /// The last number of each topic; `None` where no event may come.
     streams: [Option<u64>; 2],
     /// The client's methods that the daemon will call.
-    calls: HashMap<String, Call>,
+    pub(crate) calls: BTreeMap<String, Call>,
     /// Calls of the daemon that are never answered: it must cancel them.
     to_cancel: Vec<String>,
 }
@@ -34,15 +31,6 @@ pub(crate) struct Call {
 }
 
 impl Unasked {
-    /// The daemon will call this method of the client.
-    pub(crate) fn expect_call(&mut self, method: String, call: Call) {
-        self.calls.insert(method, call);
-    }
-
-    pub(crate) fn is_called(&self, method: &str) -> bool {
-        !self.calls.contains_key(method)
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.emits.is_empty() && self.calls.is_empty() && self.to_cancel.is_empty()
     }
@@ -67,13 +55,10 @@ impl Unasked {
         match effect {
             Effect::None => {}
             Effect::Emitted(count) => {
-                let place = self.emits.iter().position(|&next| next == count + 1);
-                let place = place.ok_or_else(|| {
-                    Failure::because("answered before all was emitted", &self.emits, text)
-                })?;
-                self.emits.swap_remove(place);
-                let place = self.emit_counts.iter().position(|&it| it == count);
-                place.map(|place| self.emit_counts.swap_remove(place));
+                let is_done = remove(&mut self.emits, |&next| next == count + 1).is_some();
+                let what = "answered before all was emitted";
+                Failure::unless(is_done, what, &self.emits, text)?;
+                remove(&mut self.emit_counts, |&it| it == count);
             }
             Effect::Subscribed(topics) => {
                 for (stream, (_, bit)) in self.streams.iter_mut().zip(TOPICS) {
@@ -92,9 +77,7 @@ impl Unasked {
     ) -> Result<Option<String>, Failure> {
         let is_ours = message.get("jsonrpc") == Some("\"2.0\"")
             && message.has_only(&["jsonrpc", "method"], &["id", "params"]);
-        if !is_ours {
-            return Err(Failure::because("a message is malformed", "", text));
-        }
+        Failure::unless(is_ours, "a message is malformed", "", text)?;
         let method = message.text("method").unwrap_or_default();
         match (message.get("id"), method.as_str()) {
             (None, "event") => self.take_event(message, text).map(|()| None),
@@ -114,14 +97,12 @@ impl Unasked {
         let place = TOPICS.iter().position(|(name, _)| *name == topic);
         let last = place.and_then(|place| self.streams[place].as_mut());
         let last = last.ok_or_else(|| failure("an event that nobody subscribed to"))?;
-        if !params.has_only(&["topic", "sequence", "data"], &["dropped"]) {
-            return Err(failure("an event is malformed"));
-        }
+        let is_event = params.has_only(&["topic", "sequence", "data"], &["dropped"]);
+        Failure::unless(is_event, "an event is malformed", "", text)?;
         let sequence = params.number("sequence").unwrap_or(0) as u64;
         let dropped = params.number("dropped").unwrap_or(0) as u64;
-        if sequence != *last + 1 + dropped {
-            return Err(Failure::because("an event is missing", last, text));
-        }
+        let is_next = sequence == *last + 1 + dropped;
+        Failure::unless(is_next, "an event is missing", &last, text)?;
         *last = sequence;
         let data = Message::read(params.get("data").unwrap_or_default());
         let data = data.map_err(|why| failure(&why))?;
@@ -132,7 +113,7 @@ impl Unasked {
                 data.has_only(&names, &[]) && names.iter().all(|name| data.number(name).is_some())
             }
         };
-        if is_good { Ok(()) } else { Err(failure("the data of an event is malformed")) }
+        Failure::unless(is_good, "the data of an event is malformed", "", text)
     }
 
     /// A notification of `test.emit`: the next of one of them, and of none more than its count.
@@ -145,10 +126,8 @@ impl Unasked {
         self.emits.sort_unstable();
         self.emit_counts.sort_unstable();
         let mut pairs = self.emits.iter().zip(&self.emit_counts);
-        match is_next && pairs.all(|(next, count)| next - 1 <= *count) {
-            true => Ok(()),
-            false => Err(Failure::because("nobody asked for this", &self.emits, text)),
-        }
+        let is_asked = is_next && pairs.all(|(next, count)| next - 1 <= *count);
+        Failure::unless(is_asked, "nobody asked for this", &self.emits, text)
     }
 
     fn take_call(
@@ -160,9 +139,8 @@ impl Unasked {
     ) -> Result<Option<String>, Failure> {
         let call = self.calls.remove(method);
         let call = call.ok_or_else(|| Failure::because("nobody asked for this", "", text))?;
-        if message.get("params") != call.params.as_deref() {
-            return Err(Failure::because("a call has other params", call.params, text));
-        }
+        let is_same = message.get("params") == call.params.as_deref();
+        Failure::unless(is_same, "a call has other params", call.params, text)?;
         if call.says.is_none() {
             self.to_cancel.push(id.to_owned());
         }
@@ -173,12 +151,14 @@ impl Unasked {
     fn take_cancellation(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
         let params = message.get("params").and_then(|it| Message::read(it).ok());
         let id = params.as_ref().and_then(|params| params.get("id"));
-        let place = self.to_cancel.iter().position(|it| Some(it.as_str()) == id);
-        let place = place
-            .ok_or_else(|| Failure::because("a wrong call is cancelled", &self.to_cancel, text))?;
-        self.to_cancel.swap_remove(place);
-        Ok(())
+        let is_right = remove(&mut self.to_cancel, |it| Some(it.as_str()) == id).is_some();
+        Failure::unless(is_right, "a wrong call is cancelled", &self.to_cancel, text)
     }
+}
+
+/// Removes the first of these for which this holds.
+pub(crate) fn remove<T>(from: &mut Vec<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
+    from.iter().position(is_it).map(|place| from.swap_remove(place))
 }
 
 /// Whether this is a record of the log: the right members, and values in their form (G3, G5, G6).

@@ -1,12 +1,8 @@
 //! One expected answer: its id, what it may say, and what follows from it.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-
-use serde_json::{Value, json};
-
-use super::lock;
-use super::message::{Message, elements, squeezed};
+use super::events::remove;
+use super::message::{elements, squeezed};
+use crate::harness::prelude::*;
 
 /// One of the things that an answer may say.
 #[derive(Clone, Debug)]
@@ -68,26 +64,22 @@ impl Outcome {
     fn is(&self, came: &Message<'_>, pages: &Pages) -> bool {
         let only =
             |name: &str| came.get(name).filter(|_| came.has_only(&["jsonrpc", "id", name], &[]));
-        let (result, error) = (only("result"), only("error"));
+        let result = only("result");
+        let error = only("error").filter(|it| Message::read(it).is_ok());
+        let error = error.and_then(|it| serde_json::from_str::<Value>(it).ok()).unwrap_or_default();
         match self {
             Outcome::Result(expected) => result == Some(expected),
             Outcome::Echo(expected) => result.is_some_and(|it| squeezed(it) == *expected),
             Outcome::Xs(count) => result.is_some_and(|it| is_xs(it, *count)),
             Outcome::Page(name) => result.is_some_and(|it| pages.is(name, it)),
             Outcome::Any => result.is_some_and(|it| it != "null"),
-            Outcome::Code(code) => error.is_some_and(|error| {
-                Message::read(error).is_ok_and(|error| error.number("code") == Some(*code))
-            }),
-            Outcome::Error { code, message, data } => error.is_some_and(|error| {
-                let Ok(error) = Message::read(error) else { return false };
-                error.has_only(&["code", "message"], if data.is_some() { &["data"] } else { &[] })
-                    && error.number("code") == Some(*code)
-                    && error.text("message").as_ref() == Some(message)
-                    && error.get("data").map(|it| serde_json::from_str(it).unwrap_or_default())
-                        == *data
-            }),
-            Outcome::WrongParam { param, received, is_listed } => error.is_some_and(|error| {
-                let error: Value = serde_json::from_str(error).unwrap_or_default();
+            Outcome::Code(code) => error["code"] == *code,
+            Outcome::Error { code, message, data } => {
+                let mut expected = json!({ "code": code, "message": message });
+                data.iter().for_each(|data| expected["data"] = data.clone());
+                error == expected
+            }
+            Outcome::WrongParam { param, received, is_listed } => {
                 let data = &error["data"];
                 error["code"] == -32602
                     && error["message"] == "Invalid params"
@@ -96,7 +88,7 @@ impl Outcome {
                     && data["expected"].as_str().is_some_and(|it| !it.is_empty())
                     && data["accepted"].is_array() == *is_listed
                     && data.as_object().is_some_and(|it| it.len() == 3 + usize::from(*is_listed))
-            }),
+            }
         }
     }
 }
@@ -177,7 +169,6 @@ pub(crate) fn is_batch(dues: &[Due], text: &str, pages: &Pages) -> bool {
     let mut left: Vec<&Due> = dues.iter().collect();
     parts.iter().all(|part| {
         let Ok(message) = Message::read(part) else { return false };
-        let place = left.iter().position(|due| due.is(&message, pages));
-        place.map(|place| left.swap_remove(place)).is_some()
+        remove(&mut left, |due| due.is(&message, pages)).is_some()
     })
 }

@@ -1,9 +1,7 @@
-//! HTTP as a client sees it: a POST, a response, and the responses that are due.
+//! HTTP as a client sees it: a POST and a response.
 
-use std::collections::VecDeque;
-
-use super::counters::Failure;
-use super::wire::{Event, Parsed};
+use super::wire::Parsed;
+use crate::harness::prelude::*;
 
 /// A POST of this body.
 pub(crate) fn post(host: &str, body: &[u8]) -> Vec<u8> {
@@ -38,47 +36,4 @@ pub(crate) fn next(bytes: &[u8]) -> Parsed<Event> {
     let Some(body) = bytes.get(begin..begin + length) else { return Ok(None) };
     let body = String::from_utf8(body.to_vec()).map_err(|_| "a body is not UTF-8")?;
     Ok(Some((Event::Response(status, body), begin + length)))
-}
-
-/// Responses that are due, in order: the status, and the last place in the ledger that each answers.
-#[derive(Debug, Default)]
-pub(crate) struct Posts {
-    due: VecDeque<(u16, u64)>,
-    /// The place of the last one that was expected.
-    last: u64,
-}
-
-impl Posts {
-    /// A response with the answers up to this place is due; if there are none, 202 without a body.
-    pub(crate) fn expect_answers_to(&mut self, place: u64) {
-        self.expect(if place > self.last { 200 } else { 202 });
-        self.last = place;
-        if let Some(post) = self.due.back_mut() {
-            post.1 = place;
-        }
-    }
-
-    /// A response with this status is due.
-    pub(crate) fn expect(&mut self, status: u16) {
-        self.due.push_back((status, self.last));
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.due.is_empty()
-    }
-
-    pub(crate) fn shown(&self) -> Option<String> {
-        self.due.front().map(|(status, _)| format!("a response with {status}"))
-    }
-
-    /// A response came. Returns the last place that it must answer.
-    pub(crate) fn take(&mut self, status: u16, body: &str) -> Result<u64, Failure> {
-        let (expected, place) = self.due.pop_front().unwrap_or_default();
-        match status == expected && (status != 202 || body.is_empty()) {
-            true => Ok(place),
-            false => {
-                Err(Failure::because("a wrong response", expected, &format!("{status} {body}")))
-            }
-        }
-    }
 }

@@ -1,16 +1,9 @@
 //! The ledger of a connection: every expected answer, and the check of what comes. Each answer comes once,
 //! right and in order, and nothing comes besides (L1, L2, M5).
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::sync::Arc;
-
-use super::counters::{Counters, Failure, Group};
 use super::events::Unasked;
-use super::expect::{Due, Pages, is_batch};
-use super::http::Posts;
-use super::message::Message;
-use super::wire::Event;
+use super::expect::is_batch;
+use crate::harness::prelude::*;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -24,11 +17,14 @@ pub(crate) struct Ledger {
     dues: BTreeMap<u64, Due>,
     batches: BTreeMap<u64, Vec<Due>>,
     pub(crate) unasked: Unasked,
-    pub(crate) posts: Posts,
-    /// The payloads of pings, which pongs must have.
-    pongs: VecDeque<Vec<u8>>,
+    /// The responses of HTTP that are due: the status, and the last place that each answers.
+    posts: VecDeque<(u16, u64)>,
+    /// The place of the last one that was expected.
+    last_post: u64,
+    /// The pongs that are due, each with the payload of its ping.
+    pub(crate) pongs: VecDeque<Vec<u8>>,
     /// The codes with which the daemon may close a WebSocket, and whether it did.
-    closes: Vec<u16>,
+    pub(crate) closes: Vec<u16>,
     was_closed: bool,
     /// Whether the daemon has closed its side.
     pub(crate) has_ended: bool,
@@ -62,17 +58,14 @@ impl Ledger {
 
     /// A POST carries the request of the last answers that are due. Without any, it is accepted with 202.
     pub(crate) fn expect_post(&mut self) {
-        self.posts.expect_answers_to(self.last);
+        let status = if self.last > self.last_post { 200 } else { 202 };
+        self.last_post = self.last;
+        self.expect_status(status);
     }
 
-    /// Pongs with these payloads are due.
-    pub(crate) fn expect_pongs(&mut self, pongs: Vec<Vec<u8>>) {
-        self.pongs.extend(pongs);
-    }
-
-    /// The daemon will close this WebSocket with one of these codes.
-    pub(crate) fn expect_close(&mut self, codes: &[u16]) {
-        self.closes = codes.to_vec();
+    /// A response with this status is due.
+    pub(crate) fn expect_status(&mut self, status: u16) {
+        self.posts.push_back((status, self.last_post));
     }
 
     /// Whether nothing is due.
@@ -94,7 +87,7 @@ impl Ledger {
         let mut shown: Vec<_> = self.dues.values().take(5).map(|due| format!("{due:?}")).collect();
         shown.extend(self.batches.values().take(2).map(|batch| format!("{batch:?}")));
         shown.extend(self.unasked.shown());
-        shown.extend(self.posts.shown());
+        shown.extend(self.posts.front().map(|(status, _)| format!("a response with {status}")));
         shown.extend(self.pongs.iter().map(|ping| format!("pong {ping:?}")));
         format!("{} unanswered: {}", self.dues.len() + self.batches.len(), shown.join("; "))
     }
@@ -105,23 +98,22 @@ impl Ledger {
             return Ok(None);
         }
         match event {
-            Event::Text(text) => self.take_text(&text),
-            // The last of several pings may be answered for all of them.
-            Event::Pong(payload) => match self.pongs.iter().position(|ping| *ping == payload) {
-                Some(place) => {
-                    self.pongs.drain(..=place);
-                    Ok(None)
-                }
-                None => Err(Failure::because("a wrong pong", &self.pongs, &format!("{payload:?}"))),
-            },
+            Event::Text(text) => return self.take_text(&text),
+            Event::Response(status, body) => self.take_response(status, &body)?,
+            Event::Pong(payload) => {
+                let place = self.pongs.iter().position(|ping| *ping == payload);
+                let came = format_args!("{payload:?}");
+                Failure::unless(place.is_some(), "a wrong pong", &self.pongs, came)?;
+                // The last of several pings may be answered for all of them.
+                place.map(|place| self.pongs.drain(..=place));
+            }
             Event::Close(code) => {
                 self.was_closed = true;
                 let is_right = code.is_some_and(|code| self.closes.contains(&code));
-                let failure = || Failure::because("closed", &self.closes, &format!("{code:?}"));
-                if is_right { Ok(None) } else { Err(failure()) }
+                Failure::unless(is_right, "closed", &self.closes, format_args!("{code:?}"))?;
             }
-            Event::Response(status, body) => self.take_response(status, &body).map(|()| None),
         }
+        Ok(None)
     }
 
     fn take_text(&mut self, text: &str) -> Result<Option<String>, Failure> {
@@ -141,15 +133,17 @@ impl Ledger {
     /// The response to the oldest request: it has the right status, and answers that request and no other. The
     /// body of an error status is free, but for 413, which answers as every oversize message is answered.
     fn take_response(&mut self, status: u16, body: &str) -> Result<(), Failure> {
-        let place = self.posts.take(status, body)?;
+        let (expected, place) = self.posts.pop_front().unwrap_or_default();
+        let is_right = status == expected && (status != 202 || body.is_empty());
+        Failure::unless(is_right, "a wrong response", expected, format_args!("{status} {body}"))?;
         if matches!(status, 200 | 413) {
             self.take_text(body)?;
         }
         let mut left = self.dues.keys().chain(self.batches.keys());
-        match left.all(|left| *left > place) {
-            true => Ok(()),
-            false => Err(Failure::because("a response to another request", self.missing(), body)),
+        if left.any(|left| *left <= place) {
+            return Err(Failure::because("a response to another request", self.missing(), body));
         }
+        Ok(())
     }
 
     fn take_answer(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
@@ -184,20 +178,17 @@ impl Ledger {
 
     /// No answer comes behind that to a later request, where answers keep their order.
     fn check_order(&mut self, place: u64, text: &str) -> Result<(), Failure> {
-        if self.is_sequential && place < self.latest {
-            let expected = format!("before the answer to request {}", self.latest);
-            return Err(Failure::because("answers out of order", expected, text));
-        }
+        let is_late = self.is_sequential && place < self.latest;
+        let expected = format_args!("before the answer to request {}", self.latest);
+        Failure::unless(!is_late, "answers out of order", expected, text)?;
         self.latest = self.latest.max(place);
         Ok(())
     }
 
     /// Reading failed. A client that resets, or is refused, may see the connection break.
     pub(crate) fn lose(&self, error: &io::Error) -> Result<(), Failure> {
-        match self.is_over || self.may_break || !self.closes.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::new(format!("the connection breaks: {error}"))),
-        }
+        let may_break = self.is_over || self.may_break || !self.closes.is_empty();
+        Failure::unless(may_break, "the connection breaks", "", error)
     }
 
     /// The daemon has closed its side, behind these bytes that are no whole frame.
@@ -206,14 +197,10 @@ impl Ledger {
         if self.is_over {
             return Ok(());
         }
-        if !rest.is_empty() {
-            let rest = String::from_utf8_lossy(rest).into_owned();
-            return Err(Failure::because("its output ends inside a frame", "", &rest));
-        }
-        match self.closes.is_empty() || self.was_closed {
-            true => Ok(()),
-            false => Err(Failure::because("a WebSocket ends without a close", &self.closes, "")),
-        }
+        let cut = String::from_utf8_lossy(rest);
+        Failure::unless(rest.is_empty(), "its output ends inside a frame", "", &cut)?;
+        let is_closed = self.closes.is_empty() || self.was_closed;
+        Failure::unless(is_closed, "a WebSocket ends without a close", &self.closes, "")
     }
 }
 

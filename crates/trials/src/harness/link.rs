@@ -1,17 +1,12 @@
 //! A link to the daemon, driven by one thread that never blocks in a read or a write: bytes out in the pieces that
 //! they are given, events in at the pace that is given, and the ledger that checks them.
 
-use std::collections::VecDeque;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::os::fd::AsFd;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
+use rustix::event::{PollFd, Timespec};
 
-use super::counters::Failure;
-use super::ledger::Ledger;
-use super::wire::{Framing, Inbound};
+use super::wire::Inbound;
+use crate::harness::prelude::*;
 
 /// The number of sent bytes that are kept, to be shown with a failure.
 const KEPT: usize = 2048;
@@ -23,7 +18,7 @@ pub(crate) struct Link {
     /// The end that we write, and the one that we read; taking one closes it.
     pub(crate) input: Option<OwnedFd>,
     pub(crate) output: Option<OwnedFd>,
-    carrier: Framing,
+    pub(crate) carrier: Framing,
     pub(crate) ledger: Ledger,
     pub(crate) inbound: Inbound,
     /// The bytes to write, one write for each piece, and the last ones that were given.

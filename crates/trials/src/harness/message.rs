@@ -1,8 +1,8 @@
 //! One JSON-RPC message, with its members as they are written.
 
-use std::collections::BTreeMap;
-
 use serde_json::value::RawValue;
+
+use crate::harness::prelude::*;
 
 /// An object and its members.
 #[derive(Debug)]

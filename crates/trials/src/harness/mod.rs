@@ -27,10 +27,43 @@ pub(crate) mod raw_client;
 pub(crate) mod wire;
 pub(crate) mod ws;
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
+
+use crate::harness::prelude::*;
+
+/// What every trial uses.
+pub(crate) mod prelude {
+    pub(crate) use std::collections::{BTreeMap, VecDeque};
+    pub(crate) use std::io::{Read as _, Write as _};
+    pub(crate) use std::os::fd::OwnedFd;
+    pub(crate) use std::path::{Path, PathBuf};
+    pub(crate) use std::process::{Command, ExitCode, ExitStatus, Stdio};
+    pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::{Arc, Mutex};
+    pub(crate) use std::time::{Duration, Instant};
+    pub(crate) use std::{fmt, fs, io, thread};
+
+    pub(crate) use clap::{Parser, ValueEnum};
+    pub(crate) use rustix::event::PollFlags;
+    pub(crate) use rustix::io::Errno;
+    pub(crate) use rustix::net::Shutdown;
+    pub(crate) use rustix::process::{Pid, Signal};
+    pub(crate) use serde_json::{Value, json};
+
+    pub(crate) use super::channel::{Channel, PIPES, both_ways, pipe, terminal};
+    pub(crate) use super::counters::{Counters, Failure, Group};
+    pub(crate) use super::daemon::{Daemon, wait_until};
+    pub(crate) use super::events::Call;
+    pub(crate) use super::expect::{Due, Effect, Outcome, Pages};
+    pub(crate) use super::ledger::Ledger;
+    pub(crate) use super::link::Link;
+    pub(crate) use super::message::Message;
+    pub(crate) use super::profile::{Profile, Transport};
+    pub(crate) use super::random::Random;
+    pub(crate) use super::raw_client::RawClient;
+    pub(crate) use super::wire::{Event, Framing};
+    pub(crate) use super::{TempFolder, lock, proc, programs, say, ws};
+}
 
 /// Locks a mutex, even one that a panicking thread has left.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

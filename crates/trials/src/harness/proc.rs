@@ -1,9 +1,6 @@
 //! Figures of processes from `/proc`. Other systems than Linux have none.
 
-use std::fs;
-use std::path::Path;
-
-use rustix::process::Pid;
+use crate::harness::prelude::*;
 
 /// The value behind a name in a file of `Name: value` lines.
 pub(crate) fn field(path: impl AsRef<Path>, name: &str) -> Option<String> {

@@ -1,11 +1,6 @@
 //! Profiles and transports of the daemon, by the names that its command line has for them.
 
-use std::fmt;
-use std::path::Path;
-
-use clap::ValueEnum;
-
-use super::wire::Framing;
+use crate::harness::prelude::*;
 
 /// A profile of the daemon (C3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

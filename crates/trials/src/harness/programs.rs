@@ -1,8 +1,6 @@
 //! The programs of this workspace, as cargo built them.
 
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::Mutex;
+use crate::harness::prelude::*;
 
 /// The command.
 pub fn duet_rpc() -> PathBuf {
@@ -36,4 +34,11 @@ fn built(name: &str, what: &[&str]) -> PathBuf {
         assert!(cargo.status().is_ok_and(|status| status.success()), "{name} cannot be built");
     }
     program
+}
+
+/// Whether a tool is installed, and may do what it is needed for.
+pub(crate) fn works(program: &str, words: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }

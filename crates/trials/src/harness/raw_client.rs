@@ -1,18 +1,14 @@
 //! One connection to a listening daemon, over every transport: bytes out, events in.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
-use rustix::net::Shutdown;
 use rustix::net::sockopt::{self, Timeout};
 
-use super::message::Message;
-use super::wire::{Event, Framing, Inbound};
-use super::{http, ws};
+use super::http;
+use super::wire::Inbound;
+use crate::harness::prelude::*;
 
 /// A connection. Its socket is a `File`, because a file reads and writes TCP, Unix sockets and pipes alike.
 pub(crate) struct RawClient {
@@ -22,8 +18,6 @@ pub(crate) struct RawClient {
     inbound: Inbound,
     /// The WebSocket handshake, if it was not sent yet.
     pub(crate) handshake: Vec<u8>,
-    /// The number of bytes that were received.
-    pub(crate) received: u64,
 }
 
 impl RawClient {
@@ -42,20 +36,20 @@ impl RawClient {
         for timeout in [Timeout::Recv, Timeout::Send] {
             sockopt::set_socket_timeout(&socket, timeout, Some(patience))?;
         }
-        let (framing, handshake) = match scheme {
-            "ws" => (Framing::Ws, ws::handshake(&host)),
-            "http" => (Framing::Http, Vec::new()),
-            _ => (stream, Vec::new()),
-        };
-        let inbound = Inbound::new(framing);
-        Ok(RawClient { socket: socket.into(), host, framing, inbound, handshake, received: 0 })
+        Ok(match scheme {
+            "ws" => {
+                let handshake = ws::handshake(&host);
+                RawClient { handshake, ..Self::new(socket, host, Framing::Ws) }
+            }
+            "http" => Self::new(socket, host, Framing::Http),
+            _ => Self::new(socket, host, stream),
+        })
     }
 
-    /// The stdin of a daemon as a connection that is only written to.
-    pub(crate) fn of_stdin(stdin: OwnedFd, framing: Framing) -> Self {
-        let (socket, inbound) = (stdin.into(), Inbound::new(framing));
-        let (host, handshake) = (String::new(), Vec::new());
-        RawClient { socket, host, framing, inbound, handshake, received: 0 }
+    /// A connection over this socket, or the stdin of a daemon, which is only written to.
+    pub(crate) fn new(socket: OwnedFd, host: String, framing: Framing) -> Self {
+        let (socket, inbound, handshake) = (socket.into(), Inbound::new(framing), Vec::new());
+        RawClient { socket, host, framing, inbound, handshake }
     }
 
     /// The bytes of a message; before the first one those of the handshake.
@@ -82,10 +76,7 @@ impl RawClient {
             match self.socket.read(&mut chunk)? {
                 0 if self.inbound.rest().is_empty() => return Ok(None),
                 0 => return Err(io::Error::other(format!("cut: {:?}", self.inbound.rest()))),
-                count => {
-                    self.inbound.feed(&chunk[..count]);
-                    self.received += count as u64;
-                }
+                count => self.inbound.feed(&chunk[..count]),
             }
         }
     }

@@ -2,9 +2,8 @@
 //!
 //! Nothing here is lenient. What the daemon sends has one form only (F5, F17); any other byte is a fault.
 
-use clap::ValueEnum;
-
-use super::{http, ws};
+use super::http;
+use crate::harness::prelude::*;
 
 /// How messages are cut out of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,8 +1,8 @@
 //! WebSocket, as a client speaks it that may break every rule.
 
 use super::http;
-use super::random::Random;
-use super::wire::{Event, Parsed};
+use super::wire::Parsed;
+use crate::harness::prelude::*;
 
 pub(crate) const CONTINUATION: u8 = 0;
 pub(crate) const TEXT: u8 = 1;

@@ -3,26 +3,25 @@
 
 pub mod shapes;
 
-use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
 
-use clap::Parser;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::kill_process;
 
-use crate::harness::daemon::wait_until;
-use crate::harness::random::Random;
-use crate::harness::{lock, proc, programs, say};
 use shapes::{SHAPES, Shape};
+
+use crate::harness::prelude::*;
 
 /// The variable that marks all processes of one life.
 const VARIABLE: &str = "DUET_RPC_ORPHANS";
 /// The longest time of a call: its timeout, and each step of stopping its server.
 const LONGEST: Duration = Duration::from_secs(20);
+/// The signals that end a call.
+const SIGNALS: [&[Signal]; 4] = [
+    &[Signal::TERM],
+    &[Signal::INT],
+    &[Signal::TERM, Signal::TERM],
+    &[Signal::HUP, Signal::INT, Signal::TERM],
+];
 /// How long a process that was killed may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -99,17 +98,6 @@ pub fn run(options: &Options) -> io::Result<Report> {
     Ok(report.into_inner().expect("nobody panics with it"))
 }
 
-/// Half of the calls end by themselves.
-fn signals(random: &mut Random) -> &'static [Signal] {
-    const WAYS: [&[Signal]; 4] = [
-        &[Signal::TERM],
-        &[Signal::INT],
-        &[Signal::TERM, Signal::TERM],
-        &[Signal::HUP, Signal::INT, Signal::TERM],
-    ];
-    if random.once_in(2) { &[] } else { WAYS[random.below(WAYS.len())] }
-}
-
 /// One call. Returns whether a signal ended it, and the complaint.
 fn call(
     mut command: Command,
@@ -120,7 +108,8 @@ fn call(
     command.args(["call", "--timeout", "1", "m", "--"]).args(shape.words(mark));
     command.env(VARIABLE, mark).env_remove("DUET_RPC_LOG");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let signals = signals(&mut random);
+    // Half of the calls end by themselves.
+    let signals = if random.once_in(2) { &[][..] } else { *random.pick(&SIGNALS) };
     let mut call = command.spawn()?;
     let mut story = shape.name.to_owned();
     for signal in signals {

@@ -1,34 +1,27 @@
 //! Servers that start other processes, as scripts of a shell or of Node.
 
-use std::process::{Command, Stdio};
-
-use Interpreter::{Node, Sh};
+use crate::harness::prelude::*;
 
 /// A server that starts other processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// What it does, in words.
     pub name: &'static str,
-    interpreter: Interpreter,
+    /// Its interpreter: `sh` or `node`.
+    program: &'static str,
     /// Its text, with `MARK` for a time to sleep that no other process has, and `ANSWER` for the command that
     /// reads the request and answers it.
     script: &'static str,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Interpreter {
-    Sh,
-    Node,
-}
-
 const ANSWER: &str = r#"read r; echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}""#;
 
 const fn sh(name: &'static str, script: &'static str) -> Shape {
-    Shape { name, interpreter: Sh, script }
+    Shape { name, program: "sh", script }
 }
 
 const fn node(name: &'static str, script: &'static str) -> Shape {
-    Shape { name, interpreter: Node, script }
+    Shape { name, program: "node", script }
 }
 
 /// All servers.
@@ -75,19 +68,17 @@ pub const SHAPES: &[Shape] = &[
 impl Shape {
     /// Whether its interpreter is installed.
     pub(super) fn can_be_tried(&self) -> bool {
-        let mut node = Command::new("node");
-        node.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.interpreter == Sh || node.status().is_ok_and(|status| status.success())
+        self.program == "sh" || programs::works(self.program, &["--version"])
     }
 
     /// The command that starts it.
     pub(super) fn words(&self, mark: &str) -> [String; 3] {
-        let (program, flag, answer) = match self.interpreter {
-            Sh => ("sh", "-c", ANSWER.to_owned()),
+        let (flag, answer) = match self.program {
+            "sh" => ("-c", ANSWER.to_owned()),
             // In a template of JavaScript a backslash has to be doubled.
-            Node => ("node", "-e", ANSWER.replace('\\', "\\\\")),
+            _ => ("-e", ANSWER.replace('\\', "\\\\")),
         };
         let script = self.script.replace("ANSWER", &answer).replace("MARK", mark);
-        [program.to_owned(), flag.to_owned(), script]
+        [self.program.to_owned(), flag.to_owned(), script]
     }
 }

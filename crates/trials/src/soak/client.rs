@@ -2,25 +2,22 @@
 //! seed plays the same game again.
 
 use super::bad;
-use super::clients::Clients;
-use super::connection::Connection;
 use super::prelude::*;
 use super::texts::{self, FIXED_IDS};
-use crate::harness::events::Call;
-use crate::harness::ws;
 
 pub(super) struct Client<'c> {
     pub(super) all: &'c Clients,
     pub(super) config: Config,
-    pub(super) connection: Connection,
+    pub(super) link: Link,
     pub(super) random: Random,
     /// The number of ids that were used.
-    numbers: u64,
+    ids: u64,
     /// The bytes that are not yet sent.
     pending: Vec<u8>,
     /// The number of requests that may be in flight.
     in_flight: usize,
-    fixed_ids: Vec<&'static str>,
+    /// The fixed ids that no request has.
+    free_ids: Vec<&'static str>,
     /// The subscriptions, as bits.
     topics: u8,
     /// The number of marks in the log.
@@ -28,39 +25,28 @@ pub(super) struct Client<'c> {
 }
 
 impl<'c> Client<'c> {
-    pub(super) fn new(all: &'c Clients, connection: Connection, random: Random) -> Self {
-        let (config, pending, fixed_ids) = (all.config, Vec::new(), Vec::new());
-        let (numbers, in_flight, topics, marks) = (0, 0, 0, 0);
-        Client {
-            all,
-            config,
-            connection,
-            random,
-            numbers,
-            pending,
-            in_flight,
-            fixed_ids,
-            topics,
-            marks,
-        }
-    }
-
-    /// White space that may stand in a text.
-    fn blanks(&self) -> &'static [&'static str] {
-        match self.config.framing {
-            Framing::Ndjson => &["", "", "", " ", "\t", "  "],
-            _ => &["", "", "", " ", "\n", "\r\n\t"],
-        }
+    /// A client that writes and reads these.
+    pub(super) fn new(
+        all: &'c Clients,
+        ends: [OwnedFd; 2],
+        random: Random,
+    ) -> Result<Self, Failure> {
+        let config = all.config;
+        let ledger = Ledger::new(config.profile.is_sequential(), &all.pages, &all.counters);
+        let link = Link::new(ends.map(Some), config.carrier(), ledger);
+        let link = link.map_err(|error| Failure::new(format!("no connection: {error}")))?;
+        let (ids, pending, in_flight, free_ids, topics, marks) = Default::default();
+        Ok(Client { all, config, link, random, ids, pending, in_flight, free_ids, topics, marks })
     }
 
     /// An id that no other request has, or had.
     pub(super) fn id(&mut self) -> String {
-        self.numbers += 1;
-        if self.random.once_in(50) && !self.fixed_ids.is_empty() {
-            let place = self.random.below(self.fixed_ids.len());
-            return self.fixed_ids.swap_remove(place).to_owned();
+        self.ids += 1;
+        if self.random.once_in(50) && !self.free_ids.is_empty() {
+            let place = self.random.below(self.free_ids.len());
+            return self.free_ids.swap_remove(place).to_owned();
         }
-        texts::id(&mut self.random, self.numbers)
+        texts::id(&mut self.random, self.ids)
     }
 
     pub(super) fn count(&self, what: &'static str) {
@@ -78,11 +64,11 @@ impl<'c> Client<'c> {
         match self.config.carrier() {
             Framing::Ws => {
                 let (bytes, pings) = ws::message(&mut self.random, text);
-                self.connection.ledger().expect_pongs(pings);
+                self.link.ledger.pongs.extend(pings);
                 bytes
             }
             Framing::Http => {
-                self.connection.ledger().expect_post();
+                self.link.ledger.expect_post();
                 self.post(text)
             }
             framing => framing.frame(text),
@@ -97,28 +83,25 @@ impl<'c> Client<'c> {
 
     /// The same with this id.
     pub(super) fn ask_as(&mut self, asked: &Asked, id: &str) {
-        if let Some(method) = asked.error_of {
-            self.all.log.cause_error(method);
-        }
+        self.all.log.cause_error(asked.error_of);
         self.ask_for(asked, asked.due(id));
     }
 
     /// Sends a request, and expects this answer to it.
     pub(super) fn ask_for(&mut self, asked: &Asked, due: Due) {
         let text = self.text(asked, &due.id);
-        self.connection.ledger().expect(due);
+        self.link.ledger.expect(due);
         self.in_flight += 1;
         self.say(&text);
     }
 
     pub(super) fn text(&mut self, asked: &Asked, id: &str) -> String {
-        let blanks = self.blanks();
-        envelope(&mut self.random, Some(id), &asked.method, asked.params.as_deref(), blanks)
+        let (params, blanks) = (asked.params.as_deref(), self.config.blanks());
+        envelope(&mut self.random, Some(id), &asked.method, params, blanks)
     }
 
     pub(super) fn any(&mut self) -> Asked {
-        let blanks = self.blanks();
-        good::any(&mut self.random, self.config, blanks)
+        good::any(&mut self.random, self.config)
     }
 
     /// Any request that can be in a batch, or be cancelled.
@@ -129,7 +112,7 @@ impl<'c> Client<'c> {
 
     /// The answer to input that is not a request is due.
     pub(super) fn expect_refusal(&mut self, outcome: Outcome) {
-        self.connection.ledger().expect(Due::refusal(outcome));
+        self.link.ledger.expect(Due::refusal(outcome));
     }
 
     /// Sends all that was said, cut anywhere.
@@ -146,15 +129,15 @@ impl<'c> Client<'c> {
             _ => Vec::new(),
         };
         cuts.sort_unstable();
-        self.connection.send(&bytes, &cuts);
+        self.send_bytes(&bytes, &cuts);
     }
 
     /// Sends all, and waits until all is answered.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
         self.send();
         self.in_flight = 0;
-        self.fixed_ids = FIXED_IDS.to_vec();
-        self.connection.settle(self.all.patience)
+        self.free_ids = FIXED_IDS.to_vec();
+        self.wait("what is due does not come", |link| link.ledger.is_settled())
     }
 
     /// The first request: once it is answered, the daemon is up.
@@ -195,7 +178,7 @@ impl<'c> Client<'c> {
                 self.send();
             }
             // No more requests may be in flight than are served concurrently.
-            if !self.config.is_sequential() && self.in_flight > IN_FLIGHT / 2 {
+            if !self.config.profile.is_sequential() && self.in_flight > IN_FLIGHT / 2 {
                 self.settle()?;
             }
         }
@@ -204,11 +187,8 @@ impl<'c> Client<'c> {
 
     fn notify(&mut self) {
         let (method, params, error_of) = good::notification(&mut self.random);
-        if let Some(method) = error_of {
-            self.all.log.cause_error(method);
-        }
-        let blanks = self.blanks();
-        let text = envelope(&mut self.random, None, &method, params, blanks);
+        self.all.log.cause_error(error_of);
+        let text = envelope(&mut self.random, None, &method, params, self.config.blanks());
         self.say(&text);
         self.count("notifications");
     }
@@ -219,7 +199,7 @@ impl<'c> Client<'c> {
         let request = self.text(&asked, &id);
         let bad = bad::any(&mut self.random, self.config, &request, &id);
         self.all.counters.count(Group::BadInput, bad.kind);
-        bad.answers.into_iter().for_each(|due| self.connection.ledger().expect(due));
+        bad.answers.into_iter().for_each(|due| self.link.ledger.expect(due));
         let bytes = if bad.is_text { self.frame(&bad.bytes) } else { bad.bytes };
         self.pending.extend(bytes);
         self.ask(&asked);
@@ -255,7 +235,7 @@ impl<'c> Client<'c> {
         match (self.config.has_batches(), is_huge) {
             (false, _) => self.expect_refusal(Outcome::invalid_because("batch-not-supported")),
             (true, true) => self.expect_refusal(Outcome::invalid_because("oversize")),
-            (true, false) => self.connection.ledger().expect_batch(dues),
+            (true, false) => self.link.ledger.expect_batch(dues),
         }
         self.say(&format!("[{}]", entries.join(",")));
     }
@@ -306,7 +286,7 @@ impl<'c> Client<'c> {
     /// Has the daemon call this client, which answers, fails, or says nothing until the call is cancelled.
     fn be_called(&mut self) -> Result<(), Failure> {
         let id = self.id();
-        let name = format!("client.{}", self.numbers);
+        let name = format!("client.{}", self.ids);
         let has_params = self.random.once_in(2);
         let params = has_params.then(|| format!("[{}]", texts::value(&mut self.random, 3, &[""])));
         let said = params.as_ref().map_or(String::new(), |it| format!(r#","params":{it}"#));
@@ -326,8 +306,8 @@ impl<'c> Client<'c> {
             }
         };
         let is_never_answered = says.is_none();
-        let ledger = self.connection.ledger();
-        ledger.unasked.expect_call(name.clone(), Call { params, says });
+        let ledger = &mut self.link.ledger;
+        ledger.unasked.calls.insert(name.clone(), Call { params, says });
         ledger.expect(Due::new("system.callback", &id, outcome).overtaking());
         self.in_flight += 1;
         let method = quoted("system.callback");
@@ -336,8 +316,7 @@ impl<'c> Client<'c> {
         if is_never_answered {
             self.send();
             let what = "the daemon does not call";
-            self.connection
-                .wait(self.all.patience, what, |it| it.ledger.unasked.is_called(&name))?;
+            self.wait(what, |it| !it.ledger.unasked.calls.contains_key(&name))?;
             self.say_cancel(&id);
         }
         Ok(())

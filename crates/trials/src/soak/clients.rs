@@ -1,23 +1,8 @@
 //! Clients of one daemon that come and go, each with a game of its own. When all of a generation are gone, the
 //! daemon must be as it was before.
 
-use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
-
-use rustix::net::Shutdown;
-
-use super::client::Client;
-use super::config::Config;
-use super::connection::Connection;
 use super::log::Log;
-use crate::harness::expect::Pages;
-use crate::harness::ledger::Ledger;
-use crate::harness::random::Random;
-use crate::harness::raw_client::RawClient;
-use crate::{Counters, Failure, Group};
+use super::prelude::*;
 
 /// What all connections share.
 pub(super) struct Clients {
@@ -30,10 +15,6 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub(super) fn ledger(&self) -> Ledger {
-        Ledger::new(self.config.is_sequential(), &self.pages, &self.counters)
-    }
-
     /// A generation: so many connections at once, each with its own random numbers.
     pub(super) fn generation(&self, random: &mut Random, count: usize) -> Result<(), Failure> {
         let randoms: Vec<_> = (0..count).map(|_| random.fork()).collect();
@@ -101,16 +82,14 @@ impl Clients {
         let raw = RawClient::connect(&self.url, self.config.framing, self.patience);
         let mut raw = raw.map_err(failure)?;
         let end = || raw.socket.try_clone().map(OwnedFd::from).map_err(failure);
-        let mut connection =
-            Connection::new([end()?, end()?], self.config.carrier(), self.ledger())?;
-        connection.send(&std::mem::take(&mut raw.handshake), &[]);
-        let mut client = Client::new(self, connection, random);
+        let mut client = Client::new(self, [end()?, end()?], random)?;
+        client.send_bytes(&std::mem::take(&mut raw.handshake), &[]);
         let played = play(&mut client, &raw);
         if played.is_err() {
-            client.connection.ledger().is_over = true;
+            client.link.ledger.is_over = true;
             raw.shut_down(Shutdown::Both);
         }
-        let ended = client.connection.finish(self.patience);
+        let ended = client.finish();
         played.and(ended)
     }
 

@@ -1,6 +1,6 @@
 //! The configuration of a connection: profile, transport and framing, and what follows from them.
 
-use crate::{Framing, Profile, Transport};
+use crate::harness::prelude::*;
 
 /// The longest message that the daemon is told to accept. A small limit is reached sooner, and shows as much.
 pub(super) const MESSAGE_LIMIT: usize = 128 * 1024;
@@ -27,10 +27,6 @@ pub(super) struct Config {
 }
 
 impl Config {
-    pub(super) fn is_sequential(self) -> bool {
-        self.profile.is_sequential()
-    }
-
     pub(super) fn has_batches(self) -> bool {
         self.profile != Profile::Editor
     }
@@ -46,6 +42,14 @@ impl Config {
 
     pub(super) fn has_events(self) -> bool {
         self.has_system() && !self.is_http()
+    }
+
+    /// White space that may stand in a text.
+    pub(super) fn blanks(self) -> &'static [&'static str] {
+        match self.framing {
+            Framing::Ndjson => &["", "", "", " ", "\t", "  "],
+            _ => &["", "", "", " ", "\n", "\r\n\t"],
+        }
     }
 
     /// How messages are cut out of a connection.

@@ -1,69 +1,25 @@
-//! One connection of a soak: a link, and the patience with it.
+//! The connection of a client: writes, reads, and the patience with both.
 
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use super::prelude::*;
+use crate::harness::link::poll;
 
-use rustix::net::Shutdown;
-
-use crate::harness::ledger::Ledger;
-use crate::harness::link::{Link, poll};
-use crate::{Counters, Failure, Framing};
-
-pub(super) struct Connection {
-    link: Link,
-    counters: Arc<Counters>,
-}
-
-impl Connection {
-    pub(super) fn new(
-        [input, output]: [OwnedFd; 2],
-        carrier: Framing,
-        ledger: Ledger,
-    ) -> Result<Self, Failure> {
-        let counters = Arc::clone(&ledger.counters);
-        let link = Link::new([Some(input), Some(output)], carrier, ledger);
-        let link = link.map_err(|error| Failure::new(format!("no connection: {error}")))?;
-        Ok(Connection { link, counters })
-    }
-
-    pub(super) fn ledger(&mut self) -> &mut Ledger {
-        &mut self.link.ledger
-    }
-
+impl Client<'_> {
     /// Sends bytes, cut there, when all before is sent.
-    pub(super) fn send(&mut self, bytes: &[u8], cuts: &[usize]) {
-        self.counters.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    pub(super) fn send_bytes(&mut self, bytes: &[u8], cuts: &[usize]) {
+        self.all.counters.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.link.send(bytes, cuts);
         self.turn();
-    }
-
-    /// The reader waits for so long, and then takes a few bytes at a time for a while.
-    pub(super) fn slow_down(&mut self, nap: Duration, sips: u64) {
-        self.link.slow_down(nap, sips);
-    }
-
-    /// Waits until nothing is due.
-    pub(super) fn settle(&mut self, patience: Duration) -> Result<(), Failure> {
-        self.wait(patience, "what is due does not come", |it| it.ledger.is_settled())
-    }
-
-    /// Waits until all is sent.
-    pub(super) fn flush(&mut self, patience: Duration) -> Result<(), Failure> {
-        self.wait(patience, "the daemon does not read", Link::is_sent)
     }
 
     /// Reads and writes until this holds.
     pub(super) fn wait(
         &mut self,
-        patience: Duration,
         what: &str,
         is_done: impl Fn(&Link) -> bool,
     ) -> Result<(), Failure> {
-        let until = Instant::now() + patience;
+        let until = Instant::now() + self.all.patience;
         loop {
-            if let Some(failure) = self.counters.failure() {
+            if let Some(failure) = self.all.counters.failure() {
                 return Err(self.with_last(failure));
             }
             if is_done(&self.link) {
@@ -84,30 +40,30 @@ impl Connection {
 
     /// Writes and reads what there is, and checks it.
     fn turn(&mut self) {
-        let may_break = self.link.ledger.is_over || self.link.ledger.may_break;
-        if let Err(error) = self.link.write()
+        let (link, counters) = (&mut self.link, &self.all.counters);
+        let may_break = link.ledger.is_over || link.ledger.may_break;
+        if let Err(error) = link.write()
             && !may_break
         {
-            self.counters.fail(Failure::new(format!("the daemon cannot be sent to: {error}")));
+            counters.fail(Failure::new(format!("the daemon cannot be sent to: {error}")));
         }
-        if self.link.ledger.has_ended {
+        if link.ledger.has_ended {
             return;
         }
-        let read = self.link.read();
-        self.counters.received.fetch_add(*read.as_ref().unwrap_or(&0) as u64, Ordering::Relaxed);
-        let lost = read.map_or_else(|error| self.link.ledger.lose(&error), |_| Ok(()));
-        let taken = self.link.take_events().map_err(|why| {
-            let rest = String::from_utf8_lossy(self.link.inbound.rest()).into_owned();
-            self.link.output = None;
-            Failure::because(&why, "a frame", &rest)
+        let read = link.read();
+        counters.received.fetch_add(*read.as_ref().unwrap_or(&0) as u64, Ordering::Relaxed);
+        let lost = read.map_or_else(|error| link.ledger.lose(&error), |_| Ok(()));
+        let taken = link.take_events().map_err(|why| {
+            link.output = None;
+            Failure::because(&why, "a frame", String::from_utf8_lossy(link.inbound.rest()))
         });
         let wrong = taken.and_then(|wrong| wrong.into_iter().next().map_or(Ok(()), Err));
-        let ended = match self.link.output {
-            None => self.link.ledger.end(self.link.inbound.rest()),
+        let ended = match link.output {
+            None => link.ledger.end(link.inbound.rest()),
             Some(_) => Ok(()),
         };
         if let Err(failure) = lost.and(wrong).and(ended) {
-            self.counters.fail(failure);
+            counters.fail(failure);
         }
     }
 
@@ -120,21 +76,20 @@ impl Connection {
     }
 
     /// Sends no more, which ends the daemon or the connection, and waits until the daemon has ended it too.
-    pub(super) fn finish(mut self, patience: Duration) -> Result<(), Failure> {
-        self.wait(patience, "the daemon does not read", |link| {
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        self.wait("the daemon does not read", |link| {
             link.is_sent() || link.ledger.has_ended || link.ledger.is_over
         })?;
         if let Some(input) = self.link.input.take() {
             // A pipe needs no more than the drop.
             let _ = rustix::net::shutdown(&input, Shutdown::Write);
         }
-        let what = "the daemon does not end the connection";
-        self.wait(patience, what, |link| link.ledger.has_ended)?;
+        self.wait("the daemon does not end the connection", |link| link.ledger.has_ended)?;
         let ledger = &self.link.ledger;
         if ledger.has_answers_due() && !ledger.is_over {
             let what = "the connection ends before all is said";
             return Err(self.with_last(Failure::because(what, ledger.missing(), "")));
         }
-        self.counters.failure().map_or(Ok(()), Err)
+        self.all.counters.failure().map_or(Ok(()), Err)
     }
 }

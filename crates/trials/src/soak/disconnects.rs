@@ -1,9 +1,7 @@
 //! Disconnects: in order, in the middle of something, or against the rules.
 
-use rustix::net::Shutdown;
-
 use super::prelude::*;
-use crate::harness::ws::{self, BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
+use crate::harness::ws::{BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
 
 const MASK: [u8; 4] = [0, 1, 2, 3];
 
@@ -41,14 +39,14 @@ impl Client<'_> {
 
     /// Sends bytes that have the daemon close this WebSocket with one of these codes.
     fn be_closed(&mut self, codes: &[u16], bytes: &[u8]) {
-        self.connection.ledger().expect_close(codes);
-        self.connection.send(bytes, &[]);
+        self.link.ledger.closes = codes.to_vec();
+        self.send_bytes(bytes, &[]);
     }
 
     /// Goes while much is due, read or not.
     fn reset(&mut self, raw: &RawClient) {
         self.all.count_end("broken off");
-        self.connection.ledger().is_over = true;
+        self.link.ledger.is_over = true;
         for number in 0..21 {
             let asked = match number % 3 {
                 0 if number < 20 => good::big(100_000),
@@ -69,13 +67,13 @@ impl Client<'_> {
         let id = self.id();
         let result = r#"{"message":"Shutting down gracefully"}"#.to_owned();
         if self.config.is_ws() {
-            self.connection.ledger().expect_close(&[1000, 1001]);
+            self.link.ledger.closes = vec![1000, 1001];
         }
-        self.connection.ledger().expect(Due::new("shutdown", &id, Outcome::Result(result)));
+        self.link.ledger.expect(Due::new("shutdown", &id, Outcome::Result(result)));
         self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"shutdown"}}"#));
         self.send();
         // Later input is not read.
-        let _ = self.connection.settle(self.all.patience);
+        let _ = self.settle();
     }
 
     /// All requests before the end of input are answered (L3).
@@ -96,7 +94,7 @@ impl Client<'_> {
         // The last line needs no end, so more than that is cut off.
         let cut = 1 + self.random.below(frame.len() - 2);
         self.expect_refusal(Outcome::parse_error());
-        self.connection.send(&frame[..cut], &[]);
+        self.send_bytes(&frame[..cut], &[]);
     }
 
     /// A message that is too long closes a WebSocket (T2).

@@ -1,10 +1,7 @@
 //! Well-formed requests and notifications, and the answer to each.
 
-use serde_json::{Value, json};
-
 use super::prelude::*;
 use super::texts::params;
-use crate::harness::expect::Effect;
 use crate::harness::message::squeezed;
 
 /// A request: the method in quotes, the params, and the answer.
@@ -38,9 +35,9 @@ impl Asked {
 }
 
 /// Any request.
-pub(super) fn any(random: &mut Random, config: Config, blanks: &[&str]) -> Asked {
+pub(super) fn any(random: &mut Random, config: Config) -> Asked {
     match random.below(100) {
-        0..=24 => echo(random, config, blanks),
+        0..=24 => echo(random, config),
         25..=39 => plain(random, config),
         40..=54 => slow(random),
         55..=62 => unknown(random),
@@ -77,11 +74,11 @@ fn not_found(name: &str) -> Outcome {
     Outcome::error(-32601, &format!("Method not found: {name}"))
 }
 
-fn echo(random: &mut Random, config: Config, blanks: &[&str]) -> Asked {
+fn echo(random: &mut Random, config: Config) -> Asked {
     let params = match random.below(10) {
         0 => None,
         1 => Some("null".to_owned()),
-        _ => Some(params(random, blanks)),
+        _ => Some(params(random, config.blanks())),
     };
     let outcome = match config.has_system() {
         true => Outcome::Echo(squeezed(params.as_deref().unwrap_or("null"))),

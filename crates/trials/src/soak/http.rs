@@ -1,7 +1,5 @@
 //! HTTP: each message is the body of a POST, and each answer that of its response (T2).
 
-use rustix::net::Shutdown;
-
 use super::bad;
 use super::prelude::*;
 
@@ -58,15 +56,15 @@ impl Client<'_> {
             }
             _ => (request.into_bytes(), vec![asked.due(&id)], asked.error_of),
         };
-        error_of.into_iter().for_each(|method| self.all.log.cause_error(method));
+        self.all.log.cause_error(error_of);
         let (host, length) = (self.host(), body.len());
         let head = format!("POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n");
-        self.connection.ledger().posts.expect(100);
-        self.connection.send(format!("{head}Expect: 100-continue\r\n\r\n").as_bytes(), &[]);
+        self.link.ledger.expect_status(100);
+        self.send_bytes(format!("{head}Expect: 100-continue\r\n\r\n").as_bytes(), &[]);
         self.settle()?;
-        dues.into_iter().for_each(|due| self.connection.ledger().expect(due));
-        self.connection.ledger().expect_post();
-        self.connection.send(&body, &[]);
+        dues.into_iter().for_each(|due| self.link.ledger.expect(due));
+        self.link.ledger.expect_post();
+        self.send_bytes(&body, &[]);
         self.settle()
     }
 
@@ -78,7 +76,7 @@ impl Client<'_> {
         match self.config.has_batches() {
             true => {
                 let dues = ids.iter().map(|id| slow.due(id)).collect();
-                self.connection.ledger().expect_batch(dues);
+                self.link.ledger.expect_batch(dues);
             }
             false => self.expect_refusal(Outcome::invalid_because("batch-not-supported")),
         }
@@ -90,8 +88,8 @@ impl Client<'_> {
     pub(super) fn stall_post(&mut self) -> Result<(), Failure> {
         let whole = self.post(br#"{"jsonrpc":"2.0","id":1,"method":"version"}"#);
         let cut = 1 + self.random.below(whole.len() - 1);
-        self.connection.ledger().posts.expect(408);
-        self.connection.send(&whole[..cut], &[]);
+        self.link.ledger.expect_status(408);
+        self.send_bytes(&whole[..cut], &[]);
         self.settle()?;
         self.count("read timeouts");
         self.be_closed_by_daemon()
@@ -100,7 +98,7 @@ impl Client<'_> {
     /// The daemon closes the connection, though we do not.
     fn be_closed_by_daemon(&mut self) -> Result<(), Failure> {
         let what = "the daemon does not close the connection";
-        self.connection.wait(self.all.patience, what, |link| link.ledger.has_ended)
+        self.wait(what, |link| link.ledger.has_ended)
     }
 
     /// Ends a connection of HTTP: in order, in the middle of a request, or by a request that is refused.
@@ -112,27 +110,27 @@ impl Client<'_> {
             0 => {
                 self.all.count_end("broken off");
                 let bytes = self.post(&[b'x'; 1000]);
-                self.connection.ledger().is_over = true;
-                self.connection.send(&bytes[..bytes.len() / 2], &[]);
+                self.link.ledger.is_over = true;
+                self.send_bytes(&bytes[..bytes.len() / 2], &[]);
                 raw.shut_down(Shutdown::Both);
             }
             1 => {
                 self.all.count_end("closed as a message was too long");
                 self.expect_refusal(Outcome::invalid_because("oversize"));
-                self.connection.ledger().posts.expect(413);
+                self.link.ledger.expect_status(413);
                 // It may be refused before all of it is sent.
                 let bytes = self.post(&vec![b' '; MESSAGE_LIMIT + 1]);
-                self.connection.ledger().may_break = true;
-                self.connection.send(&bytes, &[]);
+                self.link.ledger.may_break = true;
+                self.send_bytes(&bytes, &[]);
                 self.be_closed_by_daemon()?;
             }
             2..=4 => {
                 self.all.count_end("closed as the rules were broken");
                 let (status, first, rest) = *self.random.pick(&WRONG);
-                self.connection.ledger().posts.expect(status);
-                self.connection.ledger().may_break = true;
+                self.link.ledger.expect_status(status);
+                self.link.ledger.may_break = true;
                 let rest = rest.replace("HOST", self.host());
-                self.connection.send(format!("{first}\r\n{rest}").as_bytes(), &[]);
+                self.send_bytes(format!("{first}\r\n{rest}").as_bytes(), &[]);
             }
             _ => self.all.count_end("ended when all was answered"),
         }

@@ -1,16 +1,11 @@
 //! The log of the daemon: every line is a record, and every error has a cause (G3, G5, G6).
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::io::{BufRead, BufReader};
+use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use crate::harness::events::is_record;
-use crate::harness::lock;
-use crate::harness::message::Message;
-use crate::{Counters, Failure, Group};
+use crate::harness::prelude::*;
 
 /// The record of a frame that does not come to its end (F6).
 const TOO_LATE: &str = "a message took too long";
@@ -20,30 +15,31 @@ const TOO_LATE: &str = "a message took too long";
 pub(super) struct Log {
     state: Mutex<State>,
     changed: Condvar,
-    /// How long nobody reads, in milliseconds.
-    nap: AtomicU64,
+    /// How long nobody reads it from the next line on, in milliseconds.
+    pub(super) nap: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    timeouts: u64,
+pub(super) struct State {
+    /// The number of frames that came too late.
+    pub(super) timeouts: u64,
     /// Records that were dropped because nobody read them.
-    dropped: u64,
+    pub(super) dropped: u64,
     /// The method of the last mark.
-    last_mark: Option<String>,
+    pub(super) last_mark: Option<String>,
     /// Errors by method that were caused and are not in the log yet.
     caused: BTreeMap<String, u64>,
     has_ended: bool,
 }
 
-/// The beginning of a mark's method.
-const MARK: &str = "soak.mark.";
+/// The beginning of a mark's method. None exists, so a call of one shows in the log.
+pub(super) const MARK: &str = "soak.mark.";
 
 impl Log {
     /// Reads it to its end on a thread of its own.
     pub(super) fn read(
         self: &Arc<Self>,
-        stderr: impl Read + Send + 'static,
+        stderr: impl io::Read + Send + 'static,
         counters: &Arc<Counters>,
     ) -> JoinHandle<()> {
         let (log, counters) = (Arc::clone(self), Arc::clone(counters));
@@ -63,7 +59,7 @@ impl Log {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
@@ -78,17 +74,15 @@ impl Log {
             (record.text("severity").unwrap_or_default(), record.text("method"));
         let message = record.text("message").unwrap_or_default();
         let mut state = self.state();
-        let group = Group::LogLines;
-        match severity.as_str() {
-            "error" => {
-                counters.count(group, "error");
-                match state.caused.get_mut(&method.unwrap_or_default()) {
-                    Some(caused) if *caused > 0 => *caused -= 1,
-                    _ => counters.fail(Failure::because("an error without a cause", "", line)),
-                }
-            }
+        let names = ["debug", "info", "warn", "error"];
+        let name = names.into_iter().find(|name| *name == severity).unwrap_or_default();
+        counters.count(Group::LogLines, name);
+        match name {
+            "error" => match state.caused.get_mut(&method.unwrap_or_default()) {
+                Some(caused) if *caused > 0 => *caused -= 1,
+                _ => counters.fail(Failure::because("an error without a cause", "", line)),
+            },
             "warn" => {
-                counters.count(group, "warn");
                 state.timeouts += u64::from(message.starts_with(TOO_LATE));
                 if let Some(count) = message.strip_suffix(" log records were dropped") {
                     state.dropped += count.parse::<u64>().unwrap_or(0);
@@ -96,49 +90,21 @@ impl Log {
                 let mark = method.filter(|it| it.starts_with(MARK));
                 state.last_mark = mark.or(state.last_mark.take());
             }
-            "info" => counters.count(group, "info"),
-            _ => counters.count(group, "debug"),
+            _ => {}
         }
         drop(state);
         self.changed.notify_all();
     }
 
-    /// From here on the log must have one error more with this method.
-    pub(super) fn cause_error(&self, method: &str) {
-        *self.state().caused.entry(method.to_owned()).or_default() += 1;
+    /// From here on the log must have one error more with this method, if there is one.
+    pub(super) fn cause_error(&self, method: Option<&str>) {
+        if let Some(method) = method {
+            *self.state().caused.entry(method.to_owned()).or_default() += 1;
+        }
     }
 
-    /// Nobody reads it for so long, from the next line on.
-    pub(super) fn nap(&self, milliseconds: u64) {
-        self.nap.store(milliseconds, Ordering::Release);
-    }
-
-    /// The number of frames that came too late.
-    pub(super) fn timeouts(&self) -> u64 {
-        self.state().timeouts
-    }
-
-    /// The number of records that were dropped.
-    pub(super) fn dropped(&self) -> u64 {
-        self.state().dropped
-    }
-
-    /// Waits until so many frames came too late.
-    pub(super) fn wait_for_timeouts(&self, count: u64, patience: Duration) -> bool {
-        self.wait(patience, |state| state.timeouts >= count)
-    }
-
-    /// A method that does not exist: a call of it shows in the log.
-    pub(super) fn mark(number: u64) -> String {
-        format!("{MARK}{number}")
-    }
-
-    /// Waits until the mark shows.
-    pub(super) fn wait_for_mark(&self, mark: &str, patience: Duration) -> bool {
-        self.wait(patience, |state| state.last_mark.as_deref() == Some(mark))
-    }
-
-    fn wait(&self, patience: Duration, is_done: impl Fn(&State) -> bool) -> bool {
+    /// Waits until this holds. Whether it does.
+    pub(super) fn wait(&self, patience: Duration, is_done: impl Fn(&State) -> bool) -> bool {
         let is_pending = |state: &mut State| !is_done(state) && !state.has_ended;
         let waited = self.changed.wait_timeout_while(self.state(), patience, is_pending);
         is_done(&waited.unwrap_or_else(PoisonError::into_inner).0)
@@ -148,12 +114,9 @@ impl Log {
     /// than records were dropped. `take` checks that each error has a cause.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let state = self.state();
-        match state.caused.values().sum::<u64>() <= state.dropped {
-            true => Ok(()),
-            false => {
-                let what = "the errors in the log are not those that were caused";
-                Err(Failure::because(what, "no more", &format!("missing: {:?}", state.caused)))
-            }
-        }
+        let is_complete = state.caused.values().sum::<u64>() <= state.dropped;
+        let (what, missing) =
+            ("the errors in the log are not those that were caused", &state.caused);
+        Failure::unless(is_complete, what, "no more", format_args!("missing: {missing:?}"))
     }
 }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `report` `resources` `log` | the report; memory, descriptors and threads; the log of the daemon |
 //! | `config` | limits, and what follows from profile, transport and framing |
-//! | `clients` `client` `connection` | generations of clients; one of them; its threads and its ledger |
+//! | `clients` `client` `connection` | generations of clients; one of them; its reads and writes |
 //! | `good` `bad` `texts` | requests, bad input, and pieces of JSON |
 //! | `scenarios` `disconnects` | what needs an idle connection; every end of a connection |
 //! | `http` | clients of HTTP |
@@ -26,36 +26,19 @@ mod resources;
 mod scenarios;
 mod texts;
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use prelude::*;
 
-use clap::Parser;
-use rustix::process::Signal;
-
-use crate::harness::channel::PIPES;
-use crate::harness::daemon::{Daemon, wait_until};
-use crate::harness::random::Random;
-use crate::harness::{TempFolder, programs, say};
-use crate::{Failure, Framing, Group, Profile, Transport};
-use client::Client;
-use clients::Clients;
-use config::{Config, IN_FLIGHT, MESSAGE_LIMIT, POOL};
-use connection::Connection;
 pub use report::Report;
 pub use resources::Resources;
 
 /// What the files of the clients have in common.
 mod prelude {
     pub(super) use super::client::Client;
+    pub(super) use super::clients::Clients;
     pub(super) use super::config::*;
     pub(super) use super::good::{self, Asked};
     pub(super) use super::texts::{envelope, quoted};
-    pub(super) use crate::harness::expect::{Due, Outcome};
-    pub(super) use crate::harness::random::Random;
-    pub(super) use crate::harness::raw_client::RawClient;
-    pub(super) use crate::{Failure, Framing, Group, Transport};
+    pub(super) use crate::harness::prelude::*;
 }
 
 /// Put one daemon under a random mix of all that clients do, and check every byte that comes back.
@@ -160,14 +143,14 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
     let config = Config { profile: plan.profile, over: plan.over, framing: plan.framing() };
     let folder = TempFolder::new("soak").map_err(|error| Failure::new(error.to_string()))?;
     let listen = plan.over.url(folder.path());
-    let failure = |error: std::io::Error| Failure::new(format!("the daemon: {error}"));
+    let failure = |error: io::Error| Failure::new(format!("the daemon: {error}"));
     let mut daemon = Daemon::start(command(&plan, listen.as_deref()), PIPES).map_err(failure)?;
-    daemon.forget_their_ends();
+    daemon.theirs.clear();
     let url = listen.map(|_| daemon.listening_url(plan.patience)).transpose().map_err(failure)?;
     let (counters, log, pages) = Default::default();
     let (url, patience) = (url.unwrap_or_default(), plan.patience);
     let clients = Arc::new(Clients { config, url, log, pages, counters, patience });
-    let stderr = daemon.stderr.take().map(std::fs::File::from);
+    let stderr = daemon.stderr.take().map(fs::File::from);
     let stderr = stderr.map(|stderr| clients.log.read(stderr, &clients.counters));
     let (now, resources) = (Instant::now(), Resources::new(daemon.id(), POOL + 2));
     let mut soak = Soak { plan, begun: now, told_at: now, rounds: 0, clients, resources };
@@ -178,21 +161,16 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
     let ended = played.and_then(|()| soak.end(&mut daemon, stderr));
     ended.map_err(|failure| soak.explain(failure))?;
     let Soak { plan, rounds, clients, resources, begun, .. } = soak;
-    let (took, dropped) = (begun.elapsed(), clients.log.dropped());
+    let (took, dropped) = (begun.elapsed(), clients.log.state().dropped);
     let counters = Arc::clone(&clients.counters);
     Ok(Report { plan, took, rounds, counters, dropped, resources })
 }
 
 /// The command that starts the daemon.
 fn command(plan: &Plan, listen: Option<&str>) -> Command {
-    let mut command = match plan.program.split_first() {
-        None => Command::new(programs::testbed()),
-        Some((program, args)) => {
-            let mut command = Command::new(program);
-            command.args(args);
-            command
-        }
-    };
+    let words = if plan.program.is_empty() { &[programs::testbed()][..] } else { &plan.program };
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
     let (profile, framing) = (plan.profile.to_string(), plan.framing().to_string());
     command.args(["--profile", &profile, "--log-format", "json", "--framing", &framing]);
     command.args(["--max-message-bytes", &MESSAGE_LIMIT.to_string()]);
@@ -212,10 +190,8 @@ impl Soak {
         let pipes = daemon.stdin.take().zip(daemon.stdout.take());
         let (stdin, stdout) = pipes.ok_or_else(|| Failure::new("no pipes"))?;
         let (patience, random) = (self.plan.patience, Random::new(self.plan.seed));
-        let ledger = self.clients.ledger();
-        let connection = Connection::new([stdin, stdout], self.plan.framing(), ledger)?;
         let clients = Arc::clone(&self.clients);
-        let mut client = Client::new(&clients, connection, random);
+        let mut client = Client::new(&clients, [stdin, stdout], random)?;
         client.greet()?;
         self.resources.look(patience)?;
         client.many_slow()?;
@@ -241,7 +217,7 @@ impl Soak {
                 daemon.signal(Signal::TERM);
             }
         }
-        client.connection.finish(patience)
+        client.finish()
     }
 
     fn over_sockets(&mut self, daemon: &Daemon) -> Result<(), Failure> {
@@ -264,18 +240,15 @@ impl Soak {
     fn end(
         &self,
         daemon: &mut Daemon,
-        stderr: Option<std::thread::JoinHandle<()>>,
+        stderr: Option<thread::JoinHandle<()>>,
     ) -> Result<(), Failure> {
         let status = daemon.wait(self.plan.patience);
         let status = status.ok_or_else(|| Failure::new("the daemon does not end"))?;
-        if status.code() != Some(0) {
-            let came = status.to_string();
-            return Err(Failure::because("the daemon ends badly", "exit code 0", &came));
-        }
-        if !wait_until(self.plan.patience, || !daemon.is_left()) {
-            return Err(Failure::new("the daemon has left a process behind"));
-        }
-        let _ = stderr.map(std::thread::JoinHandle::join);
+        let is_good = status.code() == Some(0);
+        Failure::unless(is_good, "the daemon ends badly", "exit code 0", status)?;
+        let is_gone = wait_until(self.plan.patience, || !daemon.is_left());
+        Failure::unless(is_gone, "the daemon has left a process behind", "", "")?;
+        let _ = stderr.map(thread::JoinHandle::join);
         self.clients.log.check()?;
         self.resources.check()
     }
@@ -305,7 +278,7 @@ impl Soak {
     fn explain(&self, mut failure: Failure) -> Failure {
         let actions = self.clients.counters.group(Group::Actions);
         let meant = actions.iter().find(|(name, _)| *name == "read timeouts");
-        let timeouts = self.clients.log.timeouts();
+        let timeouts = self.clients.log.state().timeouts;
         let more = timeouts.saturating_sub(meant.map_or(0, |(_, count)| *count));
         if more > 0 {
             failure.what += &format!(

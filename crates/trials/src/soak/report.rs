@@ -1,12 +1,8 @@
 //! The report of a soak.
 
-use std::fmt;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
 use super::Plan;
 use super::resources::Resources;
-use crate::{Counters, Group};
+use crate::harness::prelude::*;
 
 /// What was done, and the resources that it took.
 #[derive(Debug)]
@@ -15,7 +11,7 @@ pub struct Report {
     pub(super) took: Duration,
     pub(super) rounds: u64,
     /// What was counted.
-    pub counters: std::sync::Arc<Counters>,
+    pub counters: Arc<Counters>,
     /// Records of the log that were dropped because nobody read them.
     pub(super) dropped: u64,
     pub(super) resources: Resources,

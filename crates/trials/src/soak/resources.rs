@@ -1,13 +1,6 @@
 //! Resources of the daemon, sampled when it is idle: memory, descriptors and threads must not grow with time.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::fs;
-use std::time::Duration;
-
-use crate::Failure;
-use crate::harness::daemon::wait_until;
-use crate::harness::proc;
+use crate::harness::prelude::*;
 
 /// How much more memory the last quarter may have than the quarter before it. Allocators keep what they were
 /// given back, each thread has its own store, and chance decides which thread works for whom: with 34 threads it
@@ -73,12 +66,11 @@ impl Resources {
         if !is_right {
             let expected = format!("{known:?} descriptors, as before");
             let names = descriptors(self.pid);
-            return Err(Failure::because("descriptors are left open", expected, &names));
+            return Err(Failure::because("descriptors are left open", expected, names));
         }
         let most = self.samples.first().unwrap_or(&sample).threads + self.more_threads;
-        if sample.threads > most {
-            return Err(Failure::because("too many threads", most, &format!("{sample:?}")));
-        }
+        let is_right = sample.threads <= most;
+        Failure::unless(is_right, "too many threads", most, format_args!("{sample:?}"))?;
         self.by_threads.insert(sample.threads, sample.descriptors);
         self.peak_kb = self.peak_kb.max(sample.resident_kb);
         self.samples.push(sample);
@@ -108,7 +100,7 @@ impl Resources {
             if after > before + SLACK_KB {
                 let expected = format!("{before} kB and {SLACK_KB} kB of slack at most");
                 let what = format!("{name} memory grows");
-                return Err(Failure::because(&what, expected, &format!("{after} kB\n{self}")));
+                return Err(Failure::because(&what, expected, format_args!("{after} kB\n{self}")));
             }
         }
         Ok(())
@@ -157,7 +149,7 @@ impl fmt::Display for Resources {
 
 #[cfg(test)]
 mod tests {
-    use super::{Resources, SLACK_KB, Sample};
+    use super::*;
 
     /// Whether a process with this memory over time passes.
     fn is_flat(memory: impl Fn(u64) -> u64) -> bool {
@@ -183,11 +175,11 @@ mod tests {
             return;
         }
         // Other tests of this process open files too, so this says only what is too many for certain.
-        resources.look(std::time::Duration::ZERO).expect("it is the first look");
+        resources.look(Duration::ZERO).expect("it is the first look");
         let threads: Vec<_> = resources.by_threads.keys().copied().collect();
         assert_eq!(threads.len(), 1);
         resources.by_threads = (0..1000).map(|threads| (threads, 0)).collect();
-        let found = resources.look(std::time::Duration::ZERO).expect_err("there are some");
+        let found = resources.look(Duration::ZERO).expect_err("there are some");
         assert_eq!(found.what, "descriptors are left open");
     }
 }

@@ -1,8 +1,6 @@
 //! Scenarios that need an idle connection: storms, bursts, frames that never end, readers that do not read.
 
-use std::time::Duration;
-
-use super::log::Log;
+use super::log::MARK;
 use super::prelude::*;
 
 impl Client<'_> {
@@ -42,7 +40,7 @@ impl Client<'_> {
     fn burst(&mut self) {
         self.count("bursts");
         let quick = good::quick(self.config);
-        if self.config.is_sequential() {
+        if self.config.profile.is_sequential() {
             let count = 1100 + self.random.below(1000);
             self.ask(&good::sleep("test.sleep", 5, false));
             return (0..count).for_each(|_| self.ask(&quick));
@@ -79,7 +77,7 @@ impl Client<'_> {
     fn read_slowly(&mut self) {
         self.count("times that nobody read answers");
         let nap = Duration::from_millis(10 + self.random.below(60) as u64);
-        self.connection.slow_down(nap, self.random.below(300) as u64);
+        self.link.slow_down(nap, self.random.below(300) as u64);
         for _ in 0..10 + self.random.below(30) {
             let asked = match self.random.below(3) {
                 0 => self.any(),
@@ -94,7 +92,7 @@ impl Client<'_> {
     fn leave_log_unread(&mut self) -> Result<(), Failure> {
         self.count("times that nobody read the log");
         self.set_level("debug")?;
-        self.all.log.nap(20 + self.random.below(50) as u64);
+        self.all.log.nap.store(20 + self.random.below(50) as u64, Ordering::Release);
         for _ in 0..10 {
             (0..100).for_each(|_| self.ask(&good::quick(self.config)));
             self.settle()?;
@@ -115,13 +113,17 @@ impl Client<'_> {
         for _ in 0..30 {
             // No random numbers here: the number of tries must not change what is done afterwards.
             self.marks += 1;
-            let (name, id) = (Log::mark(self.marks), format!("\"mark {}\"", self.marks));
+            let (name, id) = (format!("{MARK}{}", self.marks), format!("\"mark {}\"", self.marks));
             let outcome = Outcome::error(-32601, &format!("Method not found: {name}"));
-            self.connection.ledger().expect(Due::new("marks in the log", &id, outcome));
+            self.link.ledger.expect(Due::new("marks in the log", &id, outcome));
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{name}"}}"#);
-            self.connection.send(&self.config.carrier().frame(text.as_bytes()), &[]);
-            self.connection.settle(self.all.patience)?;
-            if self.all.log.wait_for_mark(&name, Duration::from_secs(1)) {
+            self.send_bytes(&self.config.carrier().frame(text.as_bytes()), &[]);
+            self.settle()?;
+            if self
+                .all
+                .log
+                .wait(Duration::from_secs(1), |log| log.last_mark.as_ref() == Some(&name))
+            {
                 return Ok(());
             }
         }
@@ -132,7 +134,7 @@ impl Client<'_> {
     fn ask_twice(&mut self) {
         self.count("ids that were in use");
         let id = self.id();
-        if self.config.is_sequential() {
+        if self.config.profile.is_sequential() {
             for _ in 0..1 + self.random.below(3) {
                 let asked = good::sleep("test.sleep", self.random.below(3), true);
                 self.ask_as(&asked, &id);
@@ -151,7 +153,7 @@ impl Client<'_> {
 
     /// More handlers that block their threads than there are threads for them.
     pub(super) fn many_slow(&mut self) -> Result<(), Failure> {
-        let count = if self.config.is_sequential() { 5 } else { 40 };
+        let count = if self.config.profile.is_sequential() { 5 } else { 40 };
         (0..count).for_each(|_| self.ask(&good::sleep("test.block", 20, false)));
         self.settle()
     }
@@ -176,12 +178,12 @@ impl Client<'_> {
         };
         self.all.counters.count(Group::BadInput, "refused before it was whole");
         self.expect_refusal(Outcome::invalid_because(reason));
-        self.connection.send(&begin, &[]);
+        self.send_bytes(&begin, &[]);
         self.settle()?;
         // A line must end; of all else the rest need not come.
         let is_needed = self.config.framing == Framing::Ndjson || reason == "header-too-large";
         if is_needed || self.random.once_in(2) {
-            self.connection.send(&rest, &[]);
+            self.send_bytes(&rest, &[]);
         }
         self.ask(&good::quick(self.config));
         Ok(())
@@ -194,7 +196,7 @@ impl Client<'_> {
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quick.method)
         };
         let room = MESSAGE_LIMIT - text(r#"[""]"#).len();
-        self.connection.ledger().expect(quick.due(&id));
+        self.link.ledger.expect(quick.due(&id));
         self.say(&text(&format!(r#"["{}"]"#, "y".repeat(room))));
     }
 
@@ -203,28 +205,28 @@ impl Client<'_> {
         self.set_level("info")?;
         self.unsubscribe()?;
         self.mark()?;
-        let before = self.all.log.timeouts();
+        let before = self.all.log.state().timeouts;
         let (asked, id) = (good::quick(self.config), self.id());
         let text = envelope(&mut self.random, Some(&id), &asked.method, Some("[1,2,3]"), &[""]);
         if self.config.is_ws() {
             // The rest could not be told from the next message, so the daemon closes it.
-            self.connection.ledger().expect_close(&[1008]);
+            self.link.ledger.closes = vec![1008];
         }
         let frame = self.config.carrier().frame(text.as_bytes());
         let cut = 1 + self.random.below(frame.len() - 1);
         let (begin, rest) = frame.split_at(cut);
-        self.connection.send(begin, &[]);
-        self.connection.flush(self.all.patience)?;
-        if !self.all.log.wait_for_timeouts(before + 1, self.all.patience) {
+        self.send_bytes(begin, &[]);
+        self.wait("the daemon does not read", Link::is_sent)?;
+        if !self.all.log.wait(self.all.patience, |log| log.timeouts > before) {
             let failure = Failure::new("the log does not say that a frame came too late");
-            return Err(self.connection.with_last(failure));
+            return Err(self.with_last(failure));
         }
         self.count("read timeouts");
         if self.config.is_ws() {
             return Ok(());
         }
         if self.config.framing == Framing::Ndjson || !self.random.once_in(3) {
-            self.connection.send(rest, &[rest.len() / 2]);
+            self.send_bytes(rest, &[rest.len() / 2]);
         }
         self.ask(&asked);
         self.settle()

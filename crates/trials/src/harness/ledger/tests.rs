@@ -1,8 +1,6 @@
 //! Every fault that the ledger must find, as rows.
 
 use super::*;
-use crate::harness::events::Call;
-use crate::harness::expect::{Effect, Outcome};
 
 /// What is found wrong with these texts, when the ledger was prepared like this.
 fn found(prepare: impl Fn(&mut Ledger), texts: &[&str]) -> Vec<String> {
@@ -73,7 +71,7 @@ fn l1_what_comes_unasked_is_found() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"e","params":[1]}"#;
     check(|_| (), &[call], &["nobody asked"]);
     let called = |ledger: &mut Ledger| {
-        ledger.unasked.expect_call("e".to_owned(), Call { params: None, says: None });
+        ledger.unasked.calls.insert("e".to_owned(), Call { params: None, says: None });
     };
     check(called, &[call], &["a call has other params"]);
     check(called, &[], &["0 unanswered"]);
@@ -126,12 +124,12 @@ fn t2_wrong_responses_of_http_are_found() {
 #[test]
 fn t2_wrong_ends_of_a_connection_are_found() {
     let mut ledger = Ledger::default();
-    ledger.expect_pongs(vec![vec![1], vec![2]]);
+    ledger.pongs.extend([vec![1], vec![2]]);
     assert!(ledger.take(Event::Pong(vec![3])).is_err(), "a pong without a ping");
     assert!(!ledger.is_settled(), "pongs are due");
     assert!(ledger.take(Event::Pong(vec![2])).is_ok() && ledger.is_settled(), "for both");
     assert!(ledger.end(b"").is_ok() && ledger.end(b"{").is_err(), "a cut frame");
-    ledger.expect_close(&[1000]);
+    ledger.closes = vec![1000];
     assert!(ledger.end(b"").is_err(), "no close frame");
     assert!(ledger.take(Event::Close(Some(1002))).is_err(), "another code");
     assert!(ledger.take(Event::Close(Some(1000))).is_ok() && ledger.end(b"").is_ok());

@@ -3,22 +3,7 @@
 //! Each case starts the testbed, lets some connections ask for answers that nobody reads, and takes the peak of
 //! its memory. While it listens, one more connection pings it and takes the time.
 
-mod bound;
-
-use std::io::{self, Read, Write};
-use std::process::{Command, ExitCode};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use clap::{Parser, ValueEnum};
-use rustix::process::Signal;
-
-use crate::harness::channel::PIPES;
-use crate::harness::daemon::Daemon;
-use crate::harness::raw_client::RawClient;
-use crate::harness::{TempFolder, proc, programs, say};
-use crate::{Framing, Profile, Transport};
-pub use bound::Case;
+use crate::harness::prelude::*;
 
 const SIZES: [usize; 4] = [1000, 1_000_000, 10_000_000, 100_000_000];
 const CONNECTIONS: [usize; 2] = [1, 200];
@@ -103,7 +88,7 @@ impl Options {
 }
 
 fn row(case: &Case, measured: &Measured) -> String {
-    let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
+    let mib = |bytes: u64| bytes.div_ceil(MIB);
     let answer = match case.answer {
         small @ 0..1_000_000 => format!("{} KB", small / 1000),
         large => format!("{} MB", large / 1_000_000),
@@ -115,6 +100,64 @@ fn row(case: &Case, measured: &Measured) -> String {
     let (peak, bound) = (mib(measured.peak), mib(case.bound()));
     let left = format!("| {profile} | {over} | {connections} | {answer} |");
     format!("{left} {peak} MiB | {bound} MiB | {worst}| {first}|")
+}
+
+/// One case: who asks for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The profile of the daemon.
+    pub profile: Profile,
+    /// The transport of the clients.
+    pub over: Transport,
+    /// The number of clients.
+    pub connections: usize,
+    /// The size of each answer, in bytes.
+    pub answer: usize,
+}
+
+const MIB: u64 = 1024 * 1024;
+
+// The parts of the bound, as `docs/limits.md` states it.
+
+/// Memory of an idle daemon, with its threads.
+const AT_REST: u64 = 24 * MIB;
+/// `outgoing_bytes`: what may wait to be sent on one connection before no further request begins.
+const OUTGOING: u64 = MIB;
+/// Other memory of a connection: the requests that wait, and buffers.
+const PER_CONNECTION: u64 = MIB;
+/// What may wait to be sent on all connections of a server together.
+const BUDGET: u64 = 64 * MIB;
+/// The number of answers in the making, if each is larger than all that may wait: one waits to be sent, and
+/// others began before it was there.
+const MADE_AT_ONCE: u64 = 4;
+/// An answer takes this many times its size while it is made: as a value, and as JSON.
+const COPIES: u64 = 2;
+/// A handler whose answer is smaller than this is quick, and runs on the thread of its connection.
+const QUICK: u64 = 4 * MIB;
+
+impl Case {
+    /// How much memory the daemon may take, in bytes.
+    pub fn bound(&self) -> u64 {
+        let (connections, answer) = (self.connections as u64, self.answer as u64);
+        let on_each = OUTGOING + PER_CONNECTION + if answer < QUICK { answer } else { 0 };
+        let shared = if self.over == Transport::Stdio { 0 } else { BUDGET };
+        AT_REST + connections * on_each + COPIES * (shared + MADE_AT_ONCE * answer)
+    }
+
+    /// The number of requests of each client: more than are ever answered.
+    fn requests(&self) -> usize {
+        match self.answer {
+            0..100_000 => 20_000 / self.connections.min(10),
+            _ => 64,
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { profile, over, connections, answer } = self;
+        write!(f, "{profile} over {over}, {connections} x {answer} bytes")
+    }
 }
 
 /// The outcome of a case.
@@ -141,9 +184,9 @@ pub fn play(case: &Case, time: Duration) -> io::Result<Measured> {
     let listen = case.over.url(folder.path());
     command.args(listen.iter().flat_map(|url| ["--listen", url]));
     let mut daemon = Daemon::start(command, PIPES)?;
-    daemon.forget_their_ends();
+    daemon.theirs.clear();
     let url = listen.map(|_| daemon.listening_url(PATIENCE)).transpose()?;
-    if let Some(mut stderr) = daemon.stderr.take().map(std::fs::File::from) {
+    if let Some(mut stderr) = daemon.stderr.take().map(fs::File::from) {
         // The daemon never waits for a reader of its log.
         thread::spawn(move || _ = stderr.read_to_end(&mut Vec::new()));
     }
@@ -170,7 +213,7 @@ pub fn play(case: &Case, time: Duration) -> io::Result<Measured> {
         let worst = pings.join().map_err(|_| io::Error::other("the pings panicked"))?;
         worst_ping = Some(worst?);
     } else if let Some(stdin) = stdin {
-        clients.push(flood(RawClient::of_stdin(stdin, Framing::Ndjson), case)?);
+        clients.push(flood(RawClient::new(stdin, String::new(), Framing::Ndjson), case)?);
         thread::sleep(time);
     }
     let peak = proc::number(daemon.id(), "status", "VmHWM");
