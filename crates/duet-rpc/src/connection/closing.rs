@@ -148,6 +148,8 @@ impl Connection {
         self.drain(|draining| {
             draining.write_failure.get_or_insert((error, now + READ_GRACE));
         });
+        // Nothing more is handed to the transport.
+        self.is_flushed = true;
     }
 
     /// Closes because a message asked for it, which need not have begun yet.

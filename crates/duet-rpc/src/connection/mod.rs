@@ -13,6 +13,7 @@
 //!        ┌───────────────────── outbox ◀── answer ◀────────────┘
 //!        ▼
 //!   7 send_events ▶ 8 settle_exchange ▶ 9 flush ▶ 10 check_over
+//!                        (under back-pressure, 5 comes behind 9)
 //! ```
 //!
 //! Turns follow each other until nothing moves; then the task sleeps until the transport, a command or the

@@ -234,9 +234,9 @@ impl Connection {
             }
         } else {
             self.handle_outcome(handled, message, text, before);
-            // A cancellation may have let others through.
-            self.begin_ready(cx);
         }
+        // A cancellation, or what a handler has sent, may have let others through.
+        self.begin_ready(cx);
     }
 
     /// Does what the session decided about a message that starts no handler.

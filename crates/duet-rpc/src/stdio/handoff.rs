@@ -251,8 +251,10 @@ impl Future for HandedOver {
             // Now the runtime forgets the input.
             polled = state.poll(cx);
             drop(state);
-            // The thread ends only with this future.
-            let _ = thread.send(cx.waker().clone());
+            if polled.is_pending() {
+                // The thread ends only with this future.
+                let _ = thread.send(cx.waker().clone());
+            }
         }
         polled
     }
