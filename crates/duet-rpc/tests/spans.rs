@@ -149,13 +149,11 @@ async fn g6_message_of_a_failure_is_logged_if_it_stands_in_the_source() {
 async fn m10_notification_whose_handler_waits_and_fails_is_logged_as_a_failed_handler() {
     let notes = Notes::default();
     let _guard = tracing::subscriber::set_default(notes.clone());
-    let (here, there) = memory::pair();
     let router = Router::new().method("later", async || {
         tokio::task::yield_now().await;
         Err::<(), _>(Failure::new(7, "Overdrawn"))
     });
-    let _server = Peer::spawn(there, &Profile::agent(), router);
-    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let (client, _server) = links::client_of(router);
     client.notify("later", ()).await.expect("it is sent");
     client.call::<()>("later", ()).await.expect_err("it fails");
     let failed = notes.of("handler failed");
