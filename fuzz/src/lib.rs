@@ -4,8 +4,8 @@
 #[path = "../../crates/proto/tests/support/mod.rs"]
 pub mod support;
 
-pub mod process;
 pub mod net;
+pub mod process;
 
 #[path = "../../crates/duet-rpc/src/log_limit.rs"]
 mod log_limit;
