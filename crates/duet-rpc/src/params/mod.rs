@@ -18,7 +18,7 @@
 //!
 //! Hostile parameters cost no more memory than the type itself and the largest string, because the
 //! text is not turned into a tree. The budget of a reading (`MOST_TIMES`) bounds the time: beyond it,
-//! the error is about the parameters as a whole. [`LARGEST_ASKED`] bounds further readings.
+//! the error is about the parameters as a whole. A text over 1 MiB is read again only once.
 
 mod access;
 mod problem;
