@@ -17,6 +17,7 @@ use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::Dialect;
 use tracing::Span;
 use tracing::field::display;
+use tracing::level_filters::LevelFilter;
 
 use crate::error::Failure;
 use crate::error::{Error, ErrorKind, Logged};
@@ -57,6 +58,10 @@ pub(super) struct Traced {
 /// Logs that a handler begins; `None` if nobody wants to know, be it as a record or as a span.
 #[inline]
 pub(super) fn request(connection: &Span, method: &str, id: Option<IdRef<'_>>) -> Option<Traced> {
+    // Neither the span nor the records are wanted at this level: one comparison.
+    if LevelFilter::current() < LevelFilter::INFO {
+        return None;
+    }
     let is_logged = tracing::enabled!(target: TRAFFIC, tracing::Level::DEBUG);
     if is_logged {
         log_beginning(method, id);

@@ -236,7 +236,9 @@ impl Connection {
             self.handle_outcome(handled, message, text, before);
         }
         // A cancellation, or what a handler has sent, may have let others through.
-        self.begin_ready(cx);
+        if self.session.has_ready() {
+            self.begin_ready(cx);
+        }
     }
 
     /// Does what the session decided about a message that starts no handler.

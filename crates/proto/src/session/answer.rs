@@ -68,6 +68,7 @@ impl<C> Session<C> {
         }
     }
 
+    #[inline(always)]
     fn send<E>(
         &mut self,
         batch: Option<BatchKey>,
