@@ -210,13 +210,13 @@ fn cannot_start(words: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// Whether it could be a version, and can be printed as it is.
+/// Checks that the text could be a version, and can be printed as it is.
 fn is_version(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-+".contains(&byte);
     text.len() <= 40 && text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(is_part)
 }
 
-/// Whether the user's own log file can be appended to. Writes nothing to it, and does not make it.
+/// Checks that the user's own log file can be appended to. Writes nothing to it, and does not make it.
 pub(super) fn log_file() -> Verdict {
     let Some(value) = std::env::var_os(LOG_VARIABLE).filter(|value| !value.is_empty()) else {
         return Verdict::Passed(format!("{LOG_VARIABLE} is not set"));

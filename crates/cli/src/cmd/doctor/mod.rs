@@ -92,7 +92,7 @@ async fn check_all(file: PathBuf) -> Checked {
     (version, outcomes)
 }
 
-/// What a bug report needs to know of the machine, and nothing of its user.
+/// The facts about the machine that a bug report needs, and nothing of its user.
 fn header(args: &DoctorArgs, version: Option<String>) -> String {
     let program = match args.program.as_deref().and_then(Path::file_name) {
         Some(name) => shown(&name.to_string_lossy()),

@@ -39,7 +39,7 @@ pub(super) struct Program {
     pub(super) stdout: Stdout,
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 pub(super) enum Silence {
     Timeout,
     Eof,
@@ -152,7 +152,7 @@ pub(super) struct Stdout {
     framing: Framing,
     decoder: Decoder,
     bytes: Vec<u8>,
-    /// How many of the bytes are frames as the contract has them (F17).
+    /// The number of bytes that are frames as the contract has them (F17).
     clean: usize,
     /// Why the bytes from `clean` on are not frames.
     fault: Option<String>,

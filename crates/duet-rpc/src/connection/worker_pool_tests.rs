@@ -1,0 +1,165 @@
+//! Tests of the worker pool.
+
+use std::collections::HashSet;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::{PoolTask, Work, WorkerPool};
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Blocks a worker until the sender is dropped; tells when it begins.
+fn blocker(begun: &Sender<()>) -> (Sender<()>, Work) {
+    let (release, released) = channel::<()>();
+    let begun = begun.clone();
+    let work = async move {
+        begun.send(()).expect("the test listens");
+        let _ = released.recv();
+    };
+    (release, Box::pin(work))
+}
+
+/// Blocks all workers of a pool.
+fn block(pool: &Arc<WorkerPool>, runtime: &Runtime, workers: usize) -> Vec<Sender<()>> {
+    let (begun, begins) = channel();
+    let release = |_| {
+        let (release, work) = blocker(&begun);
+        assert!(pool.try_spawn(runtime.handle(), work).is_ok());
+        release
+    };
+    let releases = (0..workers).map(release).collect();
+    (0..workers).for_each(|_| begins.recv().expect("each begins"));
+    releases
+}
+
+#[test]
+fn l5_task_that_must_not_wait_comes_back_while_all_workers_are_blocked() {
+    let (pool, runtime) = (WorkerPool::new(3, true), runtime());
+    let releases = block(&pool, &runtime, 3);
+    let back = pool.try_spawn(runtime.handle(), Box::pin(pending()));
+    assert!(back.is_err());
+    drop(releases);
+    pool.shut_down();
+    let late = pool.spawn(runtime.handle(), Box::pin(pending()));
+    assert!(late.is_err(), "the pool is shut down");
+}
+
+#[test]
+fn l5_queued_task_runs_on_whichever_worker_is_free_first() {
+    let (pool, runtime) = (WorkerPool::new(3, true), runtime());
+    for first in 0..3 {
+        let mut releases = block(&pool, &runtime, 3);
+        let (begun, begins) = channel();
+        let (release, work) = blocker(&begun);
+        assert!(pool.spawn(runtime.handle(), work).is_ok());
+        assert!(begins.try_recv().is_err());
+        releases.remove(first);
+        begins.recv_timeout(Duration::from_secs(10)).expect("it begins on the free worker");
+        drop((release, releases));
+        settle(&pool);
+    }
+    pool.shut_down();
+}
+
+/// Waits until all workers are idle.
+fn settle(pool: &WorkerPool) {
+    let is_busy = |state: &super::PoolState| state.idle < state.workers || !state.queue.is_empty();
+    while is_busy(&pool.state()) {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn l5_waiting_tasks_occupy_no_worker_and_a_blocked_worker_delays_none() {
+    let (pool, runtime) = (WorkerPool::new(2, true), runtime());
+    let (tell, told) = channel();
+    let wake = Arc::new(tokio::sync::Notify::new());
+    for number in 0..20 {
+        let (tell, wake) = (tell.clone(), Arc::clone(&wake));
+        let work = async move {
+            let woken = wake.notified();
+            tell.send(number).expect("the test listens");
+            woken.await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            tell.send(number).expect("the test listens");
+        };
+        assert!(pool.spawn(runtime.handle(), Box::pin(work)).is_ok());
+    }
+    let all = |told: &Receiver<u32>| -> HashSet<u32> { told.iter().take(20).collect() };
+    assert_eq!(all(&told).len(), 20);
+    settle(&pool);
+    let releases = block(&pool, &runtime, 1);
+    wake.notify_waiters();
+    // Timers are the runtime's.
+    let done = runtime.block_on(async {
+        tokio::task::spawn_blocking(move || all(&told)).await.expect("it receives")
+    });
+    assert_eq!(done.len(), 20);
+    drop(releases);
+    pool.shut_down();
+}
+
+#[test]
+fn p3_aborted_task_is_dropped_in_every_state() {
+    struct Dropped(Sender<()>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+            // It is inside the runtime, as it was when it ran.
+            let _ = tokio::runtime::Handle::current();
+        }
+    }
+    let (pool, runtime) = (WorkerPool::new(1, true), runtime());
+    let (tell, told) = channel();
+    let spawn = |work: Work| -> Arc<PoolTask> {
+        let guard = Dropped(tell.clone());
+        let work = async move {
+            let _guard = guard;
+            work.await;
+        };
+        let task = pool.spawn(runtime.handle(), Box::pin(work));
+        task.unwrap_or_else(|_| panic!("it is queued"))
+    };
+    let is_dropped = || told.recv_timeout(Duration::from_secs(10)).expect("it is dropped");
+
+    let waiting = spawn(Box::pin(pending()));
+    settle(&pool);
+    waiting.abort();
+    is_dropped();
+
+    let (begun, begins) = channel();
+    let (release, work) = blocker(&begun);
+    let running = spawn(Box::pin(async move {
+        work.await;
+        pending::<()>().await;
+    }));
+    let queued = spawn(Box::pin(pending()));
+    begins.recv().expect("it begins");
+    queued.abort();
+    running.abort();
+    assert!(told.try_recv().is_err(), "the worker is blocked");
+    drop(release);
+    is_dropped();
+    is_dropped();
+    running.abort();
+    pool.shut_down();
+}
+
+#[test]
+fn l5_idle_worker_is_used_again() {
+    let (pool, runtime) = (WorkerPool::new(100, true), runtime());
+    for _ in 0..100 {
+        let task = pool.spawn(runtime.handle(), Box::pin(async {}));
+        assert!(task.is_ok());
+        settle(&pool);
+    }
+    assert_eq!(pool.state().workers, 1);
+    pool.shut_down();
+}
