@@ -29,7 +29,7 @@ fn doctor(program: Option<&Path>) -> Command {
     command
 }
 
-/// What it says of a program that does not pass.
+/// Doctor's output for a program that does not pass.
 fn failure_of(program: &Path) -> Report {
     let report = Report::of(doctor(Some(program)));
     assert_eq!(report.code(), Some(1), "{}", report.text);

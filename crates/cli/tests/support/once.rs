@@ -35,7 +35,7 @@ pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Output {
     output
 }
 
-/// What a daemon says that cannot start, and its exit code.
+/// The output and the exit code of a daemon that cannot start.
 pub(crate) fn refused(command: Command) -> (Option<i32>, String) {
     let output = run(command, b"");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -62,7 +62,7 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// How long a remote has been silent that shows this count of signs now.
+    /// Measures how long the count of signs has not changed.
     pub(super) fn measure(silence: &mut Option<Silence>, signs: u64, now: Instant) -> Duration {
         let silence = match silence {
             Some(silence) if silence.signs == signs => silence,
@@ -143,8 +143,8 @@ impl Connection {
             let error = "the remote reads nothing, and the memory for answers is used up";
             return Err(io::Error::new(io::ErrorKind::TimedOut, error));
         }
-        self.window.stall = None;
-        Silence::measure(&mut self.window.stall, self.outbox.signs(), now);
+        // Memory is not short, so the time begins again.
+        self.window.stall = Some(Silence { signs: self.outbox.signs(), since: now });
         Ok(())
     }
 

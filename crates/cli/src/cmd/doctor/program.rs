@@ -154,7 +154,7 @@ pub(super) struct Stdout {
     bytes: Vec<u8>,
     /// The number of bytes that are frames as the contract has them (F17).
     clean: usize,
-    /// Why the bytes from `clean` on are not frames.
+    /// The reason why the bytes from `clean` on are not frames.
     fault: Option<String>,
     /// Messages that are not the answer to a call.
     messages: Vec<Value>,

@@ -24,7 +24,7 @@ impl From<Result<String, Failure>> for Verdict {
     }
 }
 
-/// Why a check failed, and what to do next. Empty parts are not shown.
+/// The reason for a failed check, and what to do next. Empty parts are not shown.
 #[derive(Default)]
 pub(super) struct Failure {
     pub(super) why: String,
