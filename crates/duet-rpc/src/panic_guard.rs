@@ -5,8 +5,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::fmt;
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Once;
 use std::task::{Context, Poll};
@@ -27,9 +26,13 @@ use crate::error::{Error, ErrorKind};
 /// assert!(!format!("{error:?}").contains("secret"));
 /// ```
 pub fn catch<T>(function: impl FnOnce() -> T) -> Result<T, Error> {
-    let _inside = Inside::enter();
+    DEPTH.set(DEPTH.get() + 1);
     // A function that panics may leave its own data half changed, but it shares none with us.
-    catch_unwind(AssertUnwindSafe(function)).map_err(to_error)
+    let called = catch_unwind(AssertUnwindSafe(function));
+    // Dropping the payload of a panic may panic too, so that happens inside the guard.
+    let called = called.map_err(to_error);
+    DEPTH.set(DEPTH.get() - 1);
+    called
 }
 
 /// Drops a value of the application inside the guard. A panic has no one to report to: the answer has been
@@ -51,7 +54,9 @@ pub fn silence_hook() {
             if DEPTH.get() == 0 {
                 return before(panic);
             }
-            LAST_PANIC.with_borrow_mut(|last| *last = Some(PanicLocation::new(panic)));
+            let location = panic.location().map(|location| format!("at {location}"));
+            let location = location.unwrap_or_else(|| "at an unknown place".to_owned());
+            LAST_PANIC.with_borrow_mut(|last| *last = Some(location));
         }));
     });
 }
@@ -60,43 +65,8 @@ thread_local! {
     /// The number of guards that this thread is inside of.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// The source location of the last panic inside them.
-    static LAST_PANIC: RefCell<Option<PanicLocation>> = const { RefCell::new(None) };
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
-
-/// Counts one guard until it is dropped.
-struct Inside;
-
-impl Inside {
-    fn enter() -> Self {
-        DEPTH.set(DEPTH.get() + 1);
-        Inside
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-    }
-}
-
-/// The source location of a panic.
-#[derive(Debug)]
-struct PanicLocation(String);
-
-impl PanicLocation {
-    fn new(panic: &PanicHookInfo<'_>) -> Self {
-        let location = panic.location().map(ToString::to_string);
-        PanicLocation(location.unwrap_or_else(|| "an unknown place".to_owned()))
-    }
-}
-
-impl fmt::Display for PanicLocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {}", self.0)
-    }
-}
-
-impl std::error::Error for PanicLocation {}
 
 /// A future whose panics are caught: one in `poll` or in its destructor makes it ready with an [`Error`].
 /// After it was ready it stays pending.

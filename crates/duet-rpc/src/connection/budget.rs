@@ -21,19 +21,17 @@
 //! usually one. Handlers that await are bounded by `in_flight`.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::session::Asks;
-use tokio::sync::Notify;
 
 use super::closing::STALLED;
-use super::memory::{Budget, Reservation};
-use super::{Connection, log};
-use crate::router::{AnswerSize, Place};
-use crate::sync::lock;
+use super::memory::Reservation;
+use super::{Connection, Shared, log};
+use crate::router::AnswerSize;
 
 /// The most bytes that one refusal takes.
 const REFUSAL: usize = 128;
@@ -116,7 +114,7 @@ impl Connection {
     pub(super) fn is_full(&self) -> bool {
         let outgoing = self.outbox.len();
         outgoing >= self.shared.profile.limits.outgoing_bytes
-            || (outgoing > 0 && self.shared.window.budget.is_spent_by_many())
+            || (outgoing > 0 && self.shared.budget.is_spent_by_many())
     }
 
     /// Counts a refusal, if one was added since the outbox had this length and was full.
@@ -129,7 +127,7 @@ impl Connection {
 
     /// Fails if the remote has read nothing for [`STALLED`] while others wait for the memory that this takes.
     pub(super) fn check_stall(&mut self, now: Instant) -> io::Result<()> {
-        let budget = &self.shared.window.budget;
+        let budget = &self.shared.budget;
         if self.outbox.is_empty() || !budget.is_shared() {
             self.window.stall = None;
             return Ok(());
@@ -153,7 +151,7 @@ impl Connection {
         let shared = &self.shared;
         let bytes = self.session.batch_bytes();
         if bytes != self.window.batch_bytes {
-            shared.window.budget.count_batches(self.window.batch_bytes, bytes);
+            shared.budget.count_batches(self.window.batch_bytes, bytes);
             self.window.batch_bytes = bytes;
         }
         shared.is_full_of_batches.store(self.session.is_full_of_batches(), Ordering::Relaxed);
@@ -172,155 +170,35 @@ impl Connection {
     }
 }
 
-// ---- what senders and handlers on other threads wait for
+// ---- what handlers on the pool wait for
 
-/// The send window of one connection: the bytes that wait to be sent, and the handlers that wait for room.
-pub(crate) struct SendWindow {
-    limit: usize,
-    budget: Arc<Budget>,
-    state: Mutex<WindowState>,
-    waiting_handlers: AtomicUsize,
-    /// Wakes one handler that waits to begin, which passes the wake-up on. Waking all of them each time would
-    /// cost the square of their number. Only tasks wait here, which are always polled.
-    room: Notify,
-}
-
-#[derive(Default)]
-struct WindowState {
-    /// Bytes in the mailbox and the outbox.
-    outgoing: usize,
-    /// The memory that they take, as the budget has counted it.
-    charged: usize,
-    is_closed: bool,
-}
-
-impl SendWindow {
-    pub(super) fn new(limit: usize, budget: Arc<Budget>) -> Self {
-        SendWindow {
-            limit,
-            budget,
-            state: Mutex::default(),
-            waiting_handlers: AtomicUsize::new(0),
-            room: Notify::new(),
-        }
-    }
-
-    pub(super) fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
+impl Shared {
     /// Asks whether the batches of all connections hold too much, if connections share the budget.
     pub(super) fn others_fill_batches(&self) -> Option<Asks> {
         let budget = Arc::clone(&self.budget);
         budget.is_shared().then(|| Arc::new(move || budget.is_full_of_batches()) as Asks)
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        lock(&self.state).outgoing < self.limit
-    }
-
-    /// Adds bytes that wait in the mailbox.
-    pub(super) fn add(&self, bytes: usize) {
-        if bytes > 0 {
-            let mut state = lock(&self.state);
-            state.outgoing += bytes;
-            state.charged += bytes;
-            self.budget.add(bytes);
-        }
-    }
-
-    /// Sets the bytes that wait, and the memory that they take.
-    pub(super) fn set(&self, outgoing: usize, held: usize) {
-        let mut state = lock(&self.state);
-        let before = std::mem::replace(&mut state.outgoing, outgoing);
-        let charged = std::mem::replace(&mut state.charged, held);
-        let has_room_now = before >= self.limit && outgoing < self.limit;
-        let wakes = has_room_now && self.waiting_handlers.load(Ordering::SeqCst) > 0;
-        drop(state);
-        if wakes {
-            self.room.notify_one();
-        }
-        match charged < held {
-            true => self.budget.add(held - charged),
-            false => self.budget.remove(charged - held),
-        }
-    }
-
-    /// Lets everyone go who waits: the connection is closed.
-    pub(super) fn close(&self) {
-        let mut state = lock(&self.state);
-        state.is_closed = true;
-        let charged = std::mem::take(&mut state.charged);
-        drop(state);
-        self.budget.remove(charged);
-        self.room.notify_waiters();
-    }
-
-    /// Waits until a handler may begin whose answers are of this size.
-    pub(super) async fn wait_to_begin(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Room {
+    /// Waits until a handler may begin whose answers are of this size: until its connection has room for an
+    /// answer or is closed, and the budget has memory for it.
+    pub(super) async fn wait_to_begin(self: Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
         loop {
-            let was_woken = self.wait_for_room().await;
-            // From here on others wait for this task to pass the room on, even if it is stopped.
-            let mut room = Room { reservation: None, window: Arc::clone(self) };
-            room.reservation = self.budget.try_reserve(size);
-            // Messages that always wait may have filled the room again; it is kept for a handler that was
-            // woken.
-            if room.reservation.is_some() && was_woken {
-                return room;
-            }
-            if room.reservation.is_none() {
-                room.reservation = Some(self.budget.reserve(size).await);
-            }
-            // The answers that it waited for may have taken the room.
-            if self.has_room_to_begin(&lock(&self.state)) {
-                return room;
+            // Kept until this handler begins, or gives up.
+            let first = self.mailbox.wait_for_room().await;
+            if let Some(reservation) = self.budget.try_reserve(size) {
+                // Messages that always wait may have filled the room again. It is kept for the handler that
+                // waited for it.
+                if first.is_some() || self.mailbox.has_room_to_begin() {
+                    return reservation;
+                }
+            } else {
+                let reservation = self.budget.reserve(size).await;
+                // The answers that it waited for may have taken the room.
+                if self.mailbox.has_room_to_begin() {
+                    return reservation;
+                }
             }
         }
-    }
-
-    /// Waits until this connection has room for an answer, or is closed; whether this handler was woken.
-    async fn wait_for_room(&self) -> bool {
-        let room = self.room.notified();
-        tokio::pin!(room);
-        room.as_mut().enable();
-        let _waiting = {
-            let state = lock(&self.state);
-            if self.has_room_to_begin(&state) {
-                return false;
-            }
-            // Counted under the lock, so that room which comes meanwhile is noticed here or there.
-            Place::take(&self.waiting_handlers)
-        };
-        room.await;
-        true
-    }
-
-    fn has_room_to_begin(&self, state: &WindowState) -> bool {
-        state.is_closed || state.outgoing < self.limit
-    }
-
-    /// Wakes the next handler that waits to begin, if there is room.
-    fn pass_room_on(&self) {
-        let state = lock(&self.state);
-        let wakes = state.outgoing < self.limit && self.waiting_handlers.load(Ordering::SeqCst) > 0;
-        drop(state);
-        if wakes {
-            self.room.notify_one();
-        }
-    }
-}
-
-/// Room for the answer of a handler that begins. It is dropped when the answer is counted among the bytes
-/// that wait, or when the handler awaits: the next handler may have waited for this one.
-pub(super) struct Room {
-    reservation: Option<Reservation>,
-    window: Arc<SendWindow>,
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.reservation = None;
-        self.window.pass_room_on();
     }
 }
 

@@ -278,7 +278,7 @@ impl Connection {
         self.abandon_calls(&disconnect);
         // It is set already if the driver is dropped while it closes its transport.
         let _ = self.shared.gone.set(());
-        self.dispatch.tasks.stop_all();
+        self.stop_tasks();
         self.end_exchange();
         self.shared.streams.close();
         for command in self.shared.mailbox.close() {

@@ -13,6 +13,7 @@
 //!
 //! Every outcome goes through [`Connection::answer`], inline or not.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::task::Context as TaskContext;
 use std::time::{Duration, Instant};
@@ -20,9 +21,9 @@ use std::time::{Duration, Instant};
 use duet_rpc_proto::message::{Code, ErrorObject, Id, IdRef, Params, write_result_with};
 use duet_rpc_proto::session::{Job, Key};
 use tokio::runtime::RuntimeFlavor;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
-use super::tasks::{Running, Task, Tasks};
+use super::tasks::{Running, Task};
 use super::worker_pool::WorkerPool;
 use super::{Connection, log};
 use crate::context::{Context, Flag};
@@ -49,7 +50,8 @@ pub(super) struct Dispatch {
     /// The slots of the handlers, by index.
     slots: Vec<Slot>,
     handle: Weak<Handle>,
-    pub(super) tasks: Tasks,
+    /// The handlers that run as tasks.
+    pub(super) tasks: HashMap<Key, Task>,
     /// The workers for handlers that may block. If such a handler ran inline, nothing else would be read.
     pub(super) pool: Option<Arc<WorkerPool>>,
     watchful_turns: u8,
@@ -67,7 +69,7 @@ impl Dispatch {
             latest: None,
             slots: Vec::new(),
             handle,
-            tasks: Tasks::default(),
+            tasks: HashMap::new(),
             pool: None,
             watchful_turns: 0,
             trial_ends: None,
@@ -166,8 +168,8 @@ impl Connection {
             InlineHost { connection: self, job: Some(job), method, flag: None, code: None };
         let waiting = match &traced {
             None => entry.route.start(is_inline, params, &mut slot, &mut host),
-            Some(traced) => {
-                traced.span.in_scope(|| entry.route.start(is_inline, params, &mut slot, &mut host))
+            Some((span, _)) => {
+                span.in_scope(|| entry.route.start(is_inline, params, &mut slot, &mut host))
             }
         };
         let InlineHost { job, flag, code, .. } = host;
@@ -177,8 +179,8 @@ impl Connection {
         }
         if let (Some(waiting), Some(job)) = (waiting, job) {
             self.wait_for(entry, job, waiting, flag, traced, pool);
-        } else if let Some(traced) = traced {
-            log::response(method, id.map(IdRef::to_id).as_ref(), traced.logged_at, code);
+        } else if let Some((_, logged_at)) = traced {
+            log::response(method, id.map(IdRef::to_id).as_ref(), logged_at, code);
         }
     }
 
@@ -202,18 +204,19 @@ impl Connection {
         job: Job<'_>,
         mut waiting: Waiting,
         flag: Option<Arc<Flag>>,
-        traced: Option<log::Traced>,
+        traced: Option<(Span, Option<Instant>)>,
         pool: Option<Arc<WorkerPool>>,
     ) {
         let may_be_busy = job.is_in_batch() && !entry.closes;
         let key = self.session.park(job);
-        let logged_at = traced.as_ref().and_then(|traced| traced.logged_at);
-        if let Some(traced) = traced.filter(|traced| !traced.span.is_disabled()) {
-            waiting = Box::pin(waiting.instrument(traced.span));
+        let logged_at = traced.as_ref().and_then(|(_, logged_at)| *logged_at);
+        if let Some((span, _)) = traced.filter(|(span, _)| !span.is_disabled()) {
+            waiting = Box::pin(waiting.instrument(span));
         }
         let mut running = Running::new(key, waiting, entry, &self.shared);
-        let abort = match pool {
-            None => running.spawn(),
+        let mut task = Task { flag, abort: None, entry: Arc::clone(entry), logged_at };
+        match pool {
+            None => task.abort = Some(running.spawn()),
             Some(pool) => {
                 running.may_be_busy = may_be_busy;
                 // A method that is new, or closes the connection, never waits for a worker.
@@ -222,16 +225,22 @@ impl Connection {
                 if running.is_trial {
                     self.dispatch.trial_ends = Some(super::now() + QUICK_POLL);
                 }
-                running.spawn_on(&pool, may_queue)
+                running.spawn_on(&pool, may_queue, task.flag.get_or_insert_default());
             }
-        };
-        let task = Task { abort, flag, entry: Arc::clone(entry), logged_at };
+        }
         self.dispatch.tasks.insert(key, task);
+    }
+
+    /// Stops all handlers, in the order of their messages, so that every run is the same.
+    pub(super) fn stop_tasks(&mut self) {
+        let mut tasks: Vec<_> = self.dispatch.tasks.iter().collect();
+        tasks.sort_unstable_by_key(|(key, _)| **key);
+        tasks.into_iter().for_each(|(_, task)| task.stop());
     }
 
     /// Ends a handler that ran as a task. It is not answered if it was cancelled meanwhile, or is a notification.
     pub(super) fn finish(&mut self, key: Key, answer: Answer<'_>) {
-        let task = self.dispatch.tasks.remove(key);
+        let task = self.dispatch.tasks.remove(&key);
         let method = task.as_ref().map_or("", |task| &*task.entry.name);
         let is_request = self.session.id_of(key).is_some();
         let Some(job) = self.session.finish(key) else {

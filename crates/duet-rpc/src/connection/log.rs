@@ -48,16 +48,14 @@ pub(super) fn frame(bytes: usize) {
     tracing::debug!(bytes, "a frame");
 }
 
-/// A request that somebody wants to know of.
-pub(super) struct Traced {
-    pub(super) span: Span,
-    /// The time when it began, if it is logged.
-    pub(super) logged_at: Option<Instant>,
-}
-
-/// Logs that a handler begins; `None` if nobody wants to know, be it as a record or as a span.
+/// Logs that a handler begins; returns its span, and the time if it was logged. `None` if nobody wants to
+/// know, be it as a record or as a span.
 #[inline]
-pub(super) fn request(connection: &Span, method: &str, id: Option<IdRef<'_>>) -> Option<Traced> {
+pub(super) fn request(
+    connection: &Span,
+    method: &str,
+    id: Option<IdRef<'_>>,
+) -> Option<(Span, Option<Instant>)> {
     // Neither the span nor the records are wanted at this level: one comparison.
     if LevelFilter::current() < LevelFilter::INFO {
         return None;
@@ -70,7 +68,7 @@ pub(super) fn request(connection: &Span, method: &str, id: Option<IdRef<'_>>) ->
     let id = id.map(display);
     let span = tracing::info_span!(target: REQUEST, parent: connection, "request", method, id);
     let is_wanted = is_logged || !span.is_disabled();
-    is_wanted.then(|| Traced { span, logged_at: is_logged.then(Instant::now) })
+    is_wanted.then(|| (span, is_logged.then(Instant::now)))
 }
 
 #[cold]

@@ -17,12 +17,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::Instant;
 
+use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::{CallOptions, Key};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 
 use super::Shared;
-use super::budget::SendWindow;
+use super::memory::Budget;
 use super::send_queue::{Queued, SendQueue, Sender, Sent, Ticket};
 use crate::error::{Error, ErrorKind};
 use crate::handler::Outcome;
@@ -67,7 +68,14 @@ pub(crate) struct Mailbox {
     has_commands: AtomicBool,
     /// Whether messages wait for room.
     has_queued: AtomicBool,
-    window: Arc<SendWindow>,
+    /// The bytes that may wait to be sent.
+    most_bytes: usize,
+    budget: Arc<Budget>,
+    /// The queue of handlers that wait for room. The first has the permit, and passes it on when it begins:
+    /// waking all of them each time would cost the square of their number.
+    waiting_handlers: Semaphore,
+    /// Wakes the first of them.
+    room: Notify,
     /// The most calls among the commands. The session counts those that it knows of, but the connection may
     /// not run for long.
     most_calls: usize,
@@ -77,6 +85,10 @@ pub(crate) struct Mailbox {
 struct Inner {
     commands: Vec<Command>,
     queue: SendQueue,
+    /// The bytes of the commands and in the outbox.
+    outgoing: usize,
+    /// The memory that they take, as the budget has counted it.
+    charged: usize,
     /// The calls among the commands, even those that were given up since.
     calls: usize,
     /// Whether [`Command::Event`] is among the commands.
@@ -86,13 +98,16 @@ struct Inner {
 }
 
 impl Mailbox {
-    pub(super) fn new(window: Arc<SendWindow>, most_calls: usize) -> Self {
+    pub(super) fn new(limits: &Limits, budget: Arc<Budget>) -> Self {
         Mailbox {
             inner: Mutex::default(),
             has_commands: AtomicBool::new(false),
             has_queued: AtomicBool::new(false),
-            window,
-            most_calls,
+            most_bytes: limits.outgoing_bytes,
+            budget,
+            waiting_handlers: Semaphore::new(1),
+            room: Notify::new(),
+            most_calls: limits.pending_calls,
         }
     }
 
@@ -165,6 +180,29 @@ impl Mailbox {
         }
     }
 
+    /// Waits until a handler may make an answer: the connection has room for it, or is closed. A handler that
+    /// had to wait is the first of those that wait, until it drops the permit.
+    pub(super) async fn wait_for_room(&self) -> Option<SemaphorePermit<'_>> {
+        if self.has_room_to_begin() {
+            return None;
+        }
+        // The semaphore is never closed.
+        let first = self.waiting_handlers.acquire().await.ok();
+        let room = self.room.notified();
+        tokio::pin!(room);
+        // Room that comes after this is noticed by the wait, and room that came before by the check.
+        room.as_mut().enable();
+        if !self.has_room_to_begin() {
+            room.await;
+        }
+        first
+    }
+
+    pub(super) fn has_room_to_begin(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.is_closed || inner.outgoing < self.most_bytes
+    }
+
     fn open(&self) -> Result<MutexGuard<'_, Inner>, ErrorKind> {
         let inner = lock(&self.inner);
         if inner.is_closed { Err(ErrorKind::Disconnected) } else { Ok(inner) }
@@ -172,7 +210,7 @@ impl Mailbox {
 
     /// Whether a message can be sent now. A message that comes while others wait stands behind them.
     fn has_room(&self, inner: &Inner) -> bool {
-        inner.queue.is_empty() && self.window.has_room()
+        inner.queue.is_empty() && inner.outgoing < self.most_bytes
     }
 
     fn queue(&self, inner: &mut Inner, queued: Queued, deadline: Option<Instant>) -> Ticket {
@@ -181,7 +219,12 @@ impl Mailbox {
     }
 
     fn deliver(&self, mut inner: MutexGuard<'_, Inner>, command: Command) {
-        self.window.add(command.size());
+        let bytes = command.size();
+        if bytes > 0 {
+            inner.outgoing += bytes;
+            inner.charged += bytes;
+            self.budget.add(bytes);
+        }
         inner.commands.push(command);
         self.has_commands.store(true, Ordering::Release);
         wake_driver(inner);
@@ -226,12 +269,23 @@ impl Mailbox {
         changed
     }
 
-    /// Tells the window how many bytes wait in the outbox, and how much memory they hold.
+    /// Takes in how many bytes wait in the outbox, and how much memory they hold.
     pub(super) fn count_outbox(&self, bytes: usize, held: usize) {
-        let inner = lock(&self.inner);
-        if !inner.is_closed {
-            let posted: usize = inner.commands.iter().map(Command::size).sum();
-            self.window.set(bytes + posted, held + posted);
+        let mut inner = lock(&self.inner);
+        if inner.is_closed {
+            return;
+        }
+        let posted: usize = inner.commands.iter().map(Command::size).sum();
+        let (outgoing, held) = (bytes + posted, held + posted);
+        let before = std::mem::replace(&mut inner.outgoing, outgoing);
+        let charged = std::mem::replace(&mut inner.charged, held);
+        drop(inner);
+        if before >= self.most_bytes && outgoing < self.most_bytes {
+            self.room.notify_waiters();
+        }
+        match charged < held {
+            true => self.budget.add(held - charged),
+            false => self.budget.remove(charged - held),
         }
     }
 
@@ -259,9 +313,11 @@ impl Mailbox {
         self.has_queued.store(false, Ordering::Release);
         let (commands, queue) =
             (std::mem::take(&mut inner.commands), std::mem::take(&mut inner.queue));
+        let charged = std::mem::take(&mut inner.charged);
         drop(inner);
         drop(queue);
-        self.window.close();
+        self.budget.remove(charged);
+        self.room.notify_waiters();
         commands
     }
 }

@@ -11,10 +11,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::router::{AnswerSize, Beginning, Place, Queue, wait_for};
+use crate::router::{AnswerSize, Beginning, wait_for};
 use crate::sync::lock;
 
 /// A budget of memory for answers, of one connection or of all connections of a server. It counts the bytes
@@ -31,10 +31,11 @@ pub(crate) struct Budget {
     batches: AtomicUsize,
     /// The estimates of the answers that are being made.
     making: Mutex<Making>,
-    /// The queue of handlers whose answers are not large.
-    small: Queue,
+    /// The queue of handlers whose answers are not large. Only the first of a queue, who has its permit, looks
+    /// for room: if a thousand did whenever there is some, they would keep the processors busy.
+    small: Semaphore,
     /// The queue of handlers whose answers are large.
-    large: Queue,
+    large: Semaphore,
     /// Wakes the first of each queue.
     room: Notify,
     waiters: AtomicUsize,
@@ -73,8 +74,8 @@ impl Budget {
             waiting: AtomicUsize::new(0),
             batches: AtomicUsize::new(0),
             making: Mutex::default(),
-            small: Queue::default(),
-            large: Queue::default(),
+            small: Semaphore::new(1),
+            large: Semaphore::new(1),
             room: Notify::new(),
             waiters: AtomicUsize::new(0),
         }
@@ -133,7 +134,7 @@ impl Budget {
     }
 
     /// The queue for handlers whose answers are of this size.
-    fn queue_of<'a>(&'a self, size: &'a AnswerSize) -> &'a Queue {
+    fn queue_of<'a>(&'a self, size: &'a AnswerSize) -> &'a Semaphore {
         match size.is_known() {
             true if self.is_large(size.estimate()) => &self.large,
             true => &self.small,
@@ -143,7 +144,8 @@ impl Budget {
 
     /// Lets a handler begin whose answers are of this size, unless it has to wait.
     pub(crate) fn try_reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Option<Reservation> {
-        self.queue_of(size).is_empty().then(|| self.reserve_now(size).ok()).flatten()
+        let is_empty = self.queue_of(size).available_permits() > 0;
+        is_empty.then(|| self.reserve_now(size).ok()).flatten()
     }
 
     /// Waits until a handler may begin whose answers are of this size.
@@ -151,7 +153,8 @@ impl Budget {
         if let Some(reservation) = self.try_reserve(size) {
             return reservation;
         }
-        let _first = self.queue_of(size).stand().await;
+        // The semaphore is never closed.
+        let _first = self.queue_of(size).acquire().await.ok();
         // Counted before it looks again, so that room which comes meanwhile is noticed here or there.
         let _waiter = Place::take(&self.waiters);
         loop {
@@ -200,6 +203,22 @@ impl Budget {
         if self.waiters.load(Ordering::SeqCst) > 0 && !self.is_spent_by_many() {
             self.room.notify_waiters();
         }
+    }
+}
+
+/// Counts one waiter until it is dropped.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(waiters: &'a AtomicUsize) -> Self {
+        waiters.fetch_add(1, Ordering::SeqCst);
+        Place(waiters)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -123,7 +123,7 @@ impl Connection {
         }
         let routes = router.clone();
         session.set_closing(Arc::new(move |method| routes.closes(method)));
-        if let Some(is_full) = shared.window.others_fill_batches() {
+        if let Some(is_full) = shared.others_fill_batches() {
             session.set_others_fill_batches(is_full);
         }
         let kind = transport.kind();

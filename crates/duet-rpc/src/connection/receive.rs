@@ -22,6 +22,7 @@ use duet_rpc_proto::session::{BatchKey, Handled, Phase};
 use duet_rpc_proto::text::Text;
 
 use super::shared::add;
+use super::tasks::Task;
 use super::{Caller, Connection, IDLE, log};
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
@@ -265,7 +266,8 @@ impl Connection {
                 }
             }
             Handled::Stop(key) => {
-                let (task, id) = (self.dispatch.tasks.stop(key), self.session.id_of(key));
+                let (task, id) = (self.dispatch.tasks.get(&key), self.session.id_of(key));
+                task.into_iter().for_each(Task::stop);
                 log::cancelled(task.map(|task| &*task.entry.name), id, dialect);
             }
             Handled::Cancelled(id) => log::cancelled(None, id.as_ref(), dialect),

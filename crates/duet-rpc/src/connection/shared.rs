@@ -8,7 +8,6 @@ use duet_rpc_proto::message::ErrorObject;
 use duet_rpc_proto::session::{Ids, Key};
 use tokio::sync::{SetOnce, watch};
 
-use super::budget::SendWindow;
 use super::events::Streams;
 use super::mailbox::{Mailbox, WaitForRoom};
 use super::memory::Budget;
@@ -28,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) ids: Ids,
     pub(crate) state: watch::Sender<ConnectionState>,
     pub(crate) mailbox: Mailbox,
-    pub(crate) window: Arc<SendWindow>,
+    pub(super) budget: Arc<Budget>,
     pub(super) streams: Streams,
     pub(crate) counts: Counts,
     /// Whether the answers to batches hold so much that no more of their requests should begin.
@@ -73,15 +72,14 @@ impl Shared {
         let profile = profile.with(|it| it.limits = it.limits.usable());
         let limits = &profile.limits;
         let budget = budget.unwrap_or_else(|| Budget::of_connection(limits.outgoing_bytes));
-        let window = Arc::new(SendWindow::new(limits.outgoing_bytes, budget));
         Shared {
             profile,
             span: log::connection(),
             is_exchange,
             ids: Ids::new(profile.ids, random::seed()),
             state: watch::Sender::new(ConnectionState::Connecting),
-            mailbox: Mailbox::new(Arc::clone(&window), limits.pending_calls),
-            window,
+            mailbox: Mailbox::new(limits, Arc::clone(&budget)),
+            budget,
             streams: Streams::default(),
             counts: Counts::default(),
             is_full_of_batches: AtomicBool::new(false),
@@ -133,8 +131,8 @@ impl Shared {
     /// The error of a request of a batch that has not begun, if the answers to batches hold too much.
     pub(super) fn refusal_of_batch(&self) -> Option<ErrorObject> {
         let most = self.profile.limits.batch_bytes as u64;
-        let is_full = self.is_full_of_batches.load(Ordering::Relaxed)
-            || self.window.budget().is_full_of_batches();
+        let is_full =
+            self.is_full_of_batches.load(Ordering::Relaxed) || self.budget.is_full_of_batches();
         is_full.then(|| ErrorObject::server_busy(self.profile.busy_code, most))
     }
 }

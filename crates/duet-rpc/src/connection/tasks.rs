@@ -1,7 +1,10 @@
 //! Handlers that wait, each a task of its own on the connection's runtime or on the worker pool.
+//!
+//! A task ends when its handler does, or when it is stopped: then the handler is dropped where it waits. In
+//! either case the task posts [`Command::Ended`].
 
-use std::collections::HashMap;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -10,77 +13,35 @@ use duet_rpc_proto::session::Key;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use super::budget::Room;
-use super::worker_pool::{PoolTask, WorkerPool};
+use super::memory::Reservation;
+use super::worker_pool::WorkerPool;
 use super::{Command, Shared};
 use crate::context::Flag;
 use crate::handler::{Outcome, Waiting};
 use crate::router::Entry;
 use crate::router::QUICK_POLL;
 
-/// The handlers that run as tasks.
-#[derive(Default)]
-pub(super) struct Tasks {
-    running: HashMap<Key, Task>,
-}
-
-/// A handler that runs as a task.
+/// A handler that runs as a task, as the connection knows it.
 pub(super) struct Task {
-    pub(super) abort: Abort,
-    /// Set when the request is cancelled.
+    /// Set when the request is cancelled, or the connection is gone. It also stops a task that was given to
+    /// the pool.
     pub(super) flag: Option<Arc<Flag>>,
+    /// Stops a task of the runtime, at a lower price.
+    pub(super) abort: Option<AbortHandle>,
     pub(super) entry: Arc<Entry>,
     /// The time when it began, if that was logged.
     pub(super) logged_at: Option<Instant>,
 }
 
-impl Tasks {
-    pub(super) fn insert(&mut self, key: Key, task: Task) {
-        self.running.insert(key, task);
-    }
-
-    /// Stops a handler: it is dropped where it waits. A command tells when it has ended.
-    pub(super) fn stop(&self, key: Key) -> Option<&Task> {
-        let task = self.running.get(&key)?;
-        if let Some(flag) = &task.flag {
+impl Task {
+    /// Stops the handler. A command tells when it has ended.
+    pub(super) fn stop(&self) {
+        if let Some(flag) = &self.flag {
             // A flag that is set already stays so.
             let _ = flag.set(());
         }
-        task.abort.abort();
-        Some(task)
-    }
-
-    /// Stops all handlers, in the order of their messages, so that every run is the same.
-    pub(super) fn stop_all(&mut self) {
-        let mut running: Vec<_> = self.running.iter().collect();
-        running.sort_unstable_by_key(|(key, _)| **key);
-        for (_, task) in running {
-            task.abort.abort();
-        }
-    }
-
-    #[cfg(unix)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.running.is_empty()
-    }
-
-    /// Forgets a handler that has ended.
-    pub(super) fn remove(&mut self, key: Key) -> Option<Task> {
-        self.running.remove(&key)
-    }
-}
-
-/// Stops a task.
-pub(super) enum Abort {
-    Runtime(AbortHandle),
-    Pool(Arc<PoolTask>),
-}
-
-impl Abort {
-    fn abort(&self) {
-        match self {
-            Abort::Runtime(task) => task.abort(),
-            Abort::Pool(task) => task.abort(),
+        if let Some(abort) = &self.abort {
+            abort.abort();
         }
     }
 }
@@ -95,8 +56,8 @@ pub(super) struct Running {
     entry: Arc<Entry>,
     shared: Arc<Shared>,
     outcome: Option<Outcome>,
-    /// Room for the answer, until it is counted or the handler awaits.
-    room: Option<Room>,
+    /// Memory for the answer, until it is counted or the handler awaits.
+    reservation: Option<Reservation>,
     /// Whether it is answered busy if the answers to batches hold too much.
     pub(super) may_be_busy: bool,
     /// Whether the connection waits for the pace of the first poll.
@@ -117,7 +78,7 @@ impl Running {
             entry: Arc::clone(entry),
             shared: Arc::clone(shared),
             outcome: None,
-            room: None,
+            reservation: None,
             may_be_busy: false,
             is_trial: false,
             is_first_poll_on_pool: false,
@@ -125,18 +86,18 @@ impl Running {
     }
 
     /// Runs it on the connection's runtime.
-    pub(super) fn spawn(self) -> Abort {
-        Abort::Runtime(Handle::current().spawn(self).abort_handle())
+    pub(super) fn spawn(self) -> AbortHandle {
+        Handle::current().spawn(self).abort_handle()
     }
 
     /// Runs it on the pool. If it must not wait for a worker and none is free, it runs on the connection's
     /// runtime.
-    pub(super) fn spawn_on(mut self, pool: &Arc<WorkerPool>, may_queue: bool) -> Abort {
-        let work = Box::pin(async move {
+    pub(super) fn spawn_on(mut self, pool: &Arc<WorkerPool>, may_queue: bool, flag: &Arc<Flag>) {
+        let work = async move {
             // Many handlers may have been sent here before the first one has answered; and while a remote
             // takes no answers, no more of them are made (L8).
-            let window = Arc::clone(&self.shared.window);
-            self.room = Some(window.wait_to_begin(&self.entry.answer_size).await);
+            self.reservation =
+                Some(Arc::clone(&self.shared).wait_to_begin(&self.entry.answer_size).await);
             match self.shared.refusal_of_batch().filter(|_| self.may_be_busy) {
                 None => {
                     self.is_first_poll_on_pool = true;
@@ -146,17 +107,27 @@ impl Running {
                     self.outcome.replace(Err(busy.into()));
                 }
             }
-        });
+        };
+        let work = Box::pin(until_set(Arc::clone(flag), work));
         let runtime = Handle::current();
         let spawned = match may_queue {
             true => pool.spawn(&runtime, work),
             false => pool.try_spawn(&runtime, work),
         };
-        match spawned {
-            Ok(task) => Abort::Pool(task),
-            Err(work) => Abort::Runtime(runtime.spawn(work).abort_handle()),
+        if let Err(work) = spawned {
+            runtime.spawn(work);
         }
     }
+}
+
+/// Polls the work of a task until it ends, or the flag is set.
+pub(super) async fn until_set(flag: Arc<Flag>, work: impl Future<Output = ()>) {
+    let (mut work, mut stopped) = (pin!(work), pin!(flag.wait()));
+    poll_fn(|cx| match stopped.as_mut().poll(cx) {
+        Poll::Ready(_) => Poll::Ready(()),
+        Poll::Pending => work.as_mut().poll(cx),
+    })
+    .await;
 }
 
 impl Future for Running {
@@ -183,7 +154,7 @@ impl Future for Running {
             }
             Poll::Pending => {
                 // It may wait for handlers that have not begun, so it must not keep them waiting.
-                self.room = None;
+                self.reservation = None;
                 Poll::Pending
             }
         }

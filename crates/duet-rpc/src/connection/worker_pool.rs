@@ -9,17 +9,15 @@
 //! server memory at rest, also those without a slow handler.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
+use async_task::Runnable;
 use tokio::runtime::Handle;
 
-use crate::panic_guard;
+use crate::panic_guard::{self, Guarded};
 use crate::router::Pace;
 use crate::sync::lock;
 
@@ -37,7 +35,8 @@ pub(crate) struct WorkerPool {
 
 #[derive(Default)]
 struct PoolState {
-    queue: VecDeque<Arc<PoolTask>>,
+    /// Tasks to be polled, each with the runtime of its connection.
+    queue: VecDeque<Runnable<Handle>>,
     workers: usize,
     /// Workers that wait for a task. Each task in the queue has one of them coming, or is one too many.
     idle: usize,
@@ -79,20 +78,12 @@ impl WorkerPool {
 
     /// Runs this on a worker, inside this runtime; it waits for one if none is free. It comes back if there is
     /// no worker at all.
-    pub(crate) fn spawn(
-        self: &Arc<Self>,
-        runtime: &Handle,
-        work: Work,
-    ) -> Result<Arc<PoolTask>, Work> {
+    pub(super) fn spawn(self: &Arc<Self>, runtime: &Handle, work: Work) -> Result<(), Work> {
         self.spawn_if(runtime, work, |is_free, workers| is_free || workers > 0)
     }
 
     /// The same, but it also comes back if no worker is free.
-    pub(crate) fn try_spawn(
-        self: &Arc<Self>,
-        runtime: &Handle,
-        work: Work,
-    ) -> Result<Arc<PoolTask>, Work> {
+    pub(super) fn try_spawn(self: &Arc<Self>, runtime: &Handle, work: Work) -> Result<(), Work> {
         self.spawn_if(runtime, work, |is_free, _| is_free)
     }
 
@@ -101,20 +92,20 @@ impl WorkerPool {
         runtime: &Handle,
         work: Work,
         may_spawn: impl FnOnce(bool, usize) -> bool,
-    ) -> Result<Arc<PoolTask>, Work> {
+    ) -> Result<(), Work> {
         let mut state = self.state();
         let is_free = self.find_worker(&mut state);
         if state.is_over || !may_spawn(is_free, state.workers) {
             return Err(work);
         }
-        let task = Arc::new(PoolTask {
-            pool: Arc::clone(self),
-            runtime: runtime.clone(),
-            task_state: Mutex::new(TaskState::Queued(work)),
-            is_aborted: AtomicBool::new(false),
-        });
-        self.push(state, Arc::clone(&task));
-        Ok(task)
+        let pool = Arc::clone(self);
+        let schedule = move |task| pool.push_woken(task);
+        let work = Guarded::new(work);
+        let builder = async_task::Builder::new().metadata(runtime.clone());
+        let (task, handle) = builder.spawn(move |_| work, schedule);
+        handle.detach();
+        self.push(state, task);
+        Ok(())
     }
 
     /// Whether a worker is free for one more task; one is started if need be.
@@ -132,14 +123,14 @@ impl WorkerPool {
         is_started
     }
 
-    fn push(&self, mut state: MutexGuard<'_, PoolState>, task: Arc<PoolTask>) {
+    fn push(&self, mut state: MutexGuard<'_, PoolState>, task: Runnable<Handle>) {
         state.queue.push_back(task);
         drop(state);
         self.news.notify_one();
     }
 
-    /// Queues a task that was woken.
-    fn push_woken(self: &Arc<Self>, task: Arc<PoolTask>) {
+    /// Queues a task that was woken. When the pool is shut down, the task is dropped.
+    fn push_woken(self: &Arc<Self>, task: Runnable<Handle>) {
         let mut state = self.state();
         if !state.is_over {
             self.find_worker(&mut state);
@@ -153,7 +144,7 @@ impl WorkerPool {
         loop {
             if let Some(task) = state.queue.pop_front() {
                 drop(state);
-                task.run();
+                run(task);
                 state = self.state();
             } else if state.is_over {
                 return;
@@ -179,89 +170,12 @@ impl WorkerPool {
     }
 }
 
-/// A handler on the pool.
-pub(crate) struct PoolTask {
-    pool: Arc<WorkerPool>,
-    runtime: Handle,
-    task_state: Mutex<TaskState>,
-    is_aborted: AtomicBool,
-}
-
-enum TaskState {
-    /// The task waits to be woken.
-    Waiting(Work),
-    /// The task is in the queue.
-    Queued(Work),
-    /// A worker polls the task.
-    Running {
-        is_woken: bool,
-    },
-    Ended,
-}
-
-impl PoolTask {
-    fn task_state(&self) -> MutexGuard<'_, TaskState> {
-        lock(&self.task_state)
-    }
-
-    /// Has a worker drop the handler: where it waits, or after the poll that is under way.
-    pub(crate) fn abort(self: &Arc<Self>) {
-        self.is_aborted.store(true, Ordering::Release);
-        self.wake_by_ref();
-    }
-
-    fn run(self: &Arc<Self>) {
-        let running = TaskState::Running { is_woken: false };
-        let TaskState::Queued(mut work) = std::mem::replace(&mut *self.task_state(), running)
-        else {
-            return;
-        };
-        let _inside = self.runtime.enter();
-        let is_pending = !self.is_aborted.load(Ordering::Acquire) && self.poll(&mut work);
-        if !is_pending {
-            // Dropping may take long and may panic: it is the application's code.
-            *self.task_state() = TaskState::Ended;
-            let _ = panic_guard::catch(move || drop(work));
-            return;
-        }
-        let mut task_state = self.task_state();
-        if matches!(*task_state, TaskState::Running { is_woken: true }) {
-            *task_state = TaskState::Queued(work);
-            drop(task_state);
-            self.pool.push_woken(Arc::clone(self));
-        } else {
-            *task_state = TaskState::Waiting(work);
-        }
-    }
-
-    /// Polls the handler once; whether it waits now.
-    fn poll(self: &Arc<Self>, work: &mut Work) -> bool {
-        let waker = Waker::from(Arc::clone(self));
-        let mut cx = Context::from_waker(&waker);
-        // `block_on` never blocks here. It limits how long a handler goes on while all it awaits is
-        // ready, and forbids what is forbidden on the runtime's own thread: to block on the runtime.
-        let poll = poll_fn(|_| Poll::Ready(work.as_mut().poll(&mut cx)));
-        panic_guard::catch(|| self.runtime.block_on(poll)).is_ok_and(|polled| polled.is_pending())
-    }
-}
-
-impl Wake for PoolTask {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        let mut task_state = self.task_state();
-        match std::mem::replace(&mut *task_state, TaskState::Ended) {
-            TaskState::Waiting(work) => {
-                *task_state = TaskState::Queued(work);
-                drop(task_state);
-                self.pool.push_woken(Arc::clone(self));
-            }
-            TaskState::Running { .. } => *task_state = TaskState::Running { is_woken: true },
-            unchanged => *task_state = unchanged,
-        }
-    }
+/// Polls a task once, inside its runtime.
+fn run(task: Runnable<Handle>) {
+    let runtime = task.metadata().clone();
+    // `block_on` never blocks here. It limits how long a handler goes on while all it awaits is ready, and
+    // forbids what is forbidden on the runtime's own thread: to block on the runtime.
+    let _ = panic_guard::catch(|| runtime.block_on(async { task.run() }));
 }
 
 #[cfg(test)]

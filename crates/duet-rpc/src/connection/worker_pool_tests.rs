@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::{PoolTask, Work, WorkerPool};
+use super::{Work, WorkerPool};
+use crate::connection::tasks::until_set;
+use crate::context::Flag;
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
@@ -107,7 +109,7 @@ fn l5_waiting_tasks_occupy_no_worker_and_a_blocked_worker_delays_none() {
 }
 
 #[test]
-fn p3_aborted_task_is_dropped_in_every_state() {
+fn p3_stopped_task_is_dropped_in_every_state() {
     struct Dropped(Sender<()>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -118,20 +120,22 @@ fn p3_aborted_task_is_dropped_in_every_state() {
     }
     let (pool, runtime) = (WorkerPool::new(1, true), runtime());
     let (tell, told) = channel();
-    let spawn = |work: Work| -> Arc<PoolTask> {
-        let guard = Dropped(tell.clone());
+    let spawn = |work: Work| -> Arc<Flag> {
+        let (guard, flag) = (Dropped(tell.clone()), Arc::<Flag>::default());
         let work = async move {
             let _guard = guard;
             work.await;
         };
-        let task = pool.spawn(runtime.handle(), Box::pin(work));
-        task.unwrap_or_else(|_| panic!("it is queued"))
+        let work = Box::pin(until_set(Arc::clone(&flag), work));
+        assert!(pool.spawn(runtime.handle(), work).is_ok(), "it is queued");
+        flag
     };
+    let stop = |flag: &Flag| flag.set(()).expect("it was not stopped before");
     let is_dropped = || told.recv_timeout(Duration::from_secs(10)).expect("it is dropped");
 
     let waiting = spawn(Box::pin(pending()));
     settle(&pool);
-    waiting.abort();
+    stop(&waiting);
     is_dropped();
 
     let (begun, begins) = channel();
@@ -142,13 +146,12 @@ fn p3_aborted_task_is_dropped_in_every_state() {
     }));
     let queued = spawn(Box::pin(pending()));
     begins.recv().expect("it begins");
-    queued.abort();
-    running.abort();
+    stop(&queued);
+    stop(&running);
     assert!(told.try_recv().is_err(), "the worker is blocked");
     drop(release);
     is_dropped();
     is_dropped();
-    running.abort();
     pool.shut_down();
 }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::sync::lock;
@@ -23,14 +23,20 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(2);
 
 /// The size of a method's answers: the largest of late. It forgets one that was unusually large by an eighth
 /// at a time.
-#[derive(Default)]
 pub(crate) struct AnswerSize {
     /// One more than the size; 0 if nothing is known.
     plus_one: AtomicUsize,
     /// The queue of the method's handlers until the size is known.
-    pub(crate) queue: Queue,
+    pub(crate) queue: Semaphore,
     /// The last handler that began and is to show it.
     last: Mutex<Option<Beginning>>,
+}
+
+impl Default for AnswerSize {
+    fn default() -> Self {
+        let (plus_one, last) = (AtomicUsize::new(0), Mutex::new(None));
+        AnswerSize { plus_one, queue: Semaphore::new(1), last }
+    }
 }
 
 impl AnswerSize {
@@ -98,44 +104,6 @@ pub(crate) fn wait_for(last: Option<&Beginning>, now: Instant) -> Result<(), Opt
         young if young < STEP => Err(Some(last.at + STEP)),
         old if old < LONGEST && last.computes() => Err(Some(now + STEP)),
         _ => Ok(()),
-    }
-}
-
-/// A queue of handlers in front of the budget. Only the first one, who has the permit, looks for room: if a
-/// thousand did whenever there is some, they would keep the processors busy.
-pub(crate) struct Queue(Semaphore);
-
-impl Default for Queue {
-    fn default() -> Self {
-        Queue(Semaphore::new(1))
-    }
-}
-
-impl Queue {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.available_permits() > 0
-    }
-
-    /// Waits to be the first in the queue, and stays it until the result is dropped.
-    pub(crate) async fn stand(&self) -> Option<SemaphorePermit<'_>> {
-        // It is never closed.
-        self.0.acquire().await.ok()
-    }
-}
-
-/// Counts one waiter until it is dropped.
-pub(crate) struct Place<'a>(&'a AtomicUsize);
-
-impl<'a> Place<'a> {
-    pub(crate) fn take(waiters: &'a AtomicUsize) -> Self {
-        waiters.fetch_add(1, Ordering::SeqCst);
-        Place(waiters)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -1,23 +1,23 @@
 //! Router: the handler of each method.
 
 mod answer_size;
-mod method_table;
 mod pace;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use duet_rpc_proto::message::Params;
 use duet_rpc_proto::session::LaneOf;
+use rustc_hash::FxBuildHasher;
 
 use crate::handler::{Handler, Route, Typed};
 use crate::panic_guard;
 
-pub(crate) use self::answer_size::{AnswerSize, Beginning, Place, Queue, wait_for};
+pub(crate) use self::answer_size::{AnswerSize, Beginning, wait_for};
 #[cfg(test)]
 pub(crate) use self::answer_size::{LONGEST, STEP};
-use self::method_table::MethodTable;
 pub(crate) use self::pace::{Pace, QUICK_POLL};
 
 /// The methods that a peer serves. It is cheap to clone, and many connections can share one.
@@ -50,7 +50,9 @@ pub struct Router {
 
 #[derive(Clone, Default)]
 struct Routes {
-    by_name: MethodTable<Arc<Entry>>,
+    /// A remote looks names up, but cannot add any, so it cannot make them collide. A hasher that is proof
+    /// against that would cost more than the rest of the look-up.
+    by_name: HashMap<Box<str>, Arc<Entry>, FxBuildHasher>,
     lane_of: Option<LaneOf>,
 }
 

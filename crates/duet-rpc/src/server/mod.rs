@@ -296,7 +296,7 @@ impl Server {
             watch.alarm.watch_output(output);
         }
         // Without further threads, everything runs on this one.
-        let reader = stdio.blocking_reader().filter(|_| self.threads > 0);
+        let handoff = stdio.handoff().filter(|_| self.threads > 0);
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched::new(stdio, watch, &farewell_is_due);
         let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);
@@ -315,7 +315,10 @@ impl Server {
         if let Some(on_start) = self.on_start {
             panic_guard::catch(|| on_start(&peer))?;
         }
-        let disconnect = HandedOver::new(driver, reader).await?;
+        let disconnect = match handoff {
+            Some((handoff, input)) => HandedOver::new(driver, handoff, input).await?,
+            None => driver.await,
+        };
         // With nothing to wait for, the connection may have closed before anybody saw it close.
         watch.calls.log();
         judge(&disconnect)?;

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The runtime's thread polls the driver too, whenever anything else happens: a command from another thread,
-//! a timer, the end. `DriverCell::state` says which of the two threads polls, and is held while handlers run
+//! a timer, the end. The lock of [`Cell`] says which of the two threads polls, and is held while handlers run
 //! inline; [`Handoff`] holds the bytes that the thread has read until the driver takes them, which costs a
 //! lock and a copy into the decoder's buffer. The thread does not read into that buffer, because the driver
 //! may need it while the thread waits.
@@ -63,12 +63,14 @@ enum Owner {
 
 // ---- the bytes
 
-/// The input, as the transport and the thread share it.
+/// The input, as the transport and the two threads share it.
 #[derive(Debug, Default)]
-pub(super) struct Handoff {
+pub(crate) struct Handoff {
     thread_reads: AtomicBool,
     has_bytes: AtomicBool,
     handed: Mutex<Handed>,
+    /// Set by the runtime's thread if it found the cell locked: whoever unlocks the cell wakes that thread.
+    is_wanted: AtomicBool,
 }
 
 /// What the thread has read and the driver has not taken.
@@ -86,11 +88,6 @@ impl Handoff {
     /// Whether the runtime is to forget the input.
     pub(super) fn thread_reads(&self) -> bool {
         self.thread_reads.load(Ordering::Relaxed)
-    }
-
-    /// Changes the owner. The driver is to be polled after that.
-    fn set_owner(&self, owner: Owner) {
-        self.thread_reads.store(owner == Owner::Thread, Ordering::Relaxed);
     }
 
     /// Moves what was read to the inbox; `None` if there is nothing.
@@ -159,102 +156,85 @@ impl Handed {
     }
 }
 
-/// A descriptor of the input to wait in, with the buffer for it.
-#[derive(Debug)]
-pub(crate) struct BlockingReader {
-    handoff: Arc<Handoff>,
-    input: OwnedFd,
-    bytes: Vec<u8>,
-}
-
-impl BlockingReader {
-    /// `None` if this input cannot be waited for.
-    pub(super) fn new(handoff: Arc<Handoff>, descriptor: &Descriptor) -> Option<Self> {
-        let input = descriptor.to_wait_in()?;
-        Some(BlockingReader { handoff, input, bytes: Vec::new() })
-    }
-
-    /// Waits for input.
-    fn read(&mut self) -> rustix::io::Result<usize> {
-        self.bytes.clear();
-        self.bytes.reserve_exact(READ);
-        rustix::io::retry_on_intr(|| {
-            rustix::io::read(&self.input, rustix::buffer::spare_capacity(&mut self.bytes))
-        })
-    }
-}
-
 // ---- the threads
 
 /// A driver that the runtime's thread and the reading thread poll, whichever has a reason to. As a future it
 /// is the runtime's side.
-pub(crate) struct HandedOver(Arc<DriverCell>);
-
-struct DriverCell {
-    state: Mutex<CellState>,
-    /// Set by the runtime's thread if it found the state locked: whoever unlocks it wakes that thread.
-    is_wanted: AtomicBool,
+pub(crate) struct HandedOver {
+    cell: Arc<Mutex<Cell>>,
+    handoff: Arc<Handoff>,
+    /// A descriptor to wait in, until the thread takes it.
+    input: Option<OwnedFd>,
 }
 
-struct CellState {
+struct Cell {
     /// `None` when everything is over.
     driver: Option<Driver>,
     /// How it ended, if the reading thread has seen it.
     ended: Option<Result<Disconnect, Error>>,
     owner: Owner,
-    handoff: Option<Arc<Handoff>>,
-    thread: ReaderThread,
+    /// The thread that reads, if it can: it does so after it has got the waker of the runtime's thread, and
+    /// ends when this is dropped.
+    thread: Option<Sender<Waker>>,
     idle_polls: u32,
     needed_polls: u32,
     messages: u64,
 }
 
-/// The thread that reads.
-enum ReaderThread {
-    /// It has not been needed yet.
-    NotStarted(BlockingReader),
-    /// It reads after it has got the waker of the runtime's thread, and ends when the sender is dropped.
-    Started(Sender<Waker>),
-    /// This input cannot be waited for.
-    Impossible,
-}
-
 impl HandedOver {
-    pub(crate) fn new(driver: Driver, reader: Option<BlockingReader>) -> Self {
-        let state = CellState {
+    /// A driver whose input the thread may wait for in this descriptor.
+    pub(crate) fn new(driver: Driver, handoff: Arc<Handoff>, input: OwnedFd) -> Self {
+        let cell = Cell {
             driver: Some(driver),
             ended: None,
             owner: Owner::Runtime,
-            handoff: reader.as_ref().map(|reader| Arc::clone(&reader.handoff)),
-            thread: reader.map_or(ReaderThread::Impossible, ReaderThread::NotStarted),
+            thread: None,
             idle_polls: 0,
             needed_polls: IDLE_POLLS,
             messages: 0,
         };
-        let is_wanted = AtomicBool::new(false);
-        HandedOver(Arc::new(DriverCell { state: Mutex::new(state), is_wanted }))
+        HandedOver { cell: Arc::new(Mutex::new(cell)), handoff, input: Some(input) }
+    }
+
+    /// The thread that reads, which is started if it was not needed before; `None` if it cannot read.
+    fn find_thread(&mut self) -> Option<Sender<Waker>> {
+        if let Some(input) = self.input.take() {
+            let (cell, handoff) = (Arc::clone(&self.cell), Arc::clone(&self.handoff));
+            let (runtime, (sender, turns)) = (Handle::current(), channel());
+            let thread = thread::Builder::new().name("duet-rpc reader".to_owned());
+            // Handlers find themselves inside the runtime, as on its own thread, with all that is forbidden
+            // there.
+            let read = async move { read_and_serve(&cell, &handoff, &input, &turns) };
+            let read = move || runtime.block_on(unconstrained(read));
+            thread.stack_size(STACK).spawn(read).ok()?;
+            lock(&self.cell).thread = Some(sender);
+        }
+        lock(&self.cell).thread.clone()
     }
 }
 
 impl Future for HandedOver {
     type Output = Result<Disconnect, Error>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
         // This does not wait for the other thread: other tasks run meanwhile.
-        let Some(mut state) = self.0.try_enter() else { return Poll::Pending };
-        let mut polled = state.poll(cx);
-        if polled.is_pending()
-            && state.is_time_to_hand_over()
-            && let Some(thread) = self.0.find_thread(&mut state)
-        {
-            state.set_owner(Owner::Thread);
-            // Now the runtime forgets the input.
-            polled = state.poll(cx);
-            drop(state);
-            if polled.is_pending() {
-                // The thread ends only with this future.
-                let _ = thread.send(cx.waker().clone());
-            }
+        let Some(mut cell) = try_enter(&this.cell, &this.handoff) else { return Poll::Pending };
+        let polled = cell.poll(cx);
+        if polled.is_ready() || !cell.is_time_to_hand_over(&this.handoff) {
+            return polled;
+        }
+        drop(cell);
+        // The other thread is not inside: it reads only after a hand-over.
+        let Some(thread) = this.find_thread() else { return Poll::Pending };
+        let mut cell = lock(&this.cell);
+        cell.set_owner(Owner::Thread, &this.handoff);
+        // Now the runtime forgets the input.
+        let polled = cell.poll(cx);
+        drop(cell);
+        if polled.is_pending() {
+            // The thread ends only with this future.
+            let _ = thread.send(cx.waker().clone());
         }
         polled
     }
@@ -262,13 +242,13 @@ impl Future for HandedOver {
 
 impl Drop for HandedOver {
     fn drop(&mut self) {
-        let mut state = lock(&self.0.state);
-        state.driver = None;
-        state.thread = ReaderThread::Impossible;
+        let mut cell = lock(&self.cell);
+        cell.driver = None;
+        cell.thread = None;
     }
 }
 
-impl CellState {
+impl Cell {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Disconnect, Error>> {
         match (self.ended.take(), &mut self.driver) {
             (Some(ended), _) => Poll::Ready(ended),
@@ -278,13 +258,13 @@ impl CellState {
     }
 
     /// Whether the runtime has not been needed for long enough.
-    fn is_time_to_hand_over(&mut self) -> bool {
+    fn is_time_to_hand_over(&mut self, handoff: &Handoff) -> bool {
         if self.owner == Owner::Thread {
             return false;
         }
         let Some(driver) = &self.driver else { return false };
         let has_served = std::mem::replace(&mut self.messages, driver.messages()) != self.messages;
-        self.idle_polls = match self.is_idle() {
+        self.idle_polls = match self.is_idle(handoff) {
             true => self.idle_polls + u32::from(has_served),
             false => 0,
         };
@@ -293,18 +273,15 @@ impl CellState {
 
     /// Whether the runtime is not needed, and everything that was handed in is taken: the next read would
     /// take its place.
-    fn is_idle(&self) -> bool {
-        self.handoff.as_ref().is_none_or(|handoff| handoff.is_empty())
-            && self.driver.as_ref().is_some_and(Driver::is_idle)
+    fn is_idle(&self, handoff: &Handoff) -> bool {
+        handoff.is_empty() && self.driver.as_ref().is_some_and(Driver::is_idle)
     }
 
-    /// Changes the owner of the input.
-    fn set_owner(&mut self, owner: Owner) {
+    /// Changes the owner of the input. The driver is to be polled after that.
+    fn set_owner(&mut self, owner: Owner, handoff: &Handoff) {
         self.owner = owner;
         self.idle_polls = 0;
-        if let Some(handoff) = &self.handoff {
-            handoff.set_owner(owner);
-        }
+        handoff.thread_reads.store(owner == Owner::Thread, Ordering::Relaxed);
         // A method that runs for the first time needs the runtime only this once.
         let is_trial = self.driver.as_ref().is_some_and(Driver::is_on_trial);
         if owner == Owner::Runtime && !is_trial {
@@ -313,85 +290,70 @@ impl CellState {
     }
 }
 
-impl DriverCell {
-    /// For the runtime's thread. If the other one is inside, it wakes this one when it leaves.
-    fn try_enter(&self) -> Option<MutexGuard<'_, CellState>> {
-        for is_last in [false, true] {
-            match self.state.try_lock() {
-                Ok(state) => return Some(state),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if !is_last => {
-                    // The other thread may have left before it could see this, so it is tried once more.
-                    self.is_wanted.store(true, Ordering::SeqCst);
-                    atomic::fence(Ordering::SeqCst);
-                }
-                Err(TryLockError::WouldBlock) => {}
+/// Enters the cell, for the runtime's thread. If the other one is inside, it wakes this one when it leaves.
+fn try_enter<'a>(cell: &'a Mutex<Cell>, handoff: &Handoff) -> Option<MutexGuard<'a, Cell>> {
+    for is_last in [false, true] {
+        match cell.try_lock() {
+            Ok(cell) => return Some(cell),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if !is_last => {
+                // The other thread may have left before it could see this, so it is tried once more.
+                handoff.is_wanted.store(true, Ordering::SeqCst);
+                atomic::fence(Ordering::SeqCst);
             }
-        }
-        None
-    }
-
-    /// Leaves; whether the runtime's thread has to be woken.
-    fn leave(&self, state: MutexGuard<'_, CellState>) -> bool {
-        drop(state);
-        atomic::fence(Ordering::SeqCst);
-        self.is_wanted.swap(false, Ordering::SeqCst)
-    }
-
-    /// The thread that reads, which is started if there is none yet.
-    fn find_thread(self: &Arc<Self>, state: &mut CellState) -> Option<Sender<Waker>> {
-        if let ReaderThread::NotStarted(_) = state.thread
-            && let ReaderThread::NotStarted(reader) =
-                std::mem::replace(&mut state.thread, ReaderThread::Impossible)
-        {
-            let (shared, runtime) = (Arc::clone(self), Handle::current());
-            let (sender, turns) = channel();
-            let thread = thread::Builder::new().name("duet-rpc reader".to_owned());
-            // Handlers find themselves inside the runtime, as on its own thread, with all that is forbidden
-            // there.
-            let read = async move { shared.read_and_serve(reader, &turns) };
-            let read = move || runtime.block_on(unconstrained(read));
-            thread.stack_size(STACK).spawn(read).ok()?;
-            state.thread = ReaderThread::Started(sender);
-        }
-        match &state.thread {
-            ReaderThread::Started(sender) => Some(sender.clone()),
-            ReaderThread::NotStarted(_) | ReaderThread::Impossible => None,
+            Err(TryLockError::WouldBlock) => {}
         }
     }
+    None
+}
 
-    /// The thread that reads: one turn for each hand-over.
-    fn read_and_serve(&self, mut reader: BlockingReader, turns: &Receiver<Waker>) {
-        while let Ok(waker) = turns.recv() {
-            let mut cx = Context::from_waker(&waker);
-            let mut owner = Owner::Thread;
-            while owner == Owner::Thread {
-                let read = reader.read();
-                let mut state = lock(&self.state);
-                if state.driver.is_none() {
-                    return;
-                }
-                if read == Err(Errno::AGAIN) {
-                    state.thread = ReaderThread::Impossible;
+/// Leaves the cell, for the thread that reads; whether the runtime's thread has to be woken.
+fn leave(cell: MutexGuard<'_, Cell>, handoff: &Handoff) -> bool {
+    drop(cell);
+    atomic::fence(Ordering::SeqCst);
+    handoff.is_wanted.swap(false, Ordering::SeqCst)
+}
+
+/// The thread that reads: one turn for each hand-over.
+fn read_and_serve(cell: &Mutex<Cell>, handoff: &Handoff, input: &OwnedFd, turns: &Receiver<Waker>) {
+    let mut bytes = Vec::new();
+    while let Ok(waker) = turns.recv() {
+        let mut cx = Context::from_waker(&waker);
+        let mut owner = Owner::Thread;
+        while owner == Owner::Thread {
+            let read = read(input, &mut bytes);
+            let mut cell = lock(cell);
+            if cell.driver.is_none() {
+                return;
+            }
+            if read == Err(Errno::AGAIN) {
+                // This input cannot be waited for.
+                cell.thread = None;
+                owner = Owner::Runtime;
+            } else {
+                handoff.hand_in(&mut bytes, read);
+                let polled = panic_guard::catch(|| cell.poll(&mut cx));
+                let polled = polled.unwrap_or_else(|panic| Poll::Ready(Err(panic)));
+                if polled.is_ready() || !cell.is_idle(handoff) {
                     owner = Owner::Runtime;
-                } else {
-                    reader.handoff.hand_in(&mut reader.bytes, read);
-                    let polled = panic_guard::catch(|| state.poll(&mut cx));
-                    let polled = polled.unwrap_or_else(|panic| Poll::Ready(Err(panic)));
-                    if polled.is_ready() || !state.is_idle() {
-                        owner = Owner::Runtime;
-                    }
-                    if let Poll::Ready(ended) = polled {
-                        state.ended = Some(ended);
-                    }
                 }
-                if owner == Owner::Runtime {
-                    state.set_owner(owner);
+                if let Poll::Ready(ended) = polled {
+                    cell.ended = Some(ended);
                 }
-                if self.leave(state) || owner == Owner::Runtime {
-                    waker.wake_by_ref();
-                }
+            }
+            if owner == Owner::Runtime {
+                cell.set_owner(owner, handoff);
+            }
+            if leave(cell, handoff) || owner == Owner::Runtime {
+                waker.wake_by_ref();
             }
         }
     }
+}
+
+/// Waits for input.
+fn read(input: &OwnedFd, bytes: &mut Vec<u8>) -> rustix::io::Result<usize> {
+    bytes.clear();
+    bytes.reserve_exact(READ);
+    rustix::io::retry_on_intr(|| rustix::io::read(input, rustix::buffer::spare_capacity(bytes)))
 }

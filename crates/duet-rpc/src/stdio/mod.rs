@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 use descriptor::Descriptor;
-use handoff::BlockingReader;
+use handoff::Handoff;
 
 /// Whether the one standard input and output of this process have been taken.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -125,10 +125,10 @@ impl Stdio {
         self.restore.output.upgrade()?.as_fd().try_clone_to_owned().ok()
     }
 
-    /// For a thread that waits for the input by itself, if that can be done.
-    pub(crate) fn blocking_reader(&self) -> Option<BlockingReader> {
+    /// The hand-off to a thread that waits for the input, and the descriptor to wait in, if it can.
+    pub(crate) fn handoff(&self) -> Option<(Arc<Handoff>, OwnedFd)> {
         match &self.input {
-            Some(Input::Polled(input)) => input.blocking_reader(),
+            Some(Input::Polled(input)) => input.handoff(),
             Some(Input::Threaded(_)) | None => None,
         }
     }

@@ -18,7 +18,7 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Descriptor;
-use super::handoff::{BlockingReader, Handoff};
+use super::handoff::Handoff;
 use crate::transport::{Inbox, Outbox, Received, register};
 
 type Ready<'a> = Option<AsyncFdReadyGuard<'a, Arc<Descriptor>>>;
@@ -39,9 +39,9 @@ impl Input {
         Ok(Input { descriptor, fd: Some(fd), handoff: Arc::default(), untold: true })
     }
 
-    /// For a thread that can wait for this input by itself.
-    pub(super) fn blocking_reader(&self) -> Option<BlockingReader> {
-        BlockingReader::new(Arc::clone(&self.handoff), &self.descriptor)
+    /// The hand-off, and a descriptor in which a thread can wait for this input; `None` if it cannot.
+    pub(super) fn handoff(&self) -> Option<(Arc<Handoff>, OwnedFd)> {
+        Some((Arc::clone(&self.handoff), self.descriptor.to_wait_in()?))
     }
 
     /// Has the runtime forget an input that the thread reads, or know one that has come back.
