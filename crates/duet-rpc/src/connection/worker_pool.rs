@@ -5,8 +5,8 @@
 //!
 //! A worker has no runtime of its own. It polls a task inside the runtime of the task's connection,
 //! whose thread drives timers and I/O and is never blocked by what runs here. A runtime for each
-//! worker would tie every waiting handler to one thread; one runtime of many threads would cost every
-//! server memory at rest, also those without a slow handler.
+//! worker would tie every waiting handler to one thread. A multi-thread runtime keeps a task that was woken by
+//! a worker for that worker, which may block next.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

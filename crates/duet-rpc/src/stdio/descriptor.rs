@@ -1,5 +1,6 @@
 //! Descriptor: reads and writes one file descriptor without waiting.
 
+use std::io::IsTerminal;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,8 +18,8 @@ const PIPE_BYTES: usize = 1024 * 1024;
 /// A message of which so much waits on one side of a pipe is a large one.
 const LARGE: usize = 32 * 1024;
 
-/// How much is written at once to a terminal or the like, whose write returns only when all of it
-/// has been taken: with more, a slow reader's progress would not show (L5).
+/// How much is written at once to a terminal, whose write returns only when all of it has been taken: with
+/// more, a slow reader's progress would not show (L5).
 const TERMINAL_BYTES: usize = 1024;
 
 /// Bytes that were sent to one who is gone are an error of that call, and not a signal that ends
@@ -76,9 +77,7 @@ impl Descriptor {
 
     /// One that only a thread can drive.
     pub(super) fn of_unknown_kind(fd: OwnedFd) -> Self {
-        let is_file = rustix::fs::fstat(&fd)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-        let most_at_once = if is_file { usize::MAX } else { TERMINAL_BYTES };
+        let most_at_once = if fd.is_terminal() { TERMINAL_BYTES } else { usize::MAX };
         Descriptor {
             fd,
             kind: Kind::Other,

@@ -129,6 +129,7 @@ fn read_on(
 }
 
 pub(super) struct Output {
+    descriptor: Arc<Descriptor>,
     chunks: blocking::Sender<Vec<u8>>,
     written: mpsc::Receiver<Result<usize, Errno>>,
     /// Whether the thread has bytes to write.
@@ -140,12 +141,13 @@ impl Output {
     pub(super) fn start(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let (chunks, given) = blocking::channel();
         let (sender, written) = mpsc::channel(1);
-        let write = move || write_on(&descriptor, &given, &sender);
+        let of_thread = Arc::clone(&descriptor);
+        let write = move || write_on(&of_thread, &given, &sender);
         thread::Builder::new().name("duet-rpc stdout".to_owned()).spawn(write)?;
-        Ok(Output { chunks, written, is_writing: false, failed: None })
+        Ok(Output { descriptor, chunks, written, is_writing: false, failed: None })
     }
 
-    /// The thread gets a copy. The bytes leave the outbox when they have really been written, because that is
+    /// The thread gets a copy of as much as one write takes. The bytes leave the outbox when they have really been written, because that is
     /// how progress is measured (L5).
     pub(super) fn poll_send(
         &mut self,
@@ -167,7 +169,7 @@ impl Output {
                 return Poll::Ready(Ok(()));
             } else {
                 let bytes = outbox.bytes();
-                let chunk = bytes.get(..CHUNK).unwrap_or(bytes).to_vec();
+                let chunk = self.descriptor.piece(bytes.get(..CHUNK).unwrap_or(bytes)).to_vec();
                 // A thread that has ended shows when its result is asked for.
                 let _ = self.chunks.send(chunk);
                 self.is_writing = true;
@@ -184,7 +186,7 @@ fn write_on(
     written: &mpsc::Sender<Result<usize, Errno>>,
 ) {
     for bytes in given {
-        let count = match descriptor.wait_and_write(descriptor.piece(&bytes)) {
+        let count = match descriptor.wait_and_write(&bytes) {
             Ok(0) => Err(Errno::IO),
             count => count,
         };
