@@ -231,11 +231,12 @@ impl Connection {
         self.dispatch.tasks.insert(key, task);
     }
 
-    /// Stops all handlers, in the order of their messages, so that every run is the same.
+    /// Stops the handlers of a connection that is gone, in the order of their messages, so that every run is
+    /// the same.
     pub(super) fn stop_tasks(&mut self) {
         let mut tasks: Vec<_> = self.dispatch.tasks.iter().collect();
         tasks.sort_unstable_by_key(|(key, _)| **key);
-        tasks.into_iter().for_each(|(_, task)| task.stop());
+        tasks.into_iter().for_each(|(_, task)| task.abort());
     }
 
     /// Ends a handler that ran as a task. It is not answered if it was cancelled meanwhile, or is a notification.

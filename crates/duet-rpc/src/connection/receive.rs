@@ -267,7 +267,7 @@ impl Connection {
             }
             Handled::Stop(key) => {
                 let (task, id) = (self.dispatch.tasks.get(&key), self.session.id_of(key));
-                task.into_iter().for_each(Task::stop);
+                task.into_iter().for_each(Task::cancel);
                 log::cancelled(task.map(|task| &*task.entry.name), id, dialect);
             }
             Handled::Cancelled(id) => log::cancelled(None, id.as_ref(), dialect),

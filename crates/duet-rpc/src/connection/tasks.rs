@@ -23,8 +23,8 @@ use crate::router::QUICK_POLL;
 
 /// A handler that runs as a task, as the connection knows it.
 pub(super) struct Task {
-    /// Set when the request is cancelled, or the connection is gone. It also stops a task that was given to
-    /// the pool.
+    /// Set when the request is cancelled. A task that was given to the pool stops then, and when the connection
+    /// is gone.
     pub(super) flag: Option<Arc<Flag>>,
     /// Stops a task of the runtime, at a lower price.
     pub(super) abort: Option<AbortHandle>,
@@ -34,12 +34,17 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Stops the handler. A command tells when it has ended.
-    pub(super) fn stop(&self) {
+    /// Stops the handler, because its request is cancelled. A command tells when it has ended.
+    pub(super) fn cancel(&self) {
         if let Some(flag) = &self.flag {
             // A flag that is set already stays so.
             let _ = flag.set(());
         }
+        self.abort();
+    }
+
+    /// Stops a task of the runtime.
+    pub(super) fn abort(&self) {
         if let Some(abort) = &self.abort {
             abort.abort();
         }
@@ -93,6 +98,7 @@ impl Running {
     /// Runs it on the pool. If it must not wait for a worker and none is free, it runs on the connection's
     /// runtime.
     pub(super) fn spawn_on(mut self, pool: &Arc<WorkerPool>, may_queue: bool, flag: &Arc<Flag>) {
+        let shared = Arc::clone(&self.shared);
         let work = async move {
             // Many handlers may have been sent here before the first one has answered; and while a remote
             // takes no answers, no more of them are made (L8).
@@ -108,7 +114,8 @@ impl Running {
                 }
             }
         };
-        let work = Box::pin(until_set(Arc::clone(flag), work));
+        let flag = Arc::clone(flag);
+        let work = Box::pin(async move { until_set([&flag, &shared.gone], work).await });
         let runtime = Handle::current();
         let spawned = match may_queue {
             true => pool.spawn(&runtime, work),
@@ -120,12 +127,12 @@ impl Running {
     }
 }
 
-/// Polls the work of a task until it ends, or the flag is set.
-pub(super) async fn until_set(flag: Arc<Flag>, work: impl Future<Output = ()>) {
-    let (mut work, mut stopped) = (pin!(work), pin!(flag.wait()));
-    poll_fn(|cx| match stopped.as_mut().poll(cx) {
-        Poll::Ready(_) => Poll::Ready(()),
-        Poll::Pending => work.as_mut().poll(cx),
+/// Polls the work of a task until it ends, or one of the flags is set.
+pub(super) async fn until_set([one, other]: [&Flag; 2], work: impl Future<Output = ()>) {
+    let (mut work, mut one, mut other) = (pin!(work), pin!(one.wait()), pin!(other.wait()));
+    poll_fn(|cx| match one.as_mut().poll(cx).is_ready() || other.as_mut().poll(cx).is_ready() {
+        true => Poll::Ready(()),
+        false => work.as_mut().poll(cx),
     })
     .await;
 }

@@ -126,7 +126,8 @@ fn p3_stopped_task_is_dropped_in_every_state() {
             let _guard = guard;
             work.await;
         };
-        let work = Box::pin(until_set(Arc::clone(&flag), work));
+        let stop = Arc::clone(&flag);
+        let work = Box::pin(async move { until_set([&stop, &Flag::new()], work).await });
         assert!(pool.spawn(runtime.handle(), work).is_ok(), "it is queued");
         flag
     };
