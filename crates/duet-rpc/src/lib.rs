@@ -89,6 +89,7 @@
 //! | serve sockets inside a program that has a runtime and goes on with other work | [`Hub`] with a [`Listener`](transport::Listener) |
 //! | accept connections yourself, one by one | [`Listener`](transport::Listener) |
 //! | talk over one connection, to call, to serve or both, until it closes | [`Peer`] |
+//! | define methods as a trait, and call them with a typed client | [`#[service]`](mod@service) |
 //! | call a server that may crash or go away, and have it started or reached again | [`Client`] |
 //!
 //! [`serve`], [`Server`] and [`Hub`] make a [`Peer`] for each connection, and hand it to handlers in
