@@ -89,6 +89,7 @@
 //! | serve sockets inside a program that has a runtime and goes on with other work | [`Hub`] with a [`Listener`](transport::Listener) |
 //! | accept connections yourself, one by one | [`Listener`](transport::Listener) |
 //! | talk over one connection, to call, to serve or both, until it closes | [`Peer`] |
+//! | define methods as a trait, and call them with a typed client | [`#[service]`](mod@service) |
 //! | call a server that may crash or go away, and have it started or reached again | [`Client`] |
 //!
 //! [`serve`], [`Server`] and [`Hub`] make a [`Peer`] for each connection, and hand it to handlers in
@@ -118,6 +119,9 @@
 // Nothing that comes from outside may end the process; tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod __macro;
 mod call;
 mod connection;
 mod context;
@@ -133,6 +137,9 @@ mod random;
 mod router;
 #[cfg(unix)]
 mod server;
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub mod service;
 #[cfg(unix)]
 mod stdio;
 mod sync;
@@ -141,6 +148,105 @@ pub mod transport;
 pub use call::Call;
 pub use connection::{CONNECTION, Driver, EventStream, REQUEST, TRAFFIC, UnusableAnswer};
 pub use context::Context;
+/// Makes JSON-RPC errors of an enum or a struct, both ways.
+///
+/// It implements
+///
+/// - `From<E> for Failure`, so that handlers return `Result<T, E>`;
+/// - [`FromRemote`](error::FromRemote), so that a caller reads the error with [`Error::as_remote`];
+/// - [`Display`](std::fmt::Display), which shows the message, and [`std::error::Error`]. With
+///   `#[rpc(no_display)]` on the type it leaves both to you, or to another derive.
+///
+/// Fields become the error's `data`: named ones an object, one without a name itself, several an array.
+///
+/// ```
+/// use duet_rpc::{Failure, RpcError};
+///
+/// #[derive(Debug, RpcError)]
+/// enum StoreError {
+///     #[rpc(code = 1001, message = "Key not found")]
+///     NotFound { key: String },
+///     #[rpc(code = 1002)] // "Read only"
+///     ReadOnly,
+///     /// The remote is told `Internal error`, the log shows the cause.
+///     #[rpc(internal, from)]
+///     Disk(std::io::Error),
+/// }
+///
+/// let failure = Failure::from(StoreError::NotFound { key: "a".to_owned() });
+/// assert_eq!(failure.object().code().0, 1001);
+/// let failure = Failure::from(StoreError::from(std::io::Error::other("the disk is full")));
+/// assert_eq!(failure.object().message(), "Internal error");
+/// assert_eq!(StoreError::ReadOnly.to_string(), "Read only");
+/// ```
+///
+/// | on a variant or struct, `#[rpc(...)]` | |
+/// |---|---|
+/// | `code = 1001` | the code; one that JSON-RPC does not reserve, or from -32099 to -32000 |
+/// | `message = "..."` | the message; else the words of the variant's name |
+/// | `internal` | an internal error: its one field is the cause, for the log alone. It cannot be read back |
+/// | `transparent` | the error that is its one field |
+/// | `from` | `From` for the one field of an `internal` or `transparent` variant, so that `?` makes it |
+///
+/// | on the type, `#[rpc(...)]` | |
+/// |---|---|
+/// | `crate = "path"` | the path of this library, if it is not `::duet_rpc` |
+/// | `no_display` | no `Display` and no `Error` |
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use duet_rpc_macros::RpcError;
+/// Explains what is wrong with a handler: put it on a function that
+/// [`Router::method`](crate::Router::method) refuses.
+///
+/// The compiler then points at the param that serde cannot read, the result that it cannot write, the error
+/// that does not convert into a [`Failure`], or the value that makes the future not [`Send`].
+///
+/// ```
+/// use duet_rpc::{Failure, Router};
+///
+/// #[duet_rpc::debug_handler]
+/// async fn add((a, b): (i64, i64)) -> Result<i64, Failure> {
+///     Ok(a + b)
+/// }
+///
+/// let router = Router::new().method("add", add);
+/// ```
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use duet_rpc_macros::debug_handler;
+/// Makes a router and a typed client of a trait, or a router of an `impl` block. The module
+/// [`service`](mod@service) has all options.
+///
+/// ```
+/// use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
+///
+/// #[duet_rpc::service]
+/// trait Greeter {
+///     /// Greets somebody.
+///     async fn greet(&self, name: String) -> String;
+/// }
+///
+/// struct Polite;
+///
+/// impl Greeter for Polite {
+///     async fn greet(&self, name: String) -> String {
+///         format!("Good morning, {name}!")
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let (here, there) = memory::pair();
+/// let server = Peer::spawn(there, &Profile::agent(), Polite.into_router());
+/// let greeter = GreeterClient::new(Peer::spawn(here, &Profile::agent(), Router::new()));
+/// assert_eq!(greeter.greet("Ada".to_owned()).await?, "Good morning, Ada!");
+/// # drop(server);
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use duet_rpc_macros::service;
 pub use duet_rpc_proto as proto;
 pub use duet_rpc_proto::Profile;
 pub use duet_rpc_proto::session::Priority;

@@ -2,6 +2,7 @@
 
 mod disconnect;
 mod failure;
+mod from_remote;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
@@ -15,6 +16,7 @@ use crate::panic_guard;
 use self::disconnect::LastStderr;
 pub use self::disconnect::{CloseReason, ConnectionState, Disconnect};
 pub use self::failure::Failure;
+pub use self::from_remote::FromRemote;
 
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 

@@ -222,7 +222,7 @@ fn every_feature_of_a_dependency_is_named_and_has_its_reason() {
         let is_ours = name.starts_with("duet-rpc");
         assert!(is_ours || value.contains("default-features = false"), "{name}: {value}");
     }
-    for package in ["proto", "duet-rpc", "cli"] {
+    for package in ["proto", "macros", "duet-rpc", "cli"] {
         let manifest = read(&format!("crates/{package}/Cargo.toml"));
         let section = |section: &str| dependencies(&manifest, section);
         for (name, value) in section("dependencies").iter().chain(&section("dev-dependencies")) {
@@ -248,7 +248,7 @@ fn every_feature_of_a_dependency_is_named_and_has_its_reason() {
 
 #[test]
 fn no_dependency_is_there_for_nothing() {
-    for package in ["proto", "duet-rpc", "cli"] {
+    for package in ["proto", "macros", "duet-rpc", "cli"] {
         let manifest = read(&format!("crates/{package}/Cargo.toml"));
         let code = |folders: &[&str]| {
             let root = workspace().join("crates").join(package);

@@ -1,0 +1,121 @@
+//! Support for generated code: everything that the macros need of this library beyond its public
+//! interface, above all the one place where they register handlers.
+//!
+//! Nothing here is for people: it may change with every version.
+
+use std::marker::PhantomData;
+
+pub use serde;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::context::Context;
+use crate::error::{Failure, RemoteError};
+use crate::handler::Handler;
+use crate::router::Router;
+use crate::service::{MethodInfo, ParamInfo, ParamsForm};
+
+/// What is known of the pace of a handler.
+#[derive(Clone, Copy, Debug)]
+pub enum Pace {
+    /// Nothing: it is measured.
+    Measured,
+    /// It never holds its thread for long.
+    Quick,
+    /// It may hold its thread.
+    Blocking,
+}
+
+/// Serves a handler under each of these names.
+#[must_use]
+pub fn serve<M: 'static, H: Handler<M> + Clone>(
+    router: Router,
+    names: &[&str],
+    pace: Pace,
+    closes: bool,
+    handler: H,
+) -> Router {
+    names.iter().fold(router, |router, name| {
+        let handler = handler.clone();
+        let router = match closes {
+            true => router.shutdown_method(name, handler),
+            false => router.method(name, handler),
+        };
+        match pace {
+            Pace::Measured => router,
+            Pace::Quick => router.quick(name),
+            Pace::Blocking => router.slow(name),
+        }
+    })
+}
+
+/// An argument that is made of the context; for a `Context` itself this is nothing.
+#[inline]
+pub fn from_context<T: From<Context>>(cx: Context) -> T {
+    cx.into()
+}
+
+/// The error of a method as that of its handler.
+#[inline]
+pub fn into_failure<E: Into<Failure>>(error: E) -> Failure {
+    error.into()
+}
+
+/// The data of an error as this type; `None` if it does not fit.
+pub fn data<T: DeserializeOwned>(error: &RemoteError) -> Option<T> {
+    let text = error.data.as_ref().map_or("null", |data| data.get());
+    serde_json::from_str(text).ok()
+}
+
+/// A description to be filled in.
+pub const fn method_info(name: &'static str) -> MethodInfo {
+    MethodInfo {
+        name,
+        aliases: &[],
+        docs: "",
+        params: &[],
+        params_form: ParamsForm::Named,
+        is_notification: false,
+        is_idempotent: false,
+        deprecated: None,
+        since: None,
+    }
+}
+
+/// A description to be filled in.
+pub const fn param_info(name: &'static str) -> ParamInfo {
+    ParamInfo { name, docs: "", is_required: true }
+}
+
+/// Compiles if params can be read as this type.
+pub fn params<T: DeserializeOwned>() {}
+
+/// Compiles if a result of this type can be written.
+pub fn result<T: Serialize>() {}
+
+/// Compiles if a handler can fail with this type.
+pub fn failure<E: Into<Failure>>() {}
+
+/// Compiles if this is the future of a handler.
+pub fn future<F: Future + Send + 'static>(_: F) {}
+
+/// Compiles if a service of this type can be shared by all connections.
+pub fn shared<S: Send + Sync + 'static>() {}
+
+/// The return type of a method. `IS_RESULT` of its own has precedence over that of [`NotResult`], so it
+/// tells a `Result` under any name from other types.
+#[derive(Debug)]
+pub struct Returned<T>(PhantomData<T>);
+
+impl<T, E> Returned<Result<T, E>> {
+    /// It is.
+    pub const IS_RESULT: bool = true;
+}
+
+/// See [`Returned`].
+pub trait NotResult {
+    /// It is not.
+    const IS_RESULT: bool = false;
+}
+
+impl<T> NotResult for Returned<T> {}

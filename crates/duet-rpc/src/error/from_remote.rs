@@ -1,0 +1,48 @@
+//! Errors of the application, read from what a remote answered.
+
+use super::{Error, RemoteError};
+
+/// An error type that can be read from the answer of a remote, as
+/// [`#[derive(RpcError)]`](crate::RpcError) writes it.
+///
+/// Implement it by hand for errors of a protocol that somebody else defined:
+///
+/// ```
+/// use duet_rpc::RemoteError;
+/// use duet_rpc::error::FromRemote;
+///
+/// struct ContentModified;
+///
+/// impl FromRemote for ContentModified {
+///     fn from_remote(remote: &RemoteError) -> Option<Self> {
+///         (remote.code == -32801).then_some(ContentModified)
+///     }
+/// }
+/// ```
+pub trait FromRemote: Sized {
+    /// Reads the error; `None` if it is another one.
+    fn from_remote(remote: &RemoteError) -> Option<Self>;
+}
+
+impl Error {
+    /// The error that the remote answered, as a type of the application; `None` if it is another error.
+    ///
+    /// ```
+    /// use duet_rpc::{Error, ErrorKind, RemoteError};
+    /// use duet_rpc::error::FromRemote;
+    ///
+    /// struct Busy;
+    ///
+    /// impl FromRemote for Busy {
+    ///     fn from_remote(remote: &RemoteError) -> Option<Self> {
+    ///         (remote.code == 17).then_some(Busy)
+    ///     }
+    /// }
+    ///
+    /// // No remote answered here.
+    /// assert!(Error::new(ErrorKind::Timeout).as_remote::<Busy>().is_none());
+    /// ```
+    pub fn as_remote<E: FromRemote>(&self) -> Option<E> {
+        self.remote().and_then(E::from_remote)
+    }
+}

@@ -1,0 +1,4 @@
+#[duet_rpc::debug_handler]
+struct Calculator;
+
+fn main() {}

@@ -1,0 +1,7 @@
+#[derive(Debug, duet_rpc::RpcError)]
+enum Failed<T> {
+    #[rpc(code = 5)]
+    Disk(T),
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+#[derive(Debug, duet_rpc::RpcError)]
+enum Failed {
+    Overflow,
+}
+
+fn main() {}

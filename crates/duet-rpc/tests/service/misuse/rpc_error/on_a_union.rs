@@ -1,0 +1,6 @@
+#[derive(duet_rpc::RpcError)]
+union Failed {
+    a: u8,
+}
+
+fn main() {}

@@ -1,0 +1,4 @@
+#[derive(Debug, duet_rpc::RpcError)]
+struct Failed;
+
+fn main() {}

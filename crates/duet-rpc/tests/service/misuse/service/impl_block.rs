@@ -1,0 +1,24 @@
+struct Calculator<T>(T);
+
+#[duet_rpc::service]
+impl<T: Send + Sync + 'static> Calculator<T> {
+    pub async fn change(&mut self, a: i64) -> i64 {
+        a
+    }
+    #[rpc(name = "make")]
+    fn make() -> i64 {
+        1
+    }
+    pub async fn generic(&self, value: Vec<T>) {}
+    #[rpc(positional)]
+    pub async fn add(&self, a: i64) -> i64 {
+        a
+    }
+    // Neither is served.
+    fn private(&mut self) {}
+    pub fn constant() -> i64 {
+        1
+    }
+}
+
+fn main() {}

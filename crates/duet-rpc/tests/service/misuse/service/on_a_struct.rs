@@ -1,0 +1,4 @@
+#[duet_rpc::service]
+struct Calculator;
+
+fn main() {}

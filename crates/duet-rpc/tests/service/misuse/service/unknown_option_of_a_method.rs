@@ -1,0 +1,7 @@
+#[duet_rpc::service]
+trait Math {
+    #[rpc(notificaton)]
+    async fn log(&self, line: String);
+}
+
+fn main() {}

@@ -1,0 +1,26 @@
+//! The mistakes of one item: all are reported, not only the first.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+
+#[derive(Default)]
+pub(crate) struct Errors(Option<syn::Error>);
+
+impl Errors {
+    /// Reports a mistake at this place of the user's code.
+    pub(crate) fn push(&mut self, culprit: impl ToTokens, sentence: impl std::fmt::Display) {
+        self.add(syn::Error::new_spanned(culprit, sentence));
+    }
+
+    pub(crate) fn add(&mut self, error: syn::Error) {
+        match &mut self.0 {
+            Some(errors) => errors.combine(error),
+            None => self.0 = Some(error),
+        }
+    }
+
+    /// What makes the compiler report them; `None` if there are none.
+    pub(crate) fn into_tokens(self) -> Option<TokenStream> {
+        self.0.map(|errors| errors.to_compile_error())
+    }
+}

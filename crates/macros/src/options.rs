@@ -1,0 +1,207 @@
+//! The words of `#[rpc(...)]` and `#[service(...)]`: which of them go where, and in which form.
+//!
+//! A [`Place`] is a table of the words that it takes. A word that is unknown there, stands twice, has
+//! the wrong form or contradicts another is reported with the words that would do.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, Token, parse_quote};
+
+use crate::errors::Errors;
+
+/// The form of a word.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Form {
+    /// `quick`
+    Flag,
+    /// `name = "add"`
+    Text,
+    /// `aliases("plus", "sum")`
+    Texts,
+    /// `code = 1001`, `callbacks = EditorUi`
+    Value,
+    /// `default` or `default = 1`
+    FlagOrValue,
+}
+
+/// A place where words stand.
+pub(crate) struct Place {
+    /// As a sentence names it: "a method".
+    pub(crate) name: &'static str,
+    pub(crate) words: &'static [(&'static str, Form)],
+    /// Two words that cannot stand together, and the reason.
+    pub(crate) conflicts: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// The words of one place, each in a form that its table allows.
+#[derive(Default)]
+pub(crate) struct Options(Vec<(Ident, Meta)>);
+
+impl Options {
+    /// Takes `#[rpc(...)]` out of the attributes of an item, and reads it.
+    pub(crate) fn take(attrs: &mut Vec<Attribute>, place: &Place, errors: &mut Errors) -> Self {
+        let (ours, others) = attrs.drain(..).partition(|attr| attr.path().is_ident("rpc"));
+        *attrs = others;
+        Options::of(&ours, place, errors)
+    }
+
+    /// Reads `#[rpc(...)]` among the attributes of an item.
+    pub(crate) fn of(attrs: &[Attribute], place: &Place, errors: &mut Errors) -> Self {
+        let mut options = Options::default();
+        for attr in attrs.iter().filter(|attr| attr.path().is_ident("rpc")) {
+            match &attr.meta {
+                Meta::Path(_) => {}
+                Meta::List(list) => options.read(list.tokens.clone(), place, errors),
+                Meta::NameValue(_) => errors.push(attr, "write `#[rpc(...)]`"),
+            }
+        }
+        options.check_conflicts(place, errors);
+        options
+    }
+
+    /// Reads the words in an attribute's parentheses.
+    pub(crate) fn parse(tokens: TokenStream, place: &Place, errors: &mut Errors) -> Self {
+        let mut options = Options::default();
+        options.read(tokens, place, errors);
+        options.check_conflicts(place, errors);
+        options
+    }
+
+    fn read(&mut self, tokens: TokenStream, place: &Place, errors: &mut Errors) {
+        let metas = match Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens) {
+            Ok(metas) => metas,
+            Err(error) => return errors.add(error),
+        };
+        for meta in metas {
+            let known = meta.path().get_ident().and_then(|ident| {
+                let found = place.words.iter().find(|(word, _)| ident == word);
+                found.map(|(_, form)| (ident.clone(), *form))
+            });
+            let Some((word, form)) = known else {
+                errors.push(meta.path(), unknown(meta.path(), place));
+                continue;
+            };
+            if self.get(&word.to_string()).is_some() {
+                errors.push(&word, format!("`{word}` is there twice: remove one"));
+            } else if let Some(write) = wrong_form(&word, form, &meta) {
+                errors.push(&meta, write);
+            } else {
+                self.0.push((word, meta));
+            }
+        }
+    }
+
+    fn check_conflicts(&self, place: &Place, errors: &mut Errors) {
+        for (one, other, reason) in place.conflicts {
+            if let (Some(_), Some((word, _))) = (self.get(one), self.get(other)) {
+                errors.push(word, format!("`{other}` contradicts `{one}`: {reason}"));
+            }
+        }
+    }
+
+    fn get(&self, word: &str) -> Option<&(Ident, Meta)> {
+        self.0.iter().find(|(name, _)| name == word)
+    }
+
+    /// The word itself, if it is there.
+    pub(crate) fn word(&self, word: &str) -> Option<&Ident> {
+        self.get(word).map(|(name, _)| name)
+    }
+
+    pub(crate) fn has(&self, word: &str) -> bool {
+        self.get(word).is_some()
+    }
+
+    pub(crate) fn value(&self, word: &str) -> Option<&Expr> {
+        match self.get(word) {
+            Some((_, Meta::NameValue(pair))) => Some(&pair.value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn text(&self, word: &str) -> Option<&LitStr> {
+        self.value(word).and_then(literal)
+    }
+
+    pub(crate) fn texts(&self, word: &str) -> Vec<LitStr> {
+        match self.get(word) {
+            Some((_, Meta::List(list))) => texts(list.tokens.clone()).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The path of the library: `::duet_rpc`, or as `crate = "..."` says.
+    pub(crate) fn library(&self, errors: &mut Errors) -> Path {
+        let default = || parse_quote!(::duet_rpc);
+        let Some(text) = self.text("crate") else { return default() };
+        match text.parse_with(Path::parse_mod_style) {
+            Ok(path) => path,
+            Err(_) => {
+                errors
+                    .push(text, "write the path of the library, as in `crate = \"my::duet_rpc\"`");
+                default()
+            }
+        }
+    }
+}
+
+fn unknown(path: &Path, place: &Place) -> String {
+    let words: Vec<_> = place.words.iter().map(|(word, _)| format!("`{word}`")).collect();
+    let path = quote!(#path).to_string();
+    format!("`{path}` is not an option of {}; the options are {}", place.name, words.join(", "))
+}
+
+/// What to write instead, if a word has the wrong form.
+fn wrong_form(word: &Ident, form: Form, meta: &Meta) -> Option<String> {
+    let is_right = match (form, meta) {
+        (Form::Flag | Form::FlagOrValue, Meta::Path(_)) => true,
+        (Form::Value | Form::FlagOrValue, Meta::NameValue(_)) => true,
+        (Form::Text, Meta::NameValue(pair)) => literal(&pair.value).is_some(),
+        (Form::Texts, Meta::List(list)) => {
+            texts(list.tokens.clone()).is_some_and(|texts| !texts.is_empty())
+        }
+        _ => false,
+    };
+    let write = match form {
+        Form::Flag => format!("`{word}`, without a value"),
+        Form::Text => format!("`{word} = \"...\"`"),
+        Form::Texts => format!("`{word}(\"...\", \"...\")`"),
+        Form::Value => format!("`{word} = ...`"),
+        Form::FlagOrValue => format!("`{word}` or `{word} = ...`"),
+    };
+    (!is_right).then(|| format!("write {write}"))
+}
+
+fn literal(value: &Expr) -> Option<&LitStr> {
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text),
+        _ => None,
+    }
+}
+
+fn texts(tokens: TokenStream) -> Option<Vec<LitStr>> {
+    let list = Punctuated::<LitStr, Token![,]>::parse_terminated.parse2(tokens);
+    list.ok().map(|texts| texts.into_iter().collect())
+}
+
+/// The text of doc comments, line by line.
+pub(crate) fn docs(attrs: &[Attribute]) -> String {
+    let lines = attrs.iter().filter(|attr| attr.path().is_ident("doc")).filter_map(|attr| {
+        let Meta::NameValue(pair) = &attr.meta else { return None };
+        let text = literal(&pair.value)?.value();
+        Some(text.strip_prefix(' ').unwrap_or(&text).trim_end().to_owned())
+    });
+    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+/// A literal at the place of the macro's call.
+pub(crate) fn text_at_call(text: &str) -> LitStr {
+    LitStr::new(text, Span::call_site())
+}
+
+/// The path of serde, as its derives want it.
+pub(crate) fn serde_path(library: &Path) -> LitStr {
+    text_at_call(&quote!(#library::__macro::serde).to_string().replace(' ', ""))
+}

@@ -1,0 +1,78 @@
+//! The reading side: `FromRemote`, which finds the variant of an error that a remote answered.
+//!
+//! The code says which variant it is. Data that does not fit means that it is somebody else's error of
+//! the same code. Transparent variants are asked last, in the order of the source; internal ones say
+//! nothing on the wire, and cannot be read.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::ErrorType;
+use super::variant::{Kind, Shape, Variant};
+use crate::options::serde_path;
+
+pub(crate) fn item(error: &ErrorType) -> TokenStream {
+    let ErrorType { ident, library, variants, .. } = error;
+    let own = variants.iter().filter_map(|variant| match variant.kind {
+        Kind::Code { code, .. } => {
+            let read = read(error, variant);
+            Some(quote!(if remote.code == #code { #read }))
+        }
+        _ => None,
+    });
+    let others = variants.iter().filter_map(|variant| match variant.kind {
+        Kind::Transparent => {
+            let (field, ty) = (&variant.fields[0].ident, &variant.fields[0].ty);
+            let made = variant.with_fields();
+            Some(quote_spanned! { ty.span()=>
+                if let ::core::option::Option::Some(#field) =
+                    <#ty as #library::error::FromRemote>::from_remote(remote)
+                {
+                    return ::core::option::Option::Some(#made);
+                }
+            })
+        }
+        _ => None,
+    });
+    quote! {
+        impl #library::error::FromRemote for #ident {
+            #[allow(unused_variables)]
+            fn from_remote(
+                remote: &#library::RemoteError,
+            ) -> ::core::option::Option<Self> {
+                #(#own)*
+                #(#others)*
+                ::core::option::Option::None
+            }
+        }
+    }
+}
+
+/// The statements that return a variant, if the data of the error fits.
+fn read(error: &ErrorType, variant: &Variant) -> TokenStream {
+    let library = &error.library;
+    let made = variant.with_fields();
+    let fields: Vec<_> = variant.fields.iter().map(|field| &field.ident).collect();
+    let types: Vec<_> = variant.fields.iter().map(|field| &field.ty).collect();
+    let (items, pattern, ty) = match (variant.shape, &*fields) {
+        (_, []) => return quote!(return ::core::option::Option::Some(#made);),
+        (Shape::Named, _) => {
+            let serde = serde_path(library);
+            let items = quote! {
+                #[derive(#library::__macro::serde::Deserialize)]
+                #[serde(crate = #serde)]
+                struct __Data { #(#fields: #types),* }
+            };
+            (items, quote!(__Data { #(#fields),* }), quote!(__Data))
+        }
+        (_, [one]) => (TokenStream::new(), quote!(#one), quote!(#(#types)*)),
+        _ => (TokenStream::new(), quote!((#(#fields,)*)), quote!((#(#types,)*))),
+    };
+    quote! {
+        #items
+        if let ::core::option::Option::Some(#pattern) = #library::__macro::data::<#ty>(remote) {
+            return ::core::option::Option::Some(#made);
+        }
+    }
+}

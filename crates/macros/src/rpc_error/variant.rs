@@ -1,0 +1,215 @@
+//! The model of a variant: which error it is on the wire.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::spanned::Spanned;
+use syn::{Expr, ExprLit, ExprUnary, Fields, Ident, Lit, Type, UnOp};
+
+use crate::errors::Errors;
+use crate::naming::sentence;
+use crate::options::{Form, Options, Place};
+
+const VARIANT: Place = Place {
+    name: "an error variant",
+    words: &[
+        ("code", Form::Value),
+        ("from", Form::Flag),
+        ("internal", Form::Flag),
+        ("message", Form::Text),
+        ("transparent", Form::Flag),
+    ],
+    conflicts: CONFLICTS,
+};
+
+/// A struct has the options of its one variant, and those of the type.
+pub(crate) const STRUCT: Place = Place {
+    name: "an error struct",
+    words: &[
+        ("code", Form::Value),
+        ("crate", Form::Text),
+        ("from", Form::Flag),
+        ("internal", Form::Flag),
+        ("message", Form::Text),
+        ("no_display", Form::Flag),
+        ("transparent", Form::Flag),
+    ],
+    conflicts: CONFLICTS,
+};
+
+const CONFLICTS: &[(&str, &str, &str)] = &[
+    ("internal", "code", "an internal error has a code of its own, which tells the remote nothing"),
+    (
+        "internal",
+        "message",
+        "an internal error has a message of its own, which tells the remote nothing",
+    ),
+    ("transparent", "code", "the field says which error it is"),
+    ("transparent", "message", "the field says which error it is"),
+    ("transparent", "internal", "the field says which error it is"),
+    ("code", "from", "only `internal` and `transparent` variants are made of their one field"),
+];
+
+/// The codes that JSON-RPC keeps for itself, and those among them that it leaves to servers.
+const RESERVED: std::ops::RangeInclusive<i64> = -32768..=-32000;
+const FOR_SERVERS: std::ops::RangeInclusive<i64> = -32099..=-32000;
+
+pub(crate) struct Variant {
+    pub(crate) ident: Ident,
+    /// `MathError::Overflow`, or `Locked` for a struct.
+    pub(crate) path: TokenStream,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) shape: Shape,
+    pub(crate) kind: Kind,
+    /// Whether the type is made of the field with `?`.
+    pub(crate) is_from: bool,
+}
+
+pub(crate) struct Field {
+    /// The name of a member, or of a variable for one without a name.
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Shape {
+    Named,
+    Unnamed,
+    Unit,
+}
+
+pub(crate) enum Kind {
+    Code { code: i64, literal: Expr, message: String },
+    Internal,
+    Transparent,
+}
+
+impl Variant {
+    pub(crate) fn of_enum(
+        error: &Ident,
+        variant: &syn::Variant,
+        errors: &mut Errors,
+    ) -> Option<Self> {
+        let options = Options::of(&variant.attrs, &VARIANT, errors);
+        let ident = &variant.ident;
+        Variant::new(ident, quote!(#error::#ident), &options, &variant.fields, errors)
+    }
+
+    pub(crate) fn of_struct(
+        ident: &Ident,
+        options: &Options,
+        fields: &Fields,
+        errors: &mut Errors,
+    ) -> Option<Self> {
+        Variant::new(ident, quote!(#ident), options, fields, errors)
+    }
+
+    fn new(
+        ident: &Ident,
+        path: TokenStream,
+        options: &Options,
+        fields: &Fields,
+        errors: &mut Errors,
+    ) -> Option<Self> {
+        let shape = match fields {
+            Fields::Named(_) => Shape::Named,
+            Fields::Unnamed(_) => Shape::Unnamed,
+            Fields::Unit => Shape::Unit,
+        };
+        let kind = kind(ident, options, errors)?;
+        for field in fields {
+            if let Some(attr) = field.attrs.iter().find(|attr| attr.path().is_ident("rpc")) {
+                errors.push(attr, "`#[rpc(...)]` goes on the variant, not on its fields");
+            }
+        }
+        let fields: Vec<_> = fields.iter().enumerate().map(field).collect();
+        let is_from = options.has("from");
+        let wrong = match (&kind, fields.len()) {
+            (Kind::Internal, 2..) => {
+                Some("an internal error has one field, its cause, or none: join them in one type")
+            }
+            (Kind::Transparent, count) if count != 1 => {
+                Some("a transparent error has one field, the error that it stands for")
+            }
+            (_, count) if is_from && count != 1 => Some("`from` needs exactly one field"),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            errors.push(ident, wrong);
+            return None;
+        }
+        Some(Variant { ident: ident.clone(), path, fields, shape, kind, is_from })
+    }
+
+    /// The pattern that takes its fields apart, or the expression that makes it of them.
+    pub(crate) fn with_fields(&self) -> TokenStream {
+        let path = &self.path;
+        let fields = self.fields.iter().map(|field| &field.ident);
+        match self.shape {
+            Shape::Named => quote!(#path { #(#fields),* }),
+            Shape::Unnamed => quote!(#path(#(#fields),*)),
+            Shape::Unit => path.clone(),
+        }
+    }
+}
+
+fn field((place, field): (usize, &syn::Field)) -> Field {
+    let ident = field.ident.clone();
+    let ident = ident.unwrap_or_else(|| format_ident!("field_{place}", span = field.ty.span()));
+    Field { ident, ty: field.ty.clone() }
+}
+
+fn kind(ident: &Ident, options: &Options, errors: &mut Errors) -> Option<Kind> {
+    if options.has("internal") {
+        return Some(Kind::Internal);
+    }
+    if options.has("transparent") {
+        return Some(Kind::Transparent);
+    }
+    let Some(literal) = options.value("code") else {
+        let write = format!(
+            "`{ident}` needs a code: write `#[rpc(code = 1001)]`, or `#[rpc(internal)]` if the remote \
+             shall learn nothing of it"
+        );
+        errors.push(ident, write);
+        return None;
+    };
+    let Some(code) = integer(literal) else {
+        errors.push(literal, "a code is a whole number, as in `code = 1001`");
+        return None;
+    };
+    if RESERVED.contains(&code) && !FOR_SERVERS.contains(&code) {
+        let (first, last) = (FOR_SERVERS.start(), FOR_SERVERS.end());
+        let write = format!(
+            "JSON-RPC reserves the codes from {} to {}: choose a code outside of them, or one from \
+             {first} to {last}",
+            RESERVED.start(),
+            RESERVED.end()
+        );
+        errors.push(literal, write);
+        return None;
+    }
+    let message = match options.text("message") {
+        Some(text) if text.value().contains('{') => {
+            let write =
+                "the message is the same each time: leave out `{...}`; fields become `data`";
+            errors.push(text, write);
+            return None;
+        }
+        Some(text) => text.value(),
+        None => sentence(&ident.to_string()),
+    };
+    Some(Kind::Code { code, literal: literal.clone(), message })
+}
+
+fn integer(value: &Expr) -> Option<i64> {
+    let (sign, value) = match value {
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => ("-", &**expr),
+        _ => ("", value),
+    };
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) if number.suffix().is_empty() => {
+            format!("{sign}{}", number.base10_digits()).parse().ok()
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,59 @@
+//! `METHODS`: the description of a service, as a constant.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Service;
+use super::method::Method;
+use super::param::Presence;
+
+pub(crate) fn constant(service: &Service, methods: &[Method]) -> TokenStream {
+    let library = &service.library;
+    let methods = methods.iter().map(|method| describe(service, method));
+    quote! {
+        /// The methods of the service, in the order of its source.
+        pub const METHODS: &'static [#library::service::MethodInfo] = &[#(#methods),*];
+    }
+}
+
+/// The types are not exhaustive, so a value is made by the library and then filled in.
+fn describe(service: &Service, method: &Method) -> TokenStream {
+    let library = &service.library;
+    let Method { name, aliases, docs, cfgs, is_notification, is_idempotent, .. } = method;
+    let option = |text: &Option<syn::LitStr>| match text {
+        Some(text) => quote!(::core::option::Option::Some(#text)),
+        None => quote!(::core::option::Option::None),
+    };
+    let (deprecated, since) = (option(&method.deprecated), option(&method.since));
+    let form = match (method.whole(), method.is_positional) {
+        (Some(_), _) => quote!(Whole),
+        (None, true) => quote!(Positional),
+        (None, false) => quote!(Named),
+    };
+    let params = method.params().map(|(_, param)| {
+        let (name, docs) = (&param.name, &param.docs);
+        let is_required = matches!(param.presence, Presence::Required);
+        quote!({
+            let mut param = #library::__macro::param_info(#name);
+            param.docs = #docs;
+            param.is_required = #is_required;
+            param
+        })
+    });
+    quote! {
+        #(#cfgs)*
+        {
+            const PARAMS: &[#library::service::ParamInfo] = &[#(#params),*];
+            let mut method = #library::__macro::method_info(#name);
+            method.aliases = &[#(#aliases),*];
+            method.docs = #docs;
+            method.params = PARAMS;
+            method.params_form = #library::service::ParamsForm::#form;
+            method.is_notification = #is_notification;
+            method.is_idempotent = #is_idempotent;
+            method.deprecated = #deprecated;
+            method.since = #since;
+            method
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `#[service]` on an inherent `impl`.
+//!
+//! Served is each method that is `pub`, as those are what the type offers, and each that has an
+//! `#[rpc]`. Functions without a receiver, such as constructors, stay what they are.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{ImplItem, ImplItemFn, ItemImpl, Visibility};
+
+use super::method::{METHOD, Method};
+use super::{Service, check, describe, router};
+use crate::errors::Errors;
+use crate::options::Options;
+use crate::syntax::mentions;
+
+/// The block without our attributes, and what it becomes.
+pub(crate) fn expand(
+    service: &Service,
+    mut item: ItemImpl,
+    errors: &mut Errors,
+) -> (TokenStream, TokenStream) {
+    let generics: Vec<_> = item.generics.type_params().map(|it| it.ident.to_string()).collect();
+    let mut methods = Vec::new();
+    for item in &mut item.items {
+        let ImplItem::Fn(function) = item else { continue };
+        let is_marked = function.attrs.iter().any(|attr| attr.path().is_ident("rpc"));
+        let options = Options::take(&mut function.attrs, &METHOD, errors);
+        let is_public = matches!(function.vis, Visibility::Public(_));
+        let is_method = function.sig.receiver().is_some();
+        if options.has("skip") || !(is_marked || (is_public && is_method)) {
+            continue;
+        }
+        if function.sig.ident == "into_router" {
+            let write = "`into_router` is the name of the function that makes the router: call the \
+                         method something else, or mark it `#[rpc(skip)]` and move it to another `impl`";
+            errors.push(&function.sig.ident, write);
+        }
+        let ImplItemFn { attrs, sig, .. } = function;
+        if let Some(method) = Method::new(service, attrs, &options, sig, errors) {
+            check_generics(&method, &generics, errors);
+            methods.push(method);
+        }
+    }
+    check::names(service, &methods, errors);
+    (item.to_token_stream(), server(service, &item, &methods))
+}
+
+/// Params are read by a type of their own, which does not know the type parameters of the block.
+fn check_generics(method: &Method, generics: &[String], errors: &mut Errors) {
+    for (argument, _) in method.params() {
+        if let Some(generic) = generics.iter().find(|name| mentions(&argument.ty, name)) {
+            let write =
+                format!("a param cannot have the type parameter `{generic}`: write the type");
+            errors.push(&argument.ty, write);
+        }
+    }
+}
+
+fn server(service: &Service, item: &ItemImpl, methods: &[Method]) -> TokenStream {
+    let library = &service.library;
+    let ty = &item.self_ty;
+    let (generics, _, clause) = item.generics.split_for_impl();
+    let cfgs = item.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+    let description = describe::constant(service, methods);
+    let body = router::body(service, methods, &quote!(Self));
+    let is_shared = quote_spanned! { ty.span()=>
+        let _: fn() = #library::__macro::shared::<Self>;
+    };
+    quote! {
+        #item
+
+        #(#cfgs)*
+        #[allow(unreachable_pub, dead_code)]
+        impl #generics #ty #clause {
+            #description
+
+            /// A router that serves the methods of this service.
+            #[allow(deprecated, unused_variables)]
+            pub fn into_router(self) -> #library::Router {
+                #is_shared
+                #body
+            }
+        }
+    }
+}

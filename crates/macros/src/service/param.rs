@@ -1,0 +1,131 @@
+//! The arguments of a method: its params, and what the context gives.
+
+use syn::{Expr, FnArg, Ident, LitStr, Pat, PatType, Type};
+
+use super::Service;
+use crate::errors::Errors;
+use crate::naming;
+use crate::options::{Form, Options, Place, docs};
+use crate::syntax::{last_name, mentions};
+
+const ARGUMENT: Place = Place {
+    name: "a param",
+    words: &[
+        ("context", Form::Flag),
+        ("default", Form::FlagOrValue),
+        ("name", Form::Text),
+        ("whole", Form::Flag),
+    ],
+    conflicts: &[
+        ("whole", "default", "the params as a whole have no default; take an `Option` instead"),
+        ("whole", "name", "the params as a whole have no name"),
+        ("context", "default", "this argument is not a param, and always there"),
+        ("context", "name", "this argument is not a param, and has no name on the wire"),
+        ("context", "whole", "this argument is not a param"),
+    ],
+};
+
+/// An argument of a method besides `&self`.
+pub(crate) struct Argument {
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    /// `None` for one that is made of the context.
+    pub(crate) param: Option<Param>,
+}
+
+pub(crate) struct Param {
+    /// On the wire.
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    pub(crate) presence: Presence,
+    /// Whether it is the params themselves.
+    pub(crate) is_whole: bool,
+}
+
+/// What happens if a param is left out.
+pub(crate) enum Presence {
+    Required,
+    /// An `Option`: it is `None`, and `None` is not written.
+    Optional,
+    /// It is the default of its type, or this value.
+    Default(Option<Expr>),
+}
+
+impl Argument {
+    /// Reads an argument and takes our attributes out of it; `None` if it cannot be used.
+    pub(crate) fn new(service: &Service, input: &mut FnArg, errors: &mut Errors) -> Option<Self> {
+        let FnArg::Typed(PatType { attrs, pat, ty, .. }) = input else { return None };
+        let docs = docs(attrs);
+        // The compiler refuses doc comments on arguments.
+        attrs.retain(|attr| !attr.path().is_ident("doc"));
+        let options = Options::take(attrs, &ARGUMENT, errors);
+        if let Some(cfg) = attrs.iter().find(|attr| attr.path().is_ident("cfg")) {
+            errors.push(cfg, "a param cannot be left out by `cfg`: write two methods instead");
+        }
+        let ident = match &**pat {
+            Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => pat.ident.clone(),
+            _ => {
+                let write =
+                    "a param needs a name, as in `point: (i64, i64)`: take it apart in the body";
+                errors.push(pat, write);
+                return None;
+            }
+        };
+        if !check_type(ty, errors) {
+            return None;
+        }
+        if is_context(service, ty) || options.has("context") {
+            if let Some(word) = options.word("default").or(options.word("whole")) {
+                errors.push(word, "this argument is made of the context, and is not a param");
+            }
+            return Some(Argument { ident, ty: (**ty).clone(), param: None });
+        }
+        let name = match options.text("name") {
+            Some(name) => checked_name(name, errors),
+            None => service.params_style.apply(&naming::plain(&ident)),
+        };
+        let presence = match (options.has("default"), options.value("default")) {
+            (true, Some(value)) => Presence::Default(Some(value.clone())),
+            (true, None) if !is_option(ty) => Presence::Default(None),
+            _ if is_option(ty) => Presence::Optional,
+            _ => Presence::Required,
+        };
+        let param = Param { name, docs, presence, is_whole: options.has("whole") };
+        Some(Argument { ident, ty: (**ty).clone(), param: Some(param) })
+    }
+}
+
+fn checked_name(name: &LitStr, errors: &mut Errors) -> String {
+    if name.value().is_empty() {
+        errors.push(name, "a param needs a name that is not empty");
+    }
+    name.value()
+}
+
+/// Whether a param can have this type; reports it if not.
+fn check_type(ty: &Type, errors: &mut Errors) -> bool {
+    let sentence = match ty {
+        Type::Reference(_) => {
+            "params are owned, because the message is gone while the handler runs: \
+             write `String` for `&str`, `Vec<T>` for `&[T]`, `T` for `&T`"
+        }
+        Type::ImplTrait(_) => {
+            "a param needs a type that serde can read: write it instead of `impl`"
+        }
+        Type::Infer(_) => "a param needs a type that serde can read: write it instead of `_`",
+        _ if mentions(ty, "Self") => "write the name of the type instead of `Self`",
+        _ => return true,
+    };
+    errors.push(ty, sentence);
+    false
+}
+
+/// Whether an argument of this type is made of the context.
+fn is_context(service: &Service, ty: &Type) -> bool {
+    let name = last_name(ty);
+    name.is_some_and(|name| name == "Context" || Some(name) == service.callbacks_client.as_ref())
+}
+
+fn is_option(ty: &Type) -> bool {
+    last_name(ty).is_some_and(|name| name == "Option")
+}

@@ -1,0 +1,152 @@
+//! `into_router`: one handler for each method, and a type for its params.
+//!
+//! The handler is the closure that one would write by hand: it clones the `Arc` of the service, and its
+//! future calls the method. Each method stands in a block of its own, so that the types for params
+//! and the functions for defaults have no names that others could see.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::Service;
+use super::method::Method;
+use super::param::{Argument, Param, Presence};
+use crate::naming;
+use crate::options::{serde_path, text_at_call};
+
+/// The statements that make the router of `self`. `receiver` is the type or trait whose methods they call.
+pub(crate) fn body(service: &Service, methods: &[Method], receiver: &TokenStream) -> TokenStream {
+    let library = &service.library;
+    let routes = methods.iter().map(|method| route(service, method, receiver));
+    quote! {
+        let service = ::std::sync::Arc::new(self);
+        let router = #library::Router::new();
+        #(#routes)*
+        router
+    }
+}
+
+fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStream {
+    let library = &service.library;
+    let (cfgs, name, aliases) = (&method.cfgs, &method.name, &method.aliases);
+    let (pace, closes) = (method.pace.to_tokens(library), method.closes);
+    let (params_type, params) = params_type(service, method);
+    let has_context = method.arguments.iter().any(|argument| argument.param.is_none());
+    let context = has_context.then(|| quote!(cx: #library::Context));
+    let inputs = params.map(|ty| quote!(params: #ty)).into_iter().chain(context);
+    let outcome = outcome(service, method, receiver);
+    let check = check_result(service, method);
+    quote! {
+        #(#cfgs)*
+        let router = {
+            #params_type
+            #check
+            let service = ::core::clone::Clone::clone(&service);
+            let handler = move |#(#inputs),*| {
+                let service = ::core::clone::Clone::clone(&service);
+                async move { #outcome }
+            };
+            #library::__macro::serve(router, &[#name #(, #aliases)*], #pace, #closes, handler)
+        };
+    }
+}
+
+/// The items for the params of a method, and the type of the closure's argument.
+fn params_type(service: &Service, method: &Method) -> (TokenStream, Option<TokenStream>) {
+    if let Some(Argument { ty, .. }) = method.whole() {
+        return (TokenStream::new(), Some(quote!(#ty)));
+    }
+    if method.params().next().is_none() {
+        return (TokenStream::new(), None);
+    }
+    let library = &service.library;
+    let serde = serde_path(library);
+    let (mut fields, mut defaults) = (Vec::new(), Vec::new());
+    for (argument, param) in method.params() {
+        let Argument { ident, ty, .. } = argument;
+        let rename = rename(argument, param);
+        let default = match &param.presence {
+            Presence::Required => None,
+            Presence::Optional | Presence::Default(None) => Some(quote!(#[serde(default)])),
+            Presence::Default(Some(value)) => {
+                let function = format_ident!("__default_{}", naming::plain(ident));
+                defaults.push(quote!(fn #function() -> #ty { #value }));
+                let function = text_at_call(&function.to_string());
+                Some(quote!(#[serde(default = #function)]))
+            }
+        };
+        fields.push(quote!(#rename #default #ident: #ty));
+    }
+    let items = quote! {
+        #(#defaults)*
+        #[derive(#library::__macro::serde::Deserialize)]
+        #[serde(crate = #serde)]
+        struct __Params { #(#fields),* }
+    };
+    (items, Some(quote!(__Params)))
+}
+
+/// The attribute for a name that is not that of the argument.
+pub(crate) fn rename(argument: &Argument, param: &Param) -> Option<TokenStream> {
+    let name = &param.name;
+    (*name != naming::plain(&argument.ident)).then(|| quote!(#[serde(rename = #name)]))
+}
+
+/// The result of the method as `Result<T, Failure>`.
+fn outcome(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStream {
+    let library = &service.library;
+    let contexts = method.arguments.iter().filter(|argument| argument.param.is_none()).count();
+    let mut contexts_left = contexts;
+    let arguments = method.arguments.iter().map(|Argument { ident, ty, param }| match param {
+        Some(param) if param.is_whole => quote!(params),
+        Some(_) => quote!(params.#ident),
+        None => {
+            contexts_left -= 1;
+            let cx = match contexts_left {
+                0 => quote!(cx),
+                _ => quote!(::core::clone::Clone::clone(&cx)),
+            };
+            quote_spanned!(ty.span()=> #library::__macro::from_context::<#ty>(#cx))
+        }
+    });
+    let ident = &method.ident;
+    let mut call = quote!(#receiver::#ident(&*service, #(#arguments),*));
+    if method.is_async {
+        call = quote!(#call.await);
+    }
+    if method.returns.ok.is_none() {
+        return quote!(::core::result::Result::Ok::<_, #library::Failure>(#call));
+    }
+    // At the error's type, because this is where it may turn out not to be one.
+    let span = method.returns.error.as_ref().unwrap_or(&method.returns.ty).span();
+    let failure = quote_spanned!(span=> #library::__macro::into_failure(error));
+    quote! {
+        match #call {
+            ::core::result::Result::Ok(result) => ::core::result::Result::Ok(result),
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(#failure),
+        }
+    }
+}
+
+/// Statements that fail where the return type stands, if its result cannot be written as JSON, or
+/// if it is a `Result` under another name, which serde would write as an object.
+fn check_result(service: &Service, method: &Method) -> TokenStream {
+    let library = &service.library;
+    let result = method.returns.result();
+    // A constant does not know the type parameters of an `impl` block around it.
+    let is_checked = method.returns.ok.is_none() && !service.is_generic;
+    let is_result = is_checked.then(|| {
+        let sentence = "this is an alias of `Result`: write `Result<T, E>`, so that errors are answered \
+                        as errors";
+        quote_spanned! { result.span()=>
+            const _: () = {
+                use #library::__macro::NotResult as _;
+                ::core::assert!(!<#library::__macro::Returned<#result>>::IS_RESULT, #sentence);
+            };
+        }
+    });
+    let is_written = quote_spanned! { result.span()=>
+        let _: fn() = #library::__macro::result::<#result>;
+    };
+    quote!(#is_result #is_written)
+}
