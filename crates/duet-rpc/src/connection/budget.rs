@@ -182,13 +182,14 @@ impl Shared {
     /// Waits until a handler may begin whose answers are of this size: until its connection has room for an
     /// answer or is closed, and the budget has memory for it.
     pub(super) async fn wait_to_begin(self: Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
+        // Its place among those that wait is kept until it begins or gives up.
+        let mut first = None;
         loop {
-            // Kept until this handler begins, or gives up.
-            let first = self.mailbox.wait_for_room().await;
+            let has_waited = self.mailbox.wait_for_room(&mut first).await;
             if let Some(reservation) = self.budget.try_reserve(size) {
                 // Messages that always wait may have filled the room again. It is kept for the handler that
                 // waited for it.
-                if first.is_some() || self.mailbox.has_room_to_begin() {
+                if has_waited || self.mailbox.has_room_to_begin() {
                     return reservation;
                 }
             } else {

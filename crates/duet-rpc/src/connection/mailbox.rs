@@ -180,14 +180,19 @@ impl Mailbox {
         }
     }
 
-    /// Waits until a handler may make an answer: the connection has room for it, or is closed. A handler that
-    /// had to wait is the first of those that wait, until it drops the permit.
-    pub(super) async fn wait_for_room(&self) -> Option<SemaphorePermit<'_>> {
+    /// Waits until a handler may make an answer: the connection has room for it, or is closed; `true` if it had
+    /// to wait. It takes the first place among those that wait, if it has not got it yet.
+    pub(super) async fn wait_for_room<'a>(
+        &'a self,
+        first: &mut Option<SemaphorePermit<'a>>,
+    ) -> bool {
         if self.has_room_to_begin() {
-            return None;
+            return false;
         }
-        // The semaphore is never closed.
-        let first = self.waiting_handlers.acquire().await.ok();
+        if first.is_none() {
+            // The semaphore is never closed.
+            *first = self.waiting_handlers.acquire().await.ok();
+        }
         let room = self.room.notified();
         tokio::pin!(room);
         // Room that comes after this is noticed by the wait, and room that came before by the check.
@@ -195,7 +200,7 @@ impl Mailbox {
         if !self.has_room_to_begin() {
             room.await;
         }
-        first
+        true
     }
 
     pub(super) fn has_room_to_begin(&self) -> bool {

@@ -41,6 +41,8 @@ struct PoolState {
     /// Workers that wait for a task. Each task in the queue has one of them coming, or is one too many.
     idle: usize,
     is_over: bool,
+    /// Whether a thread drops the tasks of a pool that is over.
+    is_dropping: bool,
 }
 
 /// The maximum number of workers, unless the application sets it.
@@ -129,22 +131,42 @@ impl WorkerPool {
         self.news.notify_one();
     }
 
-    /// Queues a task that was woken. When the pool is shut down, the task is dropped.
+    /// Queues a task that was woken.
     fn push_woken(self: &Arc<Self>, task: Runnable<Handle>) {
         let mut state = self.state();
-        if !state.is_over {
-            self.find_worker(&mut state);
-            self.push(state, task);
+        self.find_worker(&mut state);
+        match state.is_over {
+            true => self.drop_woken(state, task),
+            false => self.push(state, task),
         }
     }
 
-    /// A worker, until the pool is shut down and the queue is empty.
+    /// Drops a task that is woken when the pool is shut down. That may wake others, and they the next: so they
+    /// are dropped here one after the other, and not one inside the other.
+    fn drop_woken<'a>(&'a self, mut state: MutexGuard<'a, PoolState>, task: Runnable<Handle>) {
+        state.queue.push_back(task);
+        if std::mem::replace(&mut state.is_dropping, true) {
+            return;
+        }
+        while let Some(task) = state.queue.pop_front() {
+            drop(state);
+            drop(task);
+            state = self.state();
+        }
+        state.is_dropping = false;
+    }
+
+    /// A worker, until the pool is shut down. Then it drops the tasks that are left in the queue.
     fn work(&self) {
         let mut state = self.state();
         loop {
             if let Some(task) = state.queue.pop_front() {
+                let is_over = state.is_over;
                 drop(state);
-                run(task);
+                match is_over {
+                    true => drop(task),
+                    false => run(task),
+                }
                 state = self.state();
             } else if state.is_over {
                 return;

@@ -167,3 +167,30 @@ fn l5_idle_worker_is_used_again() {
     assert_eq!(pool.state().workers, 1);
     pool.shut_down();
 }
+
+#[test]
+fn l5_tasks_that_wake_each_other_after_the_end_are_dropped_one_by_one() {
+    let (pool, runtime) = (WorkerPool::new(2, true), runtime());
+    let turn = Arc::new(tokio::sync::Semaphore::new(1));
+    let held = Arc::clone(&turn).try_acquire_owned().expect("it is free");
+    let (begun, begins) = channel();
+    const TASKS: usize = 20_000;
+    for _ in 0..TASKS {
+        let (turn, begun) = (Arc::clone(&turn), begun.clone());
+        let work = async move {
+            begun.send(()).expect("the test listens");
+            // When one is dropped, the next gets the permit and is woken.
+            let _turn = turn.acquire().await;
+            pending::<()>().await;
+        };
+        assert!(pool.spawn(runtime.handle(), Box::pin(work)).is_ok());
+    }
+    (0..TASKS).for_each(|_| begins.recv().expect("each begins"));
+    settle(&pool);
+    pool.shut_down();
+    drop(held);
+    // A worker that has not ended yet may drop the last.
+    while Arc::strong_count(&turn) > 1 {
+        thread::yield_now();
+    }
+}
