@@ -144,11 +144,13 @@ pub use context::Context;
 pub use duet_rpc_proto as proto;
 pub use duet_rpc_proto::Profile;
 pub use duet_rpc_proto::session::Priority;
-pub use error::{CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, RemoteError};
-pub use handler::{Handler, Output};
+pub use error::{
+    CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, OrInternal, RemoteError,
+};
+pub use handler::{FromContext, Handler, Method, Paced, State, blocking, quick};
 pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub};
 pub use peer::{Peer, Stats};
-pub use router::Router;
+pub use router::{Arrival, End, Ended, Next, Observer, Request, Router};
 #[cfg(unix)]
 pub use server::{Server, serve};
 
@@ -156,6 +158,16 @@ pub use server::{Server, serve};
 #[cfg(unix)]
 #[doc(hidden)]
 pub use server::{Parent, is_signal_ignored};
+
+/// The checks of a handler, see [`Handler`]. Nobody has to name them.
+#[doc(hidden)]
+pub mod checks {
+    pub use crate::handler::{
+        Argument, Arguments, AsExtractor, AsParams, Asynchronous, AtMostOneParams, Begun, Binding,
+        Fallible, IntoFailure, OfContext, OfMessage, OfRouter, Output, Parts, Plain, Refusal,
+        Returns, Speed, Synchronous, Writable,
+    };
+}
 
 /// The code in the package's own page is compiled and run like all other examples.
 #[cfg(doctest)]
