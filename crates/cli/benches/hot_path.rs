@@ -19,7 +19,7 @@ use std::io::{self, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 
 use duet_rpc::proto::frame::{Framing, FramingChoice, write_frame};
-use duet_rpc::{Failure, Profile, Router};
+use duet_rpc::{Failure, Profile, Router, quick};
 use serde_json::value::RawValue;
 
 const SERVE: &str = "--serve";
@@ -210,13 +210,14 @@ fn serve(framing: &str) -> ExitCode {
     let framing = Framing::ALL.into_iter().find(|known| known.name() == framing);
     let Some(framing) = framing else { return ExitCode::FAILURE };
     let router = Router::new()
-        .method("echo", async |params: Box<RawValue>| Ok::<_, Failure>(params))
-        .method("later", async |params: Box<RawValue>| {
-            tokio::task::yield_now().await;
-            Ok::<_, Failure>(params)
-        })
-        .quick("echo")
-        .quick("later");
+        .method("echo", quick(async |params: Box<RawValue>| Ok::<_, Failure>(params)))
+        .method(
+            "later",
+            quick(async |params: Box<RawValue>| {
+                tokio::task::yield_now().await;
+                params
+            }),
+        );
     let profile = Profile::agent().with(|it| it.framing = FramingChoice::Fixed(framing));
     duet_rpc::serve(&profile.with_in_flight(64), router)
 }

@@ -164,8 +164,8 @@ pub use server::{Parent, is_signal_ignored};
 pub mod checks {
     pub use crate::handler::{
         Argument, Arguments, AsExtractor, AsParams, Asynchronous, AtMostOneParams, Begun, Binding,
-        Fallible, IntoFailure, OfContext, OfMessage, OfRouter, Output, Parts, Plain, Refusal,
-        Returns, Speed, Synchronous, Writable,
+        Converts, Fallible, IntoFailure, OfContext, OfMessage, OfRouter, Output, Parts, Plain,
+        Refusal, Returns, Speed, Synchronous, Writable,
     };
 }
 

@@ -126,9 +126,9 @@ pub enum Refusal {
     Failed(Failure),
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
+impl Refusal {
+    pub(super) fn into_failure(self) -> Failure {
+        match self {
             Refusal::WrongParams(error) => error.into(),
             Refusal::Failed(failure) => failure,
         }
@@ -187,6 +187,7 @@ impl<P: DeserializeOwned> Argument<AsParams> for P {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: FromContext> Argument<AsExtractor<OfContext>> for E {
     type Bound = ();
 
@@ -200,6 +201,7 @@ impl<E: FromContext> Argument<AsExtractor<OfContext>> for E {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: Send + Sync + 'static> Argument<AsExtractor<OfRouter>> for State<S> {
     type Bound = Arc<S>;
 
@@ -222,6 +224,7 @@ impl<S: Send + Sync + 'static> Argument<AsExtractor<OfRouter>> for State<S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Argument<AsExtractor<OfMessage>> for Method {
     type Bound = ();
 
@@ -235,7 +238,6 @@ impl Argument<AsExtractor<OfMessage>> for Method {
 }
 
 /// The arguments of a handler, as a tuple; `M` holds the marker of each.
-#[diagnostic::on_unimplemented(message = "`{Self}` cannot be the arguments of a handler")]
 #[doc(hidden)]
 pub trait Arguments<M>: Sized {
     type Bound: Send + Sync + 'static;
@@ -285,11 +287,13 @@ impl_arguments!(A M0 0, B M1 1, C M2 2, D M3 3, E M4 4);
 macro_rules! impl_at_most_one {
     (@each [$($before:ident)*]) => {};
     (@each [$($before:ident)*] $here:ident $($after:ident)*) => {
+        #[diagnostic::do_not_recommend]
         impl<$($before,)* $($after),*> AtMostOneParams
             for ($(AsExtractor<$before>,)* AsParams, $(AsExtractor<$after>,)*) {}
         impl_at_most_one!(@each [$($before)* $here] $($after)*);
     };
     ($($kind:ident)*) => {
+        #[diagnostic::do_not_recommend]
         impl<$($kind),*> AtMostOneParams for ($(AsExtractor<$kind>,)*) {}
         impl_at_most_one!(@each [] $($kind)*);
     };

@@ -25,7 +25,8 @@ pub use self::arguments::{
 };
 pub(crate) use self::arguments::{Message, Scope};
 pub use self::returns::{
-    Asynchronous, Begun, Fallible, IntoFailure, Output, Plain, Returns, Synchronous, Writable,
+    Asynchronous, Begun, Converts, Fallible, IntoFailure, Output, Plain, Returns, Synchronous,
+    Writable,
 };
 pub(crate) use self::route::{Answer, Host, Inner, Outcome, Route, Slot, Typed, Waiting};
 pub use self::state::State;
@@ -140,6 +141,7 @@ pub struct Paced<H> {
     speed: Speed,
 }
 
+#[diagnostic::do_not_recommend]
 impl<S, H: Handler<S>> Handler<(S,)> for Paced<H> {
     type Arguments = H::Arguments;
     type Return = H::Return;

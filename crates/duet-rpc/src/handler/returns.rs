@@ -84,7 +84,7 @@ pub enum Plain {}
 #[derive(Debug)]
 pub enum Fallible {}
 
-impl<T: Serialize> Output<Plain> for T {
+impl<T: Writable> Output<Plain> for T {
     type Value = T;
     type Error = Failure;
 
@@ -125,6 +125,20 @@ impl<T: Serialize> Writable for T {}
     note = "`anyhow::Error` needs the feature `anyhow` of `duet-rpc`"
 )]
 #[doc(hidden)]
-pub trait IntoFailure: Into<Failure> {}
+pub trait IntoFailure<M>: Into<Failure> {}
 
-impl<E: Into<Failure>> IntoFailure for E {}
+/// Marks an error that converts.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Converts {}
+
+impl<E: Into<Failure>> IntoFailure<Converts> for E {}
+
+/// There is none. With one implementation alone, the compiler would say that `From<E>` is missing for
+/// `Failure`, and not what to do about it.
+impl<E: Into<Failure> + private::Never> IntoFailure<()> for E {}
+
+mod private {
+    #[expect(unnameable_types, reason = "nothing may implement it")]
+    pub trait Never {}
+}

@@ -19,9 +19,9 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use duet_rpc_proto::message::{Code, ErrorObject, IdRef, Params, write_result_with};
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::Handler;
 use super::arguments::{Arguments, Binding, Message, Parts, Refusal, Scope};
 use super::returns::{Begun, IntoFailure, Output, Returns, Writable};
-use super::Handler;
 use crate::context::Flag;
 use crate::error::Failure;
 use crate::panic_guard::{self, Guarded, drop_quietly};
@@ -110,14 +110,14 @@ pub(crate) trait Inner: Route {
 }
 
 /// A handler that has passed every check.
-pub(crate) trait Checked<S, A, R, O>:
+pub(crate) trait Checked<S, A, R, O, E>:
     Handler<
         S,
         Arguments: Arguments<A> + Send + 'static,
         Return: Returns<
             R,
             Future: Send + 'static,
-            Output: Output<O, Value: Writable, Error: IntoFailure>,
+            Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
         >,
     > + Send
     + Sync
@@ -125,14 +125,14 @@ pub(crate) trait Checked<S, A, R, O>:
 {
 }
 
-impl<H, S, A, R, O> Checked<S, A, R, O> for H where
+impl<H, S, A, R, O, E> Checked<S, A, R, O, E> for H where
     H: Handler<
             S,
             Arguments: Arguments<A> + Send + 'static,
             Return: Returns<
                 R,
                 Future: Send + 'static,
-                Output: Output<O, Value: Writable, Error: IntoFailure>,
+                Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
             >,
         > + Send
         + Sync
@@ -144,16 +144,16 @@ impl<H, S, A, R, O> Checked<S, A, R, O> for H where
 type FutureOf<H, S, R> = <<H as Handler<S>>::Return as Returns<R>>::Future;
 
 /// A handler that knows its types.
-pub(crate) struct Typed<H, S, A, R, O>
+pub(crate) struct Typed<H, S, A, R, O, E>
 where
     H: Handler<S, Arguments: Arguments<A>>,
 {
     handler: Arc<H>,
     bound: <H::Arguments as Arguments<A>>::Bound,
-    marks: PhantomData<fn() -> (S, R, O)>,
+    marks: PhantomData<fn() -> (S, R, O, E)>,
 }
 
-impl<H, S, A, R, O> Typed<H, S, A, R, O>
+impl<H, S, A, R, O, E> Typed<H, S, A, R, O, E>
 where
     H: Handler<S, Arguments: Arguments<A>>,
 {
@@ -173,12 +173,13 @@ fn pinned_in<F: Send + 'static>(slot: &mut Slot) -> Option<&mut Option<Pinned<F>
     slot.get_or_insert_with(|| Box::new(None::<Pinned<F>>)).downcast_mut()
 }
 
-impl<H, S, A, R, O> Route for Typed<H, S, A, R, O>
+impl<H, S, A, R, O, E> Route for Typed<H, S, A, R, O, E>
 where
     S: 'static,
     R: 'static,
     O: 'static,
-    H: Checked<S, A, R, O>,
+    E: 'static,
+    H: Checked<S, A, R, O, E>,
 {
     fn start(
         &self,
@@ -241,12 +242,13 @@ where
     }
 }
 
-impl<H, S, A, R, O> Typed<H, S, A, R, O>
+impl<H, S, A, R, O, E> Typed<H, S, A, R, O, E>
 where
     S: 'static,
     R: 'static,
     O: 'static,
-    H: Checked<S, A, R, O>,
+    E: 'static,
+    H: Checked<S, A, R, O, E>,
 {
     /// Prepares the handler for a worker, which calls it: the call itself may block.
     fn defer(&self, params: &Params<'_>, host: &mut dyn Host) -> Option<Waiting> {
@@ -280,12 +282,13 @@ where
     }
 }
 
-impl<H, S, A, R, O> Inner for Typed<H, S, A, R, O>
+impl<H, S, A, R, O, E> Inner for Typed<H, S, A, R, O, E>
 where
     S: 'static,
     R: 'static,
     O: 'static,
-    H: Checked<S, A, R, O>,
+    E: 'static,
+    H: Checked<S, A, R, O, E>,
 {
     fn call(&self, request: &mut Request) -> Reply {
         let begun = panic_guard::catch(|| {
@@ -298,7 +301,7 @@ where
         let future = match begun {
             Ok(Ok(Begun::Later(future))) => future,
             Ok(Ok(Begun::Ready(output))) => return ready(to_reply(output)),
-            Ok(Err(refusal)) => return ready(Err(refusal.into())),
+            Ok(Err(refusal)) => return ready(Err(refusal.into_failure())),
             Err(panic) => return ready(Err(panic.into())),
         };
         Box::pin(async move {
@@ -329,9 +332,9 @@ fn ready(reply: Result<Box<RawValue>, Failure>) -> Reply {
 }
 
 /// The output of a handler inside a wrapper.
-fn to_reply<O, T>(output: T) -> Result<Box<RawValue>, Failure>
+fn to_reply<O, E, T>(output: T) -> Result<Box<RawValue>, Failure>
 where
-    T: Output<O, Value: Writable, Error: IntoFailure>,
+    T: Output<O, Value: Writable, Error: IntoFailure<E>>,
 {
     let value = panic_guard::catch(|| output.into_result().map_err(Into::into))??;
     let written = panic_guard::catch(|| to_raw_value(&value));
@@ -340,7 +343,7 @@ where
 }
 
 /// The conversion is the application's, and may panic.
-fn into_failure(error: impl IntoFailure) -> Failure {
+fn into_failure(error: impl Into<Failure>) -> Failure {
     panic_guard::catch(|| error.into()).unwrap_or_else(Failure::from)
 }
 
@@ -352,9 +355,9 @@ fn poll<F: Future>(place: &mut Pinned<F>, cx: &mut TaskContext<'_>) -> Poll<F::O
     }
 }
 
-fn wait<O, F>(future: F, id: Option<IdRef<'_>>) -> Waiting
+fn wait<O, E, F>(future: F, id: Option<IdRef<'_>>) -> Waiting
 where
-    F: Future<Output: Output<O, Value: Writable, Error: IntoFailure>> + Unpin + Send + 'static,
+    F: Future<Output: Output<O, Value: Writable, Error: IntoFailure<E>>> + Unpin + Send + 'static,
 {
     let (guarded, id) = (Guarded::new(future), id.map(IdRef::to_id));
     Box::pin(async move {

@@ -121,19 +121,20 @@ impl Router {
     /// If the handler asks for a [`State`](crate::State) that the router does not have.
     #[must_use]
     #[track_caller]
-    pub fn fallback<H, S, A, R, O>(mut self, handler: H) -> Self
+    pub fn fallback<H, S, A, R, O, E>(mut self, handler: H) -> Self
     where
         S: 'static,
         R: 'static,
         A: AtMostOneParams + 'static,
         O: 'static,
+        E: 'static,
         H: Handler<S> + Send + Sync + 'static,
         H::Arguments: Arguments<A> + Send + 'static,
         H::Return: Returns<R>,
         <H::Return as Returns<R>>::Future: Send + 'static,
         <H::Return as Returns<R>>::Output: Output<O>,
         <<H::Return as Returns<R>>::Output as Output<O>>::Value: Writable,
-        <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure,
+        <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure<E>,
     {
         let entry = self.bind("", handler);
         let routes = Arc::make_mut(&mut self.routes);

@@ -380,13 +380,7 @@ impl Drop for Watched {
 pub(super) struct Unknown;
 
 impl Route for Unknown {
-    fn start(
-        &self,
-        _: bool,
-        _: &Params<'_>,
-        _: &mut Slot,
-        host: &mut dyn Host,
-    ) -> Option<Waiting> {
+    fn start(&self, _: bool, _: &Params<'_>, _: &mut Slot, host: &mut dyn Host) -> Option<Waiting> {
         host.answer(Answer::UnknownMethod);
         None
     }

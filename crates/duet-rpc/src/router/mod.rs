@@ -243,19 +243,20 @@ impl Router {
     /// If the handler asks for a [`State`](crate::State) that the router does not have.
     #[must_use]
     #[track_caller]
-    pub fn method<H, S, A, R, O>(self, name: &str, handler: H) -> Self
+    pub fn method<H, S, A, R, O, E>(self, name: &str, handler: H) -> Self
     where
         S: 'static,
         R: 'static,
         A: AtMostOneParams + 'static,
         O: 'static,
+        E: 'static,
         H: Handler<S> + Send + Sync + 'static,
         H::Arguments: Arguments<A> + Send + 'static,
         H::Return: Returns<R>,
         <H::Return as Returns<R>>::Future: Send + 'static,
         <H::Return as Returns<R>>::Output: Output<O>,
         <<H::Return as Returns<R>>::Output as Output<O>>::Value: Writable,
-        <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure,
+        <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure<E>,
     {
         let entry = self.bind(name, handler);
         self.insert(entry)
@@ -281,19 +282,20 @@ impl Router {
     /// If the handler asks for a [`State`](crate::State) that the router does not have.
     #[must_use]
     #[track_caller]
-    pub fn shutdown_method<H, S, A, R, O>(self, name: &str, handler: H) -> Self
+    pub fn shutdown_method<H, S, A, R, O, E>(self, name: &str, handler: H) -> Self
     where
         S: 'static,
         R: 'static,
         A: AtMostOneParams + 'static,
         O: 'static,
+        E: 'static,
         H: Handler<S> + Send + Sync + 'static,
         H::Arguments: Arguments<A> + Send + 'static,
         H::Return: Returns<R>,
         <H::Return as Returns<R>>::Future: Send + 'static,
         <H::Return as Returns<R>>::Output: Output<O>,
         <<H::Return as Returns<R>>::Output as Output<O>>::Value: Writable,
-        <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure,
+        <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure<E>,
     {
         let entry = Entry { closes: true, ..self.bind(name, handler) };
         self.insert(entry)
@@ -307,14 +309,14 @@ impl Router {
     /// Binds a handler to the state of this router.
     #[track_caller]
     #[expect(clippy::panic, reason = "only the source of the application can cause it")]
-    fn bind<H, S, A, R, O>(&self, name: &str, handler: H) -> Entry
+    fn bind<H, S, A, R, O, E>(&self, name: &str, handler: H) -> Entry
     where
         H: Handler<S, Arguments: Arguments<A>>,
-        Typed<H, S, A, R, O>: Inner + 'static,
+        Typed<H, S, A, R, O, E>: Inner + 'static,
     {
         let pace = handler.pace().to_pace();
         let scope = Scope { state: self.routes.state.as_ref(), next: None };
-        match Typed::<H, S, A, R, O>::bind(Arc::new(handler), &scope) {
+        match Typed::<H, S, A, R, O, E>::bind(Arc::new(handler), &scope) {
             Ok(typed) => Entry::new(name, Arc::new(typed), pace),
             Err(missing) => panic!("cannot register the handler of {name:?}: {missing}"),
         }

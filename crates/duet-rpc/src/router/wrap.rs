@@ -15,10 +15,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::Router;
 use crate::context::Context;
 use crate::error::Failure;
+use crate::handler::{Argument, AsExtractor, Binding, OfMessage, OfRouter, Parts, Refusal};
 use crate::handler::{
     Handler, Inner, IntoFailure, Message, Output, Returns, Scope, Typed, Writable,
 };
-use crate::handler::{AsExtractor, Argument, Binding, OfMessage, OfRouter, Parts, Refusal};
 use crate::params;
 
 /// Puts a wrapper around a handler.
@@ -107,6 +107,7 @@ impl Message for Request {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Argument<AsExtractor<OfMessage>> for Request {
     type Bound = ();
 
@@ -150,6 +151,7 @@ impl fmt::Debug for Next {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Argument<AsExtractor<OfRouter>> for Next {
     type Bound = Next;
 
@@ -184,18 +186,19 @@ impl Router {
     /// neither the id nor the order of messages. A message costs a boxed future for each wrapper, and one copy
     /// of its params and of its result.
     #[must_use]
-    pub fn wrap<W, T, R, O>(mut self, wrapper: W) -> Self
+    pub fn wrap<W, T, R, O, E>(mut self, wrapper: W) -> Self
     where
         R: 'static,
         O: 'static,
+        E: 'static,
         W: Fn(Request, Next) -> T + Send + Sync + 'static,
         T: Returns<R> + 'static,
         T::Future: Send + 'static,
         T::Output: Output<O>,
         <T::Output as Output<O>>::Value: Writable,
-        <T::Output as Output<O>>::Error: IntoFailure,
+        <T::Output as Output<O>>::Error: IntoFailure<E>,
     {
-        let wrapper = around::<W, fn(Request, Next), R, O>(wrapper);
+        let wrapper = around::<W, fn(Request, Next), R, O, E>(wrapper);
         Arc::make_mut(&mut self.routes).change_layers(|layers| layers.wrappers.push(wrapper));
         self
     }
@@ -205,15 +208,15 @@ impl Router {
 type Marks = (AsExtractor<OfMessage>, AsExtractor<OfRouter>);
 
 #[expect(clippy::panic, reason = "the two arguments of a wrapper can always be bound")]
-fn around<W, S, R, O>(wrapper: W) -> Arc<Wrapper>
+fn around<W, S, R, O, E>(wrapper: W) -> Arc<Wrapper>
 where
     W: Handler<S, Arguments = (Request, Next)> + Send + Sync + 'static,
-    Typed<W, S, Marks, R, O>: Inner + 'static,
+    Typed<W, S, Marks, R, O, E>: Inner + 'static,
 {
     let wrapper = Arc::new(wrapper);
     Arc::new(move |next| {
         let scope = Scope { state: None, next: Some(next) };
-        match Typed::<W, S, Marks, R, O>::bind(Arc::clone(&wrapper), &scope) {
+        match Typed::<W, S, Marks, R, O, E>::bind(Arc::clone(&wrapper), &scope) {
             Ok(typed) => Arc::new(typed),
             Err(missing) => panic!("cannot add the wrapper: {missing}"),
         }
