@@ -151,6 +151,9 @@ pub use handler::{FromContext, Handler, Method, Paced, State, blocking, quick};
 pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub};
 pub use peer::{Peer, Stats};
 pub use router::{Arrival, End, Ended, Next, Observer, Request, Router};
+#[cfg(feature = "tower")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
+pub use router::{HandlerError, HandlerService};
 #[cfg(unix)]
 pub use server::{Server, serve};
 

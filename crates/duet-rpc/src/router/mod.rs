@@ -12,7 +12,10 @@ mod answer_size;
 mod compose;
 mod gate;
 mod method_table;
+mod one_shot;
 mod pace;
+#[cfg(feature = "tower")]
+mod tower;
 mod wrap;
 
 use std::any::Any;
@@ -37,6 +40,8 @@ pub use self::gate::{Arrival, End, Ended, Observer};
 use self::gate::{Gate, Guard, Unknown};
 use self::method_table::MethodTable;
 pub(crate) use self::pace::{Pace, QUICK_POLL};
+#[cfg(feature = "tower")]
+pub use self::tower::{HandlerError, HandlerService};
 use self::wrap::Wrapper;
 pub(crate) use self::wrap::to_params;
 pub use self::wrap::{Next, Request};
