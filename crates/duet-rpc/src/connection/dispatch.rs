@@ -29,7 +29,7 @@ use crate::context::{Context, Flag};
 use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind};
 use crate::extensions::Extensions;
-use crate::handler::{Answer, Host, Message, Slot, Waiting};
+use crate::handler::{Answer, Answered, Host, Message, Slot, Waiting};
 use crate::panic_guard;
 use crate::peer::{Handle, Peer};
 use crate::router::QUICK_POLL;
@@ -170,9 +170,10 @@ impl Connection {
         let mut host = InlineHost {
             connection: self,
             job: Some(job),
+            id,
             method: &entry.name,
             flag: None,
-            code: None,
+            answered: None,
         };
         let waiting = match &traced {
             None => entry.route.start(is_inline, params, &mut slot, &mut host),
@@ -180,7 +181,7 @@ impl Connection {
                 traced.span.in_scope(|| entry.route.start(is_inline, params, &mut slot, &mut host))
             }
         };
-        let InlineHost { job, flag, code, .. } = host;
+        let InlineHost { job, flag, answered, .. } = host;
         self.dispatch.put_slot(entry.index, slot);
         if let Some(begun) = begun {
             entry.pace.record(begun.elapsed());
@@ -188,6 +189,7 @@ impl Connection {
         if let (Some(waiting), Some(job)) = (waiting, job) {
             self.wait_for(entry, job, waiting, flag, traced, pool);
         } else if let Some(traced) = traced {
+            let code = answered.and_then(Answered::code);
             log::response(method, id.map(IdRef::to_id).as_ref(), traced.logged_at, code);
         }
     }
@@ -338,11 +340,11 @@ impl Connection {
 struct InlineHost<'c, 'm> {
     connection: &'c mut Connection,
     job: Option<Job<'m>>,
+    id: Option<IdRef<'m>>,
     method: &'c Arc<str>,
     /// Set once the handler has asked for its context.
     flag: Option<Arc<Flag>>,
-    /// The code of the error that it was answered with.
-    code: Option<Code>,
+    answered: Option<Answered>,
 }
 
 impl Message for InlineHost<'_, '_> {
@@ -358,7 +360,7 @@ impl Message for InlineHost<'_, '_> {
 
 impl Host for InlineHost<'_, '_> {
     fn id(&self) -> Option<IdRef<'_>> {
-        self.job.as_ref().and_then(Job::id)
+        self.id
     }
 
     fn peer(&mut self) -> Peer {
@@ -376,14 +378,22 @@ impl Host for InlineHost<'_, '_> {
     }
 
     #[inline]
-    fn answer(&mut self, answer: Answer<'_>) -> Option<Code> {
+    fn answer(&mut self, answer: Answer<'_>) {
         // Messages that the handler has sent go before its answer.
         if self.connection.shared.mailbox.has_commands() {
             self.connection.handle_commands(super::now());
         }
         if let Some(job) = self.job.take() {
-            self.code = self.connection.answer(job, answer, self.method);
+            let is_panic = matches!(&answer, Answer::Failed(failure) if failure.is_panic());
+            self.answered = Some(match self.connection.answer(job, answer, self.method) {
+                None => Answered::Result,
+                Some(_) if is_panic => Answered::Panic,
+                Some(code) => Answered::Error(code),
+            });
         }
-        self.code
+    }
+
+    fn answered(&self) -> Option<Answered> {
+        self.answered
     }
 }

@@ -75,8 +75,29 @@ pub(crate) trait Host: Message {
     fn peer(&mut self) -> Peer;
     /// Set when the request is cancelled.
     fn flag(&mut self) -> Arc<Flag>;
-    /// Takes the answer of a handler that is ready immediately. Returns the code of an error.
-    fn answer(&mut self, answer: Answer<'_>) -> Option<Code>;
+    /// Takes the answer of a handler that is ready immediately.
+    fn answer(&mut self, answer: Answer<'_>);
+    /// The answer that it took.
+    fn answered(&self) -> Option<Answered>;
+}
+
+/// The kind of an answer that was given.
+#[derive(Clone, Copy)]
+pub(crate) enum Answered {
+    Result,
+    Error(Code),
+    Panic,
+}
+
+impl Answered {
+    /// The code of an error.
+    pub(crate) fn code(self) -> Option<Code> {
+        match self {
+            Answered::Result => None,
+            Answered::Error(code) => Some(code),
+            Answered::Panic => Some(Code::INTERNAL_ERROR),
+        }
+    }
 }
 
 /// The memory in which one connection polls the futures of one handler.
@@ -220,18 +241,14 @@ where
                     host.answer(Answer::Result(&mut write));
                     drop_quietly(result);
                 }
-                Some(Err(error)) => {
-                    host.answer(Answer::Failed(into_failure(error)));
-                }
+                Some(Err(error)) => host.answer(Answer::Failed(into_failure(error))),
                 None => {
                     let mut place = kept.take()?;
                     let future = std::future::poll_fn(move |cx| poll(&mut place, cx));
                     return Some(wait(future, host.id()));
                 }
             },
-            Ok(Err(refusal)) => {
-                host.answer(refusal.into());
-            }
+            Ok(Err(refusal)) => host.answer(refusal.into()),
             Err(panic) => {
                 drop_quietly(outcome);
                 drop_quietly(kept.take());

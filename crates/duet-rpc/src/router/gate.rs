@@ -19,9 +19,9 @@ use duet_rpc_proto::message::{Code, Id, IdRef, Params};
 use tokio::time::Instant;
 
 use super::Router;
-use crate::context::{Context, Flag};
+use crate::context::Flag;
 use crate::error::Failure;
-use crate::handler::{Answer, Host, Message, Outcome, Route, Slot, Waiting};
+use crate::handler::{Answer, Answered, Host, Outcome, Route, Slot, Waiting};
 use crate::panic_guard;
 use crate::peer::Peer;
 
@@ -94,7 +94,7 @@ pub struct Ended<'a> {
     method: &'a str,
     id: Option<IdRef<'a>>,
     end: End,
-    took: Duration,
+    begun: Instant,
 }
 
 impl Ended<'_> {
@@ -115,7 +115,7 @@ impl Ended<'_> {
 
     /// The time since it began: after it has waited for its turn, and before its guards.
     pub fn took(&self) -> Duration {
-        self.took
+        self.begun.elapsed()
     }
 }
 
@@ -214,12 +214,25 @@ impl Gate {
         Gate { observers: observers.into(), guards: guards.into(), inner }
     }
 
-    /// Asks the guards. Without any it costs nothing.
-    fn ask(&self, arrival: &Arrival<'_>) -> Result<(), Failure> {
-        if self.guards.is_empty() {
-            return Ok(());
+    /// Tells the observers, and asks the guards. One panic guard serves all of them, because entering it costs
+    /// more than most of them do.
+    #[inline]
+    fn pass(&self, arrival: &Arrival<'_>) -> Result<(), Failure> {
+        let mut observers = self.observers.iter();
+        loop {
+            let mut is_asking = false;
+            let passed = panic_guard::catch(|| {
+                observers.by_ref().for_each(|observer| observer.arrived(arrival));
+                is_asking = true;
+                self.guards.iter().try_for_each(|guard| guard(arrival))
+            });
+            match passed {
+                Ok(passed) => return passed,
+                Err(panic) if is_asking => return Err(panic.into()),
+                // An observer that panics keeps no other from its work.
+                Err(_) => {}
+            }
         }
-        panic_guard::catch(|| self.guards.iter().try_for_each(|guard| guard(arrival)))?
     }
 }
 
@@ -234,39 +247,35 @@ impl Route for Gate {
         let method = Arc::clone(host.method());
         let begun = (!self.observers.is_empty()).then(Instant::now);
         let arrival = Arrival { method: &method, params, host: RefCell::new(host) };
-        for observer in &*self.observers {
-            let _ = panic_guard::catch(|| observer.arrived(&arrival));
-        }
-        let asked = self.ask(&arrival);
+        let passed = self.pass(&arrival);
         let host = arrival.host.into_inner();
-        let Some(begun) = begun else {
-            return match asked {
-                Ok(()) => self.inner.start(is_inline, params, slot, host),
-                Err(failure) => {
-                    host.answer(Answer::Failed(failure));
-                    None
-                }
-            };
-        };
-        let mut watch = Watch { host, end: None };
-        let waiting = match asked {
-            Ok(()) => self.inner.start(is_inline, params, slot, &mut watch),
+        let is_refused = passed.is_err();
+        let waiting = match passed {
+            Ok(()) => self.inner.start(is_inline, params, slot, host),
             Err(failure) => {
-                let code = failure.object().code().0;
-                watch.host.answer(Answer::Failed(failure));
-                watch.end = Some(End::Refused(code));
+                host.answer(Answer::Failed(failure));
                 None
             }
         };
+        let Some(begun) = begun else { return waiting };
         match waiting {
             None => {
-                let end = watch.end.unwrap_or(End::Dropped);
-                tell(&self.observers, &method, watch.host.id(), end, begun);
+                let end = match host.answered() {
+                    None => End::Dropped,
+                    Some(Answered::Result) => End::Result,
+                    Some(Answered::Error(code)) if is_refused => End::Refused(code.0),
+                    Some(Answered::Error(code)) => End::Failure(code.0),
+                    Some(Answered::Panic) => match is_refused {
+                        true => End::Refused(Code::INTERNAL_ERROR.0),
+                        false => End::Panic,
+                    },
+                };
+                tell(&self.observers, &method, host.id(), end, begun);
                 None
             }
             Some(handler) => Some(Box::pin(Watched {
-                id: watch.host.id().map(IdRef::to_id),
-                flag: watch.host.flag(),
+                id: host.id().map(IdRef::to_id),
+                flag: host.flag(),
                 observers: Arc::clone(&self.observers),
                 handler: Some(handler),
                 end: None,
@@ -277,6 +286,7 @@ impl Route for Gate {
     }
 }
 
+#[inline]
 fn tell(
     observers: &[Arc<dyn Observer>],
     method: &str,
@@ -284,10 +294,10 @@ fn tell(
     end: End,
     begun: Instant,
 ) {
-    let ended = Ended { method, id, end, took: begun.elapsed() };
-    for observer in observers {
-        let _ = panic_guard::catch(|| observer.ended(&ended));
-    }
+    let ended = Ended { method, id, end, begun };
+    let mut observers = observers.iter();
+    // An observer that panics keeps no other from its work.
+    while panic_guard::catch(|| observers.by_ref().for_each(|it| it.ended(&ended))).is_err() {}
 }
 
 /// The end that a failure is.
@@ -295,46 +305,6 @@ fn end_of(failure: &Failure) -> End {
     match failure.is_panic() {
         true => End::Panic,
         false => End::Failure(failure.object().code().0),
-    }
-}
-
-/// Watches the answer of a handler that is ready immediately.
-struct Watch<'h> {
-    host: &'h mut dyn Host,
-    end: Option<End>,
-}
-
-impl Message for Watch<'_> {
-    fn method(&self) -> &Arc<str> {
-        self.host.method()
-    }
-
-    fn context(&mut self) -> Context {
-        self.host.context()
-    }
-}
-
-impl Host for Watch<'_> {
-    fn id(&self) -> Option<IdRef<'_>> {
-        self.host.id()
-    }
-
-    fn peer(&mut self) -> Peer {
-        self.host.peer()
-    }
-
-    fn flag(&mut self) -> Arc<Flag> {
-        self.host.flag()
-    }
-
-    fn answer(&mut self, answer: Answer<'_>) -> Option<Code> {
-        let failed = match &answer {
-            Answer::Failed(failure) => Some(end_of(failure)),
-            _ => None,
-        };
-        let code = self.host.answer(answer);
-        self.end = failed.or(Some(code.map_or(End::Result, |code| End::Failure(code.0))));
-        code
     }
 }
 
