@@ -60,7 +60,7 @@
 //! peers talk in memory:
 //!
 //! ```
-//! use duet_rpc::{Context, Error, Failure, Peer, Profile, Router, transport::memory};
+//! use duet_rpc::{Context, Error, Peer, Profile, Router, transport::memory};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Error> {
@@ -68,7 +68,7 @@
 //!     let name: String = cx.peer().call("name", ()).await?;
 //!     Ok::<_, Error>(format!("Hello, {name}!"))
 //! });
-//! let client = Router::new().method("name", async || Ok::<_, Failure>("Ada"));
+//! let client = Router::new().method("name", async || "Ada");
 //!
 //! let (here, there) = memory::pair();
 //! let server = Peer::spawn(there, &Profile::agent(), server);

@@ -161,6 +161,9 @@ impl<H, S, A, R, O, E> Checked<S, A, R, O, E> for H where
 {
 }
 
+/// The markers of a handler. None of them is ever made, so none has to be `Send`.
+type Marks<S, R, O, E> = fn() -> (S, R, O, E);
+
 /// The future of a handler.
 type FutureOf<H, S, R> = <<H as Handler<S>>::Return as Returns<R>>::Future;
 
@@ -171,7 +174,7 @@ where
 {
     handler: Arc<H>,
     bound: <H::Arguments as Arguments<A>>::Bound,
-    marks: PhantomData<fn() -> (S, R, O, E)>,
+    marks: PhantomData<Marks<S, R, O, E>>,
 }
 
 impl<H, S, A, R, O, E> Typed<H, S, A, R, O, E>
