@@ -60,6 +60,9 @@ pub use self::state::State;
 ///     .method("id", |cx: Context| cx.id().map(ToString::to_string));
 /// ```
 ///
+/// Params own their data: `String`, not `&str`. For a borrowed one the compiler says that the implementation of
+/// `Deserialize` is not general enough.
+///
 /// The future of a handler has to be `Send`, because it may run on another thread. A closure that uses
 /// captured values in its future clones them first:
 /// `move |params| { let db = db.clone(); async move { … } }`. [`State`] does without that.

@@ -13,7 +13,7 @@ use super::reply::{Reply, Step as ReplyStep};
 use super::terms::Then;
 use crate::net::{Gate, Socket, Target};
 use crate::transport::{Inbox, TransportKind};
-use crate::{Failure, Peer, Router};
+use crate::{Peer, Router};
 
 const LIMIT: usize = 100;
 
