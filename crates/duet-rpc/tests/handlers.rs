@@ -79,7 +79,8 @@ async fn p7_handlers_take_up_to_five_arguments_in_any_order_and_return_values_or
         })
         .method("future", |(n,): (u64,)| std::future::ready(n))
         .method("internal", async |(text,): (String,)| {
-            Ok::<_, Failure>(text.parse::<u16>().or_internal()?)
+            let port: u16 = text.parse().or_internal()?;
+            Ok::<_, Failure>(port)
         })
         .method("wrong", || {
             Failure::invalid_params("range.to", "larger number", "number").object().code()
@@ -127,7 +128,8 @@ fn panic_of(build: impl FnOnce() -> Router + std::panic::UnwindSafe) -> String {
 #[test]
 fn p7_what_is_missing_in_a_router_panics_at_registration_with_a_sentence() {
     let one = || Router::new().method("name", || 1);
-    let rows: [(&str, fn() -> Router, &[&str]); 4] = [
+    type Row = (&'static str, fn() -> Router, &'static [&'static str]);
+    let rows: [Row; 4] = [
         (
             "no state",
             || Router::new().method("name", async |app: State<App>| app.name),

@@ -210,7 +210,8 @@ impl From<anyhow::Error> for Failure {
 /// use duet_rpc::{Failure, OrInternal, Router};
 ///
 /// async fn port((text,): (String,)) -> Result<u16, Failure> {
-///     Ok(text.parse::<u16>().or_internal()?)
+///     let port = text.parse::<u16>().or_internal()?;
+///     Ok(port)
 /// }
 ///
 /// let router = Router::new().method("port", port);

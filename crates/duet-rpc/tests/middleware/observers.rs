@@ -8,9 +8,12 @@ use duet_rpc::{Arrival, End, Ended, Failure, Observer, Peer, Profile, Router, bl
 use super::remote;
 use super::{answers, request};
 
+/// A method, and how it ended; `None` when it arrived.
+type Note = (String, Option<End>);
+
 /// Notes what it sees.
 #[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<(String, Option<End>)>>>);
+struct Notes(Arc<Mutex<Vec<Note>>>);
 
 impl Observer for Notes {
     fn arrived(&self, message: &Arrival<'_>) {
@@ -24,11 +27,11 @@ impl Observer for Notes {
 }
 
 impl Notes {
-    fn all(&self) -> Vec<(String, Option<End>)> {
+    fn all(&self) -> Vec<Note> {
         self.0.lock().expect("no panic").clone()
     }
 
-    async fn wait_for(&self, count: usize) -> Vec<(String, Option<End>)> {
+    async fn wait_for(&self, count: usize) -> Vec<Note> {
         for _ in 0..1000 {
             if self.all().len() >= count {
                 break;
