@@ -21,7 +21,7 @@ use std::time::Duration;
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::Listener;
-use duet_rpc::{Context, Failure, Profile, Router, Server};
+use duet_rpc::{Context, Failure, Profile, Router, Server, quick};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -46,26 +46,25 @@ fn main() -> ExitCode {
         Some("http") => (Framing::Ndjson, Some("http://127.0.0.1:0/")),
         _ => return ExitCode::from(2),
     };
+    // Marked as quick, as in every server that knows it: the first call does not go to a worker thread then.
     let router = match arguments.get(1).map(String::as_str) {
         Some("raw") => Router::new()
-            .method("echo", async |params: Box<RawValue>| Answer::Ok(params))
-            .method("spin", spin::<Box<RawValue>>)
+            .method("echo", quick(async |params: Box<RawValue>| Answer::Ok(params)))
+            .method("spin", quick(spin::<Box<RawValue>>))
             .method("later", later::<Box<RawValue>>)
             .method("nap", nap::<Box<RawValue>>),
         Some("typed") => Router::new()
-            .method("echo", async |params: Params| Answer::Ok(params))
-            .method("spin", spin::<Params>)
+            .method("echo", quick(async |params: Params| Answer::Ok(params)))
+            .method("spin", quick(spin::<Params>))
             .method("later", later::<Params>)
             .method("nap", nap::<Params>),
         Some("value") => Router::new()
-            .method("echo", async |params: Value| Answer::Ok(params))
-            .method("spin", spin::<Value>)
+            .method("echo", quick(async |params: Value| Answer::Ok(params)))
+            .method("spin", quick(spin::<Value>))
             .method("later", later::<Value>)
             .method("nap", nap::<Value>),
         _ => return ExitCode::from(2),
     };
-    // As every server does that knows it: the first call is not watched on a thread of its own then.
-    let router = router.quick("echo").quick("spin");
     let router = router.method("hold", std::future::pending::<Answer<()>>).method("pend", pend);
     let mut profile = Profile::agent().with(|it| it.order = Order::Concurrent);
     profile.framing = FramingChoice::Fixed(framing);

@@ -17,9 +17,10 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use duet_rpc::proto::frame::{Framing, FramingChoice, write_frame};
-use duet_rpc::{Failure, Profile, Router};
+use duet_rpc::{Arrival, End, Ended, Failure, Observer, Profile, Router, quick};
 use serde_json::value::RawValue;
 
 const SERVE: &str = "--serve";
@@ -43,7 +44,7 @@ const fn row(name: &'static str, framing: Framing, burst: usize, instructions: f
     Row { name, framing, method: "echo", params: small, burst, bursts: 2000 / burst, instructions }
 }
 
-fn rows() -> [Row; 7] {
+fn rows() -> [Row; 9] {
     [
         row("round trip, 64 B", Framing::Lsp, 1, 3980.0),
         row("64 at once, 64 B, lsp", Framing::Lsp, 64, 2085.0),
@@ -59,6 +60,11 @@ fn rows() -> [Row; 7] {
             ..row("64 KB nested", Framing::Lsp, 1, 554_000.0)
         },
         Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 9530.0) },
+        Row {
+            method: "gated/echo",
+            ..row("64 at once, guard and observer", Framing::Lsp, 64, 2510.0)
+        },
+        Row { method: "wrapped/echo", ..row("64 at once, wrapper", Framing::Lsp, 64, 4200.0) },
     ]
 }
 
@@ -206,17 +212,43 @@ fn nested(bytes: usize) -> String {
     params + "[]]"
 }
 
+/// Counts messages, as metrics do.
+#[derive(Default)]
+struct Counter {
+    begun: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Observer for Counter {
+    fn arrived(&self, _: &Arrival<'_>) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn ended(&self, message: &Ended<'_>) {
+        if message.end() != End::Result {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
 fn serve(framing: &str) -> ExitCode {
     let framing = Framing::ALL.into_iter().find(|known| known.name() == framing);
     let Some(framing) = framing else { return ExitCode::FAILURE };
-    let router = Router::new()
-        .method("echo", async |params: Box<RawValue>| Ok::<_, Failure>(params))
-        .method("later", async |params: Box<RawValue>| {
+    let router = Router::new().method("echo", quick(async |params: Box<RawValue>| params));
+    let gated = router.clone().observe(Counter::default()).guard(|message| {
+        match message.method().is_empty() {
+            true => Err(Failure::new(-32001, "No name")),
+            false => Ok(()),
+        }
+    });
+    let wrapped = router.clone().wrap(async |request, next| next.run(request).await);
+    let router = router.nest("gated/", gated).nest("wrapped/", wrapped).method(
+        "later",
+        quick(async |params: Box<RawValue>| {
             tokio::task::yield_now().await;
-            Ok::<_, Failure>(params)
-        })
-        .quick("echo")
-        .quick("later");
+            params
+        }),
+    );
     let profile = Profile::agent().with(|it| it.framing = FramingChoice::Fixed(framing));
     duet_rpc::serve(&profile.with_in_flight(64), router)
 }

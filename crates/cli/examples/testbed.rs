@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use duet_rpc::proto::message::{Code, ErrorObject};
-use duet_rpc::{Context, Error, Failure, Router};
+use duet_rpc::{Context, Error, Failure, Router, blocking};
 use duet_rpc_cli::Additions;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -118,10 +118,8 @@ async fn print() -> Result<(), Failure> {
 fn add_methods(router: Router) -> Router {
     router
         .method("test.sleep", sleep)
-        .method("test.block", |time| block("test.block", time))
-        .slow("test.block")
-        .method("test.spin", spin)
-        .slow("test.spin")
+        .method("test.block", blocking(|time| block("test.block", time)))
+        .method("test.spin", blocking(spin))
         // These block too, and nobody says so; the second only after it has waited.
         .method("test.nap", |time| block("test.nap", time))
         .method("test.late", async |time| {

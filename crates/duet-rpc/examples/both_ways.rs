@@ -11,7 +11,7 @@
 use std::io::Write;
 
 use duet_rpc::transport::memory;
-use duet_rpc::{Context, Error, Failure, Peer, Profile, Router};
+use duet_rpc::{Context, Error, Peer, Profile, Router};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -30,7 +30,7 @@ fn kitchen() -> Router {
 }
 
 fn guest() -> Router {
-    Router::new().method("likesCheese", async || Ok::<_, Failure>(false))
+    Router::new().method("likesCheese", async || false)
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::task::{Context, Poll, ready};
 
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
-use duet_rpc::{Error, Failure, Peer, Profile, Router};
+use duet_rpc::{Error, Peer, Profile, Router};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 struct Channels {
@@ -85,8 +85,7 @@ impl Transport for Channels {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let router =
-        Router::new().method("multiply", async |(a, b): (i64, i64)| Ok::<_, Failure>(a * b));
+    let router = Router::new().method("multiply", async |(a, b): (i64, i64)| a * b);
     let (here, there) = Channels::pair();
     let plugin = Peer::spawn(there, &Profile::agent(), router);
     let program = Peer::spawn(here, &Profile::agent(), Router::new());

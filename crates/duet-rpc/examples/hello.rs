@@ -17,8 +17,7 @@ async fn hello((name,): (String,)) -> Result<String, Failure> {
 }
 
 fn main() -> ExitCode {
-    let router = Router::new()
-        .method("hello", hello)
-        .shutdown_method("shutdown", async || Ok::<_, Failure>("goodbye"));
+    let router =
+        Router::new().method("hello", hello).shutdown_method("shutdown", async || "goodbye");
     duet_rpc::serve(&Profile::agent(), router)
 }

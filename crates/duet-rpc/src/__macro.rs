@@ -1,5 +1,4 @@
-//! Support for generated code: everything that the macros need of this library beyond its public
-//! interface, above all the one place where they register handlers.
+//! Support for generated code: everything that the macros need of this library beyond its public interface.
 //!
 //! Nothing here is for people: it may change with every version.
 
@@ -9,51 +8,8 @@ pub use serde;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::context::Context;
 use crate::error::{Failure, RemoteError};
-use crate::handler::Handler;
-use crate::router::Router;
 use crate::service::{MethodInfo, ParamInfo, ParamsForm};
-
-/// What is known of the pace of a handler.
-#[derive(Clone, Copy, Debug)]
-pub enum Pace {
-    /// Nothing: it is measured.
-    Measured,
-    /// It never holds its thread for long.
-    Quick,
-    /// It may hold its thread.
-    Blocking,
-}
-
-/// Serves a handler under each of these names.
-#[must_use]
-pub fn serve<M: 'static, H: Handler<M> + Clone>(
-    router: Router,
-    names: &[&str],
-    pace: Pace,
-    closes: bool,
-    handler: H,
-) -> Router {
-    names.iter().fold(router, |router, name| {
-        let handler = handler.clone();
-        let router = match closes {
-            true => router.shutdown_method(name, handler),
-            false => router.method(name, handler),
-        };
-        match pace {
-            Pace::Measured => router,
-            Pace::Quick => router.quick(name),
-            Pace::Blocking => router.slow(name),
-        }
-    })
-}
-
-/// An argument that is made of the context; for a `Context` itself this is nothing.
-#[inline]
-pub fn from_context<T: From<Context>>(cx: Context) -> T {
-    cx.into()
-}
 
 /// The error of a method as that of its handler.
 #[inline]

@@ -60,7 +60,7 @@
 //! peers talk in memory:
 //!
 //! ```
-//! use duet_rpc::{Context, Error, Failure, Peer, Profile, Router, transport::memory};
+//! use duet_rpc::{Context, Error, Peer, Profile, Router, transport::memory};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Error> {
@@ -68,7 +68,7 @@
 //!     let name: String = cx.peer().call("name", ()).await?;
 //!     Ok::<_, Error>(format!("Hello, {name}!"))
 //! });
-//! let client = Router::new().method("name", async || Ok::<_, Failure>("Ada"));
+//! let client = Router::new().method("name", async || "Ada");
 //!
 //! let (here, there) = memory::pair();
 //! let server = Peer::spawn(there, &Profile::agent(), server);
@@ -250,11 +250,16 @@ pub use duet_rpc_macros::service;
 pub use duet_rpc_proto as proto;
 pub use duet_rpc_proto::Profile;
 pub use duet_rpc_proto::session::Priority;
-pub use error::{CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, RemoteError};
-pub use handler::{Handler, Output};
+pub use error::{
+    CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, OrInternal, RemoteError,
+};
+pub use handler::{FromContext, Handler, Method, Paced, State, blocking, quick};
 pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub};
 pub use peer::{Peer, Stats};
-pub use router::Router;
+pub use router::{Arrival, End, Ended, Next, Observer, Request, Router};
+#[cfg(feature = "tower")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
+pub use router::{HandlerError, HandlerService};
 #[cfg(unix)]
 pub use server::{Server, serve};
 
@@ -262,6 +267,16 @@ pub use server::{Server, serve};
 #[cfg(unix)]
 #[doc(hidden)]
 pub use server::{Parent, is_signal_ignored};
+
+/// The checks of a handler, see [`Handler`]. Nobody has to name them.
+#[doc(hidden)]
+pub mod checks {
+    pub use crate::handler::{
+        Argument, Arguments, AsExtractor, AsParams, Asynchronous, AtMostOneParams, Begun, Binding,
+        Converts, Fallible, IntoFailure, OfContext, OfMessage, OfRouter, Output, Parts, Plain,
+        Refusal, Returns, Speed, Synchronous, Writable,
+    };
+}
 
 /// The code in the package's own page is compiled and run like all other examples.
 #[cfg(doctest)]

@@ -27,11 +27,11 @@ use crate::transport::{Transport, TransportKind};
 /// specification has [the rules](crate::proto::specification#7-library-the-peer).
 ///
 /// ```
-/// use duet_rpc::{Error, Failure, Peer, Profile, Router, transport::memory};
+/// use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
 /// let (here, there) = memory::pair();
 /// let server = Peer::spawn(there, &Profile::agent(), router);
 /// let client = Peer::spawn(here, &Profile::agent(), Router::new());
@@ -170,14 +170,14 @@ impl Peer {
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
-    /// use duet_rpc::{Context, Failure, Router};
+    /// use duet_rpc::{Context, Router};
     ///
     /// #[derive(Default)]
     /// struct Visits(AtomicU64);
     ///
     /// let router = Router::new().method("visit", async |cx: Context| {
     ///     let visits = cx.peer().extension::<Visits>();
-    ///     Ok::<_, Failure>(visits.0.fetch_add(1, Ordering::Relaxed) + 1)
+    ///     visits.0.fetch_add(1, Ordering::Relaxed) + 1
     /// });
     /// ```
     pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {

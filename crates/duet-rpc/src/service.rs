@@ -73,7 +73,7 @@
 //!
 //! Arguments of the type [`Context`](crate::Context) are not params: they are there for the asking, in any position. So is the
 //! client of the caller's methods, where `callbacks` names their trait; it calls back over the same
-//! connection. `#[rpc(context)]` marks an argument of any other type that implements `From<Context>`.
+//! connection. `#[rpc(context)]` marks an argument of any other type that implements [`FromContext`](crate::FromContext).
 //!
 //! ```
 //! # use duet_rpc::Context;

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport};
-use duet_rpc::{Failure, Peer, Profile, Router};
+use duet_rpc::{Arrival, Ended, Observer, Peer, Profile, Router, State};
 use serde::Deserialize;
 
 /// Gives out the same bytes again when it is told to.
@@ -48,13 +48,30 @@ struct Range {
     to: i64,
 }
 
+fn router() -> Router {
+    Router::with_state(7_i64)
+        .method("add", async |(a, b): (i64, i64)| a + b)
+        .method("length", async |range: Range| range.to - range.from)
+        .method("ping", async || "pong")
+        .method("sync", |state: State<i64>, (a,): (i64,)| a + *state)
+}
+
+/// Looks at everything that it can see without a copy.
+struct Nosy;
+
+impl Observer for Nosy {
+    fn arrived(&self, message: &Arrival<'_>) {
+        assert!(!message.method().is_empty() && message.peer().stats().faults == 0);
+    }
+
+    fn ended(&self, message: &Ended<'_>) {
+        assert_eq!(message.end(), duet_rpc::End::Result);
+    }
+}
+
 /// The allocations for each message, once all buffers have their size.
-fn allocations_of(request: &'static [u8]) -> u64 {
+fn allocations_of(router: Router, request: &'static [u8]) -> u64 {
     const COUNT: usize = 1000;
-    let router = Router::new()
-        .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
-        .method("length", async |range: Range| Ok::<_, Failure>(range.to - range.from))
-        .method("ping", async || Ok::<_, Failure>("pong"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     let _inside = runtime.enter();
@@ -74,15 +91,45 @@ fn allocations_of(request: &'static [u8]) -> u64 {
     (counted.count_total + COUNT as u64 / 2) / COUNT as u64
 }
 
+const REQUESTS: [&[u8]; 6] = [
+    b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n",
+    b"{\"jsonrpc\":\"2.0\",\"id\":\"seven\",\"method\":\"ping\",\"params\":{}}\n",
+    b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"add\",\"params\":[1,2]}\n",
+    b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"length\",\"params\":{\"from\":1,\"to\":2}}\n",
+    b"{\"jsonrpc\":\"2.0\",\"method\":\"add\",\"params\":[1,2]}\n",
+    b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"sync\",\"params\":[1]}\n",
+];
+
 #[test]
-fn s3_a_handler_that_is_ready_at_once_costs_no_allocation() {
-    for request in [
-        &b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n"[..],
-        b"{\"jsonrpc\":\"2.0\",\"id\":\"seven\",\"method\":\"ping\",\"params\":{}}\n",
-        b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"add\",\"params\":[1,2]}\n",
-        b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"length\",\"params\":{\"from\":1,\"to\":2}}\n",
-        b"{\"jsonrpc\":\"2.0\",\"method\":\"add\",\"params\":[1,2]}\n",
-    ] {
-        assert_eq!(allocations_of(request), 0, "{}", String::from_utf8_lossy(request));
+fn s3_a_handler_that_is_ready_immediately_costs_no_allocation() {
+    for request in REQUESTS {
+        assert_eq!(allocations_of(router(), request), 0, "{}", String::from_utf8_lossy(request));
+    }
+}
+
+#[test]
+fn s3_a_guard_and_an_observer_cost_no_allocation() {
+    let router = router().observe(Nosy).guard(|message| match message.method() {
+        "" => Err(duet_rpc::Failure::new(-32001, "No name")),
+        _ => Ok(()),
+    });
+    for request in REQUESTS {
+        let allocations = allocations_of(router.clone(), request);
+        assert_eq!(allocations, 0, "{}", String::from_utf8_lossy(request));
+    }
+}
+
+/// A wrapper's future is polled in a place that is used again. The one inside of it is boxed; the params, the
+/// result and the flag for cancellations are kept beside it.
+#[test]
+fn s3_a_wrapper_costs_one_box_and_copies_of_params_and_result() {
+    let wrapped = || router().wrap(async |request, next| next.run(request).await);
+    let rows = [("without params", REQUESTS[0], 4), ("with params", REQUESTS[2], 5)];
+    for (row, request, most) in rows {
+        let one = allocations_of(wrapped(), request);
+        assert!(one <= most, "{row}: {one}");
+        let two =
+            allocations_of(wrapped().wrap(async |request, next| next.run(request).await), request);
+        assert!(two <= 2 * most, "{row}, two wrappers: {two}");
     }
 }

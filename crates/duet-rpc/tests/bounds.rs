@@ -9,7 +9,7 @@ use std::time::Duration;
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::{Address, Connector, Listener, Stream};
-use duet_rpc::{Failure, Hub, Peer, Profile, Router};
+use duet_rpc::{Failure, Hub, Peer, Profile, Router, blocking};
 use links::{Link, client_of, gated, until};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -241,18 +241,15 @@ async fn p4_a_slow_handler_holds_up_no_other_connection_of_its_runtime() {
     let (begun, begins) = tokio::sync::oneshot::channel();
     let begun = std::sync::Mutex::new(Some(begun));
     let handles = Arc::new((begun, released));
-    let router = Router::new()
-        .method("ping", async || Ok::<_, Failure>("pong"))
-        .method("block", move || {
-            let handles = Arc::clone(&handles);
-            async move {
-                let begun = handles.0.lock().expect("no panic").take();
-                begun.expect("it is called once").send(()).expect("somebody listens");
-                let _ = handles.1.lock().expect("no panic").recv();
-                Ok::<_, Failure>("done")
-            }
-        })
-        .slow("block");
+    let router = Router::new().method("ping", async || Ok::<_, Failure>("pong")).method(
+        "block",
+        blocking(move || {
+            let begun = handles.0.lock().expect("no panic").take();
+            begun.expect("it is called once").send(()).expect("somebody listens");
+            let _ = handles.1.lock().expect("no panic").recv();
+            "done"
+        }),
+    );
     let (one, _server) = client_of(router.clone());
     let (other, _server) = client_of(router);
     let blocked = tokio::spawn(one.call::<String>("block", ()));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use duet_rpc::proto::message::{Code, ErrorObject};
 use duet_rpc::transport::Stream;
-use duet_rpc::{Context, Failure, Peer, Profile, Router};
+use duet_rpc::{Context, Failure, Peer, Profile, Router, quick};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -51,28 +51,34 @@ const METHODS: [&str; 10] =
     ["echo", "fail", "panic", "typed", "late", "fails", "panics", "bomb", "who", "tell"];
 
 fn router() -> Router {
-    let router = Router::new()
-        .method("echo", async |params: Value| Ok::<_, Failure>(params))
-        .method("fail", async |_: Value| {
-            Err::<(), Failure>(ErrorObject::server_busy(Code::SERVER_BUSY, 7).into())
-        })
-        .method("panic", async |_: Value| -> Result<(), Failure> { panic!("at once") })
-        .method("typed", async |(_, _): (i64, i64)| Ok::<_, Failure>(()))
-        .method("late", async |params: Value| {
-            tokio::task::yield_now().await;
-            Ok::<_, Failure>(params)
-        })
-        .method("fails", async |_: Value| Ok::<_, Failure>(Unwritable::Fails))
-        .method("panics", async |_: Value| Ok::<_, Failure>(Unwritable::Panics))
-        .method("bomb", async |_: Value| Ok::<_, Failure>(Bomb(true)))
-        .method("who", async |_: Value, cx: Context| {
-            Ok::<_, Failure>(cx.id().map(ToString::to_string))
-        })
-        .method("tell", async |_: Value, cx: Context| {
-            cx.peer().notify("told", [1]).await?;
-            Ok::<_, duet_rpc::Error>("told")
-        });
-    METHODS.into_iter().fold(router, |router, method| router.quick(method))
+    Router::new()
+        .method("echo", quick(async |params: Value| params))
+        .method(
+            "fail",
+            quick(async |_: Value| {
+                Err::<(), Failure>(ErrorObject::server_busy(Code::SERVER_BUSY, 7).into())
+            }),
+        )
+        .method("panic", quick(async |_: Value| -> () { panic!("at once") }))
+        .method("typed", quick(async |(_, _): (i64, i64)| ()))
+        .method(
+            "late",
+            quick(async |params: Value| {
+                tokio::task::yield_now().await;
+                params
+            }),
+        )
+        .method("fails", quick(async |_: Value| Unwritable::Fails))
+        .method("panics", quick(async |_: Value| Unwritable::Panics))
+        .method("bomb", quick(async |_: Value| Bomb(true)))
+        .method("who", quick(async |_: Value, cx: Context| cx.id().map(ToString::to_string)))
+        .method(
+            "tell",
+            quick(async |_: Value, cx: Context| {
+                cx.peer().notify("told", [1]).await?;
+                Ok::<_, duet_rpc::Error>("told")
+            }),
+        )
 }
 
 fn request(id: &str, method: &str) -> String {

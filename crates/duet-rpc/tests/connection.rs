@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use duet_rpc::transport::{Stream, memory};
-use duet_rpc::{Context, Failure, Peer, Priority, Profile, Router};
+use duet_rpc::{Context, Failure, Peer, Priority, Profile, Router, quick};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::task::AbortHandle;
 
@@ -23,7 +23,7 @@ fn router() -> Router {
         let visits = cx.peer().extension::<Visits>();
         Ok::<_, Failure>(visits.0.fetch_add(1, Ordering::Relaxed) + 1)
     };
-    Router::new().method("visit", visit).quick("visit")
+    Router::new().method("visit", quick(visit))
 }
 
 #[tokio::test]
@@ -140,18 +140,5 @@ async fn p5_context_is_cancelled_when_the_connection_ends_after_its_handler() {
             let cancelled = tokio::time::timeout(Duration::from_secs(1), cx.cancelled()).await;
             assert!(cancelled.is_ok() && cx.is_cancelled(), "row {row}: {cx:?} waits on");
         }
-    }
-}
-
-#[test]
-fn p7_pace_of_a_method_that_is_not_registered_panics_and_names_it() {
-    for mark in ["quick", "slow"] {
-        let panic = std::panic::catch_unwind(move || {
-            let router = Router::new().method("name", async || Ok::<_, Failure>(1));
-            drop(if mark == "quick" { router.quick("nmae") } else { router.slow("nmae") });
-        });
-        let panic = panic.expect_err("it panics");
-        let told = panic.downcast_ref::<String>().expect("a text");
-        assert!(told.contains(r#""nmae""#) && told.contains(&format!(".{mark}(")), "{told}");
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use duet_rpc::transport::{
     ExitReport, Inbox, Outbox, Received, Stream, Transport, TransportKind, memory,
 };
-use duet_rpc::{Peer, Profile, Router};
+use duet_rpc::{Peer, Profile, Router, quick};
 use tokio::io::AsyncWriteExt;
 
 /// Notes whether the connection seems open at the moment when its caller is woken.
@@ -139,11 +139,13 @@ async fn l3_what_came_before_a_failed_write_was_noticed_is_handled_however_new_i
                 std::future::ready(())
             }
         };
-        let mut router =
-            Router::new().method("first", note(&first)).method("second", note(&second));
-        if is_known {
-            router = router.quick("first").quick("second");
-        }
+        let router = Router::new();
+        let router = match is_known {
+            true => {
+                router.method("first", quick(note(&first))).method("second", quick(note(&second)))
+            }
+            false => router.method("first", note(&first)).method("second", note(&second)),
+        };
         let (peer, driver) = Peer::new(Stream::of(here), &Profile::agent(), router);
         let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"unknown\"}\n\
                     {\"jsonrpc\":\"2.0\",\"method\":\"first\"}\n\

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use duet_rpc::transport::Stream;
-use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
+use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router, blocking};
 use links::Link;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
@@ -91,8 +91,8 @@ async fn p9_a_waiting_call_that_nobody_polls_keeps_no_other_sender_waiting() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p9_a_waiting_call_that_nobody_polls_keeps_no_handler_from_its_beginning() {
-    let slow = async |(n,): (u32,)| Ok::<_, Failure>(n);
-    let (peer, mut remote) = full_peer(Router::new().method("slow", slow).slow("slow")).await;
+    let slow = blocking(async |(n,): (u32,)| n);
+    let (peer, mut remote) = full_peer(Router::new().method("slow", slow)).await;
     let _parked = poll_once(peer.call::<Value>("parked", ())).await;
     for id in 0..8 {
         let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"slow","params":[1]}}"#);

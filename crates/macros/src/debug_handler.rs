@@ -16,7 +16,7 @@ const FUNCTION: Place =
     Place { name: "`debug_handler`", words: &[("crate", Form::Text)], conflicts: &[] };
 
 /// Arguments that are not params, by the last name of their type.
-const EXTRACTORS: [&str; 2] = ["Context", "State"];
+const EXTRACTORS: [&str; 4] = ["Context", "Method", "Request", "State"];
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();

@@ -1,6 +1,6 @@
 //! The six methods of every profile, and the document of them all.
 
-use duet_rpc::Failure;
+use duet_rpc::{Failure, quick};
 use serde::{Deserialize, Serialize};
 
 use super::LogAccess;
@@ -26,7 +26,7 @@ pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
                 ("protocolVersion", Shape::String),
             ]),
         },
-        initialize,
+        |router, name| router.method(name, quick(initialize)),
     );
     catalog.add_page(
         About {
@@ -60,7 +60,7 @@ pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
             params: Params::Named(&[]),
             result: Shape::Object(&[("version", Shape::String)]),
         },
-        version,
+        |router, name| router.method(name, quick(version)),
     );
     catalog.add(
         About {
@@ -82,19 +82,22 @@ pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
                 ("success", Shape::Boolean),
             ]),
         },
-        move |wanted: Wanted| async move {
-            log.log()?.set_level(wanted.level);
-            Ok::<_, Failure>(Done { level: wanted.level, success: true })
+        |router, name| {
+            let set_level = move |wanted: Wanted| -> Result<Done, Failure> {
+                log.log()?.set_level(wanted.level);
+                Ok(Done { level: wanted.level, success: true })
+            };
+            router.method(name, quick(set_level))
         },
     );
-    catalog.add_shutdown(
+    catalog.add(
         About {
             name: "shutdown",
             description: "Ends the daemon: what runs is finished and answered first.",
             params: Params::Named(&[]),
             result: Shape::Object(&[("message", Shape::String)]),
         },
-        shutdown,
+        |router, name| router.shutdown_method(name, quick(shutdown)),
     );
 }
 
@@ -136,9 +139,9 @@ struct ServerInfo {
     version: &'static str,
 }
 
-async fn initialize() -> Result<Introduction, Failure> {
+fn initialize() -> Introduction {
     let server_info = ServerInfo { name: "duet-rpc", version: VERSION };
-    Ok(Introduction { server_info, protocol_version: PROTOCOL })
+    Introduction { server_info, protocol_version: PROTOCOL }
 }
 
 #[derive(Serialize)]
@@ -146,8 +149,8 @@ struct Version {
     version: &'static str,
 }
 
-async fn version() -> Result<Version, Failure> {
-    Ok(Version { version: VERSION })
+fn version() -> Version {
+    Version { version: VERSION }
 }
 
 #[derive(Deserialize)]
@@ -166,6 +169,6 @@ struct Farewell {
     message: &'static str,
 }
 
-async fn shutdown() -> Result<Farewell, Failure> {
-    Ok(Farewell { message: "Shutting down gracefully" })
+fn shutdown() -> Farewell {
+    Farewell { message: "Shutting down gracefully" }
 }

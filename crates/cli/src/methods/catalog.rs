@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use duet_rpc::{Failure, Handler, Router};
+use duet_rpc::{Failure, Router, quick};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -69,30 +69,21 @@ pub(super) enum Page {
 }
 
 impl Catalog {
-    /// Adds a method. None of ours ever holds its thread.
-    pub(super) fn add<M: 'static>(&mut self, about: About, handler: impl Handler<M>) {
-        let name = about.name;
-        self.register(about, |router| router.method(name, handler));
-    }
-
-    /// Adds a method that closes the connection.
-    pub(super) fn add_shutdown<M: 'static>(&mut self, about: About, handler: impl Handler<M>) {
-        let name = about.name;
-        self.register(about, |router| router.shutdown_method(name, handler));
+    /// Adds a method: `serve` registers its handler under the name that it is given. No handler of ours ever
+    /// holds its thread, so all are [`quick`].
+    pub(super) fn add(&mut self, about: About, serve: impl FnOnce(Router, &str) -> Router) {
+        self.router = serve(std::mem::take(&mut self.router), about.name);
+        self.entries.push(about);
     }
 
     /// Adds a method that tells of the methods.
     pub(super) fn add_page(&mut self, about: About, page: Page) {
         let pages = Arc::clone(&self.pages);
-        self.add(about, move || {
+        let tell = move || {
             let page = pages.get().map(|pages| pages.get(page).to_owned());
-            async move { page.ok_or_else(|| Failure::internal("the pages are not written")) }
-        });
-    }
-
-    fn register(&mut self, about: About, add: impl FnOnce(Router) -> Router) {
-        self.router = add(std::mem::take(&mut self.router)).quick(about.name);
-        self.entries.push(about);
+            page.ok_or_else(|| Failure::internal("the pages are not written"))
+        };
+        self.add(about, |router, name| router.method(name, quick(tell)));
     }
 
     /// The methods, ready to be served.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use duet_rpc::{Context, EventStream, Failure, Peer, Priority};
+use duet_rpc::{Context, EventStream, Failure, Peer, Priority, quick};
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -36,17 +36,20 @@ pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
             params: Params::Named(PARAMS),
             result: RESULT,
         },
-        move |wanted: Topics, cx: Context| async move {
-            let subscriptions = cx.peer().extension::<Subscriptions>();
-            // A client that may not have one of them gets none.
-            let log = match wanted.topics.contains(&Topic::Log) {
-                true => Some(log.log()?),
-                false => None,
+        |router, name| {
+            let subscribe = move |wanted: Topics, cx: Context| -> Result<Topics, Failure> {
+                let subscriptions = cx.peer().extension::<Subscriptions>();
+                // A client that may not have one of them gets none.
+                let log = match wanted.topics.contains(&Topic::Log) {
+                    true => Some(log.log()?),
+                    false => None,
+                };
+                for topic in wanted.topics {
+                    subscriptions.begin(topic, cx.peer(), log);
+                }
+                Ok(subscriptions.topics())
             };
-            for topic in wanted.topics {
-                subscriptions.begin(topic, cx.peer(), log);
-            }
-            Ok::<_, Failure>(subscriptions.topics())
+            router.method(name, quick(subscribe))
         },
     );
     catalog.add(
@@ -56,14 +59,16 @@ pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
             params: Params::Named(PARAMS),
             result: RESULT,
         },
-        async |unwanted: Topics, cx: Context| {
-            let subscriptions = cx.peer().extension::<Subscriptions>();
-            for topic in unwanted.topics {
-                subscriptions.end(topic);
-            }
-            Ok::<_, Failure>(subscriptions.topics())
-        },
+        |router, name| router.method(name, quick(unsubscribe)),
     );
+}
+
+fn unsubscribe(unwanted: Topics, cx: Context) -> Topics {
+    let subscriptions = cx.peer().extension::<Subscriptions>();
+    for topic in unwanted.topics {
+        subscriptions.end(topic);
+    }
+    subscriptions.topics()
 }
 
 #[derive(Deserialize, Serialize)]

@@ -1,7 +1,7 @@
 //! Methods to try a connection with.
 
 use duet_rpc::proto::message::{ErrorObject, ParamProblem};
-use duet_rpc::{Context, Failure};
+use duet_rpc::{Context, Failure, quick};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -16,7 +16,7 @@ pub(super) fn add(catalog: &mut Catalog) {
             params: Params::Named(&[]),
             result: Shape::OneOf(&["pong"]),
         },
-        ping,
+        |router, name| router.method(name, quick(ping)),
     );
     catalog.add(
         About {
@@ -25,7 +25,7 @@ pub(super) fn add(catalog: &mut Catalog) {
             params: Params::Free,
             result: Shape::Params,
         },
-        echo,
+        |router, name| router.method(name, quick(echo)),
     );
 }
 
@@ -51,16 +51,16 @@ pub(super) fn add_callback(catalog: &mut Catalog) {
             ]),
             result: Shape::Any,
         },
-        callback,
+        |router, name| router.method(name, quick(callback)),
     );
 }
 
-async fn ping() -> Result<&'static str, Failure> {
-    Ok("pong")
+fn ping() -> &'static str {
+    "pong"
 }
 
-async fn echo(params: Box<RawValue>) -> Result<Box<RawValue>, Failure> {
-    Ok(params)
+fn echo(params: Box<RawValue>) -> Box<RawValue> {
+    params
 }
 
 #[derive(Deserialize)]

@@ -15,7 +15,7 @@ mod tools;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use duet_rpc::{Context, Failure, Profile, Router};
+use duet_rpc::{Context, Failure, Profile, Router, blocking};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -103,11 +103,10 @@ fn main() -> ExitCode {
     let router = Router::new()
         .method("initialize", initialize)
         .method("notifications/initialized", async || ())
-        .method("ping", async || Ok::<_, Failure>(json!({})))
+        .method("ping", async || json!({}))
         .method("tools/list", list_tools)
-        .method("tools/call", call_tool)
         // Some tools compute, and must not keep the thread from reading and writing meanwhile.
-        .slow("tools/call");
+        .method("tools/call", blocking(call_tool));
     // Requests run side by side in both.
     let profile = match std::env::args().nth(1).as_deref() {
         Some("agent") => Profile::agent(),

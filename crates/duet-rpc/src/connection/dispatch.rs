@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 use std::task::Context as TaskContext;
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::message::{Code, ErrorObject, Id, IdRef, Params, write_result_with};
+use duet_rpc_proto::message::{Code, ErrorObject, IdRef, Params, write_result_with};
 use duet_rpc_proto::session::{Job, Key};
 use tokio::runtime::RuntimeFlavor;
 use tracing::{Instrument, Span};
@@ -30,7 +30,7 @@ use crate::context::{Context, Flag};
 use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind};
 use crate::extensions::Extensions;
-use crate::handler::{Answer, Host, Slot, Waiting};
+use crate::handler::{Answer, Answered, Host, Message, Slot, Waiting};
 use crate::panic_guard;
 use crate::peer::{Handle, Peer};
 use crate::router::QUICK_POLL;
@@ -135,7 +135,12 @@ impl Connection {
             _ => match self.dispatch.router.find(method) {
                 Some(entry) => Arc::clone(entry),
                 None => {
-                    self.answer(job, Answer::UnknownMethod, method);
+                    match self.dispatch.router.find_unregistered(method) {
+                        Some(entry) => self.run_handler(&entry, job, params, cx),
+                        None => {
+                            self.answer(job, Answer::UnknownMethod, method);
+                        }
+                    }
                     return;
                 }
             },
@@ -164,15 +169,21 @@ impl Connection {
             && entry.pace.is_measured();
         let begun = is_timed.then(Instant::now);
         let mut slot = self.dispatch.take_slot(entry.index);
-        let mut host =
-            InlineHost { connection: self, job: Some(job), method, flag: None, code: None };
+        let mut host = InlineHost {
+            connection: self,
+            job: Some(job),
+            id,
+            method: &entry.name,
+            flag: None,
+            answered: None,
+        };
         let waiting = match &traced {
             None => entry.route.start(is_inline, params, &mut slot, &mut host),
             Some((span, _)) => {
                 span.in_scope(|| entry.route.start(is_inline, params, &mut slot, &mut host))
             }
         };
-        let InlineHost { job, flag, code, .. } = host;
+        let InlineHost { job, flag, answered, .. } = host;
         self.dispatch.put_slot(entry.index, slot);
         if let Some(begun) = begun {
             entry.pace.record(begun.elapsed());
@@ -180,6 +191,7 @@ impl Connection {
         if let (Some(waiting), Some(job)) = (waiting, job) {
             self.wait_for(entry, job, waiting, flag, traced, pool);
         } else if let Some((_, logged_at)) = traced {
+            let code = answered.and_then(Answered::code);
             log::response(method, id.map(IdRef::to_id).as_ref(), logged_at, code);
         }
     }
@@ -338,28 +350,41 @@ impl Connection {
 struct InlineHost<'c, 'm> {
     connection: &'c mut Connection,
     job: Option<Job<'m>>,
-    method: &'c str,
+    id: Option<IdRef<'m>>,
+    method: &'c Arc<str>,
     /// Set once the handler has asked for its context.
     flag: Option<Arc<Flag>>,
-    /// The code of the error that it was answered with.
-    code: Option<Code>,
+    answered: Option<Answered>,
+}
+
+impl Message for InlineHost<'_, '_> {
+    fn method(&self) -> &Arc<str> {
+        self.method
+    }
+
+    fn context(&mut self) -> Context {
+        let (id, key) = (self.id().map(IdRef::to_id), self.job.as_ref().map(Job::key));
+        Context::new(self.peer(), id, key, self.flag())
+    }
 }
 
 impl Host for InlineHost<'_, '_> {
-    fn context(&mut self) -> Context {
+    fn id(&self) -> Option<IdRef<'_>> {
+        self.id
+    }
+
+    fn peer(&mut self) -> Peer {
         let Connection { shared, dispatch, kind, .. } = &mut *self.connection;
         // The last handle may be gone while earlier messages are still handled.
         let handle = dispatch.handle.upgrade();
         let handle = handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
         let extensions = (*kind == TransportKind::Exchange)
             .then(|| Arc::clone(dispatch.extensions.get_or_insert_default()));
-        let flag = Arc::clone(self.flag.get_or_insert_default());
-        let (id, key) = (self.id(), self.job.as_ref().map(Job::key));
-        Context::new(Peer::of_request(handle, extensions), id, key, flag)
+        Peer::of_request(handle, extensions)
     }
 
-    fn id(&self) -> Option<Id> {
-        self.job.as_ref().and_then(Job::id).map(IdRef::to_id)
+    fn flag(&mut self) -> Arc<Flag> {
+        Arc::clone(self.flag.get_or_insert_default())
     }
 
     #[inline]
@@ -369,7 +394,16 @@ impl Host for InlineHost<'_, '_> {
             self.connection.handle_commands(super::now());
         }
         if let Some(job) = self.job.take() {
-            self.code = self.connection.answer(job, answer, self.method);
+            let is_panic = matches!(&answer, Answer::Failed(failure) if failure.is_panic());
+            self.answered = Some(match self.connection.answer(job, answer, self.method) {
+                None => Answered::Result,
+                Some(_) if is_panic => Answered::Panic,
+                Some(code) => Answered::Error(code),
+            });
         }
+    }
+
+    fn answered(&self) -> Option<Answered> {
+        self.answered
     }
 }

@@ -6,7 +6,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 
-use duet_rpc_proto::message::{Code, ErrorObject};
+use duet_rpc_proto::message::{Code, ErrorObject, ParamProblem};
 use serde::Serialize;
 
 use super::{Error, ErrorKind, RemoteError};
@@ -72,6 +72,43 @@ impl Failure {
     /// An internal error; the cause is for the log alone.
     pub fn internal(cause: impl Into<Cause>) -> Self {
         Failure { object: ErrorObject::internal_error(), cause: Some(cause.into()) }
+    }
+
+    /// Wrong params (-32602): names the parameter, or the path to it, and says what is expected there. Use
+    /// [`Failure::new`] if the error is about more than one parameter.
+    ///
+    /// ```
+    /// use duet_rpc::Failure;
+    ///
+    /// let failure = Failure::invalid_params("range.to", "number above range.from", "number");
+    /// assert_eq!(failure.object().message(), "Invalid params");
+    /// ```
+    ///
+    /// `received` is the JSON type that came, or `missing`, and never a piece of the message
+    /// ([E4](crate::proto::specification#e4)).
+    pub fn invalid_params(
+        param: impl Into<Cow<'static, str>>,
+        expected: impl Into<Cow<'static, str>>,
+        received: &'static str,
+    ) -> Self {
+        ErrorObject::invalid_params(ParamProblem::wrong_type(param, expected, received)).into()
+    }
+
+    /// The thing that the params name does not exist: -32004 with a message of yours.
+    pub fn not_found(message: impl Into<Cow<'static, str>>) -> Self {
+        ErrorObject::application(Code::NOT_FOUND, message, None).into()
+    }
+
+    /// There is no such method (-32601), for a [`fallback`](crate::Router::fallback) that does not know it
+    /// either.
+    pub fn method_not_found(method: &str) -> Self {
+        ErrorObject::method_not_found(method).into()
+    }
+
+    /// Whether a panic is the cause.
+    pub(crate) fn is_panic(&self) -> bool {
+        let error = self.cause().and_then(|cause| cause.downcast_ref::<Error>());
+        error.is_some_and(|error| error.kind() == ErrorKind::Panic)
     }
 
     /// Adds what caused it, for the log.
@@ -153,5 +190,39 @@ impl From<serde_json::Error> for Failure {
 impl From<Infallible> for Failure {
     fn from(never: Infallible) -> Self {
         match never {}
+    }
+}
+
+/// The cause is for the log alone.
+#[cfg(feature = "anyhow")]
+#[cfg_attr(docsrs, doc(cfg(feature = "anyhow")))]
+impl From<anyhow::Error> for Failure {
+    fn from(cause: anyhow::Error) -> Self {
+        Failure::internal(cause)
+    }
+}
+
+/// Makes an internal error of any error, so that `?` works in handlers.
+///
+/// The remote is told `Internal error` (-32603); the error itself is for the log alone.
+///
+/// ```
+/// use duet_rpc::{Failure, OrInternal, Router};
+///
+/// async fn port((text,): (String,)) -> Result<u16, Failure> {
+///     let port = text.parse::<u16>().or_internal()?;
+///     Ok(port)
+/// }
+///
+/// let router = Router::new().method("port", port);
+/// ```
+pub trait OrInternal<T> {
+    /// Makes an internal error of the error.
+    fn or_internal(self) -> Result<T, Failure>;
+}
+
+impl<T, E: StdError + Send + Sync + 'static> OrInternal<T> for Result<T, E> {
+    fn or_internal(self) -> Result<T, Failure> {
+        self.map_err(Failure::internal)
     }
 }

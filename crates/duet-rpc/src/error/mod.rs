@@ -15,7 +15,7 @@ use crate::panic_guard;
 
 use self::disconnect::LastStderr;
 pub use self::disconnect::{CloseReason, ConnectionState, Disconnect};
-pub use self::failure::Failure;
+pub use self::failure::{Failure, OrInternal};
 pub use self::from_remote::FromRemote;
 
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;

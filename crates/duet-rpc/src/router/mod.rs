@@ -1,8 +1,23 @@
 //! Router: the handler of each method.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `compose` | `merge`, `nest`, `fallback` |
+//! | `gate` | guards and observers |
+//! | `wrap`, `tower` | wrappers, and layers of the `tower` crate as wrappers |
+//! | `one_shot` | `handle`: one message without a connection |
+//! | `method_table`, `pace`, `answer_size` | facts about a method |
 
 mod answer_size;
+mod compose;
+mod gate;
+mod one_shot;
 mod pace;
+#[cfg(feature = "tower")]
+mod tower;
+mod wrap;
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,37 +27,61 @@ use duet_rpc_proto::message::Params;
 use duet_rpc_proto::session::LaneOf;
 use rustc_hash::FxBuildHasher;
 
-use crate::handler::{Handler, Route, Typed};
+use crate::handler::{
+    Arguments, AtMostOneParams, Handler, Inner, IntoFailure, Output, Returns, Route, Scope, Typed,
+    Writable,
+};
 use crate::panic_guard;
 
 pub(crate) use self::answer_size::{AnswerSize, Beginning, wait_for};
 #[cfg(test)]
 pub(crate) use self::answer_size::{LONGEST, STEP};
+use self::compose::Fallback;
+pub use self::gate::{Arrival, End, Ended, Observer};
+use self::gate::{Gate, Guard, Unknown};
 pub(crate) use self::pace::{Pace, QUICK_POLL};
+#[cfg(feature = "tower")]
+pub use self::tower::{HandlerError, HandlerService};
+use self::wrap::Wrapper;
+pub(crate) use self::wrap::to_params;
+pub use self::wrap::{Next, Request};
 
 /// The methods that a peer serves. It is cheap to clone, and many connections can share one.
 ///
 /// A method is called by requests and by notifications alike; the result for a notification is
-/// dropped.
+/// dropped. See [`Handler`] for what can be registered.
 ///
 /// ```
-/// use duet_rpc::{Context, Failure, Router};
+/// use duet_rpc::{Context, Router, State};
 /// use serde::Deserialize;
 /// use serde_json::value::RawValue;
 ///
 /// #[derive(Deserialize)]
 /// struct Range { from: u32, to: u32 }
 ///
-/// async fn version() -> Result<&'static str, Failure> { Ok("1.0") }
+/// struct App { version: String }
 ///
-/// let router = Router::new()
-///     .method("version", version)
-///     .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
-///     .method("length", async |range: Range| Ok::<_, Failure>(range.to - range.from))
-///     .method("echo", async |raw: Box<RawValue>| Ok::<_, Failure>(raw))
-///     .method("whoami", async |cx: Context| Ok::<_, Failure>(cx.id().map(ToString::to_string)));
+/// let router = Router::with_state(App { version: "1.0".to_owned() })
+///     .method("version", async |app: State<App>| app.version.clone())
+///     .method("add", async |(a, b): (i64, i64)| a + b)
+///     .method("length", |range: Range| range.to - range.from)
+///     .method("echo", |raw: Box<RawValue>| raw)
+///     .method("whoami", async |cx: Context| cx.id().map(ToString::to_string));
 /// assert_eq!(router.methods().count(), 5);
 /// ```
+///
+/// # Middleware
+///
+/// | form | sees | use it for |
+/// |---|---|---|
+/// | [`observe`](Router::observe) | beginning and end of each message | metrics, audit |
+/// | [`guard`](Router::guard) | each message before its handler | authentication, rate limits, maintenance |
+/// | [`wrap`](Router::wrap) | params and result | deadlines, retries, changes |
+///
+/// A message passes all observers, then all guards, then all wrappers. Middleware applies to everything in
+/// its router, registered before or after it, and to routers that are [merged](Router::merge) or
+/// [nested](Router::nest) into it. These keep their own middleware, inside of that of the outer router. None
+/// of it can change the order of messages, keep a cancellation from a handler, or answer twice.
 #[derive(Clone, Default)]
 pub struct Router {
     routes: Arc<Routes>,
@@ -53,20 +92,130 @@ struct Routes {
     /// A remote looks names up, but cannot add any, so it cannot make them collide. A hasher that is proof
     /// against that would cost more than the rest of the look-up.
     by_name: HashMap<Box<str>, Arc<Entry>, FxBuildHasher>,
+    fallbacks: Vec<Fallback>,
+    /// Answers unknown methods, if they have to pass a gate.
+    unknown: Option<Arc<Entry>>,
     lane_of: Option<LaneOf>,
+    state: Option<Arc<dyn Any + Send + Sync>>,
+    layers: Layers,
+    /// The index of the next entry.
+    next_index: usize,
+}
+
+/// The middleware of a router, in the order in which a message passes it.
+#[derive(Clone, Default)]
+struct Layers {
+    observers: Vec<Arc<dyn Observer>>,
+    guards: Vec<Arc<Guard>>,
+    wrappers: Vec<Arc<Wrapper>>,
+}
+
+impl Layers {
+    /// These, with others inside.
+    fn around(&self, inside: &Layers) -> Layers {
+        let mut all = self.clone();
+        all.observers.extend_from_slice(&inside.observers);
+        all.guards.extend_from_slice(&inside.guards);
+        all.wrappers.extend_from_slice(&inside.wrappers);
+        all
+    }
+
+    fn wrap(&self, core: &Arc<dyn Inner>) -> Arc<dyn Route> {
+        let mut route = Arc::clone(core);
+        for wrapper in self.wrappers.iter().rev() {
+            route = wrapper(&route);
+        }
+        self.gate(route)
+    }
+
+    fn gate(&self, route: Arc<dyn Route>) -> Arc<dyn Route> {
+        match self.observers.is_empty() && self.guards.is_empty() {
+            true => route,
+            false => Arc::new(Gate::new(&self.observers, &self.guards, route)),
+        }
+    }
 }
 
 /// A method, and what is known of it.
+#[derive(Clone)]
 pub(crate) struct Entry {
-    pub(crate) name: Box<str>,
+    pub(crate) name: Arc<str>,
     /// Tells it from the others of its router: a number from 0 on.
     pub(crate) index: usize,
+    /// The handler inside all middleware.
     pub(crate) route: Arc<dyn Route>,
     /// Whether its arrival closes the connection.
     pub(crate) closes: bool,
-    pub(crate) pace: Pace,
+    pub(crate) pace: Arc<Pace>,
     /// How large its answers are.
     pub(crate) answer_size: Arc<AnswerSize>,
+    /// The handler alone; `None` for unknown methods.
+    core: Option<Arc<dyn Inner>>,
+    /// The middleware of routers that were merged or nested.
+    inside: Layers,
+}
+
+impl Entry {
+    fn new(name: &str, core: Arc<dyn Inner>, pace: Pace) -> Self {
+        Entry {
+            name: name.into(),
+            index: 0,
+            route: Arc::clone(&core) as Arc<dyn Route>,
+            closes: false,
+            pace: Arc::new(pace),
+            answer_size: Arc::default(),
+            core: Some(core),
+            inside: Layers::default(),
+        }
+    }
+
+    /// Puts the handler into this middleware and that of inner routers.
+    fn set_layers(&mut self, layers: &Layers) {
+        if let Some(core) = &self.core {
+            self.route = layers.around(&self.inside).wrap(core);
+        }
+    }
+}
+
+impl Routes {
+    fn take_index(&mut self) -> usize {
+        self.next_index += 1;
+        self.next_index - 1
+    }
+
+    fn insert(&mut self, mut entry: Entry) {
+        entry.index = match self.by_name.get(&*entry.name) {
+            Some(before) => before.index,
+            None => self.take_index(),
+        };
+        entry.set_layers(&self.layers);
+        self.by_name.insert((&*entry.name).into(), Arc::new(entry));
+    }
+
+    /// Changes the middleware, of everything that is registered already too.
+    fn change_layers(&mut self, change: impl FnOnce(&mut Layers)) {
+        change(&mut self.layers);
+        let Routes { by_name, fallbacks, layers, .. } = self;
+        let fallbacks = fallbacks.iter_mut().map(|fallback| &mut fallback.entry);
+        for entry in by_name.values_mut().chain(fallbacks) {
+            // The entry may be shared with other routers.
+            Arc::make_mut(entry).set_layers(layers);
+        }
+        let index = match &self.unknown {
+            Some(before) => before.index,
+            None => self.take_index(),
+        };
+        self.unknown = Some(Arc::new(Entry {
+            name: "".into(),
+            index,
+            route: self.layers.gate(Arc::new(Unknown)),
+            closes: false,
+            pace: Arc::new(Pace::always_quick()),
+            answer_size: Arc::default(),
+            core: None,
+            inside: Layers::default(),
+        }));
+    }
 }
 
 impl Router {
@@ -75,99 +224,109 @@ impl Router {
         Router::default()
     }
 
+    /// No methods yet, and a state: handlers that are registered from here on can ask for it as a
+    /// [`State`](crate::State).
+    ///
+    /// ```
+    /// use duet_rpc::{Router, State};
+    ///
+    /// struct App { name: &'static str }
+    ///
+    /// let router = Router::with_state(App { name: "app" })
+    ///     .method("name", async |app: State<App>| app.name);
+    /// ```
+    ///
+    /// Different states come together with [`merge`](Router::merge): each handler keeps the state that it was
+    /// registered with.
+    pub fn with_state<S: Send + Sync + 'static>(state: S) -> Self {
+        let routes = Routes { state: Some(Arc::new(state)), ..Routes::default() };
+        Router { routes: Arc::new(routes) }
+    }
+
     /// Serves a method. A second handler of the same name takes the place of the first.
+    ///
+    /// # Panics
+    ///
+    /// If the handler asks for a [`State`](crate::State) that the router does not have.
     #[must_use]
-    pub fn method<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
-        self.insert(name, Arc::new(Typed::new(handler)), false, Pace::new())
+    #[track_caller]
+    pub fn method<H, S, A, R, O, E>(self, name: &str, handler: H) -> Self
+    where
+        S: 'static,
+        R: 'static,
+        A: AtMostOneParams + 'static,
+        O: 'static,
+        E: 'static,
+        H: Handler<S> + Send + Sync + 'static,
+        H::Arguments: Arguments<A> + Send + 'static,
+        H::Return: Returns<R>,
+        <H::Return as Returns<R>>::Future: Send + 'static,
+        <H::Return as Returns<R>>::Output: Output<O>,
+        <<H::Return as Returns<R>>::Output as Output<O>>::Value: Writable,
+        <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure<E>,
+    {
+        let entry = self.bind(name, handler);
+        self.insert(entry)
     }
 
     /// Serves a method whose arrival closes the connection gracefully, and so ends a server on stdio.
     /// The time for that counts from the arrival of the message, even if others have to be finished
-    /// before it. What comes after it is not begun.
+    /// before it. What comes after it is not begun. The connection closes even if a guard refuses the message.
     ///
     /// Register the method that ends the process in your protocol. For a language server that is
     /// `exit`; its `shutdown` is a plain method, because the client expects the server to live on until
     /// `exit` comes:
     ///
     /// ```
-    /// use duet_rpc::{Failure, Router};
+    /// use duet_rpc::Router;
     ///
-    /// let language_server = Router::new()
-    ///     .method("shutdown", async || Ok::<_, Failure>(()))
-    ///     .shutdown_method("exit", async || {});
+    /// let language_server =
+    ///     Router::new().method("shutdown", async || {}).shutdown_method("exit", async || {});
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the handler asks for a [`State`](crate::State) that the router does not have.
     #[must_use]
-    pub fn shutdown_method<M: 'static>(self, name: &str, handler: impl Handler<M>) -> Self {
-        self.insert(name, Arc::new(Typed::new(handler)), true, Pace::new())
+    #[track_caller]
+    pub fn shutdown_method<H, S, A, R, O, E>(self, name: &str, handler: H) -> Self
+    where
+        S: 'static,
+        R: 'static,
+        A: AtMostOneParams + 'static,
+        O: 'static,
+        E: 'static,
+        H: Handler<S> + Send + Sync + 'static,
+        H::Arguments: Arguments<A> + Send + 'static,
+        H::Return: Returns<R>,
+        <H::Return as Returns<R>>::Future: Send + 'static,
+        <H::Return as Returns<R>>::Output: Output<O>,
+        <<H::Return as Returns<R>>::Output as Output<O>>::Value: Writable,
+        <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure<E>,
+    {
+        let entry = Entry { closes: true, ..self.bind(name, handler) };
+        self.insert(entry)
     }
 
-    fn insert(mut self, name: &str, route: Arc<dyn Route>, closes: bool, pace: Pace) -> Self {
-        let by_name = &mut Arc::make_mut(&mut self.routes).by_name;
-        let index = by_name.get(name).map_or(by_name.len(), |before| before.index);
-        let entry =
-            Entry { name: name.into(), index, route, closes, pace, answer_size: Arc::default() };
-        by_name.insert(name.into(), Arc::new(entry));
+    fn insert(mut self, entry: Entry) -> Self {
+        Arc::make_mut(&mut self.routes).insert(entry);
         self
     }
 
-    /// Marks a method as quick: its handler never holds its thread for long, so it always runs on the
-    /// thread that reads and writes. Without a mark the pace is measured, and [`serve`](crate::serve)
-    /// runs the first call of a method on a worker thread. The next message is handled when the handler
-    /// has returned, or waits for the first time.
-    ///
-    /// # Panics
-    ///
-    /// If no method of this name is registered: register it first.
-    ///
-    /// ```
-    /// use duet_rpc::{Failure, Router};
-    ///
-    /// let router = Router::new()
-    ///     .method("version", async || Ok::<_, Failure>("1.0"))
-    ///     .quick("version");
-    /// ```
-    #[must_use]
-    #[track_caller]
-    pub fn quick(self, name: &str) -> Self {
-        self.set_pace("quick", name, Pace::always_quick())
-    }
-
-    /// Marks a method as slow: its handler may hold its thread, because it blocks or computes for long.
-    /// Under [`serve`](crate::serve()) and [`Server`](crate::Server) it runs on a worker thread. On a
-    /// multi-thread runtime of yours it runs on one of up to 32 worker threads that all such connections
-    /// share. On a current-thread runtime it holds its thread: use `tokio::task::spawn_blocking` in it.
-    ///
-    /// Without a mark the pace is measured; a handler that was quick so far and then blocks keeps all
-    /// messages of its connection waiting, even a shutdown.
-    ///
-    /// # Panics
-    ///
-    /// If no method of this name is registered: register it first.
-    ///
-    /// ```
-    /// use duet_rpc::{Failure, Router};
-    ///
-    /// let router = Router::new()
-    ///     .method("index", async || { /* reads all files */ Ok::<_, Failure>(()) })
-    ///     .slow("index");
-    /// ```
-    #[must_use]
-    #[track_caller]
-    pub fn slow(self, name: &str) -> Self {
-        self.set_pace("slow", name, Pace::always_slow())
-    }
-
+    /// Binds a handler to the state of this router.
     #[track_caller]
     #[expect(clippy::panic, reason = "only the source of the application can cause it")]
-    fn set_pace(self, mark: &str, name: &str, pace: Pace) -> Self {
-        let Some(entry) = self.find(name).map(Arc::clone) else {
-            panic!(
-                "cannot mark the method {name:?} as {mark}: it is not registered; \
-                 call `.method({name:?}, ...)` before `.{mark}({name:?})`"
-            )
-        };
-        // The entry may be shared with other routers, of which nothing was said.
-        self.insert(name, Arc::clone(&entry.route), entry.closes, pace)
+    fn bind<H, S, A, R, O, E>(&self, name: &str, handler: H) -> Entry
+    where
+        H: Handler<S, Arguments: Arguments<A>>,
+        Typed<H, S, A, R, O, E>: Inner + 'static,
+    {
+        let pace = handler.pace().to_pace();
+        let scope = Scope { state: self.routes.state.as_ref(), next: None };
+        match Typed::<H, S, A, R, O, E>::bind(Arc::new(handler), &scope) {
+            Ok(typed) => Entry::new(name, Arc::new(typed), pace),
+            Err(missing) => panic!("cannot register the handler of {name:?}: {missing}"),
+        }
     }
 
     /// Keeps messages of the same key in order, where the profile's order is

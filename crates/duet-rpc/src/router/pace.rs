@@ -33,12 +33,12 @@ impl Pace {
         Pace(AtomicU8::new(NEW))
     }
 
-    /// Fixed by the application, see [`Router::quick`](crate::Router::quick).
+    /// Fixed by the application, see [`quick`](crate::quick).
     pub(crate) const fn always_quick() -> Self {
         Pace(AtomicU8::new(ALWAYS_QUICK))
     }
 
-    /// Fixed by the application, see [`Router::slow`](crate::Router::slow).
+    /// Fixed by the application, see [`blocking`](crate::blocking).
     pub(crate) const fn always_slow() -> Self {
         Pace(AtomicU8::new(ALWAYS_SLOW))
     }

@@ -61,10 +61,10 @@ const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their threa
 ///
 /// ```no_run
 /// use std::process::ExitCode;
-/// use duet_rpc::{Failure, Profile, Router};
+/// use duet_rpc::{Profile, Router};
 ///
 /// fn main() -> ExitCode {
-///     let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+///     let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
 ///     duet_rpc::serve(&Profile::editor(), router)
 /// }
 /// ```

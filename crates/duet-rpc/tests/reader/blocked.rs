@@ -3,7 +3,7 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use duet_rpc::{Context, Error, Failure, Router};
+use duet_rpc::{Context, Error, Router, blocking, quick};
 use tokio::sync::Notify;
 
 use super::unix::{Client, IN_FLIGHT};
@@ -34,30 +34,28 @@ async fn wait(cx: Context) -> Result<&'static str, Error> {
     Ok("woken")
 }
 
+async fn release() -> &'static str {
+    *RELEASED.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    RELEASE.notify_one();
+    "released"
+}
+
+async fn wake() -> &'static str {
+    WAKE.notify_waiters();
+    "woken"
+}
+
 pub(crate) fn add_methods(router: Router) -> Router {
     let router = router
-        .method("block", block)
-        .slow("block")
-        .method("wait", wait)
-        .slow("wait")
-        .method("release", async || {
-            *RELEASED.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-            RELEASE.notify_one();
-            Ok::<_, Failure>("released")
-        })
-        .quick("release")
-        .method("wake", async || {
-            WAKE.notify_waiters();
-            Ok::<_, Failure>("woken")
-        })
-        .quick("wake")
-        .method("known", async || Ok::<_, Failure>("quick"))
-        .quick("known")
-        .method("burst", async || Ok::<_, Failure>("quick"))
-        .shutdown_method("shutdown", async || Ok::<_, Failure>("goodbye"));
-    (0..FRESH).fold(router, |router, number| {
-        router.method(&format!("fresh{number}"), async || Ok::<_, Failure>("quick"))
-    })
+        .method("block", blocking(block))
+        .method("wait", blocking(wait))
+        .method("release", quick(release))
+        .method("wake", quick(wake))
+        .method("known", quick(|| "quick"))
+        .method("burst", async || "quick")
+        .shutdown_method("shutdown", async || "goodbye");
+    (0..FRESH)
+        .fold(router, |router, number| router.method(&format!("fresh{number}"), async || "quick"))
 }
 
 pub(crate) fn run() {

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duet_rpc::{Client, Context, Error, ErrorKind, Peer, Profile, Router, RpcError};
+use duet_rpc::{
+    Client, Context, Error, ErrorKind, Failure, FromContext, Peer, Profile, Router, RpcError,
+};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
@@ -59,9 +61,9 @@ enum SaveError {
 /// Made of the context by the application.
 struct Caller(String);
 
-impl From<Context> for Caller {
-    fn from(cx: Context) -> Self {
-        Caller(format!("caller of {}", cx.id().map(ToString::to_string).unwrap_or_default()))
+impl FromContext for Caller {
+    fn from_context(cx: Context) -> Result<Self, Failure> {
+        Ok(Caller(format!("caller of {}", cx.id().map(ToString::to_string).unwrap_or_default())))
     }
 }
 

@@ -44,23 +44,23 @@ pub(crate) fn router(
     alive: &Arc<AtomicUsize>,
 ) -> Router {
     let (journal, count, profile) = (journal.clone(), Arc::clone(alive), terms.profile);
-    let router = Router::new()
-        .method("do", move |(number, plan, _pad): (u64, Plan, String), cx: Context| {
-            let alive = Alive::new(&journal, side, number, &count);
-            let journal = journal.clone();
-            check_bounds(&journal, side, &profile, cx.peer());
-            async move {
-                let _alive = alive;
-                follow(number, plan, side, cx, &journal, profile.dialect).await
-            }
-        })
-        .method("event", async |_: Value| Ok::<_, Failure>(()))
-        .shutdown_method("bye", async |number: (u64,)| Ok::<_, Failure>((number.0, String::new())))
+    let act = move |(number, plan, _pad): (u64, Plan, String), cx: Context| {
+        let alive = Alive::new(&journal, side, number, &count);
+        let journal = journal.clone();
+        check_bounds(&journal, side, &profile, cx.peer());
+        async move {
+            let _alive = alive;
+            follow(number, plan, side, cx, &journal, profile.dialect).await
+        }
+    };
+    Router::new()
+        .method("do", terms.pace(act))
+        .method("event", terms.pace(async |_: Value| ()))
+        .shutdown_method("bye", terms.pace(async |number: (u64,)| (number.0, String::new())))
         .ordered_by(|_, params| {
             let (number, ..) = params.parse::<(u64, IgnoredAny, IgnoredAny)>().ok()?;
             lane_of(number)
-        });
-    ["do", "event", "bye"].into_iter().fold(router, |router, method| terms.pace(router, method))
+        })
 }
 
 /// What is under way stays within the limits (P9).

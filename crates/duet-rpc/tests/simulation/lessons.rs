@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use duet_rpc::proto::policy::Order;
 use duet_rpc::transport::Stream;
-use duet_rpc::{CloseReason, ErrorKind, Failure, Peer, Profile, Router};
+use duet_rpc::{CloseReason, ErrorKind, Failure, Peer, Profile, Router, blocking};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -242,8 +242,7 @@ async fn f5_an_answer_that_leaves_before_a_slow_handler_begins_is_flushed() {
     let (mut remote, there) = tokio::io::duplex(1024);
     let router = Router::new()
         .method("now", async || Ok::<_, Failure>(()))
-        .method("never", async || -> Result<(), Failure> { std::future::pending().await })
-        .slow("never");
+        .method("never", blocking(async || std::future::pending::<()>().await));
     let writer = Reluctant::default();
     let passed_on = Arc::clone(&writer.passed_on);
     let peer = Peer::spawn(Stream::new(there, writer), &Profile::agent(), router);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
-use duet_rpc::{Profile, Router};
+use duet_rpc::{Paced, Profile, blocking, quick};
 
 use crate::hand::Piece;
 use crate::plan::{Plan, timeout};
@@ -268,8 +268,8 @@ impl World {
 }
 
 impl Side {
-    pub(crate) fn pace(&self, router: Router, method: &str) -> Router {
-        if self.is_quick { router.quick(method) } else { router.slow(method) }
+    pub(crate) fn pace<H>(&self, handler: H) -> Paced<H> {
+        if self.is_quick { quick(handler) } else { blocking(handler) }
     }
 }
 

@@ -55,9 +55,9 @@ pub(crate) fn items(
         }
 
         #(#cfgs)*
-        impl ::core::convert::From<#library::Context> for #client {
-            fn from(cx: #library::Context) -> Self {
-                #client::new(#library::Context::peer(&cx))
+        impl #library::FromContext for #client {
+            fn from_context(cx: #library::Context) -> ::core::result::Result<Self, #library::Failure> {
+                ::core::result::Result::Ok(#client::new(#library::Context::peer(&cx)))
             }
         }
     }

@@ -265,12 +265,12 @@ fn returns(output: &ReturnType, has_client: bool, errors: &mut Errors) -> Option
 }
 
 impl Pace {
-    pub(crate) fn to_tokens(self, library: &syn::Path) -> TokenStream {
-        let variant = match self {
-            Pace::Measured => quote!(Measured),
-            Pace::Quick => quote!(Quick),
-            Pace::Blocking => quote!(Blocking),
-        };
-        quote!(#library::__macro::Pace::#variant)
+    /// The handler, marked with its pace.
+    pub(crate) fn mark(self, library: &syn::Path, handler: &TokenStream) -> TokenStream {
+        match self {
+            Pace::Measured => handler.clone(),
+            Pace::Quick => quote!(#library::quick(#handler)),
+            Pace::Blocking => quote!(#library::blocking(#handler)),
+        }
     }
 }

@@ -28,12 +28,14 @@ pub(crate) fn body(service: &Service, methods: &[Method], receiver: &TokenStream
 
 fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStream {
     let library = &service.library;
-    let (cfgs, name, aliases) = (&method.cfgs, &method.name, &method.aliases);
-    let (pace, closes) = (method.pace.to_tokens(library), method.closes);
+    let cfgs = &method.cfgs;
+    let names = std::iter::once(&method.name).chain(&method.aliases);
+    let register = if method.closes { quote!(shutdown_method) } else { quote!(method) };
+    let handler = method.pace.mark(library, &quote!(::core::clone::Clone::clone(&handler)));
     let (params_type, params) = params_type(service, method);
-    let has_context = method.arguments.iter().any(|argument| argument.param.is_none());
-    let context = has_context.then(|| quote!(cx: #library::Context));
-    let inputs = params.map(|ty| quote!(params: #ty)).into_iter().chain(context);
+    let extracted = method.arguments.iter().filter(|argument| argument.param.is_none());
+    let extracted = extracted.map(|Argument { ident, ty, .. }| quote!(#ident: #ty));
+    let inputs = params.map(|ty| quote!(params: #ty)).into_iter().chain(extracted);
     let outcome = outcome(service, method, receiver);
     let check = check_result(service, method);
     quote! {
@@ -46,7 +48,7 @@ fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStr
                 let service = ::core::clone::Clone::clone(&service);
                 async move { #outcome }
             };
-            #library::__macro::serve(router, &[#name #(, #aliases)*], #pace, #closes, handler)
+            router #(.#register(#names, #handler))*
         };
     }
 }
@@ -95,19 +97,10 @@ pub(crate) fn rename(argument: &Argument, param: &Param) -> Option<TokenStream> 
 /// The result of the method as `Result<T, Failure>`.
 fn outcome(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStream {
     let library = &service.library;
-    let contexts = method.arguments.iter().filter(|argument| argument.param.is_none()).count();
-    let mut contexts_left = contexts;
-    let arguments = method.arguments.iter().map(|Argument { ident, ty, param }| match param {
+    let arguments = method.arguments.iter().map(|Argument { ident, param, .. }| match param {
         Some(param) if param.is_whole => quote!(params),
         Some(_) => quote!(params.#ident),
-        None => {
-            contexts_left -= 1;
-            let cx = match contexts_left {
-                0 => quote!(cx),
-                _ => quote!(::core::clone::Clone::clone(&cx)),
-            };
-            quote_spanned!(ty.span()=> #library::__macro::from_context::<#ty>(#cx))
-        }
+        None => quote!(#ident),
     });
     let ident = &method.ident;
     let mut call = quote!(#receiver::#ident(&*service, #(#arguments),*));

@@ -26,6 +26,9 @@ impl Code {
     pub const INTERNAL_ERROR: Code = Code(-32603);
     /// A capacity limit is reached.
     pub const SERVER_BUSY: Code = Code(-32000);
+    /// The thing that the params name does not exist: a code for applications, never sent by the library
+    /// itself.
+    pub const NOT_FOUND: Code = Code(-32004);
     /// The caller cancelled the request.
     pub const REQUEST_CANCELLED: Code = Code(-32800);
 }

@@ -42,7 +42,7 @@ use crate::transport::Transport;
 /// It is cheap to clone. When the last clone is dropped, it is closed.
 ///
 /// ```
-/// use duet_rpc::{Client, Error, ErrorKind, Failure, Peer, Profile, Router, transport::memory};
+/// use duet_rpc::{Client, Error, ErrorKind, Peer, Profile, Router, transport::memory};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
@@ -50,8 +50,8 @@ use crate::transport::Transport;
 /// let connector = || async {
 ///     let (here, there) = memory::pair();
 ///     let router = Router::new()
-///         .method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b))
-///         .shutdown_method("crash", async || Ok::<_, Failure>("goodbye"));
+///         .method("add", async |(a, b): (i64, i64)| a + b)
+///         .shutdown_method("crash", async || "goodbye");
 ///     let (server, driver) = Peer::new(there, &Profile::agent(), router);
 ///     tokio::spawn(async move {
 ///         driver.await;

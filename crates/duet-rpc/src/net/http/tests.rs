@@ -13,7 +13,7 @@ use super::reply::{Reply, Step as ReplyStep};
 use super::terms::Then;
 use crate::net::{Gate, Socket, Target};
 use crate::transport::{Inbox, TransportKind};
-use crate::{Failure, Peer, Router};
+use crate::{Peer, Router};
 
 const LIMIT: usize = 100;
 
@@ -159,7 +159,7 @@ async fn t2_a_connection_that_closes_says_so_in_its_last_response() {
     let (mut client, (server, _)) = (client.expect("connected"), server.expect("accepted"));
     let (profile, gate) = (Profile::agent(), Arc::new(Gate::default()));
     let transport = HttpServer::new(Socket::tcp(server), gate, &Target::default(), &profile);
-    let router = Router::new().shutdown_method("go", async || Ok::<_, Failure>(1));
+    let router = Router::new().shutdown_method("go", async || 1);
     let peer = Peer::spawn(transport, &profile, router);
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"go"}"#;
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ";

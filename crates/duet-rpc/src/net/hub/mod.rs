@@ -48,11 +48,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// want to keep for one of them they keep in [`Peer::extension`]. Over HTTP that belongs to one request.
 ///
 /// ```
-/// use duet_rpc::{Failure, Hub, Profile, Router, transport::Listener};
+/// use duet_rpc::{Hub, Profile, Router, transport::Listener};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
 /// let hub = Hub::new(&Profile::agent(), router).max_connections(1000);
 /// let listener = Listener::bind(&"tcp://127.0.0.1:0".parse()?)?;
 /// println!("listening on {}", listener.address());

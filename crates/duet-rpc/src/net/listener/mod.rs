@@ -41,11 +41,11 @@ pub(crate) use reserve::Reserve;
 /// is for its user alone, and what web pages can reach, WebSocket and HTTP, refuses them.
 ///
 /// ```
-/// use duet_rpc::{Failure, Peer, Profile, Router, transport::Listener};
+/// use duet_rpc::{Peer, Profile, Router, transport::Listener};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
 /// let mut listener = Listener::bind(&"tcp://127.0.0.1:0".parse()?)?;
 /// println!("listening on {}", listener.address());
 /// # let address = listener.address().clone();

@@ -1,0 +1,400 @@
+//! Routes: handlers with their types erased, and how one runs.
+//!
+//! ```text
+//!             inline: called and polled once, in a place that is used again
+//!           ┌──────────────────────────────────────────────────▶ answered, no allocation
+//!  start ───┤                                   └── pending ──▶ Waiting, a task
+//!           └─────────────────────────────────────────────────▶ Waiting, called by the worker pool
+//!             not inline
+//!
+//!  call  ─── inside a wrapper: called there ─────────────────▶ Reply, one box
+//! ```
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use duet_rpc_proto::message::{Code, ErrorObject, IdRef, Params, write_result_with};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::Handler;
+use super::arguments::{Arguments, Binding, Message, Parts, Refusal, Scope};
+use super::returns::{Begun, IntoFailure, Output, Returns, Writable};
+use crate::context::Flag;
+use crate::error::Failure;
+use crate::panic_guard::{self, Guarded, drop_quietly};
+use crate::peer::Peer;
+use crate::router::{Request, to_params};
+
+/// Writes a result as JSON.
+pub(crate) type Write<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), serde_json::Error>;
+
+/// The outcome of a message, as the connection answers it.
+pub(crate) enum Answer<'a> {
+    /// A result, which this writes straight into the outbox.
+    Result(Write<'a>),
+    /// A response that was written where the handler ran.
+    Response(Vec<u8>),
+    Failed(Failure),
+    /// The handler was never begun.
+    WrongParams(ErrorObject),
+    UnknownMethod,
+    /// The handler was dropped before its end.
+    Dropped,
+}
+
+/// The outcome of a handler that had to wait: its response as JSON, or the failure. The response is written
+/// where the handler ran, because copying a large one would hold up the connection.
+pub(crate) type Outcome = Result<Vec<u8>, Failure>;
+
+impl From<Option<Outcome>> for Answer<'_> {
+    fn from(outcome: Option<Outcome>) -> Self {
+        match outcome {
+            Some(Ok(response)) => Answer::Response(response),
+            Some(Err(failure)) => Answer::Failed(failure),
+            None => Answer::Dropped,
+        }
+    }
+}
+
+impl From<Refusal> for Answer<'_> {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::WrongParams(error) => Answer::WrongParams(error),
+            Refusal::Failed(failure) => Answer::Failed(failure),
+        }
+    }
+}
+
+/// The connection as a handler sees it that begins.
+pub(crate) trait Host: Message {
+    /// The id of the request; none for a notification.
+    fn id(&self) -> Option<IdRef<'_>>;
+    fn peer(&mut self) -> Peer;
+    /// Set when the request is cancelled.
+    fn flag(&mut self) -> Arc<Flag>;
+    /// Takes the answer of a handler that is ready immediately.
+    fn answer(&mut self, answer: Answer<'_>);
+    /// The answer that it took.
+    fn answered(&self) -> Option<Answered>;
+}
+
+/// The kind of an answer that was given.
+#[derive(Clone, Copy)]
+pub(crate) enum Answered {
+    Result,
+    Error(Code),
+    Panic,
+}
+
+impl Answered {
+    /// The code of an error.
+    pub(crate) fn code(self) -> Option<Code> {
+        match self {
+            Answered::Result => None,
+            Answered::Error(code) => Some(code),
+            Answered::Panic => Some(Code::INTERNAL_ERROR),
+        }
+    }
+}
+
+/// The memory in which one connection polls the futures of one handler.
+pub(crate) type Slot = Option<Box<dyn Any + Send>>;
+
+/// Room for most responses.
+const USUAL: usize = 192;
+
+/// A handler that waits.
+pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// A handler with its types erased.
+pub(crate) trait Route: Send + Sync {
+    /// Begins the handler; if it may run inline, runs it until it waits. A handler that is not done comes
+    /// back, and the host has no answer.
+    fn start(
+        &self,
+        is_inline: bool,
+        params: &Params<'_>,
+        slot: &mut Slot,
+        host: &mut dyn Host,
+    ) -> Option<Waiting>;
+}
+
+/// The result of a handler inside a wrapper.
+pub(crate) type Reply = Pin<Box<dyn Future<Output = Result<Box<RawValue>, Failure>> + Send>>;
+
+/// A route that a wrapper can call, as often as it likes.
+pub(crate) trait Inner: Route {
+    fn call(&self, request: &mut Request) -> Reply;
+}
+
+/// A handler that has passed every check.
+pub(crate) trait Checked<S, A, R, O, E>:
+    Handler<
+        S,
+        Arguments: Arguments<A> + Send + 'static,
+        Return: Returns<
+            R,
+            Future: Send + 'static,
+            Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
+        >,
+    > + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<H, S, A, R, O, E> Checked<S, A, R, O, E> for H where
+    H: Handler<
+            S,
+            Arguments: Arguments<A> + Send + 'static,
+            Return: Returns<
+                R,
+                Future: Send + 'static,
+                Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
+            >,
+        > + Send
+        + Sync
+        + 'static
+{
+}
+
+/// The markers of a handler. None of them is ever made, so none has to be `Send`.
+type Marks<S, R, O, E> = fn() -> (S, R, O, E);
+
+/// The future of a handler.
+type FutureOf<H, S, R> = <<H as Handler<S>>::Return as Returns<R>>::Future;
+
+/// A handler that knows its types.
+pub(crate) struct Typed<H, S, A, R, O, E>
+where
+    H: Handler<S, Arguments: Arguments<A>>,
+{
+    handler: Arc<H>,
+    bound: <H::Arguments as Arguments<A>>::Bound,
+    marks: PhantomData<Marks<S, R, O, E>>,
+}
+
+impl<H, S, A, R, O, E> Typed<H, S, A, R, O, E>
+where
+    H: Handler<S, Arguments: Arguments<A>>,
+{
+    /// Binds a handler to its router, or says what is missing there.
+    pub(crate) fn bind(handler: Arc<H>, scope: &Scope<'_>) -> Result<Self, String> {
+        let bound = H::Arguments::bind(&Binding(scope))?;
+        Ok(Typed { handler, bound, marks: PhantomData })
+    }
+}
+
+/// The place of a future. A future must not move once it was polled, and most are ready immediately: so one
+/// place is used again and again, and only a future that waits takes it along.
+type Pinned<F> = Pin<Box<Option<F>>>;
+
+/// The place in a slot; `None` if a future has taken it along.
+fn pinned_in<F: Send + 'static>(slot: &mut Slot) -> Option<&mut Option<Pinned<F>>> {
+    slot.get_or_insert_with(|| Box::new(None::<Pinned<F>>)).downcast_mut()
+}
+
+impl<H, S, A, R, O, E> Route for Typed<H, S, A, R, O, E>
+where
+    S: 'static,
+    R: 'static,
+    O: 'static,
+    E: 'static,
+    H: Checked<S, A, R, O, E>,
+{
+    fn start(
+        &self,
+        is_inline: bool,
+        params: &Params<'_>,
+        slot: &mut Slot,
+        host: &mut dyn Host,
+    ) -> Option<Waiting> {
+        if !is_inline {
+            return self.defer(params, host);
+        }
+        let mut spare = None;
+        // One handler alone uses a slot, so the place has the right type.
+        let kept = pinned_in::<FutureOf<H, S, R>>(slot).unwrap_or(&mut spare);
+        let place = kept.get_or_insert_with(|| Box::pin(None));
+        // If it has to wait, the task that it becomes polls it again, with its own waker.
+        let mut noop = TaskContext::from_waker(Waker::noop());
+        let mut outcome = None;
+        let begun = panic_guard::catch(|| {
+            let arguments = Arguments::extract(&self.bound, &mut Parts { params, message: host })?;
+            match self.handler.call(arguments).begin() {
+                Begun::Ready(output) => outcome = Some(output.into_result()),
+                Begun::Later(future) => {
+                    place.set(Some(future));
+                    if let Poll::Ready(output) = poll(place, &mut noop) {
+                        // Kept outside, where nothing that panics now can drop it.
+                        outcome = Some(output.into_result());
+                        place.set(None);
+                    }
+                }
+            }
+            Ok::<_, Refusal>(())
+        });
+        match begun {
+            Ok(Ok(())) => match outcome {
+                Some(Ok(result)) => {
+                    let mut write = |out: &mut Vec<u8>| serde_json::to_writer(out, &result);
+                    host.answer(Answer::Result(&mut write));
+                    drop_quietly(result);
+                }
+                Some(Err(error)) => host.answer(Answer::Failed(into_failure(error))),
+                None => {
+                    let mut place = kept.take()?;
+                    let future = std::future::poll_fn(move |cx| poll(&mut place, cx));
+                    return Some(wait(future, host.id()));
+                }
+            },
+            Ok(Err(refusal)) => host.answer(refusal.into()),
+            Err(panic) => {
+                drop_quietly(outcome);
+                drop_quietly(kept.take());
+                host.answer(Answer::Failed(panic.into()));
+            }
+        }
+        None
+    }
+}
+
+impl<H, S, A, R, O, E> Typed<H, S, A, R, O, E>
+where
+    S: 'static,
+    R: 'static,
+    O: 'static,
+    E: 'static,
+    H: Checked<S, A, R, O, E>,
+{
+    /// Prepares the handler for a worker, which calls it: the call itself may block.
+    fn defer(&self, params: &Params<'_>, host: &mut dyn Host) -> Option<Waiting> {
+        let extracted = panic_guard::catch(|| {
+            Arguments::extract(&self.bound, &mut Parts { params, message: host })
+        });
+        let arguments: H::Arguments = match extracted {
+            Ok(Ok(arguments)) => arguments,
+            Ok(Err(refusal)) => {
+                host.answer(refusal.into());
+                return None;
+            }
+            Err(panic) => {
+                host.answer(Answer::Failed(panic.into()));
+                return None;
+            }
+        };
+        let mut work = Some((Arc::clone(&self.handler), arguments));
+        let mut place: Pinned<FutureOf<H, S, R>> = Box::pin(None);
+        // Not an `async` block, which would demand that the output is `Send`.
+        let future = std::future::poll_fn(move |cx| {
+            if let Some((handler, arguments)) = work.take() {
+                match handler.call(arguments).begin() {
+                    Begun::Ready(output) => return Poll::Ready(output),
+                    Begun::Later(future) => place.set(Some(future)),
+                }
+            }
+            poll(&mut place, cx)
+        });
+        Some(wait(Box::pin(future), host.id()))
+    }
+}
+
+impl<H, S, A, R, O, E> Inner for Typed<H, S, A, R, O, E>
+where
+    S: 'static,
+    R: 'static,
+    O: 'static,
+    E: 'static,
+    H: Checked<S, A, R, O, E>,
+{
+    fn call(&self, request: &mut Request) -> Reply {
+        let begun = panic_guard::catch(|| {
+            let raw = request.take_params();
+            let params = to_params(raw.as_deref());
+            let parts = &mut Parts { params: &params, message: request };
+            let arguments = Arguments::extract(&self.bound, parts)?;
+            Ok::<_, Refusal>(self.handler.call(arguments).begin())
+        });
+        let future = match begun {
+            Ok(Ok(Begun::Later(future))) => future,
+            Ok(Ok(Begun::Ready(output))) => return ready(to_reply(output)),
+            Ok(Err(refusal)) => return ready(Err(refusal.into_failure())),
+            Err(panic) => return ready(Err(panic.into())),
+        };
+        Box::pin(async move {
+            let mut place = pin!(Some(future));
+            let polled = std::future::poll_fn(|cx| {
+                let polled = panic_guard::catch(|| match place.as_mut().as_pin_mut() {
+                    Some(future) => future.poll(cx),
+                    None => Poll::Pending,
+                });
+                match polled {
+                    Ok(Poll::Pending) => Poll::Pending,
+                    Ok(Poll::Ready(output)) => Poll::Ready(to_reply(output)),
+                    Err(panic) => Poll::Ready(Err(panic.into())),
+                }
+            });
+            let reply = polled.await;
+            // A handler whose destructor panics has failed, whatever its output is.
+            match panic_guard::catch(|| place.set(None)) {
+                Ok(()) => reply,
+                Err(panic) => Err(panic.into()),
+            }
+        })
+    }
+}
+
+fn ready(reply: Result<Box<RawValue>, Failure>) -> Reply {
+    Box::pin(std::future::ready(reply))
+}
+
+/// The output of a handler inside a wrapper.
+fn to_reply<O, E, T>(output: T) -> Result<Box<RawValue>, Failure>
+where
+    T: Output<O, Value: Writable, Error: IntoFailure<E>>,
+{
+    let value = panic_guard::catch(|| output.into_result().map_err(Into::into))??;
+    let written = panic_guard::catch(|| to_raw_value(&value));
+    drop_quietly(value);
+    Ok(written??)
+}
+
+/// The conversion is the application's, and may panic.
+fn into_failure(error: impl Into<Failure>) -> Failure {
+    panic_guard::catch(|| error.into()).unwrap_or_else(Failure::from)
+}
+
+fn poll<F: Future>(place: &mut Pinned<F>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
+    match place.as_mut().as_pin_mut() {
+        Some(future) => future.poll(cx),
+        // It was put there just now.
+        None => Poll::Pending,
+    }
+}
+
+fn wait<O, E, F>(future: F, id: Option<IdRef<'_>>) -> Waiting
+where
+    F: Future<Output: Output<O, Value: Writable, Error: IntoFailure<E>>> + Unpin + Send + 'static,
+{
+    let (guarded, id) = (Guarded::new(future), id.map(IdRef::to_id));
+    Box::pin(async move {
+        let output = guarded.await?;
+        let result = panic_guard::catch(|| output.into_result().map_err(Into::into))??;
+        let Some(id) = id else {
+            // A notification: nobody is told the result.
+            drop_quietly(result);
+            return Ok(Vec::new());
+        };
+        // The result stays outside: a panic that drops it could meet a second one, which aborts.
+        let mut text = Vec::with_capacity(USUAL);
+        let written = panic_guard::catch(|| {
+            write_result_with(&mut text, &id, |out| serde_json::to_writer(out, &result))
+        });
+        drop_quietly(result);
+        written??;
+        Ok(text)
+    })
+}

@@ -1,0 +1,40 @@
+//! Middleware: guards, observers and wrappers, and the promises that none of them can break.
+
+mod guards;
+mod observers;
+mod order;
+#[cfg(feature = "tower")]
+mod tower;
+mod wrappers;
+
+#[path = "../simulation/random.rs"]
+#[allow(dead_code, reason = "the simulation uses more of it")]
+mod random;
+#[path = "../support/remote.rs"]
+mod remote;
+
+use duet_rpc::{Profile, Router};
+use serde_json::Value;
+
+/// The answers to messages, in the order in which they came.
+async fn answers(router: Router, messages: &[&str], count: usize) -> Vec<Value> {
+    let (_peer, mut remote) = remote::serve(&Profile::agent(), router);
+    for message in messages {
+        remote.send(message).await;
+    }
+    let mut answers = Vec::new();
+    for _ in 0..count {
+        answers.push(remote.next().await);
+    }
+    answers
+}
+
+/// A request without params.
+fn request(id: u64, method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
+}
+
+/// The code of the error, or the result.
+fn outcome(answer: &Value) -> &Value {
+    answer.pointer("/error/code").unwrap_or(&answer["result"])
+}

@@ -1,0 +1,162 @@
+//! Observers see each message begin and end, exactly once each.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use duet_rpc::{Arrival, End, Ended, Failure, Observer, Peer, Profile, Router, blocking};
+
+use super::remote;
+use super::{answers, request};
+
+/// A method, and how it ended; `None` when it arrived.
+type Note = (String, Option<End>);
+
+/// Notes what it sees.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<Note>>>);
+
+impl Observer for Notes {
+    fn arrived(&self, message: &Arrival<'_>) {
+        self.0.lock().expect("no panic").push((message.method().to_owned(), None));
+    }
+
+    fn ended(&self, message: &Ended<'_>) {
+        assert!(message.took() < Duration::from_secs(20) && message.id().is_some());
+        self.0.lock().expect("no panic").push((message.method().to_owned(), Some(message.end())));
+    }
+}
+
+impl Notes {
+    fn all(&self) -> Vec<Note> {
+        self.0.lock().expect("no panic").clone()
+    }
+
+    async fn wait_for(&self, count: usize) -> Vec<Note> {
+        for _ in 0..1000 {
+            if self.all().len() >= count {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        self.all()
+    }
+}
+
+/// Panics each time.
+struct Clumsy;
+
+impl Observer for Clumsy {
+    fn arrived(&self, _: &Arrival<'_>) {
+        panic!("in arrived");
+    }
+
+    fn ended(&self, _: &Ended<'_>) {
+        panic!("in ended");
+    }
+}
+
+/// Serde cannot write it.
+struct Unwritable;
+
+impl serde::Serialize for Unwritable {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom("never"))
+    }
+}
+
+fn fail() -> Result<(), Failure> {
+    Err(Failure::new(-32077, "Failed"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn p7_observers_learn_how_each_message_ended_however_it_runs() {
+    type Handlers = fn(Router) -> Router;
+    let rows: [(&str, Handlers, End); 11] = [
+        ("ok", |router| router.method("ok", || 1), End::Result),
+        ("fail", |router| router.method("fail", fail), End::Failure(-32077)),
+        ("panic", |router| router.method("panic", || -> () { panic!("in it") }), End::Panic),
+        ("params", |router| router.method("params", |(n,): (u8,)| n), End::Failure(-32602)),
+        ("unknown", |router| router, End::Failure(-32601)),
+        ("refused", |router| router.method("refused", || 1), End::Refused(-32050)),
+        ("unwritable", |router| router.method("unwritable", || Unwritable), End::Failure(-32603)),
+        (
+            "later",
+            |router| router.method("later", async || tokio::task::yield_now().await),
+            End::Result,
+        ),
+        (
+            "late panic",
+            |router| {
+                router.method("late panic", async || -> () {
+                    tokio::task::yield_now().await;
+                    panic!("in it")
+                })
+            },
+            End::Panic,
+        ),
+        ("blocks", |router| router.method("blocks", blocking(fail)), End::Failure(-32077)),
+        (
+            "wrapped",
+            |router| {
+                router.method("wrapped", fail).wrap(async |it, next| {
+                    tokio::task::yield_now().await;
+                    next.run(it).await
+                })
+            },
+            End::Failure(-32077),
+        ),
+    ];
+    for (method, add, end) in rows {
+        let notes = Notes::default();
+        let router = add(Router::new()).observe(Clumsy).observe(notes.clone()).guard(|it| match it
+            .method()
+        {
+            "refused" => Err(Failure::new(-32050, "Refused")),
+            _ => Ok(()),
+        });
+        let got = answers(router, &[&request(1, method)], 1).await;
+        assert_eq!(got[0]["id"], 1, "{method}");
+        let method = method.to_owned();
+        assert_eq!(notes.wait_for(2).await, [(method.clone(), None), (method, Some(end))]);
+    }
+}
+
+#[tokio::test]
+async fn p3_observers_tell_cancelled_from_dropped_handlers() {
+    let notes = Notes::default();
+    let router = Router::new()
+        .method("hang", async || std::future::pending::<()>().await)
+        .observe(notes.clone());
+    let (peer, mut remote) = remote::serve(&Profile::agent(), router.clone());
+    remote.send(&request(1, "hang")).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#;
+    assert_eq!(remote.ask(cancel).await["error"]["code"], -32800);
+    notes.wait_for(2).await;
+    remote.send(&request(2, "hang")).await;
+    notes.wait_for(3).await;
+    drop(remote);
+    drop(peer);
+    let ends: Vec<_> = notes.wait_for(4).await.into_iter().filter_map(|(_, end)| end).collect();
+    assert_eq!(ends, [End::Cancelled, End::Dropped]);
+}
+
+/// A gauge that counts arrivals up and ends down is back at zero when the connection is gone.
+#[tokio::test]
+async fn p7_each_arrival_ends_once_even_if_the_driver_is_dropped() {
+    let notes = Notes::default();
+    let router = Router::new()
+        .method("hang", async || std::future::pending::<()>().await)
+        .observe(notes.clone());
+    let (here, there) = duet_rpc::transport::memory::pair();
+    let (_server, driver) = Peer::new(there, &Profile::agent(), router);
+    let driver = tokio::spawn(driver);
+    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let calls: Vec<_> = (0..5).map(|_| tokio::spawn(client.call::<()>("hang", ()))).collect();
+    notes.wait_for(5).await;
+    driver.abort();
+    let all = notes.wait_for(10).await;
+    assert_eq!(all.iter().filter(|(_, end)| *end == Some(End::Dropped)).count(), 5, "{all:?}");
+    for call in calls {
+        assert!(call.await.expect("no panic").is_err());
+    }
+}
