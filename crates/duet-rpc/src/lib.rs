@@ -130,6 +130,7 @@ pub mod panic_guard;
 pub mod params;
 mod peer;
 mod random;
+mod remote;
 mod router;
 #[cfg(unix)]
 mod server;
@@ -147,7 +148,8 @@ pub use duet_rpc_proto::session::Priority;
 pub use error::{CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, RemoteError};
 pub use handler::{Handler, Output};
 pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub};
-pub use peer::{Peer, Stats};
+pub use peer::{Peer, PeerBuilder, Stats};
+pub use remote::{Identity, Remote};
 pub use router::Router;
 #[cfg(unix)]
 pub use server::{Server, serve};

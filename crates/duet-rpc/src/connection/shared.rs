@@ -17,6 +17,7 @@ use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::extensions::Extensions;
 use crate::random;
+use crate::remote::Remote;
 
 pub(crate) struct Shared {
     pub(crate) profile: Profile,
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) span: tracing::Span,
     /// Whether only answers can be sent.
     is_exchange: bool,
+    pub(crate) remote: Remote,
     pub(crate) ids: Ids,
     pub(crate) state: watch::Sender<ConnectionState>,
     pub(crate) mailbox: Mailbox,
@@ -76,6 +78,7 @@ impl Shared {
             profile,
             span: log::connection(),
             is_exchange,
+            remote: Remote::new(),
             ids: Ids::new(profile.ids, random::seed()),
             state: watch::Sender::new(ConnectionState::Connecting),
             mailbox: Mailbox::new(limits, Arc::clone(&budget)),

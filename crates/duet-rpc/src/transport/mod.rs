@@ -79,7 +79,8 @@ pub enum TransportKind {
     /// Requests and their answers, one after the other, as an HTTP server has them. Nothing else can go to
     /// the remote: calls, notifications and events fail. The transport hands in a message only after the
     /// one before it is answered, or [settled](Outbox::take_settled) without an answer. Each message may
-    /// come from somebody else, so [`Peer::extension`](crate::Peer::extension) keeps values for one message.
+    /// come from somebody else, so [`Peer::extension`](crate::Peer::extension) keeps values for one message,
+    /// and [`Inbox::note_sender`] tells the identity of its sender.
     Exchange,
 }
 

@@ -166,8 +166,8 @@ async fn t2_both_ends_are_chosen_by_a_url() {
     let profile = Profile::agent();
     let connector = Connector::new(listener.address());
     let (incoming, client) = tokio::join!(listener.accept(), connector.connect(&profile));
-    let server = incoming.expect("a connection").open(&profile).await.expect("a transport");
-    let server = Peer::spawn(server, &profile, methods());
+    let opened = incoming.expect("a connection").open(&profile).await;
+    let server = Peer::spawn(opened.expect("a transport").0, &profile, methods());
     let client = Peer::spawn(client.expect("a connection"), &profile, Router::new());
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a sum"), 3);
     assert_eq!(server.stats().messages, 1);

@@ -15,7 +15,7 @@ use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind};
 use crate::net::CannotStart;
 use crate::panic_guard;
-use crate::peer::Peer;
+use crate::peer::{Peer, PeerBuilder};
 use crate::random;
 use crate::router::Router;
 use crate::transport::Transport;
@@ -48,8 +48,8 @@ impl Keeper {
     pub(super) async fn attempt(&mut self) -> Result<Peer, Error> {
         let connecting = panic_guard::catch_future(panic_guard::catch(|| (self.connector)())?);
         let transport = within(self.attempt_timeout, connecting).await??.map_err(failed)?;
-        let (peer, driver) = Peer::boxed(transport, &self.profile, self.router.clone(), None);
-        tokio::spawn(driver);
+        let peer = PeerBuilder::boxed(transport).profile(self.profile);
+        let peer = peer.router(self.router.clone()).spawn();
         self.preparing = Some(peer.clone());
         let Err(error) = self.prepare(peer.clone()).await else {
             self.preparing = None;

@@ -25,7 +25,7 @@ use crate::log_limit::LogLimiter;
 #[cfg(unix)]
 use crate::net::Reserve;
 use crate::net::{Incoming, Listener};
-use crate::peer::Peer;
+use crate::peer::{Peer, PeerBuilder};
 use crate::router::Router;
 use crate::transport::TransportKind;
 
@@ -286,8 +286,8 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
     let mut stopping = hub.counts.is_stopping.subscribe();
     // What it takes to open a connection is not kept as long as it stands.
     let opening = Box::pin(incoming.open(&hub.profile));
-    let transport = match until(&mut stopping, opening).await {
-        Some(Ok(transport)) => transport,
+    let (transport, remote) = match until(&mut stopping, opening).await {
+        Some(Ok(opened)) => opened,
         Some(Err(error)) => {
             tracing::debug!(%error, "a connection was not opened");
             return;
@@ -298,8 +298,8 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
         TransportKind::Exchange => hub.one_way.clone(),
         _ => hub.router.clone(),
     };
-    let budget = Some(Arc::clone(&hub.budget));
-    let (peer, mut driver) = Peer::boxed(transport, &hub.profile, router, budget);
+    let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
+    let (peer, mut driver) = peer.budget(&hub.budget).build();
     driver.share_thread();
     driver.use_pool(hub.workers.clone());
     let shared = Arc::clone(peer.shared());

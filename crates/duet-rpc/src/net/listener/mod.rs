@@ -54,8 +54,8 @@ pub(crate) use reserve::Reserve;
 /// # });
 ///
 /// let incoming = listener.accept().await?;
-/// let transport = incoming.open(&Profile::agent()).await?;
-/// let client = Peer::spawn(transport, &Profile::agent(), router.clone());
+/// let (transport, remote) = incoming.open(&Profile::agent()).await?;
+/// let client = Peer::builder(transport).remote(remote).router(router.clone()).spawn();
 /// # drop(client);
 /// # Ok(())
 /// # }
@@ -216,7 +216,10 @@ impl Listener {
             }
             #[cfg(unix)]
             Bound::UnixActive(socket, _) => {
-                Accepted::Unix(ready!(socket.poll_accept(cx))?.0.into_std()?)
+                let (stream, _) = ready!(socket.poll_accept(cx))?;
+                // A system that cannot tell who it is still lets it in: the file says who may.
+                let user = stream.peer_cred().ok();
+                Accepted::Unix(stream.into_std()?, user)
             }
             _ => return Poll::Ready(Err(unsupported("it does not listen any more"))),
         };

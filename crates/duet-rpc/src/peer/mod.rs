@@ -1,6 +1,9 @@
 //! Peer: the handle of a connection.
 
+mod builder;
+
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -12,14 +15,15 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::call::Call;
-use crate::connection::memory::Budget;
 use crate::connection::{Command, Driver, EventStream, Shared, UnusableAnswer};
 use crate::error::{ConnectionState, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::extensions::Extensions;
 use crate::panic_guard;
+use crate::remote::Identity;
 use crate::router::Router;
-use crate::transport::{Transport, TransportKind};
+use crate::transport::Transport;
+pub use builder::PeerBuilder;
 
 /// One end of a connection: it serves methods and calls the other end's, at the same time.
 ///
@@ -46,8 +50,20 @@ use crate::transport::{Transport, TransportKind};
 #[must_use = "the connection is closed when the last handle is dropped"]
 pub struct Peer {
     handle: Arc<Handle>,
-    /// Where the values of a request are kept that has its own: over HTTP a connection has many users.
-    request: Option<Arc<Extensions>>,
+    /// The state of the request, if it has its own: over HTTP a connection has many users.
+    exchange: Option<Arc<Exchange>>,
+}
+
+/// State of one exchange: it belongs to the request, and not to the connection.
+pub(crate) struct Exchange {
+    pub(crate) extensions: Extensions,
+    sender: Option<Arc<Identity>>,
+}
+
+impl Exchange {
+    pub(crate) fn new(sender: Option<Arc<Identity>>) -> Self {
+        Exchange { extensions: Extensions::default(), sender }
+    }
 }
 
 /// The last of these closes the connection.
@@ -82,23 +98,15 @@ pub struct Stats {
 }
 
 impl Peer {
+    /// Begins a peer on this transport: set what it needs, then [`spawn`](PeerBuilder::spawn) it.
+    pub fn builder(transport: impl Transport) -> PeerBuilder {
+        PeerBuilder::boxed(Box::new(transport))
+    }
+
     /// A peer on this transport, and the driver that does its work: a future to be spawned or
     /// awaited, inside a tokio runtime with I/O and time enabled.
     pub fn new(transport: impl Transport, profile: &Profile, router: Router) -> (Peer, Driver) {
-        Peer::boxed(Box::new(transport), profile, router, None)
-    }
-
-    pub(crate) fn boxed(
-        transport: Box<dyn Transport>,
-        profile: &Profile,
-        router: Router,
-        budget: Option<Arc<Budget>>,
-    ) -> (Peer, Driver) {
-        let shared =
-            Arc::new(Shared::new(profile, transport.kind() == TransportKind::Exchange, budget));
-        let handle = Arc::new(Handle(Arc::clone(&shared)));
-        let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
-        (Peer { handle, request: None }, driver)
+        Peer::builder(transport).profile(*profile).router(router).build()
     }
 
     /// A peer on this transport, with its driver spawned on the current runtime.
@@ -107,14 +115,12 @@ impl Peer {
     ///
     /// Outside a tokio runtime.
     pub fn spawn(transport: impl Transport, profile: &Profile, router: Router) -> Peer {
-        let (peer, driver) = Peer::new(transport, profile, router);
-        tokio::spawn(driver);
-        peer
+        Peer::builder(transport).profile(*profile).router(router).spawn()
     }
 
     /// The handle that the handler of a message gets.
-    pub(crate) fn of_request(handle: Arc<Handle>, request: Option<Arc<Extensions>>) -> Self {
-        Peer { handle, request }
+    pub(crate) fn of_request(handle: Arc<Handle>, exchange: Option<Arc<Exchange>>) -> Self {
+        Peer { handle, exchange }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -181,7 +187,37 @@ impl Peer {
     /// });
     /// ```
     pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        self.request.as_deref().unwrap_or(&self.shared().extensions).get()
+        let exchange = self.exchange.as_deref().map(|exchange| &exchange.extensions);
+        exchange.unwrap_or(&self.shared().extensions).get()
+    }
+
+    /// The address that the remote connected from: of a connection that a [`Hub`](crate::Hub) or a server
+    /// accepted over TCP, WebSocket or HTTP, or that was told with [`PeerBuilder::remote`]. Behind a proxy
+    /// that is the address of the proxy.
+    pub fn remote_addr(&self) -> Option<SocketAddr> {
+        self.shared().remote.addr()
+    }
+
+    /// The identity that the remote has proved: the name of its token over WebSocket and HTTP, or its user
+    /// over a Unix socket. `None` if it did not have to prove any: over TCP, over stdio, and with a token
+    /// that has no name.
+    ///
+    /// Over HTTP requests of different users come on one connection, so the identity belongs to the request:
+    /// ask the handle of its [`Context`](crate::Context). Any other handle knows of none.
+    ///
+    /// ```
+    /// use duet_rpc::{Context, Failure, Identity, Router};
+    ///
+    /// let router = Router::new().method("delete", async |(name,): (String,), cx: Context| {
+    ///     match cx.identity() {
+    ///         Some(Identity::Token { name: user }) if user == "admin" => Ok(name),
+    ///         _ => Err(Failure::new(403, "only admin may delete")),
+    ///     }
+    /// });
+    /// ```
+    pub fn identity(&self) -> Option<&Identity> {
+        let sender = self.exchange.as_deref().and_then(|exchange| exchange.sender.as_deref());
+        sender.or(self.shared().remote.identity())
     }
 
     /// Closes the connection gracefully: running handlers finish, and messages and events that wait
