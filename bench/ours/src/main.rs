@@ -85,7 +85,7 @@ fn main() -> ExitCode {
 
 /// Says where it listens, and ends with its stdin.
 fn listen(profile: &Profile, router: Router, address: &str) -> Result<(), Box<dyn Error>> {
-    let listener = Listener::bind(&address.parse()?)?;
+    let listener = Listener::bind(address)?;
     println!("{}", listener.address());
     // The server keeps stdin to itself.
     let stdin = rustix::io::dup(rustix::stdio::stdin())?;

@@ -29,7 +29,7 @@ fn big_answers() -> Router {
 
 /// A server on a socket: the hub, where it listens, and its task.
 fn listen(hub: Hub) -> (Hub, Address, JoinHandle<()>) {
-    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().expect("an address")).expect("it");
+    let listener = Listener::bind("tcp://127.0.0.1:0").expect("it listens");
     let address = listener.address().clone();
     let serving = tokio::spawn(hub.clone().serve(listener));
     (hub, address, serving)
@@ -188,7 +188,8 @@ async fn p9_a_client_that_reads_nothing_is_disconnected_when_others_need_its_mem
     let hub = Hub::new(&Profile::agent(), router).max_outgoing_bytes(2_000_000);
     let (hub, address, serving) = listen(hub);
     let profile = Profile::agent();
-    let transport = Connector::new(&address).connect(&profile).await.expect("it listens");
+    let connector = Connector::new(&address).expect("an address");
+    let transport = connector.connect(&profile).await.expect("it listens");
     let idle = Peer::spawn(transport, &profile, Router::new());
     let mut stuck = connect(&address).await;
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[20000000]}"#;

@@ -42,8 +42,7 @@ fn gate() -> Gate {
 
 /// Serves the router at this URL, and says where.
 fn serve(url: &str) -> (Hub, Address) {
-    let address: Address = url.parse().expect("a URL");
-    let listener = Listener::bind(&address).expect("it listens").gate(gate());
+    let listener = Listener::bind(url).expect("it listens").gate(gate());
     let address = listener.address().clone();
     let hub = Hub::new(&Profile::agent(), router());
     tokio::spawn(hub.clone().serve(listener));
@@ -51,7 +50,7 @@ fn serve(url: &str) -> (Hub, Address) {
 }
 
 async fn connect(address: &Address, token: Option<&str>) -> Peer {
-    let connector = Connector::new(address);
+    let connector = Connector::new(address).expect("an address");
     let connector = token.into_iter().fold(connector, Connector::token);
     let transport = connector.connect(&Profile::agent()).await.expect("it listens");
     Peer::builder(transport).spawn()
@@ -150,8 +149,7 @@ async fn t3_a_context_that_is_kept_has_the_identity_of_its_own_request() {
         keep.lock().expect("no panic").push(cx);
         Ok::<_, Failure>(())
     });
-    let listener = Listener::bind(&"http://127.0.0.1:0/".parse::<Address>().expect("a URL"));
-    let listener = listener.expect("it listens").gate(gate());
+    let listener = Listener::bind("http://127.0.0.1:0/").expect("it listens").gate(gate());
     let Address::Http(place, _) = listener.address().clone() else { panic!("{listener:?}") };
     let hub = Hub::new(&Profile::agent(), router);
     tokio::spawn(hub.clone().serve(listener));

@@ -453,8 +453,7 @@ async fn l5_to_close_takes_no_time_though_the_remote_reads_nothing() {
 /// One that had no end would hold its place among the connections for ever.
 #[tokio::test(start_paused = true)]
 async fn p8_a_handshake_has_30_seconds_where_there_is_no_read_timeout() {
-    let mut listener =
-        Listener::bind(&"ws://127.0.0.1:0/".parse().expect("a URL")).expect("a port");
+    let mut listener = Listener::bind("ws://127.0.0.1:0/").expect("a port");
     let Address::WebSocket(place, _) = listener.address().clone() else { panic!("{listener:?}") };
     let profile = profile().with(|it| it.read_timeout = None);
     for said in ["", "GET / HTTP/1.1\r\nHo"] {

@@ -43,7 +43,8 @@ async fn p6_a_server_that_comes_back_at_its_address_is_found_again() {
     for url in urls {
         let begun: &'static Notify = Box::leak(Box::new(Notify::new()));
         let (address, mut hub) = serve(&url.parse().expect("it is one"), begun);
-        let (connector, profile) = (Connector::new(&address), Profile::agent());
+        let (connector, profile) =
+            (Connector::new(&address).expect("an address"), Profile::agent());
         let connect = move || {
             let connector = connector.clone();
             async move { connector.connect(&profile).await }

@@ -72,11 +72,12 @@ pub(super) async fn join(link: &str, router: Router) -> (Peer, Server) {
                 "unix" => format!("unix://{}", socket().display()),
                 kind => format!("{kind}://127.0.0.1:0"),
             };
-            let listener = Listener::bind(&url.parse().expect("a URL")).expect("it listens");
+            let listener = Listener::bind(url).expect("it listens");
             let address = listener.address().clone();
             let hub = Hub::new(&profile, server_router());
             tokio::spawn(hub.clone().serve(listener));
-            let transport = Connector::new(&address).connect(&profile).await.expect("it connects");
+            let connector = Connector::new(address).expect("an address");
+            let transport = connector.connect(&profile).await.expect("it connects");
             (Peer::spawn(transport, &profile, router), Server::Hub(hub))
         }
     }

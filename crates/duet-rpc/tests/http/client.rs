@@ -161,10 +161,9 @@ async fn t1_a_server_that_is_not_there_is_told_at_once() {
 
 #[tokio::test]
 async fn t2_both_ends_are_chosen_by_a_url() {
-    let address = "http://127.0.0.1:0/rpc?x=y".parse().expect("a URL");
-    let mut listener = Listener::bind(&address).expect("a port");
+    let mut listener = Listener::bind("http://127.0.0.1:0/rpc?x=y").expect("a port");
     let profile = Profile::agent();
-    let connector = Connector::new(listener.address());
+    let connector = Connector::new(listener.address()).expect("an address");
     let (incoming, client) = tokio::join!(listener.accept(), connector.connect(&profile));
     let opened = incoming.expect("a connection").open(&profile).await;
     let server = Peer::spawn(opened.expect("a transport").0, &profile, methods());
