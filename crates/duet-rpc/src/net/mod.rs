@@ -36,6 +36,8 @@ pub use self::connector::Connector;
 pub use self::http::{HttpClient, HttpServer};
 pub use self::hub::Hub;
 #[cfg(unix)]
+pub(crate) use self::hub::OnConnect;
+#[cfg(unix)]
 pub(crate) use self::listener::Reserve;
 pub use self::listener::{Incoming, Listener};
 pub use self::socket::Socket;

@@ -81,6 +81,7 @@ impl Server {
         if let Some(one_way) = &self.one_way {
             hub = hub.one_way(one_way.clone());
         }
+        hub = hub.on_connect_shared(self.on_connect.clone());
         if let Some(bytes) = self.max_outgoing_bytes {
             hub = hub.max_outgoing_bytes(bytes);
         }

@@ -31,7 +31,7 @@ use crate::connection::closing::{EXIT_HOOK, FORCED_EXIT};
 use crate::connection::worker_pool::{self, WorkerPool};
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, Logged};
-use crate::net::{Address, Listener, at_exit};
+use crate::net::{Address, Listener, OnConnect, at_exit};
 use crate::panic_guard;
 use crate::peer::Peer;
 use crate::router::Router;
@@ -108,11 +108,10 @@ pub struct Server {
     threads: usize,
     /// The process to end with, or that there is none to be seen.
     parent: Option<Option<Parent>>,
-    on_start: Option<OnStart>,
+    on_connect: Option<OnConnect>,
     before_exit: Option<LastAct>,
 }
 
-type OnStart = Box<dyn FnOnce(&Peer) + Send>;
 type OnListening = Box<dyn FnOnce(&[Address]) + Send>;
 
 impl Server {
@@ -129,7 +128,7 @@ impl Server {
             on_listening: None,
             threads: worker_pool::MOST,
             parent: None,
-            on_start: None,
+            on_connect: None,
             before_exit: None,
         }
     }
@@ -201,11 +200,25 @@ impl Server {
         self
     }
 
-    /// Called inside the runtime before the first message is read from stdin: to keep the [`Peer`], or
-    /// to spawn what calls the client. With listeners there is no such moment.
+    /// Called with the [`Peer`] of each new connection, inside its runtime and before its first message is
+    /// handled: to keep the peer, or to spawn a task that calls the client. On stdin and stdout there is one
+    /// connection, and signals are received by then.
+    ///
+    /// A panic in it closes the connection: a server on stdin and stdout ends with an error, and a server
+    /// with listeners serves all other connections. See [`Hub::on_connect`](crate::Hub::on_connect).
+    ///
+    /// ```no_run
+    /// use duet_rpc::{Profile, Router, Server};
+    ///
+    /// let server = Server::new(&Profile::agent(), Router::new()).on_connect(|peer| {
+    ///     let peer = peer.clone();
+    ///     tokio::spawn(async move { peer.notify("ready", ()).await });
+    /// });
+    /// server.run().expect("it ends as it should");
+    /// ```
     #[must_use]
-    pub fn on_start(mut self, on_start: impl FnOnce(&Peer) + Send + 'static) -> Self {
-        self.on_start = Some(Box::new(on_start));
+    pub fn on_connect(mut self, on_connect: impl Fn(&Peer) + Send + Sync + 'static) -> Self {
+        self.on_connect = Some(Arc::new(on_connect));
         self
     }
 
@@ -312,8 +325,8 @@ impl Server {
         }));
         watch.close_on_call(&peer);
         watch_parent(self.parent, watch);
-        if let Some(on_start) = self.on_start {
-            panic_guard::catch(|| on_start(&peer))?;
+        if let Some(on_connect) = self.on_connect {
+            panic_guard::catch(|| on_connect(&peer))?;
         }
         let disconnect = match handoff {
             Some((handoff, input)) => HandedOver::new(driver, handoff, input).await?,

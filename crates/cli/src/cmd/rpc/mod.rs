@@ -62,7 +62,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     let profile_name = args.profile.name();
     match doors {
         Doors::Stdio => {
-            server = server.on_start(move |_| {
+            server = server.on_connect(move |_| {
                 log.open();
                 log_start(log, profile_name, &profile);
                 early.pass_on();

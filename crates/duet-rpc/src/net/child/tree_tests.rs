@@ -206,18 +206,21 @@ fn helper() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match &*role {
         "a server" => {
-            let hold = async move {
-                let _child = start();
-                std::future::pending::<()>().await;
+            let hold = move |_: &crate::Peer| {
+                let start = start.clone();
+                tokio::spawn(async move {
+                    let _child = start();
+                    std::future::pending::<()>().await;
+                });
             };
-            server.on_start(move |_| drop(tokio::spawn(hold))).run().unwrap();
+            server.on_connect(hold).run().unwrap();
         }
         "a server that is stuck" => {
             let jam = move |_: &crate::Peer| {
                 let _child = start();
                 std::thread::sleep(LONG);
             };
-            let _ = server.on_start(jam).run();
+            let _ = server.on_connect(jam).run();
         }
         "kill_all and exit" => {
             let _child = runtime().block_on(async { start() });

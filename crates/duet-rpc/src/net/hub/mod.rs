@@ -21,10 +21,12 @@ use tokio::time::sleep;
 use self::registry::{Counts, Entry, Permit};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
+use crate::error::Logged;
 use crate::log_limit::LogLimiter;
 #[cfg(unix)]
 use crate::net::Reserve;
 use crate::net::{Incoming, Listener};
+use crate::panic_guard;
 use crate::peer::{Peer, PeerBuilder};
 use crate::router::Router;
 use crate::transport::TransportKind;
@@ -54,7 +56,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
 /// let hub = Hub::new(&Profile::agent(), router).max_connections(1000);
-/// let listener = Listener::bind(&"tcp://127.0.0.1:0".parse()?)?;
+/// let listener = Listener::bind("tcp://127.0.0.1:0")?;
 /// println!("listening on {}", listener.address());
 /// let serving = tokio::spawn(hub.clone().serve(listener));
 ///
@@ -78,7 +80,11 @@ struct Inner {
     place: Place,
     workers: Option<Arc<WorkerPool>>,
     budget: Arc<Budget>,
+    on_connect: Option<OnConnect>,
 }
+
+/// Called with each new connection.
+pub(crate) type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
 
 /// Where connections are served.
 #[derive(Clone)]
@@ -102,6 +108,7 @@ impl Hub {
             place: Place::Here,
             workers: None,
             budget: Budget::shared(MOST_OUTGOING),
+            on_connect: None,
         }))
     }
 
@@ -138,6 +145,33 @@ impl Hub {
     #[must_use]
     pub fn one_way(mut self, router: Router) -> Self {
         self.inner().one_way = router;
+        self
+    }
+
+    /// Called with the [`Peer`] of each new connection, inside its runtime and before its first message is
+    /// handled: to keep the peer, to spawn a task that calls the client, or to
+    /// [close](Peer::close) the connection. It runs on the thread of the connection, so it must not block.
+    ///
+    /// A panic in it is logged, and closes this one connection. Over HTTP it is called for each connection
+    /// too, but such a client cannot be called, and its [identity](Peer::identity) comes with each request.
+    ///
+    /// ```
+    /// use duet_rpc::Hub;
+    ///
+    /// fn greeting(hub: Hub) -> Hub {
+    ///     hub.on_connect(|peer| {
+    ///         let peer = peer.clone();
+    ///         tokio::spawn(async move { peer.notify("welcome", ["stranger"]).await });
+    ///     })
+    /// }
+    /// ```
+    #[must_use]
+    pub fn on_connect(self, on_connect: impl Fn(&Peer) + Send + Sync + 'static) -> Self {
+        self.on_connect_shared(Some(Arc::new(on_connect)))
+    }
+
+    pub(crate) fn on_connect_shared(mut self, on_connect: Option<OnConnect>) -> Self {
+        self.inner().on_connect = on_connect;
         self
     }
 
@@ -304,6 +338,13 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
     driver.use_pool(hub.workers.clone());
     let shared = Arc::clone(peer.shared());
     shared.span.in_scope(|| tracing::debug!("a connection was opened"));
+    if let Some(on_connect) = &hub.on_connect
+        && let Err(error) = panic_guard::catch(|| shared.span.in_scope(|| on_connect(&peer)))
+    {
+        // It is closed as by a handle: the remote is told, and nothing that it sends is begun.
+        shared.span.in_scope(|| tracing::error!(error = %Logged(&error), "on_connect failed"));
+        peer.begin_close(None);
+    }
     let _entry = Entry::add(&hub.counts, peer);
     let end = (&mut driver).await;
     shared.span.in_scope(|| tracing::debug!("a connection has ended: {end}"));
