@@ -89,8 +89,7 @@ fn as_many_handlers_as_there_may_be_all_call_back() {
     everywhere(|link| async move {
         for in_flight in [1, 2, 64] {
             for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
-                let profile =
-                    Profile::agent().with_in_flight(in_flight).with(|it| it.order = order);
+                let profile = Profile::agent().max_in_flight(in_flight).with(|it| it.order = order);
                 // Both sides do so at once, each serving while it waits. Where each side is full of
                 // handlers that wait for the other, all may be refused.
                 let (one, two) = link.join(&profile, all_call_back(), all_call_back());
@@ -418,7 +417,7 @@ fn p4_at_the_limit_answers_and_cancellations_still_flow() {
         let (here, gate) = gated(Router::new(), "slow", |(): ()| 1);
         let there =
             methods().method("ask", async |cx: Context| cx.peer().call::<i64>("slow", ()).await);
-        let profile = Profile::agent().with_in_flight(3);
+        let profile = Profile::agent().max_in_flight(3);
         let (one, two) = link.join(&profile, here, there);
         let ask = tokio::spawn(one.call::<i64>("ask", ()));
         let never: Vec<_> = (0..2).map(|_| tokio::spawn(one.call::<Value>("never", ()))).collect();
