@@ -140,7 +140,9 @@ mod sync;
 pub mod transport;
 
 pub use call::Call;
-pub use connection::{CONNECTION, Driver, EventStream, REQUEST, TRAFFIC, UnusableAnswer};
+pub use connection::{
+    CONNECTION, Driver, EventStream, REQUEST, Subscription, TRAFFIC, UnusableAnswer,
+};
 pub use context::Context;
 pub use duet_rpc_proto as proto;
 pub use duet_rpc_proto::Profile;

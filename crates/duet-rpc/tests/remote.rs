@@ -145,9 +145,9 @@ async fn t3_each_request_over_http_has_the_identity_that_it_has_shown_itself() {
 async fn t3_a_context_that_is_kept_has_the_identity_of_its_own_request() {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&kept);
-    let router = Router::new().method("keep", async move |cx: Context| {
+    let router = Router::new().method("keep", move |cx: Context| {
         keep.lock().expect("no panic").push(cx);
-        Ok::<_, Failure>(())
+        async { Ok::<_, Failure>(()) }
     });
     let listener = Listener::bind("http://127.0.0.1:0/").expect("it listens").gate(gate());
     let Address::Http(place, _) = listener.address().clone() else { panic!("{listener:?}") };

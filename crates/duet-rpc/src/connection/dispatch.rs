@@ -133,10 +133,13 @@ impl Connection {
         params: &Params<'_>,
         cx: &mut TaskContext<'_>,
     ) {
+        let is_awaited = job.id().is_none() && self.shared.subscriptions.offer(method, params);
         let entry = match self.dispatch.latest.take() {
             Some(latest) if *latest.name == *method => latest,
             _ => match self.dispatch.router.find(method) {
                 Some(entry) => Arc::clone(entry),
+                // A notification has no answer.
+                None if is_awaited => return,
                 None => {
                     self.answer(job, Answer::UnknownMethod, method);
                     return;

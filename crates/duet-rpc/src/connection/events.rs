@@ -93,6 +93,37 @@ impl EventStream {
         self.stream.queue().set_bounds(0, 0);
     }
 
+    /// Whether the connection is gone: nothing that is sent from here on arrives.
+    pub fn is_closed(&self) -> bool {
+        self.shared.gone.initialized()
+    }
+
+    /// Waits until the connection is gone: for a task that makes events, and should end with it.
+    ///
+    /// ```
+    /// use duet_rpc::{Peer, Priority, transport::memory};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let (here, there) = memory::pair();
+    /// # let peer = Peer::builder(here).spawn();
+    /// let events = peer.events("event", "clock");
+    /// let ticking = tokio::spawn(async move {
+    ///     let mut clock = tokio::time::interval(std::time::Duration::from_millis(1));
+    ///     loop {
+    ///         tokio::select! {
+    ///             () = events.closed() => break,
+    ///             _ = clock.tick() => events.send(Priority::Low, "tick").unwrap_or_default(),
+    ///         }
+    ///     }
+    /// });
+    /// drop(there); // The remote goes away.
+    /// ticking.await.expect("no panic");
+    /// # }
+    /// ```
+    pub async fn closed(&self) {
+        self.shared.gone.wait().await;
+    }
+
     /// How many events were dropped since the beginning, also by [`close`](EventStream::close).
     pub fn dropped(&self) -> u64 {
         self.stream.queue().dropped_in_all()

@@ -11,6 +11,7 @@ use tokio::sync::{SetOnce, watch};
 use super::events::Streams;
 use super::mailbox::{Mailbox, WaitForRoom};
 use super::memory::Budget;
+use super::subscriptions::Subscriptions;
 use super::{UnusableAnswer, log, now};
 use crate::context::Flag;
 use crate::error::ConnectionState;
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     pub(crate) mailbox: Mailbox,
     pub(super) budget: Arc<Budget>,
     pub(super) streams: Streams,
+    pub(super) subscriptions: Subscriptions,
     pub(crate) counts: Counts,
     /// Whether the answers to batches hold so much that no more of their requests should begin.
     pub(super) is_full_of_batches: AtomicBool,
@@ -84,6 +86,7 @@ impl Shared {
             mailbox: Mailbox::new(limits, Arc::clone(&budget)),
             budget,
             streams: Streams::default(),
+            subscriptions: Subscriptions::default(),
             counts: Counts::default(),
             is_full_of_batches: AtomicBool::new(false),
             uncorrelated_error: SetOnce::new(),
@@ -102,6 +105,14 @@ impl Shared {
         let waits = self.mailbox.notify(message, deadline).map_err(|kind| self.rejection(kind))?;
         let shared = Arc::clone(self);
         Ok(waits.map(|(ticket, sent)| WaitForRoom { shared, ticket, sent }))
+    }
+
+    /// Sends a notification only if there is room for it now; `None` if nothing can be sent at all, because
+    /// the connection is gone or carries answers alone.
+    pub(crate) fn try_notify(&self, message: &[u8]) -> Option<bool> {
+        self.check_two_way()
+            .and_then(|()| self.mailbox.try_notify(message).map_err(Error::new))
+            .ok()
     }
 
     /// Fails on a transport that carries answers alone.

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::call::Call;
-use crate::connection::{Command, Driver, EventStream, Shared, UnusableAnswer};
+use crate::connection::{Command, Driver, EventStream, Shared, Subscription, UnusableAnswer};
 use crate::error::{ConnectionState, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::extensions::Extensions;
@@ -147,13 +147,7 @@ impl Peer {
     /// call would; when it returns, the notification is in order behind all that was sent before,
     /// and not necessarily on the wire.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        let message = panic_guard::catch(|| {
-            let params = to_params(&params)?;
-            let mut message = Vec::new();
-            let written = write_notification(&mut message, method, params.as_deref());
-            written.map(|()| message).map_err(cannot_send)
-        });
-        match self.shared().notify(message.unwrap_or_else(Err)?)? {
+        match self.shared().notify(notification(method, &params)?)? {
             None => Ok(()),
             Some(waits) => waits.wait().await,
         }
@@ -163,6 +157,17 @@ impl Peer {
     /// counted.
     pub fn events(&self, method: &str, topic: &str) -> EventStream {
         EventStream::new(Arc::clone(self.shared()), method, topic)
+    }
+
+    /// Subscribes to the notifications of a method, to await them one by one instead of serving them with a
+    /// handler: a client that has asked a server for news, for example. Those that came before are not seen.
+    ///
+    /// The router need not know the method. If it does, its handler runs for each notification as well.
+    /// Several subscriptions to a method get each notification each. Requests are for handlers alone.
+    ///
+    /// Cancellations and progress that the connection itself understands are not delivered.
+    pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {
+        Subscription::new(Arc::clone(self.shared()), method)
     }
 
     /// A value that belongs to the connection, one of each type: made when it is first asked for,
@@ -291,6 +296,17 @@ async fn closed(mut state: watch::Receiver<ConnectionState>) -> Disconnect {
             return Disconnect::dropped();
         }
     }
+}
+
+/// A notification as it is sent.
+pub(crate) fn notification(method: &str, params: &impl Serialize) -> Result<Vec<u8>, Error> {
+    let message = panic_guard::catch(|| {
+        let params = to_params(params)?;
+        let mut message = Vec::new();
+        let written = write_notification(&mut message, method, params.as_deref());
+        written.map(|()| message).map_err(cannot_send)
+    });
+    message.unwrap_or_else(Err)
 }
 
 /// Params as JSON; `None` for null.
