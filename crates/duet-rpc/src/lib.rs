@@ -149,7 +149,7 @@ pub use duet_rpc_proto::Profile;
 pub use duet_rpc_proto::session::Priority;
 pub use error::{CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, RemoteError};
 pub use handler::{Handler, Output};
-pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub};
+pub use net::{Backoff, Broadcast, Client, ClientBuilder, ClientState, Hub};
 pub use peer::{Peer, PeerBuilder, Stats};
 pub use remote::{Identity, Remote};
 pub use router::Router;

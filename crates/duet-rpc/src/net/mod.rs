@@ -34,9 +34,9 @@ pub use self::client::{Backoff, Client, ClientBuilder, ClientState};
 pub use self::connector::Connector;
 #[cfg(feature = "http")]
 pub use self::http::{HttpClient, HttpServer};
-pub use self::hub::Hub;
 #[cfg(unix)]
 pub(crate) use self::hub::OnConnect;
+pub use self::hub::{Broadcast, Hub};
 #[cfg(unix)]
 pub(crate) use self::listener::Reserve;
 pub use self::listener::{Incoming, Listener};

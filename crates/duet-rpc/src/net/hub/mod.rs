@@ -14,6 +14,7 @@ use std::time::Duration;
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::frame::{Framing, FramingChoice, write_frame};
 use duet_rpc_proto::message::{ErrorObject, Id, write_error};
+use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -21,13 +22,13 @@ use tokio::time::sleep;
 use self::registry::{Counts, Entry, Permit};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
-use crate::error::Logged;
+use crate::error::{Error, Logged};
 use crate::log_limit::LogLimiter;
 #[cfg(unix)]
 use crate::net::Reserve;
 use crate::net::{Incoming, Listener};
 use crate::panic_guard;
-use crate::peer::{Peer, PeerBuilder};
+use crate::peer::{Peer, PeerBuilder, notification};
 use crate::router::Router;
 use crate::transport::TransportKind;
 
@@ -85,6 +86,16 @@ struct Inner {
 
 /// Called with each new connection.
 pub(crate) type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
+
+/// The outcome of [`Hub::broadcast`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Broadcast {
+    /// The number of connections that the notification is on its way to.
+    pub sent: usize,
+    /// The number of connections that were skipped, because too much waits to be sent there.
+    pub skipped: usize,
+}
 
 /// Where connections are served.
 #[derive(Clone)]
@@ -198,6 +209,42 @@ impl Hub {
     /// How many connections there are.
     pub fn connections(&self) -> usize {
         *self.0.counts.open.borrow()
+    }
+
+    /// The connections that are open, the oldest first. The handles are cheap, and [`stop`](Hub::stop) closes
+    /// their connections all the same.
+    pub fn peers(&self) -> Vec<Peer> {
+        self.0.counts.open_peers()
+    }
+
+    /// Sends a notification to all connections, and never waits for one: a connection that has too much to
+    /// send already is skipped, and misses this notification. So is one that has anything to send while the
+    /// [budget](Hub::max_outgoing_bytes) of all is spent. HTTP connections are left out, because nothing but
+    /// answers can go there.
+    ///
+    /// It is written as JSON once. An error means that the params cannot be, and nothing was sent. For
+    /// clients that have to know what they missed, use [`Peer::events`].
+    ///
+    /// ```
+    /// use duet_rpc::{Error, Hub};
+    ///
+    /// fn announce(hub: &Hub, version: u64) -> Result<(), Error> {
+    ///     let told = hub.broadcast("changed", [version])?;
+    ///     println!("{} were told, {} are too slow", told.sent, told.skipped);
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn broadcast(&self, method: &str, params: impl Serialize) -> Result<Broadcast, Error> {
+        let message = notification(method, &params)?;
+        let mut told = Broadcast::default();
+        for peer in self.peers() {
+            match peer.shared().try_notify(&message) {
+                Some(true) => told.sent += 1,
+                Some(false) => told.skipped += 1,
+                None => {}
+            }
+        }
+        Ok(told)
     }
 
     /// Serves those who connect here, until the hub is stopped. Several listeners can be served at the
