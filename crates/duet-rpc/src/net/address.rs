@@ -341,8 +341,9 @@ mod tests {
         let text = "tcp://127.0.0.1:0";
         let address: Address = text.parse().expect("an address");
         check(text);
-        check(text.to_owned());
-        check(&text.to_owned());
+        let owned = text.to_owned();
+        check(&owned);
+        check(owned);
         check(&address);
         check(address);
         let error = resolve("127.0.0.1").expect_err("no scheme");
