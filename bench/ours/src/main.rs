@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     profile.call_timeout = None;
     (profile.limits.in_flight, profile.limits.pending_calls) = (MANY, MANY);
     match address {
-        None => duet_rpc::serve(&profile, router),
+        None => duet_rpc::serve(profile, router),
         Some(address) => match listen(&profile, router, address) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -93,7 +93,7 @@ fn listen(profile: &Profile, router: Router, address: &str) -> Result<(), Box<dy
         let _ = rustix::io::read(stdin, &mut [0]);
         std::process::exit(0);
     });
-    Ok(Server::new(profile, router).listen(listener).run()?)
+    Ok(Server::new().profile(*profile).router(router).listen(listener).run()?)
 }
 
 async fn spin<T>(params: T) -> Answer<T> {

@@ -20,5 +20,5 @@ fn main() -> ExitCode {
     let router = Router::new()
         .method("hello", hello)
         .shutdown_method("shutdown", async || Ok::<_, Failure>("goodbye"));
-    duet_rpc::serve(&Profile::agent(), router)
+    duet_rpc::serve(Profile::agent(), router)
 }

@@ -19,7 +19,7 @@
 //!
 //! fn main() -> ExitCode {
 //!     let router = Router::new().method("add", add);
-//!     duet_rpc::serve(&Profile::agent(), router)
+//!     duet_rpc::serve(Profile::agent(), router)
 //! }
 //! ```
 //!
@@ -40,7 +40,7 @@
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let program = Child::spawn(tokio::process::Command::new("target/debug/server"))?;
-//!     let server = Peer::spawn(program, &Profile::agent(), Router::new());
+//!     let server = Peer::builder(program).profile(Profile::agent()).router(Router::new()).spawn();
 //!
 //!     let sum: i64 = server.call("add", (1, 2)).timeout(Duration::from_secs(5)).await?;
 //!     println!("1 + 2 = {sum}");
@@ -71,8 +71,8 @@
 //! let client = Router::new().method("name", async || Ok::<_, Failure>("Ada"));
 //!
 //! let (here, there) = memory::pair();
-//! let server = Peer::spawn(there, &Profile::agent(), server);
-//! let client = Peer::spawn(here, &Profile::agent(), client);
+//! let server = Peer::builder(there).profile(Profile::agent()).router(server).spawn();
+//! let client = Peer::builder(here).profile(Profile::agent()).router(client).spawn();
 //! let greeting: String = client.call("greet", ()).await?;
 //! assert_eq!(greeting, "Hello, Ada!");
 //! # drop(server);
@@ -149,7 +149,7 @@ pub use duet_rpc_proto::Profile;
 pub use duet_rpc_proto::session::Priority;
 pub use error::{CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, RemoteError};
 pub use handler::{Handler, Output};
-pub use net::{Backoff, Broadcast, Client, ClientBuilder, ClientState, Hub};
+pub use net::{Backoff, Broadcast, Client, ClientBuilder, ClientState, Hub, HubBuilder};
 pub use peer::{Peer, PeerBuilder, Stats};
 pub use remote::{Identity, Remote};
 pub use router::Router;

@@ -34,13 +34,17 @@ async fn p8_on_connect_runs_before_the_first_message_of_each_connection() {
         Ok::<_, Failure>(cx.peer().extension::<Number>().0.load(Ordering::Relaxed))
     });
     let counter = Arc::clone(&count);
-    let hub = Hub::new(&Profile::agent(), router).on_connect(move |peer| {
-        let number = counter.fetch_add(1, Ordering::Relaxed) + 1;
-        peer.extension::<Number>().0.store(number, Ordering::Relaxed);
-        // It is called inside the runtime, and may call the client.
-        let peer = peer.clone();
-        tokio::spawn(async move { peer.notify("welcome", [number]).await });
-    });
+    let hub = Hub::builder()
+        .profile(Profile::agent())
+        .router(router)
+        .on_connect(move |peer| {
+            let number = counter.fetch_add(1, Ordering::Relaxed) + 1;
+            peer.extension::<Number>().0.store(number, Ordering::Relaxed);
+            // It is called inside the runtime, and may call the client.
+            let peer = peer.clone();
+            tokio::spawn(async move { peer.notify("welcome", [number]).await });
+        })
+        .build();
     let address = serve(&hub);
     for expected in 1..=3 {
         let (send, mut welcomed) = tokio::sync::mpsc::unbounded_channel();
@@ -62,9 +66,13 @@ async fn p8_on_connect_runs_before_the_first_message_of_each_connection() {
 async fn p8_a_panic_in_on_connect_closes_only_that_connection() {
     let router = Router::new().method("ping", async || Ok::<_, Failure>("pong"));
     let count = AtomicUsize::new(0);
-    let hub = Hub::new(&Profile::agent(), router).on_connect(move |_| {
-        assert!(count.fetch_add(1, Ordering::Relaxed) != 1, "the second one panics");
-    });
+    let hub = Hub::builder()
+        .profile(Profile::agent())
+        .router(router)
+        .on_connect(move |_| {
+            assert!(count.fetch_add(1, Ordering::Relaxed) != 1, "the second one panics");
+        })
+        .build();
     let address = serve(&hub);
     let first = connect(&address, Router::new()).await;
     first.call::<String>("ping", ()).await.expect("it is served");
@@ -83,7 +91,11 @@ async fn p8_a_panic_in_on_connect_closes_only_that_connection() {
 #[tokio::test]
 async fn p5_on_connect_can_refuse_a_connection_by_closing_it() {
     let router = Router::new().method("ping", async || Ok::<_, Failure>("pong"));
-    let hub = Hub::new(&Profile::agent(), router).on_connect(|peer| drop(peer.close()));
+    let hub = Hub::builder()
+        .profile(Profile::agent())
+        .router(router)
+        .on_connect(|peer| drop(peer.close()))
+        .build();
     let address = serve(&hub);
     let client = connect(&address, Router::new()).await;
     assert!(client.call::<String>("ping", ()).await.is_err());
@@ -103,7 +115,7 @@ async fn connected(hub: &Hub, count: usize) {
 
 #[tokio::test]
 async fn p8_a_hub_lists_its_connections_and_closes_them_however_many_handles_there_are() {
-    let hub = Hub::new(&Profile::agent(), Router::new());
+    let hub = Hub::builder().profile(Profile::agent()).router(Router::new()).build();
     let address = serve(&hub);
     let mut clients = Vec::new();
     for count in 1..=3 {
@@ -129,7 +141,7 @@ async fn p8_a_hub_lists_its_connections_and_closes_them_however_many_handles_the
 #[tokio::test]
 async fn p9_a_broadcast_reaches_all_and_skips_those_that_do_not_read() {
     let profile = Profile::agent().max_outgoing_bytes(10_000);
-    let hub = Hub::new(&profile, Router::new());
+    let hub = Hub::builder().profile(profile).router(Router::new()).build();
     let address = serve(&hub);
     let Address::Tcp(place) = &address else { panic!("{address}") };
     // It connects and reads nothing.
@@ -168,7 +180,7 @@ async fn p9_a_broadcast_reaches_all_and_skips_those_that_do_not_read() {
 #[tokio::test]
 async fn p9_a_broadcast_leaves_out_connections_that_carry_answers_alone() {
     let router = Router::new().method("ping", async || Ok::<_, Failure>("pong"));
-    let hub = Hub::new(&Profile::agent(), router);
+    let hub = Hub::builder().profile(Profile::agent()).router(router).build();
     let listener = Listener::bind("http://127.0.0.1:0/").expect("a port");
     let address = listener.address().clone();
     tokio::spawn(hub.clone().serve(listener));

@@ -44,7 +44,7 @@ fn gate() -> Gate {
 fn serve(url: &str) -> (Hub, Address) {
     let listener = Listener::bind(url).expect("it listens").gate(gate());
     let address = listener.address().clone();
-    let hub = Hub::new(&Profile::agent(), router());
+    let hub = Hub::builder().profile(Profile::agent()).router(router()).build();
     tokio::spawn(hub.clone().serve(listener));
     (hub, address)
 }
@@ -151,7 +151,7 @@ async fn t3_a_context_that_is_kept_has_the_identity_of_its_own_request() {
     });
     let listener = Listener::bind("http://127.0.0.1:0/").expect("it listens").gate(gate());
     let Address::Http(place, _) = listener.address().clone() else { panic!("{listener:?}") };
-    let hub = Hub::new(&Profile::agent(), router);
+    let hub = Hub::builder().profile(Profile::agent()).router(router).build();
     tokio::spawn(hub.clone().serve(listener));
     let sent = tokio::task::spawn_blocking(move || {
         let mut stream = TcpStream::connect((&*place.host, place.port)).expect("it listens");

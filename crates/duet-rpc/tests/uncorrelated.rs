@@ -21,8 +21,8 @@ fn client_of_narrow(profile: &Profile) -> (Peer, Peer) {
     let router = Router::new()
         .method("length", async |(text,): (String,)| Ok::<_, Failure>(text.len()))
         .method("never", async |_: Value| -> Result<(), Failure> { std::future::pending().await });
-    let client = Peer::spawn(Stream::of(here), profile, Router::new());
-    (client, Peer::spawn(Stream::of(there), &narrow, router))
+    let client = Peer::builder(Stream::of(here)).profile(*profile).router(Router::new()).spawn();
+    (client, Peer::builder(Stream::of(there)).profile(narrow).router(router).spawn())
 }
 
 /// Whether a call has ended, and how.

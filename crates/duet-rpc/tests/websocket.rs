@@ -57,7 +57,10 @@ async fn peers(is_tcp: bool) -> (Peer, Peer) {
     };
     let client = WebSocket::new(client, Role::Client, &profile(), Vec::new());
     let server = WebSocket::new(server, Role::Server, &profile(), Vec::new());
-    (Peer::spawn(client, &profile(), router()), Peer::spawn(server, &profile(), router()))
+    (
+        Peer::builder(client).profile(profile()).router(router()).spawn(),
+        Peer::builder(server).profile(profile()).router(router()).spawn(),
+    )
 }
 
 /// A remote that is none of ours, and does as it is told.
@@ -89,7 +92,7 @@ fn serve_as(role: Role, set: impl FnOnce(WebSocket) -> WebSocket) -> (Peer, Remo
         message: Vec::new(),
         rest: Vec::new(),
     };
-    (Peer::spawn(transport, &profile(), router()), remote)
+    (Peer::builder(transport).profile(profile()).router(router()).spawn(), remote)
 }
 
 impl Remote {

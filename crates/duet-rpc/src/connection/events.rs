@@ -34,7 +34,7 @@ const MOST_ENDED: usize = 4 * 1024 * 1024;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// # let (here, _there) = memory::pair();
-/// # let peer = Peer::spawn(here, &Profile::desktop(), Router::new());
+/// # let peer = Peer::builder(here).profile(Profile::desktop()).router(Router::new()).spawn();
 /// let events = peer.events("event", "stats").bounded(100, 64 * 1024);
 /// events.send(Priority::Low, &[("messages", 7)]).expect("it is JSON");
 /// # }

@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use duet_rpc_proto::Profile;
 use duet_rpc_proto::message::{write_notification, write_request};
 use duet_rpc_proto::session::Key;
 use serde::Serialize;
@@ -15,13 +14,12 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::call::Call;
-use crate::connection::{Command, Driver, EventStream, Shared, Subscription, UnusableAnswer};
+use crate::connection::{Command, EventStream, Shared, Subscription, UnusableAnswer};
 use crate::error::{ConnectionState, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::extensions::Extensions;
 use crate::panic_guard;
 use crate::remote::Identity;
-use crate::router::Router;
 use crate::transport::Transport;
 pub use builder::PeerBuilder;
 
@@ -37,8 +35,8 @@ pub use builder::PeerBuilder;
 /// # async fn main() -> Result<(), Error> {
 /// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
 /// let (here, there) = memory::pair();
-/// let server = Peer::spawn(there, &Profile::agent(), router);
-/// let client = Peer::spawn(here, &Profile::agent(), Router::new());
+/// let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
+/// let client = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
 /// let sum: i64 = client.call("add", (1, 2)).await?;
 /// assert_eq!(sum, 3);
 /// client.close().await;
@@ -103,21 +101,6 @@ impl Peer {
         PeerBuilder::boxed(Box::new(transport))
     }
 
-    /// A peer on this transport, and the driver that does its work: a future to be spawned or
-    /// awaited, inside a tokio runtime with I/O and time enabled.
-    pub fn new(transport: impl Transport, profile: &Profile, router: Router) -> (Peer, Driver) {
-        Peer::builder(transport).profile(*profile).router(router).build()
-    }
-
-    /// A peer on this transport, with its driver spawned on the current runtime.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
-    pub fn spawn(transport: impl Transport, profile: &Profile, router: Router) -> Peer {
-        Peer::builder(transport).profile(*profile).router(router).spawn()
-    }
-
     /// The handle that the handler of a message gets.
     pub(crate) fn of_request(handle: Arc<Handle>, exchange: Option<Arc<Exchange>>) -> Self {
         Peer { handle, exchange }
@@ -131,7 +114,7 @@ impl Peer {
     /// object; `()` and `None` stand for none.
     ///
     /// The call is sent when it is first polled, fails after the profile's
-    /// [`call_timeout`](Profile::call_timeout), and is cancelled when it is dropped.
+    /// [`call_timeout`](crate::Profile::call_timeout), and is cancelled when it is dropped.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         let id = self.shared().ids.next();
         let message = panic_guard::catch(|| {
@@ -226,7 +209,7 @@ impl Peer {
     }
 
     /// Closes the connection gracefully: running handlers finish, and messages and events that wait
-    /// are sent, all within the profile's [`drain_timeout`](Profile::drain_timeout). Closing begins
+    /// are sent, all within the profile's [`drain_timeout`](crate::Profile::drain_timeout). Closing begins
     /// immediately, even if the returned future is dropped; the future waits for the end.
     pub fn close(&self) -> impl Future<Output = Disconnect> + Send + 'static {
         self.begin_close(None);

@@ -65,11 +65,11 @@ const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their threa
 ///
 /// fn main() -> ExitCode {
 ///     let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
-///     duet_rpc::serve(&Profile::editor(), router)
+///     duet_rpc::serve(Profile::editor(), router)
 /// }
 /// ```
-pub fn serve(profile: &Profile, router: Router) -> ExitCode {
-    match Server::new(profile, router).run() {
+pub fn serve(profile: Profile, router: Router) -> ExitCode {
+    match Server::new().profile(profile).router(router).run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // If nobody reads stderr, the watchdog ends this.
@@ -115,12 +115,11 @@ pub struct Server {
 type OnListening = Box<dyn FnOnce(&[Address]) + Send>;
 
 impl Server {
-    /// Serves this router with these settings.
-    pub fn new(profile: &Profile, router: Router) -> Self {
-        let profile = *profile;
+    /// Begins a server: set what it needs, then [`run`](Server::run) it.
+    pub fn new() -> Self {
         Server {
-            profile,
-            router,
+            profile: Profile::agent(),
+            router: Router::new(),
             listeners: Vec::new(),
             one_way: None,
             max_connections: None,
@@ -133,6 +132,20 @@ impl Server {
         }
     }
 
+    /// Sets the profile of all connections. Default: [`Profile::agent`].
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Sets the router that serves all connections. Default: no methods.
+    #[must_use]
+    pub fn router(mut self, router: Router) -> Self {
+        self.router = router;
+        self
+    }
+
     /// Serves those who connect here, and not stdin and stdout. It can be said of several. A signal
     /// ends the server then; what shuts down, or the end of a client, ends one connection.
     #[must_use]
@@ -142,7 +155,7 @@ impl Server {
     }
 
     /// How many connections there may be at the same time; see
-    /// [`Hub::max_connections`](crate::Hub::max_connections).
+    /// [`HubBuilder::max_connections`](crate::HubBuilder::max_connections).
     #[must_use]
     pub fn max_connections(mut self, most: usize) -> Self {
         self.max_connections = Some(most);
@@ -150,7 +163,7 @@ impl Server {
     }
 
     /// Bounds the bytes that wait to be sent on all connections, when this server listens. See
-    /// [`Hub::max_outgoing_bytes`](crate::Hub::max_outgoing_bytes).
+    /// [`HubBuilder::max_outgoing_bytes`](crate::HubBuilder::max_outgoing_bytes).
     #[must_use]
     pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
         self.max_outgoing_bytes = Some(bytes);
@@ -158,7 +171,7 @@ impl Server {
     }
 
     /// Serves this router to those who can be answered but not called; see
-    /// [`Hub::one_way`](crate::Hub::one_way).
+    /// [`HubBuilder::one_way`](crate::HubBuilder::one_way).
     #[must_use]
     pub fn one_way(mut self, router: Router) -> Self {
         self.one_way = Some(router);
@@ -205,12 +218,12 @@ impl Server {
     /// connection, and signals are received by then.
     ///
     /// A panic in it closes the connection: a server on stdin and stdout ends with an error, and a server
-    /// with listeners serves all other connections. See [`Hub::on_connect`](crate::Hub::on_connect).
+    /// with listeners serves all other connections. See [`HubBuilder::on_connect`](crate::HubBuilder::on_connect).
     ///
     /// ```no_run
-    /// use duet_rpc::{Profile, Router, Server};
+    /// use duet_rpc::Server;
     ///
-    /// let server = Server::new(&Profile::agent(), Router::new()).on_connect(|peer| {
+    /// let server = Server::new().on_connect(|peer| {
     ///     let peer = peer.clone();
     ///     tokio::spawn(async move { peer.notify("ready", ()).await });
     /// });
@@ -312,7 +325,8 @@ impl Server {
         let handoff = stdio.handoff().filter(|_| self.threads > 0);
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched::new(stdio, watch, &farewell_is_due);
-        let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);
+        let (peer, mut driver) =
+            Peer::builder(transport).profile(self.profile).router(self.router).build();
         driver.use_pool(workers);
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
@@ -343,6 +357,12 @@ impl Server {
                 Err(Error::new(ErrorKind::Transport).caused_by(cause))
             }
         }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Server::new()
     }
 }
 

@@ -24,7 +24,8 @@ pub use self::stream::Stream;
 #[cfg(feature = "websocket")]
 pub use crate::net::WebSocket;
 pub use crate::net::{
-    Address, AddressError, Child, Connector, Incoming, Listener, Place, Socket, Target,
+    Address, AddressError, Child, Connect, Connecting, Connector, Incoming, Listener, Place,
+    Socket, Target,
 };
 #[cfg(any(feature = "http", feature = "websocket"))]
 pub use crate::net::{Gate, Refused};

@@ -14,7 +14,7 @@ use crate::support::{answer_with, gate, listen, methods, place, serve_with, targ
 pub(crate) async fn client_of(address: SocketAddr) -> Peer {
     let profile = Profile::agent();
     let transport = HttpClient::connect(&place(address), &target(), None, &profile).await;
-    Peer::spawn(transport.expect("a connection"), &profile, Router::new())
+    Peer::builder(transport.expect("a connection")).profile(profile).router(Router::new()).spawn()
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
         let transport = HttpClient::connect(&place(address), &target(), token, &profile).await;
         let transport = transport.expect("a connection");
         assert!(!format!("{transport:?}").contains("s3cret"));
-        let client = Peer::spawn(transport, &profile, Router::new());
+        let client = Peer::builder(transport).profile(profile).router(Router::new()).spawn();
         let answer = client.call::<i64>("add", (1, 2)).await;
         assert_eq!(answer.is_ok(), is_let_in, "{token:?}");
         if !is_let_in {
@@ -166,8 +166,10 @@ async fn t2_both_ends_are_chosen_by_a_url() {
     let connector = Connector::new(listener.address()).expect("an address");
     let (incoming, client) = tokio::join!(listener.accept(), connector.connect(&profile));
     let opened = incoming.expect("a connection").open(&profile).await;
-    let server = Peer::spawn(opened.expect("a transport").0, &profile, methods());
-    let client = Peer::spawn(client.expect("a connection"), &profile, Router::new());
+    let server =
+        Peer::builder(opened.expect("a transport").0).profile(profile).router(methods()).spawn();
+    let client =
+        Peer::builder(client.expect("a connection")).profile(profile).router(Router::new()).spawn();
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a sum"), 3);
     assert_eq!(server.stats().messages, 1);
 }

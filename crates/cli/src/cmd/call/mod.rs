@@ -138,7 +138,7 @@ async fn talk(
         }
     };
     let (line, traffic) = Line::new(transport);
-    let peer = Peer::spawn(line, &profile, Router::new());
+    let peer = Peer::builder(line).profile(profile).router(Router::new()).spawn();
     let via = match &args.connect {
         None => Via::Stdout(framing),
         Some(Address::WebSocket(..) | Address::Http(..)) => Via::Messages,

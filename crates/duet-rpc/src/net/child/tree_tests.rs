@@ -202,7 +202,7 @@ fn helper() {
         while marked(&mark).iter().filter(|line| line.starts_with("sleep")).count() < 2 {}
         child
     };
-    let server = crate::Server::new(&Profile::agent(), crate::Router::new());
+    let server = crate::Server::new().profile(Profile::agent()).router(crate::Router::new());
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match &*role {
         "a server" => {

@@ -1,5 +1,6 @@
 //! Hub: many connections, one router (P8).
 
+mod builder;
 mod registry;
 
 use std::convert::Infallible;
@@ -19,6 +20,9 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+pub use self::builder::HubBuilder;
+#[cfg(unix)]
+pub(crate) use self::builder::MOST as MOST_CONNECTIONS;
 use self::registry::{Counts, Entry, Permit};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
@@ -31,12 +35,6 @@ use crate::panic_guard;
 use crate::peer::{Peer, PeerBuilder, notification};
 use crate::router::Router;
 use crate::transport::TransportKind;
-
-/// How many connections there may be, unless it is said otherwise.
-const MOST: usize = 16 * 1024;
-
-/// How many bytes may wait to be sent on all connections, unless it is said otherwise.
-const MOST_OUTGOING: usize = 64 * 1024 * 1024;
 
 /// How many refused connections may stay open for a moment, so that their remotes hear the reason for sure.
 /// Those beyond are told the reason, too, and closed immediately.
@@ -56,7 +54,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
-/// let hub = Hub::new(&Profile::agent(), router).max_connections(1000);
+/// let hub = Hub::builder().profile(Profile::agent()).router(router).max_connections(1000).build();
 /// let listener = Listener::bind("tcp://127.0.0.1:0")?;
 /// println!("listening on {}", listener.address());
 /// let serving = tokio::spawn(hub.clone().serve(listener));
@@ -70,7 +68,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Hub(Arc<Inner>);
 
-#[derive(Clone)]
 struct Inner {
     profile: Profile,
     router: Router,
@@ -98,7 +95,6 @@ pub struct Broadcast {
 }
 
 /// Where connections are served.
-#[derive(Clone)]
 enum Place {
     /// On the runtime that accepts them.
     Here,
@@ -108,96 +104,9 @@ enum Place {
 }
 
 impl Hub {
-    /// Serves this router to everyone who connects, with these settings for each.
-    pub fn new(profile: &Profile, router: Router) -> Self {
-        Hub(Arc::new(Inner {
-            profile: *profile,
-            one_way: router.clone(),
-            router,
-            most: MOST,
-            counts: Arc::default(),
-            place: Place::Here,
-            workers: None,
-            budget: Budget::shared(MOST_OUTGOING),
-            on_connect: None,
-        }))
-    }
-
-    fn inner(&mut self) -> &mut Inner {
-        Arc::make_mut(&mut self.0)
-    }
-
-    /// How many connections there may be at the same time; 16,384 if nothing is said. One too many is
-    /// told so, and closed.
-    #[must_use]
-    pub fn max_connections(mut self, most: usize) -> Self {
-        self.inner().most = most;
-        self
-    }
-
-    /// The budget for bytes that wait to be sent, over all connections; 64 MiB by default. Each
-    /// connection also has the bound of its own,
-    /// [`Limits::outgoing_bytes`](duet_rpc_proto::Limits::outgoing_bytes).
-    ///
-    /// While the budget is spent, no handler begins on the worker threads, other handlers begin only on
-    /// connections on which nothing waits to be sent, and a connection whose remote reads nothing for
-    /// five seconds is closed.
-    ///
-    /// The answers to batches that are under way have a budget of the same size to themselves. While that
-    /// is spent, requests of batches are answered busy.
-    #[must_use]
-    pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
-        self.inner().budget = Budget::shared(bytes);
-        self
-    }
-
-    /// Serves this router to those who can be answered but not called, as over HTTP: methods that call
-    /// back or send events make no sense for them.
-    #[must_use]
-    pub fn one_way(mut self, router: Router) -> Self {
-        self.inner().one_way = router;
-        self
-    }
-
-    /// Called with the [`Peer`] of each new connection, inside its runtime and before its first message is
-    /// handled: to keep the peer, to spawn a task that calls the client, or to
-    /// [close](Peer::close) the connection. It runs on the thread of the connection, so it must not block.
-    ///
-    /// A panic in it is logged, and closes this one connection. Over HTTP it is called for each connection
-    /// too, but such a client cannot be called, and its [identity](Peer::identity) comes with each request.
-    ///
-    /// ```
-    /// use duet_rpc::Hub;
-    ///
-    /// fn greeting(hub: Hub) -> Hub {
-    ///     hub.on_connect(|peer| {
-    ///         let peer = peer.clone();
-    ///         tokio::spawn(async move { peer.notify("welcome", ["stranger"]).await });
-    ///     })
-    /// }
-    /// ```
-    #[must_use]
-    pub fn on_connect(self, on_connect: impl Fn(&Peer) + Send + Sync + 'static) -> Self {
-        self.on_connect_shared(Some(Arc::new(on_connect)))
-    }
-
-    pub(crate) fn on_connect_shared(mut self, on_connect: Option<OnConnect>) -> Self {
-        self.inner().on_connect = on_connect;
-        self
-    }
-
-    /// Serves each connection on a runtime that is found for it, and handlers that may be slow on
-    /// these threads.
-    #[cfg(unix)]
-    pub(crate) fn on_threads(
-        mut self,
-        find: Arc<dyn Fn() -> Option<Handle> + Send + Sync>,
-        workers: Option<Arc<WorkerPool>>,
-    ) -> Self {
-        let inner = self.inner();
-        inner.place = Place::Threads(find);
-        inner.workers = workers;
-        self
+    /// Begins a hub: set what it needs, then [`build`](HubBuilder::build) it.
+    pub fn builder() -> HubBuilder {
+        HubBuilder::new()
     }
 
     /// How many connections there may be.
@@ -219,7 +128,7 @@ impl Hub {
 
     /// Sends a notification to all connections, and never waits for one: a connection that has too much to
     /// send already is skipped, and misses this notification. So is one that has anything to send while the
-    /// [budget](Hub::max_outgoing_bytes) of all is spent. HTTP connections are left out, because nothing but
+    /// [budget](HubBuilder::max_outgoing_bytes) of all is spent. HTTP connections are left out, because nothing but
     /// answers can go there.
     ///
     /// It is written as JSON once. An error means that the params cannot be, and nothing was sent. For
