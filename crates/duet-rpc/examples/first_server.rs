@@ -21,11 +21,8 @@ fn main() -> std::process::ExitCode {
 async fn it_shouts() -> Result<(), duet_rpc::Error> {
     use duet_rpc::{Peer, transport::memory};
     let (here, there) = memory::pair();
-    let _server = Peer::builder(there)
-        .profile(Profile::agent())
-        .router(Router::new().method("shout", shout))
-        .spawn();
-    let client = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
+    let _server = Peer::builder(there).router(Router::new().method("shout", shout)).spawn();
+    let client = Peer::builder(here).spawn();
     let heard: Speech = client.call("shout", Speech { text: "hello".to_owned() }).await?;
     assert_eq!(heard.text, "HELLO");
     Ok(())
