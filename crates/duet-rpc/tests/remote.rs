@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use duet_rpc::transport::{Address, Connector, Gate, Listener, memory};
+use duet_rpc::transport::{Address, Connector, Gate, Inbox, Listener, TransportKind, memory};
 use duet_rpc::{Context, Failure, Hub, Identity, Peer, Profile, Remote, Router};
 
 /// What a handler knows of its caller: the IP address, and the identity as text.
@@ -164,6 +164,18 @@ async fn t3_a_context_that_is_kept_has_the_identity_of_its_own_request() {
         kept.lock().expect("no panic").iter().map(|cx| cx.identity().map(show)).collect();
     assert_eq!(names, [Some("ada".to_owned()), Some("bob".to_owned()), None]);
     hub.stop().await;
+}
+
+#[test]
+fn t3_a_message_that_waits_never_gets_the_identity_of_another_sender() {
+    let mut inbox = Inbox::new(TransportKind::Exchange, &Profile::agent());
+    let (ada, bob) = (Arc::new(Identity::token("ada")), Arc::new(Identity::token("bob")));
+    inbox.note_sender(Some(bob)).expect("nothing waits");
+    inbox.note_sender(Some(ada)).expect("nothing waits");
+    inbox.push(b"{}").expect("it takes messages");
+    assert!(inbox.note_sender(None).is_err());
+    let mut bytes = Inbox::new(TransportKind::Bytes, &Profile::agent());
+    assert!(bytes.note_sender(None).is_err(), "it belongs to the connection");
 }
 
 #[tokio::test]

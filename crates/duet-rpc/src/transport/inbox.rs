@@ -152,8 +152,15 @@ impl Inbox {
     /// only on a transport of the kind [`Exchange`](TransportKind::Exchange), which may carry messages of
     /// different users: `None` for a sender that proved none. Elsewhere the identity belongs to the
     /// connection; see [`PeerBuilder::remote`](crate::PeerBuilder::remote).
+    ///
+    /// It fails while a whole message waits to be handled, which would get the identity of another sender.
     pub fn note_sender(&mut self, identity: Option<Arc<Identity>>) -> io::Result<()> {
-        self.messages().map(|messages| messages.sender = identity)
+        let messages = self.messages()?;
+        if !messages.lengths.is_empty() {
+            return Err(io::Error::other("the message before it is not handled yet"));
+        }
+        messages.sender = identity;
+        Ok(())
     }
 
     /// Fails the call of this id, because its answer cannot come: for a transport that carries each call
