@@ -9,5 +9,7 @@ pub mod process;
 
 #[path = "../../crates/duet-rpc/src/log_limit.rs"]
 mod log_limit;
+#[path = "../../crates/duet-rpc/src/remote.rs"]
+pub mod remote;
 #[path = "../../crates/duet-rpc/src/sync.rs"]
 mod sync;

@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     profile.call_timeout = None;
     (profile.limits.in_flight, profile.limits.pending_calls) = (MANY, MANY);
     match address {
-        None => duet_rpc::serve(&profile, router),
+        None => duet_rpc::serve(profile, router),
         Some(address) => match listen(&profile, router, address) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
 
 /// Says where it listens, and ends with its stdin.
 fn listen(profile: &Profile, router: Router, address: &str) -> Result<(), Box<dyn Error>> {
-    let listener = Listener::bind(&address.parse()?)?;
+    let listener = Listener::bind(address)?;
     println!("{}", listener.address());
     // The server keeps stdin to itself.
     let stdin = rustix::io::dup(rustix::stdio::stdin())?;
@@ -92,7 +92,7 @@ fn listen(profile: &Profile, router: Router, address: &str) -> Result<(), Box<dy
         let _ = rustix::io::read(stdin, &mut [0]);
         std::process::exit(0);
     });
-    Ok(Server::new(profile, router).listen(listener).run()?)
+    Ok(Server::new().profile(*profile).router(router).listen(listener).run()?)
 }
 
 async fn spin<T>(params: T) -> Answer<T> {

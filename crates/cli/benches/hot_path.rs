@@ -250,5 +250,5 @@ fn serve(framing: &str) -> ExitCode {
         }),
     );
     let profile = Profile::agent().with(|it| it.framing = FramingChoice::Fixed(framing));
-    duet_rpc::serve(&profile.with_in_flight(64), router)
+    duet_rpc::serve(profile.max_in_flight(64), router)
 }

@@ -78,7 +78,7 @@ pub(crate) fn profile(args: &RpcArgs) -> Profile {
         };
     }
     match args.max_in_flight {
-        Some(count) => profile.with_in_flight(count as usize),
+        Some(count) => profile.max_in_flight(count as usize),
         None => profile,
     }
 }

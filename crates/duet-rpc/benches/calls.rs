@@ -45,8 +45,8 @@ impl Row {
         });
         let profile = Profile::agent().with(|it| it.limits = limits);
         let (here, there) = memory::pair();
-        let client = Peer::spawn(here, &profile, Router::new());
-        let server = Peer::spawn(there, &profile, router());
+        let client = Peer::builder(here).profile(profile).router(Router::new()).spawn();
+        let server = Peer::builder(there).profile(profile).router(router()).spawn();
         let mut waiting = JoinSet::new();
         for _ in 0..pending {
             // With a deadline, as calls have one.

@@ -190,7 +190,7 @@ async fn main() -> ExitCode {
         it.framing = framing;
         it.call_timeout = Some(patience);
     });
-    let server = Peer::spawn(child, &profile, client());
+    let server = Peer::builder(child).profile(profile).router(client()).spawn();
     let mut out = io::stdout();
     let visited = visit(&server, &mut out).await;
     let end = match &visited {

@@ -36,8 +36,8 @@ fn guest() -> Router {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let (here, there) = memory::pair();
-    let kitchen = Peer::spawn(there, &Profile::agent(), kitchen());
-    let guest = Peer::spawn(here, &Profile::agent(), guest());
+    let kitchen = Peer::builder(there).profile(Profile::agent()).router(kitchen()).spawn();
+    let guest = Peer::builder(here).profile(Profile::agent()).router(guest()).spawn();
 
     let order = Order { dish: "pasta".to_owned(), count: 2 };
     let cooked: String = guest.call("order", order).await?;

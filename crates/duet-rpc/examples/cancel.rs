@@ -41,8 +41,8 @@ async fn main() -> Result<(), Error> {
         }
     });
     let (here, there) = memory::pair();
-    let server = Peer::spawn(there, &Profile::agent(), router);
-    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
+    let client = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
     let mut out = std::io::stdout();
 
     let call = client.call::<()>("forever", ()).timeout(Duration::from_millis(10));

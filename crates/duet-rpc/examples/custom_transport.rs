@@ -87,8 +87,8 @@ impl Transport for Channels {
 async fn main() -> Result<(), Error> {
     let router = Router::new().method("multiply", async |(a, b): (i64, i64)| a * b);
     let (here, there) = Channels::pair();
-    let plugin = Peer::spawn(there, &Profile::agent(), router);
-    let program = Peer::spawn(here, &Profile::agent(), Router::new());
+    let plugin = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
+    let program = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
 
     let product: i64 = program.call("multiply", (6, 7)).await?;
     let _ = writeln!(io::stdout(), "6 × 7 = {product}");

@@ -13,7 +13,7 @@ async fn shout(said: Speech) -> Result<Speech, Failure> {
 }
 
 fn main() -> std::process::ExitCode {
-    duet_rpc::serve(&Profile::agent(), Router::new().method("shout", shout))
+    duet_rpc::serve(Profile::agent(), Router::new().method("shout", shout))
 }
 
 #[cfg(test)]
@@ -21,8 +21,8 @@ fn main() -> std::process::ExitCode {
 async fn it_shouts() -> Result<(), duet_rpc::Error> {
     use duet_rpc::{Peer, transport::memory};
     let (here, there) = memory::pair();
-    let _server = Peer::spawn(there, &Profile::agent(), Router::new().method("shout", shout));
-    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let _server = Peer::builder(there).router(Router::new().method("shout", shout)).spawn();
+    let client = Peer::builder(here).spawn();
     let heard: Speech = client.call("shout", Speech { text: "hello".to_owned() }).await?;
     assert_eq!(heard.text, "HELLO");
     Ok(())

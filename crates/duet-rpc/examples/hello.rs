@@ -19,5 +19,5 @@ async fn hello((name,): (String,)) -> Result<String, Failure> {
 fn main() -> ExitCode {
     let router =
         Router::new().method("hello", hello).shutdown_method("shutdown", async || "goodbye");
-    duet_rpc::serve(&Profile::agent(), router)
+    duet_rpc::serve(Profile::agent(), router)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -11,6 +12,7 @@ use duet_rpc_proto::session::Key;
 use tokio::sync::SetOnce;
 
 use crate::peer::Peer;
+use crate::remote::Identity;
 
 /// The circumstances of a message: who sent it, its id, and whether it is still wanted.
 ///
@@ -44,6 +46,16 @@ impl Context {
     /// The connection that the message came on: call back, send notifications.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// The address of the remote; see [`Peer::remote_addr`].
+    pub fn remote_addr(&self) -> Option<SocketAddr> {
+        self.peer.remote_addr()
+    }
+
+    /// The identity that the sender of this message has proved; see [`Peer::identity`].
+    pub fn identity(&self) -> Option<&Identity> {
+        self.peer.identity()
     }
 
     /// The id of the request; `None` for a notification.

@@ -19,7 +19,7 @@
 //!
 //! fn main() -> ExitCode {
 //!     let router = Router::new().method("add", add);
-//!     duet_rpc::serve(&Profile::agent(), router)
+//!     duet_rpc::serve(Profile::agent(), router)
 //! }
 //! ```
 //!
@@ -40,7 +40,7 @@
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let program = Child::spawn(tokio::process::Command::new("target/debug/server"))?;
-//!     let server = Peer::spawn(program, &Profile::agent(), Router::new());
+//!     let server = Peer::builder(program).profile(Profile::agent()).router(Router::new()).spawn();
 //!
 //!     let sum: i64 = server.call("add", (1, 2)).timeout(Duration::from_secs(5)).await?;
 //!     println!("1 + 2 = {sum}");
@@ -71,8 +71,8 @@
 //! let client = Router::new().method("name", async || "Ada");
 //!
 //! let (here, there) = memory::pair();
-//! let server = Peer::spawn(there, &Profile::agent(), server);
-//! let client = Peer::spawn(here, &Profile::agent(), client);
+//! let server = Peer::builder(there).profile(Profile::agent()).router(server).spawn();
+//! let client = Peer::builder(here).profile(Profile::agent()).router(client).spawn();
 //! let greeting: String = client.call("greet", ()).await?;
 //! assert_eq!(greeting, "Hello, Ada!");
 //! # drop(server);
@@ -134,6 +134,7 @@ pub mod panic_guard;
 pub mod params;
 mod peer;
 mod random;
+mod remote;
 mod router;
 #[cfg(unix)]
 mod server;
@@ -146,7 +147,9 @@ mod sync;
 pub mod transport;
 
 pub use call::Call;
-pub use connection::{CONNECTION, Driver, EventStream, REQUEST, TRAFFIC, UnusableAnswer};
+pub use connection::{
+    CONNECTION, Driver, EventStream, REQUEST, Subscription, TRAFFIC, UnusableAnswer,
+};
 pub use context::Context;
 /// Makes JSON-RPC errors of an enum or a struct, both ways.
 ///
@@ -237,8 +240,8 @@ pub use duet_rpc_macros::debug_handler;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
 /// let (here, there) = memory::pair();
-/// let server = Peer::spawn(there, &Profile::agent(), Polite.into_router());
-/// let greeter = GreeterClient::new(Peer::spawn(here, &Profile::agent(), Router::new()));
+/// let server = Peer::builder(there).profile(Profile::agent()).router(Polite.into_router()).spawn();
+/// let greeter = GreeterClient::new(Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn());
 /// assert_eq!(greeter.greet("Ada".to_owned()).await?, "Good morning, Ada!");
 /// # drop(server);
 /// # Ok(())
@@ -254,8 +257,9 @@ pub use error::{
     CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, OrInternal, RemoteError,
 };
 pub use handler::{FromContext, Handler, Method, Paced, State, blocking, quick};
-pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub};
-pub use peer::{Peer, Stats};
+pub use net::{Backoff, Broadcast, Client, ClientBuilder, ClientState, Hub, HubBuilder};
+pub use peer::{Peer, PeerBuilder, Stats};
+pub use remote::{Identity, Remote};
 pub use router::{Arrival, End, Ended, Next, Observer, Request, Router};
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]

@@ -38,8 +38,8 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Error> {
 //! let (here, there) = memory::pair();
-//! let server = Peer::spawn(there, &Profile::agent(), Calculator.into_router());
-//! let math = MathClient::new(Peer::spawn(here, &Profile::agent(), Router::new()));
+//! let server = Peer::builder(there).profile(Profile::agent()).router(Calculator.into_router()).spawn();
+//! let math = MathClient::new(Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn());
 //!
 //! assert_eq!(math.add(1, 2).await?, 3);
 //! math.log("added".to_owned()).await?;
@@ -163,8 +163,8 @@ use crate::peer::Peer;
 /// # async fn main() -> Result<(), Error> {
 /// # let (here, there) = memory::pair();
 /// # let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
-/// # let server = Peer::spawn(there, &Profile::agent(), router);
-/// # let peer = Peer::spawn(here, &Profile::agent(), Router::new());
+/// # let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
+/// # let peer = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
 /// let remote = Remote::from(peer);
 /// assert_eq!(remote.call::<i64>("add", (1, 2)).await?, 3);
 /// # drop(server);

@@ -77,7 +77,7 @@ fn allocations_of(router: Router, request: &'static [u8]) -> u64 {
     let _inside = runtime.enter();
     let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(COUNT));
     let transport = Loop { request, left: std::sync::Arc::clone(&left) };
-    let (_peer, driver) = Peer::new(transport, &Profile::agent(), router);
+    let (_peer, driver) = Peer::builder(transport).profile(Profile::agent()).router(router).build();
     let mut driver = pin!(driver);
     let mut poll_all = || {
         while left.load(std::sync::atomic::Ordering::SeqCst) > 0 {

@@ -29,7 +29,7 @@ fn big_answers() -> Router {
 
 /// A server on a socket: the hub, where it listens, and its task.
 fn listen(hub: Hub) -> (Hub, Address, JoinHandle<()>) {
-    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().expect("an address")).expect("it");
+    let listener = Listener::bind("tcp://127.0.0.1:0").expect("it listens");
     let address = listener.address().clone();
     let serving = tokio::spawn(hub.clone().serve(listener));
     (hub, address, serving)
@@ -46,7 +46,7 @@ async fn connect(address: &Address) -> TcpStream {
 
 async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
     let (here, there) = tokio::io::duplex(1000);
-    let _server = Peer::spawn(Stream::of(there), profile, router);
+    let _server = Peer::builder(Stream::of(there)).profile(*profile).router(router).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     let batch: Vec<_> = (0..100).map(big).collect();
     let batch = format!("[{}]\n", batch.join(","));
@@ -97,7 +97,7 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
     });
     let (here, there) = tokio::io::duplex(1000);
     let profile = limited(|it| it.outgoing_bytes = ANSWER);
-    let _server = Peer::spawn(Stream::of(there), &profile, router);
+    let _server = Peer::builder(Stream::of(there)).profile(profile).router(router).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     for id in 0..100 {
         writer.write_all((big(id) + "\n").as_bytes()).await.expect("it reads");
@@ -119,7 +119,7 @@ async fn l8_requests_that_were_held_back_begin_when_all_has_left_at_once() {
     // There is always room for all that is to be sent.
     let (here, there) = tokio::io::duplex(100 * 2 * ANSWER);
     let profile = limited(|it| it.outgoing_bytes = ANSWER);
-    let _server = Peer::spawn(Stream::of(there), &profile, big_answers());
+    let _server = Peer::builder(Stream::of(there)).profile(profile).router(big_answers()).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     let requests: String = (0..100).map(|id| big(id) + "\n").collect();
     writer.write_all(requests.as_bytes()).await.expect("it reads");
@@ -149,7 +149,11 @@ async fn l4_one_who_is_busy_can_be_shut_down() {
 #[tokio::test]
 async fn p9_batches_of_many_connections_are_answered_within_the_bound_of_all() {
     let (router, end) = gated(big_answers(), "last", |(): ()| ());
-    let hub = Hub::new(&Profile::agent(), router).max_outgoing_bytes(15 * ANSWER);
+    let hub = Hub::builder()
+        .profile(Profile::agent())
+        .router(router)
+        .max_outgoing_bytes(15 * ANSWER)
+        .build();
     let (hub, place, serving) = listen(hub);
     let ping = r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#;
     let last = r#"{"jsonrpc":"2.0","id":"last","method":"last"}"#.to_owned();
@@ -185,11 +189,16 @@ async fn p9_a_client_that_reads_nothing_is_disconnected_when_others_need_its_mem
         tokio::task::yield_now().await;
         Ok::<_, Failure>("x".repeat(bytes))
     });
-    let hub = Hub::new(&Profile::agent(), router).max_outgoing_bytes(2_000_000);
+    let hub = Hub::builder()
+        .profile(Profile::agent())
+        .router(router)
+        .max_outgoing_bytes(2_000_000)
+        .build();
     let (hub, address, serving) = listen(hub);
     let profile = Profile::agent();
-    let transport = Connector::new(&address).connect(&profile).await.expect("it listens");
-    let idle = Peer::spawn(transport, &profile, Router::new());
+    let connector = Connector::new(&address).expect("an address");
+    let transport = connector.connect(&profile).await.expect("it listens");
+    let idle = Peer::builder(transport).profile(profile).router(Router::new()).spawn();
     let mut stuck = connect(&address).await;
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[20000000]}"#;
     stuck.write_all(format!("{request}\n").as_bytes()).await.expect("it reads");
@@ -209,7 +218,8 @@ async fn l3_l5_a_client_that_has_closed_its_end_and_reads_slowly_gets_its_whole_
     const SIZE: usize = 20_000_000;
     let router =
         Router::new().method("big", async |(bytes,): (usize,)| Ok::<_, Failure>("x".repeat(bytes)));
-    let (hub, address, serving) = listen(Hub::new(&Profile::agent(), router));
+    let (hub, address, serving) =
+        listen(Hub::builder().profile(Profile::agent()).router(router).build());
     for waits in [20, 0, 10_000] {
         let mut slow = connect(&address).await;
         let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"big","params":[{SIZE}]}}"#);

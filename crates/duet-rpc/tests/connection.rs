@@ -56,7 +56,8 @@ async fn p5_what_a_connection_keeps_is_let_go_when_it_ends() {
 #[tokio::test]
 async fn p9_a_stream_that_is_closed_delivers_nothing_more() {
     let (here, there) = tokio::io::duplex(1024);
-    let peer = Peer::spawn(Stream::of(here), &Profile::agent(), Router::new());
+    let peer =
+        Peer::builder(Stream::of(here)).profile(Profile::agent()).router(Router::new()).spawn();
     let events = peer.events("event", "log");
     events.send(Priority::High, &1).expect("a number is JSON");
     events.close();
@@ -70,7 +71,7 @@ async fn p9_a_stream_that_is_closed_delivers_nothing_more() {
 #[tokio::test]
 async fn figures_count_messages_faults_and_bytes() {
     let (here, there) = tokio::io::duplex(1024);
-    let peer = Peer::spawn(Stream::of(here), &Profile::agent(), router());
+    let peer = Peer::builder(Stream::of(here)).profile(Profile::agent()).router(router()).spawn();
     let mut remote = BufReader::new(there);
     let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"visit\"}\nnot JSON\n{}\n\
                 [{\"jsonrpc\":\"2.0\",\"method\":\"visit\"},1]\n";
@@ -130,9 +131,10 @@ async fn p5_context_is_cancelled_when_the_connection_ends_after_its_handler() {
     for (row, end) in ends.into_iter().enumerate() {
         let contexts = Contexts::default();
         let (here, there) = memory::pair();
-        let (server, driver) = Peer::new(there, &Profile::agent(), contexts.router());
+        let (server, driver) =
+            Peer::builder(there).profile(Profile::agent()).router(contexts.router()).build();
         let driver = tokio::spawn(driver).abort_handle();
-        let client = Peer::spawn(here, &Profile::agent(), Router::new());
+        let client = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
         let contexts = contexts.of_two(&client).await;
         assert!(contexts.iter().all(|cx| !cx.is_cancelled()), "row {row}: it stands");
         end(&client, &server, &driver);

@@ -89,8 +89,7 @@ fn as_many_handlers_as_there_may_be_all_call_back() {
     everywhere(|link| async move {
         for in_flight in [1, 2, 64] {
             for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
-                let profile =
-                    Profile::agent().with_in_flight(in_flight).with(|it| it.order = order);
+                let profile = Profile::agent().max_in_flight(in_flight).with(|it| it.order = order);
                 // Both sides do so at once, each serving while it waits. Where each side is full of
                 // handlers that wait for the other, all may be refused.
                 let (one, two) = link.join(&profile, all_call_back(), all_call_back());
@@ -304,7 +303,7 @@ fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
                 it.drain_timeout = Duration::from_millis(50);
                 it.framing = Profile::agent().framing;
             });
-            let peer = Peer::spawn(Stream::of(there), &profile, methods());
+            let peer = Peer::builder(Stream::of(there)).profile(profile).router(methods()).spawn();
             let (reader, mut writer) = tokio::io::split(raw);
             let accepted = Arc::new(AtomicUsize::new(0));
             let counter = Arc::clone(&accepted);
@@ -349,7 +348,7 @@ fn half_a_frame_that_stalls_holds_up_no_call() {
         ] {
             let (mut raw, there) = tokio::io::duplex(64 * 1024);
             let profile = profile.with(|it| it.read_timeout = None);
-            let peer = Peer::spawn(Stream::of(there), &profile, methods());
+            let peer = Peer::builder(Stream::of(there)).profile(profile).router(methods()).spawn();
             let (half, rest) = frame.as_bytes().split_at(frame.len() / 2);
             raw.write_all(half).await.expect("it is there");
             let call = tokio::spawn(peer.call::<i64>("five", ()));
@@ -418,7 +417,7 @@ fn p4_at_the_limit_answers_and_cancellations_still_flow() {
         let (here, gate) = gated(Router::new(), "slow", |(): ()| 1);
         let there =
             methods().method("ask", async |cx: Context| cx.peer().call::<i64>("slow", ()).await);
-        let profile = Profile::agent().with_in_flight(3);
+        let profile = Profile::agent().max_in_flight(3);
         let (one, two) = link.join(&profile, here, there);
         let ask = tokio::spawn(one.call::<i64>("ask", ()));
         let never: Vec<_> = (0..2).map(|_| tokio::spawn(one.call::<Value>("never", ()))).collect();
@@ -475,7 +474,10 @@ fn what_comes_together_with_the_end_of_the_input_is_served() {
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#);
             raw.write_all(request.as_bytes()).await.expect("there is room");
             raw.shutdown().await.expect("it closes");
-            let peer = Peer::spawn(Stream::of(there), &Profile::agent(), methods());
+            let peer = Peer::builder(Stream::of(there))
+                .profile(Profile::agent())
+                .router(methods())
+                .spawn();
             let mut answer = String::new();
             raw.read_to_string(&mut answer).await.expect("text");
             assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n");
@@ -558,7 +560,7 @@ fn a_connection_that_is_never_idle_lets_others_run_and_send() {
         let flood = Flood::default();
         let stop = Arc::clone(&flood.stop);
         let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
-        let peer = Peer::spawn(flood, &profile, methods());
+        let peer = Peer::builder(flood).profile(profile).router(methods()).spawn();
         for _ in 0..1000 {
             peer.notify("tick", ()).await.expect("it is sent");
         }
@@ -621,7 +623,8 @@ fn a_connection_whose_writer_is_stuck_closes() {
         let (reader, writer) = tokio::io::split(there);
         let writer = tokio::io::BufWriter::new(writer);
         let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
-        let peer = Peer::spawn(Stream::new(reader, writer), &profile, methods());
+        let peer =
+            Peer::builder(Stream::new(reader, writer)).profile(profile).router(methods()).spawn();
         peer.notify("tick", ("x".repeat(1000),)).await.expect("there is room");
         assert_eq!(peer.close().await.reason(), CloseReason::Closed);
         drop(raw);
@@ -634,7 +637,7 @@ fn a_hang_is_told() {
     let runtime = links::stopped_clock();
     runtime.block_on(async {
         let (here, _there) = memory::pair();
-        let peer = Peer::spawn(here, &Profile::agent(), Router::new());
+        let peer = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
         let call = peer.call::<Value>("never", ()).no_timeout();
         assert!(tokio::time::timeout(HANGS, call).await.is_err());
     });

@@ -13,7 +13,10 @@ use tokio::time::Instant;
 /// A peer, and the raw other end of its connection.
 fn peer() -> (Peer, BufReader<DuplexStream>) {
     let (here, there) = tokio::io::duplex(1024);
-    (Peer::spawn(Stream::of(here), &Profile::agent(), Router::new()), BufReader::new(there))
+    (
+        Peer::builder(Stream::of(here)).profile(Profile::agent()).router(Router::new()).spawn(),
+        BufReader::new(there),
+    )
 }
 
 async fn next(remote: &mut BufReader<DuplexStream>) -> Value {
@@ -121,7 +124,7 @@ fn crowded_peer(link: usize) -> (Peer, BufReader<DuplexStream>) {
     });
     let (here, there) = tokio::io::duplex(link);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = OUTGOING);
-    (Peer::spawn(Stream::of(here), &profile, router), BufReader::new(there))
+    (Peer::builder(Stream::of(here)).profile(profile).router(router).spawn(), BufReader::new(there))
 }
 
 fn send_three(peer: &Peer) {

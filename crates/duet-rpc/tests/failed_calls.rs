@@ -25,7 +25,7 @@ impl Wake for Look {
 #[tokio::test]
 async fn p5_a_connection_is_not_open_any_more_when_its_calls_fail() {
     let (here, there) = memory::pair();
-    let peer = Peer::spawn(here, &Profile::agent(), Router::new());
+    let peer = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
     let mut call = pin!(peer.call::<()>("any", ()));
     let look = Arc::new(Look(peer.clone(), Mutex::default()));
     let waker = Waker::from(Arc::clone(&look));
@@ -103,7 +103,7 @@ async fn p5_an_answer_behind_unread_requests_is_heard_although_the_remote_is_gon
         it.limits.waiting = 1;
         it.limits.pending_calls = 1;
     });
-    let peer = Peer::spawn(remote.clone(), &profile, Router::new());
+    let peer = Peer::builder(remote.clone()).profile(profile).router(Router::new()).spawn();
     let caller = peer.clone();
     let call = tokio::spawn(async move { caller.call::<u64>("ours", ()).await });
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -146,7 +146,8 @@ async fn l3_what_came_before_a_failed_write_was_noticed_is_handled_however_new_i
             }
             false => router.method("first", note(&first)).method("second", note(&second)),
         };
-        let (peer, driver) = Peer::new(Stream::of(here), &Profile::agent(), router);
+        let (peer, driver) =
+            Peer::builder(Stream::of(here)).profile(Profile::agent()).router(router).build();
         let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"unknown\"}\n\
                     {\"jsonrpc\":\"2.0\",\"method\":\"first\"}\n\
                     {\"jsonrpc\":\"2.0\",\"method\":\"second\"}\n";

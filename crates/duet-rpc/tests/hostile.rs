@@ -314,7 +314,8 @@ async fn f6_a_frame_that_the_end_has_cut_short_is_never_late() {
 fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
     let (here, _there) = tokio::io::duplex(1);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
-    let (peer, driver) = Peer::new(Stream::of(here), &profile, Router::new());
+    let (peer, driver) =
+        Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).build();
     let mut cx = TaskContext::from_waker(Waker::noop());
     let mut calls: Vec<_> = (0..3)
         .map(|_| Box::pin(peer.call::<()>("x", ()).timeout(Duration::from_secs(1))))
@@ -342,7 +343,8 @@ async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
     let (reader, writer) = tokio::io::split(here);
     let writer = tokio::io::BufWriter::with_capacity(1 << 20, writer);
     let router = Router::new().method("big", async || Ok::<_, Failure>("x".repeat(100_000)));
-    let peer = Peer::spawn(Stream::new(reader, writer), &Profile::agent(), router);
+    let peer =
+        Peer::builder(Stream::new(reader, writer)).profile(Profile::agent()).router(router).spawn();
     let mut remote = Remote(BufReader::new(there));
     remote.send(&request("big")).await;
     remote.0.fill_buf().await.expect("it is open");
@@ -356,7 +358,7 @@ async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
 async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
     let (here, there) = tokio::io::duplex(64);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 64);
-    let peer = Peer::spawn(Stream::of(here), &profile, Router::new());
+    let peer = Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).spawn();
     let mut remote = Remote(BufReader::with_capacity(64, there));
     let (loud, quiet) = (peer.events("event", "loud"), peer.events("event", "quiet"));
     for _ in 0..100 {
@@ -424,7 +426,7 @@ async fn e3_a_pending_call_is_told_what_failed() {
     let ((input, remote_output), (output, remote_input)) =
         (tokio::io::duplex(1024), tokio::io::duplex(1024));
     let stream = Stream::new(Breaks(input), output);
-    let peer = Peer::spawn(stream, &Profile::agent(), Router::new());
+    let peer = Peer::builder(stream).profile(Profile::agent()).router(Router::new()).spawn();
     let mut remote = Remote(BufReader::new(remote_input));
     let call = tokio::spawn(peer.call::<()>("x", ()));
     assert_eq!(remote.next().await["method"], "x");

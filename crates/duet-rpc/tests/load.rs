@@ -16,7 +16,7 @@ const MANY: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
 /// Room for as many calls as there are.
 fn roomy() -> Profile {
-    Profile::agent().with_in_flight(MANY).with(|it| it.limits.pending_calls = MANY)
+    Profile::agent().max_in_flight(MANY).with(|it| it.limits.pending_calls = MANY)
 }
 
 /// `wait` ends when the gate is opened, `never` never.

@@ -184,7 +184,7 @@ async fn p3_a_call_that_is_never_polled_is_never_sent() {
 
 #[tokio::test]
 async fn p4_past_the_limit_requests_are_answered_busy() {
-    let profile = Profile::agent().with_in_flight(2);
+    let profile = Profile::agent().max_in_flight(2);
     let (client, server) = pair(&profile, Router::new(), methods());
     let waiting = [(); 2].map(|()| tokio::spawn(client.call::<Value>("never", ())));
     until(|| server.stats().running == 2).await;
@@ -378,7 +378,7 @@ async fn client_of_one_that_says(words: &str) -> Peer {
         there.read_line(&mut String::new()).await.expect("it can be read");
         there.write_all(words.as_bytes()).await.expect("it can be written");
     });
-    Peer::spawn(Stream::of(here), &Profile::agent(), Router::new())
+    Peer::builder(Stream::of(here)).profile(Profile::agent()).router(Router::new()).spawn()
 }
 
 #[tokio::test]

@@ -38,8 +38,8 @@ async fn g3_a_filter_by_the_name_of_a_span_gets_the_span_of_each_request() {
     let router = Router::new()
         .method("a", async || Ok::<_, Failure>(()))
         .method("b", async || Ok::<_, Failure>(()));
-    let _server = Peer::spawn(there, &Profile::agent(), router);
-    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let _server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
+    let client = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
     for _ in 0..5 {
         client.call::<()>("a", ()).await.expect("it is served");
         client.call::<()>("b", ()).await.expect("it is served");

@@ -21,8 +21,8 @@ fn client_of_narrow(profile: &Profile) -> (Peer, Peer) {
     let router = Router::new()
         .method("length", async |(text,): (String,)| Ok::<_, Failure>(text.len()))
         .method("never", async |_: Value| -> Result<(), Failure> { std::future::pending().await });
-    let client = Peer::spawn(Stream::of(here), profile, Router::new());
-    (client, Peer::spawn(Stream::of(there), &narrow, router))
+    let client = Peer::builder(Stream::of(here)).profile(*profile).router(Router::new()).spawn();
+    (client, Peer::builder(Stream::of(there)).profile(narrow).router(router).spawn())
 }
 
 /// Whether a call has ended, and how.
@@ -49,7 +49,7 @@ async fn timed_out(told: oneshot::Receiver<Result<Value, Error>>) -> Option<Stri
 #[tokio::test(start_paused = true)]
 async fn m5_a_call_over_the_remotes_limit_fails_at_once_and_others_go_on() {
     for profile in [Profile::editor(), Profile::desktop(), Profile::agent()] {
-        let profile = profile.with_in_flight(8);
+        let profile = profile.max_in_flight(8);
         let (client, server) = client_of_narrow(&profile);
         let mut small = begin(&client, "never", 900);
         until(|| server.stats().running == 1).await;

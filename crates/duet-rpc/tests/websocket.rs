@@ -57,7 +57,10 @@ async fn peers(is_tcp: bool) -> (Peer, Peer) {
     };
     let client = WebSocket::new(client, Role::Client, &profile(), Vec::new());
     let server = WebSocket::new(server, Role::Server, &profile(), Vec::new());
-    (Peer::spawn(client, &profile(), router()), Peer::spawn(server, &profile(), router()))
+    (
+        Peer::builder(client).profile(profile()).router(router()).spawn(),
+        Peer::builder(server).profile(profile()).router(router()).spawn(),
+    )
 }
 
 /// A remote that is none of ours, and does as it is told.
@@ -89,7 +92,7 @@ fn serve_as(role: Role, set: impl FnOnce(WebSocket) -> WebSocket) -> (Peer, Remo
         message: Vec::new(),
         rest: Vec::new(),
     };
-    (Peer::spawn(transport, &profile(), router()), remote)
+    (Peer::builder(transport).profile(profile()).router(router()).spawn(), remote)
 }
 
 impl Remote {
@@ -453,8 +456,7 @@ async fn l5_to_close_takes_no_time_though_the_remote_reads_nothing() {
 /// One that had no end would hold its place among the connections for ever.
 #[tokio::test(start_paused = true)]
 async fn p8_a_handshake_has_30_seconds_where_there_is_no_read_timeout() {
-    let mut listener =
-        Listener::bind(&"ws://127.0.0.1:0/".parse().expect("a URL")).expect("a port");
+    let mut listener = Listener::bind("ws://127.0.0.1:0/").expect("a port");
     let Address::WebSocket(place, _) = listener.address().clone() else { panic!("{listener:?}") };
     let profile = profile().with(|it| it.read_timeout = None);
     for said in ["", "GET / HTTP/1.1\r\nHo"] {

@@ -71,11 +71,18 @@ pub enum IdStyle {
 /// All settings of a connection. The specification has [a table](crate::specification#4-command-line) of the
 /// three profiles.
 ///
-/// ```
-/// use duet_rpc_proto::{Profile, policy::BatchRule};
+/// Take a preset, and change what you need: the settings that users change most often have a method each,
+/// and [`with`](Profile::with) reaches every field.
 ///
-/// let profile = Profile::editor().with(|it| it.batch = BatchRule::Allow);
-/// assert_eq!(profile.limits.message_bytes, 10 * 1024 * 1024);
+/// ```
+/// use std::time::Duration;
+/// use duet_rpc_proto::{Profile, frame::Framing, policy::BatchRule};
+///
+/// let profile = Profile::agent().framing(Framing::Lsp).call_timeout(Duration::from_secs(1));
+/// assert_eq!(profile.batch, BatchRule::Allow);
+///
+/// let profile = profile.with(|it| it.limits.batch_entries = 10);
+/// assert_eq!(profile.limits.batch_entries, 10);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -167,10 +174,80 @@ impl Profile {
         self
     }
 
-    /// The same, with this bound on the requests in flight. More than one at a time turns
-    /// sequential order into barrier order.
+    /// Sets the framing: how messages are cut out of the stream.
     #[must_use]
-    pub fn with_in_flight(mut self, in_flight: usize) -> Profile {
+    pub fn framing(self, framing: impl Into<FramingChoice>) -> Profile {
+        Profile { framing: framing.into(), ..self }
+    }
+
+    /// Sets the order in which messages are worked on.
+    #[must_use]
+    pub fn order(self, order: Order) -> Profile {
+        Profile { order, ..self }
+    }
+
+    /// Sets the rule for batches.
+    #[must_use]
+    pub fn batch(self, batch: BatchRule) -> Profile {
+        Profile { batch, ..self }
+    }
+
+    /// Sets the dialect: how requests are cancelled.
+    #[must_use]
+    pub fn dialect(self, dialect: Dialect) -> Profile {
+        Profile { dialect, ..self }
+    }
+
+    /// Sets the style of the ids of our calls.
+    #[must_use]
+    pub fn ids(self, ids: IdStyle) -> Profile {
+        Profile { ids, ..self }
+    }
+
+    /// Sets the time that a frame may take from its first byte to its last; `None` for ever.
+    #[must_use]
+    pub fn read_timeout(self, timeout: impl Into<Option<Duration>>) -> Profile {
+        Profile { read_timeout: timeout.into(), ..self }
+    }
+
+    /// Sets the time that a call waits for its answer, unless it says otherwise; `None` for ever.
+    #[must_use]
+    pub fn call_timeout(self, timeout: impl Into<Option<Duration>>) -> Profile {
+        Profile { call_timeout: timeout.into(), ..self }
+    }
+
+    /// Sets the time that a closing connection waits for its running requests, and for the remote to take
+    /// their answers. On stdio more than about 1.8 s has no effect: the process exits within 2 s.
+    #[must_use]
+    pub fn drain_timeout(self, timeout: Duration) -> Profile {
+        Profile { drain_timeout: timeout, ..self }
+    }
+
+    /// Sets the length of the longest message, in bytes of JSON: [`Limits::message_bytes`].
+    #[must_use]
+    pub fn max_message_bytes(mut self, bytes: usize) -> Profile {
+        self.limits.message_bytes = bytes;
+        self
+    }
+
+    /// Sets the bound of our calls that wait for an answer: [`Limits::pending_calls`].
+    #[must_use]
+    pub fn max_pending_calls(mut self, calls: usize) -> Profile {
+        self.limits.pending_calls = calls;
+        self
+    }
+
+    /// Sets the bound of bytes that wait to be sent: [`Limits::outgoing_bytes`].
+    #[must_use]
+    pub fn max_outgoing_bytes(mut self, bytes: usize) -> Profile {
+        self.limits.outgoing_bytes = bytes;
+        self
+    }
+
+    /// Sets the bound of requests in flight: [`Limits::in_flight`]. More than one at a time turns
+    /// sequential order into barrier order, because under sequential order one runs, whatever the bound is.
+    #[must_use]
+    pub fn max_in_flight(mut self, in_flight: usize) -> Profile {
         self.limits.in_flight = in_flight;
         if in_flight > 1 && self.order == Order::Sequential {
             self.order = Order::Barrier;
@@ -214,6 +291,33 @@ mod tests {
     }
 
     #[test]
+    fn c3_each_setter_changes_its_own_setting_alone() {
+        let second = Duration::from_secs(1);
+        type Row = (fn(Profile) -> Profile, fn(&mut Profile));
+        let rows: [Row; 12] = [
+            (|it| it.framing(Framing::Lsp), |it| it.framing = Framing::Lsp.into()),
+            (|it| it.order(Order::Concurrent), |it| it.order = Order::Concurrent),
+            (|it| it.batch(BatchRule::Reject), |it| it.batch = BatchRule::Reject),
+            (|it| it.dialect(Dialect::None), |it| it.dialect = Dialect::None),
+            (|it| it.ids(IdStyle::Uuid), |it| it.ids = IdStyle::Uuid),
+            (|it| it.read_timeout(None), |it| it.read_timeout = None),
+            (|it| it.call_timeout(None), |it| it.call_timeout = None),
+            (|it| it.drain_timeout(Duration::ZERO), |it| it.drain_timeout = Duration::ZERO),
+            (|it| it.max_message_bytes(7), |it| it.limits.message_bytes = 7),
+            (|it| it.max_pending_calls(7), |it| it.limits.pending_calls = 7),
+            (|it| it.max_outgoing_bytes(7), |it| it.limits.outgoing_bytes = 7),
+            (|it| it.max_in_flight(7), |it| it.limits.in_flight = 7),
+        ];
+        for (number, (set, change)) in rows.into_iter().enumerate() {
+            let changed = set(Profile::agent());
+            assert_eq!(changed, Profile::agent().with(change), "{number}");
+            assert_ne!(changed, Profile::agent(), "{number}");
+        }
+        assert_eq!(Profile::agent().call_timeout(second).call_timeout, Some(second));
+        assert_eq!(Profile::agent().read_timeout(second).read_timeout, Some(second));
+    }
+
+    #[test]
     fn p3_p4_the_profile_for_mcp_is_that_for_agents_but_for_its_dialect_and_busy_code() {
         let mcp = Profile::mcp();
         assert_eq!((mcp.dialect, mcp.busy_code), (Dialect::Notifications, Code::INTERNAL_ERROR));
@@ -234,7 +338,7 @@ mod tests {
             (by_key, 7, Order::ByKey),
         ];
         for (before, in_flight, order) in rows {
-            let profile = before.with_in_flight(in_flight);
+            let profile = before.max_in_flight(in_flight);
             assert_eq!(profile.order, order, "{:?} {in_flight}", before.order);
             assert_eq!(profile.limits.in_flight, in_flight);
         }

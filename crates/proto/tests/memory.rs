@@ -259,7 +259,7 @@ fn handle(session: &mut Session<()>, message: &str) {
 #[test]
 fn p9_requests_that_are_cancelled_while_they_wait_leave_nothing_behind() {
     for order in [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey] {
-        let profile = Profile::agent().with_in_flight(1).with(|it| it.order = order);
+        let profile = Profile::agent().max_in_flight(1).with(|it| it.order = order);
         let mut session = Session::<()>::new(&profile);
         // It takes the only place there is.
         handle(&mut session, r#"{"jsonrpc":"2.0","method":"park"}"#);

@@ -731,7 +731,7 @@ fn p4_the_code_of_a_busy_answer_is_a_setting_of_the_profile() {
         (Profile::agent().with(|it| it.busy_code = Code(-31000)), "2!-31000:1"),
     ];
     for (profile, busy) in rows {
-        let profile = profile.with_in_flight(1);
+        let profile = profile.max_in_flight(1);
         profile.check(&[("park#1", ">park#1"), ("a#2", busy), ("end park", "1=ok")]);
     }
 }

@@ -189,7 +189,7 @@ fn main() -> ExitCode {
             async {}
         });
     // The editor profile handles one message after the other, so a hover sees every change before it.
-    let ended = Server::new(&Profile::editor(), router).exit_with_parent().run();
+    let ended = Server::new().profile(Profile::editor()).router(router).exit_with_parent().run();
     match ended {
         Ok(()) => ExitCode::from(status.load(Ordering::Relaxed)),
         Err(error) => {

@@ -112,5 +112,5 @@ fn main() -> ExitCode {
         Some("agent") => Profile::agent(),
         _ => Profile::mcp(),
     };
-    duet_rpc::serve(&profile, router)
+    duet_rpc::serve(profile, router)
 }

@@ -29,10 +29,10 @@ use super::{Connection, log};
 use crate::context::{Context, Flag};
 use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind};
-use crate::extensions::Extensions;
 use crate::handler::{Answer, Answered, Host, Message, Slot, Waiting};
 use crate::panic_guard;
-use crate::peer::{Handle, Peer};
+use crate::peer::{Exchange, Handle, Peer};
+use crate::remote::Identity;
 use crate::router::QUICK_POLL;
 use crate::router::{Entry, Router};
 use crate::transport::TransportKind;
@@ -57,8 +57,10 @@ pub(super) struct Dispatch {
     watchful_turns: u8,
     /// Set while a method runs for the first time.
     pub(super) trial_ends: Option<Instant>,
-    /// Values that handlers keep for the request of an exchange.
-    extensions: Option<Arc<Extensions>>,
+    /// The state of the exchange, made when a handler asks for its context.
+    exchange: Option<Arc<Exchange>>,
+    /// The identity of whoever sent the message of the exchange.
+    sender: Option<Arc<Identity>>,
     has_begun: bool,
 }
 
@@ -73,7 +75,8 @@ impl Dispatch {
             pool: None,
             watchful_turns: 0,
             trial_ends: None,
-            extensions: None,
+            exchange: None,
+            sender: None,
             has_begun: false,
         }
     }
@@ -130,10 +133,13 @@ impl Connection {
         params: &Params<'_>,
         cx: &mut TaskContext<'_>,
     ) {
+        let is_awaited = job.id().is_none() && self.shared.subscriptions.offer(method, params);
         let entry = match self.dispatch.latest.take() {
             Some(latest) if *latest.name == *method => latest,
             _ => match self.dispatch.router.find(method) {
                 Some(entry) => Arc::clone(entry),
+                // A notification has no answer.
+                None if is_awaited => return,
                 None => {
                     match self.dispatch.router.find_unregistered(method) {
                         Some(entry) => self.run_handler(&entry, job, params, cx),
@@ -312,20 +318,23 @@ impl Connection {
 
     // ---- exchanges: transports that carry requests and their answers alone
 
-    /// Begins the next exchange. The one before it is answered, and the values that handlers kept for it are
-    /// dropped: the next message may come from somebody else.
+    /// Begins the next exchange, with the identity of its sender. The one before it is answered, and the
+    /// values that handlers kept for it are dropped: the next message may come from somebody else.
     #[inline]
-    pub(super) fn begin_exchange(&mut self) {
+    pub(super) fn begin_exchange(&mut self, sender: Option<Arc<Identity>>) {
         if self.kind == TransportKind::Exchange {
             self.end_exchange();
+            self.dispatch.sender = sender;
             self.session.begin_exchange();
         }
     }
 
-    /// Drops the values that handlers kept for a request. Tasks that outlive it find nothing of the next.
+    /// Drops the values that handlers kept for a request, and its identity. Tasks that outlive it find
+    /// nothing of the next.
     pub(super) fn end_exchange(&mut self) {
-        if let Some(extensions) = self.dispatch.extensions.take() {
-            extensions.close();
+        self.dispatch.sender = None;
+        if let Some(exchange) = self.dispatch.exchange.take() {
+            exchange.extensions.close();
         }
     }
 
@@ -378,9 +387,12 @@ impl Host for InlineHost<'_, '_> {
         // The last handle may be gone while earlier messages are still handled.
         let handle = dispatch.handle.upgrade();
         let handle = handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
-        let extensions = (*kind == TransportKind::Exchange)
-            .then(|| Arc::clone(dispatch.extensions.get_or_insert_default()));
-        Peer::of_request(handle, extensions)
+        let exchange = (*kind == TransportKind::Exchange).then(|| {
+            let Dispatch { exchange, sender, .. } = dispatch;
+            let new = || Arc::new(Exchange::new(sender.clone()));
+            Arc::clone(exchange.get_or_insert_with(new))
+        });
+        Peer::of_request(handle, exchange)
     }
 
     fn flag(&mut self) -> Arc<Flag> {

@@ -34,7 +34,7 @@ const MOST_ENDED: usize = 4 * 1024 * 1024;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// # let (here, _there) = memory::pair();
-/// # let peer = Peer::spawn(here, &Profile::desktop(), Router::new());
+/// # let peer = Peer::builder(here).profile(Profile::desktop()).router(Router::new()).spawn();
 /// let events = peer.events("event", "stats").bounded(100, 64 * 1024);
 /// events.send(Priority::Low, &[("messages", 7)]).expect("it is JSON");
 /// # }
@@ -91,6 +91,37 @@ impl EventStream {
     /// all such streams of a connection are kept.
     pub fn close(&self) {
         self.stream.queue().set_bounds(0, 0);
+    }
+
+    /// Whether the connection is gone: nothing that is sent from here on arrives.
+    pub fn is_closed(&self) -> bool {
+        self.shared.gone.initialized()
+    }
+
+    /// Waits until the connection is gone: for a task that makes events, and should end with it.
+    ///
+    /// ```
+    /// use duet_rpc::{Peer, Priority, transport::memory};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let (here, there) = memory::pair();
+    /// # let peer = Peer::builder(here).spawn();
+    /// let events = peer.events("event", "clock");
+    /// let ticking = tokio::spawn(async move {
+    ///     let mut clock = tokio::time::interval(std::time::Duration::from_millis(1));
+    ///     loop {
+    ///         tokio::select! {
+    ///             () = events.closed() => break,
+    ///             _ = clock.tick() => events.send(Priority::Low, "tick").unwrap_or_default(),
+    ///         }
+    ///     }
+    /// });
+    /// drop(there); // The remote goes away.
+    /// ticking.await.expect("no panic");
+    /// # }
+    /// ```
+    pub async fn closed(&self) {
+        self.shared.gone.wait().await;
     }
 
     /// How many events were dropped since the beginning, also by [`close`](EventStream::close).

@@ -157,6 +157,18 @@ impl Mailbox {
         Ok(Some((ticket, sent)))
     }
 
+    /// Sends a notification if there is room; `false` if not. While a budget that connections share is spent,
+    /// there is room only where nothing waits to be sent.
+    pub(super) fn try_notify(&self, message: &[u8]) -> Result<bool, ErrorKind> {
+        let inner = self.open()?;
+        let is_spent = inner.outgoing > 0 && self.budget.is_spent_by_many();
+        if is_spent || !self.has_room(&inner) {
+            return Ok(false);
+        }
+        self.deliver(inner, Command::Notify(message.to_vec()));
+        Ok(true)
+    }
+
     /// Takes a message back that waits for room.
     pub(super) fn withdraw(&self, ticket: Ticket) {
         let queued = lock(&self.inner).queue.withdraw(ticket);

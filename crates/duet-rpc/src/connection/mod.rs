@@ -27,6 +27,7 @@
 //! | `tasks`, `worker_pool` | handlers that wait; threads for those that may block |
 //! | `mailbox`, `send_queue` | commands from handles and tasks; messages that wait for room |
 //! | `outgoing`, `events` | our calls, notifications and events |
+//! | `subscriptions` | notifications that the application awaits |
 //! | `budget`, `memory` | everything that bounds what waits |
 //! | `closing` | running, draining, closed; all times of the end |
 
@@ -42,6 +43,7 @@ mod outgoing;
 mod receive;
 mod send_queue;
 mod shared;
+mod subscriptions;
 mod tasks;
 mod uncorrelated;
 pub(crate) mod worker_pool;
@@ -65,6 +67,7 @@ pub(crate) use self::mailbox::{Caller, Command};
 use self::outgoing::Outgoing;
 use self::receive::Receive;
 pub(crate) use self::shared::Shared;
+pub use self::subscriptions::Subscription;
 use self::uncorrelated::Uncorrelated;
 pub use self::uncorrelated::UnusableAnswer;
 use crate::error::Disconnect;

@@ -14,7 +14,8 @@ use crate::{Peer, Profile, Router};
 async fn f5_auto_framing_is_detected_once_and_keeps_its_writer() {
     let (here, there) = tokio::io::duplex(1024);
     let profile = Profile::agent().with(|it| it.framing = FramingChoice::Auto);
-    let (_peer, mut driver) = Peer::new(Stream::of(here), &profile, Router::new());
+    let (_peer, mut driver) =
+        Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).build();
     let mut remote = BufReader::new(there);
     let request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"unknown\"}\n";
     for (row, (bytes, is_open)) in

@@ -11,12 +11,14 @@ use tokio::sync::{SetOnce, watch};
 use super::events::Streams;
 use super::mailbox::{Mailbox, WaitForRoom};
 use super::memory::Budget;
+use super::subscriptions::Subscriptions;
 use super::{UnusableAnswer, log, now};
 use crate::context::Flag;
 use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::extensions::Extensions;
 use crate::random;
+use crate::remote::Remote;
 
 pub(crate) struct Shared {
     pub(crate) profile: Profile,
@@ -24,11 +26,13 @@ pub(crate) struct Shared {
     pub(crate) span: tracing::Span,
     /// Whether only answers can be sent.
     is_exchange: bool,
+    pub(crate) remote: Remote,
     pub(crate) ids: Ids,
     pub(crate) state: watch::Sender<ConnectionState>,
     pub(crate) mailbox: Mailbox,
     pub(super) budget: Arc<Budget>,
     pub(super) streams: Streams,
+    pub(super) subscriptions: Subscriptions,
     pub(crate) counts: Counts,
     /// Whether the answers to batches hold so much that no more of their requests should begin.
     pub(super) is_full_of_batches: AtomicBool,
@@ -76,11 +80,13 @@ impl Shared {
             profile,
             span: log::connection(),
             is_exchange,
+            remote: Remote::new(),
             ids: Ids::new(profile.ids, random::seed()),
             state: watch::Sender::new(ConnectionState::Connecting),
             mailbox: Mailbox::new(limits, Arc::clone(&budget)),
             budget,
             streams: Streams::default(),
+            subscriptions: Subscriptions::default(),
             counts: Counts::default(),
             is_full_of_batches: AtomicBool::new(false),
             uncorrelated_error: SetOnce::new(),
@@ -99,6 +105,14 @@ impl Shared {
         let waits = self.mailbox.notify(message, deadline).map_err(|kind| self.rejection(kind))?;
         let shared = Arc::clone(self);
         Ok(waits.map(|(ticket, sent)| WaitForRoom { shared, ticket, sent }))
+    }
+
+    /// Sends a notification only if there is room for it now; `None` if nothing can be sent at all, because
+    /// the connection is gone or carries answers alone.
+    pub(crate) fn try_notify(&self, message: &[u8]) -> Option<bool> {
+        self.check_two_way()
+            .and_then(|()| self.mailbox.try_notify(message).map_err(Error::new))
+            .ok()
     }
 
     /// Fails on a transport that carries answers alone.

@@ -1,5 +1,6 @@
 //! Addresses of servers, as URLs (T2).
 
+use std::convert::Infallible;
 use std::fmt::{self, Write};
 use std::io;
 use std::net::ToSocketAddrs;
@@ -19,11 +20,14 @@ use std::str::FromStr;
 /// ```
 /// use duet_rpc::transport::Address;
 ///
-/// let address: Address = "ws://localhost:4000".parse()?;
+/// let address = Address::try_from("ws://localhost:4000")?;
 /// assert_eq!(address.to_string(), "ws://localhost:4000/");
 /// assert!("tcp://localhost".parse::<Address>().is_err(), "it has no port");
 /// # Ok::<_, duet_rpc::transport::AddressError>(())
 /// ```
+///
+/// Functions that need an address take a text as well: `Listener::bind("tcp://127.0.0.1:0")`. A text that is
+/// not an address is then an [`io::Error`] of the kind `InvalidInput`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Address {
@@ -132,6 +136,43 @@ impl FromStr for Address {
             )),
         }
     }
+}
+
+impl TryFrom<&str> for Address {
+    type Error = AddressError;
+
+    fn try_from(url: &str) -> Result<Self, AddressError> {
+        url.parse()
+    }
+}
+
+impl TryFrom<&String> for Address {
+    type Error = AddressError;
+
+    fn try_from(url: &String) -> Result<Self, AddressError> {
+        url.parse()
+    }
+}
+
+impl TryFrom<String> for Address {
+    type Error = AddressError;
+
+    fn try_from(url: String) -> Result<Self, AddressError> {
+        url.parse()
+    }
+}
+
+impl From<&Address> for Address {
+    fn from(address: &Address) -> Self {
+        address.clone()
+    }
+}
+
+/// The address that a function was given: an [`Address`], or the text of one.
+pub(super) fn resolve(
+    address: impl TryInto<Address, Error: Into<AddressError>>,
+) -> io::Result<Address> {
+    address.try_into().map_err(|error| error.into().into())
 }
 
 /// What stands between the slashes, and what behind it.
@@ -271,9 +312,44 @@ impl fmt::Display for AddressError {
 
 impl std::error::Error for AddressError {}
 
+impl From<AddressError> for io::Error {
+    /// An error of the kind `InvalidInput`, with the same text.
+    fn from(error: AddressError) -> Self {
+        io::Error::new(io::ErrorKind::InvalidInput, error)
+    }
+}
+
+impl From<Infallible> for AddressError {
+    /// For the conversion of an address into itself, which cannot fail.
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Address;
+    use std::io;
+
+    use super::{Address, AddressError, resolve};
+
+    #[test]
+    fn t2_an_address_is_taken_as_it_is_or_as_a_text() {
+        fn check(given: impl TryInto<Address, Error: Into<AddressError>>) {
+            let address = resolve(given).expect("an address");
+            assert_eq!(address.to_string(), "tcp://127.0.0.1:0");
+        }
+        let text = "tcp://127.0.0.1:0";
+        let address: Address = text.parse().expect("an address");
+        check(text);
+        let owned = text.to_owned();
+        check(&owned);
+        check(owned);
+        check(&address);
+        check(address);
+        let error = resolve("127.0.0.1").expect_err("no scheme");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(error.to_string(), "it has no scheme: such as tcp://127.0.0.1:4000");
+    }
 
     #[test]
     fn t2_an_address_is_printed_as_a_url_that_reads_the_same() {

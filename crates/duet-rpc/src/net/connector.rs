@@ -12,20 +12,21 @@ use tokio::net::TcpStream;
 use super::HttpClient;
 #[cfg(feature = "websocket")]
 use super::WebSocket;
+use super::address::resolve;
 #[cfg(feature = "websocket")]
 use super::web::{Ask, ask_for_upgrade};
-use super::{Address, Place, Socket, unsupported};
+use super::{Address, AddressError, Place, Socket, unsupported};
 use crate::transport::Transport;
 
 /// Reaches a server at an address.
 ///
 /// ```no_run
-/// use duet_rpc::{Peer, Profile, Router, transport::Connector};
+/// use duet_rpc::{Peer, Profile, transport::Connector};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let profile = Profile::agent();
-/// let transport = Connector::new(&"tcp://127.0.0.1:4000".parse()?).connect(&profile).await?;
-/// let server = Peer::spawn(transport, &profile, Router::new());
+/// let transport = Connector::new("tcp://127.0.0.1:4000")?.connect(&profile).await?;
+/// let server = Peer::builder(transport).profile(profile).spawn();
 /// let sum: i64 = server.call("add", (1, 2)).await?;
 /// # Ok(())
 /// # }
@@ -37,9 +38,10 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Reaches the server at this address.
-    pub fn new(address: &Address) -> Self {
-        Connector { address: address.clone(), token: None }
+    /// Reaches the server at this address: an [`Address`] or its text. It fails if the text is not an
+    /// address.
+    pub fn new(address: impl TryInto<Address, Error: Into<AddressError>>) -> io::Result<Self> {
+        Ok(Connector { address: resolve(address)?, token: None })
     }
 
     /// Shows this token to a server that is reached by WebSocket or HTTP.

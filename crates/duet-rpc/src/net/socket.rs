@@ -39,7 +39,7 @@ const LINGER: Duration = Duration::from_millis(500);
 /// use duet_rpc::{Peer, Profile, Router, transport::Socket};
 ///
 /// let stream = tokio::net::TcpStream::connect("127.0.0.1:4000").await?;
-/// let server = Peer::spawn(Socket::tcp(stream), &Profile::agent(), Router::new());
+/// let server = Peer::builder(Socket::tcp(stream)).profile(Profile::agent()).router(Router::new()).spawn();
 /// # drop(server);
 /// # Ok(())
 /// # }

@@ -51,7 +51,8 @@ impl Router {
             is_over: false,
             receiver: None,
         };
-        let (peer, driver) = Peer::new(transport, profile, self.clone());
+        let (peer, driver) =
+            Peer::builder(transport).profile(*profile).router(self.clone()).build();
         driver.await;
         drop(peer);
         lock(&answer).take()

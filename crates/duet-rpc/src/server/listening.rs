@@ -17,8 +17,7 @@ use super::{Server, cannot_start, watch_parent};
 use crate::connection::closing::FORCED_EXIT;
 use crate::connection::worker_pool::WorkerPool;
 use crate::error::{Error, ErrorKind};
-use crate::net::Hub;
-use crate::net::{Address, Listener, descriptor_limit};
+use crate::net::{Address, Hub, Listener, MOST_CONNECTIONS, descriptor_limit};
 use crate::panic_guard;
 use crate::stdio::set_stdio_aside;
 
@@ -77,22 +76,23 @@ impl Server {
     }
 
     fn hub(&self, processors: usize, pool: &Arc<Pool>, workers: Option<Arc<WorkerPool>>) -> Hub {
-        let mut hub = Hub::new(&self.profile, self.router.clone());
+        let mut hub = Hub::builder().profile(self.profile).router(self.router.clone());
         if let Some(one_way) = &self.one_way {
             hub = hub.one_way(one_way.clone());
         }
+        hub = hub.on_connect_shared(self.on_connect.clone());
         if let Some(bytes) = self.max_outgoing_bytes {
             hub = hub.max_outgoing_bytes(bytes);
         }
         let pool = Arc::clone(pool);
         hub = hub.on_threads(Arc::new(move || pool.find()), workers);
-        let most = self.max_connections.unwrap_or_else(|| hub.most());
+        let most = self.max_connections.unwrap_or(MOST_CONNECTIONS);
         // One that cannot be accepted could not even be told so.
         let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;
         let descriptors = descriptors();
         // If there are only few, connections have to do with fewer threads.
         let possible = descriptors.saturating_sub(reserve).max(descriptors / 2).max(1);
-        hub.max_connections(most.min(possible))
+        hub.max_connections(most.min(possible)).build()
     }
 }
 

@@ -31,7 +31,7 @@ use crate::connection::closing::{EXIT_HOOK, FORCED_EXIT};
 use crate::connection::worker_pool::{self, WorkerPool};
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, Logged};
-use crate::net::{Address, Listener, at_exit};
+use crate::net::{Address, Listener, OnConnect, at_exit};
 use crate::panic_guard;
 use crate::peer::Peer;
 use crate::router::Router;
@@ -65,11 +65,11 @@ const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their threa
 ///
 /// fn main() -> ExitCode {
 ///     let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
-///     duet_rpc::serve(&Profile::editor(), router)
+///     duet_rpc::serve(Profile::editor(), router)
 /// }
 /// ```
-pub fn serve(profile: &Profile, router: Router) -> ExitCode {
-    match Server::new(profile, router).run() {
+pub fn serve(profile: Profile, router: Router) -> ExitCode {
+    match Server::new().profile(profile).router(router).run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // If nobody reads stderr, the watchdog ends this.
@@ -108,20 +108,18 @@ pub struct Server {
     threads: usize,
     /// The process to end with, or that there is none to be seen.
     parent: Option<Option<Parent>>,
-    on_start: Option<OnStart>,
+    on_connect: Option<OnConnect>,
     before_exit: Option<LastAct>,
 }
 
-type OnStart = Box<dyn FnOnce(&Peer) + Send>;
 type OnListening = Box<dyn FnOnce(&[Address]) + Send>;
 
 impl Server {
-    /// Serves this router with these settings.
-    pub fn new(profile: &Profile, router: Router) -> Self {
-        let profile = *profile;
+    /// Begins a server: set what it needs, then [`run`](Server::run) it.
+    pub fn new() -> Self {
         Server {
-            profile,
-            router,
+            profile: Profile::agent(),
+            router: Router::new(),
             listeners: Vec::new(),
             one_way: None,
             max_connections: None,
@@ -129,9 +127,23 @@ impl Server {
             on_listening: None,
             threads: worker_pool::MOST,
             parent: None,
-            on_start: None,
+            on_connect: None,
             before_exit: None,
         }
+    }
+
+    /// Sets the profile of all connections. Default: [`Profile::agent`].
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Sets the router that serves all connections. Default: no methods.
+    #[must_use]
+    pub fn router(mut self, router: Router) -> Self {
+        self.router = router;
+        self
     }
 
     /// Serves those who connect here, and not stdin and stdout. It can be said of several. A signal
@@ -143,7 +155,7 @@ impl Server {
     }
 
     /// How many connections there may be at the same time; see
-    /// [`Hub::max_connections`](crate::Hub::max_connections).
+    /// [`HubBuilder::max_connections`](crate::HubBuilder::max_connections).
     #[must_use]
     pub fn max_connections(mut self, most: usize) -> Self {
         self.max_connections = Some(most);
@@ -151,7 +163,7 @@ impl Server {
     }
 
     /// Bounds the bytes that wait to be sent on all connections, when this server listens. See
-    /// [`Hub::max_outgoing_bytes`](crate::Hub::max_outgoing_bytes).
+    /// [`HubBuilder::max_outgoing_bytes`](crate::HubBuilder::max_outgoing_bytes).
     #[must_use]
     pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
         self.max_outgoing_bytes = Some(bytes);
@@ -159,7 +171,7 @@ impl Server {
     }
 
     /// Serves this router to those who can be answered but not called; see
-    /// [`Hub::one_way`](crate::Hub::one_way).
+    /// [`HubBuilder::one_way`](crate::HubBuilder::one_way).
     #[must_use]
     pub fn one_way(mut self, router: Router) -> Self {
         self.one_way = Some(router);
@@ -201,11 +213,25 @@ impl Server {
         self
     }
 
-    /// Called inside the runtime before the first message is read from stdin: to keep the [`Peer`], or
-    /// to spawn what calls the client. With listeners there is no such moment.
+    /// Called with the [`Peer`] of each new connection, inside its runtime and before its first message is
+    /// handled: to keep the peer, or to spawn a task that calls the client. On stdin and stdout there is one
+    /// connection, and signals are received by then.
+    ///
+    /// A panic in it closes the connection: a server on stdin and stdout ends with an error, and a server
+    /// with listeners serves all other connections. See [`HubBuilder::on_connect`](crate::HubBuilder::on_connect).
+    ///
+    /// ```no_run
+    /// use duet_rpc::Server;
+    ///
+    /// let server = Server::new().on_connect(|peer| {
+    ///     let peer = peer.clone();
+    ///     tokio::spawn(async move { peer.notify("ready", ()).await });
+    /// });
+    /// server.run().expect("it ends as it should");
+    /// ```
     #[must_use]
-    pub fn on_start(mut self, on_start: impl FnOnce(&Peer) + Send + 'static) -> Self {
-        self.on_start = Some(Box::new(on_start));
+    pub fn on_connect(mut self, on_connect: impl Fn(&Peer) + Send + Sync + 'static) -> Self {
+        self.on_connect = Some(Arc::new(on_connect));
         self
     }
 
@@ -299,7 +325,8 @@ impl Server {
         let handoff = stdio.handoff().filter(|_| self.threads > 0);
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched::new(stdio, watch, &farewell_is_due);
-        let (peer, mut driver) = Peer::new(transport, &self.profile, self.router);
+        let (peer, mut driver) =
+            Peer::builder(transport).profile(self.profile).router(self.router).build();
         driver.use_pool(workers);
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
@@ -312,8 +339,8 @@ impl Server {
         }));
         watch.close_on_call(&peer);
         watch_parent(self.parent, watch);
-        if let Some(on_start) = self.on_start {
-            panic_guard::catch(|| on_start(&peer))?;
+        if let Some(on_connect) = self.on_connect {
+            panic_guard::catch(|| on_connect(&peer))?;
         }
         let disconnect = match handoff {
             Some((handoff, input)) => HandedOver::new(driver, handoff, input).await?,
@@ -330,6 +357,12 @@ impl Server {
                 Err(Error::new(ErrorKind::Transport).caused_by(cause))
             }
         }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Server::new()
     }
 }
 

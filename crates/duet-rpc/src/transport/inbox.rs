@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::frame::{Decoder, Event, Framing, Partial};
@@ -12,6 +13,7 @@ use duet_rpc_proto::{Limits, Profile};
 
 use super::TransportKind;
 use super::buffer_pool::{self, Spare};
+use crate::remote::Identity;
 
 /// Where a transport puts what it receives: bytes, or whole messages.
 pub struct Inbox(Kind);
@@ -30,6 +32,8 @@ struct Messages {
     unfinished: usize,
     /// How long those are that are whole; `None` stands for one that was longer than the limit.
     lengths: VecDeque<Option<usize>>,
+    /// The identity of whoever sent the message that is being received, or has come.
+    sender: Option<Arc<Identity>>,
     /// Calls of ours whose answers cannot come, each with the reason.
     failed_calls: Vec<(Id, io::Error)>,
     /// Why no more comes, if there is more to say than that.
@@ -48,6 +52,7 @@ impl Inbox {
                 handled: 0,
                 unfinished: 0,
                 lengths: VecDeque::new(),
+                sender: None,
                 failed_calls: Vec::new(),
                 end: None,
                 limits,
@@ -136,7 +141,26 @@ impl Inbox {
 
     /// Forgets the message that was being received.
     pub fn drop_message(&mut self) -> io::Result<()> {
-        self.messages().map(|messages| messages.bytes.truncate(messages.unfinished))
+        self.messages().map(|messages| {
+            messages.bytes.truncate(messages.unfinished);
+            messages.sender = None;
+        })
+    }
+
+    /// Tells the identity of whoever sends the message that is being received, before
+    /// [`end_message`](Inbox::end_message) or [`push`](Inbox::push). It counts for this one message, and
+    /// only on a transport of the kind [`Exchange`](TransportKind::Exchange), which may carry messages of
+    /// different users: `None` for a sender that proved none. Elsewhere the identity belongs to the
+    /// connection; see [`PeerBuilder::remote`](crate::PeerBuilder::remote).
+    ///
+    /// It fails while a whole message waits to be handled, which would get the identity of another sender.
+    pub fn note_sender(&mut self, identity: Option<Arc<Identity>>) -> io::Result<()> {
+        let messages = self.messages()?;
+        if !messages.lengths.is_empty() {
+            return Err(io::Error::other("the message before it is not handled yet"));
+        }
+        messages.sender = identity;
+        Ok(())
     }
 
     /// Fails the call of this id, because its answer cannot come: for a transport that carries each call
@@ -165,6 +189,14 @@ impl Inbox {
         match &mut self.0 {
             Kind::Bytes(decoder) => decoder.next_event(),
             Kind::Messages(messages) => messages.next_event(),
+        }
+    }
+
+    /// The identity of whoever sent the next message, if it is whole and its sender has one.
+    pub(crate) fn take_sender(&mut self) -> Option<Arc<Identity>> {
+        match &mut self.0 {
+            Kind::Messages(messages) if !messages.lengths.is_empty() => messages.sender.take(),
+            _ => None,
         }
     }
 

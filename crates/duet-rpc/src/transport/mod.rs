@@ -24,7 +24,8 @@ pub use self::stream::Stream;
 #[cfg(feature = "websocket")]
 pub use crate::net::WebSocket;
 pub use crate::net::{
-    Address, AddressError, Child, Connector, Incoming, Listener, Place, Socket, Target,
+    Address, AddressError, Child, Connect, Connecting, Connector, Incoming, Listener, Place,
+    Socket, Target,
 };
 #[cfg(any(feature = "http", feature = "websocket"))]
 pub use crate::net::{Gate, Refused};
@@ -79,7 +80,8 @@ pub enum TransportKind {
     /// Requests and their answers, one after the other, as an HTTP server has them. Nothing else can go to
     /// the remote: calls, notifications and events fail. The transport hands in a message only after the
     /// one before it is answered, or [settled](Outbox::take_settled) without an answer. Each message may
-    /// come from somebody else, so [`Peer::extension`](crate::Peer::extension) keeps values for one message.
+    /// come from somebody else, so [`Peer::extension`](crate::Peer::extension) keeps values for one message,
+    /// and [`Inbox::note_sender`] tells the identity of its sender.
     Exchange,
 }
 

@@ -223,7 +223,8 @@ async fn p5_p6_a_connection_that_is_broken_and_slow_to_close_is_none() {
         *breaker.lock().expect("no panic") = Some(tell);
         async { Ok(Slow { memory: servers.connect().await?, breaks, closing: None }) }
     };
-    let client = Client::builder(connector, &Profile::agent(), Router::new()).backoff(PLAIN);
+    let client =
+        Client::builder(connector).profile(Profile::agent()).router(Router::new()).backoff(PLAIN);
     let client = client.connect().await.expect("it is served");
     assert_works(&client).await;
     let pending = tokio::spawn(client.call::<()>("never", ()).no_timeout());

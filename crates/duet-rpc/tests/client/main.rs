@@ -88,7 +88,10 @@ impl World {
         let (here, there) = memory::pair();
         match does {
             Does::Serve => {
-                let server = Peer::spawn(there, &Profile::agent(), self.0.router.clone());
+                let server = Peer::builder(there)
+                    .profile(Profile::agent())
+                    .router(self.0.router.clone())
+                    .spawn();
                 self.0.servers.lock().expect("no panic").push(server);
             }
             Does::Drop => drop(there),
@@ -102,7 +105,7 @@ impl World {
     fn client(&self, router: Router) -> ClientBuilder {
         let world = self.clone();
         let connector = move || world.clone().connect();
-        Client::builder(connector, &Profile::agent(), router).backoff(PLAIN)
+        Client::builder(connector).profile(Profile::agent()).router(router).backoff(PLAIN)
     }
 
     async fn connected(&self) -> Client {

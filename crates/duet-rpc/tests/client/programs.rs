@@ -24,7 +24,10 @@ fn client_of(program: &str, words: &[&str]) -> (ClientBuilder, Arc<AtomicUsize>)
     };
     let brief = Duration::from_millis(1);
     let backoff = Backoff { first: brief, most: brief, ..Backoff::default() };
-    (Client::builder(connector, &Profile::agent(), Router::new()).backoff(backoff), starts)
+    (
+        Client::builder(connector).profile(Profile::agent()).router(Router::new()).backoff(backoff),
+        starts,
+    )
 }
 
 #[tokio::test]

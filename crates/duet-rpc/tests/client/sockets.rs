@@ -27,7 +27,7 @@ fn serve(address: &Address, begun: &'static Notify) -> (Address, Hub) {
         });
     let listener = Listener::bind(address).expect("the address is free");
     let address = listener.address().clone();
-    let hub = Hub::new(&profile, router);
+    let hub = Hub::builder().profile(profile).router(router).build();
     tokio::spawn(hub.clone().serve(listener));
     (address, hub)
 }
@@ -43,12 +43,8 @@ async fn p6_a_server_that_comes_back_at_its_address_is_found_again() {
     for url in urls {
         let begun: &'static Notify = Box::leak(Box::new(Notify::new()));
         let (address, mut hub) = serve(&url.parse().expect("it is one"), begun);
-        let (connector, profile) = (Connector::new(&address), Profile::agent());
-        let connect = move || {
-            let connector = connector.clone();
-            async move { connector.connect(&profile).await }
-        };
-        let client = Client::builder(connect, &profile, Router::new()).backoff(QUICK);
+        let connector = Connector::new(&address).expect("an address");
+        let client = Client::builder(connector).backoff(QUICK);
         let client = client.connect().await.expect("it listens");
         for _ in 0..3 {
             assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it answers"), 3, "{url}");

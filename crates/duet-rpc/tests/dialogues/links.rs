@@ -23,7 +23,11 @@ pub(super) const LINKS: &[&str] = &[
 ];
 
 pub(super) fn serve_stdio() {
-    duet_rpc::Server::new(&Profile::agent(), server_router()).run().expect("it serves");
+    duet_rpc::Server::new()
+        .profile(Profile::agent())
+        .router(server_router())
+        .run()
+        .expect("it serves");
 }
 
 /// What holds a server as long as it is needed.
@@ -57,27 +61,28 @@ pub(super) async fn join(link: &str, router: Router) -> (Peer, Server) {
     match kind {
         "memory" => {
             let (here, there) = memory::pair();
-            let server = Peer::spawn(there, &profile, server_router());
-            (Peer::spawn(here, &profile, router), Server::Peer(server))
+            let server = Peer::builder(there).profile(profile).router(server_router()).spawn();
+            (Peer::builder(here).profile(profile).router(router).spawn(), Server::Peer(server))
         }
         "child" => {
             let program = std::env::current_exe().expect("this test is a file");
             let mut command = tokio::process::Command::new(program);
             command.env(ROLE, "server");
             let child = Child::spawn(command).expect("it can be started");
-            (Peer::spawn(child, &profile, router), Server::Child)
+            (Peer::builder(child).profile(profile).router(router).spawn(), Server::Child)
         }
         kind => {
             let url = match kind {
                 "unix" => format!("unix://{}", socket().display()),
                 kind => format!("{kind}://127.0.0.1:0"),
             };
-            let listener = Listener::bind(&url.parse().expect("a URL")).expect("it listens");
+            let listener = Listener::bind(url).expect("it listens");
             let address = listener.address().clone();
-            let hub = Hub::new(&profile, server_router());
+            let hub = Hub::builder().profile(profile).router(server_router()).build();
             tokio::spawn(hub.clone().serve(listener));
-            let transport = Connector::new(&address).connect(&profile).await.expect("it connects");
-            (Peer::spawn(transport, &profile, router), Server::Hub(hub))
+            let connector = Connector::new(address).expect("an address");
+            let transport = connector.connect(&profile).await.expect("it connects");
+            (Peer::builder(transport).profile(profile).router(router).spawn(), Server::Hub(hub))
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::support::{answer_with, gate, listen, methods, place, serve_with, targ
 pub(crate) async fn client_of(address: SocketAddr) -> Peer {
     let profile = Profile::agent();
     let transport = HttpClient::connect(&place(address), &target(), None, &profile).await;
-    Peer::spawn(transport.expect("a connection"), &profile, Router::new())
+    Peer::builder(transport.expect("a connection")).profile(profile).router(Router::new()).spawn()
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
         let transport = HttpClient::connect(&place(address), &target(), token, &profile).await;
         let transport = transport.expect("a connection");
         assert!(!format!("{transport:?}").contains("s3cret"));
-        let client = Peer::spawn(transport, &profile, Router::new());
+        let client = Peer::builder(transport).profile(profile).router(Router::new()).spawn();
         let answer = client.call::<i64>("add", (1, 2)).await;
         assert_eq!(answer.is_ok(), is_let_in, "{token:?}");
         if !is_let_in {
@@ -161,14 +161,15 @@ async fn t1_a_server_that_is_not_there_is_told_at_once() {
 
 #[tokio::test]
 async fn t2_both_ends_are_chosen_by_a_url() {
-    let address = "http://127.0.0.1:0/rpc?x=y".parse().expect("a URL");
-    let mut listener = Listener::bind(&address).expect("a port");
+    let mut listener = Listener::bind("http://127.0.0.1:0/rpc?x=y").expect("a port");
     let profile = Profile::agent();
-    let connector = Connector::new(listener.address());
+    let connector = Connector::new(listener.address()).expect("an address");
     let (incoming, client) = tokio::join!(listener.accept(), connector.connect(&profile));
-    let server = incoming.expect("a connection").open(&profile).await.expect("a transport");
-    let server = Peer::spawn(server, &profile, methods());
-    let client = Peer::spawn(client.expect("a connection"), &profile, Router::new());
+    let opened = incoming.expect("a connection").open(&profile).await;
+    let server =
+        Peer::builder(opened.expect("a transport").0).profile(profile).router(methods()).spawn();
+    let client =
+        Peer::builder(client.expect("a connection")).profile(profile).router(Router::new()).spawn();
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a sum"), 3);
     assert_eq!(server.stats().messages, 1);
 }

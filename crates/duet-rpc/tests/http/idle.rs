@@ -21,7 +21,7 @@ fn connect(profile: &Profile, set: impl FnOnce(HttpServer) -> HttpServer) -> Uni
         sleep(SECOND * seconds as u32).await;
         Ok::<_, Failure>(seconds)
     });
-    let (peer, driver) = Peer::new(set(transport), profile, router);
+    let (peer, driver) = Peer::builder(set(transport)).profile(*profile).router(router).build();
     tokio::spawn(async move {
         driver.await;
         drop(peer);

@@ -360,7 +360,10 @@ async fn p5_all_that_was_to_be_sent_is_sent_before_the_end() {
     .await;
     let profile = Profile::agent().with(|it| it.drain_timeout = PATIENCE);
     let transport = HttpClient::connect(&place(address), &target(), None, &profile).await;
-    let client = Peer::spawn(transport.expect("a connection"), &profile, Router::new());
+    let client = Peer::builder(transport.expect("a connection"))
+        .profile(profile)
+        .router(Router::new())
+        .spawn();
     // More than there are connections.
     for number in 0..50 {
         client.notify("note", (number,)).await.expect("it is sent");

@@ -63,7 +63,8 @@ pub(crate) async fn serve_with(profile: Profile, gate: Gate, router: Router) -> 
             let (stream, _) = listener.accept().await.expect("a connection");
             let transport =
                 HttpServer::new(Socket::tcp(stream), Arc::clone(&gate), &target(), &profile);
-            let (peer, driver) = Peer::new(transport, &profile, router.clone());
+            let (peer, driver) =
+                Peer::builder(transport).profile(profile).router(router.clone()).build();
             tokio::spawn(async move {
                 driver.await;
                 drop(peer);

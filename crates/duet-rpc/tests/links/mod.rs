@@ -30,12 +30,15 @@ impl Link {
         match self {
             Link::Memory => {
                 let (here, there) = memory::pair();
-                (Peer::spawn(here, profile, one), Peer::spawn(there, profile, two))
+                (
+                    Peer::builder(here).profile(*profile).router(one).spawn(),
+                    Peer::builder(there).profile(*profile).router(two).spawn(),
+                )
             }
             Link::Pipe(room) => {
                 let (here, there) = tokio::io::duplex(room);
-                let here = Peer::spawn(Stream::of(here), profile, one);
-                (here, Peer::spawn(Stream::of(there), profile, two))
+                let here = Peer::builder(Stream::of(here)).profile(*profile).router(one).spawn();
+                (here, Peer::builder(Stream::of(there)).profile(*profile).router(two).spawn())
             }
         }
     }

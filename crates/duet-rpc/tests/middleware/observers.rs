@@ -148,9 +148,9 @@ async fn p7_each_arrival_ends_once_even_if_the_driver_is_dropped() {
         .method("hang", async || std::future::pending::<()>().await)
         .observe(notes.clone());
     let (here, there) = duet_rpc::transport::memory::pair();
-    let (_server, driver) = Peer::new(there, &Profile::agent(), router);
+    let (_server, driver) = Peer::builder(there).profile(Profile::agent()).router(router).build();
     let driver = tokio::spawn(driver);
-    let client = Peer::spawn(here, &Profile::agent(), Router::new());
+    let client = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
     let calls: Vec<_> = (0..5).map(|_| tokio::spawn(client.call::<()>("hang", ()))).collect();
     notes.wait_for(5).await;
     driver.abort();

@@ -29,7 +29,7 @@ pub(crate) fn run_server(runtime: &str) -> ExitCode {
                 answered.await.map_err(Failure::internal)
             }
         });
-        duet_rpc::serve(&Profile::agent(), router)
+        duet_rpc::serve(Profile::agent(), router)
     })
 }
 

@@ -66,7 +66,7 @@ fn run_server(threads: usize) -> ExitCode {
     let router = blocked::add_methods(router);
     let mut profile = Profile::agent();
     profile.limits.in_flight = IN_FLIGHT;
-    let server = Server::new(&profile, router).threads(threads);
+    let server = Server::new().profile(profile).router(router).threads(threads);
     server.run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 

@@ -253,14 +253,18 @@ impl Backend for Shared {
 async fn p6_a_typed_client_works_on_a_client_that_reconnects() {
     let connector = || async {
         let (here, there) = duet_rpc::transport::memory::pair();
-        let (server, driver) = Peer::new(there, &Profile::agent(), Disk::default().into_router());
+        let (server, driver) = Peer::builder(there)
+            .profile(Profile::agent())
+            .router(Disk::default().into_router())
+            .build();
         tokio::spawn(async move {
             driver.await;
             drop(server);
         });
         Ok(here)
     };
-    let client = Client::builder(connector, &Profile::agent(), Router::new()).connect().await;
+    let client =
+        Client::builder(connector).profile(Profile::agent()).router(Router::new()).connect().await;
     let client = client.expect("it connects");
     let backend = BackendClient::new(&client);
     assert_eq!(backend.saved().await.expect("it is answered"), 0);

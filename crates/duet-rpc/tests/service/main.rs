@@ -16,6 +16,6 @@ use duet_rpc::{Peer, Profile, Router};
 /// Two peers in memory: one that serves, one that calls.
 fn connect(server: Router, client: Router) -> (Peer, Peer) {
     let (here, there) = memory::pair();
-    let server = Peer::spawn(there, &Profile::agent(), server);
-    (server, Peer::spawn(here, &Profile::agent(), client))
+    let server = Peer::builder(there).profile(Profile::agent()).router(server).spawn();
+    (server, Peer::builder(here).profile(Profile::agent()).router(client).spawn())
 }

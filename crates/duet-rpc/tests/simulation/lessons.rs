@@ -86,7 +86,7 @@ async fn p5_a_closing_ends_in_time_although_the_remote_cannot_be_written_to() {
     let taker = Taker::default();
     let profile = Profile::agent().with(|it| it.drain_timeout = TENTH);
     let stream = Stream::new(Silent::default(), taker.clone());
-    let (peer, driver) = Peer::new(stream, &profile, Router::new());
+    let (peer, driver) = Peer::builder(stream).profile(profile).router(Router::new()).build();
     let driver = tokio::spawn(driver);
     let pending = tokio::spawn(peer.call::<()>("never", ()));
     tokio::task::yield_now().await;
@@ -107,7 +107,10 @@ async fn p2_the_time_for_room_counts_for_the_total() {
     let taker = Taker::default();
     taker.is_stuck.store(true, Ordering::Relaxed);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
-    let peer = Peer::spawn(Stream::new(Silent::default(), taker), &profile, Router::new());
+    let peer = Peer::builder(Stream::new(Silent::default(), taker))
+        .profile(profile)
+        .router(Router::new())
+        .spawn();
     peer.notify("first", ()).await.expect("there is room");
     let begun = Instant::now();
     let call = peer.call::<()>("second", ()).timeout(10 * TENTH).restart_on_progress(1, TENTH);
@@ -120,7 +123,7 @@ async fn p2_the_time_for_room_counts_for_the_total() {
 async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
     let (mut remote, there) = tokio::io::duplex(100);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
-    let peer = Peer::spawn(Stream::of(there), &profile, Router::new());
+    let peer = Peer::builder(Stream::of(there)).profile(profile).router(Router::new()).spawn();
     peer.notify("first", ["x".repeat(200)]).await.expect("there is room");
     let call = peer.call::<u64>("second", ()).timeout(10 * TENTH);
     let id = call.id().as_raw().to_owned();
@@ -146,7 +149,7 @@ async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
 async fn p5_callers_hear_of_the_end_in_their_order() {
     let stream = Stream::new(Silent::default(), Taker::default());
     let profile = Profile::agent().with(|it| it.drain_timeout = TENTH);
-    let (peer, driver) = Peer::new(stream, &profile, Router::new());
+    let (peer, driver) = Peer::builder(stream).profile(profile).router(Router::new()).build();
     let driver = tokio::spawn(driver);
     let ended = Arc::new(Mutex::new(Vec::new()));
     for n in 0..50 {
@@ -183,7 +186,7 @@ async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
         it.order = Order::Sequential;
         it.limits.waiting = 1;
     });
-    let peer = Peer::spawn(Stream::of(there), &profile, router);
+    let peer = Peer::builder(Stream::of(there)).profile(profile).router(router).spawn();
     let mut remote = BufReader::new(here);
     let request = |id: u64| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"wait\"}}\n");
     // The first runs, the second waits, and what follows is not read.
@@ -245,7 +248,8 @@ async fn f5_an_answer_that_leaves_before_a_slow_handler_begins_is_flushed() {
         .method("never", blocking(async || std::future::pending::<()>().await));
     let writer = Reluctant::default();
     let passed_on = Arc::clone(&writer.passed_on);
-    let peer = Peer::spawn(Stream::new(there, writer), &Profile::agent(), router);
+    let peer =
+        Peer::builder(Stream::new(there, writer)).profile(Profile::agent()).router(router).spawn();
     let requests = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"now\"}\n\
                     {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"never\"}\n";
     remote.write_all(requests.as_bytes()).await.expect("there is room");

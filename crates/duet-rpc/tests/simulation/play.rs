@@ -187,7 +187,7 @@ fn join(
     let peers = transports.map(|transport| {
         let terms = &world.sides[side];
         let router = router(journal, side, terms, alive);
-        let (peer, driver) = Peer::new(transport, &terms.profile, router);
+        let (peer, driver) = Peer::builder(transport).profile(terms.profile).router(router).build();
         side += 1;
         (peer, tokio::spawn(driver))
     });

@@ -33,5 +33,8 @@ impl Remote {
 /// A peer that serves this, and its remote.
 pub(crate) fn serve(profile: &Profile, router: Router) -> (Peer, Remote) {
     let (here, there) = tokio::io::duplex(1024 * 1024);
-    (Peer::spawn(Stream::of(here), profile, router), Remote(BufReader::new(there)))
+    (
+        Peer::builder(Stream::of(here)).profile(*profile).router(router).spawn(),
+        Remote(BufReader::new(there)),
+    )
 }

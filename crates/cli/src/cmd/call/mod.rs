@@ -138,7 +138,7 @@ async fn talk(
         }
     };
     let (line, traffic) = Line::new(transport);
-    let peer = Peer::spawn(line, &profile, Router::new());
+    let peer = Peer::builder(line).profile(profile).router(Router::new()).spawn();
     let via = match &args.connect {
         None => Via::Stdout(framing),
         Some(Address::WebSocket(..) | Address::Http(..)) => Via::Messages,
@@ -350,7 +350,8 @@ async fn reach(
     profile: &Profile,
     time_left: Option<Duration>,
 ) -> Result<Box<dyn Transport>, NoServer> {
-    let mut connector = Connector::new(address);
+    let not_reached = |error| (Exit::NotStarted, report::not_reached(address, &error));
+    let mut connector = Connector::new(address).map_err(not_reached)?;
     if let Some(token) = token {
         connector = connector.token(token);
     }
@@ -366,7 +367,7 @@ async fn reach(
             }
         },
     };
-    connected.map_err(|error| (Exit::NotStarted, report::not_reached(address, &error)))
+    connected.map_err(not_reached)
 }
 
 /// The program to start, and its arguments.

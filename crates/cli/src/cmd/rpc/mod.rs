@@ -46,10 +46,11 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     };
     let router = |way| (additions.methods)(methods::router(args.profile, way, access));
     let last_act = additions.before_exit;
-    let mut server = Server::new(&profile, router(Way::Both)).before_exit(move || {
-        log.flush();
-        last_act();
-    });
+    let mut server =
+        Server::new().profile(profile).router(router(Way::Both)).before_exit(move || {
+            log.flush();
+            last_act();
+        });
     server = match (args.exit_with_parent, settings::process_to_end_with(args)) {
         (None, _) => server,
         (Some(_), Some(id)) => server.exit_with_process(id),
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     let profile_name = args.profile.name();
     match doors {
         Doors::Stdio => {
-            server = server.on_start(move |_| {
+            server = server.on_connect(move |_| {
                 log.open();
                 log_start(log, profile_name, &profile);
                 early.pass_on();

@@ -202,22 +202,25 @@ fn helper() {
         while marked(&mark).iter().filter(|line| line.starts_with("sleep")).count() < 2 {}
         child
     };
-    let server = crate::Server::new(&Profile::agent(), crate::Router::new());
+    let server = crate::Server::new().profile(Profile::agent()).router(crate::Router::new());
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match &*role {
         "a server" => {
-            let hold = async move {
-                let _child = start();
-                std::future::pending::<()>().await;
+            let hold = move |_: &crate::Peer| {
+                let start = start.clone();
+                tokio::spawn(async move {
+                    let _child = start();
+                    std::future::pending::<()>().await;
+                });
             };
-            server.on_start(move |_| drop(tokio::spawn(hold))).run().unwrap();
+            server.on_connect(hold).run().unwrap();
         }
         "a server that is stuck" => {
             let jam = move |_: &crate::Peer| {
                 let _child = start();
                 std::thread::sleep(LONG);
             };
-            let _ = server.on_start(jam).run();
+            let _ = server.on_connect(jam).run();
         }
         "kill_all and exit" => {
             let _child = runtime().block_on(async { start() });

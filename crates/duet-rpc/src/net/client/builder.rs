@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 
-use super::reconnect::{Connector, Keeper};
+use super::connect::Connect;
+use super::reconnect::Keeper;
 use super::state::Line;
 use super::{Backoff, Client};
 use crate::error::Error;
@@ -26,19 +27,32 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct ClientBuilder(Keeper);
 
 impl ClientBuilder {
-    pub(super) fn new(connector: Connector, profile: &Profile, router: Router) -> Self {
+    pub(super) fn new(connector: Box<dyn Connect>) -> Self {
         ClientBuilder(Keeper {
             line: Arc::new(Line::new()),
             connector,
             on_connect: None,
             preparing: None,
-            profile: *profile,
-            router,
+            profile: Profile::agent(),
+            router: Router::new(),
             backoff: Backoff::default(),
             most_failures: None,
             attempt_timeout: ATTEMPT_TIMEOUT,
             restarts_after_success: false,
         })
+    }
+
+    /// Sets the profile of all connections. Default: [`Profile::agent`].
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.0.profile = profile;
+        self
+    }
+
+    /// Sets the router, which serves the methods that the remote calls on each connection. Default: no
+    /// methods.
+    pub fn router(mut self, router: Router) -> Self {
+        self.0.router = router;
+        self
     }
 
     /// How long to wait between attempts.

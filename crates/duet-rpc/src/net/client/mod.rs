@@ -4,32 +4,31 @@
 //! |---|---|
 //! | `mod` | the handle: calls, states, the end |
 //! | `builder` | how it is made, and what can be set |
+//! | `connect` | connectors: closures, and addresses |
 //! | `keeper` | the task that connects, waits and connects again |
 //! | `line` | what the handles share with that task |
 //! | `backoff` | how long it waits |
 
 mod backoff;
 mod builder;
+mod connect;
 mod reconnect;
 mod state;
 
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 
-use duet_rpc_proto::Profile;
 use serde::Serialize;
 use tokio::sync::watch;
 
 pub use self::backoff::Backoff;
 pub use self::builder::ClientBuilder;
+pub use self::connect::{Connect, Connecting};
 use self::state::Line;
 use crate::call::Call;
 use crate::error::Disconnect;
 use crate::error::Error;
 use crate::peer::Peer;
-use crate::router::Router;
-use crate::transport::Transport;
 
 /// A client that makes its connection anew when it breaks.
 ///
@@ -52,14 +51,14 @@ use crate::transport::Transport;
 ///     let router = Router::new()
 ///         .method("add", async |(a, b): (i64, i64)| a + b)
 ///         .shutdown_method("crash", async || "goodbye");
-///     let (server, driver) = Peer::new(there, &Profile::agent(), router);
+///     let (server, driver) = Peer::builder(there).profile(Profile::agent()).router(router).build();
 ///     tokio::spawn(async move {
 ///         driver.await;
 ///         drop(server);
 ///     });
 ///     Ok(here)
 /// };
-/// let client = Client::builder(connector, &Profile::agent(), Router::new()).connect().await?;
+/// let client = Client::builder(connector).profile(Profile::agent()).connect().await?;
 /// assert_eq!(client.call::<i64>("add", (1, 2)).await?, 3);
 ///
 /// client.call::<String>("crash", ()).await?;
@@ -121,19 +120,20 @@ impl Client {
     /// A client that is made with [`connect`](ClientBuilder::connect) or
     /// [`start`](ClientBuilder::start).
     ///
-    /// The connector makes a transport, each time that it is asked to. On every connection the
-    /// router is served.
-    pub fn builder<C, F, T>(mut connector: C, profile: &Profile, router: Router) -> ClientBuilder
-    where
-        C: FnMut() -> F + Send + 'static,
-        F: Future<Output = io::Result<T>> + Send + 'static,
-        T: Transport,
-    {
-        let connector = move || -> reconnect::Connecting {
-            let connecting = connector();
-            Box::pin(async { Ok(Box::new(connecting.await?) as Box<dyn Transport>) })
-        };
-        ClientBuilder::new(Box::new(connector), profile, router)
+    /// The connector makes a transport, each time that it is asked to: a
+    /// [`Connector`](crate::transport::Connector), or a closure.
+    ///
+    /// ```no_run
+    /// use duet_rpc::{Client, transport::Connector};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::builder(Connector::new("tcp://127.0.0.1:4000")?).connect().await?;
+    /// let sum: i64 = client.call("add", (1, 2)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder(connector: impl Connect) -> ClientBuilder {
+        ClientBuilder::new(Box::new(connector))
     }
 
     fn of(line: Arc<Line>) -> Self {

@@ -10,27 +10,23 @@ use duet_rpc_proto::Profile;
 use tokio::time::Instant;
 
 use super::Backoff;
+use super::connect::Connect;
 use super::state::Line;
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind};
 use crate::net::CannotStart;
 use crate::panic_guard;
-use crate::peer::Peer;
+use crate::peer::{Peer, PeerBuilder};
 use crate::random;
 use crate::router::Router;
-use crate::transport::Transport;
 
-/// A connector at work.
-pub(super) type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
-/// Makes a transport.
-pub(super) type Connector = Box<dyn FnMut() -> Connecting + Send>;
 /// Prepares a connection.
 pub(super) type OnConnect =
     Box<dyn FnMut(Peer) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send>;
 
 pub(super) struct Keeper {
     pub(super) line: Arc<Line>,
-    pub(super) connector: Connector,
+    pub(super) connector: Box<dyn Connect>,
     pub(super) on_connect: Option<OnConnect>,
     /// The connection that `on_connect` works on.
     pub(super) preparing: Option<Peer>,
@@ -46,10 +42,11 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Connects once.
     pub(super) async fn attempt(&mut self) -> Result<Peer, Error> {
-        let connecting = panic_guard::catch_future(panic_guard::catch(|| (self.connector)())?);
+        let connecting = panic_guard::catch(|| self.connector.connect(self.profile))?;
+        let connecting = panic_guard::catch_future(connecting);
         let transport = within(self.attempt_timeout, connecting).await??.map_err(failed)?;
-        let (peer, driver) = Peer::boxed(transport, &self.profile, self.router.clone(), None);
-        tokio::spawn(driver);
+        let peer = PeerBuilder::boxed(transport).profile(self.profile);
+        let peer = peer.router(self.router.clone()).spawn();
         self.preparing = Some(peer.clone());
         let Err(error) = self.prepare(peer.clone()).await else {
             self.preparing = None;

@@ -13,6 +13,7 @@ use super::terms::{Terms, Then};
 use crate::net::web::{
     Body, Expect, Flaw, Gate, HeadReader, JSON, Length, Refusal, Reply, Request, Status,
 };
+use crate::remote::Identity;
 use crate::transport::Inbox;
 
 /// Reads requests, and puts their bodies into the inbox.
@@ -31,7 +32,8 @@ pub(super) struct Rules {
 
 enum ReadStage {
     Head(HeadReader),
-    Body(Body, Terms),
+    /// With the identity of whoever sends it.
+    Body(Body, Terms, Option<Arc<Identity>>),
     /// The rest of a body that nobody wants.
     Unwanted(u64),
 }
@@ -96,6 +98,9 @@ const PREFLIGHT: &str = "Access-Control-Allow-Methods: POST\r\n\
     Access-Control-Allow-Private-Network: true\r\n\
     Access-Control-Max-Age: 600\r\n";
 
+/// A request that is served: its body, and the identity of its sender.
+type Admitted = (Body, Option<Arc<Identity>>);
+
 impl Intake {
     pub(super) fn new(rules: Rules) -> Self {
         Intake { stage: rules.start(), rules }
@@ -151,15 +156,16 @@ impl Intake {
                         None => {}
                     }
                 }
-                ReadStage::Body(body, _) => match body.take(rest, inbox.message()?) {
+                ReadStage::Body(body, ..) => match body.take(rest, inbox.message()?) {
                     Ok(count) => {
                         used += count;
                         if !body.is_whole() {
                             return Ok((used, Step::More));
                         }
-                        inbox.end_message()?;
                         let whole = mem::replace(&mut self.stage, self.rules.start());
-                        if let ReadStage::Body(_, terms) = whole {
+                        if let ReadStage::Body(_, terms, identity) = whole {
+                            inbox.note_sender(identity)?;
+                            inbox.end_message()?;
                             return Ok((used, Step::Message(terms)));
                         }
                     }
@@ -167,7 +173,7 @@ impl Intake {
                         inbox.drop_message()?;
                         let refusal = refusal_of(flaw);
                         let bytes = match mem::replace(&mut self.stage, self.rules.start()) {
-                            ReadStage::Body(_, mut terms) => {
+                            ReadStage::Body(_, mut terms, _) => {
                                 terms.then = Then::Linger;
                                 respond(&refusal, Some((&terms, false)))
                             }
@@ -201,25 +207,27 @@ impl Rules {
         };
         let terms = Terms::of(&request, &self.gate);
         match self.judge(&request) {
-            Ok(Some(body)) => {
+            Ok(Some((body, identity))) => {
                 let waits = request.expect() == Some(Expect::Continue) && !body.is_whole();
-                (ReadStage::Body(body, terms), waits.then_some(Step::Continue))
+                (ReadStage::Body(body, terms, identity), waits.then_some(Step::Continue))
             }
             Ok(None) => self.preflight(&request, terms),
             Err(refusal) => self.refuse(&request, terms, &refusal),
         }
     }
 
-    /// The body that is to be read; `None` if the request only asks what it may send.
-    fn judge(&self, request: &Request<'_>) -> Result<Option<Body>, Refusal> {
+    /// The body that is to be read, and the identity of its sender; `None` if the request only asks what
+    /// it may send.
+    fn judge(&self, request: &Request<'_>) -> Result<Option<Admitted>, Refusal> {
         self.gate.check_origin(request)?;
         let is_preflight = request.method == "OPTIONS"
             && request.headers.asks_for_method.is_some()
             && self.gate.allowed_origin(request).is_some();
-        if !is_preflight {
+        let identity = match is_preflight {
             // A page cannot show a token before it was told that it may.
-            self.gate.check_token(request)?;
-        }
+            true => None,
+            false => self.gate.check_token(request)?,
+        };
         if request.path != &*self.path {
             return Err(Refusal::NO_SUCH_PATH);
         }
@@ -235,7 +243,8 @@ impl Rules {
             return Err(EXPECT);
         }
         let length = request.length.ok_or(LENGTH)?;
-        Body::new(length, self.message_bytes).map(Some).map_err(refusal_of)
+        let body = Body::new(length, self.message_bytes).map_err(refusal_of)?;
+        Ok(Some((body, identity)))
     }
 
     /// Answers a head that is none: nobody knows where the next one would begin.

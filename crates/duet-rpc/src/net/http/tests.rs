@@ -160,7 +160,7 @@ async fn t2_a_connection_that_closes_says_so_in_its_last_response() {
     let (profile, gate) = (Profile::agent(), Arc::new(Gate::default()));
     let transport = HttpServer::new(Socket::tcp(server), gate, &Target::default(), &profile);
     let router = Router::new().shutdown_method("go", async || 1);
-    let peer = Peer::spawn(transport, &profile, router);
+    let peer = Peer::builder(transport).profile(profile).router(router).spawn();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"go"}"#;
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ";
     let request = format!("{head}{}\r\n\r\n{body}", body.len());

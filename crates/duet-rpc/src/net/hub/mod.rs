@@ -1,5 +1,6 @@
 //! Hub: many connections, one router (P8).
 
+mod builder;
 mod registry;
 
 use std::convert::Infallible;
@@ -14,26 +15,26 @@ use std::time::Duration;
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::frame::{Framing, FramingChoice, write_frame};
 use duet_rpc_proto::message::{ErrorObject, Id, write_error};
+use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+pub use self::builder::HubBuilder;
+#[cfg(unix)]
+pub(crate) use self::builder::MOST as MOST_CONNECTIONS;
 use self::registry::{Counts, Entry, Permit};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
+use crate::error::{Error, Logged};
 use crate::log_limit::LogLimiter;
 #[cfg(unix)]
 use crate::net::Reserve;
 use crate::net::{Incoming, Listener};
-use crate::peer::Peer;
+use crate::panic_guard;
+use crate::peer::{Peer, PeerBuilder, notification};
 use crate::router::Router;
 use crate::transport::TransportKind;
-
-/// How many connections there may be, unless it is said otherwise.
-const MOST: usize = 16 * 1024;
-
-/// How many bytes may wait to be sent on all connections, unless it is said otherwise.
-const MOST_OUTGOING: usize = 64 * 1024 * 1024;
 
 /// How many refused connections may stay open for a moment, so that their remotes hear the reason for sure.
 /// Those beyond are told the reason, too, and closed immediately.
@@ -53,8 +54,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
-/// let hub = Hub::new(&Profile::agent(), router).max_connections(1000);
-/// let listener = Listener::bind(&"tcp://127.0.0.1:0".parse()?)?;
+/// let hub = Hub::builder().profile(Profile::agent()).router(router).max_connections(1000).build();
+/// let listener = Listener::bind("tcp://127.0.0.1:0")?;
 /// println!("listening on {}", listener.address());
 /// let serving = tokio::spawn(hub.clone().serve(listener));
 ///
@@ -67,7 +68,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Hub(Arc<Inner>);
 
-#[derive(Clone)]
 struct Inner {
     profile: Profile,
     router: Router,
@@ -78,10 +78,23 @@ struct Inner {
     place: Place,
     workers: Option<Arc<WorkerPool>>,
     budget: Arc<Budget>,
+    on_connect: Option<OnConnect>,
+}
+
+/// Called with each new connection.
+pub(crate) type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
+
+/// The outcome of [`Hub::broadcast`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Broadcast {
+    /// The number of connections that the notification is on its way to.
+    pub sent: usize,
+    /// The number of connections that were skipped, because too much waits to be sent there.
+    pub skipped: usize,
 }
 
 /// Where connections are served.
-#[derive(Clone)]
 enum Place {
     /// On the runtime that accepts them.
     Here,
@@ -91,68 +104,9 @@ enum Place {
 }
 
 impl Hub {
-    /// Serves this router to everyone who connects, with these settings for each.
-    pub fn new(profile: &Profile, router: Router) -> Self {
-        Hub(Arc::new(Inner {
-            profile: *profile,
-            one_way: router.clone(),
-            router,
-            most: MOST,
-            counts: Arc::default(),
-            place: Place::Here,
-            workers: None,
-            budget: Budget::shared(MOST_OUTGOING),
-        }))
-    }
-
-    fn inner(&mut self) -> &mut Inner {
-        Arc::make_mut(&mut self.0)
-    }
-
-    /// How many connections there may be at the same time; 16,384 if nothing is said. One too many is
-    /// told so, and closed.
-    #[must_use]
-    pub fn max_connections(mut self, most: usize) -> Self {
-        self.inner().most = most;
-        self
-    }
-
-    /// The budget for bytes that wait to be sent, over all connections; 64 MiB by default. Each
-    /// connection also has the bound of its own,
-    /// [`Limits::outgoing_bytes`](duet_rpc_proto::Limits::outgoing_bytes).
-    ///
-    /// While the budget is spent, no handler begins on the worker threads, other handlers begin only on
-    /// connections on which nothing waits to be sent, and a connection whose remote reads nothing for
-    /// five seconds is closed.
-    ///
-    /// The answers to batches that are under way have a budget of the same size to themselves. While that
-    /// is spent, requests of batches are answered busy.
-    #[must_use]
-    pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
-        self.inner().budget = Budget::shared(bytes);
-        self
-    }
-
-    /// Serves this router to those who can be answered but not called, as over HTTP: methods that call
-    /// back or send events make no sense for them.
-    #[must_use]
-    pub fn one_way(mut self, router: Router) -> Self {
-        self.inner().one_way = router;
-        self
-    }
-
-    /// Serves each connection on a runtime that is found for it, and handlers that may be slow on
-    /// these threads.
-    #[cfg(unix)]
-    pub(crate) fn on_threads(
-        mut self,
-        find: Arc<dyn Fn() -> Option<Handle> + Send + Sync>,
-        workers: Option<Arc<WorkerPool>>,
-    ) -> Self {
-        let inner = self.inner();
-        inner.place = Place::Threads(find);
-        inner.workers = workers;
-        self
+    /// Begins a hub: set what it needs, then [`build`](HubBuilder::build) it.
+    pub fn builder() -> HubBuilder {
+        HubBuilder::new()
     }
 
     /// How many connections there may be.
@@ -164,6 +118,42 @@ impl Hub {
     /// How many connections there are.
     pub fn connections(&self) -> usize {
         *self.0.counts.open.borrow()
+    }
+
+    /// The connections that are open, the oldest first. The handles are cheap, and [`stop`](Hub::stop) closes
+    /// their connections all the same.
+    pub fn peers(&self) -> Vec<Peer> {
+        self.0.counts.open_peers()
+    }
+
+    /// Sends a notification to all connections, and never waits for one: a connection that has too much to
+    /// send already is skipped, and misses this notification. So is one that has anything to send while the
+    /// [budget](HubBuilder::max_outgoing_bytes) of all is spent. HTTP connections are left out, because nothing but
+    /// answers can go there.
+    ///
+    /// It is written as JSON once. An error means that the params cannot be, and nothing was sent. For
+    /// clients that have to know what they missed, use [`Peer::events`].
+    ///
+    /// ```
+    /// use duet_rpc::{Error, Hub};
+    ///
+    /// fn announce(hub: &Hub, version: u64) -> Result<(), Error> {
+    ///     let told = hub.broadcast("changed", [version])?;
+    ///     println!("{} were told, {} are too slow", told.sent, told.skipped);
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn broadcast(&self, method: &str, params: impl Serialize) -> Result<Broadcast, Error> {
+        let message = notification(method, &params)?;
+        let mut told = Broadcast::default();
+        for peer in self.peers() {
+            match peer.shared().try_notify(&message) {
+                Some(true) => told.sent += 1,
+                Some(false) => told.skipped += 1,
+                None => {}
+            }
+        }
+        Ok(told)
     }
 
     /// Serves those who connect here, until the hub is stopped. Several listeners can be served at the
@@ -286,8 +276,8 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
     let mut stopping = hub.counts.is_stopping.subscribe();
     // What it takes to open a connection is not kept as long as it stands.
     let opening = Box::pin(incoming.open(&hub.profile));
-    let transport = match until(&mut stopping, opening).await {
-        Some(Ok(transport)) => transport,
+    let (transport, remote) = match until(&mut stopping, opening).await {
+        Some(Ok(opened)) => opened,
         Some(Err(error)) => {
             tracing::debug!(%error, "a connection was not opened");
             return;
@@ -298,12 +288,19 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
         TransportKind::Exchange => hub.one_way.clone(),
         _ => hub.router.clone(),
     };
-    let budget = Some(Arc::clone(&hub.budget));
-    let (peer, mut driver) = Peer::boxed(transport, &hub.profile, router, budget);
+    let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
+    let (peer, mut driver) = peer.budget(&hub.budget).build();
     driver.share_thread();
     driver.use_pool(hub.workers.clone());
     let shared = Arc::clone(peer.shared());
     shared.span.in_scope(|| tracing::debug!("a connection was opened"));
+    if let Some(on_connect) = &hub.on_connect
+        && let Err(error) = panic_guard::catch(|| shared.span.in_scope(|| on_connect(&peer)))
+    {
+        // It is closed as by a handle: the remote is told, and nothing that it sends is begun.
+        shared.span.in_scope(|| tracing::error!(error = %Logged(&error), "on_connect failed"));
+        peer.begin_close(None);
+    }
     let _entry = Entry::add(&hub.counts, peer);
     let end = (&mut driver).await;
     shared.span.in_scope(|| tracing::debug!("a connection has ended: {end}"));

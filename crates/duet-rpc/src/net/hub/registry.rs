@@ -60,6 +60,14 @@ impl Counts {
         }
     }
 
+    /// The connections that are open, the oldest first.
+    pub(super) fn open_peers(&self) -> Vec<Peer> {
+        let peers = self.peers();
+        let mut peers: Vec<_> = peers.iter().map(|(key, peer)| (*key, peer.clone())).collect();
+        peers.sort_unstable_by_key(|(key, _)| *key);
+        peers.into_iter().map(|(_, peer)| peer).collect()
+    }
+
     fn peers(&self) -> MutexGuard<'_, HashMap<u64, Peer>> {
         lock(&self.peers)
     }

@@ -13,6 +13,8 @@ use std::sync::atomic::AtomicBool;
 use duet_rpc_proto::Profile;
 #[cfg(feature = "websocket")]
 use duet_rpc_proto::ws::Role;
+#[cfg(unix)]
+use tokio::net::unix::UCred;
 
 use super::browser_guard::Frames;
 use super::{Listener, Speaks};
@@ -24,9 +26,12 @@ use crate::net::Socket;
 #[cfg(feature = "websocket")]
 use crate::net::WebSocket;
 #[cfg(feature = "websocket")]
-use crate::net::web::{IDLE, upgrade};
+use crate::net::web::{IDLE, Upgraded, upgrade};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::net::web::{Refusal, final_response};
+#[cfg(unix)]
+use crate::remote::Identity;
+use crate::remote::Remote;
 use crate::transport::Transport;
 
 /// How much is read of what a refused remote has sent.
@@ -48,7 +53,7 @@ pub struct Incoming {
 pub(super) enum Accepted {
     Tcp(std::net::TcpStream, SocketAddr),
     #[cfg(unix)]
-    Unix(std::os::unix::net::UnixStream),
+    Unix(std::os::unix::net::UnixStream, Option<UCred>),
 }
 
 impl Incoming {
@@ -63,17 +68,25 @@ impl Incoming {
         }
     }
 
-    /// Who it is, if it came by TCP.
-    pub fn remote(&self) -> Option<SocketAddr> {
+    /// The remote, as far as it is known before it has sent anything: its address, or the user that a Unix
+    /// socket tells of. The identity of a WebSocket is known once it is [opened](Incoming::open).
+    pub fn remote(&self) -> Remote {
         match &self.accepted {
-            Accepted::Tcp(_, from) => Some(*from),
+            Accepted::Tcp(_, from) => Remote::new().with_addr(*from),
             #[cfg(unix)]
-            Accepted::Unix(_) => None,
+            Accepted::Unix(_, None) => Remote::new(),
+            #[cfg(unix)]
+            Accepted::Unix(_, Some(user)) => Remote::new().with_identity(Identity::UnixUser {
+                uid: user.uid(),
+                gid: user.gid(),
+                pid: user.pid().and_then(|pid| pid.try_into().ok()),
+            }),
         }
     }
 
-    /// Makes a transport of it: for WebSocket, once both sides have agreed on it, which takes no
-    /// longer than the profile's [`read_timeout`](Profile::read_timeout), or than 30 s if it has none.
+    /// Makes a transport of it, and tells which remote it leads to: for WebSocket, once both sides have
+    /// agreed on it, which takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or
+    /// than 30 s if it has none. Give the remote to [`PeerBuilder::remote`](crate::PeerBuilder::remote).
     ///
     /// # Panics
     ///
@@ -82,24 +95,27 @@ impl Incoming {
         not(any(feature = "http", feature = "websocket")),
         expect(unused_variables, reason = "sockets alone need no settings")
     )]
-    pub async fn open(self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
+    pub async fn open(self, profile: &Profile) -> io::Result<(Box<dyn Transport>, Remote)> {
+        let remote = self.remote();
         let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
         let socket = self.accepted.into_socket()?;
         match self.speaks {
-            Speaks::Frames if is_tcp => Ok(Box::new(Frames::new(socket))),
-            Speaks::Frames => Ok(Box::new(socket)),
+            Speaks::Frames if is_tcp => Ok((Box::new(Frames::new(socket)), remote)),
+            Speaks::Frames => Ok((Box::new(socket), remote)),
             #[cfg(feature = "http")]
             Speaks::Http(target) => {
-                Ok(Box::new(HttpServer::new(socket, self.gate, &target, profile)))
+                Ok((Box::new(HttpServer::new(socket, self.gate, &target, profile)), remote))
             }
             #[cfg(feature = "websocket")]
             Speaks::WebSocket(target) => {
                 let (path, limit) = (target.path(), profile.limits.header_bytes);
                 let patience = profile.read_timeout.unwrap_or(IDLE);
                 let agreed = upgrade(socket, &self.gate, path, limit, patience);
-                let (socket, behind) = agreed.await?;
-                let transport = WebSocket::new(socket, Role::Server, profile, behind);
-                Ok(Box::new(transport.going_away(self.going_away)))
+                let Upgraded { socket, rest, identity } = agreed.await?;
+                let transport = WebSocket::new(socket, Role::Server, profile, rest);
+                let transport = transport.going_away(self.going_away);
+                let remote = identity.into_iter().fold(remote, Remote::with_identity);
+                Ok((Box::new(transport), remote))
             }
         }
     }
@@ -142,7 +158,7 @@ macro_rules! on_either {
         match $accepted {
             Accepted::Tcp($stream, _) => $does,
             #[cfg(unix)]
-            Accepted::Unix($stream) => $does,
+            Accepted::Unix($stream, _) => $does,
         }
     };
 }
@@ -175,7 +191,7 @@ impl Accepted {
         match self {
             Accepted::Tcp(stream, _) => tokio::net::TcpStream::from_std(stream).map(Socket::tcp),
             #[cfg(unix)]
-            Accepted::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Socket::unix),
+            Accepted::Unix(stream, _) => tokio::net::UnixStream::from_std(stream).map(Socket::unix),
         }
     }
 }

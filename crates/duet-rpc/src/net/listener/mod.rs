@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 
-use super::{Address, unsupported};
+use super::address::resolve;
+use super::{Address, AddressError, unsupported};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use super::{Gate, Target};
 #[cfg(unix)]
@@ -46,16 +47,16 @@ pub(crate) use reserve::Reserve;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
-/// let mut listener = Listener::bind(&"tcp://127.0.0.1:0".parse()?)?;
+/// let mut listener = Listener::bind("tcp://127.0.0.1:0")?;
 /// println!("listening on {}", listener.address());
 /// # let address = listener.address().clone();
 /// # tokio::spawn(async move {
-/// #     duet_rpc::transport::Connector::new(&address).connect(&Profile::agent()).await
+/// #     duet_rpc::transport::Connector::new(address)?.connect(&Profile::agent()).await
 /// # });
 ///
 /// let incoming = listener.accept().await?;
-/// let transport = incoming.open(&Profile::agent()).await?;
-/// let client = Peer::spawn(transport, &Profile::agent(), router.clone());
+/// let (transport, remote) = incoming.open(&Profile::agent()).await?;
+/// let client = Peer::builder(transport).remote(remote).router(router.clone()).spawn();
 /// # drop(client);
 /// # Ok(())
 /// # }
@@ -95,15 +96,17 @@ enum Bound {
 
 impl Listener {
     /// Listens at this address, if it is one of this machine alone.
-    pub fn bind(address: &Address) -> io::Result<Self> {
-        Self::bind_with(address, Reach::Loopback)
+    pub fn bind(address: impl TryInto<Address, Error: Into<AddressError>>) -> io::Result<Self> {
+        Self::bind_with(&resolve(address)?, Reach::Loopback)
     }
 
     /// Listens at this address, also if other machines can reach it. Whoever can reach it can call it:
     /// TCP has nothing that keeps anybody out, and for WebSocket and HTTP give
     /// a `gate` with a token.
-    pub fn bind_anywhere(address: &Address) -> io::Result<Self> {
-        Self::bind_with(address, Reach::Anywhere)
+    pub fn bind_anywhere(
+        address: impl TryInto<Address, Error: Into<AddressError>>,
+    ) -> io::Result<Self> {
+        Self::bind_with(&resolve(address)?, Reach::Anywhere)
     }
 
     fn bind_with(address: &Address, reach: Reach) -> io::Result<Self> {
@@ -122,13 +125,17 @@ impl Listener {
 
     /// Takes over a TCP socket that listens already, such as one that was inherited, and speaks on it
     /// what this address says. Its place is the socket's own, whatever stands there.
-    pub fn from_tcp(socket: std::net::TcpListener, address: &Address) -> io::Result<Self> {
-        let (speaks, at) = (Speaks::at(address)?, socket.local_addr()?);
+    pub fn from_tcp(
+        socket: std::net::TcpListener,
+        address: impl TryInto<Address, Error: Into<AddressError>>,
+    ) -> io::Result<Self> {
+        let address = resolve(address)?;
+        let (speaks, at) = (Speaks::at(&address)?, socket.local_addr()?);
         socket.set_nonblocking(true)?;
         let place = super::Place { host: at.ip().to_string(), port: at.port() };
         let address = match address {
-            Address::WebSocket(_, target) => Address::WebSocket(place, target.clone()),
-            Address::Http(_, target) => Address::Http(place, target.clone()),
+            Address::WebSocket(_, target) => Address::WebSocket(place, target),
+            Address::Http(_, target) => Address::Http(place, target),
             Address::Stdio | Address::Tcp(_) | Address::Unix(_) => Address::Tcp(place),
         };
         Ok(Self::new(address, Bound::Tcp(socket), speaks))
@@ -216,7 +223,10 @@ impl Listener {
             }
             #[cfg(unix)]
             Bound::UnixActive(socket, _) => {
-                Accepted::Unix(ready!(socket.poll_accept(cx))?.0.into_std()?)
+                let (stream, _) = ready!(socket.poll_accept(cx))?;
+                // A system that cannot tell who it is still lets it in: the file says who may.
+                let user = stream.peer_cred().ok();
+                Accepted::Unix(stream.into_std()?, user)
             }
             _ => return Poll::Ready(Err(unsupported("it does not listen any more"))),
         };

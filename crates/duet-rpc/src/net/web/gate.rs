@@ -3,22 +3,24 @@
 use std::fmt;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use super::head::Request;
 use super::status::{Refusal, Status};
+use crate::remote::Identity;
 
 /// Decides which requests a server of WebSockets or HTTP takes at all.
 ///
 /// A web page can make a browser send requests to servers of the machine that it runs on. So a
 /// request has to name this server in its `Host`: `localhost`, an address of the machine, or a name
 /// that was allowed; and if a page has sent it, as its `Origin` tells, the page has to come from
-/// this server or from an origin that was allowed. If there is a token, the request has to bear it.
+/// this server or from an origin that was allowed. If there are tokens, the request has to bear one.
 ///
 /// ```
 /// use duet_rpc::transport::Gate;
 ///
 /// let gate = Gate::new("127.0.0.1".parse().unwrap())
-///     .token("k3qhx7")
+///     .named_token("ci", "k3qhx7")
 ///     .allow_host("devbox")
 ///     .allow_origin("https://editor.example");
 /// assert!(!format!("{gate:?}").contains("k3qhx7"));
@@ -26,9 +28,16 @@ use super::status::{Refusal, Status};
 #[derive(Clone)]
 pub struct Gate {
     bound: IpAddr,
-    token: Option<String>,
+    tokens: Vec<Token>,
     hosts: Vec<String>,
     origins: Vec<String>,
+}
+
+/// A token that lets in, and the identity of whoever bears it.
+#[derive(Clone)]
+struct Token {
+    secret: String,
+    identity: Option<Arc<Identity>>,
 }
 
 const HOST: Refusal = Refusal::new(
@@ -51,7 +60,7 @@ const MALFORMED: Refusal = Refusal::malformed("The Host header is malformed.");
 impl Gate {
     /// The gate of a server that is bound to this address.
     pub fn new(bound: IpAddr) -> Self {
-        Gate { bound, token: None, hosts: Vec::new(), origins: Vec::new() }
+        Gate { bound, tokens: Vec::new(), hosts: Vec::new(), origins: Vec::new() }
     }
 
     /// The same gate at a server that is bound to this address.
@@ -59,10 +68,33 @@ impl Gate {
         Gate { bound, ..self }
     }
 
-    /// Lets in only who bears this token. With an empty one, that is nobody.
+    /// Lets in only requests that bear this token, or a [named](Gate::named_token) one. An empty token
+    /// lets in nobody. There is one token without a name: a second call replaces it.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
-        self.token = Some(token.into());
+        self.tokens.retain(|token| token.identity.is_some());
+        self.tokens.push(Token { secret: token.into(), identity: None });
+        self
+    }
+
+    /// Lets in requests that bear this token, too. The name is their identity: handlers get it from
+    /// [`Context::identity`](crate::Context::identity). Call it again for further tokens: one for each
+    /// user, or two of the same name while a token is replaced. An empty token lets in nobody.
+    ///
+    /// ```
+    /// use duet_rpc::{Context, Failure, Identity, Router, transport::Gate};
+    ///
+    /// let gate = Gate::default().named_token("ada", "k3qhx7").named_token("bob", "p9vw2m");
+    /// let router = Router::new().method("whoami", async |cx: Context| {
+    ///     let name = cx.identity().and_then(Identity::token_name);
+    ///     Ok::<_, Failure>(name.map(str::to_owned))
+    /// });
+    /// # drop((gate, router));
+    /// ```
+    #[must_use]
+    pub fn named_token(mut self, name: impl Into<String>, token: impl Into<String>) -> Self {
+        let identity = Some(Arc::new(Identity::token(name)));
+        self.tokens.push(Token { secret: token.into(), identity });
         self
     }
 
@@ -109,20 +141,22 @@ impl Gate {
         }
     }
 
-    /// Whether the request bears the token, if one is needed.
-    pub(in crate::net) fn check_token(&self, request: &Request<'_>) -> Result<(), Refusal> {
-        let Some(token) = &self.token else { return Ok(()) };
-        let given = request.headers.authorization.and_then(|value| value.split_once(' '));
-        match given {
-            Some((scheme, given))
-                if scheme.eq_ignore_ascii_case("Bearer")
-                    && !token.is_empty()
-                    && is_same(given.trim().as_bytes(), token.as_bytes()) =>
-            {
-                Ok(())
-            }
-            _ => Err(TOKEN),
+    /// Checks that the request bears a token, if one is needed, and returns the identity of that token.
+    pub(in crate::net) fn check_token(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<Option<Arc<Identity>>, Refusal> {
+        if self.tokens.is_empty() {
+            return Ok(None);
         }
+        let given = request.headers.authorization.and_then(|value| value.split_once(' '));
+        let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
+        let given = given.map_or("", |(_, given)| given.trim()).as_bytes();
+        // All are compared, even behind one that fits: the time must not tell which one it is.
+        let fits =
+            |token: &&Token| is_same(given, token.secret.as_bytes()) & !token.secret.is_empty();
+        let found = self.tokens.iter().filter(fits).fold(None, |found, it| found.or(Some(it)));
+        found.map(|token| token.identity.clone()).ok_or(TOKEN)
     }
 
     /// The origin of the request, if it is one of those that were allowed.
@@ -155,11 +189,11 @@ impl Default for Gate {
 }
 
 impl fmt::Debug for Gate {
-    /// Shows whether there is a token, and not what it is.
+    /// Shows how many tokens there are, and not what they are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate")
             .field("bound", &self.bound)
-            .field("has_token", &self.token.is_some())
+            .field("tokens", &self.tokens.len())
             .field("hosts", &self.hosts)
             .field("origins", &self.origins)
             .finish()

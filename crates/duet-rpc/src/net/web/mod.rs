@@ -29,7 +29,7 @@ pub(super) use response::{CONTINUE, JSON, Reply, final_response};
 pub use status::Refused;
 pub(super) use status::{Refusal, Status};
 #[cfg(feature = "websocket")]
-pub(super) use upgrade::{Ask, ask_for_upgrade, upgrade};
+pub(super) use upgrade::{Ask, Upgraded, ask_for_upgrade, upgrade};
 
 /// How long a connection may send no request, or a part of a head, unless it is said otherwise.
 pub(super) const IDLE: Duration = Duration::from_secs(30);

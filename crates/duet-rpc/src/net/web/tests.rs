@@ -8,6 +8,7 @@ use super::handshake::{accept, check_answer, request_of};
 use super::head::{Expect, HeadReader, Length, Request, Response};
 use super::response::Reply;
 use super::status::{Refusal, Refused, Status};
+use crate::remote::Identity;
 
 const LIMIT: usize = 8 * 1024;
 
@@ -468,6 +469,33 @@ fn t3_only_who_bears_the_token_passes() {
     assert!(!format!("{guarded:?}").contains("s3cret"));
 }
 
+#[test]
+fn t3_each_token_has_the_name_that_it_was_given() {
+    let both = || gate("127.0.0.1").named_token("ada", "s3cret").named_token("bob", "0ther");
+    let twice = both().named_token("eve", "s3cret").named_token("nobody", "");
+    let (ada, bob) = (Ok(Some("ada")), Ok(Some("bob")));
+    let rows = [
+        (both(), "s3cret", ada),
+        (both(), "0ther", bob),
+        (both(), "", Err(401)),
+        (both(), "ada", Err(401)),
+        (twice.clone(), "s3cret", ada),
+        (twice, "", Err(401)),
+        (both().token("unnamed"), "unnamed", Ok(None)),
+        (both().token("unnamed"), "0ther", bob),
+        (both().token("first").token("second"), "first", Err(401)),
+        (gate("127.0.0.1"), "anything", Ok(None)),
+    ];
+    for (gate, token, expected) in rows {
+        let head =
+            format!("POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+        let request = Request::read(head.as_bytes()).expect("well-formed");
+        let passed = gate.check_token(&request).map_err(|refusal| refusal.status.0);
+        let name = passed.as_ref().map(|it| it.as_deref().and_then(Identity::token_name));
+        assert_eq!(name.map_err(|status| *status), expected, "{gate:?} {token}");
+    }
+}
+
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
 fn upgrade(line: &str, headers: &str) -> Result<String, Refusal> {
@@ -520,7 +548,7 @@ fn t2_both_ends_of_a_handshake_agree() {
     let request = Request::read(&request).expect("well-formed");
     assert_eq!((request.method, request.path), ("GET", "/rpc"));
     assert_eq!(request.headers.key, Some(KEY));
-    assert_eq!(gate("127.0.0.1").token("t0ken").check_token(&request), Ok(()));
+    assert_eq!(gate("127.0.0.1").token("t0ken").check_token(&request), Ok(None));
     let answer = String::from_utf8(accept(&request).expect("taken")).expect("text");
     let check = |answer: &str| check_answer(&Response::read(answer.as_bytes())?, nonce);
     check(&answer).expect("it is the right one");

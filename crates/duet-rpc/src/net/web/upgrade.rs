@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -14,16 +15,17 @@ use super::head::{HeadReader, Request, Response};
 use super::response::final_response;
 use super::status::Refusal;
 use crate::net::Socket;
+use crate::remote::Identity;
 
-/// Takes a connection that is to become a WebSocket; what comes back too is what was read behind the
-/// head. One that is refused is told why, and is closed.
+/// Takes a connection that is to become a WebSocket. A remote that is refused is told why, and the
+/// connection is closed.
 pub(in crate::net) async fn upgrade(
     mut socket: Socket,
     gate: &Gate,
     path: &str,
     header_bytes: usize,
     patience: Duration,
-) -> io::Result<(Socket, Vec<u8>)> {
+) -> io::Result<Upgraded> {
     let patience = Some(patience);
     let judge = |head: &[u8]| Request::read(head).and_then(|request| admit(&request, gate, path));
     let reading = within(patience, read_head(&mut socket, header_bytes, judge));
@@ -32,9 +34,9 @@ pub(in crate::net) async fn upgrade(
         outcome => outcome?,
     };
     match answer {
-        Ok(answer) => {
+        Ok((answer, identity)) => {
             within(patience, write_all(&mut socket, &answer)).await?;
-            Ok((socket, rest))
+            Ok(Upgraded { socket, rest, identity })
         }
         Err(refusal) => {
             refusal.log();
@@ -45,6 +47,15 @@ pub(in crate::net) async fn upgrade(
             Err(io::Error::other(format!("a client was refused: {}", refusal.status)))
         }
     }
+}
+
+/// A connection that has become a WebSocket.
+pub(in crate::net) struct Upgraded {
+    pub(in crate::net) socket: Socket,
+    /// The bytes that were read behind the head.
+    pub(in crate::net) rest: Vec<u8>,
+    /// The identity that the remote has proved.
+    pub(in crate::net) identity: Option<Arc<Identity>>,
 }
 
 /// Asks a server for a WebSocket. What is asked for with is 16 bytes that nobody can foretell; what
@@ -83,13 +94,17 @@ pub(in crate::net) struct Ask<'a> {
 }
 
 /// Checks all that can be wrong with a request for a WebSocket, and answers it.
-fn admit(request: &Request<'_>, gate: &Gate, path: &str) -> Result<Vec<u8>, Refusal> {
+fn admit(
+    request: &Request<'_>,
+    gate: &Gate,
+    path: &str,
+) -> Result<(Vec<u8>, Option<Arc<Identity>>), Refusal> {
     gate.check_origin(request)?;
-    gate.check_token(request)?;
+    let identity = gate.check_token(request)?;
     if request.path != path {
         return Err(Refusal::NO_SUCH_PATH);
     }
-    handshake::accept(request)
+    Ok((handshake::accept(request)?, identity))
 }
 
 /// Reads a head, and what `read` makes of it; behind it, what else was read.

@@ -31,7 +31,7 @@ async fn say(bytes: &str, patience: Duration) -> (String, io::Result<Vec<u8>>) {
     let gate = Gate::default().token("s3cret");
     let serving = tokio::spawn(async move {
         let outcome = upgrade(server, &gate, "/rpc", LIMIT, patience).await;
-        outcome.map(|(_, rest)| rest)
+        outcome.map(|upgraded| upgraded.rest)
     });
     client.write_all(bytes.as_bytes()).await.expect("it is sent");
     if patience == LONG {

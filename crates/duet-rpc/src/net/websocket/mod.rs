@@ -40,7 +40,7 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transport
 /// // Here both ends agree on it, and what has been read beyond that is handed over.
 /// let (profile, behind) = (Profile::agent(), Vec::new());
 /// let transport = WebSocket::new(socket, Role::Client, &profile, behind);
-/// let server = Peer::spawn(transport, &profile, Router::new());
+/// let server = Peer::builder(transport).profile(profile).router(Router::new()).spawn();
 /// # drop(server);
 /// # Ok(())
 /// # }

@@ -1,10 +1,12 @@
 //! Peer: the handle of a connection.
 
+mod builder;
+
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use duet_rpc_proto::Profile;
 use duet_rpc_proto::message::{write_notification, write_request};
 use duet_rpc_proto::session::Key;
 use serde::Serialize;
@@ -12,14 +14,14 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::call::Call;
-use crate::connection::memory::Budget;
-use crate::connection::{Command, Driver, EventStream, Shared, UnusableAnswer};
+use crate::connection::{Command, EventStream, Shared, Subscription, UnusableAnswer};
 use crate::error::{ConnectionState, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::extensions::Extensions;
 use crate::panic_guard;
-use crate::router::Router;
-use crate::transport::{Transport, TransportKind};
+use crate::remote::Identity;
+use crate::transport::Transport;
+pub use builder::PeerBuilder;
 
 /// One end of a connection: it serves methods and calls the other end's, at the same time.
 ///
@@ -33,8 +35,8 @@ use crate::transport::{Transport, TransportKind};
 /// # async fn main() -> Result<(), Error> {
 /// let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
 /// let (here, there) = memory::pair();
-/// let server = Peer::spawn(there, &Profile::agent(), router);
-/// let client = Peer::spawn(here, &Profile::agent(), Router::new());
+/// let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
+/// let client = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
 /// let sum: i64 = client.call("add", (1, 2)).await?;
 /// assert_eq!(sum, 3);
 /// client.close().await;
@@ -46,8 +48,20 @@ use crate::transport::{Transport, TransportKind};
 #[must_use = "the connection is closed when the last handle is dropped"]
 pub struct Peer {
     handle: Arc<Handle>,
-    /// Where the values of a request are kept that has its own: over HTTP a connection has many users.
-    request: Option<Arc<Extensions>>,
+    /// The state of the request, if it has its own: over HTTP a connection has many users.
+    exchange: Option<Arc<Exchange>>,
+}
+
+/// State of one exchange: it belongs to the request, and not to the connection.
+pub(crate) struct Exchange {
+    pub(crate) extensions: Extensions,
+    sender: Option<Arc<Identity>>,
+}
+
+impl Exchange {
+    pub(crate) fn new(sender: Option<Arc<Identity>>) -> Self {
+        Exchange { extensions: Extensions::default(), sender }
+    }
 }
 
 /// The last of these closes the connection.
@@ -82,39 +96,14 @@ pub struct Stats {
 }
 
 impl Peer {
-    /// A peer on this transport, and the driver that does its work: a future to be spawned or
-    /// awaited, inside a tokio runtime with I/O and time enabled.
-    pub fn new(transport: impl Transport, profile: &Profile, router: Router) -> (Peer, Driver) {
-        Peer::boxed(Box::new(transport), profile, router, None)
-    }
-
-    pub(crate) fn boxed(
-        transport: Box<dyn Transport>,
-        profile: &Profile,
-        router: Router,
-        budget: Option<Arc<Budget>>,
-    ) -> (Peer, Driver) {
-        let shared =
-            Arc::new(Shared::new(profile, transport.kind() == TransportKind::Exchange, budget));
-        let handle = Arc::new(Handle(Arc::clone(&shared)));
-        let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
-        (Peer { handle, request: None }, driver)
-    }
-
-    /// A peer on this transport, with its driver spawned on the current runtime.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
-    pub fn spawn(transport: impl Transport, profile: &Profile, router: Router) -> Peer {
-        let (peer, driver) = Peer::new(transport, profile, router);
-        tokio::spawn(driver);
-        peer
+    /// Begins a peer on this transport: set what it needs, then [`spawn`](PeerBuilder::spawn) it.
+    pub fn builder(transport: impl Transport) -> PeerBuilder {
+        PeerBuilder::boxed(Box::new(transport))
     }
 
     /// The handle that the handler of a message gets.
-    pub(crate) fn of_request(handle: Arc<Handle>, request: Option<Arc<Extensions>>) -> Self {
-        Peer { handle, request }
+    pub(crate) fn of_request(handle: Arc<Handle>, exchange: Option<Arc<Exchange>>) -> Self {
+        Peer { handle, exchange }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -125,7 +114,7 @@ impl Peer {
     /// object; `()` and `None` stand for none.
     ///
     /// The call is sent when it is first polled, fails after the profile's
-    /// [`call_timeout`](Profile::call_timeout), and is cancelled when it is dropped.
+    /// [`call_timeout`](crate::Profile::call_timeout), and is cancelled when it is dropped.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         let id = self.shared().ids.next();
         let message = panic_guard::catch(|| {
@@ -141,13 +130,7 @@ impl Peer {
     /// call would; when it returns, the notification is in order behind all that was sent before,
     /// and not necessarily on the wire.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        let message = panic_guard::catch(|| {
-            let params = to_params(&params)?;
-            let mut message = Vec::new();
-            let written = write_notification(&mut message, method, params.as_deref());
-            written.map(|()| message).map_err(cannot_send)
-        });
-        match self.shared().notify(message.unwrap_or_else(Err)?)? {
+        match self.shared().notify(notification(method, &params)?)? {
             None => Ok(()),
             Some(waits) => waits.wait().await,
         }
@@ -157,6 +140,17 @@ impl Peer {
     /// counted.
     pub fn events(&self, method: &str, topic: &str) -> EventStream {
         EventStream::new(Arc::clone(self.shared()), method, topic)
+    }
+
+    /// Subscribes to the notifications of a method, to await them one by one instead of serving them with a
+    /// handler: a client that has asked a server for news, for example. Those that came before are not seen.
+    ///
+    /// The router need not know the method. If it does, its handler runs for each notification as well.
+    /// Several subscriptions to a method get each notification each. Requests are for handlers alone.
+    ///
+    /// Cancellations and progress that the connection itself understands are not delivered.
+    pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {
+        Subscription::new(Arc::clone(self.shared()), method)
     }
 
     /// A value that belongs to the connection, one of each type: made when it is first asked for,
@@ -181,11 +175,41 @@ impl Peer {
     /// });
     /// ```
     pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        self.request.as_deref().unwrap_or(&self.shared().extensions).get()
+        let exchange = self.exchange.as_deref().map(|exchange| &exchange.extensions);
+        exchange.unwrap_or(&self.shared().extensions).get()
+    }
+
+    /// The address that the remote connected from: of a connection that a [`Hub`](crate::Hub) or a server
+    /// accepted over TCP, WebSocket or HTTP, or that was told with [`PeerBuilder::remote`]. Behind a proxy
+    /// that is the address of the proxy.
+    pub fn remote_addr(&self) -> Option<SocketAddr> {
+        self.shared().remote.addr()
+    }
+
+    /// The identity that the remote has proved: the name of its token over WebSocket and HTTP, or its user
+    /// over a Unix socket. `None` if it did not have to prove any: over TCP, over stdio, and with a token
+    /// that has no name.
+    ///
+    /// Over HTTP requests of different users come on one connection, so the identity belongs to the request:
+    /// ask the handle of its [`Context`](crate::Context). Any other handle knows of none.
+    ///
+    /// ```
+    /// use duet_rpc::{Context, Failure, Identity, Router};
+    ///
+    /// let router = Router::new().method("delete", async |(name,): (String,), cx: Context| {
+    ///     match cx.identity() {
+    ///         Some(Identity::Token { name: user }) if user == "admin" => Ok(name),
+    ///         _ => Err(Failure::new(403, "only admin may delete")),
+    ///     }
+    /// });
+    /// ```
+    pub fn identity(&self) -> Option<&Identity> {
+        let sender = self.exchange.as_deref().and_then(|exchange| exchange.sender.as_deref());
+        sender.or(self.shared().remote.identity())
     }
 
     /// Closes the connection gracefully: running handlers finish, and messages and events that wait
-    /// are sent, all within the profile's [`drain_timeout`](Profile::drain_timeout). Closing begins
+    /// are sent, all within the profile's [`drain_timeout`](crate::Profile::drain_timeout). Closing begins
     /// immediately, even if the returned future is dropped; the future waits for the end.
     pub fn close(&self) -> impl Future<Output = Disconnect> + Send + 'static {
         self.begin_close(None);
@@ -255,6 +279,17 @@ async fn closed(mut state: watch::Receiver<ConnectionState>) -> Disconnect {
             return Disconnect::dropped();
         }
     }
+}
+
+/// A notification as it is sent.
+pub(crate) fn notification(method: &str, params: &impl Serialize) -> Result<Vec<u8>, Error> {
+    let message = panic_guard::catch(|| {
+        let params = to_params(params)?;
+        let mut message = Vec::new();
+        let written = write_notification(&mut message, method, params.as_deref());
+        written.map(|()| message).map_err(cannot_send)
+    });
+    message.unwrap_or_else(Err)
 }
 
 /// Params as JSON; `None` for null.

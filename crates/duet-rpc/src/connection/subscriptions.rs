@@ -1,0 +1,200 @@
+//! Subscriptions: notifications from the remote that the application awaits.
+//!
+//! The connection offers each notification to the subscriptions of its method, in the order of arrival, and
+//! never waits for them: each has a bounded queue, and drops its oldest notifications (P9). A connection
+//! without subscriptions pays one load of a flag for each notification.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
+
+use duet_rpc_proto::message::Params;
+use duet_rpc_proto::session::{EventQueue, Priority};
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+
+use super::Shared;
+use crate::error::{Error, ErrorKind};
+use crate::params;
+use crate::sync::lock;
+
+/// The default bounds of a subscription. A message of the greatest length always fits.
+const MOST_NOTIFICATIONS: usize = 1024;
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// The notifications of one method, one after the other; made by [`Peer::subscribe`](crate::Peer::subscribe).
+///
+/// Up to 1024 notifications, or 1 MiB, wait until [`next`](Subscription::next) takes them; then the oldest
+/// are dropped, and [`dropped`](Subscription::dropped) counts them. The subscription ends with its
+/// connection, and does not keep the connection open. Dropping it unsubscribes.
+///
+/// ```
+/// use duet_rpc::{Error, Peer, transport::memory};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let (here, there) = memory::pair();
+/// let server = Peer::builder(there).spawn();
+/// let client = Peer::builder(here).spawn();
+///
+/// let mut ticks = client.subscribe::<(u64,)>("tick");
+/// server.notify("tick", [1]).await?;
+/// server.notify("tick", [2]).await?;
+/// server.close().await;
+///
+/// let mut sum = 0;
+/// while let Some(tick) = ticks.next().await {
+///     sum += tick?.0;
+/// }
+/// assert_eq!(sum, 3);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping it unsubscribes"]
+pub struct Subscription<T> {
+    shared: Arc<Shared>,
+    queue: Arc<Queue>,
+    params: PhantomData<fn() -> T>,
+}
+
+/// Notifications of one subscription that wait to be taken.
+struct Queue {
+    method: Box<str>,
+    waiting: Mutex<EventQueue<Option<Box<str>>>>,
+    arrived: Notify,
+}
+
+impl<T> Subscription<T> {
+    pub(crate) fn new(shared: Arc<Shared>, method: &str) -> Self {
+        let most_bytes = shared.profile.limits.message_bytes.max(MOST_BYTES);
+        let queue = Arc::new(Queue {
+            method: method.into(),
+            waiting: Mutex::new(EventQueue::new(MOST_NOTIFICATIONS, most_bytes)),
+            arrived: Notify::new(),
+        });
+        shared.subscriptions.add(&queue);
+        Subscription { shared, queue, params: PhantomData }
+    }
+
+    /// Sets other bounds: the number of notifications that wait, and the bytes of their params. Those beyond
+    /// are dropped, the oldest first.
+    pub fn bounded(self, notifications: usize, bytes: usize) -> Self {
+        self.queue.waiting().set_bounds(notifications, bytes);
+        self
+    }
+
+    /// The number of notifications that were dropped because nobody took them in time.
+    pub fn dropped(&self) -> u64 {
+        self.queue.waiting().dropped_in_all()
+    }
+}
+
+impl<T: DeserializeOwned> Subscription<T> {
+    /// Waits for the next notification, and reads its params as a handler does. `None` when the connection
+    /// is gone, and all that came before has been taken. Params of another type are an error of the kind
+    /// [`Protocol`](ErrorKind::Protocol), and the next notification follows.
+    ///
+    /// Dropping the future loses nothing, so it can stand in a `select!`.
+    pub async fn next(&mut self) -> Option<Result<T, Error>> {
+        loop {
+            // Nothing arrives any more once this is set, so nothing is missed behind the look.
+            let is_gone = self.shared.gone.initialized();
+            let next = self.queue.waiting().pop();
+            if let Some(event) = next {
+                return Some(read(event.data.as_deref()));
+            }
+            if is_gone {
+                return None;
+            }
+            let mut arrived = pin!(self.queue.arrived.notified());
+            let mut gone = pin!(self.shared.gone.wait());
+            poll_fn(|cx| match arrived.as_mut().poll(cx) {
+                Poll::Pending => gone.as_mut().poll(cx).map(|_| ()),
+                Poll::Ready(()) => Poll::Ready(()),
+            })
+            .await;
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(raw: Option<&str>) -> Result<T, Error> {
+    let params = match raw {
+        None => Params::Absent,
+        Some(raw) if raw.starts_with('{') => Params::Object(raw),
+        Some(raw) if raw.starts_with('[') => Params::Array(raw),
+        Some(_) => Params::Null,
+    };
+    params::read(&params).map_err(|error| Error::new(ErrorKind::Protocol).caused_by(error))
+}
+
+impl<T> Drop for Subscription<T> {
+    fn drop(&mut self) {
+        self.shared.subscriptions.remove(&self.queue);
+    }
+}
+
+impl Queue {
+    fn waiting(&self) -> MutexGuard<'_, EventQueue<Option<Box<str>>>> {
+        lock(&self.waiting)
+    }
+
+    fn push(&self, params: &Params<'_>) {
+        let raw: Option<Box<str>> = params.as_raw().map(Box::from);
+        let bytes = raw.as_deref().map_or(0, str::len);
+        self.waiting().push(Priority::Low, raw, bytes);
+        self.arrived.notify_one();
+    }
+}
+
+/// The subscriptions of a connection, by method.
+#[derive(Default)]
+pub(super) struct Subscriptions {
+    is_used: AtomicBool,
+    queues: Mutex<HashMap<Box<str>, Vec<Arc<Queue>>>>,
+}
+
+impl Subscriptions {
+    fn add(&self, queue: &Arc<Queue>) {
+        let mut queues = lock(&self.queues);
+        queues.entry(queue.method.clone()).or_default().push(Arc::clone(queue));
+        self.is_used.store(true, Ordering::Release);
+    }
+
+    fn remove(&self, queue: &Arc<Queue>) {
+        let mut queues = lock(&self.queues);
+        if let Some(same) = queues.get_mut(&queue.method) {
+            same.retain(|other| !Arc::ptr_eq(other, queue));
+            if same.is_empty() {
+                queues.remove(&queue.method);
+            }
+        }
+        self.is_used.store(!queues.is_empty(), Ordering::Release);
+    }
+
+    /// Hands a notification to the subscriptions of its method; `false` if there are none.
+    #[inline]
+    pub(super) fn offer(&self, method: &str, params: &Params<'_>) -> bool {
+        self.is_used.load(Ordering::Acquire) && self.push(method, params)
+    }
+
+    #[cold]
+    fn push(&self, method: &str, params: &Params<'_>) -> bool {
+        let queues = lock(&self.queues);
+        let same = queues.get(method);
+        same.into_iter().flatten().for_each(|queue| queue.push(params));
+        same.is_some()
+    }
+}
+
+impl<T> fmt::Debug for Subscription<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Subscription");
+        shown.field("method", &self.queue.method).field("waiting", &self.queue.waiting().len());
+        shown.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! Subscriptions: notifications that the application awaits (P5, P9).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use duet_rpc::transport::memory;
+use duet_rpc::{ErrorKind, Failure, Peer, Priority, Router};
+
+/// A test that hangs fails after this long; none depends on it otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Two ends of a connection; the first serves this router.
+fn pair(router: Router) -> (Peer, Peer) {
+    let (here, there) = memory::pair();
+    (Peer::builder(here).router(router).spawn(), Peer::builder(there).spawn())
+}
+
+#[tokio::test]
+async fn p9_notifications_come_in_order_with_or_without_a_handler() {
+    for has_handler in [false, true] {
+        let handled = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&handled);
+        let router = match has_handler {
+            false => Router::new(),
+            true => Router::new().method("tick", move |(_number,): (u64,)| {
+                count.fetch_add(1, Ordering::Relaxed);
+                async { Ok::<_, Failure>(()) }
+            }),
+        };
+        let (client, server) = pair(router);
+        let mut ticks = client.subscribe::<(u64,)>("tick");
+        let mut others = client.subscribe::<(u64,)>("tick");
+        let mut silent = client.subscribe::<(u64,)>("tock");
+        for number in 0..10 {
+            server.notify("tick", [number]).await.expect("it is sent");
+        }
+        for subscription in [&mut ticks, &mut others] {
+            for number in 0..10 {
+                let next = tokio::time::timeout(PATIENCE, subscription.next()).await;
+                assert_eq!(next.expect("it hangs").expect("one").expect("it fits").0, number);
+            }
+        }
+        server.close().await;
+        for subscription in [&mut ticks, &mut others, &mut silent] {
+            assert!(subscription.next().await.is_none(), "the connection is gone");
+            assert_eq!(subscription.dropped(), 0);
+        }
+        assert_eq!(handled.load(Ordering::Relaxed), if has_handler { 10 } else { 0 });
+    }
+}
+
+#[tokio::test]
+async fn p5_a_subscription_ends_with_its_connection_and_delivers_what_came_before() {
+    let (client, server) = pair(Router::new());
+    let mut ticks = client.subscribe::<Vec<u64>>("tick");
+    server.notify("tick", [7]).await.expect("it is sent");
+    server.close().await;
+    client.closed().await;
+    assert_eq!(ticks.next().await.expect("it came").expect("it fits"), [7]);
+    assert!(ticks.next().await.is_none() && ticks.next().await.is_none());
+    let mut late = client.subscribe::<()>("tick");
+    assert!(late.next().await.is_none());
+}
+
+/// Like an event stream: it is a view on the connection, and not a handle of it.
+#[tokio::test]
+async fn p5_a_subscription_does_not_keep_its_connection_open() {
+    let (client, server) = pair(Router::new());
+    let mut ticks = client.subscribe::<()>("tick");
+    drop(client);
+    let next = tokio::time::timeout(PATIENCE, ticks.next()).await;
+    assert!(next.expect("it hangs").is_none());
+    server.closed().await;
+}
+
+#[tokio::test]
+async fn p9_past_its_bound_a_subscription_drops_the_oldest_and_counts_them() {
+    let (client, server) = pair(Router::new().method("ping", async || Ok::<_, Failure>(())));
+    let mut few = client.subscribe::<(u64, String)>("tick").bounded(3, usize::MAX);
+    let mut small = client.subscribe::<(u64, String)>("tick").bounded(1024, 500);
+    for number in 0..10 {
+        server.notify("tick", (number, "x".repeat(90))).await.expect("it is sent");
+    }
+    server.call::<()>("ping", ()).await.expect("all of it has come");
+    assert_eq!((few.dropped(), small.dropped()), (7, 5));
+    assert_eq!(few.next().await.expect("one").expect("it fits").0, 7);
+    assert_eq!(small.next().await.expect("one").expect("it fits").0, 5);
+}
+
+#[tokio::test]
+async fn p6_params_of_another_type_are_an_error_and_the_next_follows() {
+    let (client, server) = pair(Router::new());
+    let mut ticks = client.subscribe::<(u64,)>("tick");
+    server.notify("tick", ["secret"]).await.expect("it is sent");
+    server.notify("tick", ()).await.expect("it is sent");
+    server.notify("tick", [1]).await.expect("it is sent");
+    for _ in 0..2 {
+        let error = ticks.next().await.expect("one").expect_err("another type");
+        assert_eq!(error.kind(), ErrorKind::Protocol);
+        assert!(!format!("{error:?} {error:#}").contains("secret"));
+    }
+    assert_eq!(ticks.next().await.expect("one").expect("it fits").0, 1);
+}
+
+#[tokio::test]
+async fn p7_requests_and_dropped_subscriptions_leave_the_router_as_it_was() {
+    let (client, server) = pair(Router::new());
+    let mut ticks = client.subscribe::<()>("tick");
+    let error = server.call::<()>("tick", ()).await.expect_err("nobody serves it");
+    assert_eq!(error.remote().map(|remote| remote.code), Some(-32601));
+    drop(client.subscribe::<()>("tick"));
+    server.notify("tick", ()).await.expect("it is sent");
+    ticks.next().await.expect("the other one stays").expect("it fits");
+    drop(ticks);
+    server.notify("tick", ()).await.expect("it is sent");
+    assert!(server.call::<()>("tick", ()).await.is_err());
+    assert!(client.state().is_open());
+}
+
+#[tokio::test]
+async fn p5_an_event_stream_tells_when_its_connection_is_gone() {
+    let (client, server) = pair(Router::new());
+    let events = server.events("event", "clock");
+    assert!(!events.is_closed());
+    events.send(Priority::Low, "tick").expect("it stands");
+    client.close().await;
+    tokio::time::timeout(PATIENCE, events.closed()).await.expect("it hangs");
+    assert!(events.is_closed());
+    assert!(events.send(Priority::Low, "tick").is_err());
+}
