@@ -122,13 +122,13 @@
 //! | on a method, `#[rpc(...)]` | |
 //! |---|---|
 //! | `aliases("plus", "sum")` | further names, as they are on the wire |
-//! | `blocking` | the handler may hold its thread; see [`Router::slow`](crate::Router::slow) |
+//! | `blocking` | the handler may hold its thread; see [`blocking`](crate::blocking) |
 //! | `deprecated = "use add"` | described, and a warning where the client's method is used |
 //! | `idempotent` | described: calling it twice does no harm |
 //! | `name = "$/add"` | the whole name on the wire, without prefix and style |
 //! | `notification` | the client sends a notification; the method returns nothing, or `Result<(), E>` for the log |
 //! | `positional` | the client sends the params by position (traits alone) |
-//! | `quick` | the handler never holds its thread for long; see [`Router::quick`](crate::Router::quick) |
+//! | `quick` | the handler never holds its thread for long; see [`quick`](crate::quick) |
 //! | `shutdown` | its arrival closes the connection; see [`Router::shutdown_method`](crate::Router::shutdown_method) |
 //! | `since = "1.2"` | described |
 //! | `skip` | not served |
