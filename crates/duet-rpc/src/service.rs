@@ -122,13 +122,13 @@
 //! | on a method, `#[rpc(...)]` | |
 //! |---|---|
 //! | `aliases("plus", "sum")` | further names, as they are on the wire |
-//! | `blocking` | the handler may hold its thread; see [`Router::slow`](crate::Router::slow) |
+//! | `blocking` | the handler may hold its thread; see [`blocking`](crate::blocking) |
 //! | `deprecated = "use add"` | described, and a warning where the client's method is used |
 //! | `idempotent` | described: calling it twice does no harm |
 //! | `name = "$/add"` | the whole name on the wire, without prefix and style |
 //! | `notification` | the client sends a notification; the method returns nothing, or `Result<(), E>` for the log |
 //! | `positional` | the client sends the params by position (traits alone) |
-//! | `quick` | the handler never holds its thread for long; see [`Router::quick`](crate::Router::quick) |
+//! | `quick` | the handler never holds its thread for long; see [`quick`](crate::quick) |
 //! | `shutdown` | its arrival closes the connection; see [`Router::shutdown_method`](crate::Router::shutdown_method) |
 //! | `since = "1.2"` | described |
 //! | `skip` | not served |
@@ -156,13 +156,13 @@ use crate::peer::Peer;
 /// The remote of a typed client: one connection, or a client that makes its connection anew.
 ///
 /// ```
-/// # use duet_rpc::{Error, Failure, Peer, Profile, Router, transport::memory};
+/// # use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
 /// use duet_rpc::service::Remote;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
 /// # let (here, there) = memory::pair();
-/// # let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// # let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
 /// # let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
 /// # let peer = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
 /// let remote = Remote::from(peer);
