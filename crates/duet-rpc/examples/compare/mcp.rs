@@ -4,13 +4,41 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use duet_rpc::{Failure, Profile};
+use duet_rpc::proto::message::Params;
+use duet_rpc::{Failure, Profile, params};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 const FOLDER: &str = "str:////home/ada/notes/";
 const MEMO: &str = "memo://insights";
 
 type Object = Map<String, Value>;
+
+#[derive(Deserialize)]
+struct Terms {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Deserialize)]
+struct ExamplePrompt {
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct CounterAnalysis {
+    goal: Goal,
+    strategy: Option<String>,
+}
+
+/// The protocol has texts as the arguments of prompts. Some clients send numbers.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Goal {
+    Number(i64),
+    Text(String),
+}
 
 #[derive(Default)]
 struct Counter(AtomicI64);
@@ -70,8 +98,11 @@ impl Counter {
             }
             "say_hello" => "hello".to_owned(),
             "echo" => Value::Object(arguments).to_string(),
-            "sum" => (number(&arguments, "a")? + number(&arguments, "b")?).to_string(),
-            _ => return Err(Failure::invalid_params("name", "the name of a tool", "another name")),
+            "sum" => {
+                let Terms { a, b } = read(&arguments)?;
+                a.checked_add(b).ok_or_else(|| Failure::new(-32001, "Overflow"))?.to_string()
+            }
+            _ => return Err(Failure::invalid_params("name", "the name of a tool", "string")),
         };
         Ok(json!({"content": [{"type": "text", "text": text}]}))
     }
@@ -103,21 +134,24 @@ impl Counter {
         #[rpc(default)] arguments: Object,
     ) -> Result<Value, Failure> {
         let message = |role: &str, text: String| json!({"role": role, "content": {"type": "text", "text": text}});
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         match name.as_str() {
             "example_prompt" => {
-                let said = text("message");
-                let said =
-                    said.ok_or_else(|| Failure::invalid_params("message", "string", "missing"))?;
+                let ExamplePrompt { message: said } = read(&arguments)?;
                 Ok(json!({"messages": [message("user", format!("The message is: {said}"))]}))
             }
             "counter_analysis" => {
-                let (value, goal) = (self.0.load(Ordering::Relaxed), number(&arguments, "goal")?);
-                let strategy = text("strategy").unwrap_or("careful");
+                let CounterAnalysis { goal, strategy } = read(&arguments)?;
+                let not_a_number = |_| Failure::invalid_params("goal", "integer", "string");
+                let goal = match goal {
+                    Goal::Number(goal) => goal,
+                    Goal::Text(goal) => goal.parse().map_err(not_a_number)?,
+                };
+                let value = self.0.load(Ordering::Relaxed);
+                let strategy = strategy.as_deref().unwrap_or("careful");
                 let question = format!(
                     "The counter is at {value} and should be at {goal}, {} away. The strategy is \
                      {strategy}. What are the next steps?",
-                    goal - value
+                    i128::from(goal) - i128::from(value)
                 );
                 Ok(json!({
                     "description": format!("The way from {value} to {goal}"),
@@ -127,7 +161,7 @@ impl Counter {
                     ],
                 }))
             }
-            _ => Err(Failure::invalid_params("name", "the name of a prompt", "another name")),
+            _ => Err(Failure::invalid_params("name", "the name of a prompt", "string")),
         }
     }
 
@@ -155,13 +189,10 @@ impl Counter {
     }
 }
 
-/// An argument that is a number. Arguments of prompts are texts, so a text of digits counts as one.
-fn number(arguments: &Object, name: &'static str) -> Result<i64, Failure> {
-    let value = arguments.get(name).unwrap_or(&Value::Null);
-    let number = value.as_i64().or_else(|| value.as_str()?.parse().ok());
-    let number = number.and_then(|number| i32::try_from(number).ok());
-    let number = number.ok_or_else(|| Failure::invalid_params(name, "integer", "other"))?;
-    Ok(number.into())
+/// Reads the arguments of a tool or prompt. The error names the argument that does not fit.
+fn read<T: DeserializeOwned>(arguments: &Object) -> Result<T, Failure> {
+    let arguments = serde_json::to_string(arguments)?;
+    Ok(params::read(&Params::Object(&arguments))?)
 }
 
 fn main() -> ExitCode {
@@ -207,6 +238,10 @@ mod tests {
 
         let read: Value = agent.call("resources/read", json!({"uri": FOLDER})).await?;
         assert_eq!(read["contents"][0]["text"], "/home/ada/notes/");
+        let params = json!({"name": "sum", "arguments": {"a": 2, "b": "3"}});
+        let wrong = agent.call::<Value>("tools/call", params).await.expect_err("b is a text");
+        let data = wrong.remote().and_then(|error| error.data.as_ref()).map(|data| data.get());
+        assert_eq!(data, Some(r#"{"param":"b","expected":"integer","received":"string"}"#));
         let wrong = agent.call::<Value>("resources/read", json!({"uri": "a"})).await;
         let wrong = wrong.expect_err("there is no such resource");
         assert_eq!(wrong.remote().map(|error| error.code), Some(-32002));
