@@ -11,8 +11,12 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         }
         let response = match request.method.as_str() {
             "textDocument/hover" => match request.params["position"]["line"].as_u64() {
-                Some(line) => Response::new_ok(request.id, json!({"contents": format!("line {line}")})),
-                None => Response::new_err(request.id, ErrorCode::InvalidParams as i32, "no line".into()),
+                Some(line) => {
+                    Response::new_ok(request.id, json!({"contents": format!("line {line}")}))
+                }
+                None => {
+                    Response::new_err(request.id, ErrorCode::InvalidParams as i32, "no line".into())
+                }
             },
             _ => Response::new_err(request.id, ErrorCode::MethodNotFound as i32, request.method),
         };
