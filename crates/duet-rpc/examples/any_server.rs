@@ -96,10 +96,7 @@ fn client() -> Router {
         "window/showMessageRequest",
         "workspace/workspaceFolders",
     ] {
-        router = router.method(method, move |cx: Context| {
-            Asked::note(&cx, method);
-            async {}
-        });
+        router = router.method(method, move |cx: Context| Asked::note(&cx, method));
     }
     router
 }

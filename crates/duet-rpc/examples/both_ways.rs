@@ -1,46 +1,53 @@
-//! Each side calls the other inside a handler, on one connection, and nothing waits in vain.
+//! Each side calls the other inside a handler, on one connection, without a deadlock.
 //!
 //! ```console
 //! $ cargo run -q -p duet-rpc --example both_ways
 //! cook: 2 × pasta, no cheese
 //! ```
 //!
-//! The guest orders; before it can cook, the kitchen asks the guest back, while the guest's own
-//! call is still open.
+//! The guest orders. Before it cooks, the kitchen asks the guest back, while the guest's own call is
+//! still open.
 
 use std::io::Write;
 
 use duet_rpc::transport::memory;
-use duet_rpc::{Context, Error, Peer, Profile, Router};
-use serde::{Deserialize, Serialize};
+use duet_rpc::{Error, Peer, Profile};
 
-#[derive(Serialize, Deserialize)]
-struct Order {
-    dish: String,
-    count: u32,
+#[duet_rpc::service]
+trait Guest {
+    fn likes_cheese(&self) -> bool;
 }
 
-fn kitchen() -> Router {
-    Router::new().method("order", async |order: Order, cx: Context| {
-        // The guest answers this although it waits for us.
-        let cheese: bool = cx.peer().call("likesCheese", ()).await?;
-        let cheese = if cheese { "with cheese" } else { "no cheese" };
-        Ok::<_, Error>(format!("cook: {} × {}, {cheese}", order.count, order.dish))
-    })
+#[duet_rpc::service(callbacks = Guest)]
+trait Kitchen {
+    async fn order(&self, dish: String, count: u32, guest: GuestClient) -> Result<String, Error>;
 }
 
-fn guest() -> Router {
-    Router::new().method("likesCheese", async || false)
+struct Cook;
+
+impl Kitchen for Cook {
+    async fn order(&self, dish: String, count: u32, guest: GuestClient) -> Result<String, Error> {
+        // The guest answers this call although it waits for ours.
+        let cheese = if guest.likes_cheese().await? { "with cheese" } else { "no cheese" };
+        Ok(format!("cook: {count} × {dish}, {cheese}"))
+    }
+}
+
+struct Ada;
+
+impl Guest for Ada {
+    fn likes_cheese(&self) -> bool {
+        false
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let (here, there) = memory::pair();
-    let kitchen = Peer::builder(there).profile(Profile::agent()).router(kitchen()).spawn();
-    let guest = Peer::builder(here).profile(Profile::agent()).router(guest()).spawn();
+    let kitchen = Peer::builder(there).profile(Profile::agent()).router(Cook.into_router()).spawn();
+    let guest = Peer::builder(here).profile(Profile::agent()).router(Ada.into_router()).spawn();
 
-    let order = Order { dish: "pasta".to_owned(), count: 2 };
-    let cooked: String = guest.call("order", order).await?;
+    let cooked = KitchenClient::new(&guest).order("pasta".to_owned(), 2).await?;
     let _ = writeln!(std::io::stdout(), "{cooked}");
 
     guest.close().await;

@@ -1,5 +1,5 @@
-//! Three ways in which a call ends before its answer: its time is over, its future is dropped, or
-//! the connection closes. In each the remote stops working on it.
+//! Three ways in which a call ends without an answer: it times out, its future is dropped, or the
+//! connection closes. The remote stops the handler in all three.
 //!
 //! ```console
 //! $ cargo run -q -p duet-rpc --example cancel
@@ -14,32 +14,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use duet_rpc::proto::Profile;
 use duet_rpc::transport::memory;
-use duet_rpc::{Error, Failure, Peer, Router};
+use duet_rpc::{Error, Peer, Profile, Router, State};
 
-/// Counts when it is dropped: a handler that is cancelled is dropped where it waits, and with it
-/// everything that it holds.
-struct Held(Arc<AtomicUsize>);
+#[derive(Default)]
+struct Counts {
+    begun: AtomicUsize,
+    stopped: AtomicUsize,
+}
+
+/// Counts when it is dropped. A cancelled handler is dropped where it waits, together with everything
+/// that it holds.
+struct Held(Arc<Counts>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.0.stopped.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+async fn forever(counts: State<Arc<Counts>>) {
+    counts.begun.fetch_add(1, Ordering::SeqCst);
+    let _held = Held(Arc::clone(&counts));
+    std::future::pending().await
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let (begun, stopped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (to_begin, to_stop) = (Arc::clone(&begun), Arc::clone(&stopped));
-    let router = Router::new().method("forever", move || {
-        to_begin.fetch_add(1, Ordering::SeqCst);
-        let held = Held(Arc::clone(&to_stop));
-        async move {
-            let _held = held;
-            std::future::pending::<Result<(), Failure>>().await
-        }
-    });
+    let counts = Arc::new(Counts::default());
+    let router = Router::with_state(Arc::clone(&counts)).method("forever", forever);
     let (here, there) = memory::pair();
     let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
     let client = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
@@ -50,7 +53,7 @@ async fn main() -> Result<(), Error> {
         let _ = writeln!(out, "timed out: {error}");
     }
 
-    // The first branch that is ready drops the other, and that cancels the call.
+    // The first branch that is ready drops the other one, which cancels the call.
     let winner = tokio::select! {
         biased;
         _ = client.call::<()>("forever", ()) => "the call is ready",
@@ -59,7 +62,7 @@ async fn main() -> Result<(), Error> {
     let _ = writeln!(out, "dropped: {winner}");
 
     let call = tokio::spawn(client.call::<()>("forever", ()));
-    while begun.load(Ordering::SeqCst) < 3 {
+    while counts.begun.load(Ordering::SeqCst) < 3 {
         tokio::task::yield_now().await;
     }
     client.close().await;
@@ -67,9 +70,10 @@ async fn main() -> Result<(), Error> {
         let _ = writeln!(out, "closed: {error:#}");
     }
     server.closed().await;
-    while stopped.load(Ordering::SeqCst) < 3 {
+    while counts.stopped.load(Ordering::SeqCst) < 3 {
         tokio::task::yield_now().await;
     }
-    let _ = writeln!(out, "the server stopped {} of 3 handlers", stopped.load(Ordering::SeqCst));
+    let stopped = counts.stopped.load(Ordering::SeqCst);
+    let _ = writeln!(out, "the server stopped {stopped} of 3 handlers");
     Ok(())
 }

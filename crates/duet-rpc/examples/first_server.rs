@@ -1,29 +1,20 @@
 //! A first server: one typed method on stdin and stdout, and its test.
 
-use duet_rpc::{Failure, Profile, Router};
-use serde::{Deserialize, Serialize};
-
-#[derive(Serialize, Deserialize)]
-struct Speech {
-    text: String,
-}
-
-async fn shout(said: Speech) -> Result<Speech, Failure> {
-    Ok(Speech { text: said.text.to_uppercase() })
+struct Voice;
+#[duet_rpc::service]
+impl Voice {
+    pub fn shout(&self, text: String) -> String {
+        text.to_uppercase()
+    }
 }
 
 fn main() -> std::process::ExitCode {
-    duet_rpc::serve(Profile::agent(), Router::new().method("shout", shout))
+    duet_rpc::serve(duet_rpc::Profile::agent(), Voice.into_router())
 }
 
-#[cfg(test)]
 #[tokio::test]
-async fn it_shouts() -> Result<(), duet_rpc::Error> {
-    use duet_rpc::{Peer, transport::memory};
-    let (here, there) = memory::pair();
-    let _server = Peer::builder(there).router(Router::new().method("shout", shout)).spawn();
-    let client = Peer::builder(here).spawn();
-    let heard: Speech = client.call("shout", Speech { text: "hello".to_owned() }).await?;
-    assert_eq!(heard.text, "HELLO");
-    Ok(())
+async fn it_shouts() {
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"shout","params":{"text":"hello"}}"#;
+    let answer = Voice.into_router().handle(call).await.expect("a call has an answer");
+    assert_eq!(answer, br#"{"jsonrpc":"2.0","id":1,"result":"HELLO"}"#);
 }

@@ -21,11 +21,13 @@ use crate::remote::Identity;
 /// ```
 /// use duet_rpc::{Context, Error, Router};
 ///
-/// let router = Router::new().method("greet", async |(name,): (String,), cx: Context| {
-///     // Calls back to whoever called.
+/// async fn greet((name,): (String,), cx: Context) -> Result<String, Error> {
+///     // Calls the caller back, on the same connection.
 ///     let mood: String = cx.peer().call("mood", ()).await?;
-///     Ok::<_, Error>(format!("Hello {name}, are you {mood}?"))
-/// });
+///     Ok(format!("Hello {name}, are you {mood}?"))
+/// }
+///
+/// let router = Router::new().method("greet", greet);
 /// ```
 #[derive(Clone)]
 pub struct Context {

@@ -1,25 +1,27 @@
-//! JSON-RPC 2.0 for two programs that talk over pipes and streams: an editor and its language
-//! backend, a desktop app and its core, an agent and its tools.
+//! JSON-RPC 2.0 servers and clients over stdio, child processes, sockets, WebSocket and HTTP.
 //!
-//! A [`Peer`] is one end of a connection. It serves methods and calls the other end's, at the same
-//! time, on one connection; it is typed, bounded in everything, and cannot hang.
-//!
-//! # A server
-//!
-//! A [`Router`] says which function serves which method. [`serve`] runs it on stdin and stdout, and
-//! takes care of how a process has to end. This is all of `src/main.rs`:
+//! A trait with `#[service]` is a server and a typed client. This is all of `src/main.rs`:
 //!
 //! ```no_run
 //! use std::process::ExitCode;
-//! use duet_rpc::{Failure, Profile, Router};
+//! use duet_rpc::Profile;
 //!
-//! async fn add((a, b): (i64, i64)) -> Result<i64, Failure> {
-//!     Ok(a + b)
+//! #[duet_rpc::service]
+//! pub trait Math {
+//!     /// Adds two numbers.
+//!     async fn add(&self, a: i64, b: i64) -> i64;
+//! }
+//!
+//! struct Calculator;
+//!
+//! impl Math for Calculator {
+//!     async fn add(&self, a: i64, b: i64) -> i64 {
+//!         a + b
+//!     }
 //! }
 //!
 //! fn main() -> ExitCode {
-//!     let router = Router::new().method("add", add);
-//!     duet_rpc::serve(Profile::agent(), router)
+//!     duet_rpc::serve(Profile::agent(), Calculator.into_router())
 //! }
 //! ```
 //!
@@ -28,21 +30,20 @@
 //! {"jsonrpc":"2.0","id":1,"result":3}
 //! ```
 //!
-//! # A client
-//!
-//! A client starts a program and calls it. [`transport::Child`] starts it, keeps what it says on
-//! stderr, and ends it when the connection is closed.
+//! The macro makes `MathClient` of the same trait. This client starts the server as a child process:
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use duet_rpc::{Peer, Profile, Router, transport::Child};
+//! use duet_rpc::{Peer, transport::Child};
+//! use tokio::process::Command;
+//! # #[duet_rpc::service]
+//! # pub trait Math { async fn add(&self, a: i64, b: i64) -> i64; }
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let program = Child::spawn(tokio::process::Command::new("target/debug/server"))?;
-//!     let server = Peer::builder(program).profile(Profile::agent()).router(Router::new()).spawn();
-//!
-//!     let sum: i64 = server.call("add", (1, 2)).timeout(Duration::from_secs(5)).await?;
+//!     let server = Peer::builder(Child::spawn(Command::new("target/debug/server"))?).spawn();
+//!     let math = MathClient::new(&server);
+//!     let sum = math.add(1, 2).timeout(Duration::from_secs(5)).await?;
 //!     println!("1 + 2 = {sum}");
 //!
 //!     let end = server.close().await;
@@ -52,30 +53,71 @@
 //! ```
 //!
 //! `Cargo.toml` needs `duet-rpc`, and for a client `tokio` with the features `macros`, `process`
-//! and `rt`.
+//! and `rt`. The module [`service`](mod@service) describes all options of the macro.
 //!
-//! # Both at once
+//! # The short form
 //!
-//! A handler asks for a [`Context`] as a further argument, and calls back through it. In a test two
-//! peers talk in memory:
+//! A [`Router`] takes functions and closures, `async` or not. They return a value, or a `Result`. A call
+//! names its method:
 //!
 //! ```
-//! use duet_rpc::{Context, Error, Peer, Profile, Router, transport::memory};
+//! use duet_rpc::{Error, Peer, Router, transport::memory};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Error> {
-//! let server = Router::new().method("greet", async |cx: Context| {
-//!     let name: String = cx.peer().call("name", ()).await?;
-//!     Ok::<_, Error>(format!("Hello, {name}!"))
-//! });
-//! let client = Router::new().method("name", async || "Ada");
+//! let router = Router::new()
+//!     .method("add", |(a, b): (i64, i64)| a + b)
+//!     .method("greet", async |(name,): (String,)| format!("Hello, {name}!"));
 //!
 //! let (here, there) = memory::pair();
-//! let server = Peer::builder(there).profile(Profile::agent()).router(server).spawn();
-//! let client = Peer::builder(here).profile(Profile::agent()).router(client).spawn();
-//! let greeting: String = client.call("greet", ()).await?;
-//! assert_eq!(greeting, "Hello, Ada!");
-//! # drop(server);
+//! let _server = Peer::builder(there).router(router).spawn();
+//! let client = Peer::builder(here).spawn();
+//! assert_eq!(client.call::<i64>("add", (1, 2)).await?, 3);
+//! assert_eq!(client.call::<String>("greet", ["Ada"]).await?, "Hello, Ada!");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Both ends call
+//!
+//! A handler calls its caller back on the same connection. `callbacks` names the trait that the caller
+//! serves, and the handler asks for its client:
+//!
+//! ```
+//! use duet_rpc::{Error, Peer, transport::memory};
+//!
+//! #[duet_rpc::service]
+//! trait Visitor {
+//!     fn name(&self) -> String;
+//! }
+//!
+//! #[duet_rpc::service(callbacks = Visitor)]
+//! trait Greeter {
+//!     async fn greet(&self, visitor: VisitorClient) -> Result<String, Error>;
+//! }
+//!
+//! struct Porter;
+//!
+//! impl Greeter for Porter {
+//!     async fn greet(&self, visitor: VisitorClient) -> Result<String, Error> {
+//!         Ok(format!("Hello, {}!", visitor.name().await?))
+//!     }
+//! }
+//!
+//! struct Ada;
+//!
+//! impl Visitor for Ada {
+//!     fn name(&self) -> String {
+//!         "Ada".to_owned()
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! let (here, there) = memory::pair();
+//! let _server = Peer::builder(there).router(Porter.into_router()).spawn();
+//! let greeter = GreeterClient::new(Peer::builder(here).router(Ada.into_router()).spawn());
+//! assert_eq!(greeter.greet().await?, "Hello, Ada!");
 //! # Ok(())
 //! # }
 //! ```
@@ -98,22 +140,25 @@
 //! # What to know
 //!
 //! - **Handlers** take any type that serde reads: a tuple takes params by position, a struct by
-//!   name, [`Box<RawValue>`](serde_json::value::RawValue) as they are; no argument takes none. Wrong
-//!   params are answered for you, and say what was expected. See [`Handler`].
-//! - **Errors**: a handler returns `Result<T, E>` with any `E` that converts into a [`Failure`]:
-//!   what the remote is told, and what only the log shows. A call returns an [`Error`], which knows
-//!   whose fault it was and whether to try again makes sense. A panic is an answer, not an end.
-//! - **Order**: the [`Profile`] says whether messages are handled one after the other, side by side
-//!   with notifications as barriers, side by side, or by key. A profile is a struct: take one of
-//!   the three, and change what you like.
-//! - **Cancelling**: a call that is dropped, or whose time is over, is cancelled at the remote. A
-//!   handler whose request is cancelled is dropped where it waits.
-//! - **Limits**: everything that waits is bounded, by [`Limits`](proto::Limits). Who sends more than
-//!   a peer can take is answered busy, or has to wait; nobody waits for ever.
-//! - **Logs** are events of the `tracing` crate, with the method and the id that they are about. They
-//!   never hold params or results.
-//! - **Framings**: a line each, `Content-Length` headers, or a length prefix: a setting of the
-//!   profile. [`proto`] has them and everything else that is pure.
+//!   name, [`Box<RawValue>`](serde_json::value::RawValue) as they are. Wrong params are answered for you,
+//!   with the type that was expected. See [`Handler`].
+//! - **State** is `&self` of a service, or [`State`] of a router. Values of one connection are kept in
+//!   [`Peer::extension`].
+//! - **Errors**: a handler returns `Result<T, E>` with any `E` that converts into a [`Failure`], which
+//!   separates the answer from the cause in the log. [`RpcError`](derive@RpcError) derives the conversion.
+//!   A call returns an [`Error`], which says who failed and whether trying again makes sense. A panic is
+//!   answered, and the next message is served.
+//! - **Middleware**: [`Router::guard`], [`Router::observe`], [`Router::wrap`], and layers of `tower`.
+//! - **Order**: the [`Profile`] decides whether messages are handled one after the other, concurrently
+//!   with notifications as barriers, concurrently, or by key. Take one of the profiles and change its
+//!   settings: `Profile::editor().max_in_flight(64)`.
+//! - **Cancelling**: a call that is dropped, or times out, is cancelled at the remote. A handler whose
+//!   request is cancelled is dropped where it waits.
+//! - **Limits**: every queue is bounded, by [`Limits`](proto::Limits). A remote that sends more than a
+//!   peer can take is answered `Server busy`, or has to wait. No call waits for ever.
+//! - **Logs** are events of the `tracing` crate, with method and id. They never hold params or results.
+//! - **Framings**: one message per line, `Content-Length` headers, or a length prefix; a setting of the
+//!   profile. [`proto`] has everything that needs no I/O.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Nothing that comes from outside may end the process; tests may.

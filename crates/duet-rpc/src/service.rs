@@ -156,13 +156,13 @@ use crate::peer::Peer;
 /// The remote of a typed client: one connection, or a client that makes its connection anew.
 ///
 /// ```
-/// # use duet_rpc::{Error, Failure, Peer, Profile, Router, transport::memory};
+/// # use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
 /// use duet_rpc::service::Remote;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
 /// # let (here, there) = memory::pair();
-/// # let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// # let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
 /// # let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
 /// # let peer = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
 /// let remote = Remote::from(peer);

@@ -20,6 +20,8 @@ struct Limits;
 struct Logging;
 #[doc = include_str!("../../../docs/messages.md")]
 struct Messages;
+#[doc = include_str!("../../../docs/middleware.md")]
+struct Middleware;
 #[doc = include_str!("../../../docs/migrating.md")]
 struct Migrating;
 #[doc = include_str!("../../../docs/ordering.md")]

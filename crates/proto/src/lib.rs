@@ -16,6 +16,7 @@
 //! use duet_rpc_proto::{Profile, frame::{Decoder, Event, Framing, write_frame}};
 //! use duet_rpc_proto::message::{ErrorObject, Incoming, Reply, write_error, write_raw_result};
 //!
+//! # fn main() -> Result<(), &'static str> {
 //! let profile = Profile::agent();
 //! let mut decoder = Decoder::new(profile.framing, &profile.limits);
 //! let mut out = Vec::new();
@@ -41,7 +42,8 @@
 //!     r#"{"jsonrpc":"2.0","id":1,"result":[1]}"#, "\n",
 //!     r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#, "\n",
 //! ).as_bytes());
-//! # Ok::<_, &str>(())
+//! # Ok(())
+//! # }
 //! ```
 
 // Nothing that comes from outside may end the process; tests may.

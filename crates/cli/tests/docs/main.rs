@@ -2,7 +2,8 @@
 //! work, or it may not stand there:
 //!
 //! - `rust` is compiled and run as a doc test of a crate that includes the page. Under a comment
-//!   `<!-- file: PATH -->` it is that file, to the byte, as `cargo test` tests it.
+//!   `<!-- file: PATH -->` it is that file, to the byte, as `cargo test` tests it. `rust,ignore` and `js` are
+//!   programs on other libraries, and always files of `bench/peers`, whose `setup` builds them.
 //! - `console` is run here: lines that begin with `$ ` are commands, the lines behind them what they print.
 //!   `…` stands for anything in a line, and alone on a line for any lines. Under a comment
 //!   `<!-- run by: PATH -->` it is not, as it takes long or installs something; then that file, which the
@@ -50,7 +51,9 @@ fn every_block_has_a_language_that_is_checked() {
         for block in &page.blocks {
             let is_checked = match block.language() {
                 // Whatever else stands there might keep it from being compiled.
+                "rust" if block.info == "rust,ignore" => is_on_another_library(block),
                 "rust" => matches!(&*block.info, "rust" | "rust,no_run"),
+                "js" => block.info == "js" && is_on_another_library(block),
                 "console" | "json" | "ini" | "elisp" | "wire" => block.info == block.language(),
                 "ts" => block.info == "ts" && page.path == "clients/node/README.md",
                 "text" => block.info == "text" && !looks_like_code(&block.text),
@@ -62,6 +65,11 @@ fn every_block_has_a_language_that_is_checked() {
         }
     }
     assert!(strange.is_empty(), "{strange:#?}");
+}
+
+/// It is compiled or run where that library is installed.
+fn is_on_another_library(block: &Block) -> bool {
+    block.comment("file").is_some_and(|path| path.starts_with("bench/peers/"))
 }
 
 fn looks_like_code(text: &str) -> bool {
@@ -100,7 +108,7 @@ fn rust_is_compiled_by_a_crate_that_includes_the_page() {
 
 #[test]
 fn what_is_said_to_be_a_file_is_that_file() {
-    check(&["rust", "json", "elisp", "ts"], |_, block| {
+    check(&["rust", "json", "elisp", "ts", "js"], |_, block| {
         let Some(path) = block.comment("file") else { return Ok(()) };
         let file =
             fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))?;
@@ -153,9 +161,50 @@ fn what_systemd_is_told_to_start_can_be_started() {
     });
 }
 
-/// The newcomer's promise: a typed method, served and tested in memory.
 #[test]
-fn the_first_server_has_under_30_lines() {
+fn the_comparison_has_the_lines_that_scripts_lines_counts() {
+    let output = run(Command::new(root().join("scripts/lines")), b"");
+    let output = String::from_utf8(output.stdout).expect("it prints text");
+    let page = fs::read_to_string(root().join("docs/migrating.md")).expect("it is there");
+    assert_eq!(output.lines().count(), 3, "{output}");
+    for line in output.lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [name, count, "lines"] = words[..] else { panic!("{line}") };
+        let row = format!("compare/{name}.rs) | {count} |");
+        assert!(page.contains(&row), "docs/migrating.md does not have `{row}`");
+    }
+}
+
+/// No example needs a type annotation for its result.
+#[test]
+fn no_example_annotates_the_type_of_ok() {
+    let mark = concat!("Ok", "::<");
+    let mut found = Vec::new();
+    for page in pages() {
+        let blocks = page.blocks.iter().filter(|block| block.text.contains(mark));
+        found.extend(blocks.map(|block| format!("{}:{}", page.path, block.line)));
+    }
+    let files = pages::files(&root().join("crates"), "rs");
+    assert!(files.len() > 100, "the sources are not where they should be");
+    for path in files {
+        let parts: Vec<_> = path.components().map(|part| part.as_os_str()).collect();
+        let is_example = parts.iter().any(|part| *part == "examples");
+        let is_source = parts.iter().any(|part| *part == "src");
+        let text = fs::read_to_string(&path).expect("a source is text");
+        for (number, line) in text.lines().enumerate() {
+            let is_doc =
+                is_source && ["///", "//!"].contains(&line.trim_start().get(..3).unwrap_or(""));
+            if (is_doc || is_example) && line.contains(mark) {
+                found.push(format!("{}:{}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// The newcomer's promise: a typed method, served and tested.
+#[test]
+fn the_first_server_has_at_most_20_lines() {
     let pages = pages();
     let page = pages.iter().find(|page| page.path == "docs/serving.md").expect("it is there");
     let first = page.blocks.iter().find(|block| block.language() == "rust").expect("it has code");
@@ -167,8 +216,8 @@ fn the_first_server_has_under_30_lines() {
         manifest.contains(&format!("[[example]]\nname = \"{name}\"\ntest = true\n")),
         "`cargo test` does not run the tests of {path}"
     );
-    assert!(first.text.lines().count() < 30, "{} lines", first.text.lines().count());
-    for part in ["#[derive(", "fn main()", "#[tokio::test", "memory::pair()", "assert_eq!"] {
+    assert!(first.text.lines().count() <= 20, "{} lines", first.text.lines().count());
+    for part in ["#[duet_rpc::service]", "fn main()", "#[tokio::test]", "assert_eq!"] {
         assert!(first.text.contains(part), "it has no {part}");
     }
 }

@@ -41,9 +41,7 @@ impl Block {
 
 /// All pages of the repository.
 pub(crate) fn pages() -> Vec<Page> {
-    let mut paths = Vec::new();
-    collect(&root(), &mut paths);
-    paths.sort();
+    let paths = files(&root(), "md");
     assert!(paths.len() > 10, "{paths:?}");
     let read = |path: &PathBuf| {
         let text = fs::read_to_string(path).expect("a page is text");
@@ -53,7 +51,15 @@ pub(crate) fn pages() -> Vec<Page> {
     paths.iter().map(read).collect()
 }
 
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+/// The files with this extension in a folder and the folders in it.
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    collect(folder, extension, &mut paths);
+    paths.sort();
+    paths
+}
+
+fn collect(folder: &Path, extension: &str, paths: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let (path, name) = (entry.path(), entry.file_name());
@@ -61,12 +67,9 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
         let others = ["target", "node_modules", ".git", ".venv"];
         let is_ours = !others.iter().any(|other| name == *other);
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() && is_ours => collect(&path, paths),
+            Ok(kind) if kind.is_dir() && is_ours => collect(&path, extension, paths),
             // A link to a page is that page.
-            Ok(kind)
-                if kind.is_file()
-                    && path.extension().is_some_and(|extension| extension == "md") =>
-            {
+            Ok(kind) if kind.is_file() && path.extension().is_some_and(|it| it == extension) => {
                 paths.push(path);
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! What is found in a text.
+//! The diagnostics of a text.
 
 use std::ops::Range as Bytes;
 
@@ -7,10 +7,10 @@ use crate::protocol::{Diagnostic, Severity};
 
 /// A line may have this many characters.
 const LONGEST_LINE: usize = 100;
-/// More than that nobody reads, and what is sent to the editor should have a bound.
+/// A bound on the messages to the editor. Nobody reads more.
 const MOST: usize = 100;
 
-/// All that is found, in the order of the text.
+/// The diagnostics, in the order of the text.
 pub(crate) fn check(document: &Document, encoding: Encoding) -> Vec<Diagnostic> {
     let mut found: Vec<_> = lines(document).chain(words(document)).collect();
     found.sort_by_key(|(place, ..)| (place.start, place.end));
@@ -18,9 +18,9 @@ pub(crate) fn check(document: &Document, encoding: Encoding) -> Vec<Diagnostic> 
     shown
         .map(|(place, severity, message)| Diagnostic {
             range: document.range(place, encoding),
-            severity,
-            source: "plain-text",
-            message,
+            severity: severity as u8,
+            source: "plain-text".to_owned(),
+            message: message.to_owned(),
         })
         .collect()
 }

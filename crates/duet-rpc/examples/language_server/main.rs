@@ -1,6 +1,5 @@
-//! A language server for plain text, as an editor starts one: `Content-Length` over stdin and stdout.
-//! It follows documents as they are edited, says what it knows of the word under the cursor, and marks
-//! tasks, doubled words, white space at line ends and long lines.
+//! A language server for plain text on stdin and stdout. It follows documents while they are edited,
+//! describes the word under the cursor, and marks tasks, doubled words, trailing white space and long lines.
 //!
 //! ```console
 //! cargo build -p duet-rpc --example language_server
@@ -8,192 +7,188 @@
 //!   '(text-mode \"target/debug/examples/language_server\")))" notes.txt -f eglot
 //! ```
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `main` | the methods, and the life of a language server |
-//! | `protocol` | what is sent and received |
+//! | `main` | the server's methods, and the process |
+//! | `protocol` | the types of the protocol, and the editor's methods |
+//! | `session` | the state between two messages |
 //! | `document` | a text, its words, and positions in it |
-//! | `checks` | what is found in a text |
+//! | `checks` | the diagnostics of a text |
 
 mod checks;
 mod document;
 mod protocol;
+mod session;
 
-use std::collections::HashMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use duet_rpc::proto::message::ErrorObject;
-use duet_rpc::{Context, Failure, Profile, Router, Server};
+use duet_rpc::{Failure, Profile, Server};
 use serde_json::{Value, json};
 
 use document::{Document, Encoding};
-use protocol::{DidChange, DidClose, DidOpen, HoverAt, Initialize, VersionedDocument};
+use protocol::{
+    Change, Diagnostics, EditorClient, NamedDocument, OpenedDocument, Position, VersionedDocument,
+    offers,
+};
+use session::{Phase, Session};
 
-/// What the server knows of its client. The connection keeps it.
-#[derive(Default)]
-struct Session(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    phase: Phase,
-    encoding: Encoding,
-    likes_markdown: bool,
-    documents: HashMap<String, Document>,
+/// The server. It has one client, the editor that started it, so its state is a field.
+struct PlainText {
+    session: Session,
+    /// The exit status of the process.
+    status: Arc<AtomicU8>,
 }
 
-#[derive(Default, Clone, Copy, PartialEq)]
-enum Phase {
-    #[default]
-    New,
-    Open,
-    ShutDown,
-}
-
-impl Session {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A handler that panicked has answered for itself; the others go on.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The state, for all that may only come between `initialize` and `shutdown`.
-    fn open(&self) -> Result<MutexGuard<'_, State>, Failure> {
-        let state = self.state();
-        match state.phase {
-            Phase::Open => Ok(state),
-            Phase::New => Err(Failure::new(-32002, "The server is not initialized")),
-            Phase::ShutDown => Err(ErrorObject::invalid_request().into()),
+#[duet_rpc::service(
+    callbacks = protocol::Editor,
+    prefix = "textDocument/",
+    rename_all = "camelCase",
+    rename_params = "camelCase"
+)]
+impl PlainText {
+    #[rpc(name = "initialize")]
+    async fn initialize(&self, capabilities: Value) -> Result<Value, Failure> {
+        let mut state = self.session.begin()?;
+        // UTF-8 is less work for both sides. Every editor knows UTF-16.
+        let mut encodings = offers(&capabilities, "/general/positionEncodings");
+        if encodings.any(|encoding| encoding == "utf-8") {
+            state.encoding = Encoding::Utf8;
         }
+        // The editor lists the formats that it prefers first.
+        let mut formats = offers(&capabilities, "/textDocument/hover/contentFormat");
+        let format = formats.find(|format| ["markdown", "plaintext"].contains(format));
+        state.likes_markdown = format == Some("markdown");
+        const INCREMENTAL: u8 = 2;
+        Ok(json!({
+            "capabilities": {
+                "positionEncoding": state.encoding.name(),
+                "textDocumentSync": {"openClose": true, "change": INCREMENTAL},
+                "hoverProvider": true,
+            },
+            "serverInfo": {"name": "plain-text", "version": env!("CARGO_PKG_VERSION")},
+        }))
     }
-}
 
-async fn initialize(params: Initialize, cx: Context) -> Result<Value, Failure> {
-    let session = cx.peer().extension::<Session>();
-    let mut state = session.state();
-    if state.phase != Phase::New {
-        return Err(ErrorObject::invalid_request().into());
+    #[rpc(notification, name = "initialized")]
+    fn initialized(&self) {}
+
+    #[rpc(notification)]
+    async fn did_open(
+        &self,
+        text_document: OpenedDocument,
+        editor: EditorClient,
+    ) -> Result<(), Failure> {
+        let OpenedDocument { uri, version, text } = text_document;
+        self.session.open()?.documents.insert(uri.clone(), Document::new(text));
+        self.publish(VersionedDocument { uri, version }, editor).await
     }
-    state.phase = Phase::Open;
-    // UTF-8 is less work for both, where the editor counts so too. Every editor knows UTF-16.
-    if params.offers("/general/positionEncodings").any(|encoding| encoding == "utf-8") {
-        state.encoding = Encoding::Utf8;
-    }
-    // The first that we know is what the editor likes best.
-    let mut formats = params.offers("/textDocument/hover/contentFormat");
-    let format = formats.find(|format| ["markdown", "plaintext"].contains(format));
-    state.likes_markdown = format == Some("markdown");
-    const INCREMENTAL: u8 = 2;
-    Ok(json!({
-        "capabilities": {
-            "positionEncoding": state.encoding.name(),
-            "textDocumentSync": {"openClose": true, "change": INCREMENTAL},
-            "hoverProvider": true,
-        },
-        "serverInfo": {"name": "plain-text", "version": env!("CARGO_PKG_VERSION")},
-    }))
-}
 
-async fn did_open(params: DidOpen, cx: Context) -> Result<(), Failure> {
-    let opened = params.text_document;
-    let document = Document::new(opened.text);
-    cx.peer().extension::<Session>().open()?.documents.insert(opened.uri.clone(), document);
-    publish(VersionedDocument { uri: opened.uri, version: opened.version }, &cx).await
-}
-
-async fn did_change(params: DidChange, cx: Context) -> Result<(), Failure> {
-    let session = cx.peer().extension::<Session>();
-    {
-        let mut state = session.open()?;
-        let encoding = state.encoding;
-        let document = state.documents.get_mut(&params.text_document.uri);
-        let document = document.ok_or_else(|| Failure::internal("the document is not open"))?;
-        // Each change counts its positions in what the ones before it have left.
-        for change in params.content_changes {
-            match change.range {
-                Some(range) => document.replace(range, &change.text, encoding),
-                None => *document = Document::new(change.text),
+    #[rpc(notification)]
+    async fn did_change(
+        &self,
+        text_document: VersionedDocument,
+        content_changes: Vec<Change>,
+        editor: EditorClient,
+    ) -> Result<(), Failure> {
+        {
+            let mut state = self.session.open()?;
+            let encoding = state.encoding;
+            let document = state.documents.get_mut(&text_document.uri);
+            let document = document.ok_or_else(|| Failure::internal("the document is not open"))?;
+            // The positions of each change refer to the text after the change before it.
+            for change in content_changes {
+                match change.range {
+                    Some(range) => document.replace(range, &change.text, encoding),
+                    None => *document = Document::new(change.text),
+                }
             }
         }
+        self.publish(text_document, editor).await
     }
-    publish(params.text_document, &cx).await
-}
 
-async fn did_close(params: DidClose, cx: Context) -> Result<(), Failure> {
-    let uri = params.text_document.uri;
-    cx.peer().extension::<Session>().open()?.documents.remove(&uri);
-    // What is said of a document stays until something else is said.
-    let nothing = json!({"uri": uri, "diagnostics": []});
-    Ok(cx.peer().notify("textDocument/publishDiagnostics", nothing).await?)
-}
+    #[rpc(notification)]
+    async fn did_close(
+        &self,
+        text_document: NamedDocument,
+        editor: EditorClient,
+    ) -> Result<(), Failure> {
+        let uri = text_document.uri;
+        self.session.open()?.documents.remove(&uri);
+        // An editor shows diagnostics until it gets others for the same document.
+        let nothing = Diagnostics { uri, version: None, diagnostics: Vec::new() };
+        Ok(editor.publish_diagnostics(nothing).await?)
+    }
 
-/// Tells the editor what is found in a document now.
-async fn publish(document: VersionedDocument, cx: &Context) -> Result<(), Failure> {
-    let VersionedDocument { uri, version } = document;
-    let found = {
-        let session = cx.peer().extension::<Session>();
-        let state = session.open()?;
-        let encoding = state.encoding;
-        state.documents.get(&uri).map(|document| checks::check(document, encoding))
-    };
-    let params = json!({"uri": uri, "version": version, "diagnostics": found.unwrap_or_default()});
-    // It waits while the editor does not read, and then no further change is begun either.
-    Ok(cx.peer().notify("textDocument/publishDiagnostics", params).await?)
-}
+    #[rpc]
+    async fn hover(
+        &self,
+        text_document: NamedDocument,
+        position: Position,
+    ) -> Result<Option<Value>, Failure> {
+        let state = self.session.open()?;
+        let Some(document) = state.documents.get(&text_document.uri) else { return Ok(None) };
+        let Some(range) = document.word_at(position, state.encoding) else { return Ok(None) };
+        let word = &document.text()[range.clone()];
+        let characters = match word.chars().count() {
+            1 => "1 character".to_owned(),
+            count => format!("{count} characters"),
+        };
+        let times = match document.words().filter(|(_, other)| *other == word).count() {
+            1 => "once".to_owned(),
+            count => format!("{count} times"),
+        };
+        let (kind, word) = match state.likes_markdown {
+            // A code span needs no escapes.
+            true => ("markdown", format!("`{word}`")),
+            false => ("plaintext", word.to_owned()),
+        };
+        let value = format!("{word}\n\n{characters}, {times} in this document");
+        let range = document.range(range, state.encoding);
+        Ok(Some(json!({"contents": {"kind": kind, "value": value}, "range": range})))
+    }
 
-async fn hover(params: HoverAt, cx: Context) -> Result<Option<Value>, Failure> {
-    let session = cx.peer().extension::<Session>();
-    let state = session.open()?;
-    let Some(document) = state.documents.get(&params.text_document.uri) else { return Ok(None) };
-    let Some(range) = document.word_at(params.position, state.encoding) else { return Ok(None) };
-    let word = &document.text()[range.clone()];
-    let characters = match word.chars().count() {
-        1 => "1 character".to_owned(),
-        count => format!("{count} characters"),
-    };
-    let times = match document.words().filter(|(_, other)| *other == word).count() {
-        1 => "once".to_owned(),
-        count => format!("{count} times"),
-    };
-    let (kind, word) = match state.likes_markdown {
-        // In a code span nothing of a word means anything else.
-        true => ("markdown", format!("`{word}`")),
-        false => ("plaintext", word.to_owned()),
-    };
-    let value = format!("{word}\n\n{characters}, {times} in this document");
-    let range = document.range(range, state.encoding);
-    Ok(Some(json!({"contents": {"kind": kind, "value": value}, "range": range})))
-}
+    /// An editor sends `shutdown`, waits for the answer, and then sends `exit`.
+    #[rpc(name = "shutdown")]
+    async fn shutdown(&self) -> Result<(), Failure> {
+        self.session.open()?.phase = Phase::ShutDown;
+        Ok(())
+    }
 
-/// An editor says `shutdown` first, gets an answer, and then says `exit`: the server lives until then.
-async fn shutdown(cx: Context) -> Result<(), Failure> {
-    cx.peer().extension::<Session>().open()?.phase = Phase::ShutDown;
-    Ok(())
+    #[rpc(name = "exit", notification, shutdown)]
+    fn exit(&self) {
+        let is_polite = self.session.phase() == Phase::ShutDown;
+        self.status.store(u8::from(!is_polite), Ordering::Relaxed);
+    }
+
+    /// Sends the diagnostics of a document to the editor.
+    async fn publish(
+        &self,
+        document: VersionedDocument,
+        editor: EditorClient,
+    ) -> Result<(), Failure> {
+        let VersionedDocument { uri, version } = document;
+        let diagnostics = {
+            let state = self.session.open()?;
+            let document = state.documents.get(&uri);
+            document.map(|document| checks::check(document, state.encoding)).unwrap_or_default()
+        };
+        // It waits while the editor does not read. The next change is not begun before that.
+        let diagnostics = Diagnostics { uri, version: Some(version), diagnostics };
+        Ok(editor.publish_diagnostics(diagnostics).await?)
+    }
 }
 
 fn main() -> ExitCode {
     let status = Arc::new(AtomicU8::new(0));
-    let at_exit = Arc::clone(&status);
-    let router = Router::new()
-        .method("initialize", initialize)
-        .method("initialized", async || ())
-        .method("textDocument/didOpen", did_open)
-        .method("textDocument/didChange", did_change)
-        .method("textDocument/didClose", did_close)
-        .method("textDocument/hover", hover)
-        .method("shutdown", shutdown)
-        // `exit` ends the process, not `shutdown`.
-        .shutdown_method("exit", move |cx: Context| {
-            let is_polite = cx.peer().extension::<Session>().state().phase == Phase::ShutDown;
-            at_exit.store(u8::from(!is_polite), Ordering::Relaxed);
-            async {}
-        });
+    let server = PlainText { session: Session::default(), status: Arc::clone(&status) };
     // The editor profile handles one message after the other, so a hover sees every change before it.
-    let ended = Server::new().profile(Profile::editor()).router(router).exit_with_parent().run();
-    match ended {
+    let server = Server::new().profile(Profile::editor()).router(server.into_router());
+    match server.exit_with_parent().run() {
         Ok(()) => ExitCode::from(status.load(Ordering::Relaxed)),
         Err(error) => {
-            eprintln!("the language server ended: {error:#}");
+            eprintln!("the language server failed: {error:#}");
             ExitCode::FAILURE
         }
     }

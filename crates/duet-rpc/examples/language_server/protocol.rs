@@ -1,20 +1,20 @@
-//! What a client sends, as far as this server wants to know it, and a few things that go both ways.
+//! The part of the Language Server Protocol that this server uses: types, and the editor's methods.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-#[derive(Deserialize)]
-pub(crate) struct Initialize {
-    capabilities: Value,
+/// The methods of the editor that the server calls.
+#[duet_rpc::service(prefix = "textDocument/", rename_all = "camelCase")]
+pub(crate) trait Editor {
+    #[rpc(notification)]
+    async fn publish_diagnostics(&self, #[rpc(whole)] params: Diagnostics);
 }
 
-impl Initialize {
-    /// A list of names that the client offers. Of hundreds of capabilities we need two, and clients
-    /// leave out what they like, so they are looked up and not described as types.
-    pub(crate) fn offers(&self, path: &str) -> impl Iterator<Item = &str> {
-        let list = self.capabilities.pointer(path).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str)
-    }
+/// A list of names among the editor's capabilities. Editors offer hundreds and leave out what they like,
+/// so the two that we need are looked up instead of described as types.
+pub(crate) fn offers<'a>(capabilities: &'a Value, path: &str) -> impl Iterator<Item = &'a str> {
+    let list = capabilities.pointer(path).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Lines and characters count from 0.
@@ -48,57 +48,32 @@ pub(crate) struct NamedDocument {
     pub(crate) uri: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DidOpen {
-    pub(crate) text_document: OpenedDocument,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DidChange {
-    pub(crate) text_document: VersionedDocument,
-    pub(crate) content_changes: Vec<Change>,
-}
-
-/// A part of the text has become another; without a range, all of it has.
+/// The new text of a range, or of the whole document if there is no range.
 #[derive(Deserialize)]
 pub(crate) struct Change {
     pub(crate) range: Option<Range>,
     pub(crate) text: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DidClose {
-    pub(crate) text_document: NamedDocument,
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Diagnostics {
+    pub(crate) uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<i32>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct HoverAt {
-    pub(crate) text_document: NamedDocument,
-    pub(crate) position: Position,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Diagnostic {
     pub(crate) range: Range,
-    pub(crate) severity: Severity,
-    pub(crate) source: &'static str,
-    pub(crate) message: &'static str,
+    pub(crate) severity: u8,
+    pub(crate) source: String,
+    pub(crate) message: String,
 }
 
-#[derive(Clone, Copy, Serialize)]
-#[serde(into = "u8")]
+#[derive(Clone, Copy)]
 pub(crate) enum Severity {
     Warning = 2,
     Information = 3,
     Hint = 4,
-}
-
-impl From<Severity> for u8 {
-    fn from(severity: Severity) -> u8 {
-        severity as u8
-    }
 }

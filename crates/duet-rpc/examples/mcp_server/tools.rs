@@ -1,14 +1,14 @@
-//! The tools: what they are called, what they take, and what they do.
+//! The tools: names, schemas and functions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use duet_rpc::Context;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{Client, Progress};
+use crate::NumbersAndWords;
+use crate::agent::{AgentClient, Progress};
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -74,18 +74,31 @@ pub(crate) fn descriptions() -> Value {
     ])
 }
 
-/// Runs a tool; an error is for the model to read.
-pub(crate) async fn run(
-    name: Name,
-    arguments: Value,
-    cx: &Context,
-    progress: &Progress,
-) -> Result<Value, String> {
-    match name {
-        Name::TextStatistics => text_statistics(read(arguments)?),
-        Name::CountPrimes => count_primes(read(arguments)?, cx, progress).await,
-        Name::ListRoots => list_roots(cx).await,
-        Name::Status => Ok(json!({"running": cx.peer().extension::<Running>().count()})),
+impl NumbersAndWords {
+    /// Runs a tool; an error is for the model to read.
+    pub(crate) async fn run(
+        &self,
+        name: Name,
+        arguments: Value,
+        progress: &Progress,
+    ) -> Result<Value, String> {
+        match name {
+            Name::TextStatistics => text_statistics(read(arguments)?),
+            Name::CountPrimes => count_primes(read(arguments)?, &self.running, progress).await,
+            Name::ListRoots => self.list_roots(&progress.agent).await,
+            Name::Status => Ok(json!({"running": self.running.count()})),
+        }
+    }
+
+    async fn list_roots(&self, agent: &AgentClient) -> Result<Value, String> {
+        if !self.client_has_roots.load(Ordering::Relaxed) {
+            return Err("The client does not tell where it works.".to_owned());
+        }
+        // The client answers this call although it waits for ours.
+        let answer = agent.list_roots().await;
+        let roots = answer.map_err(|error| format!("The client could not be asked: {error:#}"))?;
+        let uris: Vec<_> = roots.roots.into_iter().map(|root| root.uri).collect();
+        Ok(json!({"roots": uris}))
     }
 }
 
@@ -106,11 +119,11 @@ fn text_statistics(Text { text }: Text) -> Result<Value, String> {
     }))
 }
 
-/// The largest limit for primes. To get there takes hours.
+/// The largest limit for primes. Counting that far takes hours.
 const LARGEST: u64 = 1_000_000_000;
-/// After how many numbers others get their turn, and the tool may be stopped.
+/// The tool yields after this many numbers. It can be cancelled there.
 const BREATH: u64 = 1000;
-/// How often progress is reported, at most.
+/// The maximum number of progress reports.
 const REPORTS: u64 = 1000;
 
 #[derive(Deserialize)]
@@ -120,20 +133,20 @@ struct Limit {
 
 async fn count_primes(
     Limit { limit }: Limit,
-    cx: &Context,
+    running: &Running,
     progress: &Progress,
 ) -> Result<Value, String> {
     if limit > LARGEST {
         return Err(format!("The limit is larger than {LARGEST}."));
     }
-    // When the request is cancelled, this function is dropped where it waits, and this with it.
-    let _run = Run::begin(&cx.peer().extension::<Running>());
+    // A cancelled request drops this function where it waits, and this value with it.
+    let _run = Run::begin(running);
     let step = (limit / REPORTS).next_multiple_of(BREATH).max(BREATH);
     let mut primes = 0;
     for number in 0..=limit {
         primes += u64::from(is_prime(number));
         if number % BREATH == 0 {
-            // A handler that never waits can never be cancelled.
+            // A handler that never waits cannot be cancelled.
             tokio::task::yield_now().await;
         }
         if number % step == 0 || number == limit {
@@ -148,9 +161,9 @@ fn is_prime(number: u64) -> bool {
     number > 1 && divisors.all(|divisor| !number.is_multiple_of(divisor))
 }
 
-/// How many counts of primes run on a connection.
+/// The number of counts of primes that run.
 #[derive(Default)]
-struct Running(Arc<AtomicU64>);
+pub(crate) struct Running(Arc<AtomicU64>);
 
 impl Running {
     fn count(&self) -> u64 {
@@ -172,24 +185,4 @@ impl Drop for Run {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-#[derive(Deserialize)]
-struct Roots {
-    roots: Vec<Root>,
-}
-
-#[derive(Deserialize)]
-struct Root {
-    uri: String,
-}
-
-async fn list_roots(cx: &Context) -> Result<Value, String> {
-    if !cx.peer().extension::<Client>().has_roots.load(Ordering::Relaxed) {
-        return Err("The client does not tell where it works.".to_owned());
-    }
-    // The client answers this although it waits for us.
-    let answer = cx.peer().call::<Roots>("roots/list", ()).await;
-    let roots = answer.map_err(|error| format!("The client could not be asked: {error:#}"))?.roots;
-    Ok(json!({"roots": roots.into_iter().map(|root| root.uri).collect::<Vec<_>>()}))
 }

@@ -20,10 +20,12 @@ use std::str::FromStr;
 /// ```
 /// use duet_rpc::transport::Address;
 ///
+/// # fn main() -> Result<(), duet_rpc::transport::AddressError> {
 /// let address = Address::try_from("ws://localhost:4000")?;
 /// assert_eq!(address.to_string(), "ws://localhost:4000/");
 /// assert!("tcp://localhost".parse::<Address>().is_err(), "it has no port");
-/// # Ok::<_, duet_rpc::transport::AddressError>(())
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// Functions that need an address take a text as well: `Listener::bind("tcp://127.0.0.1:0")`. A text that is

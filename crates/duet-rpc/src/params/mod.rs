@@ -64,6 +64,7 @@ const LARGEST_ASKED: usize = 1 << 20;
 ///     terms: Vec<i64>,
 /// }
 ///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let add: Add = params::read(&Params::Object(r#"{"terms": [1, 2]}"#))?;
 /// assert_eq!(add.terms, [1, 2]);
 ///
@@ -72,7 +73,8 @@ const LARGEST_ASKED: usize = 1 << 20;
 /// write_error(&mut out, &Id::NULL, &error);
 /// let out = String::from_utf8(out)?;
 /// assert!(out.contains(r#"{"param":"terms[1]","expected":"integer","received":"string"}"#));
-/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # Ok(())
+/// # }
 /// ```
 pub fn read<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, ErrorObject> {
     match params.parse() {

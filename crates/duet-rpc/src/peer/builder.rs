@@ -15,11 +15,11 @@ use crate::transport::{Transport, TransportKind};
 /// A [`Peer`] to be, made by [`Peer::builder`].
 ///
 /// ```
-/// use duet_rpc::{Error, Failure, Peer, Profile, Router, transport::memory};
+/// use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// let router = Router::new().method("add", async |(a, b): (i64, i64)| Ok::<_, Failure>(a + b));
+/// let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
 /// let (here, there) = memory::pair();
 /// let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
 /// let client = Peer::builder(here).spawn();

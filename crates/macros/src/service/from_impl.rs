@@ -6,7 +6,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{ImplItem, ImplItemFn, ItemImpl, Visibility};
+use syn::{ImplItem, ImplItemFn, ItemImpl, Visibility, parse_quote};
 
 use super::method::{METHOD, Method};
 use super::{Service, check, describe, router};
@@ -43,6 +43,8 @@ pub(crate) fn expand(
         }
     }
     check::names(service, &methods, errors);
+    // `pub` marks the methods that are served, even in a program, where nothing else can reach them.
+    item.attrs.push(parse_quote!(#[allow(unreachable_pub)]));
     (item.to_token_stream(), server(service, &item, &methods))
 }
 

@@ -8,15 +8,15 @@ use crate::append::{append, move_body};
 /// Appends one frame whose JSON text is written by `body`; see [`FrameWriter::write`].
 ///
 /// ```
+/// use std::io::Write;
 /// use duet_rpc_proto::frame::{Framing, write_frame};
 ///
+/// # fn main() -> std::io::Result<()> {
 /// let mut out = Vec::new();
-/// write_frame(Framing::Lsp, &mut out, |out| {
-///     out.extend_from_slice(b"[]");
-///     Ok::<_, std::convert::Infallible>(())
-/// })?;
+/// write_frame(Framing::Lsp, &mut out, |out| out.write_all(b"[]"))?;
 /// assert_eq!(out, b"Content-Length: 2\r\n\r\n[]");
-/// # Ok::<_, std::convert::Infallible>(())
+/// # Ok(())
+/// # }
 /// ```
 pub fn write_frame<E>(
     framing: Framing,

@@ -123,11 +123,13 @@ impl<'a> Incoming<'a> {
     /// ```
     /// use duet_rpc_proto::{Limits, message::Incoming, policy::BatchRule, text::Text};
     ///
+    /// # fn main() -> Result<(), duet_rpc_proto::text::NotJson> {
     /// let text = Text::check(br#"{"jsonrpc":"2.0","id":7,"method":"add","params":[1,2]}"#, 128)?;
     /// let incoming = Incoming::classify(&text, BatchRule::Reject, &Limits::default());
     /// let Incoming::Request(request) = incoming else { panic!("it is a request") };
     /// assert_eq!((request.id.as_raw(), &*request.method), ("7", "add"));
-    /// # Ok::<_, duet_rpc_proto::text::NotJson>(())
+    /// # Ok(())
+    /// # }
     /// ```
     #[inline]
     pub fn classify(text: &Text<'a>, batch: BatchRule, limits: &Limits) -> Incoming<'a> {

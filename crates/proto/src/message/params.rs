@@ -52,9 +52,11 @@ impl<'a> Params<'a> {
     /// ```
     /// use duet_rpc_proto::message::Params;
     ///
+    /// # fn main() -> Result<(), serde_json::Error> {
     /// let (a, b): (i64, &str) = Params::Array(r#"[1, "two"]"#).parse()?;
     /// assert_eq!((a, b), (1, "two"));
-    /// # Ok::<_, serde_json::Error>(())
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn parse<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
         T::deserialize(Whole(self.as_raw().unwrap_or("null")))

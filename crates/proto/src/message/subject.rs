@@ -12,11 +12,13 @@ use crate::text::{Member, Text};
 /// ```
 /// use duet_rpc_proto::{message::Subject, text::Text};
 ///
+/// # fn main() -> Result<(), duet_rpc_proto::text::NotJson> {
 /// let text = Text::check(br#"{"jsonrpc":"1.0","id":7,"method":"add"}"#, 128)?;
 /// let subject = Subject::of(&text);
 /// assert_eq!(subject.method.as_deref(), Some("add"));
 /// assert_eq!(subject.id.map(|id| id.to_string()).as_deref(), Some("7"));
-/// # Ok::<_, duet_rpc_proto::text::NotJson>(())
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Subject<'a> {

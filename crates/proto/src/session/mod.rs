@@ -67,21 +67,24 @@ use crate::policy::Profile;
 /// [`park`](Session::park)ed, and answered after [`finish`](Session::finish).
 ///
 /// ```
+/// use std::convert::Infallible;
 /// use std::time::Instant;
 /// use duet_rpc_proto::{Limits, Profile, message::{Incoming, write_raw_result}, text::Text};
 /// use duet_rpc_proto::session::{Handled, Session};
 ///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let (mut session, mut out) = (Session::<()>::new(&Profile::agent()), Vec::new());
 /// let text = Text::check(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, 128)?;
 /// let message = Incoming::classify(&text, session.profile().batch, &Limits::default());
 /// let Handled::Start(job) = session.handle(&message, None, Instant::now(), &mut out)
 /// else { panic!("nothing stands in its way") };
-/// session.answer(job, &mut out, |out, id| {
+/// session.answer(job, &mut out, |out, id| -> Result<(), Infallible> {
 ///     write_raw_result(out, id, r#""pong""#);
-///     Ok::<_, std::convert::Infallible>(())
+///     Ok(())
 /// })?;
 /// assert_eq!(out, [br#"{"jsonrpc":"2.0","id":7,"result":"pong"}"#]);
-/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # Ok(())
+/// # }
 /// ```
 pub struct Session<C> {
     profile: Profile,

@@ -8,20 +8,20 @@
 //! number.
 //!
 //! ```
+//! use std::io::Write;
 //! use duet_rpc_proto::ws::{Decoder, Event, FrameWriter, Role};
 //!
+//! # fn main() -> std::io::Result<()> {
 //! let mut out = Vec::new();
-//! FrameWriter::new(Role::Client, 42).write(&mut out, |out| {
-//!     out.extend_from_slice(b"[1]");
-//!     Ok::<_, std::convert::Infallible>(())
-//! })?;
+//! FrameWriter::new(Role::Client, 42).write(&mut out, |out| out.write_all(b"[1]"))?;
 //!
 //! let mut decoder = Decoder::new(Role::Server, 1024);
 //! let mut message = Vec::new();
 //! assert_eq!(decoder.decode(&out[..7], &mut message), (7, None));
 //! assert_eq!(decoder.decode(&out[7..], &mut message), (2, Some(Event::Message)));
 //! assert_eq!(message, b"[1]");
-//! # Ok::<_, std::convert::Infallible>(())
+//! # Ok(())
+//! # }
 //! ```
 
 mod decode;

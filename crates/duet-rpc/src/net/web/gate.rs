@@ -82,12 +82,12 @@ impl Gate {
     /// user, or two of the same name while a token is replaced. An empty token lets in nobody.
     ///
     /// ```
-    /// use duet_rpc::{Context, Failure, Identity, Router, transport::Gate};
+    /// use duet_rpc::{Context, Identity, Router, transport::Gate};
     ///
     /// let gate = Gate::default().named_token("ada", "k3qhx7").named_token("bob", "p9vw2m");
     /// let router = Router::new().method("whoami", async |cx: Context| {
     ///     let name = cx.identity().and_then(Identity::token_name);
-    ///     Ok::<_, Failure>(name.map(str::to_owned))
+    ///     name.map(str::to_owned)
     /// });
     /// # drop((gate, router));
     /// ```
