@@ -30,6 +30,7 @@ pub const fn method_info(name: &'static str) -> MethodInfo {
         aliases: &[],
         docs: "",
         params: &[],
+        result_schema: None,
         params_form: ParamsForm::Named,
         is_notification: false,
         is_idempotent: false,
@@ -40,7 +41,7 @@ pub const fn method_info(name: &'static str) -> MethodInfo {
 
 /// A description to be filled in.
 pub const fn param_info(name: &'static str) -> ParamInfo {
-    ParamInfo { name, docs: "", is_required: true }
+    ParamInfo { name, docs: "", is_required: true, schema: None }
 }
 
 /// Compiles if params can be read as this type.

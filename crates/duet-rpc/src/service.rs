@@ -108,6 +108,43 @@
 //! assert_eq!(Clock::new().into_router().methods().collect::<Vec<_>>(), ["localOffset"]);
 //! ```
 //!
+//! # Schemas
+//!
+//! `METHODS` has names and doc comments. With `schema = FUNCTION` it has the types, too: the generic function
+//! makes the JSON schema of a type, and each [`MethodInfo`] and [`ParamInfo`] has the function for its own type.
+//! A service without the option asks nothing of its types. The trait that the function asks for is yours to
+//! choose; with the crate `schemars` the function is
+//! `fn schema_of<T: JsonSchema>() -> Value { schema_for!(T).into() }`.
+//!
+//! ```
+//! use serde_json::{Value, json};
+//!
+//! trait Schema {
+//!     fn schema() -> Value;
+//! }
+//!
+//! impl Schema for String {
+//!     fn schema() -> Value { json!({"type": "string"}) }
+//! }
+//!
+//! impl<T: Schema> Schema for Vec<T> {
+//!     fn schema() -> Value { json!({"type": "array", "items": T::schema()}) }
+//! }
+//!
+//! fn schema_of<T: Schema>() -> Value { T::schema() }
+//!
+//! #[duet_rpc::service(schema = schema_of)]
+//! trait Dictionary {
+//!     async fn synonyms(&self, word: String) -> Vec<String>;
+//! }
+//!
+//! let synonyms = &DictionaryClient::METHODS[0];
+//! let word = synonyms.params[0].schema.map(|schema| schema());
+//! assert_eq!(word, Some(json!({"type": "string"})));
+//! let result = synonyms.result_schema.map(|schema| schema());
+//! assert_eq!(result, Some(json!({"type": "array", "items": {"type": "string"}})));
+//! ```
+//!
 //! # All options
 //!
 //! | on the trait or `impl` | |
@@ -118,6 +155,7 @@
 //! | `prefix = "db/"` | stands before the name of each method |
 //! | `rename_all = "camelCase"` | style of method names; also `snake_case`, `kebab-case`, `PascalCase` |
 //! | `rename_params = "camelCase"` | style of the names of params |
+//! | `schema = schema_of` | the function that makes the [schemas](#schemas) of params and results |
 //!
 //! | on a method, `#[rpc(...)]` | |
 //! |---|---|
@@ -147,6 +185,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::call::Call;
 use crate::error::Error;
@@ -240,7 +279,7 @@ impl From<&Client> for Remote {
 /// assert_eq!(read.summary(), "Reads a value.");
 /// assert!(read.is_idempotent && read.params[0].is_required && !read.params[1].is_required);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct MethodInfo {
     /// The name on the wire.
@@ -251,7 +290,10 @@ pub struct MethodInfo {
     pub docs: &'static str,
     /// The params, in order.
     pub params: &'static [ParamInfo],
-    /// How the client sends them.
+    /// Makes the JSON schema of the result. There is one if the service has the option
+    /// [`schema`](self#schemas) and this is not a notification.
+    pub result_schema: Option<fn() -> Value>,
+    /// How the client sends the params.
     pub params_form: ParamsForm,
     /// Whether the client sends a notification.
     pub is_notification: bool,
@@ -293,7 +335,7 @@ impl fmt::Display for MethodInfo {
 }
 
 /// The description of a param.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ParamInfo {
     /// The name on the wire.
@@ -302,6 +344,8 @@ pub struct ParamInfo {
     pub docs: &'static str,
     /// Whether it has to be there.
     pub is_required: bool,
+    /// Makes its JSON schema. There is one if the service has the option [`schema`](self#schemas).
+    pub schema: Option<fn() -> Value>,
 }
 
 /// How a client sends params. A server takes them by name and by position.

@@ -1,183 +1,137 @@
-//! The methods with what is known of them, and what is told of that.
+//! The descriptions of all methods that are served, for people: `listMethods` and `describeMethods`.
 
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use duet_rpc::{Failure, Router, quick};
+use duet_rpc::service::{MethodInfo, ParamInfo, ParamsForm};
+use duet_rpc::{Failure, OrInternal};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::shape::Shape;
+use super::schema::{Schema, result};
 
-/// The version of the OpenRPC specification that the document is written to.
-const OPENRPC: &str = "1.3.2";
-/// Our extension of it: the schema of params that have no names.
-const FREE_PARAMS: &str = "x-params";
+/// The methods that are served, in order. Services that describe all of them share it; it is filled when
+/// the last of them is there.
+#[derive(Clone, Default)]
+pub(super) struct Catalog(Arc<OnceLock<Vec<MethodInfo>>>);
 
-/// What a method is about.
-#[derive(Debug)]
-pub(super) struct About {
-    pub(super) name: &'static str,
-    /// For people.
-    pub(super) description: &'static str,
-    pub(super) params: Params,
-    pub(super) result: Shape,
+result! {
+    pub(super) struct Listed { "name" => name: &'static str, "description" => description: &'static str }
 }
 
-/// What a method can be called with.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Params {
-    /// These, by name or by position.
-    Named(&'static [Param]),
-    /// Whatever params can be.
-    Free,
-}
-
-/// A parameter of a method.
-#[derive(Debug)]
-pub(super) struct Param {
-    pub(super) name: &'static str,
-    pub(super) description: &'static str,
-    pub(super) shape: Shape,
-    pub(super) is_required: bool,
-}
-
-/// Methods, each registered with what it is about.
-#[derive(Default)]
-pub(super) struct Catalog {
-    router: Router,
-    entries: Vec<About>,
-    pages: Arc<OnceLock<Pages>>,
-}
-
-/// What is told of the methods, as JSON.
-struct Pages {
-    list: Box<RawValue>,
-    description: Box<RawValue>,
-    discovery: Box<RawValue>,
-}
-
-/// One of the pages.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Page {
-    /// `listMethods`
-    List,
-    /// `describeMethods`
-    Description,
-    /// `rpc.discover`
-    Discovery,
+result! {
+    pub(super) struct Described {
+        "name" => name: &'static str,
+        "params" => params: Vec<String>,
+        "returns" => returns: String,
+    }
 }
 
 impl Catalog {
-    /// Adds a method: `serve` registers its handler under the name that it is given. No handler of ours ever
-    /// holds its thread, so all are [`quick`].
-    pub(super) fn add(&mut self, about: About, serve: impl FnOnce(Router, &str) -> Router) {
-        self.router = serve(std::mem::take(&mut self.router), about.name);
-        self.entries.push(about);
+    pub(super) fn fill(&self, methods: Vec<MethodInfo>) {
+        // Only the first time counts, and there is no other.
+        let _ = self.0.set(methods);
     }
 
-    /// Adds a method that tells of the methods.
-    pub(super) fn add_page(&mut self, about: About, page: Page) {
-        let pages = Arc::clone(&self.pages);
-        let tell = move || {
-            let page = pages.get().map(|pages| pages.get(page).to_owned());
-            page.ok_or_else(|| Failure::internal("the pages are not written"))
+    pub(super) fn methods(&self) -> &[MethodInfo] {
+        self.0.get().map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn list(&self) -> Vec<Listed> {
+        let methods = self.methods().iter();
+        methods.map(|it| Listed { name: it.name, description: it.docs }).collect()
+    }
+
+    pub(super) fn describe(&self) -> Vec<Described> {
+        let describe = |method: &MethodInfo| Described {
+            name: method.name,
+            params: named(method).iter().map(param_text).collect(),
+            returns: text(&make(method.result_schema)),
         };
-        self.add(about, |router, name| router.method(name, quick(tell)));
-    }
-
-    /// The methods, ready to be served.
-    pub(super) fn into_router(self) -> Router {
-        // They are made of text that is known here, and so are JSON.
-        if let Ok(pages) = Pages::write(&self.entries) {
-            let _ = self.pages.set(pages);
-        }
-        self.router
+        self.methods().iter().map(describe).collect()
     }
 }
 
-impl Pages {
-    fn write(entries: &[About]) -> serde_json::Result<Pages> {
-        #[derive(Serialize)]
-        struct Listed {
-            name: &'static str,
-            description: &'static str,
-        }
+/// A result of type `T` that never changes, as JSON. Making it takes ten times as long as sending it, so it is
+/// kept; and not every client asks for it, so it is not made at the start.
+#[derive(Serialize)]
+#[serde(transparent, bound = "")]
+pub(super) struct Page<T> {
+    json: Box<RawValue>,
+    #[serde(skip)]
+    of: PhantomData<fn() -> T>,
+}
 
-        #[derive(Serialize)]
-        struct Described {
-            name: &'static str,
-            params: Vec<String>,
-            returns: String,
-        }
+/// The place where a page is kept.
+pub(super) type Kept = OnceLock<Box<RawValue>>;
 
-        let list = entries.iter().map(|it| Listed { name: it.name, description: it.description });
-        let described = entries.iter().map(|it| Described {
-            name: it.name,
-            params: it.params.named().iter().map(Param::to_text).collect(),
-            returns: it.result.to_string(),
-        });
-        Ok(Pages {
-            list: to_raw_value(&list.collect::<Vec<_>>())?,
-            description: to_raw_value(&described.collect::<Vec<_>>())?,
-            discovery: to_raw_value(&json!({
-                "openrpc": OPENRPC,
-                "info": {
-                    "title": "duet-rpc",
-                    "version": env!("CARGO_PKG_VERSION"),
-                    "license": {"name": env!("CARGO_PKG_LICENSE")},
-                },
-                "methods": entries.iter().map(About::to_openrpc).collect::<Vec<_>>(),
-            }))?,
-        })
-    }
-
-    fn get(&self, page: Page) -> &RawValue {
-        match page {
-            Page::List => &self.list,
-            Page::Description => &self.description,
-            Page::Discovery => &self.discovery,
-        }
+impl<T: Serialize> Page<T> {
+    /// The page that is kept here, made if it is the first time.
+    pub(super) fn new(kept: &Kept, make: impl FnOnce() -> T) -> Result<Self, Failure> {
+        let json = match kept.get() {
+            Some(json) => json,
+            None => {
+                let json = to_raw_value(&make()).or_internal()?;
+                kept.get_or_init(|| json)
+            }
+        };
+        Ok(Page { json: json.clone(), of: PhantomData })
     }
 }
 
-impl About {
-    fn to_openrpc(&self) -> Value {
-        let mut method = json!({
-            "name": self.name,
-            "summary": self.description,
-            "params": self.params.named().iter().map(Param::to_openrpc).collect::<Vec<_>>(),
-            "result": {"name": "result", "schema": self.result.schema()},
-        });
-        if let Params::Free = self.params {
-            // OpenRPC can only name params. Without this, a program would take it that there are none.
-            method[FREE_PARAMS] = Shape::Params.schema();
-        }
-        method
+impl<T: Schema> Schema for Page<T> {
+    fn schema() -> Value {
+        T::schema()
     }
 }
 
-impl Params {
-    fn named(self) -> &'static [Param] {
-        match self {
-            Params::Named(params) => params,
-            Params::Free => &[],
-        }
+/// The params that have names.
+pub(super) fn named(method: &MethodInfo) -> &'static [ParamInfo] {
+    match method.params_form {
+        ParamsForm::Whole => &[],
+        _ => method.params,
     }
 }
 
-impl Param {
-    fn to_text(&self) -> String {
-        let mark = if self.is_required { "" } else { "?" };
-        format!("{}{mark}: {}", self.name, self.shape.type_name())
-    }
+/// The schema that a description has; without one, any value will do.
+pub(super) fn make(schema: Option<fn() -> Value>) -> Value {
+    schema.map_or_else(|| json!({}), |schema| schema())
+}
 
-    fn to_openrpc(&self) -> Value {
-        json!({
-            "name": self.name,
-            "summary": self.description,
-            "required": self.is_required,
-            "schema": self.shape.schema(),
-        })
+fn param_text(param: &ParamInfo) -> String {
+    let mark = if param.is_required { "" } else { "?" };
+    format!("{}{mark}: {}", param.name, type_name(&make(param.schema)))
+}
+
+/// The JSON type of a schema's values.
+fn type_name(schema: &Value) -> String {
+    match &schema["type"] {
+        Value::String(name) => name.clone(),
+        Value::Array(names) => {
+            // It means that the value may be left out, which is said elsewhere.
+            let names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
+            names.collect::<Vec<_>>().join(" or ")
+        }
+        _ => "any".to_owned(),
+    }
+}
+
+/// A schema for people: `{"level": "debug" | "info", "success": boolean}`.
+fn text(schema: &Value) -> String {
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
+    }
+    match schema["type"].as_str() {
+        Some("array") => format!("[{}]", text(&schema["items"])),
+        Some("object") => {
+            // Not those of `properties`, which are in no order.
+            let names =
+                schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let members =
+                names.map(|name| format!("{name:?}: {}", text(&schema["properties"][name])));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+        _ => type_name(schema),
     }
 }

@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use duet_rpc::{Context, EventStream, Failure, Peer, Priority, quick};
+use duet_rpc::proto::message::ErrorObject;
+use duet_rpc::{Context, EventStream, Peer, Priority};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::LogAccess;
-use super::catalog::{About, Catalog, Param, Params};
-use super::shape::Shape;
+use super::schema::{Schema, one_of, result, schema_of};
 use crate::choice;
 use crate::logging::Log;
 
@@ -19,61 +20,50 @@ const METHOD: &str = "event";
 /// How often there are figures.
 const PERIOD: Duration = Duration::from_secs(1);
 
-const TOPICS: Shape = Shape::Array(&Shape::OneOf(&Topic::NAMES));
-
-pub(super) fn add(catalog: &mut Catalog, log: LogAccess) {
-    const PARAMS: &[Param] = &[Param {
-        name: "topics",
-        description: "Log records, if the log is shared, and figures of the connection once a second.",
-        shape: TOPICS,
-        is_required: true,
-    }];
-    const RESULT: Shape = Shape::Object(&[("topics", TOPICS)]);
-    catalog.add(
-        About {
-            name: "events.subscribe",
-            description: "Sends events of these topics from here on, as notifications.",
-            params: Params::Named(PARAMS),
-            result: RESULT,
-        },
-        |router, name| {
-            let subscribe = move |wanted: Topics, cx: Context| -> Result<Topics, Failure> {
-                let subscriptions = cx.peer().extension::<Subscriptions>();
-                // A client that may not have one of them gets none.
-                let log = match wanted.topics.contains(&Topic::Log) {
-                    true => Some(log.log()?),
-                    false => None,
-                };
-                for topic in wanted.topics {
-                    subscriptions.begin(topic, cx.peer(), log);
-                }
-                Ok(subscriptions.topics())
-            };
-            router.method(name, quick(subscribe))
-        },
-    );
-    catalog.add(
-        About {
-            name: "events.unsubscribe",
-            description: "Sends no more events of these topics.",
-            params: Params::Named(PARAMS),
-            result: RESULT,
-        },
-        |router, name| router.method(name, quick(unsubscribe)),
-    );
+pub(super) struct Events {
+    pub(super) log: LogAccess,
 }
 
-fn unsubscribe(unwanted: Topics, cx: Context) -> Topics {
-    let subscriptions = cx.peer().extension::<Subscriptions>();
-    for topic in unwanted.topics {
-        subscriptions.end(topic);
+#[duet_rpc::service(prefix = "events.", schema = schema_of)]
+impl Events {
+    /// Sends events of these topics from here on, as notifications.
+    #[rpc(quick)]
+    fn subscribe(
+        &self,
+        /// Log records, if the log is shared, and figures of the connection once a second.
+        topics: Vec<Topic>,
+        cx: Context,
+    ) -> Result<Topics, ErrorObject> {
+        let subscriptions = cx.peer().extension::<Subscriptions>();
+        // A client that may not have one of them gets none.
+        let log = match topics.contains(&Topic::Log) {
+            true => Some(self.log.log()?),
+            false => None,
+        };
+        for topic in topics {
+            subscriptions.begin(topic, cx.peer(), log);
+        }
+        Ok(subscriptions.topics())
     }
-    subscriptions.topics()
+
+    /// Sends no more events of these topics.
+    #[rpc(quick)]
+    fn unsubscribe(
+        &self,
+        /// Log records, if the log is shared, and figures of the connection once a second.
+        topics: Vec<Topic>,
+        cx: Context,
+    ) -> Topics {
+        let subscriptions = cx.peer().extension::<Subscriptions>();
+        for topic in topics {
+            subscriptions.end(topic);
+        }
+        subscriptions.topics()
+    }
 }
 
-#[derive(Deserialize, Serialize)]
-struct Topics {
-    topics: Vec<Topic>,
+result! {
+    struct Topics { "topics" => topics: Vec<Topic> }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -87,6 +77,12 @@ impl<'de> Deserialize<'de> for Topic {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Topic, D::Error> {
         let find = |name: &str| Topic::ALL.into_iter().find(|topic| topic.name() == name);
         choice::deserialize(deserializer, &Topic::NAMES, find)
+    }
+}
+
+impl Schema for Topic {
+    fn schema() -> Value {
+        one_of(&Topic::NAMES)
     }
 }
 

@@ -1,19 +1,25 @@
-//! What the daemon serves (section 4 of the contract): each method is registered once, with what it
-//! does and what it is about, and all that is told of the methods is made of that.
+//! The methods of the daemon (section 4 of the contract). They are services: what they tell of themselves
+//! comes from their doc comments and types.
 
 mod basics;
 mod catalog;
+mod discovery;
 mod events;
-mod shape;
+mod schema;
 mod system;
 
 use duet_rpc::Router;
 use duet_rpc::proto::message::{Code, ErrorObject};
+use duet_rpc::service::MethodInfo;
 use serde_json::value::RawValue;
 
 use crate::args::ProfileName;
 use crate::logging::Log;
+use basics::Basics;
 use catalog::Catalog;
+use discovery::Discovery;
+use events::Events;
+use system::{Callback, System};
 
 /// What can be sent to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +56,33 @@ const LOG_NOT_SHARED: &str = r#"{"reason":"log-not-shared","option":"--share-log
 /// The methods of a profile. Where a client can only be answered, there is none that calls it or sends
 /// it events.
 pub(crate) fn router(profile: ProfileName, way: Way, log: LogAccess) -> Router {
-    let mut catalog = Catalog::default();
-    basics::add(&mut catalog, log);
+    let catalog = Catalog::default();
+    let mut served = Served::default();
+    served.add(&Basics::methods(log), Basics::new(catalog.clone(), log).into_router());
     if profile != ProfileName::Editor {
-        system::add(&mut catalog);
+        served.add(System::METHODS, System.into_router());
         if way == Way::Both {
-            events::add(&mut catalog, log);
+            served.add(Events::METHODS, Events { log }.into_router());
         }
-        basics::add_discovery(&mut catalog);
+        served.add(&Discovery::methods(), Discovery::new(catalog.clone()).router());
     }
     if profile == ProfileName::Agent && way == Way::Both {
-        system::add_callback(&mut catalog);
+        served.add(Callback::METHODS, Callback.into_router());
     }
-    catalog.into_router()
+    catalog.fill(served.methods);
+    served.router
+}
+
+/// Services that are served together, with their descriptions in the same order.
+#[derive(Default)]
+struct Served {
+    router: Router,
+    methods: Vec<MethodInfo>,
+}
+
+impl Served {
+    fn add(&mut self, methods: &[MethodInfo], router: Router) {
+        self.methods.extend_from_slice(methods);
+        self.router = std::mem::take(&mut self.router).merge(router);
+    }
 }

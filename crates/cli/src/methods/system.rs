@@ -1,95 +1,88 @@
 //! Methods to try a connection with.
 
 use duet_rpc::proto::message::{ErrorObject, ParamProblem};
-use duet_rpc::{Context, Failure, quick};
-use serde::Deserialize;
+use duet_rpc::{Context, Failure};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::catalog::{About, Catalog, Param, Params};
-use super::shape::Shape;
+use super::schema::{Schema, one_of, schema_of};
 
-pub(super) fn add(catalog: &mut Catalog) {
-    catalog.add(
-        About {
-            name: "system.ping",
-            description: "Answers \"pong\".",
-            params: Params::Named(&[]),
-            result: Shape::OneOf(&["pong"]),
-        },
-        |router, name| router.method(name, quick(ping)),
-    );
-    catalog.add(
-        About {
-            name: "system.echo",
-            description: "Answers with the params, whatever they are.",
-            params: Params::Free,
-            result: Shape::Params,
-        },
-        |router, name| router.method(name, quick(echo)),
-    );
-}
+pub(super) struct System;
 
-/// Adds the method that calls the client.
-pub(super) fn add_callback(catalog: &mut Catalog) {
-    catalog.add(
-        About {
-            name: "system.callback",
-            description: "Calls a method of the client, and passes its answer on, or its error.",
-            params: Params::Named(&[
-                Param {
-                    name: "method",
-                    description: "The client's method to call.",
-                    shape: Shape::String,
-                    is_required: true,
-                },
-                Param {
-                    name: "params",
-                    description: "What to call it with.",
-                    shape: Shape::Params,
-                    is_required: false,
-                },
-            ]),
-            result: Shape::Any,
-        },
-        |router, name| router.method(name, quick(callback)),
-    );
-}
-
-fn ping() -> &'static str {
-    "pong"
-}
-
-fn echo(params: Box<RawValue>) -> Box<RawValue> {
-    params
-}
-
-#[derive(Deserialize)]
-struct Callback {
-    method: String,
-    #[serde(default)]
-    params: Option<Box<RawValue>>,
-}
-
-async fn callback(wanted: Callback, cx: Context) -> Result<Box<RawValue>, Failure> {
-    if let Some(params) = &wanted.params
-        && let Some(received) = wrong_type(params)
-    {
-        let problem = ParamProblem::wrong_type("params", Shape::Params.type_name(), received);
-        return Err(ErrorObject::invalid_params(problem).into());
+#[duet_rpc::service(prefix = "system.", schema = schema_of)]
+impl System {
+    /// Answers "pong".
+    #[rpc(quick)]
+    fn ping(&self) -> Pong {
+        Pong::Pong
     }
-    let answer = cx.peer().call(&wanted.method, wanted.params).await;
-    answer.map_err(|error| match error.remote() {
-        Some(remote) => remote.clone().into(),
-        None => error.into(),
-    })
+
+    /// Answers with the params, whatever they are.
+    #[rpc(quick)]
+    fn echo(&self, #[rpc(whole)] params: AnyParams) -> AnyParams {
+        params
+    }
 }
 
-/// The JSON type of a value that cannot be params.
-fn wrong_type(value: &RawValue) -> Option<&'static str> {
-    match value.get().as_bytes().first() {
-        Some(b'{' | b'[') => None,
-        Some(b'"') => Some("string"),
-        Some(b't' | b'f') => Some("boolean"),
-        _ => Some("number"),
+/// The method that calls the client.
+pub(super) struct Callback;
+
+#[duet_rpc::service(prefix = "system.", schema = schema_of)]
+impl Callback {
+    /// Calls a method of the client, and passes its answer on, or its error.
+    #[rpc(quick)]
+    async fn callback(
+        &self,
+        /// The client's method to call.
+        method: String,
+        /// What to call it with.
+        params: Option<AnyParams>,
+        cx: Context,
+    ) -> Result<Box<RawValue>, Failure> {
+        if let Some(received) = params.as_ref().and_then(AnyParams::wrong_type) {
+            let problem = ParamProblem::wrong_type("params", "object or array", received);
+            return Err(ErrorObject::invalid_params(problem).into());
+        }
+        let answer = cx.peer().call(&method, params).await;
+        answer.map_err(|error| match error.remote() {
+            Some(remote) => remote.clone().into(),
+            None => error.into(),
+        })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Pong {
+    Pong,
+}
+
+impl Schema for Pong {
+    fn schema() -> Value {
+        one_of(&["pong"])
+    }
+}
+
+/// Any params that a message can have.
+#[derive(Deserialize, Serialize)]
+#[serde(transparent)]
+struct AnyParams(Box<RawValue>);
+
+impl Schema for AnyParams {
+    fn schema() -> Value {
+        json!({"type": ["object", "array", "null"]})
+    }
+}
+
+impl AnyParams {
+    /// The JSON type of a value that cannot be params.
+    fn wrong_type(&self) -> Option<&'static str> {
+        match self.0.get().as_bytes().first() {
+            Some(b'{' | b'[') => None,
+            Some(b'"') => Some("string"),
+            Some(b't' | b'f') => Some("boolean"),
+            _ => Some("number"),
+        }
     }
 }

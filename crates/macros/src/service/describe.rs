@@ -1,7 +1,9 @@
 //! `METHODS`: the description of a service, as a constant.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::Type;
+use syn::spanned::Spanned;
 
 use super::Service;
 use super::method::Method;
@@ -30,13 +32,20 @@ fn describe(service: &Service, method: &Method) -> TokenStream {
         (None, true) => quote!(Positional),
         (None, false) => quote!(Named),
     };
-    let params = method.params().map(|(_, param)| {
+    // A notification has no result, although its method may return `()`.
+    let result_schema = match method.is_notification {
+        true => quote!(::core::option::Option::None),
+        false => schema(service, method.returns.result()),
+    };
+    let params = method.params().map(|(argument, param)| {
         let (name, docs) = (&param.name, &param.docs);
+        let schema = schema(service, &argument.ty);
         let is_required = matches!(param.presence, Presence::Required);
         quote!({
             let mut param = #library::__macro::param_info(#name);
             param.docs = #docs;
             param.is_required = #is_required;
+            param.schema = #schema;
             param
         })
     });
@@ -48,6 +57,7 @@ fn describe(service: &Service, method: &Method) -> TokenStream {
             method.aliases = &[#(#aliases),*];
             method.docs = #docs;
             method.params = PARAMS;
+            method.result_schema = #result_schema;
             method.params_form = #library::service::ParamsForm::#form;
             method.is_notification = #is_notification;
             method.is_idempotent = #is_idempotent;
@@ -56,4 +66,14 @@ fn describe(service: &Service, method: &Method) -> TokenStream {
             method
         }
     }
+}
+
+/// The function that makes the schema of a type, if the service has one.
+fn schema(service: &Service, ty: &Type) -> TokenStream {
+    let Some(function) = &service.schema else {
+        return quote!(::core::option::Option::None);
+    };
+    // At the type, because this is where it may turn out to have no schema.
+    let function = quote_spanned!(ty.span()=> #function::<#ty>);
+    quote!(::core::option::Option::Some(#function))
 }

@@ -20,7 +20,7 @@ mod router;
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Expr, Ident, Item, LitStr, Path};
+use syn::{Expr, ExprPath, Ident, Item, LitStr, Path};
 
 use crate::errors::Errors;
 use crate::naming::Style;
@@ -35,6 +35,7 @@ const TRAIT: Place = Place {
         ("prefix", Form::Text),
         ("rename_all", Form::Text),
         ("rename_params", Form::Text),
+        ("schema", Form::Value),
     ],
     conflicts: &[],
 };
@@ -47,6 +48,7 @@ const IMPL: Place = Place {
         ("prefix", Form::Text),
         ("rename_all", Form::Text),
         ("rename_params", Form::Text),
+        ("schema", Form::Value),
     ],
     conflicts: &[],
 };
@@ -59,6 +61,8 @@ pub(crate) struct Service {
     pub(crate) prefix: Option<LitStr>,
     /// The type by which handlers ask for the client of the caller's methods.
     pub(crate) callbacks_client: Option<Ident>,
+    /// The generic function that makes the schema of a type.
+    pub(crate) schema: Option<ExprPath>,
     /// Whether the client sends params by position.
     pub(crate) is_positional: bool,
     /// Whether it is a trait, which has a client.
@@ -81,6 +85,7 @@ impl Service {
             params_style: style("rename_params", errors),
             prefix: options.text("prefix").cloned(),
             callbacks_client: callbacks_client(&options, errors),
+            schema: schema(&options, errors),
             is_positional: options.has("positional"),
             has_client,
             is_generic: false,
@@ -99,6 +104,22 @@ fn callbacks_client(options: &Options, errors: &mut Errors) -> Option<Ident> {
         errors.push(value, "write the trait that the caller serves, as in `callbacks = EditorUi`");
     }
     last.map(|last| quote::format_ident!("{}Client", last.ident, span = last.ident.span()))
+}
+
+/// The function that makes schemas. Its type argument is for us to write.
+fn schema(options: &Options, errors: &mut Errors) -> Option<ExprPath> {
+    let value = options.value("schema")?;
+    match value {
+        Expr::Path(path) if path.path.segments.iter().all(|part| part.arguments.is_none()) => {
+            Some(path.clone())
+        }
+        _ => {
+            let write = "write the name of a function `fn schema_of<T: ...>() -> Value`, as in \
+                         `schema = schema_of`";
+            errors.push(value, write);
+            None
+        }
+    }
 }
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {

@@ -1,8 +1,9 @@
 //! `into_router`: one handler for each method, and a type for its params.
 //!
-//! The handler is the closure that one would write by hand: it clones the `Arc` of the service, and its
-//! future calls the method. Each method stands in a block of its own, so that the types for params
-//! and the functions for defaults have no names that others could see.
+//! The handler is the closure that one would write by hand: that of a `fn` calls the method, and that of
+//! an `async fn` clones the `Arc` of the service for a future that calls it. Each method stands in a block
+//! of its own, so that the types for params and the functions for defaults have no names that others
+//! could see.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -37,6 +38,14 @@ fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStr
     let extracted = extracted.map(|Argument { ident, ty, .. }| quote!(#ident: #ty));
     let inputs = params.map(|ty| quote!(params: #ty)).into_iter().chain(extracted);
     let outcome = outcome(service, method, receiver);
+    // A `fn` needs no future: it would be a type of its own, with code of its own in every place that polls.
+    let body = match method.is_async {
+        false => outcome,
+        true => quote! {
+            let service = ::core::clone::Clone::clone(&service);
+            async move { #outcome }
+        },
+    };
     let check = check_result(service, method);
     quote! {
         #(#cfgs)*
@@ -44,10 +53,7 @@ fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStr
             #params_type
             #check
             let service = ::core::clone::Clone::clone(&service);
-            let handler = move |#(#inputs),*| {
-                let service = ::core::clone::Clone::clone(&service);
-                async move { #outcome }
-            };
+            let handler = move |#(#inputs),*| { #body };
             router #(.#register(#names, #handler))*
         };
     }
