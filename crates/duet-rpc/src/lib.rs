@@ -175,7 +175,9 @@ mod extensions;
 mod handler;
 mod log_limit;
 mod net;
+#[doc(hidden)]
 pub mod panic_guard;
+#[doc(hidden)]
 pub mod params;
 mod peer;
 mod random;
@@ -296,8 +298,11 @@ pub use duet_rpc_macros::debug_handler;
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use duet_rpc_macros::service;
 pub use duet_rpc_proto as proto;
-pub use duet_rpc_proto::Profile;
+pub use duet_rpc_proto::frame::{Framing, FramingChoice};
+pub use duet_rpc_proto::message::{Id, Params};
+pub use duet_rpc_proto::policy::{BatchRule, Dialect, Order};
 pub use duet_rpc_proto::session::Priority;
+pub use duet_rpc_proto::{Limits, Profile};
 pub use error::{
     CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, OrInternal, RemoteError,
 };

@@ -196,7 +196,7 @@ use crate::peer::Peer;
 ///
 /// ```
 /// # use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
-/// use duet_rpc::service::Remote;
+/// use duet_rpc::service::PeerOrClient;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
@@ -204,7 +204,7 @@ use crate::peer::Peer;
 /// # let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
 /// # let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
 /// # let peer = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
-/// let remote = Remote::from(peer);
+/// let remote = PeerOrClient::from(peer);
 /// assert_eq!(remote.call::<i64>("add", (1, 2)).await?, 3);
 /// # drop(server);
 /// # Ok(())
@@ -212,7 +212,7 @@ use crate::peer::Peer;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a connection is closed when the last handle is dropped"]
-pub struct Remote(Handle);
+pub struct PeerOrClient(Handle);
 
 #[derive(Clone, Debug)]
 enum Handle {
@@ -220,7 +220,7 @@ enum Handle {
     Client(Client),
 }
 
-impl Remote {
+impl PeerOrClient {
     /// Calls a method, as [`Peer::call`] and [`Client::call`] do.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         match &self.0 {
@@ -238,25 +238,25 @@ impl Remote {
     }
 }
 
-impl From<Peer> for Remote {
+impl From<Peer> for PeerOrClient {
     fn from(peer: Peer) -> Self {
-        Remote(Handle::Peer(peer))
+        PeerOrClient(Handle::Peer(peer))
     }
 }
 
-impl From<&Peer> for Remote {
+impl From<&Peer> for PeerOrClient {
     fn from(peer: &Peer) -> Self {
         peer.clone().into()
     }
 }
 
-impl From<Client> for Remote {
+impl From<Client> for PeerOrClient {
     fn from(client: Client) -> Self {
-        Remote(Handle::Client(client))
+        PeerOrClient(Handle::Client(client))
     }
 }
 
-impl From<&Client> for Remote {
+impl From<&Client> for PeerOrClient {
     fn from(client: &Client) -> Self {
         client.clone().into()
     }

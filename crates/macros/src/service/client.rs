@@ -38,7 +38,7 @@ pub(crate) fn items(
         #[derive(::core::clone::Clone, ::core::fmt::Debug)]
         #[allow(unreachable_pub)]
         #vis struct #client {
-            remote: #library::service::Remote,
+            remote: #library::service::PeerOrClient,
         }
 
         #(#cfgs)*
@@ -47,7 +47,7 @@ pub(crate) fn items(
             #description
 
             #[doc = #new_docs]
-            pub fn new(remote: impl ::core::convert::Into<#library::service::Remote>) -> Self {
+            pub fn new(remote: impl ::core::convert::Into<#library::service::PeerOrClient>) -> Self {
                 #client { remote: ::core::convert::Into::into(remote) }
             }
 
@@ -79,7 +79,7 @@ fn function(service: &Service, method: &Method) -> TokenStream {
                 #params_type
                 let __params = #params;
                 let __remote = ::core::clone::Clone::clone(&self.remote);
-                async move { #library::service::Remote::notify(&__remote, #name, __params).await }
+                async move { #library::service::PeerOrClient::notify(&__remote, #name, __params).await }
             }
         };
     }
@@ -88,7 +88,7 @@ fn function(service: &Service, method: &Method) -> TokenStream {
         #attributes
         pub fn #ident(&self, #(#arguments),*) -> #library::Call<#result> {
             #params_type
-            #library::service::Remote::call(&self.remote, #name, #params)
+            #library::service::PeerOrClient::call(&self.remote, #name, #params)
         }
     }
 }
