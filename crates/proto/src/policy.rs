@@ -114,6 +114,13 @@ pub struct Profile {
     pub limits: Limits,
 }
 
+impl Default for Profile {
+    /// The profile of agents, as every builder has it.
+    fn default() -> Self {
+        Profile::agent()
+    }
+}
+
 impl Profile {
     /// For an editor that starts a backend: `Content-Length` headers, one message after the
     /// other, strict.

@@ -88,7 +88,8 @@ fn to_cause(failure: Option<&Arc<Error>>) -> Option<&(dyn std::error::Error + 's
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// We closed it.
+    /// We closed it: a handle was closed or dropped, a [shutdown method](crate::Router::shutdown_method) came, or
+    /// the process was asked to end.
     Closed,
     /// The remote did: its output ended.
     RemoteClosed,
