@@ -36,7 +36,7 @@ impl Drop for Held {
 async fn forever(counts: State<Arc<Counts>>) {
     counts.begun.fetch_add(1, Ordering::SeqCst);
     let _held = Held(Arc::clone(&counts));
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 #[tokio::main(flavor = "current_thread")]

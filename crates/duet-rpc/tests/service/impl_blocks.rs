@@ -20,7 +20,6 @@ impl<C: Fn() -> u64> Counter<C> {
 }
 
 #[duet_rpc::service(prefix = "counter.")]
-#[expect(unreachable_pub, reason = "public methods are served")]
 impl<C: Fn() -> u64 + Send + Sync + 'static> Counter<C> {
     /// Adds to the count.
     pub async fn add(&self, #[rpc(default = 1)] by: u64) -> u64 {
