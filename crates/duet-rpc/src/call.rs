@@ -11,7 +11,7 @@ use duet_rpc_proto::session::{CallOptions, Progress};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-use crate::connection::Command;
+use crate::connection::{Caller, Command, Settlement};
 use crate::error::{Error, ErrorKind, WrongResult};
 use crate::net::Client;
 use crate::params;
@@ -36,7 +36,7 @@ pub struct Call<T> {
 enum Step {
     /// Not sent yet.
     New(Result<Vec<u8>, Error>),
-    Sent(oneshot::Receiver<Result<String, Error>>),
+    Sent(oneshot::Receiver<Settlement>),
     Over,
 }
 
@@ -87,7 +87,7 @@ impl<T> Call<T> {
 
     fn send(&self, message: Vec<u8>) -> Result<Step, Error> {
         let Some(peer) = &self.peer else { return Err(self.closed_error()) };
-        let (caller, answer) = oneshot::channel();
+        let (caller, answer) = Caller::new();
         let shared = peer.shared();
         shared.check_two_way()?;
         let called = shared.mailbox.call(self.id.clone(), message, caller, self.options.clone());
@@ -96,7 +96,7 @@ impl<T> Call<T> {
     }
 
     /// Ready with the raw result, or why there is none.
-    fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Error>> {
+    fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Settlement> {
         loop {
             let next = match &mut self.step {
                 Step::Sent(answer) => {

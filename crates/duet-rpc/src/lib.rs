@@ -310,7 +310,9 @@ pub use handler::{FromContext, Handler, Method, Paced, State, blocking, quick};
 pub use net::{Backoff, Broadcast, Client, ClientBuilder, ClientState, Hub, HubBuilder};
 pub use peer::{Peer, PeerBuilder, Stats};
 pub use remote::{Identity, Remote};
-pub use router::{Arrival, End, Ended, Next, Observer, Request, Router};
+pub use router::{
+    Arrival, CallEnd, End, Ended, EndedCall, Next, Observer, Request, Router, SentMessage,
+};
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use router::{HandlerError, HandlerService};

@@ -283,9 +283,7 @@ impl Connection {
         self.shared.streams.close();
         for command in self.shared.mailbox.close() {
             match command {
-                Command::Call { caller, .. } => {
-                    let _ = caller.send(Err(disconnect.to_error()));
-                }
+                Command::Call { caller, .. } => caller.settle(Err(disconnect.to_error())),
                 // The cause of a failure is the application's, and may panic when it is dropped.
                 Command::Ended(_, Some(Err(failure))) => drop_quietly(failure),
                 _ => {}

@@ -13,13 +13,14 @@
 //!
 //! Every outcome goes through [`Connection::answer`], inline or not.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
 use std::sync::{Arc, Weak};
 use std::task::Context as TaskContext;
 use std::time::{Duration, Instant};
 
 use duet_rpc_proto::message::{Code, ErrorObject, IdRef, Params, write_result_with};
 use duet_rpc_proto::session::{Job, Key};
+use rustc_hash::FxHashMap;
 use tokio::runtime::RuntimeFlavor;
 use tracing::{Instrument, Span};
 
@@ -50,15 +51,19 @@ pub(super) struct Dispatch {
     /// The slots of the handlers, by index.
     slots: Vec<Slot>,
     handle: Weak<Handle>,
-    /// The handlers that run as tasks.
-    pub(super) tasks: HashMap<Key, Task>,
+    /// The handlers that run as tasks. The keys are ours, so no remote can make them collide.
+    pub(super) tasks: FxHashMap<Key, Task>,
     /// The workers for handlers that may block. If such a handler ran inline, nothing else would be read.
     pub(super) pool: Option<Arc<WorkerPool>>,
     watchful_turns: u8,
     /// Set while a method runs for the first time.
     pub(super) trial_ends: Option<Instant>,
+    /// The time at which a handler that begins now has begun: the last that was read.
+    pub(super) clock: Instant,
+    /// A flag for the next context: most handlers are done with theirs when they return.
+    spare_flag: Option<Arc<Flag>>,
     /// The state of the exchange, made when a handler asks for its context.
-    exchange: Option<Arc<Exchange>>,
+    exchange: OnceCell<Arc<Exchange>>,
     /// The identity of whoever sent the message of the exchange.
     sender: Option<Arc<Identity>>,
     has_begun: bool,
@@ -71,11 +76,13 @@ impl Dispatch {
             latest: None,
             slots: Vec::new(),
             handle,
-            tasks: HashMap::new(),
+            tasks: FxHashMap::default(),
             pool: None,
             watchful_turns: 0,
             trial_ends: None,
-            exchange: None,
+            clock: super::now(),
+            spare_flag: None,
+            exchange: OnceCell::new(),
             sender: None,
             has_begun: false,
         }
@@ -91,6 +98,14 @@ impl Dispatch {
 
     pub(super) fn shrink(&mut self) {
         self.slots = Vec::new();
+    }
+
+    /// Keeps the flag of a handler that is done, unless the handler has kept its context.
+    #[inline(never)]
+    fn put_flag(&mut self, mut flag: Arc<Flag>) {
+        if Arc::get_mut(&mut flag).is_some_and(|flag| !flag.initialized()) {
+            self.spare_flag = Some(flag);
+        }
     }
 
     #[inline]
@@ -184,10 +199,8 @@ impl Connection {
             answered: None,
         };
         let waiting = match &traced {
-            None => entry.route.start(is_inline, params, &mut slot, &mut host),
-            Some((span, _)) => {
-                span.in_scope(|| entry.route.start(is_inline, params, &mut slot, &mut host))
-            }
+            None => host.run(entry, is_inline, params, &mut slot),
+            Some((span, _)) => span.in_scope(|| host.run(entry, is_inline, params, &mut slot)),
         };
         let InlineHost { job, flag, answered, .. } = host;
         self.dispatch.put_slot(entry.index, slot);
@@ -196,7 +209,12 @@ impl Connection {
         }
         if let (Some(waiting), Some(job)) = (waiting, job) {
             self.wait_for(entry, job, waiting, flag, traced, pool);
-        } else if let Some((_, logged_at)) = traced {
+            return;
+        }
+        if let Some(flag) = flag {
+            self.dispatch.put_flag(flag);
+        }
+        if let Some((_, logged_at)) = traced {
             let code = answered.and_then(Answered::code);
             log::response(method, id.map(IdRef::to_id).as_ref(), logged_at, code);
         }
@@ -221,10 +239,15 @@ impl Connection {
         entry: &Arc<Entry>,
         job: Job<'_>,
         mut waiting: Waiting,
-        flag: Option<Arc<Flag>>,
+        mut flag: Option<Arc<Flag>>,
         traced: Option<(Span, Option<Instant>)>,
         pool: Option<Arc<WorkerPool>>,
     ) {
+        if let Some(gate) = &entry.gate {
+            let (id, begun) = (job.id().map(IdRef::to_id), self.dispatch.clock);
+            let flag = || Arc::clone(flag.get_or_insert_default());
+            waiting = gate.watch(waiting, &entry.name, id, begun, flag);
+        }
         let may_be_busy = job.is_in_batch() && !entry.closes;
         let key = self.session.park(job);
         let logged_at = traced.as_ref().and_then(|(_, logged_at)| *logged_at);
@@ -366,6 +389,33 @@ struct InlineHost<'c, 'm> {
     answered: Option<Answered>,
 }
 
+impl InlineHost<'_, '_> {
+    /// Runs the handler until it waits, behind its gate.
+    #[inline(always)]
+    fn run(
+        &mut self,
+        entry: &Entry,
+        is_inline: bool,
+        params: &Params<'_>,
+        slot: &mut Slot,
+    ) -> Option<Waiting> {
+        let Some(gate) = &entry.gate else {
+            return entry.route.start(is_inline, None, params, slot, self);
+        };
+        let passage = gate.enter();
+        let waiting = entry.route.start(is_inline, Some(&passage), params, slot, self);
+        if waiting.is_none() {
+            passage.end(self.method, self.id, self.answered, &mut self.connection.dispatch.clock);
+        }
+        waiting
+    }
+
+    fn flag(&mut self) -> Arc<Flag> {
+        let spare = &mut self.connection.dispatch.spare_flag;
+        Arc::clone(self.flag.get_or_insert_with(|| spare.take().unwrap_or_default()))
+    }
+}
+
 impl Message for InlineHost<'_, '_> {
     fn method(&self) -> &Arc<str> {
         self.method
@@ -382,21 +432,17 @@ impl Host for InlineHost<'_, '_> {
         self.id
     }
 
-    fn peer(&mut self) -> Peer {
-        let Connection { shared, dispatch, kind, .. } = &mut *self.connection;
+    fn peer(&self) -> Peer {
+        let Connection { shared, dispatch, kind, .. } = &*self.connection;
         // The last handle may be gone while earlier messages are still handled.
         let handle = dispatch.handle.upgrade();
         let handle = handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
         let exchange = (*kind == TransportKind::Exchange).then(|| {
             let Dispatch { exchange, sender, .. } = dispatch;
             let new = || Arc::new(Exchange::new(sender.clone()));
-            Arc::clone(exchange.get_or_insert_with(new))
+            Arc::clone(exchange.get_or_init(new))
         });
         Peer::of_request(handle, exchange)
-    }
-
-    fn flag(&mut self) -> Arc<Flag> {
-        Arc::clone(self.flag.get_or_insert_default())
     }
 
     #[inline]
@@ -413,9 +459,5 @@ impl Host for InlineHost<'_, '_> {
                 Some(code) => Answered::Error(code),
             });
         }
-    }
-
-    fn answered(&self) -> Option<Answered> {
-        self.answered
     }
 }

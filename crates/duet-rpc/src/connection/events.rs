@@ -45,7 +45,7 @@ pub struct EventStream {
 }
 
 pub(super) struct Stream {
-    method: Box<str>,
+    pub(super) method: Box<str>,
     topic: Box<str>,
     queue: Mutex<EventQueue<Box<RawValue>>>,
 }

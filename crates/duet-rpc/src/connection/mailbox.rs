@@ -23,6 +23,7 @@ use duet_rpc_proto::session::{CallOptions, Key};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 
 use super::Shared;
+use super::caller::Caller;
 use super::memory::Budget;
 use super::send_queue::{Queued, SendQueue, Sender, Sent, Ticket};
 use crate::error::{Error, ErrorKind};
@@ -46,9 +47,6 @@ pub(crate) enum Command {
     Event,
     TrialOver,
 }
-
-/// Whoever waits for the answer to a call: the raw result, or the reason why there is none.
-pub(crate) type Caller = oneshot::Sender<Result<String, Error>>;
 
 impl Command {
     /// The bytes that it adds to what waits to be sent.

@@ -26,12 +26,13 @@
 //! | `dispatch` | a handler runs inline, as a task or on the pool; the one `answer` |
 //! | `tasks`, `worker_pool` | handlers that wait; threads for those that may block |
 //! | `mailbox`, `send_queue` | commands from handles and tasks; messages that wait for room |
-//! | `outgoing`, `events` | our calls, notifications and events |
+//! | `outgoing`, `caller`, `events` | our calls, notifications and events |
 //! | `subscriptions` | notifications that the application awaits |
 //! | `budget`, `memory` | everything that bounds what waits |
 //! | `closing` | running, draining, closed; all times of the end |
 
 mod budget;
+mod caller;
 pub(crate) mod closing;
 mod dispatch;
 mod driver;
@@ -58,12 +59,13 @@ use duet_rpc_proto::frame::Framing;
 use duet_rpc_proto::session::Session;
 use tokio::time::Sleep;
 
+pub(crate) use self::caller::{Caller, Settlement};
 use self::closing::Stage;
 use self::dispatch::Dispatch;
 pub use self::driver::Driver;
 pub use self::events::EventStream;
 pub use self::log::{CONNECTION, REQUEST, TRAFFIC};
-pub(crate) use self::mailbox::{Caller, Command};
+pub(crate) use self::mailbox::Command;
 use self::outgoing::Outgoing;
 use self::receive::Receive;
 pub(crate) use self::shared::Shared;
@@ -139,8 +141,8 @@ impl Connection {
         let is_open = kind == TransportKind::Bytes && framing.is_none();
         Connection {
             receive: Receive::new(shared.profile.read_timeout, is_open),
+            outgoing: Outgoing::new(router.send_observer()),
             dispatch: Dispatch::new(router, handle),
-            outgoing: Outgoing::default(),
             window: budget::Window::new(&shared.profile.limits),
             uncorrelated: Uncorrelated::default(),
             stage: Stage::default(),
@@ -193,6 +195,7 @@ impl Connection {
         cx: &mut Context<'_>,
         now: Instant,
     ) -> Result<bool, Disconnect> {
+        self.dispatch.clock = now;
         self.handle_time(now);
         self.handle_commands(now);
         self.send_queued(now);

@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::{CallOptions, Phase, Sink};
+use serde::Deserialize;
 
 use super::mailbox::no_room_in_time;
 use super::send_queue::{Sender, Sent};
 use super::{Caller, Command, Connection, log};
 use crate::error::{Disconnect, Error, ErrorKind};
 use crate::handler::Answer;
+use crate::router::SendObserver;
 
 /// Messages of ours that wait.
 #[derive(Default)]
@@ -23,9 +25,14 @@ pub(super) struct Outgoing {
     next_stream: usize,
     /// A buffer for the commands of a turn.
     commands: Vec<Command>,
+    observer: Option<SendObserver>,
 }
 
 impl Outgoing {
+    pub(super) fn new(observer: Option<SendObserver>) -> Self {
+        Outgoing { observer, ..Outgoing::default() }
+    }
+
     pub(super) fn shrink(&mut self) {
         self.commands = Vec::new();
     }
@@ -53,11 +60,12 @@ impl Connection {
                 self.begin_call(id, message, caller, options, now);
             }
             Command::Cancel(id) => {
-                if self.end_call(&id).is_some() {
+                if let Some((caller, _)) = self.end_call(&id) {
+                    caller.cancel();
                     self.tell_abandoned(id);
                 }
             }
-            Command::Notify(message) => self.outbox.send_text(message),
+            Command::Notify(message) => self.send_notification(message),
             Command::Ended(key, outcome) => self.finish(key, Answer::from(outcome)),
             Command::Close(asked_by) => self.close(asked_by, now),
             Command::Event => self.outgoing.has_events = true,
@@ -71,28 +79,51 @@ impl Connection {
         &mut self,
         id: Id,
         message: Option<Vec<u8>>,
-        caller: Caller,
+        mut caller: Caller,
         options: CallOptions,
         now: Instant,
     ) {
+        let method = self.observed_method(&id, message.as_deref());
+        if let (Some(observer), Some(method)) = (&self.outgoing.observer, &method) {
+            caller.watch = Some(Box::new(observer.watch(method, &id, now)));
+        }
         // The call counts as pending while its message waits, so its answer keeps us reading. Two peers that
         // both wait for room would otherwise wait for ever.
         match self.session.call(id.clone(), caller, options, now) {
             Ok(()) => {
+                if let (Some(observer), Some(method)) = (&self.outgoing.observer, &method) {
+                    observer.sent(method, Some(&id));
+                }
                 if let Some(message) = message {
                     self.outbox.send_call(&id, message);
                 }
             }
             Err(caller) => {
                 self.withdraw_call(&id);
-                let error = match self.session.phase() {
+                caller.refuse(match self.session.phase() {
                     Phase::Open => Error::new(ErrorKind::Capacity),
                     _ => self.shared.closed_error(),
-                };
-                // The caller may have given up already.
-                let _ = caller.send(Err(error));
+                });
             }
         }
+    }
+
+    /// The method of a call, if it is observed. The message may stand in the send queue.
+    fn observed_method(&self, id: &Id, message: Option<&[u8]>) -> Option<String> {
+        self.outgoing.observer.as_ref()?;
+        match message {
+            Some(message) => method_of(message),
+            None => self.shared.mailbox.with_queue(|queue| method_of(queue.message_of(id)?)),
+        }
+    }
+
+    fn send_notification(&mut self, message: Vec<u8>) {
+        if let Some(observer) = &self.outgoing.observer
+            && let Some(method) = method_of(&message)
+        {
+            observer.sent(&method, None);
+        }
+        self.outbox.send_text(message);
     }
 
     /// Takes the message of a call out of the send queue; `false` if it is not there.
@@ -121,14 +152,14 @@ impl Connection {
         if let Some(caller) = self.session.fail(id) {
             let error = Error::new(ErrorKind::Exchange).caused_by(error).of_request(id.clone());
             log::call_failed(id, &error);
-            let _ = caller.send(Err(error));
+            caller.settle(Err(error));
         }
     }
 
     /// Fails all calls, because no answer can come any more.
     pub(super) fn abandon_calls(&mut self, disconnect: &Disconnect) {
         while let Some((_, caller)) = self.session.abandon() {
-            let _ = caller.send(Err(disconnect.to_error()));
+            caller.settle(Err(disconnect.to_error()));
         }
     }
 
@@ -149,7 +180,7 @@ impl Connection {
             let error = if was_sent { timed_out } else { no_room_in_time() };
             log::call_timed_out(&id);
             self.tell_abandoned(id);
-            let _ = caller.send(Err(error));
+            caller.settle(Err(error));
         }
         while self.shared.mailbox.has_queued()
             && let Some(queued) = self.shared.mailbox.with_queue(|queue| queue.expire(now))
@@ -189,7 +220,7 @@ impl Connection {
                 Sender::Notification(sender) => {
                     // The sender may be gone: then the notification is taken back.
                     if sender.send(Sent::Done).is_ok() {
-                        self.outbox.send_text(queued.message);
+                        self.send_notification(queued.message);
                     }
                 }
                 Sender::Call(id) => self.send_queued_call(&id, queued.message),
@@ -205,7 +236,7 @@ impl Connection {
             }
         } else if let Some(caller) = self.session.fail(id) {
             // Nobody would wait for its answer.
-            let _ = caller.send(Err(self.shared.closed_error()));
+            caller.settle(Err(self.shared.closed_error()));
         }
     }
 
@@ -238,12 +269,27 @@ impl Connection {
                 if self.is_full() {
                     return;
                 }
-                moved |= stream.send_one(&mut self.outbox);
+                if stream.send_one(&mut self.outbox) {
+                    moved = true;
+                    if let Some(observer) = &self.outgoing.observer {
+                        observer.sent(&stream.method, None);
+                    }
+                }
                 self.outgoing.next_stream = self.outgoing.next_stream.wrapping_add(1);
             }
         }
         self.outgoing.has_events = false;
     }
+}
+
+/// The method of a message of ours. It is read back from the message, so that calls which nobody observes need
+/// not carry it.
+fn method_of(message: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        method: String,
+    }
+    serde_json::from_slice(message).ok().map(|Named { method }| method)
 }
 
 #[cfg(test)]

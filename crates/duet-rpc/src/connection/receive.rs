@@ -301,8 +301,7 @@ fn settle(id: &Id, caller: Caller, settled: Settled<'_>) {
         }),
     };
     log::settled(id, answer.is_ok());
-    // The caller may have given up already.
-    let _ = caller.send(answer);
+    caller.settle(answer);
 }
 
 #[cfg(test)]

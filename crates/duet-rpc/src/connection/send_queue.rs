@@ -96,6 +96,11 @@ impl SendQueue {
         self.withdraw(ticket)
     }
 
+    /// The message of a call; `None` if it does not wait.
+    pub(super) fn message_of(&self, id: &Id) -> Option<&[u8]> {
+        self.waiting.get(self.calls.get(id)?).map(|queued| &*queued.message)
+    }
+
     /// Takes out a notification whose deadline has come.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Queued> {
         let (&ticket, _) = self.deadlines.first_key_value().filter(|(_, due)| **due <= now)?;

@@ -115,8 +115,7 @@ impl Connection {
         {
             let error = Error::new(ErrorKind::Remote).caused_by(error.clone());
             log::call_failed(&id, &error);
-            // The caller may have given up already.
-            let _ = caller.send(Err(error));
+            caller.settle(Err(error));
         }
         let begun = self.session.calls_begun();
         // It can be there already; the first one stays.

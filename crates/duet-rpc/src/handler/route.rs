@@ -22,11 +22,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::Handler;
 use super::arguments::{Arguments, Binding, Message, Parts, Refusal, Scope};
 use super::returns::{Begun, IntoFailure, Output, Returns, Writable};
-use crate::context::Flag;
 use crate::error::Failure;
 use crate::panic_guard::{self, Guarded, drop_quietly};
 use crate::peer::Peer;
-use crate::router::{Request, to_params};
+use crate::router::{Passage, Request, to_params};
 
 /// Writes a result as JSON.
 pub(crate) type Write<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), serde_json::Error>;
@@ -72,13 +71,9 @@ impl From<Refusal> for Answer<'_> {
 pub(crate) trait Host: Message {
     /// The id of the request; none for a notification.
     fn id(&self) -> Option<IdRef<'_>>;
-    fn peer(&mut self) -> Peer;
-    /// Set when the request is cancelled.
-    fn flag(&mut self) -> Arc<Flag>;
+    fn peer(&self) -> Peer;
     /// Takes the answer of a handler that is ready immediately.
     fn answer(&mut self, answer: Answer<'_>);
-    /// The answer that it took.
-    fn answered(&self) -> Option<Answered>;
 }
 
 /// The kind of an answer that was given.
@@ -111,19 +106,25 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// A handler with its types erased.
 pub(crate) trait Route: Send + Sync {
-    /// Begins the handler; if it may run inline, runs it until it waits. A handler that is not done comes
-    /// back, and the host has no answer.
+    /// Lets the message pass its gate, if there is one, and begins the handler; if it may run inline, runs it
+    /// until it waits. A handler that is not done comes back, and the host has no answer.
     fn start(
         &self,
         is_inline: bool,
+        passage: Option<&Passage<'_>>,
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
     ) -> Option<Waiting>;
 }
 
-/// The result of a handler inside a wrapper.
-pub(crate) type Reply = Pin<Box<dyn Future<Output = Result<Box<RawValue>, Failure>> + Send>>;
+/// The result of a handler inside a wrapper. One that is not `async` needs no box.
+pub(crate) enum Reply {
+    Ready(Settled),
+    Later(Pin<Box<dyn Future<Output = Settled> + Send>>),
+}
+
+type Settled = Result<Box<RawValue>, Failure>;
 
 /// A route that a wrapper can call, as often as it likes.
 pub(crate) trait Inner: Route {
@@ -208,12 +209,13 @@ where
     fn start(
         &self,
         is_inline: bool,
+        passage: Option<&Passage<'_>>,
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
     ) -> Option<Waiting> {
         if !is_inline {
-            return self.defer(params, host);
+            return self.defer(passage, params, host);
         }
         let mut spare = None;
         // One handler alone uses a slot, so the place has the right type.
@@ -223,8 +225,7 @@ where
         let mut noop = TaskContext::from_waker(Waker::noop());
         let mut outcome = None;
         let begun = panic_guard::catch(|| {
-            let arguments = Arguments::extract(&self.bound, &mut Parts { params, message: host })?;
-            match self.handler.call(arguments).begin() {
+            match self.handler.call(self.enter(passage, params, host)?).begin() {
                 Begun::Ready(output) => outcome = Some(output.into_result()),
                 Begun::Later(future) => {
                     place.set(Some(future));
@@ -252,6 +253,9 @@ where
                 }
             },
             Ok(Err(refusal)) => host.answer(refusal.into()),
+            Err(_) if passage.is_some_and(Passage::can_go_on) => {
+                return self.start(is_inline, passage, params, slot, host);
+            }
             Err(panic) => {
                 drop_quietly(outcome);
                 drop_quietly(kept.take());
@@ -270,13 +274,32 @@ where
     E: 'static,
     H: Checked<S, A, R, O, E>,
 {
+    /// Lets the message pass its gate, and makes the arguments.
+    #[inline(always)]
+    fn enter(
+        &self,
+        passage: Option<&Passage<'_>>,
+        params: &Params<'_>,
+        host: &mut dyn Host,
+    ) -> Result<H::Arguments, Refusal> {
+        if let Some(passage) = passage {
+            passage.pass(params, host).map_err(Refusal::Failed)?;
+        }
+        Arguments::extract(&self.bound, &mut Parts { params, message: host })
+    }
+
     /// Prepares the handler for a worker, which calls it: the call itself may block.
-    fn defer(&self, params: &Params<'_>, host: &mut dyn Host) -> Option<Waiting> {
-        let extracted = panic_guard::catch(|| {
-            Arguments::extract(&self.bound, &mut Parts { params, message: host })
-        });
-        let arguments: H::Arguments = match extracted {
+    fn defer(
+        &self,
+        passage: Option<&Passage<'_>>,
+        params: &Params<'_>,
+        host: &mut dyn Host,
+    ) -> Option<Waiting> {
+        let arguments = match panic_guard::catch(|| self.enter(passage, params, host)) {
             Ok(Ok(arguments)) => arguments,
+            Err(_) if passage.is_some_and(Passage::can_go_on) => {
+                return self.defer(passage, params, host);
+            }
             Ok(Err(refusal)) => {
                 host.answer(refusal.into());
                 return None;
@@ -320,11 +343,11 @@ where
         });
         let future = match begun {
             Ok(Ok(Begun::Later(future))) => future,
-            Ok(Ok(Begun::Ready(output))) => return ready(to_reply(output)),
-            Ok(Err(refusal)) => return ready(Err(refusal.into_failure())),
-            Err(panic) => return ready(Err(panic.into())),
+            Ok(Ok(Begun::Ready(output))) => return Reply::Ready(to_reply(output)),
+            Ok(Err(refusal)) => return Reply::Ready(Err(refusal.into_failure())),
+            Err(panic) => return Reply::Ready(Err(panic.into())),
         };
-        Box::pin(async move {
+        Reply::Later(Box::pin(async move {
             let mut place = pin!(Some(future));
             let polled = std::future::poll_fn(|cx| {
                 let polled = panic_guard::catch(|| match place.as_mut().as_pin_mut() {
@@ -343,20 +366,21 @@ where
                 Ok(()) => reply,
                 Err(panic) => Err(panic.into()),
             }
-        })
+        }))
     }
 }
 
-fn ready(reply: Result<Box<RawValue>, Failure>) -> Reply {
-    Box::pin(std::future::ready(reply))
-}
-
 /// The output of a handler inside a wrapper.
-fn to_reply<O, E, T>(output: T) -> Result<Box<RawValue>, Failure>
+fn to_reply<O, E, T>(output: T) -> Settled
 where
-    T: Output<O, Value: Writable, Error: IntoFailure<E>>,
+    T: Output<O, Value: Writable + 'static, Error: IntoFailure<E>>,
 {
-    let value = panic_guard::catch(|| output.into_result().map_err(Into::into))??;
+    let mut value = Some(panic_guard::catch(|| output.into_result().map_err(Into::into))??);
+    // Raw JSON, such as the result of a further wrapper, is not copied.
+    let raw = (&mut value as &mut dyn Any).downcast_mut::<Option<Box<RawValue>>>();
+    if let Some(raw) = raw.and_then(Option::take) {
+        return Ok(raw);
+    }
     let written = panic_guard::catch(|| to_raw_value(&value));
     drop_quietly(value);
     Ok(written??)

@@ -7,133 +7,27 @@
 //!
 //! Every message that arrived ends exactly once, even if its connection is gone. A handler that is ready
 //! immediately passes without an allocation.
+//!
+//! A message passes inside the panic guard of its handler's start, because a layer with a guard of its own
+//! around each handler would cost several times as much as most observers do.
 
-use std::cell::RefCell;
-use std::fmt;
+use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
-use std::time::Duration;
+use std::time::Instant;
 
 use duet_rpc_proto::message::{Code, Id, IdRef, Params};
-use tokio::time::Instant;
 
 use super::Router;
+use super::observer::{Arrival, End, Ended, Observer, Stopwatch, join, tell};
 use crate::context::Flag;
 use crate::error::Failure;
 use crate::handler::{Answer, Answered, Host, Outcome, Route, Slot, Waiting};
 use crate::panic_guard;
-use crate::peer::Peer;
 
 /// A function that may refuse a message.
 pub(super) type Guard = dyn Fn(&Arrival<'_>) -> Result<(), Failure> + Send + Sync;
-
-/// A message that has arrived, as guards and observers see it.
-pub struct Arrival<'a> {
-    method: &'a str,
-    params: &'a Params<'a>,
-    host: RefCell<&'a mut dyn Host>,
-}
-
-impl Arrival<'_> {
-    /// The method that is called.
-    pub fn method(&self) -> &str {
-        self.method
-    }
-
-    /// The params, not read yet.
-    pub fn params(&self) -> &Params<'_> {
-        self.params
-    }
-
-    /// The id of the request; `None` for a notification.
-    pub fn id(&self) -> Option<Id> {
-        self.host.borrow().id().map(IdRef::to_id)
-    }
-
-    /// Whether it is a request, which is answered, and not a notification.
-    pub fn is_request(&self) -> bool {
-        self.host.borrow().id().is_some()
-    }
-
-    /// The connection that the message came on, with the values that handlers
-    /// [keep](Peer::extension) there.
-    pub fn peer(&self) -> Peer {
-        self.host.borrow_mut().peer()
-    }
-}
-
-impl fmt::Debug for Arrival<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Arrival").field("method", &self.method).finish_non_exhaustive()
-    }
-}
-
-/// How the handling of a message ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum End {
-    /// The handler returned a result.
-    Result,
-    /// The handler failed, or could not be called: the code of the error.
-    Failure(i64),
-    /// The handler panicked.
-    Panic,
-    /// The request was cancelled, and its handler dropped.
-    Cancelled,
-    /// A guard refused the message: the code of the error.
-    Refused(i64),
-    /// The handler was dropped because its connection or its runtime ended, or because there was no room for
-    /// its answer.
-    Dropped,
-}
-
-/// A message whose handling has ended.
-#[derive(Debug)]
-pub struct Ended<'a> {
-    method: &'a str,
-    id: Option<IdRef<'a>>,
-    end: End,
-    begun: Instant,
-}
-
-impl Ended<'_> {
-    /// The method that was called.
-    pub fn method(&self) -> &str {
-        self.method
-    }
-
-    /// The id of the request; `None` for a notification.
-    pub fn id(&self) -> Option<Id> {
-        self.id.map(IdRef::to_id)
-    }
-
-    /// How it ended.
-    pub fn end(&self) -> End {
-        self.end
-    }
-
-    /// The time since it began: after it has waited for its turn, and before its guards.
-    pub fn took(&self) -> Duration {
-        self.begun.elapsed()
-    }
-}
-
-/// Observes messages: for metrics and audit. See [`Router::observe`].
-///
-/// The methods run on the thread that reads and writes, or where the handler ran, so they should return
-/// quickly. A panic in them is ignored.
-pub trait Observer: Send + Sync + 'static {
-    /// A message is about to pass the guards and to be handled.
-    fn arrived(&self, message: &Arrival<'_>) {
-        let _ = message;
-    }
-
-    /// The handling of a message has ended; called exactly once for each that arrived.
-    fn ended(&self, message: &Ended<'_>) {
-        let _ = message;
-    }
-}
 
 impl Router {
     /// Lets a function decide on each message whether it may go on to its handler. Its failure is the answer;
@@ -165,139 +59,117 @@ impl Router {
         Arc::make_mut(&mut self.routes).change_layers(|layers| layers.guards.push(Arc::new(guard)));
         self
     }
-
-    /// Tells an observer of each message that arrives, and how it ended.
-    ///
-    /// ```
-    /// use std::sync::atomic::{AtomicU64, Ordering};
-    /// use duet_rpc::{End, Ended, Observer, Router};
-    ///
-    /// #[derive(Default)]
-    /// struct Failures(AtomicU64);
-    ///
-    /// impl Observer for Failures {
-    ///     fn ended(&self, message: &Ended<'_>) {
-    ///         if message.end() != End::Result {
-    ///             self.0.fetch_add(1, Ordering::Relaxed);
-    ///         }
-    ///     }
-    /// }
-    ///
-    /// let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b).observe(Failures::default());
-    /// ```
-    ///
-    /// It applies to everything in this router, registered before or after, even to unknown methods. Messages
-    /// that never begin are not observed: those that are refused because the connection is busy, and those
-    /// that are cancelled while they wait. A handler that is ready immediately costs no allocation for it, one
-    /// that waits costs two.
-    #[must_use]
-    pub fn observe(mut self, observer: impl Observer) -> Self {
-        let observer = Arc::new(observer);
-        Arc::make_mut(&mut self.routes).change_layers(|layers| layers.observers.push(observer));
-        self
-    }
 }
 
-/// A handler behind observers and guards.
-pub(super) struct Gate {
-    observers: Arc<[Arc<dyn Observer>]>,
-    guards: Box<[Arc<Guard>]>,
-    inner: Arc<dyn Route>,
+/// The observers and guards of a handler, each as one: most have no more, and need no list.
+pub(crate) struct Gate {
+    observer: Option<Arc<dyn Observer>>,
+    guard: Option<Arc<Guard>>,
 }
 
 impl Gate {
-    pub(super) fn new(
-        observers: &[Arc<dyn Observer>],
-        guards: &[Arc<Guard>],
-        inner: Arc<dyn Route>,
-    ) -> Self {
-        Gate { observers: observers.into(), guards: guards.into(), inner }
-    }
-
-    /// Tells the observers, and asks the guards. One panic guard serves all of them, because entering it costs
-    /// more than most of them do.
-    #[inline]
-    fn pass(&self, arrival: &Arrival<'_>) -> Result<(), Failure> {
-        let mut observers = self.observers.iter();
-        loop {
-            let mut is_asking = false;
-            let passed = panic_guard::catch(|| {
-                observers.by_ref().for_each(|observer| observer.arrived(arrival));
-                is_asking = true;
-                self.guards.iter().try_for_each(|guard| guard(arrival))
-            });
-            match passed {
-                Ok(passed) => return passed,
-                Err(panic) if is_asking => return Err(panic.into()),
-                // An observer that panics keeps no other from its work.
-                Err(_) => {}
-            }
-        }
-    }
-}
-
-impl Route for Gate {
-    fn start(
-        &self,
-        is_inline: bool,
-        params: &Params<'_>,
-        slot: &mut Slot,
-        host: &mut dyn Host,
-    ) -> Option<Waiting> {
-        let method = Arc::clone(host.method());
-        let begun = (!self.observers.is_empty()).then(Instant::now);
-        let arrival = Arrival { method: &method, params, host: RefCell::new(host) };
-        let passed = self.pass(&arrival);
-        let host = arrival.host.into_inner();
-        let is_refused = passed.is_err();
-        let waiting = match passed {
-            Ok(()) => self.inner.start(is_inline, params, slot, host),
-            Err(failure) => {
-                host.answer(Answer::Failed(failure));
-                None
-            }
+    /// `None` if there is nothing to pass.
+    pub(super) fn new(observers: &[Arc<dyn Observer>], guards: &[Arc<Guard>]) -> Option<Self> {
+        let all = |first: Arc<Guard>, second: Arc<Guard>| -> Arc<Guard> {
+            Arc::new(move |message| first(message).and_then(|()| second(message)))
         };
-        let Some(begun) = begun else { return waiting };
-        match waiting {
-            None => {
-                let end = match host.answered() {
-                    None => End::Dropped,
-                    Some(Answered::Result) => End::Result,
-                    Some(Answered::Error(code)) if is_refused => End::Refused(code.0),
-                    Some(Answered::Error(code)) => End::Failure(code.0),
-                    Some(Answered::Panic) => match is_refused {
-                        true => End::Refused(Code::INTERNAL_ERROR.0),
-                        false => End::Panic,
-                    },
-                };
-                tell(&self.observers, &method, host.id(), end, begun);
-                None
-            }
-            Some(handler) => Some(Box::pin(Watched {
-                id: host.id().map(IdRef::to_id),
-                flag: host.flag(),
-                observers: Arc::clone(&self.observers),
-                handler: Some(handler),
-                end: None,
-                method,
-                begun,
-            })),
-        }
+        let gate = Gate { observer: join(observers), guard: guards.iter().cloned().reduce(all) };
+        (gate.observer.is_some() || gate.guard.is_some()).then_some(gate)
+    }
+
+    /// Begins the passage of a message.
+    #[inline]
+    pub(crate) fn enter(&self) -> Passage<'_> {
+        Passage { gate: self, step: Cell::new(Step::New) }
+    }
+
+    /// Tells the observers of the end of a handler that waits, when it comes.
+    pub(crate) fn watch(
+        &self,
+        handler: Waiting,
+        method: &Arc<str>,
+        id: Option<Id>,
+        begun: Instant,
+        flag: impl FnOnce() -> Arc<Flag>,
+    ) -> Waiting {
+        let Some(observer) = &self.observer else { return handler };
+        Box::pin(Watched {
+            observer: Arc::clone(observer),
+            method: Arc::clone(method),
+            id,
+            begun,
+            handler: Some(handler),
+            end: None,
+            flag: flag(),
+        })
     }
 }
 
-#[inline]
-fn tell(
-    observers: &[Arc<dyn Observer>],
-    method: &str,
-    id: Option<IdRef<'_>>,
-    end: End,
-    begun: Instant,
-) {
-    let ended = Ended { method, id, end, begun };
-    let mut observers = observers.iter();
-    // An observer that panics keeps no other from its work.
-    while panic_guard::catch(|| observers.by_ref().for_each(|it| it.ended(&ended))).is_err() {}
+/// A message on its way through a gate.
+pub(crate) struct Passage<'g> {
+    gate: &'g Gate,
+    step: Cell<Step>,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    New,
+    /// The observer is told, unless it has panicked.
+    Observed,
+    /// The guard is asked, and has not agreed yet.
+    Asking,
+    Passed,
+}
+
+impl Passage<'_> {
+    /// Tells the observers, and asks the guards. It may panic where they do, so it is called inside the panic
+    /// guard of the handler.
+    #[inline]
+    pub(crate) fn pass(&self, params: &Params<'_>, host: &dyn Host) -> Result<(), Failure> {
+        let arrival = Arrival { params, host };
+        if let (Step::New, Some(observer)) =
+            (self.step.replace(Step::Observed), &self.gate.observer)
+        {
+            observer.arrived(&arrival);
+        }
+        self.step.set(Step::Asking);
+        if let Some(guard) = &self.gate.guard {
+            guard(&arrival)?;
+        }
+        self.step.set(Step::Passed);
+        Ok(())
+    }
+
+    /// Whether the observer has panicked, which is ignored: the message passes on from there. A guard that
+    /// panics refuses.
+    pub(crate) fn can_go_on(&self) -> bool {
+        matches!(self.step.get(), Step::Observed)
+    }
+
+    /// Tells the observers how a message ended whose handler did not wait. The clock has the time at which it
+    /// began, and takes the time at which it ended if an observer asks for it.
+    #[inline]
+    pub(crate) fn end(
+        &self,
+        method: &str,
+        id: Option<IdRef<'_>>,
+        answered: Option<Answered>,
+        clock: &mut Instant,
+    ) {
+        let Some(observer) = &self.gate.observer else { return };
+        let is_refused = !matches!(self.step.get(), Step::Passed);
+        let end = match answered {
+            Some(Answered::Result) => End::Result,
+            Some(Answered::Error(code)) if is_refused => End::Refused(code.0),
+            Some(Answered::Error(code)) => End::Failure(code.0),
+            Some(Answered::Panic) if is_refused => End::Refused(Code::INTERNAL_ERROR.0),
+            Some(Answered::Panic) => End::Panic,
+            None => End::Dropped,
+        };
+        let ended = Ended { method, id, end, stopwatch: Stopwatch::new(*clock) };
+        tell(&**observer, |observer| observer.ended(&ended));
+        *clock = ended.stopwatch.ended().unwrap_or(*clock);
+    }
 }
 
 /// The end that a failure is.
@@ -310,7 +182,7 @@ fn end_of(failure: &Failure) -> End {
 
 /// A handler that waits, and whose end is told when it is dropped, in whatever way it has ended.
 struct Watched {
-    observers: Arc<[Arc<dyn Observer>]>,
+    observer: Arc<dyn Observer>,
     method: Arc<str>,
     id: Option<Id>,
     begun: Instant,
@@ -342,7 +214,9 @@ impl Drop for Watched {
             false => End::Dropped,
         });
         let id = self.id.as_ref().map(IdRef::from);
-        tell(&self.observers, &self.method, id, end, self.begun);
+        let stopwatch = Stopwatch::new(self.begun);
+        let ended = Ended { method: &self.method, id, end, stopwatch };
+        tell(&*self.observer, |observer| observer.ended(&ended));
     }
 }
 
@@ -350,8 +224,23 @@ impl Drop for Watched {
 pub(super) struct Unknown;
 
 impl Route for Unknown {
-    fn start(&self, _: bool, _: &Params<'_>, _: &mut Slot, host: &mut dyn Host) -> Option<Waiting> {
-        host.answer(Answer::UnknownMethod);
+    fn start(
+        &self,
+        _: bool,
+        passage: Option<&Passage<'_>>,
+        params: &Params<'_>,
+        _: &mut Slot,
+        host: &mut dyn Host,
+    ) -> Option<Waiting> {
+        let pass = |passage: &Passage<'_>| panic_guard::catch(|| passage.pass(params, host));
+        match passage.map_or(Ok(Ok(())), pass) {
+            Ok(Ok(())) => host.answer(Answer::UnknownMethod),
+            Ok(Err(failure)) => host.answer(Answer::Failed(failure)),
+            Err(_) if passage.is_some_and(Passage::can_go_on) => {
+                return self.start(true, passage, params, &mut None, host);
+            }
+            Err(panic) => host.answer(Answer::Failed(panic.into())),
+        }
         None
     }
 }

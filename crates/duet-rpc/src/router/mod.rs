@@ -3,7 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `compose` | `merge`, `nest`, `fallback` |
-//! | `gate` | guards and observers |
+//! | `gate`, `observer` | guards and observers |
 //! | `wrap`, `tower` | wrappers, and layers of the `tower` crate as wrappers |
 //! | `one_shot` | `handle`: one message without a connection |
 //! | `method_table`, `pace`, `answer_size` | facts about a method |
@@ -11,6 +11,7 @@
 mod answer_size;
 mod compose;
 mod gate;
+mod observer;
 mod one_shot;
 mod pace;
 #[cfg(feature = "tower")]
@@ -37,8 +38,10 @@ pub(crate) use self::answer_size::{AnswerSize, Beginning, wait_for};
 #[cfg(test)]
 pub(crate) use self::answer_size::{LONGEST, STEP};
 use self::compose::Fallback;
-pub use self::gate::{Arrival, End, Ended, Observer};
-use self::gate::{Gate, Guard, Unknown};
+pub(crate) use self::gate::{Gate, Passage};
+use self::gate::{Guard, Unknown};
+pub use self::observer::{Arrival, CallEnd, End, Ended, EndedCall, Observer, SentMessage};
+pub(crate) use self::observer::{CallWatch, SendObserver};
 pub(crate) use self::pace::{Pace, QUICK_POLL};
 #[cfg(feature = "tower")]
 pub use self::tower::{HandlerError, HandlerService};
@@ -125,14 +128,11 @@ impl Layers {
         for wrapper in self.wrappers.iter().rev() {
             route = wrapper(&route);
         }
-        self.gate(route)
+        route
     }
 
-    fn gate(&self, route: Arc<dyn Route>) -> Arc<dyn Route> {
-        match self.observers.is_empty() && self.guards.is_empty() {
-            true => route,
-            false => Arc::new(Gate::new(&self.observers, &self.guards, route)),
-        }
+    fn gate(&self) -> Option<Arc<Gate>> {
+        Gate::new(&self.observers, &self.guards).map(Arc::new)
     }
 }
 
@@ -142,7 +142,9 @@ pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
     /// Tells it from the others of its router: a number from 0 on.
     pub(crate) index: usize,
-    /// The handler inside all middleware.
+    /// The observers and guards before the handler.
+    pub(crate) gate: Option<Arc<Gate>>,
+    /// The handler inside all wrappers.
     pub(crate) route: Arc<dyn Route>,
     /// Whether its arrival closes the connection.
     pub(crate) closes: bool,
@@ -160,6 +162,7 @@ impl Entry {
         Entry {
             name: name.into(),
             index: 0,
+            gate: None,
             route: Arc::clone(&core) as Arc<dyn Route>,
             closes: false,
             pace: Arc::new(pace),
@@ -172,7 +175,8 @@ impl Entry {
     /// Puts the handler into this middleware and that of inner routers.
     fn set_layers(&mut self, layers: &Layers) {
         if let Some(core) = &self.core {
-            self.route = layers.around(&self.inside).wrap(core);
+            let layers = layers.around(&self.inside);
+            (self.gate, self.route) = (layers.gate(), layers.wrap(core));
         }
     }
 }
@@ -208,7 +212,8 @@ impl Routes {
         self.unknown = Some(Arc::new(Entry {
             name: "".into(),
             index,
-            route: self.layers.gate(Arc::new(Unknown)),
+            gate: self.layers.gate(),
+            route: Arc::new(Unknown),
             closes: false,
             pace: Arc::new(Pace::always_quick()),
             answer_size: Arc::default(),

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::handler::{Argument, AsExtractor, Binding, OfMessage, OfRouter, Parts, Refusal};
 use crate::handler::{
-    Handler, Inner, IntoFailure, Message, Output, Returns, Scope, Typed, Writable,
+    Handler, Inner, IntoFailure, Message, Output, Reply, Returns, Scope, Typed, Writable,
 };
 use crate::params;
 
@@ -141,7 +141,10 @@ impl Next {
         let mut request = request;
         let reply = self.0.call(&mut request);
         drop(request);
-        reply.await
+        match reply {
+            Reply::Ready(reply) => reply,
+            Reply::Later(reply) => reply.await,
+        }
     }
 }
 
@@ -183,8 +186,8 @@ impl Router {
     ///
     /// The wrapper that was added first is the outermost. It applies to every handler and fallback in this
     /// router, registered before or after. The entries of a batch pass one by one, and a wrapper can change
-    /// neither the id nor the order of messages. A message costs a boxed future for each wrapper, and one copy
-    /// of its params and of its result.
+    /// neither the id nor the order of messages. For each wrapper a message costs a boxed future, unless the
+    /// handler inside is not `async`, and a copy of its params; and once a copy of its result.
     #[must_use]
     pub fn wrap<W, T, R, O, E>(mut self, wrapper: W) -> Self
     where

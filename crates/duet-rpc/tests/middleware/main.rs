@@ -3,6 +3,7 @@
 mod guards;
 mod observers;
 mod order;
+mod outgoing;
 #[cfg(feature = "tower")]
 mod tower;
 mod wrappers;

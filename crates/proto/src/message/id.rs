@@ -115,7 +115,12 @@ impl Id {
 
     /// What stands between the quotes, if it is a string.
     fn quoted(&self) -> Option<&str> {
-        self.as_raw().strip_prefix('"')?.strip_suffix('"')
+        // Most ids are numbers, and hashing one is no reason to check its text for UTF-8.
+        self.as_bytes()
+            .starts_with(b"\"")
+            .then(|| self.as_raw())?
+            .strip_prefix('"')?
+            .strip_suffix('"')
     }
 }
 
@@ -198,7 +203,7 @@ impl Hash for Id {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self.quoted() {
             Some(quoted) => (true, &*unescape(quoted)).hash(state),
-            None => (false, self.as_raw()).hash(state),
+            None => (false, self.as_bytes()).hash(state),
         }
     }
 }

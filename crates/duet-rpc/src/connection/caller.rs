@@ -1,0 +1,60 @@
+//! Caller: whoever waits for the answer to a call of ours, and the observers of the call.
+//!
+//! A call can end in many places. All of them end its caller, so this is the one place that tells observers.
+
+use tokio::sync::oneshot;
+
+use crate::error::{Error, ErrorKind};
+use crate::router::{CallEnd, CallWatch};
+
+/// The raw result of a call, or the reason why there is none.
+pub(crate) type Settlement = Result<String, Error>;
+
+pub(crate) struct Caller {
+    sender: oneshot::Sender<Settlement>,
+    /// Set if the call is observed.
+    pub(super) watch: Option<Box<CallWatch>>,
+}
+
+impl Caller {
+    /// A caller, and the receiver that it waits on.
+    pub(crate) fn new() -> (Self, oneshot::Receiver<Settlement>) {
+        let (sender, receiver) = oneshot::channel();
+        (Caller { sender, watch: None }, receiver)
+    }
+
+    /// Ends the call. The caller may have given up already.
+    pub(super) fn settle(self, settlement: Settlement) {
+        if let Some(watch) = self.watch {
+            watch.end(match &settlement {
+                Ok(_) => CallEnd::Result,
+                Err(error) => end_of(error),
+            });
+        }
+        let _ = self.sender.send(settlement);
+    }
+
+    /// Ends a call that its caller has dropped.
+    pub(super) fn cancel(self) {
+        if let Some(watch) = self.watch {
+            watch.end(CallEnd::Cancelled);
+        }
+    }
+
+    /// Ends a call that was never sent.
+    pub(super) fn refuse(self, error: Error) {
+        if let Some(watch) = self.watch {
+            watch.forget();
+        }
+        let _ = self.sender.send(Err(error));
+    }
+}
+
+fn end_of(error: &Error) -> CallEnd {
+    match (error.kind(), error.remote()) {
+        (ErrorKind::Remote, Some(error)) => CallEnd::Error(error.code),
+        (ErrorKind::Timeout, _) => CallEnd::Timeout,
+        (ErrorKind::Disconnected | ErrorKind::Transport, _) => CallEnd::Disconnected,
+        _ => CallEnd::Failed,
+    }
+}
