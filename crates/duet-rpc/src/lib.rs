@@ -154,7 +154,7 @@
 //!   settings: `Profile::editor().max_in_flight(64)`.
 //! - **Cancelling**: a call that is dropped, or times out, is cancelled at the remote. A handler whose
 //!   request is cancelled is dropped where it waits.
-//! - **Limits**: every queue is bounded, by [`Limits`](proto::Limits). A remote that sends more than a
+//! - **Limits**: every queue is bounded, by [`Limits`]. A remote that sends more than a
 //!   peer can take is answered `Server busy`, or has to wait. No call waits for ever.
 //! - **Logs** are events of the `tracing` crate, with method and id. They never hold params or results.
 //! - **Framings**: one message per line, `Content-Length` headers, or a length prefix; a setting of the
