@@ -59,7 +59,7 @@ fn rows() -> [Row; 9] {
             bursts: 20,
             ..row("64 KB nested", Framing::Lsp, 1, 554_000.0)
         },
-        Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 8500.0) },
+        Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 9060.0) },
         Row {
             method: "gated/echo",
             ..row("64 at once, guard and observer", Framing::Lsp, 64, 2400.0)
