@@ -1,4 +1,4 @@
-//! Caller: whoever waits for the answer to a call of ours, and the observers of the call.
+//! Caller: the receiver of the answer to a call of ours, and the observers of the call.
 //!
 //! A call can end in many places. All of them end its caller, so this is the one place that tells observers.
 

@@ -64,7 +64,7 @@ pub(super) struct Dispatch {
     spare_flag: Option<Arc<Flag>>,
     /// The state of the exchange, made when a handler asks for its context.
     exchange: OnceCell<Arc<Exchange>>,
-    /// The identity of whoever sent the message of the exchange.
+    /// The identity of the sender of the exchange.
     sender: Option<Arc<Identity>>,
     has_begun: bool,
 }

@@ -93,7 +93,7 @@ impl EventStream {
         self.stream.queue().set_bounds(0, 0);
     }
 
-    /// Whether the connection is gone: nothing that is sent from here on arrives.
+    /// Returns `true` if the connection is gone: events that are sent from here on do not arrive.
     pub fn is_closed(&self) -> bool {
         self.shared.gone.initialized()
     }

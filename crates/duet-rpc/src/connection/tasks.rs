@@ -65,7 +65,7 @@ pub(super) struct Running {
     reservation: Option<Reservation>,
     /// Whether it is answered busy if the answers to batches hold too much.
     pub(super) may_be_busy: bool,
-    /// Whether the connection waits for the pace of the first poll.
+    /// Set if the connection waits for the pace of the first poll.
     pub(super) is_trial: bool,
     is_first_poll_on_pool: bool,
 }

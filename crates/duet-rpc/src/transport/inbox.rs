@@ -32,7 +32,7 @@ struct Messages {
     unfinished: usize,
     /// How long those are that are whole; `None` stands for one that was longer than the limit.
     lengths: VecDeque<Option<usize>>,
-    /// The identity of whoever sent the message that is being received, or has come.
+    /// The identity of the sender of the message that is being received, or has come.
     sender: Option<Arc<Identity>>,
     /// Calls of ours whose answers cannot come, each with the reason.
     failed_calls: Vec<(Id, io::Error)>,
@@ -147,7 +147,7 @@ impl Inbox {
         })
     }
 
-    /// Tells the identity of whoever sends the message that is being received, before
+    /// Tells the identity of the sender of the message that is being received, before
     /// [`end_message`](Inbox::end_message) or [`push`](Inbox::push). It counts for this one message, and
     /// only on a transport of the kind [`Exchange`](TransportKind::Exchange), which may carry messages of
     /// different users: `None` for a sender that proved none. Elsewhere the identity belongs to the
@@ -192,7 +192,7 @@ impl Inbox {
         }
     }
 
-    /// The identity of whoever sent the next message, if it is whole and its sender has one.
+    /// The identity of the sender of the next message, if the message is whole and its sender has one.
     pub(crate) fn take_sender(&mut self) -> Option<Arc<Identity>> {
         match &mut self.0 {
             Kind::Messages(messages) if !messages.lengths.is_empty() => messages.sender.take(),

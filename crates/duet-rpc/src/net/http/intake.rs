@@ -32,7 +32,7 @@ pub(super) struct Rules {
 
 enum ReadStage {
     Head(HeadReader),
-    /// With the identity of whoever sends it.
+    /// With the identity of its sender.
     Body(Body, Terms, Option<Arc<Identity>>),
     /// The rest of a body that nobody wants.
     Unwanted(u64),

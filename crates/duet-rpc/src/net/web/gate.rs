@@ -33,7 +33,7 @@ pub struct Gate {
     origins: Vec<String>,
 }
 
-/// A token that lets in, and the identity of whoever bears it.
+/// A token that lets in, and the identity of its bearer.
 #[derive(Clone)]
 struct Token {
     secret: String,
