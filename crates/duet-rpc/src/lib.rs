@@ -191,6 +191,8 @@ pub mod service;
 #[cfg(unix)]
 mod stdio;
 mod sync;
+#[doc(hidden)]
+pub mod threads;
 pub mod transport;
 
 pub use call::Call;

@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
+use duet_rpc::threads;
 use rustix::event::{PollFd, PollFlags};
 
 /// How many bytes wait to be written.
@@ -57,7 +57,7 @@ impl Sink {
         });
         let writer =
             Writer { shared: Arc::clone(&shared), file, emergency, words, lost: 0, is_torn: false };
-        thread::Builder::new().name("duet-rpc log".to_owned()).spawn(move || writer.run())?;
+        threads::spawn("duet-rpc log", move || writer.run())?;
         Ok(Sink(shared))
     }
 

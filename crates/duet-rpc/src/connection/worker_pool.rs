@@ -11,7 +11,6 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use async_task::Runnable;
@@ -20,6 +19,7 @@ use tokio::runtime::Handle;
 use crate::panic_guard::{self, Guarded};
 use crate::router::Pace;
 use crate::sync::lock;
+use crate::threads;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -119,8 +119,7 @@ impl WorkerPool {
             return false;
         }
         let pool = Arc::clone(self);
-        let worker = thread::Builder::new().name("duet-rpc handler".to_owned());
-        let is_started = worker.spawn(move || pool.work()).is_ok();
+        let is_started = threads::spawn("duet-rpc handler", move || pool.work()).is_ok();
         state.workers += usize::from(is_started);
         is_started
     }

@@ -5,13 +5,13 @@
 
 use std::io;
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 use crate::panic_guard;
 use crate::sync::lock;
+use crate::threads;
 
 /// A thread polls this many connections before it looks for new input, so that a client which sends little
 /// does not wait for all that send much.
@@ -78,7 +78,7 @@ impl Worker {
                 let _ = runtime.block_on(end);
             }
         };
-        let started = thread::Builder::new().name(name.to_owned()).spawn(work);
+        let started = threads::spawn(name, work);
         started.inspect_err(|_| {
             if let Some(runtime) = take(&runtime) {
                 runtime.shutdown_background();

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::Duration;
 
 use crate::panic_guard;
+use crate::threads;
 
 pub(super) type LastAct = Arc<dyn Fn() + Send + Sync>;
 
@@ -27,7 +27,7 @@ pub(super) fn run_within(time: Duration, act: LastAct) -> bool {
         let _ = panic_guard::catch(|| act());
         let _ = done.send(());
     };
-    let has_begun = thread::Builder::new().name("duet-rpc exit".to_owned()).spawn(run).is_ok();
+    let has_begun = threads::spawn("duet-rpc exit", run).is_ok();
     if has_begun {
         let _ = is_done.recv_timeout(time);
     }

@@ -37,6 +37,7 @@ use crate::peer::Peer;
 use crate::router::Router;
 use crate::stdio::Stdio;
 use crate::stdio::handoff::{HandedOver, STACK};
+use crate::threads;
 use exit_hook::{LastAct, once, run_within};
 use shutdown::Watch;
 use watchdog::CountsFrom;
@@ -256,13 +257,11 @@ impl Server {
             return Err(cannot_start(io::Error::other(INSIDE_CURRENT_THREAD)));
         }
         thread::scope(|scope| {
-            let server = thread::Builder::new().name("duet-rpc server".to_owned());
-            let server = server.stack_size(STACK).spawn_scoped(scope, || self.run_here());
+            let server = threads::builder("duet-rpc server", STACK)
+                .and_then(|thread| thread.spawn_scoped(scope, || self.run_here()))
+                .map_err(cannot_start)?;
             // A panic is caught inside.
-            server
-                .map_err(cannot_start)?
-                .join()
-                .unwrap_or_else(|_| Err(Error::new(ErrorKind::Panic)))
+            server.join().unwrap_or_else(|_| Err(Error::new(ErrorKind::Panic)))
         })
     }
 

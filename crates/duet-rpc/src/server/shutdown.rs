@@ -23,6 +23,7 @@ use crate::connection::closing::{
 use crate::net::at_exit;
 use crate::panic_guard;
 use crate::peer::Peer;
+use crate::threads;
 
 /// Leaves the world as it was found. It must not block, and may be done more than once.
 type CleanUp = Box<dyn Fn() + Send + Sync>;
@@ -89,7 +90,7 @@ fn log_if_stuck(calls: &Arc<Calls>) {
         let _ = panic_guard::catch(|| calls.log());
     };
     // Without a thread it is not told, and no worse.
-    let _ = thread::Builder::new().name("duet-rpc last words".to_owned()).spawn(log);
+    let _ = threads::spawn("duet-rpc last words", log);
 }
 
 /// Kills the programs that handlers have started and that still run shortly before the process ends
@@ -100,7 +101,7 @@ fn end_programs_in_time() {
         at_exit::kill_all(FORCED_EXIT - PROGRAMS_END);
     };
     // Without a thread, what can be found in a moment is killed at the end.
-    let _ = thread::Builder::new().name("duet-rpc programs".to_owned()).spawn(end);
+    let _ = threads::spawn("duet-rpc programs", end);
 }
 
 impl Watch {

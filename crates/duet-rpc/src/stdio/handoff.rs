@@ -29,7 +29,6 @@ use std::sync::atomic::{self, AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::task::{Context, Poll, Waker};
-use std::thread;
 
 use rustix::io::Errno;
 use tokio::runtime::Handle;
@@ -41,6 +40,7 @@ use crate::error::Disconnect;
 use crate::error::Error;
 use crate::panic_guard;
 use crate::sync::lock;
+use crate::threads;
 use crate::transport::{Inbox, Received};
 
 /// The number of polls in a row, each with messages, that must leave the driver idle before the thread reads;
@@ -201,12 +201,11 @@ impl HandedOver {
         if let Some(input) = self.input.take() {
             let (cell, handoff) = (Arc::clone(&self.cell), Arc::clone(&self.handoff));
             let (runtime, (sender, turns)) = (Handle::current(), channel());
-            let thread = thread::Builder::new().name("duet-rpc reader".to_owned());
             // Handlers find themselves inside the runtime, as on its own thread, with all that is forbidden
             // there.
             let read = async move { read_and_serve(&cell, &handoff, &input, &turns) };
             let read = move || runtime.block_on(unconstrained(read));
-            thread.stack_size(STACK).spawn(read).ok()?;
+            threads::builder("duet-rpc reader", STACK).ok()?.spawn(read).ok()?;
             lock(&self.cell).thread = Some(sender);
         }
         lock(&self.cell).thread.clone()

@@ -9,13 +9,13 @@ use std::io;
 use std::sync::mpsc as blocking;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
-use std::thread;
 
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 
 use super::Descriptor;
 use crate::sync::lock;
+use crate::threads;
 use crate::transport::{Inbox, Outbox, Received};
 
 /// The bytes that are handed over at a time. The thread that reads is at most two such chunks ahead.
@@ -62,7 +62,7 @@ impl Input {
                 let _ = sender.blocking_send(Err(errno));
             }
         };
-        thread::Builder::new().name("duet-rpc stdin".to_owned()).spawn(read)?;
+        threads::spawn("duet-rpc stdin", read)?;
         Ok(Input { chunks, chunk: Vec::new(), taken: 0, end: None, on_end })
     }
 
@@ -143,7 +143,7 @@ impl Output {
         let (sender, written) = mpsc::channel(1);
         let of_thread = Arc::clone(&descriptor);
         let write = move || write_on(&of_thread, &given, &sender);
-        thread::Builder::new().name("duet-rpc stdout".to_owned()).spawn(write)?;
+        threads::spawn("duet-rpc stdout", write)?;
         Ok(Output { descriptor, chunks, written, is_writing: false, failed: None })
     }
 

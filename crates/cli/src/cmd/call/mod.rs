@@ -11,12 +11,12 @@ use std::io::{self, IsTerminal};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::BatchRule;
+use duet_rpc::threads;
 use duet_rpc::transport::{Address, Child, Connector, Transport};
 use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router, UnusableAnswer};
 use serde_json::value::RawValue;
@@ -313,7 +313,7 @@ async fn print(result: Box<RawValue>) -> Exit {
     let print = move || {
         let _ = tell.send(console::print(&to_print));
     };
-    match thread::Builder::new().name("duet-rpc stdout".to_owned()).spawn(print) {
+    match threads::spawn("duet-rpc stdout", print) {
         Ok(_) => told.await.unwrap_or(Exit::Failed),
         Err(_) => console::print(&text),
     }

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
+use duet_rpc::threads;
 use duet_rpc::transport::{Address, Gate, Listener};
 
 use super::{activation, token};
@@ -152,7 +152,7 @@ pub(super) fn announce(addresses: &[Address]) {
         let _ = io::stderr().write_all(lines.as_bytes());
         let _ = done.send(());
     };
-    if thread::Builder::new().name("duet-rpc announcement".to_owned()).spawn(write).is_ok() {
+    if threads::spawn("duet-rpc announcement", write).is_ok() {
         let _ = is_done.recv_timeout(PATIENCE);
     }
 }

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::channel;
-use std::thread;
 use std::time::Duration;
 
 use duet_rpc::Parent;
+use duet_rpc::threads;
 
 use crate::exit::{Exit, Problem};
 
@@ -52,7 +52,7 @@ pub(super) fn read_beside(path: &Path, process: Option<u32>) -> Result<String, P
         let _ = tell.send(read(&to_read));
     };
     // Without a thread it is waited for.
-    if thread::Builder::new().name("duet-rpc token".to_owned()).spawn(work).is_err() {
+    if threads::spawn("duet-rpc token", work).is_err() {
         return read(path);
     }
     loop {

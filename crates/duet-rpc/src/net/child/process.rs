@@ -16,6 +16,8 @@ use super::CannotStart;
 use super::live::{self, Registered};
 use super::tree::Tree;
 
+use crate::threads;
+
 /// How often a thread looks whether a program that was killed is gone.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -105,7 +107,7 @@ impl Drop for Process {
             }
         };
         // Without a thread the runtime kills and reaps the program.
-        let thread = thread::Builder::new().name("duet-rpc child".to_owned()).spawn(clear_away);
+        let thread = threads::spawn("duet-rpc child", clear_away);
         // This process may exit right after.
         let waited = told.recv_timeout(KILL_TIME);
         if thread.is_err() || waited == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -158,8 +160,7 @@ impl Exit {
             }
             let _ = tell.send(());
         };
-        let thread = thread::Builder::new().name("duet-rpc child".to_owned());
-        thread.stack_size(Self::STACK).spawn(wait)?;
+        threads::builder("duet-rpc child", Self::STACK)?.spawn(wait)?;
         Ok(Exit::Awaited(told))
     }
 

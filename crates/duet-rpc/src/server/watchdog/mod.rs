@@ -26,6 +26,7 @@ use rustix::io::retry_on_intr;
 
 use crate::panic_guard;
 use crate::sync::lock;
+use crate::threads;
 use deadline::{Deadlines, Progress};
 use signals::Signals;
 
@@ -135,7 +136,7 @@ impl Watchdog {
             parent,
             output,
         };
-        thread::Builder::new().name("duet-rpc watchdog".to_owned()).spawn(move || guard.watch())?;
+        threads::spawn("duet-rpc watchdog", move || guard.watch())?;
         Ok(Watchdog(alarm))
     }
 

@@ -1,0 +1,56 @@
+//! Threads of our own. Where memory is limited, each starts only if there is enough for it and some to spare:
+//! the standard library aborts the process when a new thread finds none for its signal stack.
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+/// The stack of a thread that [`spawn`] starts, the same as the standard library's.
+const STACK: usize = 2 * 1024 * 1024;
+
+/// Memory that a thread leaves to the rest of the process.
+const TO_SPARE: usize = 1024 * 1024;
+
+/// Starts a thread.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    builder(name, STACK)?.spawn(work)
+}
+
+/// A thread with this name and stack, for which there is memory now.
+pub fn builder(name: &str, stack: usize) -> io::Result<Builder> {
+    match left() {
+        Some(left) if left < stack + TO_SPARE => Err(io::ErrorKind::OutOfMemory.into()),
+        _ => Ok(Builder::new().name(name.to_owned()).stack_size(stack)),
+    }
+}
+
+/// Memory that this process may still map, if that is limited and known.
+#[cfg(target_os = "linux")]
+fn left() -> Option<usize> {
+    use rustix::process::{Resource, getrlimit};
+
+    let limit = getrlimit(Resource::As).current?;
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
+    let kib: u64 = size.trim().strip_suffix(" kB")?.parse().ok()?;
+    usize::try_from(limit.saturating_sub(kib * 1024)).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn left() -> Option<usize> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l7_a_thread_has_its_name() {
+        let thread = spawn("named", || std::thread::current().name().map(str::to_owned));
+        let name = thread.expect("there is memory").join().expect("it does not panic");
+        assert_eq!(name.as_deref(), Some("named"));
+    }
+}
