@@ -30,7 +30,7 @@ use super::{Connection, log};
 use crate::context::{Context, Flag};
 use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind};
-use crate::handler::{Answer, Answered, Host, Message, Slot, Waiting};
+use crate::handler::{Answer, Answered, Host, Message, Slot, Started, Waiting};
 use crate::panic_guard;
 use crate::peer::{Exchange, Handle, Peer};
 use crate::remote::Identity;
@@ -186,37 +186,40 @@ impl Connection {
         let pool = if entry.pace.is_quick() { None } else { self.find_pool(entry, cx) };
         let is_inline = pool.is_none();
         let is_timed = is_inline
-            && (self.outbox.is_empty() || self.dispatch.watchful_turns > 0)
-            && entry.pace.is_measured();
+            && entry.pace.is_measured()
+            && (self.outbox.is_empty() || self.dispatch.watchful_turns > 0);
         let begun = is_timed.then(Instant::now);
         let mut slot = self.dispatch.take_slot(entry.index);
         let mut host = InlineHost {
             connection: self,
             job: Some(job),
-            id,
             method: &entry.name,
             flag: None,
-            answered: None,
         };
-        let waiting = match &traced {
+        let started = match &traced {
             None => host.run(entry, is_inline, params, &mut slot),
             Some((span, _)) => span.in_scope(|| host.run(entry, is_inline, params, &mut slot)),
         };
-        let InlineHost { job, flag, answered, .. } = host;
+        let InlineHost { job, flag, .. } = host;
         self.dispatch.put_slot(entry.index, slot);
         if let Some(begun) = begun {
             entry.pace.record(begun.elapsed());
         }
-        if let (Some(waiting), Some(job)) = (waiting, job) {
-            self.wait_for(entry, job, waiting, flag, traced, pool);
-            return;
-        }
-        if let Some(flag) = flag {
-            self.dispatch.put_flag(flag);
-        }
-        if let Some((_, logged_at)) = traced {
-            let code = answered.and_then(Answered::code);
-            log::response(method, id.map(IdRef::to_id).as_ref(), logged_at, code);
+        match (started, job) {
+            (Started::Waits(waiting), Some(job)) => {
+                self.wait_for(entry, job, waiting, flag, traced, pool);
+            }
+            (Started::Answered(answered), _) => {
+                if let Some(flag) = flag {
+                    self.dispatch.put_flag(flag);
+                }
+                if let Some((_, logged_at)) = traced {
+                    let id = id.map(IdRef::to_id);
+                    log::response(method, id.as_ref(), logged_at, answered.code());
+                }
+            }
+            // A handler that waits has no answer yet.
+            (Started::Waits(_), None) => {}
         }
     }
 
@@ -292,14 +295,14 @@ impl Connection {
                 _ => {}
             };
         };
-        let code = self.answer(job.borrow(), answer, method);
+        let answered = self.answer(job.borrow(), answer, method);
         let logged_at = task.as_ref().and_then(|task| task.logged_at);
-        log::response(method, job.id(), logged_at, code);
+        log::response(method, job.id(), logged_at, answered.code());
     }
 
-    /// Answers a job: the only way from the outcome of a handler to the outbox. Returns the code of an error.
+    /// Answers a job: the only way from the outcome of a handler to the outbox.
     #[inline(always)]
-    fn answer(&mut self, job: Job<'_>, answer: Answer<'_>, method: &str) -> Option<Code> {
+    fn answer(&mut self, job: Job<'_>, answer: Answer<'_>, method: &str) -> Answered {
         let (session, outbox) = (&mut self.session, &mut self.outbox);
         let error = match answer {
             Answer::Result(write) => {
@@ -310,18 +313,25 @@ impl Connection {
                     let written = written.and_then(|written| written.map_err(failed));
                     written.map_err(|error| error.of_request(id.to_id()))
                 });
-                return written.err().map(|error| {
-                    log::cannot_write(&error, method);
-                    Code::INTERNAL_ERROR
-                });
+                return match written {
+                    Ok(()) => Answered::Result,
+                    Err(error) => {
+                        log::cannot_write(&error, method);
+                        Answered::Error(Code::INTERNAL_ERROR)
+                    }
+                };
             }
             Answer::Response(text) => {
                 session.answer_text(job, text, outbox);
-                return None;
+                return Answered::Result;
             }
             Answer::Failed(failure) => {
-                let error = failure.object().clone();
+                let (error, is_panic) = (failure.object().clone(), failure.is_panic());
                 log::failed(failure, method, job.id());
+                if is_panic {
+                    session.answer_error(job, &error, outbox);
+                    return Answered::Panic;
+                }
                 error
             }
             Answer::WrongParams(error) => {
@@ -336,7 +346,7 @@ impl Connection {
             Answer::Dropped => ErrorObject::internal_error(),
         };
         session.answer_error(job, &error, outbox);
-        Some(error.code())
+        Answered::Error(error.code())
     }
 
     // ---- exchanges: transports that carry requests and their answers alone
@@ -381,12 +391,11 @@ impl Connection {
 /// immediately.
 struct InlineHost<'c, 'm> {
     connection: &'c mut Connection,
+    /// `None` once it is answered.
     job: Option<Job<'m>>,
-    id: Option<IdRef<'m>>,
     method: &'c Arc<str>,
     /// Set once the handler has asked for its context.
     flag: Option<Arc<Flag>>,
-    answered: Option<Answered>,
 }
 
 impl InlineHost<'_, '_> {
@@ -398,16 +407,16 @@ impl InlineHost<'_, '_> {
         is_inline: bool,
         params: &Params<'_>,
         slot: &mut Slot,
-    ) -> Option<Waiting> {
+    ) -> Started {
         let Some(gate) = &entry.gate else {
             return entry.route.start(is_inline, None, params, slot, self);
         };
-        let passage = gate.enter();
-        let waiting = entry.route.start(is_inline, Some(&passage), params, slot, self);
-        if waiting.is_none() {
-            passage.end(self.method, self.id, self.answered, &mut self.connection.dispatch.clock);
+        let (passage, id) = (gate.enter(), self.job.as_ref().and_then(Job::id));
+        let started = entry.route.start(is_inline, Some(&passage), params, slot, self);
+        if let Started::Answered(answered) = started {
+            passage.end(self.method, id, answered, &mut self.connection.dispatch.clock);
         }
-        waiting
+        started
     }
 
     fn flag(&mut self) -> Arc<Flag> {
@@ -429,7 +438,7 @@ impl Message for InlineHost<'_, '_> {
 
 impl Host for InlineHost<'_, '_> {
     fn id(&self) -> Option<IdRef<'_>> {
-        self.id
+        self.job.as_ref().and_then(Job::id)
     }
 
     fn peer(&self) -> Peer {
@@ -446,18 +455,15 @@ impl Host for InlineHost<'_, '_> {
     }
 
     #[inline]
-    fn answer(&mut self, answer: Answer<'_>) {
+    fn answer(&mut self, answer: Answer<'_>) -> Answered {
         // Messages that the handler has sent go before its answer.
         if self.connection.shared.mailbox.has_commands() {
             self.connection.handle_commands(super::now());
         }
-        if let Some(job) = self.job.take() {
-            let is_panic = matches!(&answer, Answer::Failed(failure) if failure.is_panic());
-            self.answered = Some(match self.connection.answer(job, answer, self.method) {
-                None => Answered::Result,
-                Some(_) if is_panic => Answered::Panic,
-                Some(code) => Answered::Error(code),
-            });
+        match self.job.take() {
+            Some(job) => self.connection.answer(job, answer, self.method),
+            // A route answers once.
+            None => Answered::Result,
         }
     }
 }

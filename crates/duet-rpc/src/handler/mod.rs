@@ -29,7 +29,7 @@ pub use self::returns::{
     Writable,
 };
 pub(crate) use self::route::{
-    Answer, Answered, Host, Inner, Outcome, Reply, Route, Slot, Typed, Waiting,
+    Answer, Answered, Host, Inner, Outcome, Reply, Route, Slot, Started, Typed, Waiting,
 };
 pub use self::state::State;
 

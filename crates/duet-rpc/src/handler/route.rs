@@ -72,8 +72,14 @@ pub(crate) trait Host: Message {
     /// The id of the request; none for a notification.
     fn id(&self) -> Option<IdRef<'_>>;
     fn peer(&self) -> Peer;
-    /// Takes the answer of a handler that is ready immediately.
-    fn answer(&mut self, answer: Answer<'_>);
+    /// Answers with the outcome of a handler that is ready immediately.
+    fn answer(&mut self, answer: Answer<'_>) -> Answered;
+}
+
+/// What became of a handler that was started.
+pub(crate) enum Started {
+    Answered(Answered),
+    Waits(Waiting),
 }
 
 /// The kind of an answer that was given.
@@ -107,7 +113,7 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 /// A handler with its types erased.
 pub(crate) trait Route: Send + Sync {
     /// Lets the message pass its gate, if there is one, and begins the handler; if it may run inline, runs it
-    /// until it waits. A handler that is not done comes back, and the host has no answer.
+    /// until it waits.
     fn start(
         &self,
         is_inline: bool,
@@ -115,7 +121,7 @@ pub(crate) trait Route: Send + Sync {
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
-    ) -> Option<Waiting>;
+    ) -> Started;
 }
 
 /// The result of a handler inside a wrapper. One that is not `async` needs no box.
@@ -213,7 +219,7 @@ where
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
-    ) -> Option<Waiting> {
+    ) -> Started {
         if !is_inline {
             return self.defer(passage, params, host);
         }
@@ -238,18 +244,19 @@ where
             }
             Ok::<_, Refusal>(())
         });
-        match begun {
+        Started::Answered(match begun {
             Ok(Ok(())) => match outcome {
                 Some(Ok(result)) => {
                     let mut write = |out: &mut Vec<u8>| serde_json::to_writer(out, &result);
-                    host.answer(Answer::Result(&mut write));
+                    let answered = host.answer(Answer::Result(&mut write));
                     drop_quietly(result);
+                    answered
                 }
                 Some(Err(error)) => host.answer(Answer::Failed(into_failure(error))),
                 None => {
-                    let mut place = kept.take()?;
+                    let mut place = kept.take().unwrap_or_else(|| Box::pin(None));
                     let future = std::future::poll_fn(move |cx| poll(&mut place, cx));
-                    return Some(wait(future, host.id()));
+                    return Started::Waits(wait(future, host.id()));
                 }
             },
             Ok(Err(refusal)) => host.answer(refusal.into()),
@@ -259,10 +266,9 @@ where
             Err(panic) => {
                 drop_quietly(outcome);
                 drop_quietly(kept.take());
-                host.answer(Answer::Failed(panic.into()));
+                host.answer(Answer::Failed(panic.into()))
             }
-        }
-        None
+        })
     }
 }
 
@@ -294,20 +300,14 @@ where
         passage: Option<&Passage<'_>>,
         params: &Params<'_>,
         host: &mut dyn Host,
-    ) -> Option<Waiting> {
+    ) -> Started {
         let arguments = match panic_guard::catch(|| self.enter(passage, params, host)) {
             Ok(Ok(arguments)) => arguments,
             Err(_) if passage.is_some_and(Passage::can_go_on) => {
                 return self.defer(passage, params, host);
             }
-            Ok(Err(refusal)) => {
-                host.answer(refusal.into());
-                return None;
-            }
-            Err(panic) => {
-                host.answer(Answer::Failed(panic.into()));
-                return None;
-            }
+            Ok(Err(refusal)) => return Started::Answered(host.answer(refusal.into())),
+            Err(panic) => return Started::Answered(host.answer(Answer::Failed(panic.into()))),
         };
         let mut work = Some((Arc::clone(&self.handler), arguments));
         let mut place: Pinned<FutureOf<H, S, R>> = Box::pin(None);
@@ -321,7 +321,7 @@ where
             }
             poll(&mut place, cx)
         });
-        Some(wait(Box::pin(future), host.id()))
+        Started::Waits(wait(Box::pin(future), host.id()))
     }
 }
 

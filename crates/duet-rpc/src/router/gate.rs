@@ -23,7 +23,7 @@ use super::Router;
 use super::observer::{Arrival, End, Ended, Observer, Stopwatch, join, tell};
 use crate::context::Flag;
 use crate::error::Failure;
-use crate::handler::{Answer, Answered, Host, Outcome, Route, Slot, Waiting};
+use crate::handler::{Answer, Answered, Host, Outcome, Route, Slot, Started, Waiting};
 use crate::panic_guard;
 
 /// A function that may refuse a message.
@@ -153,18 +153,17 @@ impl Passage<'_> {
         &self,
         method: &str,
         id: Option<IdRef<'_>>,
-        answered: Option<Answered>,
+        answered: Answered,
         clock: &mut Instant,
     ) {
         let Some(observer) = &self.gate.observer else { return };
         let is_refused = !matches!(self.step.get(), Step::Passed);
         let end = match answered {
-            Some(Answered::Result) => End::Result,
-            Some(Answered::Error(code)) if is_refused => End::Refused(code.0),
-            Some(Answered::Error(code)) => End::Failure(code.0),
-            Some(Answered::Panic) if is_refused => End::Refused(Code::INTERNAL_ERROR.0),
-            Some(Answered::Panic) => End::Panic,
-            None => End::Dropped,
+            Answered::Result => End::Result,
+            Answered::Error(code) if is_refused => End::Refused(code.0),
+            Answered::Error(code) => End::Failure(code.0),
+            Answered::Panic if is_refused => End::Refused(Code::INTERNAL_ERROR.0),
+            Answered::Panic => End::Panic,
         };
         let ended = Ended { method, id, end, stopwatch: Stopwatch::new(*clock) };
         tell(&**observer, |observer| observer.ended(&ended));
@@ -231,16 +230,15 @@ impl Route for Unknown {
         params: &Params<'_>,
         _: &mut Slot,
         host: &mut dyn Host,
-    ) -> Option<Waiting> {
+    ) -> Started {
         let pass = |passage: &Passage<'_>| panic_guard::catch(|| passage.pass(params, host));
-        match passage.map_or(Ok(Ok(())), pass) {
+        Started::Answered(match passage.map_or(Ok(Ok(())), pass) {
             Ok(Ok(())) => host.answer(Answer::UnknownMethod),
             Ok(Err(failure)) => host.answer(Answer::Failed(failure)),
             Err(_) if passage.is_some_and(Passage::can_go_on) => {
                 return self.start(true, passage, params, &mut None, host);
             }
             Err(panic) => host.answer(Answer::Failed(panic.into())),
-        }
-        None
+        })
     }
 }

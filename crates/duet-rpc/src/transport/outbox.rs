@@ -245,6 +245,7 @@ impl Outbox {
 }
 
 impl Sink for Outbox {
+    #[inline(always)]
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.make_room();
         let last = self.behind.back_mut().unwrap_or(&mut self.bytes);
