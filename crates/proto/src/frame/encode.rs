@@ -36,16 +36,8 @@ pub struct FrameWriter {
 
 const NAME: &[u8] = b"Content-Length: ";
 const END: &[u8] = b"\r\n\r\n";
-/// A header whose length has one digit, then the same with two, and so on.
-const HEADERS: [&[u8]; 7] = [
-    b"Content-Length: 0\r\n\r\n",
-    b"Content-Length: 00\r\n\r\n",
-    b"Content-Length: 000\r\n\r\n",
-    b"Content-Length: 0000\r\n\r\n",
-    b"Content-Length: 00000\r\n\r\n",
-    b"Content-Length: 000000\r\n\r\n",
-    b"Content-Length: 0000000\r\n\r\n",
-];
+/// Room for the longest header.
+const HEADER: &[u8; 36] = b"Content-Length: 0000000000000000\r\n\r\n";
 
 impl FrameWriter {
     /// A writer of this framing.
@@ -67,11 +59,14 @@ impl FrameWriter {
         let start = out.len();
         // The length is known only behind the body, but its place is before it, so it is guessed
         // how much room it takes.
-        out.extend_from_slice(match self.framing {
-            Framing::Lsp => HEADERS[(self.digits - 1) % HEADERS.len()],
-            Framing::Ndjson => b"",
-            Framing::Length => &[0; 4],
-        });
+        match self.framing {
+            Framing::Lsp => {
+                out.extend_from_slice(HEADER);
+                out.truncate(start + NAME.len() + self.digits + END.len());
+            }
+            Framing::Ndjson => {}
+            Framing::Length => out.extend_from_slice(&[0; 4]),
+        }
         let body_start = out.len();
         append(out, start, body)?;
         match self.framing {
@@ -144,8 +139,8 @@ fn write_header(out: &mut Vec<u8>, start: usize, body_start: usize) -> usize {
     let body_place = end + END.len();
     if body_place != body_start {
         move_body(out, body_start, body_place);
-        out[end..body_place].copy_from_slice(END);
     }
     out[place..end].copy_from_slice(digits);
+    out[end..body_place].copy_from_slice(END);
     digits.len()
 }

@@ -20,8 +20,7 @@ pub fn write_raw_result<'i>(out: &mut Vec<u8>, id: impl Into<IdRef<'i>>, result:
     let id = id.into();
     // One reservation for all of it: a large result then moves nothing that is written already.
     out.reserve(48 + id.as_bytes().len() + result.len());
-    begin_response(out, id);
-    out.extend_from_slice(b"\"result\":");
+    begin_response(out, id, RESULT);
     out.extend_from_slice(result.as_bytes());
     out.push(b'}');
 }
@@ -45,8 +44,7 @@ pub fn write_result_with<'i, E>(
     result: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
     let start = out.len();
-    begin_response(out, id.into());
-    out.extend_from_slice(b"\"result\":");
+    begin_response(out, id.into(), RESULT);
     let written = result(out);
     match &written {
         Ok(()) => out.push(b'}'),
@@ -58,8 +56,7 @@ pub fn write_result_with<'i, E>(
 /// Appends a response with an error. If its data cannot be written as JSON, it goes out as an
 /// internal error: every request gets an answer.
 pub fn write_error<'i>(out: &mut Vec<u8>, id: impl Into<IdRef<'i>>, error: &ErrorObject) {
-    begin_response(out, id.into());
-    out.extend_from_slice(b"\"error\":");
+    begin_response(out, id.into(), ERROR);
     let start = out.len();
     if error.write(out).is_err() {
         out.truncate(start);
@@ -119,9 +116,13 @@ fn write_call<T: Serialize + ?Sized>(
     written
 }
 
-#[inline]
-fn begin_response(out: &mut Vec<u8>, id: IdRef<'_>) {
+const RESULT: &[u8] = b",\"result\":";
+const ERROR: &[u8] = b",\"error\":";
+
+/// Appends a response up to the value of its last member.
+#[inline(always)]
+fn begin_response(out: &mut Vec<u8>, id: IdRef<'_>, last_member: &[u8]) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.extend_from_slice(id.as_bytes());
-    out.push(b',');
+    out.extend_from_slice(last_member);
 }
