@@ -59,12 +59,9 @@ fn rows() -> [Row; 9] {
             bursts: 20,
             ..row("64 KB nested", Framing::Lsp, 1, 554_000.0)
         },
-        Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 9060.0) },
-        Row {
-            method: "gated/echo",
-            ..row("64 at once, guard and observer", Framing::Lsp, 64, 2400.0)
-        },
-        Row { method: "wrapped/echo", ..row("64 at once, wrapper", Framing::Lsp, 64, 3280.0) },
+        Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 8490.0) },
+        Row { method: "gate", ..row("64 at once, guard and observer", Framing::Lsp, 64, 2346.0) },
+        Row { method: "wrap", ..row("64 at once, wrapper", Framing::Lsp, 64, 3204.0) },
     ]
 }
 
@@ -234,15 +231,16 @@ impl Observer for Counter {
 fn serve(framing: &str) -> ExitCode {
     let framing = Framing::ALL.into_iter().find(|known| known.name() == framing);
     let Some(framing) = framing else { return ExitCode::FAILURE };
-    let router = Router::new().method("echo", quick(async |params: Box<RawValue>| params));
-    let gated = router.clone().observe(Counter::default()).guard(|message| {
+    // Names of one length, so that the rows differ in nothing else.
+    let echo = |name| Router::new().method(name, quick(async |params: Box<RawValue>| params));
+    let gated = echo("gate").observe(Counter::default()).guard(|message| {
         match message.method().is_empty() {
             true => Err(Failure::new(-32001, "No name")),
             false => Ok(()),
         }
     });
-    let wrapped = router.clone().wrap(async |request, next| next.run(request).await);
-    let router = router.nest("gated/", gated).nest("wrapped/", wrapped).method(
+    let wrapped = echo("wrap").wrap(async |request, next| next.run(request).await);
+    let router = echo("echo").merge(gated).merge(wrapped).method(
         "later",
         quick(async |params: Box<RawValue>| {
             tokio::task::yield_now().await;

@@ -190,12 +190,8 @@ impl Connection {
             && (self.outbox.is_empty() || self.dispatch.watchful_turns > 0);
         let begun = is_timed.then(Instant::now);
         let mut slot = self.dispatch.take_slot(entry.index);
-        let mut host = InlineHost {
-            connection: self,
-            job: Some(job),
-            method: &entry.name,
-            flag: None,
-        };
+        let mut host =
+            InlineHost { connection: self, job: Some(job), method: &entry.name, flag: None };
         let started = match &traced {
             None => host.run(entry, is_inline, params, &mut slot),
             Some((span, _)) => span.in_scope(|| host.run(entry, is_inline, params, &mut slot)),
