@@ -13,7 +13,6 @@
 //!
 //! Every outcome goes through [`Connection::answer`], inline or not.
 
-use std::cell::OnceCell;
 use std::sync::{Arc, Weak};
 use std::task::Context as TaskContext;
 use std::time::{Duration, Instant};
@@ -24,19 +23,19 @@ use rustc_hash::FxHashMap;
 use tokio::runtime::RuntimeFlavor;
 use tracing::{Instrument, Span};
 
+use super::exchange::CurrentExchange;
+use super::inline_host::InlineHost;
 use super::tasks::{Running, Task};
 use super::worker_pool::WorkerPool;
 use super::{Connection, log};
-use crate::context::{Context, Flag};
+use crate::context::Flag;
 use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind};
-use crate::handler::{Answer, Answered, Host, Message, Slot, Started, Waiting};
+use crate::handler::{Answer, Answered, Slot, Started, Waiting};
 use crate::panic_guard;
-use crate::peer::{Exchange, Handle, Peer};
-use crate::remote::Identity;
+use crate::peer::Handle;
 use crate::router::QUICK_POLL;
 use crate::router::{Entry, Router};
-use crate::transport::TransportKind;
 
 /// A turn that takes longer may hold a handler that is not quick.
 const LONG_TURN: Duration = Duration::from_millis(1);
@@ -50,7 +49,7 @@ pub(super) struct Dispatch {
     latest: Option<Arc<Entry>>,
     /// The slots of the handlers, by index.
     slots: Vec<Slot>,
-    handle: Weak<Handle>,
+    pub(super) handle: Weak<Handle>,
     /// The handlers that run as tasks. The keys are ours, so no remote can make them collide.
     pub(super) tasks: FxHashMap<Key, Task>,
     /// The workers for handlers that may block. If such a handler ran inline, nothing else would be read.
@@ -62,10 +61,7 @@ pub(super) struct Dispatch {
     pub(super) clock: Instant,
     /// A flag for the next context: most handlers are done with theirs when they return.
     spare_flag: Option<Arc<Flag>>,
-    /// The state of the exchange, made when a handler asks for its context.
-    exchange: OnceCell<Arc<Exchange>>,
-    /// The identity of the sender of the exchange.
-    sender: Option<Arc<Identity>>,
+    pub(super) exchange: CurrentExchange,
     has_begun: bool,
 }
 
@@ -82,8 +78,7 @@ impl Dispatch {
             trial_ends: None,
             clock: super::now(),
             spare_flag: None,
-            exchange: OnceCell::new(),
-            sender: None,
+            exchange: CurrentExchange::default(),
             has_begun: false,
         }
     }
@@ -98,6 +93,10 @@ impl Dispatch {
 
     pub(super) fn shrink(&mut self) {
         self.slots = Vec::new();
+    }
+
+    pub(super) fn take_flag(&mut self) -> Arc<Flag> {
+        self.spare_flag.take().unwrap_or_default()
     }
 
     /// Keeps the flag of a handler that is done, unless the handler has kept its context.
@@ -298,7 +297,7 @@ impl Connection {
 
     /// Answers a job: the only way from the outcome of a handler to the outbox.
     #[inline(always)]
-    fn answer(&mut self, job: Job<'_>, answer: Answer<'_>, method: &str) -> Answered {
+    pub(super) fn answer(&mut self, job: Job<'_>, answer: Answer<'_>, method: &str) -> Answered {
         let (session, outbox) = (&mut self.session, &mut self.outbox);
         let error = match answer {
             Answer::Result(write) => {
@@ -343,123 +342,5 @@ impl Connection {
         };
         session.answer_error(job, &error, outbox);
         Answered::Error(error.code())
-    }
-
-    // ---- exchanges: transports that carry requests and their answers alone
-
-    /// Begins the next exchange, with the identity of its sender. The one before it is answered, and the
-    /// values that handlers kept for it are dropped: the next message may come from somebody else.
-    #[inline]
-    pub(super) fn begin_exchange(&mut self, sender: Option<Arc<Identity>>) {
-        if self.kind == TransportKind::Exchange {
-            self.end_exchange();
-            self.dispatch.sender = sender;
-            self.session.begin_exchange();
-        }
-    }
-
-    /// Drops the values that handlers kept for a request, and its identity. Tasks that outlive it find
-    /// nothing of the next.
-    pub(super) fn end_exchange(&mut self) {
-        self.dispatch.sender = None;
-        if let Some(exchange) = self.dispatch.exchange.take() {
-            exchange.extensions.close();
-        }
-    }
-
-    /// Tells the transport of an exchange that no answer will follow.
-    #[inline]
-    pub(super) fn settle_exchange(&mut self) {
-        if self.kind == TransportKind::Exchange
-            && (self.receive.is_drained || self.is_closing())
-            && self.outbox.is_empty()
-            && self.session.is_idle()
-            && !self.shared.mailbox.has_commands()
-        {
-            self.end_exchange();
-            self.outbox.set_settled();
-            self.is_flushed = false;
-        }
-    }
-}
-
-/// The host of a handler that begins: it gives the handler its context, and answers if the handler is ready
-/// immediately.
-struct InlineHost<'c, 'm> {
-    connection: &'c mut Connection,
-    /// `None` once it is answered.
-    job: Option<Job<'m>>,
-    method: &'c Arc<str>,
-    /// Set once the handler has asked for its context.
-    flag: Option<Arc<Flag>>,
-}
-
-impl InlineHost<'_, '_> {
-    /// Runs the handler until it waits, behind its gate.
-    #[inline(always)]
-    fn run(
-        &mut self,
-        entry: &Entry,
-        is_inline: bool,
-        params: &Params<'_>,
-        slot: &mut Slot,
-    ) -> Started {
-        let Some(gate) = &entry.gate else {
-            return entry.route.start(is_inline, None, params, slot, self);
-        };
-        let (passage, id) = (gate.enter(), self.job.as_ref().and_then(Job::id));
-        let started = entry.route.start(is_inline, Some(&passage), params, slot, self);
-        if let Started::Answered(answered) = started {
-            passage.end(self.method, id, answered, &mut self.connection.dispatch.clock);
-        }
-        started
-    }
-
-    fn flag(&mut self) -> Arc<Flag> {
-        let spare = &mut self.connection.dispatch.spare_flag;
-        Arc::clone(self.flag.get_or_insert_with(|| spare.take().unwrap_or_default()))
-    }
-}
-
-impl Message for InlineHost<'_, '_> {
-    fn method(&self) -> &Arc<str> {
-        self.method
-    }
-
-    fn context(&mut self) -> Context {
-        let (id, key) = (self.id().map(IdRef::to_id), self.job.as_ref().map(Job::key));
-        Context::new(self.peer(), id, key, self.flag())
-    }
-}
-
-impl Host for InlineHost<'_, '_> {
-    fn id(&self) -> Option<IdRef<'_>> {
-        self.job.as_ref().and_then(Job::id)
-    }
-
-    fn peer(&self) -> Peer {
-        let Connection { shared, dispatch, kind, .. } = &*self.connection;
-        // The last handle may be gone while earlier messages are still handled.
-        let handle = dispatch.handle.upgrade();
-        let handle = handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
-        let exchange = (*kind == TransportKind::Exchange).then(|| {
-            let Dispatch { exchange, sender, .. } = dispatch;
-            let new = || Arc::new(Exchange::new(sender.clone()));
-            Arc::clone(exchange.get_or_init(new))
-        });
-        Peer::of_request(handle, exchange)
-    }
-
-    #[inline]
-    fn answer(&mut self, answer: Answer<'_>) -> Answered {
-        // Messages that the handler has sent go before its answer.
-        if self.connection.shared.mailbox.has_commands() {
-            self.connection.handle_commands(super::now());
-        }
-        match self.job.take() {
-            Some(job) => self.connection.answer(job, answer, self.method),
-            // A route answers once.
-            None => Answered::Result,
-        }
     }
 }

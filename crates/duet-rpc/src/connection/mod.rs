@@ -23,7 +23,8 @@
 //! | file | state machine |
 //! |---|---|
 //! | `receive` | reading, the read timeout, framing detection |
-//! | `dispatch` | a handler runs inline, as a task or on the pool; the one `answer` |
+//! | `dispatch`, `inline_host` | a handler runs inline, as a task or on the pool; the one `answer` |
+//! | `exchange` | one message and its answer, on transports that carry nothing else |
 //! | `tasks`, `worker_pool` | handlers that wait; threads for those that may block |
 //! | `mailbox`, `send_queue` | commands from handles and tasks; messages that wait for room |
 //! | `outgoing`, `caller`, `events` | our calls, notifications and events |
@@ -37,6 +38,8 @@ pub(crate) mod closing;
 mod dispatch;
 mod driver;
 mod events;
+mod exchange;
+mod inline_host;
 mod log;
 mod mailbox;
 pub(crate) mod memory;

@@ -13,6 +13,7 @@
 //! `route` erases all these types, and runs the handler.
 
 mod arguments;
+mod inner;
 mod returns;
 mod route;
 mod state;
@@ -24,12 +25,13 @@ pub use self::arguments::{
     OfContext, OfMessage, OfRouter, Parts, Refusal,
 };
 pub(crate) use self::arguments::{Message, Scope};
+pub(crate) use self::inner::{Inner, Reply};
 pub use self::returns::{
     Asynchronous, Begun, Converts, Fallible, IntoFailure, Output, Plain, Returns, Synchronous,
     Writable,
 };
 pub(crate) use self::route::{
-    Answer, Answered, Host, Inner, Outcome, Reply, Route, Slot, Started, Typed, Waiting,
+    Answer, Answered, Host, Outcome, Route, Slot, Started, Typed, Waiting,
 };
 pub use self::state::State;
 

@@ -6,18 +6,15 @@
 //!  start ───┤                                   └── pending ──▶ Waiting, a task
 //!           └─────────────────────────────────────────────────▶ Waiting, called by the worker pool
 //!             not inline
-//!
-//!  call  ─── inside a wrapper: called there ─────────────────▶ Reply, one box
 //! ```
 
 use std::any::Any;
 use std::marker::PhantomData;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use duet_rpc_proto::message::{Code, ErrorObject, IdRef, Params, write_result_with};
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::Handler;
 use super::arguments::{Arguments, Binding, Message, Parts, Refusal, Scope};
@@ -25,7 +22,7 @@ use super::returns::{Begun, IntoFailure, Output, Returns, Writable};
 use crate::error::Failure;
 use crate::panic_guard::{self, Guarded, drop_quietly};
 use crate::peer::Peer;
-use crate::router::{Passage, Request, to_params};
+use crate::router::Passage;
 
 /// Writes a result as JSON.
 pub(crate) type Write<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), serde_json::Error>;
@@ -124,19 +121,6 @@ pub(crate) trait Route: Send + Sync {
     ) -> Started;
 }
 
-/// The result of a handler inside a wrapper. One that is not `async` needs no box.
-pub(crate) enum Reply {
-    Ready(Settled),
-    Later(Pin<Box<dyn Future<Output = Settled> + Send>>),
-}
-
-type Settled = Result<Box<RawValue>, Failure>;
-
-/// A route that a wrapper can call, as often as it likes.
-pub(crate) trait Inner: Route {
-    fn call(&self, request: &mut Request) -> Reply;
-}
-
 /// A handler that has passed every check.
 pub(crate) trait Checked<S, A, R, O, E>:
     Handler<
@@ -179,8 +163,8 @@ pub(crate) struct Typed<H, S, A, R, O, E>
 where
     H: Handler<S, Arguments: Arguments<A>>,
 {
-    handler: Arc<H>,
-    bound: <H::Arguments as Arguments<A>>::Bound,
+    pub(super) handler: Arc<H>,
+    pub(super) bound: <H::Arguments as Arguments<A>>::Bound,
     marks: PhantomData<Marks<S, R, O, E>>,
 }
 
@@ -323,67 +307,6 @@ where
         });
         Started::Waits(wait(Box::pin(future), host.id()))
     }
-}
-
-impl<H, S, A, R, O, E> Inner for Typed<H, S, A, R, O, E>
-where
-    S: 'static,
-    R: 'static,
-    O: 'static,
-    E: 'static,
-    H: Checked<S, A, R, O, E>,
-{
-    fn call(&self, request: &mut Request) -> Reply {
-        let begun = panic_guard::catch(|| {
-            let raw = request.take_params();
-            let params = to_params(raw.as_deref());
-            let parts = &mut Parts { params: &params, message: request };
-            let arguments = Arguments::extract(&self.bound, parts)?;
-            Ok::<_, Refusal>(self.handler.call(arguments).begin())
-        });
-        let future = match begun {
-            Ok(Ok(Begun::Later(future))) => future,
-            Ok(Ok(Begun::Ready(output))) => return Reply::Ready(to_reply(output)),
-            Ok(Err(refusal)) => return Reply::Ready(Err(refusal.into_failure())),
-            Err(panic) => return Reply::Ready(Err(panic.into())),
-        };
-        Reply::Later(Box::pin(async move {
-            let mut place = pin!(Some(future));
-            let polled = std::future::poll_fn(|cx| {
-                let polled = panic_guard::catch(|| match place.as_mut().as_pin_mut() {
-                    Some(future) => future.poll(cx),
-                    None => Poll::Pending,
-                });
-                match polled {
-                    Ok(Poll::Pending) => Poll::Pending,
-                    Ok(Poll::Ready(output)) => Poll::Ready(to_reply(output)),
-                    Err(panic) => Poll::Ready(Err(panic.into())),
-                }
-            });
-            let reply = polled.await;
-            // A handler whose destructor panics has failed, whatever its output is.
-            match panic_guard::catch(|| place.set(None)) {
-                Ok(()) => reply,
-                Err(panic) => Err(panic.into()),
-            }
-        }))
-    }
-}
-
-/// The output of a handler inside a wrapper.
-fn to_reply<O, E, T>(output: T) -> Settled
-where
-    T: Output<O, Value: Writable + 'static, Error: IntoFailure<E>>,
-{
-    let mut value = Some(panic_guard::catch(|| output.into_result().map_err(Into::into))??);
-    // Raw JSON, such as the result of a further wrapper, is not copied.
-    let raw = (&mut value as &mut dyn Any).downcast_mut::<Option<Box<RawValue>>>();
-    if let Some(raw) = raw.and_then(Option::take) {
-        return Ok(raw);
-    }
-    let written = panic_guard::catch(|| to_raw_value(&value));
-    drop_quietly(value);
-    Ok(written??)
 }
 
 /// The conversion is the application's, and may panic.

@@ -1,0 +1,89 @@
+//! Inline host: gives a handler that begins its context, and answers if the handler is ready immediately.
+
+use std::sync::Arc;
+
+use duet_rpc_proto::message::{IdRef, Params};
+use duet_rpc_proto::session::Job;
+
+use super::Connection;
+use crate::context::{Context, Flag};
+use crate::handler::{Answer, Answered, Host, Message, Slot, Started};
+use crate::peer::{Handle, Peer};
+use crate::router::Entry;
+use crate::transport::TransportKind;
+
+pub(super) struct InlineHost<'c, 'm> {
+    pub(super) connection: &'c mut Connection,
+    /// `None` once it is answered.
+    pub(super) job: Option<Job<'m>>,
+    pub(super) method: &'c Arc<str>,
+    /// Set once the handler has asked for its context.
+    pub(super) flag: Option<Arc<Flag>>,
+}
+
+impl InlineHost<'_, '_> {
+    /// Runs the handler until it waits, behind its gate.
+    #[inline(always)]
+    pub(super) fn run(
+        &mut self,
+        entry: &Entry,
+        is_inline: bool,
+        params: &Params<'_>,
+        slot: &mut Slot,
+    ) -> Started {
+        let Some(gate) = &entry.gate else {
+            return entry.route.start(is_inline, None, params, slot, self);
+        };
+        let (passage, id) = (gate.enter(), self.job.as_ref().and_then(Job::id));
+        let started = entry.route.start(is_inline, Some(&passage), params, slot, self);
+        if let Started::Answered(answered) = started {
+            passage.end(self.method, id, answered, &mut self.connection.dispatch.clock);
+        }
+        started
+    }
+
+    fn flag(&mut self) -> Arc<Flag> {
+        let dispatch = &mut self.connection.dispatch;
+        Arc::clone(self.flag.get_or_insert_with(|| dispatch.take_flag()))
+    }
+}
+
+impl Message for InlineHost<'_, '_> {
+    fn method(&self) -> &Arc<str> {
+        self.method
+    }
+
+    fn context(&mut self) -> Context {
+        let (id, key) = (self.id().map(IdRef::to_id), self.job.as_ref().map(Job::key));
+        Context::new(self.peer(), id, key, self.flag())
+    }
+}
+
+impl Host for InlineHost<'_, '_> {
+    fn id(&self) -> Option<IdRef<'_>> {
+        self.job.as_ref().and_then(Job::id)
+    }
+
+    fn peer(&self) -> Peer {
+        let Connection { shared, dispatch, kind, .. } = &*self.connection;
+        // The last handle may be gone while earlier messages are still handled.
+        let handle = dispatch.handle.upgrade();
+        let handle = handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
+        let is_exchange = *kind == TransportKind::Exchange;
+        let exchange = is_exchange.then(|| dispatch.exchange.state());
+        Peer::of_request(handle, exchange)
+    }
+
+    #[inline]
+    fn answer(&mut self, answer: Answer<'_>) -> Answered {
+        // Messages that the handler has sent go before its answer.
+        if self.connection.shared.mailbox.has_commands() {
+            self.connection.handle_commands(super::now());
+        }
+        match self.job.take() {
+            Some(job) => self.connection.answer(job, answer, self.method),
+            // A route answers once.
+            None => Answered::Result,
+        }
+    }
+}
