@@ -1,7 +1,7 @@
-//! The code in the pages for people is compiled and run like all other examples.
+//! Doc tests for the code in the documentation pages.
 //!
-//! It stands in a package of its own, which is never published: the pages are not part of the
-//! packages that they are about, and the tests of those have to run from the package alone.
+//! This package is separate and never published: the pages are not part of the packages that they describe,
+//! and the tests of those packages must run from the package alone.
 #![cfg(doctest)]
 
 #[doc = include_str!("../../../README.md")]
@@ -32,3 +32,5 @@ struct Serving;
 struct Testing;
 #[doc = include_str!("../../../docs/transports.md")]
 struct Transports;
+#[doc = include_str!("../../../docs/which-type.md")]
+struct WhichType;
