@@ -49,13 +49,13 @@
 // Nothing that comes from outside may end the process; tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod append;
 pub mod fault;
 pub mod frame;
 pub mod limits;
 pub mod message;
 pub mod notice;
 pub mod policy;
+mod prefixed;
 pub mod session;
 #[doc = include_str!("specification.md")]
 pub mod specification {}

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::message::WhyStray;
+use crate::message::InvalidResponseReason;
 
 /// How much a notice matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub enum Notice {
     /// A response that answers no call of ours: late, a second one, or for a stranger.
     UnmatchedResponse,
     /// A response that cannot be used.
-    Stray(WhyStray),
+    InvalidResponse(InvalidResponseReason),
     /// This many bad messages went unanswered since the last such notice.
     Muted(u64),
 }
@@ -40,7 +40,7 @@ impl Notice {
             Notice::UnknownNotification
             | Notice::BadCancellation
             | Notice::UnmatchedResponse
-            | Notice::Stray(_)
+            | Notice::InvalidResponse(_)
             | Notice::Muted(_) => Severity::Warn,
         }
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Notice {
             Notice::NotificationDropped => f.write_str("a notification was dropped: too many wait"),
             Notice::BadCancellation => f.write_str("a cancellation does not say of what"),
             Notice::UnmatchedResponse => f.write_str("a response answers no pending call"),
-            Notice::Stray(why) => why.fmt(f),
+            Notice::InvalidResponse(why) => why.fmt(f),
             Notice::Muted(count) => {
                 write!(f, "{count} more bad messages in a row, not answered")
             }

@@ -55,7 +55,7 @@ fn m1_m2_m3_m4_m5_m7_m8_every_combination_of_members_means_what_the_rules_say() 
             Verdict::Request { .. } => 0,
             Verdict::Notification { .. } => 1,
             Verdict::Response { .. } => 2,
-            Verdict::Stray => 3,
+            Verdict::InvalidResponse => 3,
             _ => 4,
         }] += 1;
     }

@@ -4,7 +4,8 @@ use duet_rpc_proto::Limits;
 use duet_rpc_proto::fault::{Fault, FaultKind, Malformed};
 use duet_rpc_proto::frame::{Decoder, Framing};
 use duet_rpc_proto::message::{
-    Code, ErrorObject, Id, Incoming, ParamProblem, Params, Reason, Settled, WhyStray, write_error,
+    Code, ErrorObject, Id, Incoming, InvalidResponseReason, ParamProblem, Params, Reason, Settled,
+    write_error,
 };
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::BatchRule;
@@ -203,8 +204,12 @@ fn g5_the_log_has_words_of_its_own_for_whatever_can_be_wrong() {
     for kind in kinds {
         assert_eq!(Fault { kind, body: None }.to_string(), kind.to_string());
     }
-    let strays =
-        [WhyStray::BadId, WhyStray::BadVersion, WhyStray::MemberTwice, WhyStray::ResultAndError];
+    let reasons = [
+        InvalidResponseReason::BadId,
+        InvalidResponseReason::BadVersion,
+        InvalidResponseReason::MemberTwice,
+        InvalidResponseReason::ResultAndError,
+    ];
     let notices = [
         Notice::UnknownNotification,
         Notice::NotificationDropped,
@@ -212,9 +217,12 @@ fn g5_the_log_has_words_of_its_own_for_whatever_can_be_wrong() {
         Notice::UnmatchedResponse,
         Notice::Muted(7),
     ];
-    let of_strays = strays.iter().map(|&why| Notice::Stray(why));
-    all_differ(notices.into_iter().chain(of_strays).map(|notice| notice.to_string()));
-    assert_eq!(Notice::Stray(WhyStray::BadId).to_string(), WhyStray::BadId.to_string());
+    let of_responses = reasons.iter().map(|&why| Notice::InvalidResponse(why));
+    all_differ(notices.into_iter().chain(of_responses).map(|notice| notice.to_string()));
+    assert_eq!(
+        Notice::InvalidResponse(InvalidResponseReason::BadId).to_string(),
+        InvalidResponseReason::BadId.to_string()
+    );
     assert!(Notice::Muted(7).to_string().starts_with("7 more"));
 }
 

@@ -4,8 +4,8 @@ mod support;
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::{
-    ErrorObject, Id, Incoming, Params, Reason, Settled, Subject, WhyStray, write_error,
-    write_notification, write_raw_result, write_request, write_result,
+    ErrorObject, Id, Incoming, InvalidResponseReason, LogFields, Params, Reason, Settled,
+    write_error, write_notification, write_raw_result, write_request, write_result,
 };
 use duet_rpc_proto::policy::BatchRule;
 use duet_rpc_proto::text::Text;
@@ -24,7 +24,7 @@ fn describe(incoming: Incoming<'_>) -> String {
         },
         Incoming::Batch(entries) => entries.map(describe).collect::<Vec<_>>().join("; "),
         Incoming::Invalid(reply) => short(&reply),
-        Incoming::Stray(it) => format!("stray {:?} {:?}", it.why, it.id),
+        Incoming::InvalidResponse(it) => format!("invalid response {:?} {:?}", it.why, it.id),
     }
 }
 
@@ -173,8 +173,9 @@ fn m6_a_batch_is_rejected_or_served() {
 
 #[test]
 fn m7_a_response_is_known_by_its_members_and_never_answered() {
-    let bad_id = format!("stray {:?} None", WhyStray::BadId);
-    let stray = |why: WhyStray| format!("stray {why:?} {:?}", Some(Id::from(1)));
+    let bad_id = format!("invalid response {:?} None", InvalidResponseReason::BadId);
+    let invalid =
+        |why: InvalidResponseReason| format!("invalid response {why:?} {:?}", Some(Id::from(1)));
     rows(&[
         (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#, r#"response 1 result {"a":1}"#),
         (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "response 1 result null"),
@@ -185,22 +186,29 @@ fn m7_a_response_is_known_by_its_members_and_never_answered() {
         (r#"{"jsonrpc":"2.0","result":1}"#, &bad_id),
         (r#"{"jsonrpc":"2.0","id":[],"result":1}"#, &bad_id),
         (r#"{"jsonrpc":"2.0","id":1,"id":1,"result":1}"#, &bad_id),
-        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, &stray(WhyStray::BadVersion)),
-        (r#"{"id":1,"result":1}"#, &stray(WhyStray::BadVersion)),
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#, &stray(WhyStray::MemberTwice)),
+        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, &invalid(InvalidResponseReason::BadVersion)),
+        (r#"{"id":1,"result":1}"#, &invalid(InvalidResponseReason::BadVersion)),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#,
+            &invalid(InvalidResponseReason::MemberTwice),
+        ),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":1,"params":1,"params":2}"#,
-            &stray(WhyStray::MemberTwice),
+            &invalid(InvalidResponseReason::MemberTwice),
         ),
     ]);
 }
 
 #[test]
 fn m8_a_response_holds_exactly_one_of_result_and_error() {
-    let stray = format!("stray {:?} {:?}", WhyStray::ResultAndError, Some(Id::from(1)));
+    let invalid = format!(
+        "invalid response {:?} {:?}",
+        InvalidResponseReason::ResultAndError,
+        Some(Id::from(1))
+    );
     rows(&[
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, &stray),
-        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{}}"#, &stray),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, &invalid),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{}}"#, &invalid),
     ]);
     let has = |out: &[u8]| {
         let value: Value = serde_json::from_slice(out).expect("JSON");
@@ -322,8 +330,8 @@ fn g3_a_record_is_about_the_method_and_the_id_where_they_can_be_told() {
         ("[7]", (None, None)),
     ];
     for (json, expect) in rows {
-        let subject = Subject::of(&Text::check(json.as_bytes(), 128).expect(json));
-        let (method, id) = (subject.method.as_deref(), subject.id.as_ref().map(Id::as_raw));
+        let fields = LogFields::from_text(&Text::check(json.as_bytes(), 128).expect(json));
+        let (method, id) = (fields.method.as_deref(), fields.id.as_ref().map(Id::as_raw));
         assert_eq!((method, id), expect, "{json}");
     }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::message::{Code, Id, WhyStray};
+use duet_rpc_proto::message::{Code, Id, InvalidResponseReason};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::Order::{self, Barrier, ByKey, Concurrent, Sequential};
 use duet_rpc_proto::policy::{Dialect, IdStyle};
@@ -243,17 +243,17 @@ fn m7_a_response_is_matched_once_and_one_without_a_match_is_a_warning() {
     side.finish();
     assert_eq!(side.session.unmatched_responses(), 5);
     assert_eq!(Notice::UnmatchedResponse.severity(), Severity::Warn);
-    assert_eq!(Notice::Stray(WhyStray::BadId).severity(), Severity::Warn);
+    assert_eq!(Notice::InvalidResponse(InvalidResponseReason::BadId).severity(), Severity::Warn);
 }
 
 #[test]
 fn m7_a_response_that_cannot_be_used_is_dropped_and_its_call_waits_on() {
     ordered(Barrier).check(&[
         ("call x", "x#1"),
-        (r#"{"jsonrpc":"2.0","result":1}"#, "?Stray(BadId)"),
-        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, "?Stray(BadVersion)"),
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, "?Stray(MemberTwice)"),
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, "?Stray(ResultAndError)"),
+        (r#"{"jsonrpc":"2.0","result":1}"#, "?InvalidResponse(BadId)"),
+        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, "?InvalidResponse(BadVersion)"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, "?InvalidResponse(MemberTwice)"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, "?InvalidResponse(ResultAndError)"),
         ("1=", "1:ok"),
     ]);
 }

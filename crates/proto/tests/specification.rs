@@ -37,7 +37,7 @@ fn answer(incoming: Incoming<'_>) -> Option<Value> {
             let answers: Vec<_> = entries.filter_map(answer).collect();
             (!answers.is_empty()).then(|| answers.into())
         }
-        Incoming::Notification(_) | Incoming::Response(_) | Incoming::Stray(_) => None,
+        Incoming::Notification(_) | Incoming::Response(_) | Incoming::InvalidResponse(_) => None,
     }
 }
 

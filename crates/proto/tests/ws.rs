@@ -10,7 +10,7 @@ use std::hash::Hasher;
 use allocation_counter::measure;
 use cases::{config, pieces};
 use duet_rpc_proto::ws::{
-    Control, ControlKind, Decoder, Event, FrameWriter, Problem, Role, close_code,
+    Control, ControlKind, Problem, Role, WsDecoder, WsEvent, WsFrameWriter, close_code,
 };
 use proptest::prelude::*;
 
@@ -59,18 +59,18 @@ fn mask_for(role: Role) -> Option<[u8; 4]> {
 }
 
 /// An event and the message that it ends, in short.
-fn short(decoder: &Decoder, event: Event, message: &mut Vec<u8>) -> String {
+fn short(decoder: &WsDecoder, event: WsEvent, message: &mut Vec<u8>) -> String {
     match event {
-        Event::Message => {
+        WsEvent::Message => {
             let text = message.escape_ascii().to_string();
             message.clear();
             text
         }
-        Event::Ping => format!("ping {}", decoder.ping().as_bytes().escape_ascii()),
-        Event::Pong => "pong".to_owned(),
-        Event::Close(code) => format!("close {code:?}"),
-        Event::Failed(Problem::TooLarge(size)) => format!("!1009 {size}"),
-        Event::Failed(problem) => {
+        WsEvent::Ping => format!("ping {}", decoder.ping().as_bytes().escape_ascii()),
+        WsEvent::Pong => "pong".to_owned(),
+        WsEvent::Close(code) => format!("close {code:?}"),
+        WsEvent::Failed(Problem::TooLarge(size)) => format!("!1009 {size}"),
+        WsEvent::Failed(problem) => {
             if problem == Problem::NotUtf8 {
                 // How much of the message stands here depends on the pieces it came in.
                 message.clear();
@@ -82,7 +82,7 @@ fn short(decoder: &Decoder, event: Event, message: &mut Vec<u8>) -> String {
 
 /// Feeds pieces; what is left of an unfinished message stands at the end.
 fn decode(role: Role, limit: usize, pieces: &[&[u8]]) -> (Vec<String>, bool) {
-    let mut decoder = Decoder::new(role, limit);
+    let mut decoder = WsDecoder::new(role, limit);
     let (mut found, mut message) = (Vec::new(), Vec::new());
     for piece in pieces {
         let mut rest = *piece;
@@ -351,7 +351,7 @@ fn t2_f3_what_is_announced_reserves_nothing_before_it_comes() {
         for length in [1 << 31, 1 << 62] {
             let header = header(FIN | BINARY, length, mask_for(role));
             let measured = measure(|| {
-                let mut decoder = Decoder::new(role, usize::MAX);
+                let mut decoder = WsDecoder::new(role, usize::MAX);
                 let mut message = Vec::new();
                 assert_eq!(decoder.decode(&header, &mut message), (header.len(), None));
                 assert!(decoder.is_inside());
@@ -378,7 +378,7 @@ fn t2_f3_decoding_itself_allocates_nothing() {
     .concat();
     let mut message = Vec::with_capacity(LIMIT);
     let measured = measure(|| {
-        let mut decoder = Decoder::new(Role::Server, LIMIT);
+        let mut decoder = WsDecoder::new(Role::Server, LIMIT);
         let mut events = 0;
         for byte in stream.chunks(1) {
             events += usize::from(decoder.decode(byte, &mut message).1.is_some());
@@ -386,7 +386,7 @@ fn t2_f3_decoding_itself_allocates_nothing() {
         assert_eq!(events, 3);
     });
     assert_eq!(measured.count_total, 0);
-    assert!(size_of::<Decoder>() <= 192, "{} bytes", size_of::<Decoder>());
+    assert!(size_of::<WsDecoder>() <= 192, "{} bytes", size_of::<WsDecoder>());
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn f3_an_endless_run_of_empty_fragments_is_read_on_and_kept_nowhere() {
     let empty = frame(CONTINUATION, b"", None);
     let stream = [frame(TEXT, b"", None), empty.repeat(100_000)].concat();
     let measured = measure(|| {
-        let mut decoder = Decoder::new(Role::Client, LIMIT);
+        let mut decoder = WsDecoder::new(Role::Client, LIMIT);
         let mut message = Vec::new();
         assert_eq!(decoder.decode(&stream, &mut message), (stream.len(), None));
         assert!(decoder.is_inside());
@@ -410,7 +410,7 @@ fn it_is_inside_from_a_first_byte_to_the_last() {
         frame(FIN | CONTINUATION, b"", None),
     ]
     .concat();
-    let mut decoder = Decoder::new(Role::Client, LIMIT);
+    let mut decoder = WsDecoder::new(Role::Client, LIMIT);
     assert!(!decoder.is_inside());
     for (place, byte) in stream.chunks(1).enumerate() {
         decoder.decode(byte, &mut Vec::new());
@@ -427,7 +427,7 @@ fn digits(size: usize) -> Vec<u8> {
     b"0123456789".iter().copied().cycle().take(size).collect()
 }
 
-fn write(writer: &mut FrameWriter, out: &mut Vec<u8>, text: &[u8]) {
+fn write(writer: &mut WsFrameWriter, out: &mut Vec<u8>, text: &[u8]) {
     let Ok(()) = writer.write(out, |out| {
         out.extend_from_slice(text);
         Ok::<_, Infallible>(())
@@ -436,7 +436,7 @@ fn write(writer: &mut FrameWriter, out: &mut Vec<u8>, text: &[u8]) {
 
 #[test]
 fn t2_a_server_writes_text_frames_in_the_shortest_way() {
-    let mut writer = FrameWriter::new(Role::Server, 0);
+    let mut writer = WsFrameWriter::new(Role::Server, 0);
     // Each size behind each other, so that every guess of the header's size is wrong once.
     let sizes = [0, 1, 125, 126, 125, 65535, 0, 65536, 126, 65536, 65537, 1, 1];
     for size in sizes {
@@ -450,7 +450,7 @@ fn t2_a_server_writes_text_frames_in_the_shortest_way() {
 #[test]
 fn t2_a_text_that_stays_in_its_buffer_is_framed_as_one_that_is_copied() {
     for role in ROLES {
-        let (mut writer, mut wrapper) = (FrameWriter::new(role, 7), FrameWriter::new(role, 7));
+        let (mut writer, mut wrapper) = (WsFrameWriter::new(role, 7), WsFrameWriter::new(role, 7));
         for size in [0, 1, 125, 126, 65535, 65536, 1] {
             let (mut out, mut before) = (b"before".to_vec(), b"before".to_vec());
             let mut text = digits(size);
@@ -463,7 +463,7 @@ fn t2_a_text_that_stays_in_its_buffer_is_framed_as_one_that_is_copied() {
 
 #[test]
 fn t2_a_client_masks_each_frame_anew_and_nobody_can_foresee_how() {
-    let mut writer = FrameWriter::new(Role::Client, (7 << 64) | 5);
+    let mut writer = WsFrameWriter::new(Role::Client, (7 << 64) | 5);
     for (count, size) in [0, 1, 125, 126, 65535, 65536, 3, 0, 1000].into_iter().enumerate() {
         let mut out = b"before".to_vec();
         write(&mut writer, &mut out, &digits(size));
@@ -485,7 +485,7 @@ fn t2_a_client_masks_each_frame_anew_and_nobody_can_foresee_how() {
 #[test]
 fn t2_what_cannot_be_written_is_taken_back() {
     for role in ROLES {
-        let mut writer = FrameWriter::new(role, 1);
+        let mut writer = WsFrameWriter::new(role, 1);
         let mut out = b"before".to_vec();
         let failed = writer.write(&mut out, |out| {
             out.extend_from_slice(b"half");
@@ -514,11 +514,11 @@ fn t2_control_frames_are_written_whole() {
     ];
     for (kind, opcode, control) in rows {
         let mut out = b"before".to_vec();
-        FrameWriter::new(Role::Server, 0).write_control(&mut out, kind, &control);
+        WsFrameWriter::new(Role::Server, 0).write_control(&mut out, kind, &control);
         let expect = frame(FIN | opcode, control.as_bytes(), None);
         assert_eq!(out, [b"before", &expect[..]].concat());
         out.clear();
-        FrameWriter::new(Role::Client, 0).write_control(&mut out, kind, &control);
+        WsFrameWriter::new(Role::Client, 0).write_control(&mut out, kind, &control);
         let mask = out[2..6].try_into().expect("four bytes");
         assert_eq!(out, frame(FIN | opcode, control.as_bytes(), Some(mask)));
     }
@@ -538,14 +538,14 @@ fn what_a_control_frame_cannot_carry_is_cut() {
 
 #[test]
 fn debug_output_shows_nothing_of_what_frames_carry() {
-    let mut decoder = Decoder::new(Role::Server, LIMIT);
+    let mut decoder = WsDecoder::new(Role::Server, LIMIT);
     decoder.decode(&frame(FIN | PING, b"secret", Some(MASK)), &mut Vec::new());
-    let writer = FrameWriter::new(Role::Client, 0x5345_4352_4554);
+    let writer = WsFrameWriter::new(Role::Client, 0x5345_4352_4554);
     let shown = format!("{decoder:?} {:?} {writer:?}", decoder.ping());
     assert_eq!(
         shown,
-        "Decoder { role: Server, state: Header, left: 0, .. } \
-         Control { length: 6, .. } FrameWriter { role: Client, .. }"
+        "WsDecoder { role: Server, state: Header, left: 0, .. } \
+         Control { length: 6, .. } WsFrameWriter { role: Client, .. }"
     );
 }
 
@@ -656,7 +656,7 @@ proptest! {
         seed in any::<u128>(),
     ) {
         for (from, to) in [(Role::Client, Role::Server), (Role::Server, Role::Client)] {
-            let mut writer = FrameWriter::new(from, seed);
+            let mut writer = WsFrameWriter::new(from, seed);
             let mut stream = Vec::new();
             let texts: Vec<_> = texts.iter().map(|parts| parts.concat().into_bytes()).collect();
             for text in &texts {

@@ -148,7 +148,7 @@ fn one(
             owed.errors = 0;
             return Some(None);
         }
-        Verdict::Stray => return owed.err().map(|()| None),
+        Verdict::InvalidResponse => return owed.err().map(|()| None),
         Verdict::Batch(_) => unreachable!("a batch in a batch is an error"),
     };
     owed.errors = 0;

@@ -31,7 +31,7 @@ use crate::text::{Outline, Text, is_white};
 /// ```
 pub struct Decoder {
     buffer: Buffer,
-    state: State,
+    state: CurrentFraming,
     limits: Limits,
     ended: bool,
     /// Of the latest body that was JSON.
@@ -45,7 +45,7 @@ pub struct Decoder {
 
 /// One framing, or none yet.
 #[derive(Debug)]
-enum State {
+enum CurrentFraming {
     Detecting,
     Lsp(Lsp),
     Ndjson(Ndjson),
@@ -67,8 +67,8 @@ impl Decoder {
     /// A decoder at the start of a stream.
     pub fn new(framing: impl Into<FramingChoice>, limits: &Limits) -> Self {
         let state = match framing.into() {
-            FramingChoice::Fixed(framing) => State::new(framing, limits),
-            FramingChoice::Auto => State::Detecting,
+            FramingChoice::Fixed(framing) => CurrentFraming::new(framing, limits),
+            FramingChoice::Auto => CurrentFraming::Detecting,
         };
         Decoder {
             buffer: Buffer::default(),
@@ -85,15 +85,15 @@ impl Decoder {
     pub fn framing(&self) -> Option<Framing> {
         match self.state {
             // The byte may be here and not looked at yet; the answer to it is framed as it is.
-            State::Detecting => self
+            CurrentFraming::Detecting => self
                 .buffer
                 .bytes()
                 .iter()
                 .find(|&&byte| !is_white(byte))
                 .map(|&first| detect(first)),
-            State::Lsp(_) => Some(Framing::Lsp),
-            State::Ndjson(_) => Some(Framing::Ndjson),
-            State::Length(_) => Some(Framing::Length),
+            CurrentFraming::Lsp(_) => Some(Framing::Lsp),
+            CurrentFraming::Ndjson(_) => Some(Framing::Ndjson),
+            CurrentFraming::Length(_) => Some(Framing::Length),
         }
     }
 
@@ -139,10 +139,10 @@ impl Decoder {
         loop {
             let (bytes, outline) = (self.buffer.bytes(), &mut self.outline);
             let step = match &mut self.state {
-                State::Lsp(framer) => framer.step(bytes, self.ended, outline),
-                State::Ndjson(framer) => framer.step(bytes, self.ended, outline),
-                State::Length(framer) => framer.step(bytes, self.ended, outline),
-                State::Detecting => self.detect(),
+                CurrentFraming::Lsp(framer) => framer.step(bytes, self.ended, outline),
+                CurrentFraming::Ndjson(framer) => framer.step(bytes, self.ended, outline),
+                CurrentFraming::Length(framer) => framer.step(bytes, self.ended, outline),
+                CurrentFraming::Detecting => self.detect(),
             };
             self.waiting_with = usize::MAX;
             match step {
@@ -180,7 +180,7 @@ impl Decoder {
         let bytes = self.buffer.bytes();
         let blanks = bytes.iter().take_while(|&&byte| is_white(byte)).count();
         match bytes.get(blanks) {
-            Some(&first) => self.state = State::new(detect(first), &self.limits),
+            Some(&first) => self.state = CurrentFraming::new(detect(first), &self.limits),
             None if blanks == 0 => return Step::Wait,
             None => {}
         }
@@ -214,10 +214,10 @@ impl Decoder {
             return None;
         }
         let dropped = match &mut self.state {
-            State::Detecting => 0,
-            State::Lsp(framer) => framer.abandon(bytes),
-            State::Ndjson(framer) => framer.abandon(bytes),
-            State::Length(framer) => framer.abandon(bytes),
+            CurrentFraming::Detecting => 0,
+            CurrentFraming::Lsp(framer) => framer.abandon(bytes),
+            CurrentFraming::Ndjson(framer) => framer.abandon(bytes),
+            CurrentFraming::Length(framer) => framer.abandon(bytes),
         };
         self.buffer.drop_front(dropped);
         self.serial += 1;
@@ -245,10 +245,10 @@ impl Decoder {
     fn framer_expects(&self) -> Option<Expected> {
         let bytes = self.buffer.bytes();
         match &self.state {
-            State::Detecting => None,
-            State::Lsp(framer) => framer.expected(bytes),
-            State::Ndjson(framer) => framer.expected(bytes),
-            State::Length(framer) => framer.expected(bytes),
+            CurrentFraming::Detecting => None,
+            CurrentFraming::Lsp(framer) => framer.expected(bytes),
+            CurrentFraming::Ndjson(framer) => framer.expected(bytes),
+            CurrentFraming::Length(framer) => framer.expected(bytes),
         }
     }
 }
@@ -262,12 +262,12 @@ impl fmt::Debug for Decoder {
     }
 }
 
-impl State {
-    fn new(framing: Framing, limits: &Limits) -> State {
+impl CurrentFraming {
+    fn new(framing: Framing, limits: &Limits) -> CurrentFraming {
         match framing {
-            Framing::Lsp => State::Lsp(Lsp::new(limits)),
-            Framing::Ndjson => State::Ndjson(Ndjson::new(limits)),
-            Framing::Length => State::Length(Length::new(limits)),
+            Framing::Lsp => CurrentFraming::Lsp(Lsp::new(limits)),
+            Framing::Ndjson => CurrentFraming::Ndjson(Ndjson::new(limits)),
+            Framing::Length => CurrentFraming::Length(Length::new(limits)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use memchr::memchr2;
 
 use super::Framing;
-use crate::append::{append, move_body};
+use crate::prefixed::{append, move_body};
 
 /// Appends one frame whose JSON text is written by `body`; see [`FrameWriter::write`].
 ///

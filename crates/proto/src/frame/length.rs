@@ -22,7 +22,7 @@ const PREFIX: usize = 4;
 const TERMINATOR: usize = 1;
 
 /// Nothing is known of where the next frame begins.
-const LOST: State = State::Lost { certain_in: usize::MAX, refused: 0 };
+const LOST: LengthState = LengthState::Lost { certain_in: usize::MAX, refused: 0 };
 
 /// Every length below this begins with a zero byte.
 const LEADING_ZERO_BELOW: usize = 1 << 24;
@@ -31,7 +31,7 @@ const LEADING_ZERO_BELOW: usize = 1 << 24;
 pub(super) struct Length {
     longest: usize,
     depth: usize,
-    state: State,
+    state: LengthState,
     /// How many of the bytes at hand were searched for a zero byte.
     searched: usize,
     /// The last frame was well-formed but held no JSON. Its length may be wrong, and then what is
@@ -42,7 +42,7 @@ pub(super) struct Length {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LengthState {
     /// At the beginning of a frame.
     InStep,
     /// At a place that may be the beginning of a frame. A fault was told, so nothing more is said
@@ -60,7 +60,7 @@ impl Length {
         Length {
             longest,
             depth,
-            state: State::InStep,
+            state: LengthState::InStep,
             searched: 0,
             after_bad_body: false,
             no_frame_at: 0,
@@ -83,8 +83,8 @@ impl Length {
     fn refuse(&mut self, bytes: &[u8], length: usize) -> Step {
         let behind = length.saturating_add(TERMINATOR);
         self.state = match bytes[0] {
-            0 => State::Lost { certain_in: PREFIX, refused: behind },
-            _ => State::Lost { certain_in: behind.saturating_add(PREFIX), refused: 0 },
+            0 => LengthState::Lost { certain_in: PREFIX, refused: behind },
+            _ => LengthState::Lost { certain_in: behind.saturating_add(PREFIX), refused: 0 },
         };
         let count = self.move_on(bytes);
         Step::fault(FaultKind::Oversize, count)
@@ -99,13 +99,14 @@ impl Length {
     /// Leaves the front for a place further on, or for the certain one if that comes before.
     fn move_to(&mut self, next: usize) -> usize {
         (self.searched, self.no_frame_at) = (0, 0);
-        let State::Lost { certain_in, refused } = &mut self.state else { return next };
+        let LengthState::Lost { certain_in, refused } = &mut self.state else { return next };
         if next < *certain_in {
             *certain_in -= if *certain_in == usize::MAX { 0 } else { next };
             return next;
         }
         let count = *certain_in;
-        self.state = if *refused == 0 { State::InStep } else { State::Refused(*refused) };
+        self.state =
+            if *refused == 0 { LengthState::InStep } else { LengthState::Refused(*refused) };
         count
     }
 
@@ -136,7 +137,7 @@ impl Length {
     }
 
     fn is_lost(&self) -> bool {
-        matches!(self.state, State::Lost { .. })
+        matches!(self.state, LengthState::Lost { .. })
     }
 
     fn skip_refused(&mut self, bytes: &[u8], left: usize) -> Step {
@@ -144,13 +145,14 @@ impl Length {
         match memchr(0, here) {
             // The payload never came: this is the next frame.
             Some(zero) => {
-                self.state = State::InStep;
+                self.state = LengthState::InStep;
                 Step::Drop(zero)
             }
             None if here.is_empty() => Step::Wait,
             None => {
                 let left = left - here.len();
-                self.state = if left == 0 { State::InStep } else { State::Refused(left) };
+                self.state =
+                    if left == 0 { LengthState::InStep } else { LengthState::Refused(left) };
                 Step::Drop(here.len())
             }
         }
@@ -168,7 +170,7 @@ impl Length {
                 self.lose(bytes, FaultKind::Malformed(Malformed::NoPrefix))
             }
             Ok(()) => {
-                (self.state, self.searched, self.no_frame_at) = (State::InStep, 0, 0);
+                (self.state, self.searched, self.no_frame_at) = (LengthState::InStep, 0, 0);
                 Step::Frame { body: payload, consumed }
             }
             Err(_) if memchr(0, &bytes[payload.clone()]).is_some() => {
@@ -190,7 +192,7 @@ fn is_number(json: &[u8]) -> bool {
 
 impl Framer for Length {
     fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step {
-        if let State::Refused(left) = self.state {
+        if let LengthState::Refused(left) = self.state {
             return self.skip_refused(bytes, left);
         }
         let Some(&first) = bytes.first() else { return Step::Wait };
@@ -247,9 +249,9 @@ impl Framer for Length {
 
     fn expected(&self, bytes: &[u8]) -> Option<Expected> {
         let is_refused = match self.state {
-            State::InStep => false,
-            State::Lost { refused, .. } => refused > 0,
-            State::Refused(_) => true,
+            LengthState::InStep => false,
+            LengthState::Lost { refused, .. } => refused > 0,
+            LengthState::Refused(_) => true,
         };
         if bytes.is_empty() || is_refused {
             return None;

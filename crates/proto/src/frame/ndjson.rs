@@ -14,7 +14,7 @@ use crate::text::{Outline, is_white};
 pub(super) struct Ndjson {
     longest: usize,
     depth: usize,
-    state: State,
+    state: NdjsonState,
     /// How many of the bytes at hand were looked at.
     searched: usize,
     /// One of them is not white space.
@@ -22,7 +22,7 @@ pub(super) struct Ndjson {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum NdjsonState {
     /// In a line.
     Line,
     /// In the rest of a line that was dropped by a timeout: it may be a JSON text by itself, and
@@ -35,16 +35,16 @@ enum State {
 impl Ndjson {
     pub(super) fn new(limits: &Limits) -> Self {
         let (longest, depth) = (limits.longest_message(), limits.depth);
-        Ndjson { longest, depth, state: State::Line, searched: 0, begun: false }
+        Ndjson { longest, depth, state: NdjsonState::Line, searched: 0, begun: false }
     }
 
     /// A line is whole; its unit ends after `consumed` bytes.
     fn line(&mut self, line: &[u8], consumed: usize, outline: &mut Outline) -> Step {
-        let state = self.restart(State::Line);
+        let state = self.restart(NdjsonState::Line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let quiet = state == State::LateLine;
+        let quiet = state == NdjsonState::LateLine;
         // Only a late line can be blank: before others, white space was dropped.
-        if state == State::Refused || (quiet && line.iter().all(|&byte| is_white(byte))) {
+        if state == NdjsonState::Refused || (quiet && line.iter().all(|&byte| is_white(byte))) {
             return Step::Drop(consumed);
         }
         if line.len() > self.longest {
@@ -56,7 +56,7 @@ impl Ndjson {
         }
     }
 
-    fn restart(&mut self, state: State) -> State {
+    fn restart(&mut self, state: NdjsonState) -> NdjsonState {
         (self.searched, self.begun) = (0, false);
         std::mem::replace(&mut self.state, state)
     }
@@ -66,7 +66,7 @@ impl Framer for Ndjson {
     fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step {
         // White space before a text, blank lines too, is dropped as it comes and counts for
         // nothing.
-        if self.state == State::Line
+        if self.state == NdjsonState::Line
             && !self.begun
             && bytes.first().is_some_and(|&byte| is_white(byte))
         {
@@ -83,12 +83,12 @@ impl Framer for Ndjson {
         if ended {
             return self.line(bytes, bytes.len(), outline);
         }
-        if self.state == State::Refused {
+        if self.state == NdjsonState::Refused {
             return Step::Drop(bytes.len());
         }
         // A CR that may be half of a line end does not count yet.
         if bytes.strip_suffix(b"\r").unwrap_or(bytes).len() > self.longest {
-            let quiet = self.restart(State::Refused) == State::LateLine;
+            let quiet = self.restart(NdjsonState::Refused) == NdjsonState::LateLine;
             return Step::fault_unless(quiet, FaultKind::Oversize, bytes.len());
         }
         self.begun |= !new.iter().all(|&byte| is_white(byte));
@@ -97,7 +97,7 @@ impl Framer for Ndjson {
     }
 
     fn abandon(&mut self, bytes: &[u8]) -> usize {
-        self.restart(State::LateLine);
+        self.restart(NdjsonState::LateLine);
         bytes.len()
     }
 

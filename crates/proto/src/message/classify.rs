@@ -22,7 +22,7 @@ pub enum Incoming<'a> {
     /// No message, and this is the answer that it deserves.
     Invalid(Reply),
     /// Something like a response that answers nothing: for the log, and never answered.
-    Stray(Stray),
+    InvalidResponse(InvalidResponse),
 }
 
 /// A message that wants an answer.
@@ -85,9 +85,9 @@ impl fmt::Debug for Settled<'_> {
 
 /// A response that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stray {
+pub struct InvalidResponse {
     /// What is wrong with it.
-    pub why: WhyStray,
+    pub why: InvalidResponseReason,
     /// Its id, if it has one: the call that it was meant for need not wait any longer.
     pub id: Option<Id>,
 }
@@ -95,7 +95,7 @@ pub struct Stray {
 /// What is wrong with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WhyStray {
+pub enum InvalidResponseReason {
     /// The id is missing, given twice, or an object, an array or a boolean.
     BadId,
     /// `jsonrpc` is not `"2.0"`.
@@ -106,13 +106,13 @@ pub enum WhyStray {
     ResultAndError,
 }
 
-impl fmt::Display for WhyStray {
+impl fmt::Display for InvalidResponseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            WhyStray::BadId => "a response has no usable id",
-            WhyStray::BadVersion => "a response is not of JSON-RPC 2.0",
-            WhyStray::MemberTwice => "a response has a member twice",
-            WhyStray::ResultAndError => "a response has both a result and an error",
+            InvalidResponseReason::BadId => "a response has no usable id",
+            InvalidResponseReason::BadVersion => "a response is not of JSON-RPC 2.0",
+            InvalidResponseReason::MemberTwice => "a response has a member twice",
+            InvalidResponseReason::ResultAndError => "a response has both a result and an error",
         })
     }
 }
@@ -233,20 +233,26 @@ fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
 fn response<'a>(text: &Text<'a>, settled: (Option<&'a str>, Option<&'a str>)) -> Incoming<'a> {
     let id = match text.member(Member::Id).and_then(Id::from_checked) {
         Some(id) if !text.given_twice(Member::Id) => id,
-        _ => return Incoming::Stray(Stray { why: WhyStray::BadId, id: None }),
+        _ => {
+            return Incoming::InvalidResponse(InvalidResponse {
+                why: InvalidResponseReason::BadId,
+                id: None,
+            });
+        }
     };
-    let stray = |why, id| Incoming::Stray(Stray { why, id: Some(id) });
+    let invalid_response =
+        |why, id| Incoming::InvalidResponse(InvalidResponse { why, id: Some(id) });
     let members = [Member::Jsonrpc, Member::Params, Member::Result, Member::Error];
     if text.any_given_twice(&members) {
-        return stray(WhyStray::MemberTwice, id);
+        return invalid_response(InvalidResponseReason::MemberTwice, id);
     }
     if !is_of_our_version(text) {
-        return stray(WhyStray::BadVersion, id);
+        return invalid_response(InvalidResponseReason::BadVersion, id);
     }
     let settled = match settled {
         (Some(result), None) => Settled::Result(result),
         (None, Some(error)) => Settled::Error(error),
-        _ => return stray(WhyStray::ResultAndError, id),
+        _ => return invalid_response(InvalidResponseReason::ResultAndError, id),
     };
     Incoming::Response(Response { id, settled })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::whole::Whole;
+use super::params_de::ParamsDeserializer;
 
 /// Parameters, borrowed from their frame.
 ///
@@ -59,7 +59,7 @@ impl<'a> Params<'a> {
     /// # }
     /// ```
     pub fn parse<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
-        T::deserialize(Whole(self.as_raw().unwrap_or("null")))
+        T::deserialize(ParamsDeserializer(self.as_raw().unwrap_or("null")))
     }
 }
 

@@ -81,7 +81,7 @@ struct Place {
 }
 
 /// What a cancellation found.
-pub(super) enum Found {
+pub(super) enum CancelTarget {
     /// It was waiting, and is gone from there.
     Waiting(OwnedJob),
     /// It runs; its answer is due now, and its handler is to be stopped. The job itself stays.
@@ -370,17 +370,17 @@ impl Admission {
         self.has_duplicate_ids = !self.by_id.is_empty();
     }
 
-    pub(super) fn cancel(&mut self, id: &Id) -> Option<Found> {
+    pub(super) fn cancel(&mut self, id: &Id) -> Option<CancelTarget> {
         let place = *self.by_id.get(id)?;
         if let Some(lane) = place.waits_in {
-            return self.unqueue((lane, place.key)).map(|(job, _)| Found::Waiting(job));
+            return self.unqueue((lane, place.key)).map(|(job, _)| CancelTarget::Waiting(job));
         }
         self.by_id.remove(id);
         let running = self.running.get_mut(&place.key)?;
         running.is_answered = true;
         let job = running.job.clone();
         self.find_duplicate_id(id);
-        Some(Found::Running(job))
+        Some(CancelTarget::Running(job))
     }
 
     /// The job of a handler that runs.

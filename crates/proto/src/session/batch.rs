@@ -22,14 +22,14 @@ pub struct BatchKey(u64);
 
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    open: HashMap<BatchKey, Batch>,
+    open: HashMap<BatchKey, OpenBatch>,
     last_key: u64,
     /// How many bytes of answers all of them hold.
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Batch {
+struct OpenBatch {
     /// The answers so far: an array that is not closed yet.
     text: Vec<u8>,
     /// How many requests are not answered.
@@ -45,7 +45,7 @@ impl Batches {
         self.last_key += 1;
         let key = BatchKey(self.last_key);
         let (text, unanswered, is_arriving) = (Vec::new(), 0, true);
-        self.open.insert(key, Batch { text, unanswered, is_arriving, is_in_time });
+        self.open.insert(key, OpenBatch { text, unanswered, is_arriving, is_in_time });
         key
     }
 
@@ -109,7 +109,7 @@ impl Batches {
     }
 
     fn send_if_whole(&mut self, key: BatchKey, out: &mut impl Sink) {
-        let is_whole = |batch: &Batch| batch.unanswered == 0 && !batch.is_arriving;
+        let is_whole = |batch: &OpenBatch| batch.unanswered == 0 && !batch.is_arriving;
         if self.open.get(&key).is_some_and(is_whole) {
             self.send(key, out);
         }

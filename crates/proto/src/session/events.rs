@@ -19,7 +19,7 @@ pub enum Priority {
 
 /// An event on its way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event<T> {
+pub struct QueuedEvent<T> {
     /// Counts all events of the stream, those that were dropped too.
     pub sequence: u64,
     /// How many were dropped between the event that was taken before and this one.
@@ -42,8 +42,8 @@ pub struct Event<T> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct EventQueue<T> {
-    low: VecDeque<Waiting<T>>,
-    high: VecDeque<Waiting<T>>,
+    low: VecDeque<WaitingEvent<T>>,
+    high: VecDeque<WaitingEvent<T>>,
     bytes: usize,
     most_events: usize,
     most_bytes: usize,
@@ -54,7 +54,7 @@ pub struct EventQueue<T> {
 }
 
 #[derive(Clone, Debug)]
-struct Waiting<T> {
+struct WaitingEvent<T> {
     sequence: u64,
     bytes: usize,
     data: T,
@@ -83,7 +83,7 @@ impl<T> EventQueue<T> {
             self.dropped_in_all += 1;
             return;
         }
-        let waiting = Waiting { sequence: self.last_sequence, bytes, data };
+        let waiting = WaitingEvent { sequence: self.last_sequence, bytes, data };
         self.bytes = self.bytes.saturating_add(bytes);
         match priority {
             Priority::Low => self.low.push_back(waiting),
@@ -107,7 +107,7 @@ impl<T> EventQueue<T> {
     }
 
     /// Takes the oldest event.
-    pub fn pop(&mut self) -> Option<Event<T>> {
+    pub fn pop(&mut self) -> Option<QueuedEvent<T>> {
         let is_low = match (self.low.front(), self.high.front()) {
             (Some(low), Some(high)) => low.sequence < high.sequence,
             (low, _) => low.is_some(),
@@ -116,7 +116,7 @@ impl<T> EventQueue<T> {
         self.bytes = self.bytes.saturating_sub(waiting.bytes);
         let sequence = waiting.sequence;
         let before = std::mem::replace(&mut self.last_taken, sequence);
-        Some(Event { sequence, dropped: sequence - before - 1, data: waiting.data })
+        Some(QueuedEvent { sequence, dropped: sequence - before - 1, data: waiting.data })
     }
 
     /// The size of all that wait.

@@ -39,13 +39,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub use self::admission::LaneOf;
-use self::admission::{Admission, Found, Verdict};
+use self::admission::{Admission, CancelTarget, Verdict};
 pub use self::batch::BatchKey;
 use self::batch::Batches;
 use self::calls::Calls;
 pub use self::calls::{CallOptions, Progress};
 use self::cancel::Meaning;
-pub use self::events::{Event, EventQueue, Priority};
+pub use self::events::{EventQueue, Priority, QueuedEvent};
 pub use self::fault_limit::{FaultAction, FaultLimit};
 pub use self::ids::Ids;
 pub use self::job::{Job, Key, OwnedJob};
@@ -207,8 +207,8 @@ impl<C> Session<C> {
                 }
             }
             Incoming::Invalid(reply) => self.refuse_bad(reply.clone(), batch, now, out),
-            Incoming::Stray(stray) => match self.fault_limit.handle_bad(now) {
-                FaultAction::Answer => Handled::Notice(Notice::Stray(stray.why)),
+            Incoming::InvalidResponse(response) => match self.fault_limit.handle_bad(now) {
+                FaultAction::Answer => Handled::Notice(Notice::InvalidResponse(response.why)),
                 FaultAction::Report(notice) => Handled::Notice(notice),
                 FaultAction::Mute => Handled::Done,
             },
@@ -320,12 +320,12 @@ impl<C> Session<C> {
         match self.admission.cancel(id) {
             // The request is unknown, or has just been answered.
             None => Handled::Done,
-            Some(Found::Waiting(job)) => {
+            Some(CancelTarget::Waiting(job)) => {
                 self.answer_cancelled(&job, out);
                 Handled::Cancelled(job.into_id())
             }
             // The job stays until its handler has ended; only its answer goes out now.
-            Some(Found::Running(job)) => {
+            Some(CancelTarget::Running(job)) => {
                 self.answer_cancelled(&job, out);
                 Handled::Stop(job.key())
             }

@@ -5,18 +5,18 @@
 //! shows; the messages need the members. Both come out of one pass over the bytes, so a
 //! message is read once. What the members *mean* is not known here.
 
+mod byte_reader;
 #[cfg(test)]
-mod agreement;
-mod blocks;
-mod bulk;
-mod lanes;
-mod nest;
+mod differential_tests;
+mod nesting;
 mod scalar;
 mod scan;
-mod special;
-mod trusted;
+mod simd;
+mod simd_check;
+mod simd_classes;
+mod string_scan;
+mod unchecked;
 mod unescape;
-mod walk;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -54,7 +54,7 @@ impl<'a> Text<'a> {
 
     /// Joins bytes with the outline that [`Outline::take`] found in these same bytes.
     pub(crate) fn outlined(bytes: &'a [u8], outline: Outline) -> Self {
-        Text { text: trusted::as_str(bytes), outline }
+        Text { text: unchecked::as_str(bytes), outline }
     }
 
     /// The text as it arrived, with the white space around it.
@@ -108,7 +108,7 @@ impl<'a> Text<'a> {
 
     #[inline]
     fn slice(&self, span: Span) -> &'a str {
-        trusted::as_str(&self.text.as_bytes()[span.start as usize..span.end as usize])
+        unchecked::as_str(&self.text.as_bytes()[span.start as usize..span.end as usize])
     }
 }
 
@@ -141,7 +141,7 @@ impl<'a> Iterator for Elements<'a> {
         let element = scan::element(bytes, self.next.take()?)?;
         self.next = element.next;
         let outline = element.outline.counted_from(element.start);
-        Some(Text { text: trusted::as_str(&bytes[element.start..element.end]), outline })
+        Some(Text { text: unchecked::as_str(&bytes[element.start..element.end]), outline })
     }
 }
 

@@ -5,25 +5,25 @@
 //! extra while a text is pure ASCII.
 //!
 //! The envelope and all that is small is read byte by byte; what is large goes to
-//! [`bulk`](super::bulk), which is faster once it runs but takes longer to start. Bytes past the
+//! [`simd`](super::simd), which is faster once it runs but takes longer to start. Bytes past the
 //! end read as zero, which no rule of the grammar accepts.
 
+use super::byte_reader::{ByteReader, chunk};
 use super::syntax;
-use super::walk::{Scan, chunk};
 use super::{Kind, MAX_DEPTH, Member, NotJson, Outline, Span, Why};
 
 /// Checks that `bytes` are one JSON text, with nothing but white space around it.
 #[inline]
 pub(super) fn text(bytes: &[u8], max_depth: usize, outline: &mut Outline) -> Result<(), NotJson> {
-    let mut scan = Scan::new(bytes, max_depth.min(MAX_DEPTH));
-    let mut end = scan.outlined(0, outline)?;
+    let mut reader = ByteReader::new(bytes, max_depth.min(MAX_DEPTH));
+    let mut end = reader.outlined(0, outline)?;
     if end != bytes.len() {
-        (end, _) = scan.look(end);
+        (end, _) = reader.skip_white(end);
         if end != bytes.len() {
             return Err(syntax(end));
         }
     }
-    if scan.high != 0 && simdutf8::basic::from_utf8(bytes).is_err() {
+    if reader.high != 0 && simdutf8::basic::from_utf8(bytes).is_err() {
         return Err(NotJson { at: 0, why: Why::NotUtf8 });
     }
     Ok(())
@@ -40,19 +40,19 @@ pub(super) struct Element {
 
 /// The element that begins at or behind `from`, if there is one.
 pub(super) fn element(bytes: &[u8], from: usize) -> Option<Element> {
-    let mut scan = Scan::new(bytes, MAX_DEPTH);
+    let mut reader = ByteReader::new(bytes, MAX_DEPTH);
     let mut outline = Outline::default();
-    let end = scan.outlined(from, &mut outline).ok()?;
-    let (behind, byte) = scan.look(end);
+    let end = reader.outlined(from, &mut outline).ok()?;
+    let (behind, byte) = reader.skip_white(end);
     let next = (byte == b',').then_some(behind + 1);
     Some(Element { outline, start: outline.start as usize, end, next })
 }
 
-impl Scan<'_> {
+impl ByteReader<'_> {
     /// A value, of which the outline is noted: where it ends.
     #[inline(always)]
     fn outlined(&mut self, from: usize, outline: &mut Outline) -> Result<usize, NotJson> {
-        let (start, first) = self.look(from);
+        let (start, first) = self.skip_white(from);
         outline.begin(start);
         match first {
             b'{' => {
@@ -73,7 +73,7 @@ impl Scan<'_> {
         if self.max_depth == 0 {
             return Err(NotJson { at: start, why: Why::TooDeep });
         }
-        let (mut i, first) = self.look(start + 1);
+        let (mut i, first) = self.skip_white(start + 1);
         if first == b'}' {
             return Ok(i + 1);
         }
@@ -83,7 +83,7 @@ impl Scan<'_> {
         if let Some(version) = self.usual_version(i) {
             outline.members[Member::Jsonrpc as usize] = version;
             seen = Member::Jsonrpc.bit();
-            (i, _) = self.look(version.end as usize + 1);
+            (i, _) = self.skip_white(version.end as usize + 1);
         }
         loop {
             let (member, value) = match self.usual_name(i) {
@@ -93,15 +93,15 @@ impl Scan<'_> {
                     (self.bytes.get(i + 1..end - 1).and_then(Member::named), value)
                 }
             };
-            let (value, first) = self.look(value);
+            let (value, first) = self.skip_white(value);
             let end = self.value(first, value, 1)?;
             if let Some(member) = member {
                 twice |= seen & member.bit();
                 seen |= member.bit();
                 outline.members[member as usize] = Span::new(value, end);
             }
-            match self.look(end) {
-                (comma, b',') => (i, _) = self.look(comma + 1),
+            match self.skip_white(end) {
+                (comma, b',') => (i, _) = self.skip_white(comma + 1),
                 (end, b'}') => {
                     (outline.seen, outline.twice) = (seen as u8, twice as u8);
                     outline.escaped = self.escaped;

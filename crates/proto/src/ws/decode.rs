@@ -4,18 +4,19 @@ use std::fmt;
 
 use super::utf8::Utf8Check;
 use super::{
-    CONTROL_BYTES, Control, EIGHT_BYTES, Event, FIN, MASKED, Problem, Role, TWO_BYTES, mask, opcode,
+    CONTROL_BYTES, Control, EIGHT_BYTES, FIN, MASKED, Problem, Role, TWO_BYTES, WsEvent, mask,
+    opcode,
 };
 
 /// Takes messages and control frames out of the bytes of a connection.
 ///
 /// It is small, and has no memory of its own: what arrives of a message is appended to the caller's
 /// buffer, and a length that is announced reserves nothing.
-pub struct Decoder {
+pub struct WsDecoder {
     role: Role,
-    state: State,
+    state: WsState,
     /// The message that has begun and not ended.
-    message: Option<Message>,
+    message: Option<MessageType>,
     utf8: Utf8Check,
     /// How many bytes of the frame's payload are still to come.
     left: usize,
@@ -35,17 +36,17 @@ pub struct Decoder {
 const HEADER_BYTES: usize = 14;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum WsState {
     /// Between two frames, or in a header.
     Header,
     /// In a frame of this kind.
-    Payload(Kind),
+    Payload(FrameKind),
     /// Nothing more is read.
     Done,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FrameKind {
     Data { is_last: bool },
     Ping,
     Pong,
@@ -53,7 +54,7 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Message {
+enum MessageType {
     /// Has to be UTF-8.
     Text,
     Binary,
@@ -61,22 +62,22 @@ enum Message {
 
 /// The header of a frame.
 struct Header {
-    kind: Kind,
+    kind: FrameKind,
     /// The message that it begins.
-    begins: Option<Message>,
+    begins: Option<MessageType>,
     payload: usize,
     mask: [u8; 4],
     /// How many bytes the header itself has.
     size: usize,
 }
 
-impl Decoder {
+impl WsDecoder {
     /// A decoder for what this end receives. A message of more than `max_message_bytes`, all
     /// its frames together, is refused when that is announced.
     pub fn new(role: Role, max_message_bytes: usize) -> Self {
-        Decoder {
+        WsDecoder {
             role,
-            state: State::Header,
+            state: WsState::Header,
             message: None,
             utf8: Utf8Check::default(),
             left: 0,
@@ -92,17 +93,17 @@ impl Decoder {
     /// Takes bytes up to the next event, appends to `message` what they hold of a message, and says
     /// how many they were. All of them are taken if there is no event.
     ///
-    /// An event comes with the last byte that it needs. Behind [`Event::Close`] and
-    /// [`Event::Failed`] bytes are taken, and nothing comes of them. After [`Event::Failed`] the caller
+    /// An event comes with the last byte that it needs. Behind [`WsEvent::Close`] and
+    /// [`WsEvent::Failed`] bytes are taken, and nothing comes of them. After [`WsEvent::Failed`] the caller
     /// drops what `message` holds of the unfinished message.
-    pub fn decode(&mut self, input: &[u8], message: &mut Vec<u8>) -> (usize, Option<Event>) {
+    pub fn decode(&mut self, input: &[u8], message: &mut Vec<u8>) -> (usize, Option<WsEvent>) {
         let mut rest = input;
         let mut event = None;
         while event.is_none() && !rest.is_empty() {
             event = match self.state {
-                State::Header => self.take_header(&mut rest),
-                State::Payload(kind) => self.take_payload(kind, &mut rest, message),
-                State::Done => {
+                WsState::Header => self.take_header(&mut rest),
+                WsState::Payload(kind) => self.take_payload(kind, &mut rest, message),
+                WsState::Done => {
                     rest = &[];
                     None
                 }
@@ -118,11 +119,11 @@ impl Decoder {
 
     /// Whether a message or a frame has begun and not ended.
     pub fn is_inside(&self) -> bool {
-        let is_between = self.state == State::Header && self.header_length == 0;
-        self.state != State::Done && (self.message.is_some() || !is_between)
+        let is_between = self.state == WsState::Header && self.header_length == 0;
+        self.state != WsState::Done && (self.message.is_some() || !is_between)
     }
 
-    fn take_header(&mut self, rest: &mut &[u8]) -> Option<Event> {
+    fn take_header(&mut self, rest: &mut &[u8]) -> Option<WsEvent> {
         let held = usize::from(self.header_length);
         // Most headers come in one piece, and are read where they stand.
         let count = rest.len().min(HEADER_BYTES - held);
@@ -150,13 +151,13 @@ impl Decoder {
         self.left = header.payload;
         self.mask = header.mask;
         match header.kind {
-            Kind::Data { .. } => {
+            FrameKind::Data { .. } => {
                 self.room -= header.payload;
                 self.message = header.begins.or(self.message);
             }
             _ => self.control = Control::new(b""),
         }
-        self.state = State::Payload(header.kind);
+        self.state = WsState::Payload(header.kind);
         if self.left == 0 { self.end_frame(header.kind) } else { None }
     }
 
@@ -173,11 +174,11 @@ impl Decoder {
             _ => {}
         }
         let short = second & !MASKED;
-        if short >= TWO_BYTES && !matches!(kind, Kind::Data { .. }) {
+        if short >= TWO_BYTES && !matches!(kind, FrameKind::Data { .. }) {
             return Err(Problem::Protocol("a control frame that is too long"));
         }
         let Some((length, behind)) = read_length(short, &bytes[2..])? else { return Ok(None) };
-        let room = if matches!(kind, Kind::Data { .. }) { self.room } else { CONTROL_BYTES };
+        let room = if matches!(kind, FrameKind::Data { .. }) { self.room } else { CONTROL_BYTES };
         let payload = match usize::try_from(length) {
             Ok(payload) if payload <= room => payload,
             _ => {
@@ -193,7 +194,7 @@ impl Decoder {
         Ok(Some(Header { kind, begins, payload, mask, size: bytes.len() - behind.len() }))
     }
 
-    fn read_kind(&self, first: u8) -> Result<(Kind, Option<Message>), Problem> {
+    fn read_kind(&self, first: u8) -> Result<(FrameKind, Option<MessageType>), Problem> {
         if first & 0x70 != 0 {
             return Err(Problem::Protocol("a reserved bit is set"));
         }
@@ -205,12 +206,14 @@ impl Decoder {
             (opcode::TEXT | opcode::BINARY, Some(_)) => {
                 return Err(Problem::Protocol("a message inside of another"));
             }
-            (opcode::CONTINUATION, _) => return Ok((Kind::Data { is_last }, None)),
-            (opcode::TEXT, _) => return Ok((Kind::Data { is_last }, Some(Message::Text))),
-            (opcode::BINARY, _) => return Ok((Kind::Data { is_last }, Some(Message::Binary))),
-            (opcode::CLOSE, _) => Kind::Close,
-            (opcode::PING, _) => Kind::Ping,
-            (opcode::PONG, _) => Kind::Pong,
+            (opcode::CONTINUATION, _) => return Ok((FrameKind::Data { is_last }, None)),
+            (opcode::TEXT, _) => return Ok((FrameKind::Data { is_last }, Some(MessageType::Text))),
+            (opcode::BINARY, _) => {
+                return Ok((FrameKind::Data { is_last }, Some(MessageType::Binary)));
+            }
+            (opcode::CLOSE, _) => FrameKind::Close,
+            (opcode::PING, _) => FrameKind::Ping,
+            (opcode::PONG, _) => FrameKind::Pong,
             _ => return Err(Problem::Protocol("an unknown kind of frame")),
         };
         match is_last {
@@ -221,18 +224,18 @@ impl Decoder {
 
     fn take_payload(
         &mut self,
-        kind: Kind,
+        kind: FrameKind,
         rest: &mut &[u8],
         message: &mut Vec<u8>,
-    ) -> Option<Event> {
+    ) -> Option<WsEvent> {
         let (payload, behind) = rest.split_at(self.left.min(rest.len()));
         *rest = behind;
         self.left -= payload.len();
-        if let Kind::Data { .. } = kind {
+        if let FrameKind::Data { .. } = kind {
             let start = message.len();
             mask::append_unmasked(message, payload, self.mask);
             mask::advance(&mut self.mask, payload.len());
-            if self.message == Some(Message::Text) && !self.utf8.take(&message[start..]) {
+            if self.message == Some(MessageType::Text) && !self.utf8.take(&message[start..]) {
                 return Some(self.fail(Problem::NotUtf8));
             }
         } else {
@@ -241,36 +244,36 @@ impl Decoder {
         if self.left == 0 { self.end_frame(kind) } else { None }
     }
 
-    fn end_frame(&mut self, kind: Kind) -> Option<Event> {
-        self.state = State::Header;
-        if let Kind::Data { is_last } = kind {
+    fn end_frame(&mut self, kind: FrameKind) -> Option<WsEvent> {
+        self.state = WsState::Header;
+        if let FrameKind::Data { is_last } = kind {
             if !is_last {
                 return None;
             }
             self.message = None;
             self.room = self.limit;
             return Some(match self.utf8.is_whole() {
-                true => Event::Message,
+                true => WsEvent::Message,
                 false => self.fail(Problem::NotUtf8),
             });
         }
         mask::apply(&mut self.control.bytes[..usize::from(self.control.length)], self.mask);
         Some(match kind {
-            Kind::Ping => Event::Ping,
-            Kind::Close => match read_close(self.control.as_bytes()) {
+            FrameKind::Ping => WsEvent::Ping,
+            FrameKind::Close => match read_close(self.control.as_bytes()) {
                 Ok(code) => {
-                    self.state = State::Done;
-                    Event::Close(code)
+                    self.state = WsState::Done;
+                    WsEvent::Close(code)
                 }
                 Err(problem) => self.fail(problem),
             },
-            _ => Event::Pong,
+            _ => WsEvent::Pong,
         })
     }
 
-    fn fail(&mut self, problem: Problem) -> Event {
-        self.state = State::Done;
-        Event::Failed(problem)
+    fn fail(&mut self, problem: Problem) -> WsEvent {
+        self.state = WsState::Done;
+        WsEvent::Failed(problem)
     }
 }
 
@@ -316,10 +319,10 @@ fn read_close(payload: &[u8]) -> Result<Option<u16>, Problem> {
     }
 }
 
-impl fmt::Debug for Decoder {
+impl fmt::Debug for WsDecoder {
     /// Shows where it stands, and nothing of what came.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Decoder");
+        let mut shown = f.debug_struct("WsDecoder");
         shown.field("role", &self.role).field("state", &self.state).field("left", &self.left);
         shown.finish_non_exhaustive()
     }

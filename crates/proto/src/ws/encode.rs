@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::mask::{self, Masks};
 use super::{Control, EIGHT_BYTES, FIN, MASKED, Role, TWO_BYTES, opcode};
-use crate::append::{append, move_body};
+use crate::prefixed::{append, move_body};
 
 /// Writes the frames of one end.
-pub struct FrameWriter {
+pub struct WsFrameWriter {
     role: Role,
     /// How many bytes the length of the next message will take, probably: as many as the last one's.
     length_size: LengthSize,
@@ -34,7 +34,7 @@ enum LengthSize {
 }
 
 impl LengthSize {
-    fn of(length: usize) -> Self {
+    fn for_length(length: usize) -> Self {
         match length {
             0..126 => LengthSize::None,
             126..0x1_0000 => LengthSize::Two,
@@ -46,11 +46,11 @@ impl LengthSize {
 /// Room for the longest header.
 const EMPTY: [u8; 14] = [0; 14];
 
-impl FrameWriter {
+impl WsFrameWriter {
     /// A writer for what this end sends. A client hides each frame behind a mask that nobody
     /// can foresee who does not know the `seed`, so this has to be random; a server uses none.
     pub fn new(role: Role, seed: u128) -> Self {
-        FrameWriter { role, length_size: LengthSize::Two, masks: Masks::new(seed) }
+        WsFrameWriter { role, length_size: LengthSize::Two, masks: Masks::new(seed) }
     }
 
     /// Appends one message, which is written by `body`, as one frame of text.
@@ -69,7 +69,7 @@ impl FrameWriter {
         out.extend_from_slice(&EMPTY[..guessed]);
         append(out, start, body)?;
         let length = out.len() - start - guessed;
-        self.length_size = LengthSize::of(length);
+        self.length_size = LengthSize::for_length(length);
         let size = self.header_size(self.length_size);
         if size != guessed {
             move_body(out, start + guessed, start + size);
@@ -83,7 +83,7 @@ impl FrameWriter {
     /// header is appended to `before`, and a client's text is masked where it is.
     pub fn wrap(&mut self, before: &mut Vec<u8>, text: &mut [u8]) {
         let start = before.len();
-        before.extend_from_slice(&EMPTY[..self.header_size(LengthSize::of(text.len()))]);
+        before.extend_from_slice(&EMPTY[..self.header_size(LengthSize::for_length(text.len()))]);
         self.finish(&mut before[start..], text, opcode::TEXT);
     }
 
@@ -110,7 +110,7 @@ impl FrameWriter {
     /// Writes the header of a frame whose payload stands in its place already, and masks that.
     fn finish(&mut self, header: &mut [u8], payload: &mut [u8], opcode: u8) {
         let length = payload.len();
-        let length_size = LengthSize::of(length);
+        let length_size = LengthSize::for_length(length);
         header[0] = FIN | opcode;
         let (second, rest) = header[1..].split_at_mut(1);
         let (extended, mask) = rest.split_at_mut(length_size as usize);
@@ -134,9 +134,9 @@ impl FrameWriter {
     }
 }
 
-impl fmt::Debug for FrameWriter {
+impl fmt::Debug for WsFrameWriter {
     /// Shows nothing of what masks are made of.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrameWriter").field("role", &self.role).finish_non_exhaustive()
+        f.debug_struct("WsFrameWriter").field("role", &self.role).finish_non_exhaustive()
     }
 }

@@ -1,24 +1,24 @@
 //! WebSocket frames (RFC 6455), behind the handshake: messages taken out of them, and put into them.
 //!
-//! A [`Decoder`] is fed with bytes in any pieces. What it finds of a message it appends to the
+//! A [`WsDecoder`] is fed with bytes in any pieces. What it finds of a message it appends to the
 //! buffer that it is lent, and it says when the message is whole; it keeps nothing of it. A
-//! [`FrameWriter`] writes each message as one frame. No extension is spoken, so no frame has a
+//! [`WsFrameWriter`] writes each message as one frame. No extension is spoken, so no frame has a
 //! reserved bit. Text and binary messages are received alike, but a text message that is not UTF-8 ends
 //! the stream. Messages are always sent as text. Nothing here reads, writes, waits or draws a random
 //! number.
 //!
 //! ```
 //! use std::io::Write;
-//! use duet_rpc_proto::ws::{Decoder, Event, FrameWriter, Role};
+//! use duet_rpc_proto::ws::{WsDecoder, WsEvent, WsFrameWriter, Role};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let mut out = Vec::new();
-//! FrameWriter::new(Role::Client, 42).write(&mut out, |out| out.write_all(b"[1]"))?;
+//! WsFrameWriter::new(Role::Client, 42).write(&mut out, |out| out.write_all(b"[1]"))?;
 //!
-//! let mut decoder = Decoder::new(Role::Server, 1024);
+//! let mut decoder = WsDecoder::new(Role::Server, 1024);
 //! let mut message = Vec::new();
 //! assert_eq!(decoder.decode(&out[..7], &mut message), (7, None));
-//! assert_eq!(decoder.decode(&out[7..], &mut message), (2, Some(Event::Message)));
+//! assert_eq!(decoder.decode(&out[7..], &mut message), (2, Some(WsEvent::Message)));
 //! assert_eq!(message, b"[1]");
 //! # Ok(())
 //! # }
@@ -31,8 +31,8 @@ mod utf8;
 
 use std::fmt;
 
-pub use decode::Decoder;
-pub use encode::{ControlKind, FrameWriter};
+pub use decode::WsDecoder;
+pub use encode::{ControlKind, WsFrameWriter};
 
 /// Which end of a connection this is. A client masks what it sends, and a server does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,10 +61,10 @@ pub mod close_code {
 
 /// What came out of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum WsEvent {
     /// The message is whole; what comes next belongs to another.
     Message,
-    /// The remote wants a pong that carries the same: [`Decoder::ping`].
+    /// The remote wants a pong that carries the same: [`WsDecoder::ping`].
     Ping,
     /// A sign of life.
     Pong,

@@ -108,7 +108,7 @@ pub(super) fn usual_section(bytes: &[u8]) -> Option<(usize, usize)> {
 /// Where a `Content-Length` header begins whose line end is the last of these bytes: the one
 /// sequence that no JSON text can contain, and so the certain beginning of a frame (F16). A line
 /// that is too long for any header section is none.
-pub(super) fn length_line_at_end(bytes: &[u8], longest: usize) -> Option<Found> {
+pub(super) fn length_line_at_end(bytes: &[u8], longest: usize) -> Option<LengthLine> {
     let before = |bytes: &[u8], is: fn(&u8) -> bool| {
         bytes.iter().rposition(|byte| !is(byte)).map_or(0, |last| last + 1)
     };
@@ -125,12 +125,12 @@ pub(super) fn length_line_at_end(bytes: &[u8], longest: usize) -> Option<Found> 
     {
         return None;
     }
-    Some(Found { start, length: decimal(digits)? })
+    Some(LengthLine { start, length: decimal(digits)? })
 }
 
 /// A `Content-Length` header that was searched for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct LengthLine {
     pub(super) start: usize,
     pub(super) length: u64,
 }
@@ -140,7 +140,7 @@ pub(super) fn find_length_line(
     bytes: &[u8],
     searched: &mut usize,
     longest: usize,
-) -> Option<Found> {
+) -> Option<LengthLine> {
     while let Some(offset) = memchr(b'\n', &bytes[*searched..]) {
         *searched += offset + 1;
         if let Some(found) = length_line_at_end(&bytes[..*searched], longest) {

@@ -36,7 +36,7 @@ pub(super) struct Lsp {
     longest: usize,
     header_bytes: usize,
     depth: usize,
-    state: State,
+    state: LspState,
     /// A fault was told, and no header section was whole since.
     quiet: bool,
     /// How many sections in a row were found, and then were too long.
@@ -44,7 +44,7 @@ pub(super) struct Lsp {
 }
 
 #[derive(Debug)]
-enum State {
+enum LspState {
     /// White space, or the first byte of a header.
     Between,
     Header(Section),
@@ -84,7 +84,7 @@ impl Lsp {
             longest: limits.longest_message(),
             header_bytes: limits.header_bytes.min(Limits::MAX_HEADER_BYTES),
             depth: limits.depth,
-            state: State::Between,
+            state: LspState::Between,
             quiet: false,
             retries: 0,
         }
@@ -93,7 +93,7 @@ impl Lsp {
     fn between(&mut self, bytes: &[u8]) -> Step {
         let blanks = bytes.iter().take_while(|&&byte| is_white(byte)).count();
         if bytes.len() > blanks {
-            self.state = State::Header(Section::default());
+            self.state = LspState::Header(Section::default());
         } else if blanks == 0 {
             return Step::Wait;
         }
@@ -137,11 +137,11 @@ impl Lsp {
             return self.overflow(bytes, &section);
         }
         if ended {
-            self.state = State::Between;
+            self.state = LspState::Between;
             return self.fault(FaultKind::CutShort, bytes.len());
         }
         section.searched = bytes.len();
-        self.state = State::Header(section);
+        self.state = LspState::Header(section);
         Step::Wait
     }
 
@@ -163,7 +163,7 @@ impl Lsp {
                 self.body(bytes, end, length, section.refusal, outline)
             }
             _ => {
-                self.state = State::Skip { left: length, searched: 0, then: Then::InStep };
+                self.state = LspState::Skip { left: length, searched: 0, then: Then::InStep };
                 self.fault(FaultKind::Oversize, end)
             }
         }
@@ -181,11 +181,11 @@ impl Lsp {
     ) -> Step {
         let range = start..start + length;
         let Some(body) = bytes.get(range.clone()) else {
-            self.state = State::Body { length, refusal, searched: 0 };
+            self.state = LspState::Body { length, refusal, searched: 0 };
             return Step::Enter(start);
         };
         let consumed = range.end;
-        self.state = State::Between;
+        self.state = LspState::Between;
         match outline.take(body, self.depth) {
             Ok(()) => match refusal {
                 None => Step::Frame { body: range, consumed },
@@ -194,7 +194,7 @@ impl Lsp {
             Err(not) => {
                 // The length may be wrong, so the body is searched for the next frame.
                 let (left, then) = (length as u64, Then::Doubtful);
-                self.state = State::Skip { left, searched: 0, then };
+                self.state = LspState::Skip { left, searched: 0, then };
                 // And if there is one in it, that the length is wrong goes before the type.
                 let longest = self.header_bytes;
                 let refusal = refusal.filter(|_| find_length_line(body, &mut 0, longest).is_none());
@@ -218,14 +218,14 @@ impl Lsp {
         // A length that is too large swallows frames. No body can hold a header, so there is no
         // need to wait for the rest, which may never come.
         if let Some(found) = find_length_line(bytes, &mut searched, self.header_bytes) {
-            self.state = State::Header(Section::found());
+            self.state = LspState::Header(Section::found());
             return self.fault(FaultKind::CutShort, found.start);
         }
         if ended {
-            self.state = State::Between;
+            self.state = LspState::Between;
             return self.fault(FaultKind::CutShort, bytes.len());
         }
-        self.state = State::Body { length, refusal, searched };
+        self.state = LspState::Body { length, refusal, searched };
         Step::Wait
     }
 
@@ -235,7 +235,7 @@ impl Lsp {
             let start = left.min(found.start as u64) as usize;
             // Behind what is skipped, other headers may stand before it.
             if (found.start as u64) < left {
-                self.state = State::Header(Section::found());
+                self.state = LspState::Header(Section::found());
             } else {
                 self.step_out(then);
             }
@@ -258,13 +258,14 @@ impl Lsp {
         } else if ended {
             done = bytes.len();
         }
-        self.state = State::Skip { left: left - done as u64, searched: bytes.len() - done, then };
+        self.state =
+            LspState::Skip { left: left - done as u64, searched: bytes.len() - done, then };
         if done == 0 { Step::Wait } else { Step::Drop(done) }
     }
 
     /// All that was to be skipped is behind us.
     fn step_out(&mut self, then: Then) {
-        self.state = State::Between;
+        self.state = LspState::Between;
         self.quiet &= then == Then::Doubtful;
     }
 
@@ -277,7 +278,7 @@ impl Lsp {
             // Its last whole line is kept: it may be all the header that the next frame has.
             let whole_lines = &bytes[..section.line_start.saturating_sub(1)];
             let last_line = memrchr(b'\n', whole_lines).map_or(section.line_start, |end| end + 1);
-            self.state = State::Skip { left: ALL, searched: 0, then: Then::Doubtful };
+            self.state = LspState::Skip { left: ALL, searched: 0, then: Then::Doubtful };
             return self.fault(FaultKind::HeaderTooLarge, last_line.max(1));
         }
         // No more than the limit is looked at, so that it makes no odds how much has arrived.
@@ -285,12 +286,12 @@ impl Lsp {
         // What stands behind a fault, and was not found by its length, may be what is left of the
         // bytes before it, though it looks like a header.
         let may_be_header = section.is_found || !self.quiet;
-        self.state = State::Overflow(Overflow::new(start, may_be_header));
+        self.state = LspState::Overflow(Overflow::new(start, may_be_header));
         self.fault(FaultKind::HeaderTooLarge, 0)
     }
 
     fn malformed(&mut self, what: Malformed, from: usize) -> Step {
-        self.state = State::Skip { left: ALL, searched: 0, then: Then::Doubtful };
+        self.state = LspState::Skip { left: ALL, searched: 0, then: Then::Doubtful };
         self.fault(FaultKind::Malformed(what), from)
     }
 
@@ -303,33 +304,34 @@ impl Lsp {
 impl Framer for Lsp {
     fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step {
         match &mut self.state {
-            State::Between => match usual_section(bytes) {
+            LspState::Between => match usual_section(bytes) {
                 Some((length, end)) if length <= self.longest && end <= self.header_bytes => {
                     (self.quiet, self.retries) = (false, 0);
                     self.body(bytes, end, length, None, outline)
                 }
                 _ => self.between(bytes),
             },
-            State::Header(section) => {
+            LspState::Header(section) => {
                 let section = *section;
                 self.header(bytes, ended, section, outline)
             }
-            &mut State::Body { length, refusal, searched } => {
+            &mut LspState::Body { length, refusal, searched } => {
                 self.partial_body(bytes, ended, length, refusal, searched, outline)
             }
-            &mut State::Skip { left, searched, then } => {
+            &mut LspState::Skip { left, searched, then } => {
                 self.skip(bytes, ended, left, searched, then)
             }
-            State::Overflow(overflow) => match overflow.advance(bytes, ended, self.header_bytes) {
+            LspState::Overflow(overflow) => match overflow.advance(bytes, ended, self.header_bytes)
+            {
                 overflow::Next::Wait => Step::Wait,
                 overflow::Next::Drop(count) => Step::Drop(count),
                 overflow::Next::Frame(start) => {
-                    self.state = State::Header(Section::found());
+                    self.state = LspState::Header(Section::found());
                     Step::Drop(start)
                 }
                 overflow::Next::Body { start, length } => {
                     let (left, then) = (length.unwrap_or(ALL), Then::InStep);
-                    self.state = State::Skip { left, searched: 0, then };
+                    self.state = LspState::Skip { left, searched: 0, then };
                     Step::Drop(start)
                 }
             },
@@ -340,18 +342,18 @@ impl Framer for Lsp {
         self.quiet = true;
         let (left, searched, dropped) = match self.state {
             // The header of the next frame may have begun at its end.
-            State::Body { length, searched, .. } => (length as u64, searched, 0),
+            LspState::Body { length, searched, .. } => (length as u64, searched, 0),
             _ => (ALL, 0, bytes.len()),
         };
-        self.state = State::Skip { left, searched, then: Then::Doubtful };
+        self.state = LspState::Skip { left, searched, then: Then::Doubtful };
         dropped
     }
 
     fn expected(&self, _bytes: &[u8]) -> Option<Expected> {
         match self.state {
-            State::Between | State::Skip { .. } | State::Overflow(_) => None,
-            State::Header(_) => Some(Expected::Unknown),
-            State::Body { length, .. } => Some(Expected::Bytes(length)),
+            LspState::Between | LspState::Skip { .. } | LspState::Overflow(_) => None,
+            LspState::Header(_) => Some(Expected::Unknown),
+            LspState::Body { length, .. } => Some(Expected::Bytes(length)),
         }
     }
 }

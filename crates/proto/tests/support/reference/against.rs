@@ -60,7 +60,7 @@ fn meaning(incoming: Incoming<'_>) -> Verdict {
         },
         Incoming::Batch(entries) => Verdict::Batch(entries.map(meaning).collect()),
         Incoming::Invalid(reply) => Verdict::Error(refusal(&reply)),
-        Incoming::Stray(_) => Verdict::Stray,
+        Incoming::InvalidResponse(_) => Verdict::InvalidResponse,
     }
 }
 

@@ -28,7 +28,7 @@ pub enum Verdict {
         outcome: Result<String, String>,
     },
     /// A response that nobody can use: it is dropped.
-    Stray,
+    InvalidResponse,
     /// It is answered with an error.
     Error(Refusal),
     Batch(Vec<Verdict>),
@@ -83,15 +83,15 @@ fn message(value: &Value) -> Verdict {
         let outcome = match (&result[..], &failure[..]) {
             ([result], []) => Ok(result.text.clone()),
             ([], [failure]) => Err(failure.text.clone()),
-            _ => return Verdict::Stray,
+            _ => return Verdict::InvalidResponse,
         };
         return match (&id[..], &jsonrpc[..]) {
             // `params` has no place in a response, but is a member of the envelope still.
-            _ if params.len() > 1 => Verdict::Stray,
+            _ if params.len() > 1 => Verdict::InvalidResponse,
             ([id], [jsonrpc]) if is_id(id) && is_two(jsonrpc) => {
                 Verdict::Response { id: id.text.clone(), outcome }
             }
-            _ => Verdict::Stray,
+            _ => Verdict::InvalidResponse,
         };
     }
 

@@ -10,31 +10,31 @@ use crate::text::{Member, Text};
 /// all.
 ///
 /// ```
-/// use duet_rpc_proto::{message::Subject, text::Text};
+/// use duet_rpc_proto::{message::LogFields, text::Text};
 ///
 /// # fn main() -> Result<(), duet_rpc_proto::text::NotJson> {
 /// let text = Text::check(br#"{"jsonrpc":"1.0","id":7,"method":"add"}"#, 128)?;
-/// let subject = Subject::of(&text);
-/// assert_eq!(subject.method.as_deref(), Some("add"));
-/// assert_eq!(subject.id.map(|id| id.to_string()).as_deref(), Some("7"));
+/// let fields = LogFields::from_text(&text);
+/// assert_eq!(fields.method.as_deref(), Some("add"));
+/// assert_eq!(fields.id.map(|id| id.to_string()).as_deref(), Some("7"));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Subject<'a> {
+pub struct LogFields<'a> {
     /// The method's name, without escapes.
     pub method: Option<Cow<'a, str>>,
     /// The id.
     pub id: Option<Id>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> LogFields<'a> {
     /// What can be told of this text.
     #[cold]
-    pub fn of(text: &Text<'a>) -> Self {
+    pub fn from_text(text: &Text<'a>) -> Self {
         // A member that is given twice could be either.
         let method =
             text.string_member(Member::Method).filter(|_| !text.given_twice(Member::Method));
-        Subject { method, id: valid_id(text) }
+        LogFields { method, id: valid_id(text) }
     }
 }

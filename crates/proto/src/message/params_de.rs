@@ -7,12 +7,12 @@ use serde_json::Error;
 
 /// A whole JSON text. A raw value gets it as it is: it has been checked, and to parse it a second
 /// time, only to find out where it ends, would cost more than the first.
-pub(super) struct Whole<'de>(pub(super) &'de str);
+pub(super) struct ParamsDeserializer<'de>(pub(super) &'de str);
 
 /// The name by which a raw value asks for the text itself.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-impl<'de> Whole<'de> {
+impl<'de> ParamsDeserializer<'de> {
     #[inline(always)]
     fn read<T>(
         self,
@@ -39,7 +39,7 @@ macro_rules! as_json {
     };
 }
 
-impl<'de> Deserializer<'de> for Whole<'de> {
+impl<'de> Deserializer<'de> for ParamsDeserializer<'de> {
     type Error = Error;
 
     #[inline]

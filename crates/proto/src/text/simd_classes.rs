@@ -103,7 +103,7 @@ pub(super) fn avx2(block: &[u8; BLOCK]) -> Classes {
         let at_most = _mm256_min_epu8(bytes, _mm256_set1_epi8(FIRST_PRINTABLE as i8 - 1));
         _mm256_or_si256(equal(bytes, b'\\'), _mm256_cmpeq_epi8(bytes, at_most))
     };
-    let halves @ [a, b] = super::trusted::halves(block);
+    let halves @ [a, b] = super::unchecked::halves(block);
     let [low, high] = halves.map(half);
     joined(
         |class| u64::from(low[class]) | u64::from(high[class]) << 32,
@@ -125,7 +125,7 @@ pub(super) fn avx2_rare(block: &[u8; BLOCK]) -> Rare {
         let backslash = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'\\' as i8));
         [bits(backslash), bits(_mm256_cmpeq_epi8(bytes, at_most))]
     };
-    let [low, high] = super::trusted::halves(block).map(half);
+    let [low, high] = super::unchecked::halves(block).map(half);
     Rare { backslash: low[0] | high[0] << 32, control: low[1] | high[1] << 32 }
 }
 
@@ -138,7 +138,7 @@ pub(super) fn avx2_signs(block: &[u8; BLOCK]) -> Signs {
         let found = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
         u64::from(_mm256_movemask_epi8(found) as u32)
     };
-    let [low, high] = super::trusted::halves(block);
+    let [low, high] = super::unchecked::halves(block);
     let both = |byte| equal(low, byte) | equal(high, byte) << 32;
     Signs { minus: both(b'-'), point: both(b'.') }
 }
@@ -172,7 +172,7 @@ pub(super) fn sse2(block: &[u8; BLOCK]) -> Classes {
             bits(bytes),
         ]
     };
-    let quarters = super::trusted::quarters(block).map(quarter);
+    let quarters = super::unchecked::quarters(block).map(quarter);
     let class = |class: usize| {
         let [a, b, c, d] = quarters.map(|quarter| quarter[class]);
         a | b << 16 | c << 32 | d << 48
@@ -193,7 +193,7 @@ pub(super) fn sse2_rare(block: &[u8; BLOCK]) -> Rare {
         let backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8));
         [bits(backslash), bits(_mm_cmpeq_epi8(bytes, at_most))]
     };
-    let quarters = super::trusted::quarters(block).map(quarter);
+    let quarters = super::unchecked::quarters(block).map(quarter);
     let [backslash, control] = [0, 1].map(|class| {
         let [a, b, c, d] = quarters.map(|quarter| quarter[class]);
         a | b << 16 | c << 32 | d << 48
@@ -206,7 +206,7 @@ pub(super) fn sse2_rare(block: &[u8; BLOCK]) -> Rare {
 #[inline]
 pub(super) fn sse2_signs(block: &[u8; BLOCK]) -> Signs {
     use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set1_epi8};
-    let quarters = super::trusted::quarters(block);
+    let quarters = super::unchecked::quarters(block);
     let all = |byte: u8| {
         let [a, b, c, d] = quarters.map(|bytes| {
             let found = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
@@ -293,11 +293,11 @@ fn joined(class: impl Fn(usize) -> u64, any_high: u32, any_rare: u32) -> Classes
 
 #[cfg(test)]
 mod tests {
-    use super::super::agreement::EVERY;
+    use super::super::differential_tests::EVERY;
     use super::{BLOCK, plain, plain_rare};
 
     fn check(block: &[u8; BLOCK]) {
-        let mut ways = super::super::trusted::seen_every_way(block);
+        let mut ways = super::super::unchecked::seen_every_way(block);
         for (classes, _, _) in &mut ways {
             classes.any_high = classes.any_high.min(1);
             classes.any_rare = classes.any_rare.min(1);
@@ -325,7 +325,7 @@ mod tests {
             bits = bits.wrapping_mul(0x2545_f491_4f6c_dd1d).rotate_left(shift) ^ u64::from(shift);
             let expect = (0..64)
                 .fold(0, |found, n| found | u64::from((bits << (63 - n)).count_ones() % 2) << n);
-            for found in super::super::trusted::parities_every_way(bits) {
+            for found in super::super::unchecked::parities_every_way(bits) {
                 assert_eq!(found, expect, "{bits:x}");
             }
         }

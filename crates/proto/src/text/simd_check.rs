@@ -11,14 +11,14 @@
 //!   nowhere else. (*Next* among the structural characters, that is among `{ } [ ] : ,` outside of
 //!   strings.)
 //!
-//! Which commas are an object's only the brackets tell: see [`nest`](super::nest).
+//! Which commas are an object's only the brackets tell: see [`nesting`](super::nesting).
 
-use super::lanes::{BLOCK, Classes, Rare, Signs};
-use super::nest::{Brackets, Passed};
+use super::nesting::{Brackets, Passed};
 use super::scalar;
+use super::simd_classes::{BLOCK, Classes, Rare, Signs};
 
 /// How to look at a block, which differs from processor to processor.
-pub(super) trait Look {
+pub(super) trait Classifier {
     /// Classes the bytes.
     fn classes(&self, block: &[u8; BLOCK]) -> Classes;
     /// Finds those that are rare.
@@ -63,7 +63,7 @@ pub(super) struct Block {
 }
 
 impl Carry {
-    /// Whether all of the next block is a piece of a string, with nothing that needs a look.
+    /// Whether all of the next block is a piece of a string, with nothing that needs a classifier.
     #[inline(always)]
     pub(super) fn is_in_string(&self, next: &Classes) -> bool {
         next.quote | u64::from(next.any_rare) | self.escaped | !self.in_string == 0
@@ -77,12 +77,12 @@ impl Carry {
         start: usize,
         block: &[u8; BLOCK],
         classes: &Classes,
-        look: &impl Look,
+        classifier: &impl Classifier,
     ) -> Option<Block> {
         let mut quotes = classes.quote;
         let mut control = 0;
         if u64::from(classes.any_rare) | self.escaped != 0 {
-            let rare = look.rare(block);
+            let rare = classifier.rare(block);
             control = rare.control;
             if rare.backslash | self.escaped != 0 {
                 let escaped = self.escaped_bytes(rare.backslash);
@@ -92,7 +92,7 @@ impl Carry {
             }
         }
         // From each opening quote up to, but without, its closing one.
-        let strings = look.parities(quotes) ^ self.in_string;
+        let strings = classifier.parities(quotes) ^ self.in_string;
         self.in_string = ((strings as i64) >> 63) as u64;
         let structural = classes.structural & !strings;
         let white = classes.white & !strings;
@@ -132,9 +132,9 @@ impl Carry {
         let odd = scalars & !classes.digit | leading_zeros;
         if odd != 0 {
             let runs = Runs { scalars, starts, digits: classes.digit, zeros: classes.zero };
-            let odd = runs.without_usual(odd, was_in_scalar, block, look);
+            let odd = runs.without_usual(odd, was_in_scalar, block, classifier);
             if odd != 0 {
-                self.look_at_scalars(bytes, start, odd, scalars, starts)?;
+                self.check_scalars(bytes, start, odd, scalars, starts)?;
             }
         }
         Some(Block {
@@ -179,7 +179,7 @@ impl Carry {
     /// Looks at the numbers and words that have one of these odd bytes, one by one, each to its end,
     /// even if that is past the end of the block. `None` if one is broken.
     #[inline(never)]
-    fn look_at_scalars(
+    fn check_scalars(
         &mut self,
         bytes: &[u8],
         block: usize,
@@ -240,10 +240,10 @@ impl Runs {
         odd: u64,
         in_scalar: u64,
         block: &[u8; BLOCK],
-        look: &impl Look,
+        classifier: &impl Classifier,
     ) -> u64 {
         let Runs { scalars, starts, digits, zeros } = *self;
-        let signs = look.signs(block);
+        let signs = classifier.signs(block);
         let minus = signs.minus & starts & digits >> 1;
         let leading_zeros = zeros & minus << 1 & digits >> 1;
         // Adding a number's first digit to the run of digits carries through to what ends it.

@@ -2,17 +2,17 @@
 
 /// One bit a level, for up to `64 * WORDS` levels: whether the container around that level is an
 /// object. A small one costs less to begin with.
-pub(super) struct Nest<const WORDS: usize> {
+pub(super) struct NestingStack<const WORDS: usize> {
     /// The innermost 64 levels, with the last at the lowest bit.
     innermost: u64,
     /// What was in there before it was full.
     others: [u64; WORDS],
 }
 
-impl<const WORDS: usize> Nest<WORDS> {
+impl<const WORDS: usize> NestingStack<WORDS> {
     #[inline(always)]
     pub(super) fn new() -> Self {
-        Nest { innermost: 0, others: [0; WORDS] }
+        NestingStack { innermost: 0, others: [0; WORDS] }
     }
 
     /// Enters a level, which is to be left before any that is around it.

@@ -3,10 +3,10 @@
 
 #![allow(unsafe_code)]
 
-use super::blocks::Look;
-use super::bulk::container_with;
-use super::lanes::{self, BLOCK};
-use super::special::{self, LANE};
+use super::simd::container_with;
+use super::simd_check::Classifier;
+use super::simd_classes::{self, BLOCK};
+use super::string_scan::{self, LANE};
 
 /// Views bytes as the `&str` that the scanner has found them to be.
 ///
@@ -23,7 +23,7 @@ pub(super) fn as_str(scanned: &[u8]) -> &str {
     unsafe { std::str::from_utf8_unchecked(scanned) }
 }
 
-/// `bulk::container_with`, in the fastest way that this processor has.
+/// `simd::container_with`, in the fastest way that this processor has.
 #[inline]
 pub(super) fn container(bytes: &[u8], start: usize, max_depth: usize) -> Option<(usize, bool)> {
     #[cfg(target_arch = "x86_64")]
@@ -46,15 +46,15 @@ pub(super) fn usual_container(
 
 /// The bytes of a lane at which a string ends or breaks, and those that are not ASCII.
 #[inline(always)]
-pub(super) fn special(lane: &[u8; LANE]) -> special::Special {
+pub(super) fn special(lane: &[u8; LANE]) -> string_scan::Special {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE2 is part of x86-64 itself; 16 bytes are read from a reference to 16 bytes, at any
     // alignment.
     return unsafe {
-        special::sse2_special(std::arch::x86_64::_mm_loadu_si128(lane.as_ptr().cast()))
+        string_scan::sse2_special(std::arch::x86_64::_mm_loadu_si128(lane.as_ptr().cast()))
     };
     #[cfg(not(target_arch = "x86_64"))]
-    special::plain_special(lane)
+    string_scan::plain_special(lane)
 }
 
 /// What every processor of this kind has.
@@ -62,28 +62,28 @@ pub(super) fn special(lane: &[u8; LANE]) -> special::Special {
 struct Usual;
 
 #[cfg(target_arch = "x86_64")]
-impl Look for Usual {
+impl Classifier for Usual {
     #[inline(always)]
-    fn classes(&self, block: &[u8; BLOCK]) -> lanes::Classes {
+    fn classes(&self, block: &[u8; BLOCK]) -> simd_classes::Classes {
         // SAFETY: SSE2 is part of x86-64 itself; there is no such processor without it.
-        unsafe { lanes::sse2(block) }
+        unsafe { simd_classes::sse2(block) }
     }
 
     #[inline(always)]
-    fn rare(&self, block: &[u8; BLOCK]) -> lanes::Rare {
+    fn rare(&self, block: &[u8; BLOCK]) -> simd_classes::Rare {
         // SAFETY: as above.
-        unsafe { lanes::sse2_rare(block) }
+        unsafe { simd_classes::sse2_rare(block) }
     }
 
     #[inline(always)]
-    fn signs(&self, block: &[u8; BLOCK]) -> lanes::Signs {
+    fn signs(&self, block: &[u8; BLOCK]) -> simd_classes::Signs {
         // SAFETY: as above.
-        unsafe { lanes::sse2_signs(block) }
+        unsafe { simd_classes::sse2_signs(block) }
     }
 
     #[inline(always)]
     fn parities(&self, bits: u64) -> u64 {
-        lanes::parities(bits)
+        simd_classes::parities(bits)
     }
 }
 
@@ -95,21 +95,21 @@ use Plain as Usual;
 struct Plain;
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
-impl Look for Plain {
-    fn classes(&self, block: &[u8; BLOCK]) -> lanes::Classes {
-        lanes::plain(block)
+impl Classifier for Plain {
+    fn classes(&self, block: &[u8; BLOCK]) -> simd_classes::Classes {
+        simd_classes::plain(block)
     }
 
-    fn rare(&self, block: &[u8; BLOCK]) -> lanes::Rare {
-        lanes::plain_rare(block)
+    fn rare(&self, block: &[u8; BLOCK]) -> simd_classes::Rare {
+        simd_classes::plain_rare(block)
     }
 
-    fn signs(&self, block: &[u8; BLOCK]) -> lanes::Signs {
-        lanes::plain_signs(block)
+    fn signs(&self, block: &[u8; BLOCK]) -> simd_classes::Signs {
+        simd_classes::plain_signs(block)
     }
 
     fn parities(&self, bits: u64) -> u64 {
-        lanes::parities(bits)
+        simd_classes::parities(bits)
     }
 }
 
@@ -119,9 +119,9 @@ mod x86 {
     use std::arch::x86_64::{__m128i, __m256i, _mm_loadu_si128, _mm256_loadu_si256};
     use std::sync::atomic::{AtomicU8, Ordering};
 
-    use super::super::blocks::Look;
-    use super::super::bulk::container_with;
-    use super::super::lanes::{
+    use super::super::simd::container_with;
+    use super::super::simd_check::Classifier;
+    use super::super::simd_classes::{
         BLOCK, Classes, Rare, Signs, avx2, avx2_rare, avx2_signs, multiplied_parities,
     };
 
@@ -162,7 +162,7 @@ mod x86 {
     /// Made only where [`is_recent`] holds: that is what all methods need.
     pub(super) struct Recent;
 
-    impl Look for Recent {
+    impl Classifier for Recent {
         #[inline(always)]
         fn classes(&self, block: &[u8; BLOCK]) -> Classes {
             // SAFETY: whoever has a `Recent` has AVX2.
@@ -214,9 +214,12 @@ pub(super) use x86::{halves, quarters};
 #[cfg(test)]
 pub(super) fn seen_every_way(
     block: &[u8; BLOCK],
-) -> Vec<(lanes::Classes, lanes::Rare, lanes::Signs)> {
-    fn seen(look: &impl Look, block: &[u8; BLOCK]) -> (lanes::Classes, lanes::Rare, lanes::Signs) {
-        (look.classes(block), look.rare(block), look.signs(block))
+) -> Vec<(simd_classes::Classes, simd_classes::Rare, simd_classes::Signs)> {
+    fn seen(
+        classifier: &impl Classifier,
+        block: &[u8; BLOCK],
+    ) -> (simd_classes::Classes, simd_classes::Rare, simd_classes::Signs) {
+        (classifier.classes(block), classifier.rare(block), classifier.signs(block))
     }
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     let mut ways = vec![seen(&Plain, block), seen(&Usual, block)];
@@ -231,11 +234,11 @@ pub(super) fn seen_every_way(
 #[cfg(test)]
 pub(super) fn parities_every_way(bits: u64) -> Vec<u64> {
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
-    let mut ways = vec![lanes::parities(bits)];
+    let mut ways = vec![simd_classes::parities(bits)];
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("pclmulqdq") {
         // SAFETY: what this asks for was just found to be there.
-        ways.push(unsafe { lanes::multiplied_parities(bits) });
+        ways.push(unsafe { simd_classes::multiplied_parities(bits) });
     }
     ways
 }

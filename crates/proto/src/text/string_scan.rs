@@ -1,6 +1,6 @@
 //! Sixteen bytes of a string at a time: where it ends, or breaks.
 
-use super::lanes::FIRST_PRINTABLE;
+use super::simd_classes::FIRST_PRINTABLE;
 
 /// Where a short string is looked at: so many bytes at once, as every x86-64 has it.
 pub(super) const LANE: usize = 16;
@@ -47,7 +47,7 @@ pub(super) fn plain_special(lane: &[u8; LANE]) -> Special {
 
 #[cfg(test)]
 mod tests {
-    use super::super::agreement::EVERY;
+    use super::super::differential_tests::EVERY;
     use super::{LANE, plain_special};
 
     #[test]
@@ -57,7 +57,8 @@ mod tests {
                 let mut lane = [b'x'; LANE];
                 lane[place] = byte;
                 lane[(place + 1) % LANE] = byte.wrapping_add(1);
-                let (expect, found) = (plain_special(&lane), super::super::trusted::special(&lane));
+                let (expect, found) =
+                    (plain_special(&lane), super::super::unchecked::special(&lane));
                 assert_eq!(found, expect, "{lane:?}");
             }
         }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{bulk, trusted, walk};
+use super::{byte_reader, simd, unchecked};
 
 /// Of a small depth, so that the limit is met too.
 const DEPTH: usize = 8;
@@ -24,8 +24,8 @@ fn check_within(bytes: &[u8], depth: usize) {
     if !is_next || !matches!(bytes.first(), Some(b'{' | b'[')) {
         return;
     }
-    let expect = walk::container_by_bytes(bytes, depth).ok().map(|(end, _)| end);
-    for read in [bulk::container, trusted::usual_container, trusted::plain_container] {
+    let expect = byte_reader::container_by_bytes(bytes, depth).ok().map(|(end, _)| end);
+    for read in [simd::container, unchecked::usual_container, unchecked::plain_container] {
         // For what stands behind its end, and is broken, a container may be refused in bulk.
         let found = read(bytes, 0, depth).or_else(|| read(&bytes[..expect?], 0, depth));
         assert_eq!(found.map(|(end, _)| end), expect, "{}", bytes.escape_ascii());
@@ -168,6 +168,6 @@ fn on_depth() {
     }
     // Deeper than the blocks can see, which is then said.
     let deep = ["[".repeat(64), "]".repeat(64)].concat();
-    assert_eq!(bulk::container(deep.as_bytes(), 0, 64), None);
-    assert_eq!(walk::container_by_bytes(deep.as_bytes(), 64), Ok((128, false)));
+    assert_eq!(simd::container(deep.as_bytes(), 0, 64), None);
+    assert_eq!(byte_reader::container_by_bytes(deep.as_bytes(), 64), Ok((128, false)));
 }

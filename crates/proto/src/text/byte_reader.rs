@@ -1,12 +1,12 @@
 //! Small things, byte by byte: values, names, strings, and objects and arrays that are not worth
-//! the start of the [`bulk`](super::bulk) reader, or that it did not accept.
+//! the start of the [`simd`](super::simd) reader, or that it did not accept.
 //!
 //! Bytes past the end read as zero, which no rule of the grammar accepts.
 
-use super::nest::Nest;
-use super::special::{LANE, Special};
+use super::nesting::NestingStack;
+use super::string_scan::{LANE, Special};
 use super::{MAX_DEPTH, NotJson, Why};
-use super::{bulk, is_white, scalar, syntax, trusted};
+use super::{is_white, scalar, simd, syntax, unchecked};
 
 /// From here on, in bytes to the end of the text, a container is worth the bulk reader's start.
 const BULK: usize = 64;
@@ -17,7 +17,7 @@ const FLAT_MEMBERS: usize = 4;
 
 /// A walk over the bytes. Whoever loops works on a copy, which lives in registers.
 #[derive(Clone, Copy)]
-pub(super) struct Scan<'a> {
+pub(super) struct ByteReader<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) max_depth: usize,
     /// Not zero if a byte that is not ASCII was seen.
@@ -26,11 +26,11 @@ pub(super) struct Scan<'a> {
     pub(super) escaped: bool,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> ByteReader<'a> {
     /// A walk over a text.
     #[inline(always)]
     pub(super) fn new(bytes: &'a [u8], max_depth: usize) -> Self {
-        Scan { bytes, max_depth, high: 0, escaped: false }
+        ByteReader { bytes, max_depth, high: 0, escaped: false }
     }
 
     /// The value that begins with the byte `first` at `start`: where it ends.
@@ -59,30 +59,30 @@ impl<'a> Scan<'a> {
         start: usize,
         outer_depth: usize,
     ) -> Result<usize, NotJson> {
-        let mut scan = *self;
-        let mut nest = Nest::<WORDS>::new();
+        let mut reader = *self;
+        let mut nest = NestingStack::<WORDS>::new();
         let mut depth = outer_depth;
         let mut in_object = false;
         let mut i = start;
-        let mut byte = scan.at(i);
+        let mut byte = reader.at(i);
         // At the top of this loop a value is due, and this is its first byte.
         'value: loop {
             match byte {
-                b'"' => i = scan.string(i + 1)?,
+                b'"' => i = reader.string(i + 1)?,
                 b'{' | b'[' => {
-                    if depth >= scan.max_depth {
+                    if depth >= reader.max_depth {
                         return Err(NotJson { at: i, why: Why::TooDeep });
                     }
                     nest.remember(depth, in_object);
                     depth += 1;
                     in_object = byte == b'{';
                     let opening = byte;
-                    (i, byte) = scan.look(i + 1);
+                    (i, byte) = reader.skip_white(i + 1);
                     // In ASCII a closing bracket stands two behind its opening one.
                     if byte != opening + 2 {
                         if in_object {
-                            (_, i) = scan.name(byte, i)?;
-                            (i, byte) = scan.look(i);
+                            (_, i) = reader.name(byte, i)?;
+                            (i, byte) = reader.skip_white(i);
                         }
                         continue 'value;
                     }
@@ -90,19 +90,19 @@ impl<'a> Scan<'a> {
                     depth -= 1;
                     in_object = nest.recall(depth);
                 }
-                _ => i = scan.scalar(byte, i)?,
+                _ => i = reader.scalar(byte, i)?,
             }
             loop {
                 if depth == outer_depth {
-                    *self = scan;
+                    *self = reader;
                     return Ok(i);
                 }
-                (i, byte) = scan.look(i);
+                (i, byte) = reader.skip_white(i);
                 if byte == b',' {
-                    (i, byte) = scan.look(i + 1);
+                    (i, byte) = reader.skip_white(i + 1);
                     if in_object {
-                        (_, i) = scan.name(byte, i)?;
-                        (i, byte) = scan.look(i);
+                        (_, i) = reader.name(byte, i)?;
+                        (i, byte) = reader.skip_white(i);
                     }
                     continue 'value;
                 }
@@ -124,7 +124,7 @@ impl<'a> Scan<'a> {
             return Err(syntax(i));
         }
         let end = self.string(i + 1)?;
-        match self.look(end) {
+        match self.skip_white(end) {
             (colon, b':') => Ok((end, colon + 1)),
             (at, _) => Err(syntax(at)),
         }
@@ -136,7 +136,7 @@ impl<'a> Scan<'a> {
         let mut i = start;
         // Most strings are short: one look sees the end of nearly all.
         if let Some(lane) = chunk(self.bytes, start) {
-            let Special { ends, high } = trusted::special(lane);
+            let Special { ends, high } = unchecked::special(lane);
             self.high |= high;
             if ends == 0 {
                 i += LANE;
@@ -177,13 +177,13 @@ impl<'a> Scan<'a> {
 
     /// The first place at or behind `i` without white space, and the byte that stands there.
     #[inline(always)]
-    pub(super) fn look(&self, i: usize) -> (usize, u8) {
+    pub(super) fn skip_white(&self, i: usize) -> (usize, u8) {
         let byte = self.at(i);
-        if byte > b' ' { (i, byte) } else { self.look_behind_white(i) }
+        if byte > b' ' { (i, byte) } else { self.skip_white_slow(i) }
     }
 
     #[inline(never)]
-    fn look_behind_white(&self, mut i: usize) -> (usize, u8) {
+    fn skip_white_slow(&self, mut i: usize) -> (usize, u8) {
         while is_white(self.at(i)) {
             i += 1;
         }
@@ -214,7 +214,7 @@ fn container(
     {
         return Ok(found);
     }
-    match bulk::container(bytes, start, max_depth - outer_depth) {
+    match simd::container(bytes, start, max_depth - outer_depth) {
         Some(found) => Ok(found),
         None => refused_container(bytes, start, outer_depth, max_depth),
     }
@@ -224,23 +224,23 @@ fn container(
 /// byte, that is faster. `None` if it is something else, or broken.
 #[inline(never)]
 fn flat_object(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
-    let mut scan = Scan::new(bytes, 0);
-    if scan.at(start) != b'{' {
+    let mut reader = ByteReader::new(bytes, 0);
+    if reader.at(start) != b'{' {
         return None;
     }
     let mut i = start + 1;
     for _ in 0..FLAT_MEMBERS {
-        let (name, first) = scan.look(i);
-        let (_, value) = scan.name(first, name).ok()?;
-        let (value, first) = scan.look(value);
+        let (name, first) = reader.skip_white(i);
+        let (_, value) = reader.name(first, name).ok()?;
+        let (value, first) = reader.skip_white(value);
         let end = match first {
-            b'"' => scan.string(value + 1).ok()?,
-            b'0'..=b'9' => scan.scalar(first, value).ok()?,
+            b'"' => reader.string(value + 1).ok()?,
+            b'0'..=b'9' => reader.scalar(first, value).ok()?,
             _ => return None,
         };
-        match scan.look(end) {
+        match reader.skip_white(end) {
             (comma, b',') => i = comma + 1,
-            (end, b'}') => return Some((end + 1, scan.high != 0)),
+            (end, b'}') => return Some((end + 1, reader.high != 0)),
             _ => return None,
         }
     }
@@ -254,10 +254,11 @@ fn small_container(
     outer_depth: usize,
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
-    let mut scan = Scan::new(bytes, max_depth);
+    let mut reader = ByteReader::new(bytes, max_depth);
     // Fewer bytes than this has levels, and two more around them.
-    scan.container_by_bytes::<{ BULK / 64 + 1 }>(start, outer_depth)
-        .map(|end| (end, scan.high != 0))
+    reader
+        .container_by_bytes::<{ BULK / 64 + 1 }>(start, outer_depth)
+        .map(|end| (end, reader.high != 0))
 }
 
 /// What the bulk reader did not accept: this says what is wrong, and where; or accepts it, if it is
@@ -270,9 +271,10 @@ fn refused_container(
     outer_depth: usize,
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
-    let mut scan = Scan::new(bytes, max_depth);
-    scan.container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth)
-        .map(|end| (end, scan.high != 0))
+    let mut reader = ByteReader::new(bytes, max_depth);
+    reader
+        .container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth)
+        .map(|end| (end, reader.high != 0))
 }
 
 /// An object or array, read byte by byte: what the other readers are tested against.
@@ -310,7 +312,7 @@ fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJ
     loop {
         let mut ends = 0;
         while let Some(lane) = chunk(bytes, i) {
-            let special = trusted::special(lane);
+            let special = unchecked::special(lane);
             high |= special.high;
             ends = special.ends;
             if ends != 0 {
@@ -342,11 +344,11 @@ fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJ
 #[inline(always)]
 fn at_end(bytes: &[u8], rest: &[u8]) -> Special {
     match bytes.last_chunk() {
-        Some(lane) => trusted::special(lane).without(LANE - rest.len()),
+        Some(lane) => unchecked::special(lane).without(LANE - rest.len()),
         None => {
             let mut lane = [0; LANE];
             lane[..rest.len()].copy_from_slice(rest);
-            trusted::special(&lane)
+            unchecked::special(&lane)
         }
     }
 }
