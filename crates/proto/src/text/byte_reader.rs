@@ -1,5 +1,5 @@
-//! Small things, byte by byte: values, names, strings, and objects and arrays that are not worth
-//! the start of the [`simd`](super::simd) reader, or that it did not accept.
+//! Byte-by-byte reader for values, member names, strings, and small objects and arrays. It also
+//! rereads containers that the [`simd`](super::simd) reader did not accept.
 //!
 //! Bytes past the end read as zero, which no rule of the grammar accepts.
 
@@ -8,32 +8,33 @@ use super::string_scan::{LANE, Special};
 use super::{MAX_DEPTH, NotJson, Why};
 use super::{is_white, scalar, simd, syntax, unchecked};
 
-/// From here on, in bytes to the end of the text, a container is worth the bulk reader's start.
-const BULK: usize = 64;
+/// Minimum number of bytes, from its start to the end of the text, for which a container goes to
+/// the SIMD reader: that one takes longer to start.
+const SIMD_MIN: usize = 64;
 
-/// Up to here, an object is tried as a flat one first, of at most so many members.
+/// Below this many bytes, the reader first tries a flat object of at most `FLAT_MEMBERS` members.
 const FLAT: usize = 256;
 const FLAT_MEMBERS: usize = 4;
 
-/// A walk over the bytes. Whoever loops works on a copy, which lives in registers.
+/// A position-free reader. Loops work on a copy of it, which stays in registers.
 #[derive(Clone, Copy)]
 pub(super) struct ByteReader<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) max_depth: usize,
-    /// Not zero if a byte that is not ASCII was seen.
+    /// Not zero if a byte was not ASCII.
     pub(super) high: u32,
-    /// A backslash was seen, outside of containers that went to another walk.
+    /// A backslash was read, outside of containers that another reader took.
     pub(super) escaped: bool,
 }
 
 impl<'a> ByteReader<'a> {
-    /// A walk over a text.
+    /// A reader for a text.
     #[inline(always)]
     pub(super) fn new(bytes: &'a [u8], max_depth: usize) -> Self {
         ByteReader { bytes, max_depth, high: 0, escaped: false }
     }
 
-    /// The value that begins with the byte `first` at `start`: where it ends.
+    /// Reads the value that begins with the byte `first` at `start`, and returns its end.
     #[inline(always)]
     pub(super) fn value(
         &mut self,
@@ -52,7 +53,7 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// An object or array: where it ends.
+    /// Reads an object or array, and returns its end.
     #[inline(always)]
     fn container_by_bytes<const WORDS: usize>(
         &mut self,
@@ -65,7 +66,7 @@ impl<'a> ByteReader<'a> {
         let mut in_object = false;
         let mut i = start;
         let mut byte = reader.at(i);
-        // At the top of this loop a value is due, and this is its first byte.
+        // Each turn of this loop reads a value; `byte` is its first byte.
         'value: loop {
             match byte {
                 b'"' => i = reader.string(i + 1)?,
@@ -78,7 +79,7 @@ impl<'a> ByteReader<'a> {
                     in_object = byte == b'{';
                     let opening = byte;
                     (i, byte) = reader.skip_white(i + 1);
-                    // In ASCII a closing bracket stands two behind its opening one.
+                    // In ASCII a closing bracket is its opening bracket plus two.
                     if byte != opening + 2 {
                         if in_object {
                             (_, i) = reader.name(byte, i)?;
@@ -116,8 +117,8 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// A member's name, that should begin with the byte `first` at `i`, and its colon: where the
-    /// name ends, and the place behind the colon.
+    /// Reads a member's name, whose first byte is `first` at `i`, and its colon. Returns the end of
+    /// the name and the position behind the colon.
     #[inline(always)]
     pub(super) fn name(&mut self, first: u8, i: usize) -> Result<(usize, usize), NotJson> {
         if first != b'"' {
@@ -130,11 +131,11 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// From behind the opening quote to behind the closing one.
+    /// Reads a string from behind its opening quote to behind its closing quote.
     #[inline(always)]
     fn string(&mut self, start: usize) -> Result<usize, NotJson> {
         let mut i = start;
-        // Most strings are short: one look sees the end of nearly all.
+        // Most strings are short: one lane holds the end of nearly all.
         if let Some(lane) = chunk(self.bytes, start) {
             let Special { ends, high } = unchecked::special(lane);
             self.high |= high;
@@ -153,10 +154,10 @@ impl<'a> ByteReader<'a> {
         Ok(end)
     }
 
-    /// A number or one of the three words.
+    /// Reads a number, `true`, `false` or `null`.
     #[inline(always)]
     fn scalar(&mut self, first: u8, start: usize) -> Result<usize, NotJson> {
-        // A plain integer is done here; what it may not be followed by, the caller sees.
+        // A plain integer ends here. The caller checks the byte behind it.
         if matches!(first, b'1'..=b'9') {
             let mut i = start + 1;
             while let Some(digits) = chunk(self.bytes, i).map(|word| leading_digits(*word)) {
@@ -175,7 +176,7 @@ impl<'a> ByteReader<'a> {
         scalar::end_of(self.bytes, start).ok_or(syntax(start))
     }
 
-    /// The first place at or behind `i` without white space, and the byte that stands there.
+    /// The first position at or behind `i` without white space, and the byte there.
     #[inline(always)]
     pub(super) fn skip_white(&self, i: usize) -> (usize, u8) {
         let byte = self.at(i);
@@ -196,7 +197,7 @@ impl<'a> ByteReader<'a> {
     }
 }
 
-/// An object or array: where it ends, and whether there are bytes that are not ASCII.
+/// Reads an object or array. Returns its end, and whether it has bytes that are not ASCII.
 #[inline(always)]
 fn container(
     bytes: &[u8],
@@ -205,7 +206,7 @@ fn container(
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
     let rest = bytes.len() - start;
-    if rest < BULK {
+    if rest < SIMD_MIN {
         return small_container(bytes, start, outer_depth, max_depth);
     }
     if rest < FLAT
@@ -220,8 +221,8 @@ fn container(
     }
 }
 
-/// An object with nothing nested in it and only a few members, as many params are: read byte by
-/// byte, that is faster. `None` if it is something else, or broken.
+/// Reads an object with few members and nothing nested, the shape of many params. Byte by byte is
+/// faster for these. `None` if it has another shape or is invalid.
 #[inline(never)]
 fn flat_object(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let mut reader = ByteReader::new(bytes, 0);
@@ -255,14 +256,14 @@ fn small_container(
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
     let mut reader = ByteReader::new(bytes, max_depth);
-    // Fewer bytes than this has levels, and two more around them.
+    // A text shorter than `SIMD_MIN` has fewer levels than bytes; two more may be around it.
     reader
-        .container_by_bytes::<{ BULK / 64 + 1 }>(start, outer_depth)
+        .container_by_bytes::<{ SIMD_MIN / 64 + 1 }>(start, outer_depth)
         .map(|end| (end, reader.high != 0))
 }
 
-/// What the bulk reader did not accept: this says what is wrong, and where; or accepts it, if it is
-/// only nested more deeply than that can see.
+/// Reads a container that the SIMD reader did not accept. It finds the error and its position, or
+/// accepts a container that is only too deep for the SIMD reader.
 #[cold]
 #[inline(never)]
 fn refused_container(
@@ -277,35 +278,35 @@ fn refused_container(
         .map(|end| (end, reader.high != 0))
 }
 
-/// An object or array, read byte by byte: what the other readers are tested against.
+/// Reads an object or array byte by byte. The tests compare the other readers with it.
 #[cfg(test)]
 pub(super) fn container_by_bytes(bytes: &[u8], max_depth: usize) -> Result<(usize, bool), NotJson> {
     refused_container(bytes, 0, 0, max_depth)
 }
 
-/// The bytes that begin at `i`, if there are so many.
+/// The `LENGTH` bytes at `i`, if the text has that many.
 #[inline(always)]
 pub(super) fn chunk<const LENGTH: usize>(bytes: &[u8], i: usize) -> Option<&[u8; LENGTH]> {
-    // No text is so long that a place does not fit; to the compiler this says that no sum overflows,
-    // which spares it a test.
+    // Every position fits into 32 bits. The cast tells the compiler that no sum overflows, which
+    // saves a test.
     let i = i as u32 as usize;
     bytes.get(i..i.wrapping_add(LENGTH))?.first_chunk()
 }
 
-/// How many of these bytes are digits, up to the first that is none.
+/// The number of digits before the first byte that is not a digit.
 #[inline(always)]
 fn leading_digits(word: [u8; 8]) -> usize {
     const EACH: u64 = u64::MAX / 0xff;
-    // A digit becomes its value, all else something above nine.
+    // A digit becomes its value, any other byte something above nine.
     let values = u64::from_le_bytes(word) ^ (EACH * b'0' as u64);
-    // The highest bit of a byte is set by adding this, from ten on, unless it is set already. No
-    // byte before the first such one carries into the next.
+    // The sum sets the highest bit of each byte from ten on, unless it is set already. No byte
+    // before the first such byte carries into the next.
     let others = (values.wrapping_add(EACH * (0x80 - 10)) | values) & (EACH * 0x80);
     others.trailing_zeros() as usize / 8
 }
 
-/// From somewhere inside a string to behind its closing quote; whether a byte on the way, or a
-/// little further, was not ASCII, and whether one was a backslash.
+/// Reads from inside a string to behind its closing quote. Also returns whether it met a byte that
+/// is not ASCII, up to there or a little further, and whether it met a backslash.
 #[inline(never)]
 fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJson> {
     let (mut high, mut escaped) = (0, false);
@@ -324,7 +325,7 @@ fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJ
             let rest = bytes.get(i..).unwrap_or_default();
             let special = at_end(bytes, rest);
             high |= special.high;
-            // One more, so that the end of the text is one.
+            // An extra bit marks the end of the text.
             ends = special.ends | 1 << rest.len();
         }
         i += ends.trailing_zeros() as usize;
@@ -339,8 +340,8 @@ fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJ
     }
 }
 
-/// The special bytes of the last few of a text, which are looked at together with those before
-/// them.
+/// The special bytes among the last few bytes of a text. They are read in one lane together with
+/// the bytes before them.
 #[inline(always)]
 fn at_end(bytes: &[u8], rest: &[u8]) -> Special {
     match bytes.last_chunk() {

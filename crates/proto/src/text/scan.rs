@@ -1,18 +1,18 @@
-//! One pass over the bytes: is this a JSON text, and where do the envelope's members stand?
+//! Scanner: one pass checks that bytes are a JSON text and finds the envelope's members.
 //!
-//! Nothing is built and nothing is copied. The grammar is RFC 8259 to the letter, the depth is
-//! bounded, and members that nobody asked for are checked like all others. UTF-8 costs nothing
-//! extra while a text is pure ASCII.
+//! It builds nothing and copies nothing. The grammar is exactly RFC 8259, the depth is bounded, and
+//! unknown members are checked like all others. The UTF-8 check costs nothing while a text is pure
+//! ASCII.
 //!
-//! The envelope and all that is small is read byte by byte; what is large goes to
-//! [`simd`](super::simd), which is faster once it runs but takes longer to start. Bytes past the
-//! end read as zero, which no rule of the grammar accepts.
+//! The envelope and small values are read byte by byte. Large containers go to
+//! [`simd`](super::simd), which is faster but takes longer to start. Bytes past the end read as
+//! zero, which no rule of the grammar accepts.
 
 use super::byte_reader::{ByteReader, chunk};
 use super::syntax;
 use super::{Kind, MAX_DEPTH, Member, NotJson, Outline, Span, Why};
 
-/// Checks that `bytes` are one JSON text, with nothing but white space around it.
+/// Checks that `bytes` are one JSON text, with only white space around it.
 #[inline]
 pub(super) fn text(bytes: &[u8], max_depth: usize, outline: &mut Outline) -> Result<(), NotJson> {
     let mut reader = ByteReader::new(bytes, max_depth.min(MAX_DEPTH));
@@ -29,12 +29,12 @@ pub(super) fn text(bytes: &[u8], max_depth: usize, outline: &mut Outline) -> Res
     Ok(())
 }
 
-/// One element of an array that was already checked as a part of its text.
+/// One element of an array. The array was checked as a part of its text.
 pub(super) struct Element {
     pub(super) outline: Outline,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Behind the comma, if another element follows.
+    /// The position behind the comma, if another element follows.
     pub(super) next: Option<usize>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn element(bytes: &[u8], from: usize) -> Option<Element> {
 }
 
 impl ByteReader<'_> {
-    /// A value, of which the outline is noted: where it ends.
+    /// Reads a value, notes its outline, and returns its end.
     #[inline(always)]
     fn outlined(&mut self, from: usize, outline: &mut Outline) -> Result<usize, NotJson> {
         let (start, first) = self.skip_white(from);
@@ -67,7 +67,7 @@ impl ByteReader<'_> {
         }
     }
 
-    /// An object whose members are noted where they are the envelope's.
+    /// Reads an object, and notes its members that belong to the envelope.
     #[inline(always)]
     fn envelope(&mut self, start: usize, outline: &mut Outline) -> Result<usize, NotJson> {
         if self.max_depth == 0 {
@@ -77,7 +77,7 @@ impl ByteReader<'_> {
         if first == b'}' {
             return Ok(i + 1);
         }
-        // Only this object's own strings count.
+        // Only the strings of this object count.
         self.escaped = false;
         let (mut seen, mut twice) = (0, 0);
         if let Some(version) = self.usual_version(i) {
@@ -112,14 +112,14 @@ impl ByteReader<'_> {
         }
     }
 
-    /// The version as nearly everybody writes it, with a comma behind it: where its value stands.
+    /// The version in its common spelling, with a comma behind it. Returns the range of its value.
     #[inline(always)]
     fn usual_version(&self, i: usize) -> Option<Span> {
         (chunk(self.bytes, i)? == b"\"jsonrpc\":\"2.0\",").then(|| Span::new(i + 10, i + 15))
     }
 
-    /// One of our names as nearly everybody writes it, with the colon right behind: found by
-    /// comparing one word. Returns the place behind the colon.
+    /// A member name in its common spelling, with a colon right behind it: comparing one word finds
+    /// it. Returns the position behind the colon.
     #[inline(always)]
     fn usual_name(&self, i: usize) -> Option<(Member, usize)> {
         const fn word(text: &[u8; 8]) -> u64 {

@@ -1,4 +1,4 @@
-//! Large objects and arrays: whole blocks are checked at once, and only the brackets are visited.
+//! Reader for large objects and arrays: it checks whole blocks and visits only the brackets.
 
 use super::byte_reader::chunk;
 use super::nesting::Levels;
@@ -7,11 +7,11 @@ use super::simd_classes::BLOCK;
 
 pub(super) use super::unchecked::container;
 
-/// Checks the object or array that begins at `start`: where it ends, and whether there are bytes
-/// that are not ASCII up to there, or a little further.
+/// Checks the object or array that begins at `start`. Returns its end, and whether bytes up to
+/// there, or a little further, are not ASCII.
 ///
-/// `None` if it is not JSON, or is nested more deeply than `max_depth`, or than can be seen here:
-/// a slower reader must tell which, and where.
+/// `None` if it is not JSON, or nested deeper than `max_depth` or than [`Levels`] can hold. A
+/// slower reader must then find the reason and its position.
 #[inline(always)]
 pub(super) fn container_with(
     bytes: &[u8],

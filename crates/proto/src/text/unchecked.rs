@@ -1,5 +1,4 @@
-//! The one place with `unsafe` in this project: a few calls, each with the reason why it is
-//! sound.
+//! All `unsafe` code of this project: a few calls, each with the reason why it is sound.
 
 #![allow(unsafe_code)]
 
@@ -8,14 +7,14 @@ use super::simd_check::Classifier;
 use super::simd_classes::{self, BLOCK};
 use super::string_scan::{self, LANE};
 
-/// Views bytes as the `&str` that the scanner has found them to be.
+/// Views scanned bytes as a `&str`.
 ///
-/// A text is checked once. Checking it again each time a `&str` is wanted would cost a fifth of
-/// the whole decoding of a small message.
+/// A text is checked once. Checking it again for each `&str` would cost a fifth of the decoding of
+/// a small message.
 ///
 /// Call it only with bytes for which `scan::text` returned an outline, or with a piece of such
-/// bytes cut at positions that the scanner reported: those stand next to ASCII characters, so
-/// they never fall inside a character.
+/// bytes cut at positions that the scanner reported. Those positions stand next to ASCII
+/// characters, so they never split a character.
 pub(super) fn as_str(scanned: &[u8]) -> &str {
     debug_assert!(std::str::from_utf8(scanned).is_ok());
     // SAFETY: the scanner accepts a text only when every byte was ASCII, or when
@@ -23,18 +22,18 @@ pub(super) fn as_str(scanned: &[u8]) -> &str {
     unsafe { std::str::from_utf8_unchecked(scanned) }
 }
 
-/// `simd::container_with`, in the fastest way that this processor has.
+/// `simd::container_with`, in the fastest variant that this processor supports.
 #[inline]
 pub(super) fn container(bytes: &[u8], start: usize, max_depth: usize) -> Option<(usize, bool)> {
     #[cfg(target_arch = "x86_64")]
     if x86::is_recent() {
-        // SAFETY: what this asks for was found to be there.
+        // SAFETY: `is_recent` found the instructions that this function needs.
         return unsafe { x86::container(bytes, start, max_depth) };
     }
     usual_container(bytes, start, max_depth)
 }
 
-/// The same, in a way that every processor of this kind has.
+/// `simd::container_with`, in the variant that every processor of this architecture supports.
 #[inline(never)]
 pub(super) fn usual_container(
     bytes: &[u8],
@@ -44,11 +43,11 @@ pub(super) fn usual_container(
     container_with(bytes, start, max_depth, &Usual)
 }
 
-/// The bytes of a lane at which a string ends or breaks, and those that are not ASCII.
+/// The bytes of a lane at which a string ends or breaks, and the bytes that are not ASCII.
 #[inline(always)]
 pub(super) fn special(lane: &[u8; LANE]) -> string_scan::Special {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE2 is part of x86-64 itself; 16 bytes are read from a reference to 16 bytes, at any
+    // SAFETY: SSE2 is part of x86-64; 16 bytes are read from a reference to 16 bytes, at any
     // alignment.
     return unsafe {
         string_scan::sse2_special(std::arch::x86_64::_mm_loadu_si128(lane.as_ptr().cast()))
@@ -57,7 +56,7 @@ pub(super) fn special(lane: &[u8; LANE]) -> string_scan::Special {
     string_scan::plain_special(lane)
 }
 
-/// What every processor of this kind has.
+/// The variant that every x86-64 processor supports.
 #[cfg(target_arch = "x86_64")]
 struct Usual;
 
@@ -65,7 +64,7 @@ struct Usual;
 impl Classifier for Usual {
     #[inline(always)]
     fn classes(&self, block: &[u8; BLOCK]) -> simd_classes::Classes {
-        // SAFETY: SSE2 is part of x86-64 itself; there is no such processor without it.
+        // SAFETY: SSE2 is part of x86-64; every such processor has it.
         unsafe { simd_classes::sse2(block) }
     }
 
@@ -90,7 +89,7 @@ impl Classifier for Usual {
 #[cfg(not(target_arch = "x86_64"))]
 use Plain as Usual;
 
-/// What every processor has.
+/// The variant that every processor supports.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 struct Plain;
 
@@ -125,23 +124,24 @@ mod x86 {
         BLOCK, Classes, Rare, Signs, avx2, avx2_rare, avx2_signs, multiplied_parities,
     };
 
-    /// Whether the processor has all that [`container`] asks for: those since about 2013 do.
+    /// True if the processor has all instructions that [`container`] needs. Processors since about
+    /// 2013 have them.
     #[inline(always)]
     pub(super) fn is_recent() -> bool {
         match FOUND.load(Ordering::Relaxed) {
-            UNKNOWN => find_out(),
+            UNKNOWN => detect(),
             found => found == RECENT,
         }
     }
 
-    /// What was found out: one test instead of one for each feature.
+    /// The cached answer: one test instead of one for each feature.
     static FOUND: AtomicU8 = AtomicU8::new(UNKNOWN);
     const UNKNOWN: u8 = 0;
     const OLD: u8 = 1;
     const RECENT: u8 = 2;
 
     #[cold]
-    fn find_out() -> bool {
+    fn detect() -> bool {
         let is_recent = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
@@ -152,38 +152,38 @@ mod x86 {
         is_recent
     }
 
-    /// The whole loop is compiled with these instructions, so that nothing of it is a call.
+    /// The whole loop is compiled with these instructions, so that everything in it is inlined.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
     #[inline(never)]
     pub(super) fn container(bytes: &[u8], start: usize, max_depth: usize) -> Option<(usize, bool)> {
         container_with(bytes, start, max_depth, &Recent)
     }
 
-    /// Made only where [`is_recent`] holds: that is what all methods need.
+    /// Constructed only where [`is_recent`] holds, because all methods rely on it.
     pub(super) struct Recent;
 
     impl Classifier for Recent {
         #[inline(always)]
         fn classes(&self, block: &[u8; BLOCK]) -> Classes {
-            // SAFETY: whoever has a `Recent` has AVX2.
+            // SAFETY: a `Recent` exists only on processors with AVX2.
             unsafe { avx2(block) }
         }
 
         #[inline(always)]
         fn rare(&self, block: &[u8; BLOCK]) -> Rare {
-            // SAFETY: whoever has a `Recent` has AVX2.
+            // SAFETY: a `Recent` exists only on processors with AVX2.
             unsafe { avx2_rare(block) }
         }
 
         #[inline(always)]
         fn signs(&self, block: &[u8; BLOCK]) -> Signs {
-            // SAFETY: whoever has a `Recent` has AVX2.
+            // SAFETY: a `Recent` exists only on processors with AVX2.
             unsafe { avx2_signs(block) }
         }
 
         #[inline(always)]
         fn parities(&self, bits: u64) -> u64 {
-            // SAFETY: whoever has a `Recent` has this multiplication.
+            // SAFETY: a `Recent` exists only on processors with this multiplication.
             unsafe { multiplied_parities(bits) }
         }
     }
@@ -210,7 +210,7 @@ mod x86 {
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::{halves, quarters};
 
-/// What a block looks like in each way that this processor can go.
+/// The classes of a block, from each variant that this processor supports.
 #[cfg(test)]
 pub(super) fn seen_every_way(
     block: &[u8; BLOCK],
@@ -230,20 +230,20 @@ pub(super) fn seen_every_way(
     ways
 }
 
-/// The parities of bits, in each way that this processor can go.
+/// The parities of bits, from each variant that this processor supports.
 #[cfg(test)]
 pub(super) fn parities_every_way(bits: u64) -> Vec<u64> {
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     let mut ways = vec![simd_classes::parities(bits)];
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("pclmulqdq") {
-        // SAFETY: what this asks for was just found to be there.
+        // SAFETY: the line above found the instruction.
         ways.push(unsafe { simd_classes::multiplied_parities(bits) });
     }
     ways
 }
 
-/// A container as a processor checks it that is not of a kind we know.
+/// `simd::container_with` in plain code, as on processors other than x86-64.
 #[cfg(test)]
 pub(super) fn plain_container(
     bytes: &[u8],
