@@ -1,4 +1,4 @@
-//! What a record in the log is about.
+//! Log fields: the method and the id of a text.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,7 @@ use super::Id;
 use super::reply::valid_id;
 use crate::text::{Member, Text};
 
-/// The method and the id of a text, each if it can be told, also where the text is no message at
-/// all.
+/// The method and the id of a text, each if it is readable. The text need not be a valid message.
 ///
 /// ```
 /// use duet_rpc_proto::{message::LogFields, text::Text};
@@ -29,10 +28,10 @@ pub struct LogFields<'a> {
 }
 
 impl<'a> LogFields<'a> {
-    /// What can be told of this text.
+    /// Reads the fields of a text.
     #[cold]
     pub fn from_text(text: &Text<'a>) -> Self {
-        // A member that is given twice could be either.
+        // A method that appears twice is ambiguous.
         let method =
             text.string_member(Member::Method).filter(|_| !text.given_twice(Member::Method));
         LogFields { method, id: valid_id(text) }

@@ -1,7 +1,7 @@
-//! What a frame means: requests, notifications, responses, and what is none of these.
+//! Messages: requests, notifications, responses, batches and errors.
 //!
-//! [`Incoming::classify`] holds all rules of what is a message. Nothing here knows how messages
-//! are framed, and nothing here builds a tree of values: what is not needed stays raw text.
+//! [`Incoming::classify`] holds all rules that decide what a message is. This module knows nothing
+//! of framings and builds no tree of values: params and results stay raw text.
 
 mod classify;
 mod error;
