@@ -1,4 +1,4 @@
-//! Frames taken apart.
+//! WebSocket decoder: takes messages and control frames out of a stream of bytes.
 
 use std::fmt;
 
@@ -8,27 +8,27 @@ use super::{
     opcode,
 };
 
-/// Takes messages and control frames out of the bytes of a connection.
+/// Decodes WebSocket frames.
 ///
-/// It is small, and has no memory of its own: what arrives of a message is appended to the caller's
-/// buffer, and a length that is announced reserves nothing.
+/// It is small and holds no payload: the payload of a message is appended to the caller's buffer.
+/// An announced length reserves nothing.
 pub struct WsDecoder {
     role: Role,
     state: WsState,
-    /// The message that has begun and not ended.
+    /// The type of the unfinished message.
     message: Option<MessageType>,
     utf8: Utf8Check,
-    /// How many bytes of the frame's payload are still to come.
+    /// The number of payload bytes still to come.
     left: usize,
-    /// The mask, as it goes on; all zero if there is none.
+    /// The mask, rotated to the next byte; all zero if there is none.
     mask: [u8; 4],
-    /// How many bytes a message may have, and how many more the one that is being received.
+    /// The maximum size of a message, and the room left in the current one.
     limit: usize,
     room: usize,
-    /// The header that is being received, if it came in pieces.
+    /// The header that is being received, if it arrives in pieces.
     header: [u8; HEADER_BYTES],
     header_length: u8,
-    /// What the control frame that is being received carries, as it came.
+    /// The payload of the control frame that is being received, still masked.
     control: Control,
 }
 
@@ -41,7 +41,7 @@ enum WsState {
     Header,
     /// In a frame of this kind.
     Payload(FrameKind),
-    /// Nothing more is read.
+    /// The stream has ended; further bytes are ignored.
     Done,
 }
 
@@ -55,7 +55,7 @@ enum FrameKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MessageType {
-    /// Has to be UTF-8.
+    /// Must be UTF-8.
     Text,
     Binary,
 }
@@ -63,17 +63,17 @@ enum MessageType {
 /// The header of a frame.
 struct Header {
     kind: FrameKind,
-    /// The message that it begins.
+    /// The type of the message that the frame begins.
     begins: Option<MessageType>,
     payload: usize,
     mask: [u8; 4],
-    /// How many bytes the header itself has.
+    /// The size of the header itself.
     size: usize,
 }
 
 impl WsDecoder {
-    /// A decoder for what this end receives. A message of more than `max_message_bytes`, all
-    /// its frames together, is refused when that is announced.
+    /// A decoder for one end. A message of more than `max_message_bytes`, all its frames together,
+    /// is refused as soon as a header announces it.
     pub fn new(role: Role, max_message_bytes: usize) -> Self {
         WsDecoder {
             role,
@@ -90,12 +90,12 @@ impl WsDecoder {
         }
     }
 
-    /// Takes bytes up to the next event, appends to `message` what they hold of a message, and says
-    /// how many they were. All of them are taken if there is no event.
+    /// Consumes bytes up to the next event, and appends the payload among them to `message`.
+    /// Returns the number of bytes consumed: all of them if there is no event.
     ///
-    /// An event comes with the last byte that it needs. Behind [`WsEvent::Close`] and
-    /// [`WsEvent::Failed`] bytes are taken, and nothing comes of them. After [`WsEvent::Failed`] the caller
-    /// drops what `message` holds of the unfinished message.
+    /// An event comes with the last byte that it needs. Bytes behind [`WsEvent::Close`] and
+    /// [`WsEvent::Failed`] are consumed and ignored. After [`WsEvent::Failed`] the caller drops the
+    /// unfinished message from `message`.
     pub fn decode(&mut self, input: &[u8], message: &mut Vec<u8>) -> (usize, Option<WsEvent>) {
         let mut rest = input;
         let mut event = None;
@@ -112,12 +112,12 @@ impl WsDecoder {
         (input.len() - rest.len(), event)
     }
 
-    /// What the ping carries whose event came last; valid until more is decoded.
+    /// The payload of the latest ping; valid until more is decoded.
     pub fn ping(&self) -> &Control {
         &self.control
     }
 
-    /// Whether a message or a frame has begun and not ended.
+    /// True inside a message or a frame.
     pub fn is_inside(&self) -> bool {
         let is_between = self.state == WsState::Header && self.header_length == 0;
         self.state != WsState::Done && (self.message.is_some() || !is_between)
@@ -125,7 +125,7 @@ impl WsDecoder {
 
     fn take_header(&mut self, rest: &mut &[u8]) -> Option<WsEvent> {
         let held = usize::from(self.header_length);
-        // Most headers come in one piece, and are read where they stand.
+        // Most headers arrive in one piece and are read in place.
         let count = rest.len().min(HEADER_BYTES - held);
         let header = if held == 0 {
             self.read_header(rest)
@@ -161,8 +161,8 @@ impl WsDecoder {
         if self.left == 0 { self.end_frame(header.kind) } else { None }
     }
 
-    /// Reads a header as far as it is there, so that what is wrong is found with the first byte that
-    /// shows it; `None` if it is not whole.
+    /// Reads a header as far as it has arrived, so that the first wrong byte is an error. `None` if
+    /// it is incomplete.
     fn read_header(&self, bytes: &[u8]) -> Result<Option<Header>, Problem> {
         let Some(&first) = bytes.first() else { return Ok(None) };
         let (kind, begins) = self.read_kind(first)?;
@@ -277,8 +277,8 @@ impl WsDecoder {
     }
 }
 
-/// Reads the length of a payload, of which `short` is what the second byte says, and returns it with
-/// the bytes behind it; `None` if it is not whole.
+/// Reads the length of a payload. `short` is the length in the second byte of the header. Returns
+/// the length and the bytes behind it; `None` if it is incomplete.
 fn read_length(short: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Problem> {
     let (length, behind, least) = match short {
         TWO_BYTES => match bytes.split_first_chunk() {
@@ -300,7 +300,7 @@ fn read_length(short: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Problem>
     Ok(Some((length, behind)))
 }
 
-/// Reads what a close frame carries: nothing, or a code and a reason.
+/// Reads the payload of a close frame: nothing, or a code and a reason.
 fn read_close(payload: &[u8]) -> Result<Option<u16>, Problem> {
     let Some((code, reason)) = payload.split_first_chunk() else {
         return match payload {
@@ -309,7 +309,7 @@ fn read_close(payload: &[u8]) -> Result<Option<u16>, Problem> {
         };
     };
     let code = u16::from_be_bytes(*code);
-    // Those that were given a meaning for the wire, and those that anybody may use.
+    // Codes that are defined for the wire, and codes that anybody may use.
     if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
         return Err(Problem::Protocol("a close code that means nothing"));
     }
@@ -320,7 +320,7 @@ fn read_close(payload: &[u8]) -> Result<Option<u16>, Problem> {
 }
 
 impl fmt::Debug for WsDecoder {
-    /// Shows where it stands, and nothing of what came.
+    /// Shows the state, and nothing that arrived.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("WsDecoder");
         shown.field("role", &self.role).field("state", &self.state).field("left", &self.left);
