@@ -1,4 +1,6 @@
-//! Invariant: whatever the bytes and however they are cut, the same events and messages come out; no message is over the limit; a text message is UTF-8; nothing comes behind an end; and what is written, with whatever in between, is read back.
+//! Invariants, for any bytes, however cut: the same events and messages come out; no message is
+//! over the limit; a text message is UTF-8; nothing follows the end; and written messages, with
+//! control frames in between, are read back.
 
 #![no_main]
 
@@ -44,7 +46,7 @@ fn is_end(event: &WsEvent) -> bool {
     matches!(event, WsEvent::Close(_) | WsEvent::Failed(_))
 }
 
-/// The events, each with what came with it, and whether something is unfinished.
+/// The events, each with its payload, and whether something is unfinished.
 fn events(role: Role, limit: usize, bytes: &[u8], step: usize) -> (Vec<(WsEvent, Vec<u8>)>, bool) {
     let mut decoder = WsDecoder::new(role, limit);
     let (mut found, mut message) = (Vec::new(), Vec::new());
