@@ -111,7 +111,7 @@ impl fmt::Display for InvalidResponseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             InvalidResponseReason::BadId => "a response has no usable id",
-            InvalidResponseReason::BadVersion => "a response does not say \"jsonrpc\": \"2.0\"",
+            InvalidResponseReason::BadVersion => "a response is not JSON-RPC 2.0",
             InvalidResponseReason::MemberTwice => "a response has a member twice",
             InvalidResponseReason::ResultAndError => "a response has both a result and an error",
         })

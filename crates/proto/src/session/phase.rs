@@ -69,7 +69,7 @@ impl Phase {
                 *self = Phase::Draining(Draining { ending, receives_responses, until, timeout });
             }
             Phase::Open => {
-                *self = Phase::Draining(Draining { ending, receives_responses, until, timeout })
+                *self = Phase::Draining(Draining { ending, receives_responses, until, timeout });
             }
             Phase::Draining(draining) => draining.receives_responses &= receives_responses,
             Phase::Closed => {}

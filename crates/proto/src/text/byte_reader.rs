@@ -1,5 +1,5 @@
 //! Byte-by-byte reader for values, member names, strings, and small objects and arrays. It also
-//! rereads containers that the [`simd`](super::simd) reader did not accept.
+//! rereads containers that the [`simd`] reader did not accept.
 //!
 //! Bytes past the end read as zero, which no rule of the grammar accepts.
 
