@@ -6,8 +6,8 @@ const LARGEST_READ: usize = 64 * 1024;
 
 /// Contiguous bytes, with free room at the end for the next read.
 ///
-/// It allocates at most as much again as has arrived, or one read if that is more, and never beyond
-/// the end of the current frame (F3).
+/// It allocates ahead at most as many bytes as have arrived, or one read if that is more, and never
+/// beyond the end of the current frame (F3).
 #[derive(Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -93,7 +93,7 @@ impl Buffer {
     pub(super) fn give_back(&mut self) -> Option<Vec<u8>> {
         let at_hand = self.bytes.len() - self.done;
         let is_lent = std::mem::take(&mut self.is_lent);
-        // Many bytes would move again and again until their frame is whole.
+        // Moving many bytes would repeat with every read until their frame is whole.
         let are_few = at_hand == 0 || (is_lent && at_hand < self.bytes.capacity() / 4);
         if !self.shares || !are_few || self.bytes.capacity() == 0 {
             return None;

@@ -8,15 +8,16 @@ use super::string_scan::{LANE, Special};
 use super::{MAX_DEPTH, NotJson, Why};
 use super::{is_white, scalar, simd, syntax, unchecked};
 
-/// Minimum number of bytes, from its start to the end of the text, for which a container goes to
-/// the SIMD reader: that one takes longer to start.
+/// A container goes to the SIMD reader, which takes longer to start, if at least this many bytes
+/// are left in the text.
 const SIMD_MIN: usize = 64;
 
 /// Below this many bytes, the reader first tries a flat object of at most `FLAT_MEMBERS` members.
 const FLAT: usize = 256;
 const FLAT_MEMBERS: usize = 4;
 
-/// A position-free reader. Loops work on a copy of it, which stays in registers.
+/// A reader over the bytes of a text. Its methods take and return positions. Loops work on a copy
+/// of it, which stays in registers.
 #[derive(Clone, Copy)]
 pub(super) struct ByteReader<'a> {
     pub(super) bytes: &'a [u8],
