@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::text::{NotJson, Text};
 
-/// A run of bytes that holds no message.
+/// A run of bytes without a message.
 ///
 /// A fault knows no error codes. [`message`](crate::message) decides the answer to it.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub struct Fault<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// Bytes stand where a frame should begin, or its header is malformed.
+    /// Bytes that do not begin a frame, or a malformed header.
     Malformed(Malformed),
     /// The frame was whole, and its body is not JSON.
     NotJson(NotJson),
@@ -30,9 +30,9 @@ pub enum FaultKind {
     Oversize,
     /// A header section that is longer than its limit.
     HeaderTooLarge,
-    /// A `Content-Type` with another media type than ours.
+    /// A `Content-Type` with an unsupported media type.
     UnsupportedContentType,
-    /// A `Content-Type` with another charset than UTF-8.
+    /// A `Content-Type` with a charset other than UTF-8.
     BadCharset,
 }
 

@@ -110,7 +110,7 @@ impl std::error::Error for UnknownFraming {}
 pub enum Event<'a> {
     /// A frame: one JSON text.
     Frame(Text<'a>),
-    /// A run of bytes that holds no message.
+    /// A run of bytes without a message.
     Fault(Fault<'a>),
 }
 

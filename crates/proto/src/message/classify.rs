@@ -97,11 +97,11 @@ pub struct InvalidResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidResponseReason {
-    /// The id is missing, given twice, or an object, an array or a boolean.
+    /// The id is missing, appears twice, or is an object, an array or a boolean.
     BadId,
     /// `jsonrpc` is not `"2.0"`.
     BadVersion,
-    /// A member is given twice.
+    /// A member appears twice.
     MemberTwice,
     /// It has both a result and an error.
     ResultAndError,

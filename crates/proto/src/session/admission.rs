@@ -59,9 +59,9 @@ pub(super) struct Admission {
     has_duplicate_ids: bool,
     /// The number of running messages that block each lane.
     blocked: HashMap<u64, usize>,
-    /// The first waiting message of each lane that is not blocked. Requests among them start unless
-    /// they are held or too many run; notifications start unless too many run. The oldest starts
-    /// first, so that no lane starves another.
+    /// Waiting messages with nothing of their lane before them. Requests start unless they are held
+    /// or too many run; notifications start unless too many run. The oldest starts first, so that no
+    /// lane starves another.
     ready_requests: BTreeMap<Key, u64>,
     ready_notifications: BTreeMap<Key, u64>,
     held: bool,
