@@ -276,7 +276,7 @@ impl Connection {
             }
             Handled::Cancelled(id) => log::cancelled(None, id.as_ref(), dialect),
             Handled::Notice(notice @ Notice::Muted(_)) => {
-                log::notice(notice, &LogFields::default())
+                log::notice(notice, &LogFields::default());
             }
             Handled::Notice(notice) => log::notice(notice, &LogFields::from_text(text)),
             Handled::Start(_) | Handled::Done => {}
