@@ -223,9 +223,9 @@ impl Decoder {
         Some(partial)
     }
 
-    /// Lends memory to read into. If the decoder has its own, the memory comes back. So many
-    /// decoders on one thread can share memory: take it back with [`give_back`](Decoder::give_back)
-    /// once the events are taken.
+    /// Lends memory to read into. If the decoder has its own, the memory comes back. This lets many
+    /// decoders on one thread share memory: take it back with [`give_back`](Decoder::give_back) once
+    /// the events are taken.
     pub fn lend(&mut self, memory: Vec<u8>) -> Option<Vec<u8>> {
         self.buffer.lend(memory)
     }

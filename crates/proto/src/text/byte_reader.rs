@@ -257,7 +257,7 @@ fn small_container(
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
     let mut reader = ByteReader::new(bytes, max_depth);
-    // A text shorter than `SIMD_MIN` has fewer levels than bytes; two more may be around it.
+    // Fewer than `SIMD_MIN` bytes open fewer than `SIMD_MIN` levels, with at most two around them.
     reader
         .container_by_bytes::<{ SIMD_MIN / 64 + 1 }>(start, outer_depth)
         .map(|end| (end, reader.high != 0))

@@ -45,7 +45,7 @@ pub(super) struct Brackets {
     pub(super) curly: u64,
 }
 
-/// The open containers in one register, up to [`Levels::MOST`].
+/// The open containers in one register, at most [`Levels::MOST`] of them.
 ///
 /// The lowest bit is the innermost level, set if it is an object. The highest set bit is not a
 /// level: it marks the number of levels.

@@ -1,15 +1,15 @@
 //! Grammar check for blocks of 64 bytes: everything but the matching of brackets.
 //!
 //! Almost no byte is visited on its own. The rules of RFC 8259 are phrased so that bit operations
-//! decide for all bytes of a block together which may follow which:
+//! decide for all bytes of a block together which may follow which, white space aside:
 //!
 //! - A value never follows directly behind another value.
 //! - `,` and closing brackets stand directly behind a value, except the closing bracket of an empty
 //!   container.
 //! - `:` stands directly behind a string.
 //! - The next structural character behind the `{` of an object that is not empty, and behind a `,`
-//!   in an object, is a `:`. It stands nowhere else. (The structural characters are `{ } [ ] : ,`
-//!   outside of strings.)
+//!   in an object, is a `:`. A `:` stands nowhere else. (The structural characters are
+//!   `{ } [ ] : ,` outside of strings.)
 //!
 //! Only the brackets decide which commas belong to an object: see [`nesting`](super::nesting).
 
@@ -232,9 +232,9 @@ struct Runs {
 }
 
 impl Runs {
-    /// Removes the harmless ones from the odd bytes, which are bytes other than the digits of a
-    /// plain integer: a sign or decimal point in its place, and the words `true`, `false` and
-    /// `null`. A run that the end of the block cuts keeps all its odd bytes.
+    /// Removes the harmless bytes from `odd`. Odd bytes are all but the digits of a plain integer.
+    /// Harmless are a sign or decimal point in its place, and the words `true`, `false` and `null`.
+    /// A run that the end of the block cuts keeps all its odd bytes.
     #[inline(always)]
     fn without_usual(
         &self,
