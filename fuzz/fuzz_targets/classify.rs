@@ -1,4 +1,6 @@
-//! Invariant: a text is taken for exactly what the contract says, as its rules, written once more, have it: request, notification, response, stray or batch, with its id, method and params; or which error it is answered with.
+//! Invariant: a text is classified exactly as the reference rules do: request, notification,
+//! response, invalid response or batch, with its id, method and params, or the error that answers
+//! it.
 
 #![no_main]
 

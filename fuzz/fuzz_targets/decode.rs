@@ -1,4 +1,7 @@
-//! Invariant: whatever the bytes and however they are cut, the same events come out; there are no more events than bytes; memory stays within the limits; the next well-formed frame is served, whatever stands before it, and whenever time runs out for what is half there; and of lines and prefixed texts comes out what the rules, written once more, say.
+//! Invariants, for any bytes, however cut: the same events come out; there are no more events than
+//! bytes; memory stays within the limits; the next well-formed frame is served, whatever stands
+//! before it and whenever a partial frame times out; and the events of `ndjson` and `length` agree
+//! with the reference rules.
 
 #![no_main]
 
@@ -37,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
         check_auto(&limits, bytes, &whole);
     }
 
-    // The memory of a connection may be lent, and taken back between reads.
+    // A connection's memory may be lent, and taken back between reads.
     let lent = events_in_lent_memory(framing, &limits, bytes, usize::from(*step) % 40 + 1);
     assert_eq!(whole, lent);
 
@@ -45,7 +48,7 @@ fuzz_target!(|bytes: &[u8]| {
     let found = feed(&mut decoder, bytes, usize::MAX);
     check_sentinel(decoder, found);
 
-    // Time runs out (F6) behind some of the pieces.
+    // A timeout (F6) follows some of the pieces.
     let mut decoder = Decoder::new(framing, &limits);
     let mut found = Vec::new();
     let often = usize::from(how >> 6) + 1;
@@ -64,7 +67,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The first byte that is not white space decides, and what comes out is what its framing gives.
+/// The first byte that is not white space decides, and the events are those of its framing.
 fn check_auto(limits: &Limits, bytes: &[u8], whole: &[String]) {
     let start = bytes.iter().position(|byte| !b" \t\r\n".contains(byte));
     let bytes = &bytes[start.unwrap_or(bytes.len())..];
@@ -76,7 +79,7 @@ fn check_auto(limits: &Limits, bytes: &[u8], whole: &[String]) {
     assert_eq!(whole, events(framing.into(), limits, bytes, usize::MAX));
 }
 
-/// The next well-formed frame is served.
+/// Checks that the next well-formed frame is served.
 fn check_sentinel(mut decoder: Decoder, mut found: Vec<String>) {
     let sentinel = match decoder.framing() {
         // Nothing has decided yet, so the sentinel decides.
@@ -92,16 +95,16 @@ fn check_sentinel(mut decoder: Decoder, mut found: Vec<String>) {
     assert_eq!(found.last().map(String::as_str), Some(SENTINEL), "{found:?}");
 }
 
-/// What is half there is dropped, until there is nothing that time could run out for.
+/// Times out partial frames until none is left.
 fn time_out(decoder: &mut Decoder, found: &mut Vec<String>) {
     let at_hand = decoder.at_hand().len();
-    // A header may be done with, and its body still to come.
+    // A header may be consumed while its body is still to come.
     for _ in 0..at_hand + 2 {
         let Some(partial) = decoder.partial() else { return };
         assert_eq!(decoder.handle_timeout().map(|dropped| dropped.serial), Some(partial.serial));
         drain(decoder, found);
     }
-    panic!("time runs out for ever: {:?}", decoder.partial());
+    panic!("timeouts never end: {:?}", decoder.partial());
 }
 
 fn events_in_lent_memory(
@@ -143,7 +146,7 @@ fn feed(decoder: &mut Decoder, bytes: &[u8], step: usize) -> Vec<String> {
             let count = decoder.feed(chunk);
             chunk = &chunk[count..];
             drain(decoder, &mut found);
-            // The limit, a read beyond it, and what the first read is offered.
+            // The limit, a read beyond it, and the room of the first read.
             assert!(decoder.space().capacity() <= LARGEST + 2 * 65536);
         }
     }

@@ -1,4 +1,6 @@
-//! Invariant: a text is accepted exactly if it is UTF-8, serde_json accepts its grammar and its depth is within the limit; its members are those serde_json finds; classifying it never panics, and what it is answered with is JSON.
+//! Invariants: a text is accepted exactly if it is UTF-8, serde_json accepts its grammar and its
+//! depth is within the limit; its members are those that serde_json finds; classifying it never
+//! panics; and the answer to it is JSON.
 
 #![no_main]
 
@@ -85,8 +87,8 @@ fn compare_elements(text: &Text<'_>) {
     }
 }
 
-/// The members of an object in their order, repeated ones too. It fails, and nothing is compared,
-/// if a name holds half a surrogate pair, which serde_json does not take.
+/// The members of an object in their order, including duplicates. Deserialising fails, and nothing
+/// is compared, if a name holds half a surrogate pair, which serde_json refuses.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {

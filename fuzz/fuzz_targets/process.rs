@@ -1,4 +1,5 @@
-//! Invariant: whatever bytes come through its pipe, and in whatever pieces, the daemon answers exactly what the rules say, lives on, holds no more than before, and leaves with 0 when its stdin closes.
+//! Invariants, for any bytes in its pipe, in any pieces: the daemon answers exactly as the rules
+//! say, stays alive, holds no more resources than before, and exits with 0 when its stdin closes.
 
 #![no_main]
 

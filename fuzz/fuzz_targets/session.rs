@@ -1,4 +1,5 @@
-//! Invariant: whatever two sessions do, in whatever order, with whatever limits, the ledger agrees after every move; at the end every request is answered once, every call has settled once, and nothing is left.
+//! Invariants, for any moves of two sessions with any limits: the ledger agrees after every move;
+//! at the end every request is answered once, every call has settled once, and nothing is left.
 
 #![no_main]
 
@@ -7,7 +8,7 @@ use duet_rpc_proto::policy::Order;
 use libfuzzer_sys::fuzz_target;
 
 const ORDERS: [Order; 4] = [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey];
-/// More teach nothing that fewer do not.
+/// More moves find nothing new.
 const MOST_MOVES: usize = 500;
 
 fuzz_target!(|bytes: &[u8]| {

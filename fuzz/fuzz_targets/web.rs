@@ -1,4 +1,6 @@
-//! Invariant: a request over HTTP is read the same in whatever pieces; one that is served has one length, which a plain reader finds too, so that nobody can hide a request in a body; and only who names this machine, comes from no page of elsewhere and bears the token is let in.
+//! Invariants: an HTTP request is read the same in any pieces; a served request has one length,
+//! which a plain reader finds too, so that no request can hide in a body; and only requests that
+//! name this machine, do not come from a foreign page and carry the token are accepted.
 
 #![no_main]
 

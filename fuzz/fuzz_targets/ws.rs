@@ -1,8 +1,10 @@
-//! Invariant: whatever the bytes and however they are cut, the same events and messages come out; no message is over the limit; a text message is UTF-8; nothing comes behind an end; and what is written, with whatever in between, is read back.
+//! Invariants, for any bytes, however cut: the same events and messages come out; no message is
+//! over the limit; a text message is UTF-8; nothing follows the end; and written messages, with
+//! control frames in between, are read back.
 
 #![no_main]
 
-use duet_rpc_proto::ws::{Control, ControlKind, Decoder, Event, FrameWriter, Role};
+use duet_rpc_proto::ws::{Control, ControlKind, WsDecoder, WsEvent, WsFrameWriter, Role};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     let ends = whole.iter().position(|(event, _)| is_end(event));
     assert!(ends.is_none_or(|place| place + 1 == whole.len()));
 
-    let mut writer = FrameWriter::new(remote, u128::from(*how));
+    let mut writer = WsFrameWriter::new(remote, u128::from(*how));
     let mut stream = Vec::new();
     let mut expect = Vec::new();
     for text in bytes.chunks(step * 8) {
@@ -34,19 +36,19 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(written, Ok(()));
         let control = Control::new(text);
         writer.write_control(&mut stream, ControlKind::Ping, &control);
-        expect.push((Event::Message, text.to_vec()));
-        expect.push((Event::Ping, control.as_bytes().to_vec()));
+        expect.push((WsEvent::Message, text.to_vec()));
+        expect.push((WsEvent::Ping, control.as_bytes().to_vec()));
     }
     assert_eq!(events(role, 4096, &stream, step), (expect, false));
 });
 
-fn is_end(event: &Event) -> bool {
-    matches!(event, Event::Close(_) | Event::Failed(_))
+fn is_end(event: &WsEvent) -> bool {
+    matches!(event, WsEvent::Close(_) | WsEvent::Failed(_))
 }
 
-/// The events, each with what came with it, and whether something is unfinished.
-fn events(role: Role, limit: usize, bytes: &[u8], step: usize) -> (Vec<(Event, Vec<u8>)>, bool) {
-    let mut decoder = Decoder::new(role, limit);
+/// The events, each with its payload, and whether something is unfinished.
+fn events(role: Role, limit: usize, bytes: &[u8], step: usize) -> (Vec<(WsEvent, Vec<u8>)>, bool) {
+    let mut decoder = WsDecoder::new(role, limit);
     let (mut found, mut message) = (Vec::new(), Vec::new());
     for mut chunk in bytes.chunks(step.min(bytes.len().max(1))) {
         while !chunk.is_empty() {
@@ -57,8 +59,8 @@ fn events(role: Role, limit: usize, bytes: &[u8], step: usize) -> (Vec<(Event, V
             assert!(message.len() <= limit);
             if let Some(event) = event {
                 let carried = match event {
-                    Event::Message => std::mem::take(&mut message),
-                    Event::Ping => decoder.ping().as_bytes().to_vec(),
+                    WsEvent::Message => std::mem::take(&mut message),
+                    WsEvent::Ping => decoder.ping().as_bytes().to_vec(),
                     _ => Vec::new(),
                 };
                 found.push((event, carried));

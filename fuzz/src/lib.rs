@@ -1,5 +1,5 @@
-//! What the fuzz targets share with the tests: the ledger and its games, and the rules written once
-//! more. A target adds where its bytes go, so that what it checks is what the tests check.
+//! Code that the fuzz targets share with the tests: the ledger and its games, and the reference
+//! rules. A target only feeds its bytes in, so it checks what the tests check.
 
 #[path = "../../crates/proto/tests/support/mod.rs"]
 pub mod support;

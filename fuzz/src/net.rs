@@ -1,5 +1,5 @@
-//! Heads and bodies of HTTP, which are pure and private to the library: compiled into this crate as
-//! they are, under the name that they have there.
+//! HTTP heads and bodies. They are pure and private to the library, so this crate compiles their
+//! files under the same name.
 
 #[path = "../../crates/duet-rpc/src/net/web/mod.rs"]
 mod web;
@@ -12,7 +12,7 @@ const HEAD_LIMIT: usize = 1000;
 const BODY_LIMIT: usize = 300;
 const TOKEN: &str = "sesame";
 
-/// Takes the bytes for a request, and for a response, in these pieces.
+/// Reads the bytes as a request and as a response, in pieces of this size.
 pub fn check(bytes: &[u8], step: usize) {
     let whole = read_head(bytes, usize::MAX);
     assert_eq!(whole, read_head(bytes, step));
@@ -22,7 +22,7 @@ pub fn check(bytes: &[u8], step: usize) {
     let rest = &bytes[used..];
     if let Ok(request) = Request::read(&head) {
         check_request(&head, &request);
-        check_gate(&head, &request);
+        check_access(&head, &request);
         check_body(request.length.unwrap_or(Length::Fixed(0)), rest, step);
     }
     if let Ok(response) = Response::read(&head) {
@@ -30,7 +30,7 @@ pub fn check(bytes: &[u8], step: usize) {
     }
 }
 
-/// The head, and how many bytes it took with what was skipped; `None` if it is not whole.
+/// The head, and the number of bytes consumed, including skipped ones; `None` if it is incomplete.
 fn read_head(bytes: &[u8], step: usize) -> Result<Option<(Vec<u8>, usize)>, Refusal> {
     let mut reader = HeadReader::new(HEAD_LIMIT);
     let mut before = 0;
@@ -44,7 +44,7 @@ fn read_head(bytes: &[u8], step: usize) -> Result<Option<(Vec<u8>, usize)>, Refu
     Ok(None)
 }
 
-/// The header lines, as the plainest reader would have them.
+/// The header lines, as the simplest reader finds them.
 fn lines(head: &[u8]) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(head);
     let lines = text.trim_end_matches("\r\n").split("\r\n").skip(1);
@@ -57,7 +57,7 @@ fn lines(head: &[u8]) -> Vec<(String, String)> {
     lines.collect()
 }
 
-/// Who stands between could not read this head in another way.
+/// Checks that a proxy could not read this head differently.
 fn check_request(head: &[u8], request: &Request<'_>) {
     let lines = lines(head);
     let all = |name: &str| -> Vec<&str> {
@@ -80,8 +80,9 @@ fn check_request(head: &[u8], request: &Request<'_>) {
     assert_eq!(request.length, length);
 }
 
-/// Who is let in has named this machine, comes from no page of elsewhere, and bears the token.
-fn check_gate(head: &[u8], request: &Request<'_>) {
+/// Checks that an accepted request names this machine, does not come from a foreign page, and
+/// carries the token.
+fn check_access(head: &[u8], request: &Request<'_>) {
     let gate = Gate::default().token(TOKEN);
     let lines = lines(head);
     let first = |name: &str| {
@@ -112,8 +113,8 @@ fn is_this_machine(name: &str) -> bool {
     is_address || name.eq_ignore_ascii_case("localhost")
 }
 
-/// What a body came to, and how many bytes it took; `None` if it is not whole.
-type Outcome = Result<Option<(Vec<u8>, usize)>, Flaw>;
+/// A body and the number of bytes consumed; `None` if it is incomplete.
+type BodyResult = Result<Option<(Vec<u8>, usize)>, Flaw>;
 
 fn check_body(length: Length, bytes: &[u8], step: usize) {
     let whole = read_body(length, bytes, usize::MAX);
@@ -127,7 +128,7 @@ fn check_body(length: Length, bytes: &[u8], step: usize) {
         Length::UntilEnd if bytes.len() > BODY_LIMIT => Err(Flaw::TooLarge),
         Length::UntilEnd => Ok(None),
         Length::Chunked => {
-            // A body that is whole is what the plainest reader makes of its chunks.
+            // A whole body equals the chunks that the simplest reader finds.
             if let Ok(Some(found)) = &whole {
                 assert_eq!(*found, chunks(bytes), "{}", bytes.escape_ascii());
                 assert!(found.0.len() <= BODY_LIMIT);
@@ -138,7 +139,7 @@ fn check_body(length: Length, bytes: &[u8], step: usize) {
     assert_eq!(whole, expect);
 }
 
-fn read_body(length: Length, bytes: &[u8], step: usize) -> Outcome {
+fn read_body(length: Length, bytes: &[u8], step: usize) -> BodyResult {
     let mut body = Body::new(length, BODY_LIMIT)?;
     let (mut found, mut used) = (Vec::new(), 0);
     for piece in bytes.chunks(step.min(bytes.len().max(1))) {
@@ -151,7 +152,7 @@ fn read_body(length: Length, bytes: &[u8], step: usize) -> Outcome {
     Ok(body.is_whole().then_some((found, used)))
 }
 
-/// The body of chunks that are whole and well-formed, and where they end.
+/// The content of whole and well-formed chunks, and their end.
 fn chunks(bytes: &[u8]) -> (Vec<u8>, usize) {
     let line = |from: usize| {
         let length = bytes[from..].windows(2).position(|two| two == b"\r\n").expect("a line end");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use duet_rpc::proto::message::{Code, ErrorObject, Id, WhyStray};
+use duet_rpc::proto::message::{Code, ErrorObject, Id, InvalidResponseReason};
 use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
 use duet_rpc::transport::Stream;
 use duet_rpc::{
@@ -409,13 +409,13 @@ async fn m7_m8_an_answer_that_cannot_be_used_is_told_while_its_call_is_pending()
     use UnusableAnswer::{Empty, Malformed};
     #[rustfmt::skip]
     let rows = [
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, Some(Malformed(WhyStray::ResultAndError))),
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, Some(Malformed(WhyStray::MemberTwice))),
-        (r#"{"id":1,"result":1}"#, Some(Malformed(WhyStray::BadVersion))),
-        (r#"{"jsonrpc":"2.0","result":1}"#, Some(Malformed(WhyStray::BadId))),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, Some(Malformed(InvalidResponseReason::ResultAndError))),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, Some(Malformed(InvalidResponseReason::MemberTwice))),
+        (r#"{"id":1,"result":1}"#, Some(Malformed(InvalidResponseReason::BadVersion))),
+        (r#"{"jsonrpc":"2.0","result":1}"#, Some(Malformed(InvalidResponseReason::BadId))),
         (r#"{"jsonrpc":"2.0","id":1}"#, Some(Empty)),
         (r#"[{"jsonrpc":"2.0","id":1}]"#, Some(Empty)),
-        ("{\"id\":1,\"result\":1}\n{\"jsonrpc\":\"2.0\",\"id\":1}", Some(Malformed(WhyStray::BadVersion))),
+        ("{\"id\":1,\"result\":1}\n{\"jsonrpc\":\"2.0\",\"id\":1}", Some(Malformed(InvalidResponseReason::BadVersion))),
         // Of another call, a request of the remote's own, and no answer at all.
         (r#"{"id":2,"result":1}"#, None),
         (r#"{"jsonrpc":"2.0","id":2}"#, None),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use duet_rpc::proto::ws::{Control, ControlKind, Decoder, Event, FrameWriter, Role};
+use duet_rpc::proto::ws::{Control, ControlKind, Role, WsDecoder, WsEvent, WsFrameWriter};
 use duet_rpc::transport::{Address, Listener, Socket, WebSocket};
 use duet_rpc::{CloseReason, Context, Error, ErrorKind, Failure, Peer, Profile, Router};
 use links::{HANGS, on_both_runtimes};
@@ -66,8 +66,8 @@ async fn peers(is_tcp: bool) -> (Peer, Peer) {
 /// A remote that is none of ours, and does as it is told.
 struct Remote {
     stream: UnixStream,
-    writer: FrameWriter,
-    decoder: Decoder,
+    writer: WsFrameWriter,
+    decoder: WsDecoder,
     message: Vec<u8>,
     /// What was read and not looked at.
     rest: Vec<u8>,
@@ -87,8 +87,8 @@ fn serve_as(role: Role, set: impl FnOnce(WebSocket) -> WebSocket) -> (Peer, Remo
     };
     let remote = Remote {
         stream: there,
-        writer: FrameWriter::new(its_role, 7),
-        decoder: Decoder::new(its_role, usize::MAX),
+        writer: WsFrameWriter::new(its_role, 7),
+        decoder: WsDecoder::new(its_role, usize::MAX),
         message: Vec::new(),
         rest: Vec::new(),
     };
@@ -124,11 +124,11 @@ impl Remote {
             let (count, event) = self.decoder.decode(&self.rest, &mut self.message);
             self.rest.drain(..count);
             match event {
-                Some(Event::Message) => {
+                Some(WsEvent::Message) => {
                     let message = std::mem::take(&mut self.message);
                     return String::from_utf8(message).expect("answers are text");
                 }
-                Some(Event::Ping) => return "ping".to_owned(),
+                Some(WsEvent::Ping) => return "ping".to_owned(),
                 Some(event) => return format!("{event:?}"),
                 None => {}
             }
@@ -338,7 +338,7 @@ async fn p5_e3_a_call_fails_with_the_reason_why_its_web_socket_ended() {
     let close = |code| {
         let mut bytes = Vec::new();
         let control = Control::close(code, "CANARY");
-        FrameWriter::new(Role::Server, 7).write_control(&mut bytes, ControlKind::Close, &control);
+        WsFrameWriter::new(Role::Server, 7).write_control(&mut bytes, ControlKind::Close, &control);
         bytes
     };
     let too_large = [&[0x81, 127][..], &(1_u64 << 40).to_be_bytes()].concat();

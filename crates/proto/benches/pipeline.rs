@@ -1,5 +1,5 @@
-//! Decode, classify and write an answer, beside plain serde_json into an owned envelope:
-//! `cargo bench -p duet-rpc-proto --bench pipeline`.
+//! Benchmark: decode, classify and write an answer, compared with serde_json into an owned
+//! envelope: `cargo bench -p duet-rpc-proto --bench pipeline`.
 
 #![allow(missing_docs, reason = "a benchmark has no public items")]
 

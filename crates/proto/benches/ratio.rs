@@ -1,10 +1,10 @@
-//! Decode and classify, beside serde_json, in one run: `cargo bench -p duet-rpc-proto --bench
-//! ratio`.
+//! Benchmark: decode and classify, compared with serde_json in one run: `cargo bench -p
+//! duet-rpc-proto --bench ratio`.
 //!
-//! Machines are noisy, so the contenders take turns, round by round, and what counts is the median
-//! of the ratios within a round. Each gets its bytes as a read would bring them, by a copy into a
-//! buffer of its own: ours in chunks of up to 2 KiB, the others message by message, cut out for
-//! them. Ours does more: it finds the frames and checks the depth, ignored members and duplicates.
+//! Machines are noisy, so the contenders take turns, and the result is the median of the ratios
+//! within each round. Each contender gets its bytes as from a read, by a copy into its own buffer:
+//! ours in chunks of up to 2 KiB, the others one message at a time, already cut. Ours does more: it
+//! finds the frames and checks the depth, ignored members and duplicates.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 

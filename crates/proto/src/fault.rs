@@ -1,29 +1,28 @@
-//! How bytes broke the framing or a limit.
+//! Faults: bytes that break the framing or a limit.
 
 use std::fmt;
 
 use crate::text::{NotJson, Text};
 
-/// A run of bytes that holds no message.
+/// A run of bytes without a message.
 ///
-/// What the remote is told of it is decided in [`message`](crate::message): a fault knows no
-/// error codes.
+/// A fault knows no error codes. [`message`](crate::message) decides the answer to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault<'a> {
-    /// What was wrong.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// The body, where one arrived whole and is JSON in spite of the fault. Its `id` is echoed;
-    /// nothing else of it is acted on.
+    /// The body, if it arrived whole and is JSON despite the fault. Only its `id` is used: the
+    /// answer carries it.
     pub body: Option<Text<'a>>,
 }
 
-/// The ways in which bytes can be wrong.
+/// Kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// Bytes stand where a frame should begin, or its header is malformed.
+    /// Bytes that do not begin a frame, or a malformed header.
     Malformed(Malformed),
-    /// The frame was whole, and what it held is no JSON text.
+    /// The frame was whole, and its body is not JSON.
     NotJson(NotJson),
     /// A frame ended early: the input ended, or the next frame began, inside it.
     CutShort,
@@ -31,21 +30,21 @@ pub enum FaultKind {
     Oversize,
     /// A header section that is longer than its limit.
     HeaderTooLarge,
-    /// A `Content-Type` with another media type than ours.
+    /// A `Content-Type` with an unsupported media type.
     UnsupportedContentType,
-    /// A `Content-Type` with another charset than UTF-8.
+    /// A `Content-Type` with a charset other than UTF-8.
     BadCharset,
 }
 
-/// What exactly is malformed; for the log, as the remote is told only that it is.
+/// Kinds of malformed bytes. Only the log shows the kind; the remote gets a plain parse error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// A header line that is not `Name: value`: stray text, most often.
+    /// A header line that is not `Name: value`: most often stray text.
     HeaderLine,
     /// A header line that ends with LF alone.
     BareLineFeed,
-    /// A `Content-Length` that is not a row of decimal digits.
+    /// A `Content-Length` that is not a decimal number.
     LengthValue,
     /// Two `Content-Length` headers that disagree.
     LengthConflict,
@@ -79,7 +78,7 @@ impl fmt::Display for FaultKind {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Malformed::HeaderLine => "a line is no header: stray output before a frame?",
+            Malformed::HeaderLine => "a line is not a header: stray output before a frame?",
             Malformed::BareLineFeed => "a header line ends with LF instead of CR LF",
             Malformed::LengthValue => "a Content-Length is not a decimal number",
             Malformed::LengthConflict => "two Content-Length headers disagree",

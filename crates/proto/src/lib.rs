@@ -9,8 +9,8 @@
 //!  bytes ◀── frame::write_frame ◀── message::write_* ◀── your answer
 //! ```
 //!
-//! Whatever a peer sends, nothing here panics, grows past its [`Limits`], or loses the message
-//! behind a bad one.
+//! No input from a peer makes this code panic, grow past its [`Limits`], or lose the message behind
+//! a bad one.
 //!
 //! ```
 //! use duet_rpc_proto::{Profile, frame::{Decoder, Event, Framing, write_frame}};
@@ -46,16 +46,16 @@
 //! # }
 //! ```
 
-// Nothing that comes from outside may end the process; tests may.
+// Input from outside must not end the process; a failing test may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod append;
 pub mod fault;
 pub mod frame;
 pub mod limits;
 pub mod message;
 pub mod notice;
 pub mod policy;
+mod prefixed;
 pub mod session;
 #[doc = include_str!("specification.md")]
 pub mod specification {}
@@ -65,7 +65,7 @@ pub mod ws;
 pub use limits::Limits;
 pub use policy::Profile;
 
-/// The code in the package's own page is compiled and run like all other examples.
+/// Compiles and runs the code in the package's README like all other examples.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,9 +1,9 @@
-//! Every number that bounds memory or work, with its default.
+//! Limits on memory and work, with their defaults.
 
 use crate::text::MAX_DEPTH;
 
-/// What a peer may make us hold or do: [F3](crate::specification#f3), [M9](crate::specification#m9) and
-/// [P9](crate::specification#p9) of the specification.
+/// Limits on the memory and work that a peer can cause: [F3](crate::specification#f3),
+/// [M9](crate::specification#m9) and [P9](crate::specification#p9) of the specification.
 ///
 /// ```
 /// use duet_rpc_proto::Limits;
@@ -14,40 +14,40 @@ use crate::text::MAX_DEPTH;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The longest message, in bytes of JSON. More than [`Limits::MAX_MESSAGE_BYTES`] counts as
-    /// that.
+    /// The longest message, in bytes of JSON. At most [`Limits::MAX_MESSAGE_BYTES`]; larger values
+    /// count as that.
     pub message_bytes: usize,
-    /// The longest header section of the `lsp` framing: all header lines with their line ends.
-    /// More than [`Limits::MAX_HEADER_BYTES`] counts as that.
+    /// The longest header section of the `lsp` framing: all header lines with their line ends. At
+    /// most [`Limits::MAX_HEADER_BYTES`]; larger values count as that.
     pub header_bytes: usize,
-    /// The deepest nesting of objects and arrays, of which the outermost is level 1. More than
-    /// [`Limits::MAX_DEPTH`] counts as that.
+    /// The deepest nesting of objects and arrays; the outermost is level 1. At most
+    /// [`Limits::MAX_DEPTH`]; larger values count as that.
     pub depth: usize,
-    /// The most entries of a batch.
+    /// Maximum number of entries in a batch.
     pub batch_entries: usize,
-    /// How many faults and invalid messages in a row are answered one by one.
+    /// Maximum number of faults and invalid messages in a row that are answered one by one.
     pub answered_faults: u32,
-    /// The most requests that run or wait to run at the same time; more are answered busy. Under
-    /// sequential order one runs, whatever this says, and [`Limits::waiting`] bounds the rest.
+    /// Maximum number of requests that run or wait to run at the same time. Further requests are
+    /// answered busy. Under sequential order always one runs, and [`Limits::waiting`] bounds the
+    /// rest.
     pub in_flight: usize,
-    /// How many requests may wait for their turn before nothing more is read; 0 counts as 1, here
-    /// and in the next.
+    /// Number of requests waiting for their turn at which reading stops. 0 counts as 1.
     pub waiting: usize,
-    /// How many bytes the messages that wait for their turn may take before nothing more is read.
+    /// Bytes of messages waiting for their turn at which reading stops. 0 counts as 1.
     pub waiting_bytes: usize,
-    /// The most calls of ours that wait for an answer; one more fails at once.
+    /// Maximum number of our calls that wait for a response. A further call fails immediately.
     pub pending_calls: usize,
-    /// How many bytes may wait to be sent before no further request is begun, and who wants to
-    /// send has to wait; 0 counts as 1.
+    /// Bytes waiting to be sent at which no further request starts and senders have to wait. 0
+    /// counts as 1.
     pub outgoing_bytes: usize,
-    /// How large the answers to the batches that are under way may get, in all, before the rest of
-    /// their requests is answered busy.
+    /// Total size of the answers to unfinished batches at which their remaining requests are
+    /// answered busy.
     pub batch_bytes: usize,
 }
 
 impl Limits {
-    /// The greatest message limit: 2 GiB less one byte, so that no sum of lengths overflows on a
-    /// small machine, and the largest length prefix is over every limit.
+    /// The greatest message limit: 2 GiB less one byte. So no sum of lengths overflows on a 32-bit
+    /// machine, and the largest length prefix is over every limit.
     pub const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
 
     /// The greatest limit of a header section.
@@ -56,14 +56,14 @@ impl Limits {
     /// The greatest depth limit.
     pub const MAX_DEPTH: usize = MAX_DEPTH;
 
-    /// The same limits with a change, as one expression.
+    /// These limits with a change, as one expression.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Limits)) -> Limits {
         change(&mut self);
         self
     }
 
-    /// The same, with 1 in place of each 0 with which nothing at all could be read or sent.
+    /// These limits with 1 in place of each 0 that would stop all reading or sending.
     #[must_use]
     pub fn usable(mut self) -> Limits {
         for limit in [&mut self.waiting, &mut self.waiting_bytes, &mut self.outgoing_bytes] {

@@ -1,46 +1,46 @@
-//! Oddities worth a line in the log, and how loud that line is.
+//! Notices: events of a session that the log must show, and their severity.
 
 use std::fmt;
 
-use crate::message::WhyStray;
+use crate::message::InvalidResponseReason;
 
-/// How much a notice matters.
+/// Severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The remote did something wrong, and was told or cannot be.
+    /// The remote made a mistake.
     Warn,
-    /// Something failed on our side, or failed where nothing else will show it.
+    /// Something failed on our side, or failed where only the log shows it.
     Error,
 }
 
-/// Something that gets no answer, or no full one, and so must show in the log.
+/// An event that gets no answer, or no full answer, so that only the log shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// A notification for a method that nobody serves.
+    /// A notification for an unknown method.
     UnknownNotification,
-    /// A notification that came when too many waited already, while an answer that we needed stood
-    /// behind it.
+    /// A notification that was dropped: too many messages waited, and reading had to go on because
+    /// a response that we need could be among the unread bytes.
     NotificationDropped,
-    /// A cancellation that does not say of what.
+    /// A cancellation that names no request.
     BadCancellation,
-    /// A response that answers no call of ours: late, a second one, or for a stranger.
+    /// A response that matches no pending call: it is late, a duplicate, or has an unknown id.
     UnmatchedResponse,
-    /// A response that cannot be used.
-    Stray(WhyStray),
-    /// This many bad messages went unanswered since the last such notice.
+    /// An invalid response.
+    InvalidResponse(InvalidResponseReason),
+    /// This many bad messages got no answer since the last such notice.
     Muted(u64),
 }
 
 impl Notice {
-    /// How loud it is.
+    /// The severity of this notice.
     pub fn severity(&self) -> Severity {
         match self {
             Notice::NotificationDropped => Severity::Error,
             Notice::UnknownNotification
             | Notice::BadCancellation
             | Notice::UnmatchedResponse
-            | Notice::Stray(_)
+            | Notice::InvalidResponse(_)
             | Notice::Muted(_) => Severity::Warn,
         }
     }
@@ -51,9 +51,9 @@ impl fmt::Display for Notice {
         match self {
             Notice::UnknownNotification => f.write_str("a notification for an unknown method"),
             Notice::NotificationDropped => f.write_str("a notification was dropped: too many wait"),
-            Notice::BadCancellation => f.write_str("a cancellation does not say of what"),
+            Notice::BadCancellation => f.write_str("a cancellation names no request"),
             Notice::UnmatchedResponse => f.write_str("a response answers no pending call"),
-            Notice::Stray(why) => why.fmt(f),
+            Notice::InvalidResponse(why) => why.fmt(f),
             Notice::Muted(count) => {
                 write!(f, "{count} more bad messages in a row, not answered")
             }

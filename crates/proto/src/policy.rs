@@ -1,4 +1,5 @@
-//! What a connection does where the specification leaves a choice, and the presets.
+//! Settings of a connection where the specification leaves a choice, and the profiles that preset
+//! them.
 
 use std::time::Duration;
 
@@ -6,50 +7,51 @@ use crate::frame::{Framing, FramingChoice};
 use crate::limits::Limits;
 use crate::message::Code;
 
-/// Whether an array of messages is served: [M6](crate::specification#m6) of the specification.
+/// Rule for arrays of messages: [M6](crate::specification#m6) of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchRule {
-    /// Any array is an invalid request.
+    /// An array is an invalid request.
     Reject,
-    /// Arrays are served, as JSON-RPC 2.0 says in its section 6.
+    /// An array is a batch, as in section 6 of JSON-RPC 2.0.
     Allow,
 }
 
-/// In which order incoming messages are worked on: [L2](crate::specification#l2) of the specification. Responses
-/// to our own calls, and cancellations, are never held up by any of these.
+/// Order in which incoming messages are handled: [L2](crate::specification#l2) of the
+/// specification. Responses to our calls, and cancellations, never wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Order {
     /// One message is finished and answered before the next begins.
     Sequential,
-    /// Requests run side by side, but a notification is finished before any later message starts:
-    /// a change is always seen by the requests after it.
+    /// Requests run concurrently, but a notification finishes before any later message starts. So a
+    /// request sees every change that was announced before it.
     Barrier,
     /// No order.
     Concurrent,
-    /// Messages of the same key in order, others side by side. The key is a function of the
-    /// method and its params, such as the URI of a document.
+    /// Messages of the same key run in order, others concurrently. The key is a function of the
+    /// method and its params, for example the URI of a document.
     ByKey,
 }
 
-/// How we cancel our calls, and whether a request that the remote cancelled is answered.
+/// Words for cancelling a request, and the answer to a cancelled request.
 ///
-/// A cancellation, and progress, that comes in is understood in the words of both dialects, whatever
-/// this says.
+/// Incoming cancellations and progress are understood in the words of both dialects, whichever is
+/// set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// `$/cancelRequest` with `id`, as editors do (LSP). A cancelled request is answered with −32800.
+    /// `$/cancelRequest` with `id`, used by editors (LSP). A cancelled request is answered with
+    /// −32800.
     Dollar,
-    /// `notifications/cancelled` with `requestId`, as agents and their tools do (MCP). A cancelled
-    /// request gets no answer.
+    /// `notifications/cancelled` with `requestId`, used by agents and their tools (MCP). A
+    /// cancelled request gets no answer.
     Notifications,
     /// We send nothing. A cancelled request is answered with −32800.
     None,
 }
 
 impl Dialect {
-    /// Whether a request that the remote cancelled is answered.
+    /// True if a request that the remote cancelled gets an answer.
     pub fn answers_cancelled(self) -> bool {
         match self {
             Dialect::Dollar | Dialect::None => true,
@@ -58,21 +60,21 @@ impl Dialect {
     }
 }
 
-/// What the ids of our calls look like.
+/// Form of the ids of our calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdStyle {
     /// 1, 2, 3 …
     Counter,
-    /// Random UUIDs, as strings.
+    /// Random UUIDs, written as strings.
     Uuid,
 }
 
 /// All settings of a connection. The specification has [a table](crate::specification#4-command-line) of the
 /// three profiles.
 ///
-/// Take a preset, and change what you need: the settings that users change most often have a method each,
-/// and [`with`](Profile::with) reaches every field.
+/// Take a preset, and change what you need. The most common settings have a method each;
+/// [`with`](Profile::with) reaches every field.
 ///
 /// ```
 /// use std::time::Duration;
@@ -87,43 +89,44 @@ pub enum IdStyle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Profile {
-    /// How messages are cut out of the stream.
+    /// The framing: the rule that cuts messages out of the stream.
     pub framing: FramingChoice,
-    /// In which order messages are worked on.
+    /// The order in which messages are handled.
     pub order: Order,
-    /// Whether batches are served.
+    /// The rule for batches.
     pub batch: BatchRule,
-    /// How requests are cancelled.
+    /// The words for cancelling a request.
     pub dialect: Dialect,
-    /// The error code that says that a capacity limit is reached.
+    /// The error code of requests over a capacity limit.
     pub busy_code: Code,
-    /// What the ids of our calls look like.
+    /// The form of the ids of our calls.
     pub ids: IdStyle,
-    /// How long a frame may take from its first byte to its last; `None` for ever.
+    /// Maximum time from the first byte of a frame to its last. `None`: no limit.
     pub read_timeout: Option<Duration>,
-    /// How long a call waits for its answer, unless it says otherwise; `None` for ever.
+    /// Maximum time that a call waits for its response, unless the call sets its own. `None`: no
+    /// limit.
     pub call_timeout: Option<Duration>,
-    /// How long a connection that is closing waits for its running requests, and for the remote
-    /// to take their answers.
+    /// Maximum time that a closing connection waits for its running requests, and for the remote to
+    /// take their answers.
     pub drain_timeout: Duration,
-    /// Whether the log shows what your own `Deserialize` implementations say of a parameter that they
-    /// refuse, such as the reason why a date is none. Their text may quote what the remote sent, so this is
-    /// off unless you turn it on. The remote is never told.
+    /// The log shows the error texts of your own `Deserialize` implementations, for example the
+    /// reason why a date is invalid. The texts may quote what the remote sent, so the default is
+    /// off. They are never sent to the remote.
     pub log_details: bool,
-    /// What bounds memory and work.
+    /// The limits on memory and work.
     pub limits: Limits,
 }
 
 impl Default for Profile {
-    /// The profile of agents, as every builder has it.
+    /// The profile of agents, which is also the default of every builder.
     fn default() -> Self {
         Profile::agent()
     }
 }
 
 impl Profile {
-    /// For an editor that starts a backend: `Content-Length` headers, one message after the
-    /// other, strict.
+    /// For an editor that starts a backend: `Content-Length` headers, one message at a time, no
+    /// batches.
     pub fn editor() -> Profile {
         Profile {
             framing: Framing::Lsp.into(),
@@ -134,14 +137,14 @@ impl Profile {
             ids: IdStyle::Counter,
             read_timeout: Some(Duration::from_secs(30)),
             call_timeout: Some(Duration::from_secs(30)),
-            // Clients kill after two seconds, so there must be some time left to leave.
+            // Clients kill after two seconds: this leaves some time to exit.
             drain_timeout: Duration::from_millis(1750),
             log_details: false,
             limits: Limits { message_bytes: 10 * 1024 * 1024, in_flight: 1, ..Limits::default() },
         }
     }
 
-    /// For a desktop shell that starts its core: a length prefix, one message after the other.
+    /// For a desktop shell that starts its core: a length prefix, one message at a time.
     pub fn desktop() -> Profile {
         Profile {
             framing: Framing::Length.into(),
@@ -151,7 +154,7 @@ impl Profile {
         }
     }
 
-    /// For an agent and its tools: a message a line, requests side by side, in both directions.
+    /// For an agent and its tools: one message per line, concurrent requests in both directions.
     pub fn agent() -> Profile {
         Profile {
             framing: Framing::Ndjson.into(),
@@ -161,11 +164,11 @@ impl Profile {
         }
     }
 
-    /// For a server or client of the Model Context Protocol: as [`Profile::agent`], in MCP's dialect.
+    /// For a server or client of the Model Context Protocol: [`Profile::agent`] in MCP's dialect.
     ///
-    /// A capacity limit is told with [`Code::INTERNAL_ERROR`] and the reason `overloaded`: MCP assigns no
-    /// new meanings from −32000 to −32019, keeps the rest of that range for itself, and its clients take
-    /// −32000 for a closed connection.
+    /// A capacity limit is answered with [`Code::INTERNAL_ERROR`] and the reason `overloaded`. MCP
+    /// assigns no new meanings from −32000 to −32019, keeps the rest of that range for itself, and
+    /// its clients take −32000 for a closed connection.
     pub fn mcp() -> Profile {
         Profile {
             dialect: Dialect::Notifications,
@@ -174,20 +177,20 @@ impl Profile {
         }
     }
 
-    /// The same profile with a change, as one expression.
+    /// This profile with a change, as one expression.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Profile)) -> Profile {
         change(&mut self);
         self
     }
 
-    /// Sets the framing: how messages are cut out of the stream.
+    /// Sets the framing: the rule that cuts messages out of the stream.
     #[must_use]
     pub fn framing(self, framing: impl Into<FramingChoice>) -> Profile {
         Profile { framing: framing.into(), ..self }
     }
 
-    /// Sets the order in which messages are worked on.
+    /// Sets the order in which messages are handled.
     #[must_use]
     pub fn order(self, order: Order) -> Profile {
         Profile { order, ..self }
@@ -199,60 +202,63 @@ impl Profile {
         Profile { batch, ..self }
     }
 
-    /// Sets the dialect: how requests are cancelled.
+    /// Sets the dialect: the words for cancelling a request.
     #[must_use]
     pub fn dialect(self, dialect: Dialect) -> Profile {
         Profile { dialect, ..self }
     }
 
-    /// Sets the style of the ids of our calls.
+    /// Sets the form of the ids of our calls.
     #[must_use]
     pub fn ids(self, ids: IdStyle) -> Profile {
         Profile { ids, ..self }
     }
 
-    /// Sets the time that a frame may take from its first byte to its last; `None` for ever.
+    /// Sets the maximum time from the first byte of a frame to its last. `None`: no limit.
     #[must_use]
     pub fn read_timeout(self, timeout: impl Into<Option<Duration>>) -> Profile {
         Profile { read_timeout: timeout.into(), ..self }
     }
 
-    /// Sets the time that a call waits for its answer, unless it says otherwise; `None` for ever.
+    /// Sets the maximum time that a call waits for its response, unless the call sets its own.
+    /// `None`: no limit.
     #[must_use]
     pub fn call_timeout(self, timeout: impl Into<Option<Duration>>) -> Profile {
         Profile { call_timeout: timeout.into(), ..self }
     }
 
-    /// Sets the time that a closing connection waits for its running requests, and for the remote to take
-    /// their answers. On stdio more than about 1.8 s has no effect: the process exits within 2 s.
+    /// Sets the maximum time that a closing connection waits for its running requests, and for the
+    /// remote to take their answers. On stdio, more than about 1.8 s has no effect: the process
+    /// exits within 2 s.
     #[must_use]
     pub fn drain_timeout(self, timeout: Duration) -> Profile {
         Profile { drain_timeout: timeout, ..self }
     }
 
-    /// Sets the length of the longest message, in bytes of JSON: [`Limits::message_bytes`].
+    /// Sets the maximum length of a message, in bytes of JSON: [`Limits::message_bytes`].
     #[must_use]
     pub fn max_message_bytes(mut self, bytes: usize) -> Profile {
         self.limits.message_bytes = bytes;
         self
     }
 
-    /// Sets the bound of our calls that wait for an answer: [`Limits::pending_calls`].
+    /// Sets the maximum number of our pending calls: [`Limits::pending_calls`].
     #[must_use]
     pub fn max_pending_calls(mut self, calls: usize) -> Profile {
         self.limits.pending_calls = calls;
         self
     }
 
-    /// Sets the bound of bytes that wait to be sent: [`Limits::outgoing_bytes`].
+    /// Sets the maximum number of bytes that wait to be sent: [`Limits::outgoing_bytes`].
     #[must_use]
     pub fn max_outgoing_bytes(mut self, bytes: usize) -> Profile {
         self.limits.outgoing_bytes = bytes;
         self
     }
 
-    /// Sets the bound of requests in flight: [`Limits::in_flight`]. More than one at a time turns
-    /// sequential order into barrier order, because under sequential order one runs, whatever the bound is.
+    /// Sets the maximum number of requests in flight: [`Limits::in_flight`]. More than one turns
+    /// sequential order into barrier order, because sequential order always runs one request at a
+    /// time.
     #[must_use]
     pub fn max_in_flight(mut self, in_flight: usize) -> Profile {
         self.limits.in_flight = in_flight;
@@ -272,7 +278,7 @@ mod tests {
     use crate::message::Code;
 
     #[test]
-    fn c3_the_profiles_are_as_the_table_says() {
+    fn c3_profiles_match_the_table_of_the_specification() {
         let (sequential, barrier) = (Order::Sequential, Order::Barrier);
         let (reject, allow) = (BatchRule::Reject, BatchRule::Allow);
         let rows = [
@@ -285,7 +291,7 @@ mod tests {
             assert_eq!((profile.order, profile.batch), (order, batch), "{framing:?}");
             assert_eq!(profile.limits.message_bytes, message_bytes, "{framing:?}");
             assert_eq!(profile.limits.in_flight, in_flight, "{framing:?}");
-            // The same in all of them.
+            // All profiles agree on these.
             assert_eq!(profile.limits.header_bytes, 8192);
             assert_eq!((profile.limits.depth, profile.limits.batch_entries), (128, 1000));
             assert_eq!(profile.limits.answered_faults, 1000);
@@ -325,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn p3_p4_the_profile_for_mcp_is_that_for_agents_but_for_its_dialect_and_busy_code() {
+    fn p3_p4_the_mcp_profile_differs_from_agent_in_dialect_and_busy_code() {
         let mcp = Profile::mcp();
         assert_eq!((mcp.dialect, mcp.busy_code), (Dialect::Notifications, Code::INTERNAL_ERROR));
         let Profile { dialect, busy_code, .. } = Profile::agent();

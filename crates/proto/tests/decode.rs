@@ -1,5 +1,4 @@
-//! What holds for all framings (F1 to F5, F17), and the framings `ndjson` and `length` (F20 to
-//! F32).
+//! Rules for all framings (F1 to F5, F17), and the framings `ndjson` and `length` (F20 to F32).
 
 mod support;
 
@@ -52,7 +51,7 @@ fn f4_invalid_utf8_is_a_parse_error() {
 }
 
 #[test]
-fn f5_and_f17_what_is_written_can_be_read_and_holds_nothing_else() {
+fn f5_and_f17_written_frames_can_be_read_and_hold_nothing_else() {
     let write = |framing, text: &str| {
         let mut out = b"before".to_vec();
         write_frame(framing, &mut out, |out| {
@@ -67,7 +66,7 @@ fn f5_and_f17_what_is_written_can_be_read_and_holds_nothing_else() {
         FrameWriter::new(framing).wrap(&mut before, &mut text);
         [before.split_off(6), text].concat()
     };
-    // Lengths of one digit to five: the header is right for each.
+    // Lengths of one to five digits, each with the right header.
     for size in [2, 9, 10, 99, 100, 101, 999, 1000, 1001, 10_000] {
         let text = format!("\"{}\"", "x".repeat(size - 2));
         for framing in Framing::ALL {
@@ -84,7 +83,7 @@ fn f5_and_f17_what_is_written_can_be_read_and_holds_nothing_else() {
 }
 
 #[test]
-fn f5_a_writer_leaves_as_much_room_for_a_header_as_the_last_one_took() {
+fn f5_a_writer_reserves_as_much_room_for_a_header_as_the_last_one_took() {
     let mut writer = FrameWriter::new(Framing::Lsp);
     let mut write = |digits: u32| {
         let (mut out, mut room) = (b"before".to_vec(), 0);
@@ -118,7 +117,7 @@ fn f5_a_message_that_cannot_be_written_leaves_nothing_behind() {
 }
 
 #[test]
-fn f20_line_ends_blank_lines_and_a_last_line_without_one() {
+fn f20_line_ends_blank_lines_and_a_last_line_without_line_end() {
     ndjson(&format!("{A}\r\n\r\n\n \t\n{B}\n"), &[A, B]);
     ndjson(&format!("  {A}  \n"), &[&format!("{A}  ")]);
     let choice = Framing::Ndjson.into();
@@ -136,14 +135,14 @@ fn f2_in_ndjson_each_bad_line_is_answered() {
 }
 
 #[test]
-fn f21_a_line_over_the_limit_is_refused_as_soon_as_it_is() {
+fn f21_a_line_is_refused_as_soon_as_it_is_over_the_limit() {
     let text = |size: usize| format!("\"{}\"", "x".repeat(size - 2));
     ndjson(&format!("{}\n", text(100)), &[&text(100)]);
     ndjson(&format!("{}\r\n", text(100)), &[&text(100)]);
     ndjson(&format!("{}\n", text(101)), &["!-32600 oversize"]);
     ndjson(&format!("{}\n", text(1001)), &["!-32600 oversize"]);
     ndjson(&format!("{}\r\r\n", text(100)), &["!-32600 oversize"]);
-    // White space before a text counts for nothing, however much there is.
+    // White space before a text does not count, however much there is.
     ndjson(&format!("{}\n", " ".repeat(200)), &[]);
     ndjson(&format!("{}{}\n", " ".repeat(200), text(100)), &[&text(100)]);
     let (choice, long) = (Framing::Ndjson.into(), [b'x'; 101]);
@@ -155,17 +154,17 @@ fn f30_a_payload_without_its_newline_is_a_parse_error() {
     for end in ["x", "\r", " ", "\0", ""] {
         let mut frame = framed(Framing::Length, A);
         frame.pop();
-        // With nothing there, the next frame's first byte is what stands in its place.
+        // Without the newline, the next frame's first byte stands in its place.
         let input = [&frame, end.as_bytes(), &framed(Framing::Length, B)].concat();
         length(&input, &[PARSE_ERROR, B]);
     }
 }
 
 #[test]
-fn f2_in_length_what_a_wrong_length_leaves_over_is_the_same_fault() {
+fn f2_in_length_bytes_left_over_by_a_wrong_length_are_the_same_fault() {
     length(b"\0\0\0\x01{\n\"a\":1}\n", &[PARSE_ERROR]);
     length(b"\0\0\0\x03[1,\n2]\n", &[PARSE_ERROR]);
-    // But another frame is another fault.
+    // Another frame is another fault.
     length(b"\0\0\0\x01{\n\0\0\0\x01}\n", &[PARSE_ERROR, PARSE_ERROR]);
 }
 
@@ -181,7 +180,7 @@ fn f31_lengths_over_the_limit_and_of_zero() {
     length(b"\x00\x00\x00\x00", &[PARSE_ERROR]);
     let text = format!("\"{}\"", "x".repeat(98));
     length(&framed(Framing::Length, &text), &[&text]);
-    // All of the refused payload is skipped and not a byte more: what is behind it is told again.
+    // Exactly the refused payload is skipped: an error behind it is a new fault.
     let skipped = over(format!("{}\n", "x".repeat(101)).as_bytes());
     length(&[&skipped, &b"stray"[..]].concat(), &["!-32600 oversize", PARSE_ERROR]);
     // A stray zero before a length of ten is not a length of zero with its newline.
@@ -191,8 +190,8 @@ fn f31_lengths_over_the_limit_and_of_zero() {
 }
 
 #[test]
-fn f31_the_next_frame_is_served_though_the_refused_prefix_could_be_a_part_of_one() {
-    // The zero inside the prefix, with what comes behind it, is a length that is never filled.
+fn f31_the_next_frame_is_served_even_if_the_refused_prefix_could_overlap_it() {
+    // The zero inside the prefix, with the bytes behind it, is a length that is never filled.
     let text = format!("\"{}\"", "a".repeat(298));
     let next = framed(Framing::Length, &text);
     for prefix in [b"\x00\x10\x00\x01", b"\x00\xff\x00\x03", b"\x00\x20\x00\x00"] {
@@ -219,13 +218,13 @@ fn f2_f31_from_16_mib_on_a_frame_behind_a_bad_body_may_begin_with_any_byte() {
 fn f31_a_length_over_the_limit_may_begin_with_any_byte_and_only_printable_text_is_a_parse_error() {
     const OVERSIZE: &str = "!-32600 oversize";
     let rows: [(&[u8], &str); 12] = [
-        // 16 MiB and more; a client that counts in little-endian; the largest.
+        // 16 MiB and more; a length in little-endian; the largest.
         (b"\x01\0\0\0", OVERSIZE),
         (b"\x2a\0\0\0", OVERSIZE),
         (b"\x64\0\0\0[1]", OVERSIZE),
         (b"\xff\xff\xff\xffhello", OVERSIZE),
         (b"\x7f\x7f\x7f\x7f", OVERSIZE),
-        // One byte that cannot stand in a line of text.
+        // One byte that does not occur in a line of text.
         (b"ABC\x1f", OVERSIZE),
         (b"ABC\x7f", OVERSIZE),
         (b"\nABC", OVERSIZE),
@@ -239,23 +238,23 @@ fn f31_a_length_over_the_limit_may_begin_with_any_byte_and_only_printable_text_i
         length(input, &[fault]);
         length(&[input, &next, input, &next].concat(), &[fault, B, fault, B]);
     }
-    // The end of the input in the middle of a prefix.
+    // The input ends inside a prefix.
     for input in [&b"C"[..], b"\n", b"\xff\n", b"\x01\0\0"] {
         check_to_the_end(Framing::Length.into(), &limits(), input, &[], &[PARSE_ERROR]);
     }
-    // A payload that comes is skipped to its end, and what is wrong behind it is told again.
+    // A payload that arrives is skipped to its end, and an error behind it is a new fault.
     let over = [&b"\x01\0\0\0"[..], &vec![b'x'; 1 << 24], b"\n"].concat();
     let mut decoder = Decoder::new(Framing::Length, &limits());
     let found = feed(&mut decoder, &[&over, &over, &framed(Framing::Length, "nope"), &next]);
     assert_eq!(found, [OVERSIZE, OVERSIZE, PARSE_ERROR, B]);
-    // With a limit of 16 MiB and more it may be a length within the limit.
+    // With a limit of 16 MiB or more it may be a length within the limit.
     let limits = limits().with(|it| it.message_bytes = 1 << 24);
     check(Framing::Length, &limits, b"\x01\x00\x00\x01", &["!-32600 oversize"]);
     check_to_the_end(Framing::Length.into(), &limits, b"\x01\x00\x00\x00", &[], &[PARSE_ERROR]);
 }
 
 #[test]
-fn f32_after_garbage_the_next_frame_is_found_whatever_the_garbage() {
+fn f32_the_next_frame_is_found_after_any_garbage() {
     let next = framed(Framing::Length, B);
     for garbage in [
         &b"hello"[..],
@@ -274,12 +273,13 @@ fn f32_after_garbage_the_next_frame_is_found_whatever_the_garbage() {
         let input = [garbage, &next, garbage, &next].concat();
         length(&input, &[PARSE_ERROR, B, PARSE_ERROR, B]);
     }
-    // While the place is lost, a frame that holds no JSON proves nothing and is not another fault.
+    // While the position is lost, a frame that does not hold JSON proves nothing and is not another
+    // fault.
     length(&[b"hello", &framed(Framing::Length, "nope")[..], &next].concat(), &[PARSE_ERROR, B]);
-    // A length that is too large, and ends with the frame that it swallows.
+    // A length that is too large and ends with the frame that it swallows.
     let swallows = [&[0, 0, 0, B.len() as u8 + 5, b'x'], &next[..]].concat();
     length(&swallows, &[PARSE_ERROR, B]);
-    // These look like a length over the limit, and eat into the next frame's.
+    // Bytes that look like a length over the limit and overlap the next frame's prefix.
     for garbage in [
         &b"\x00\x07"[..],
         b"\x00\x07\x00",
@@ -294,14 +294,14 @@ fn f32_after_garbage_the_next_frame_is_found_whatever_the_garbage() {
 }
 
 #[test]
-fn f32_zeros_before_a_frame_are_no_frame_with_the_last_byte_of_its_length() {
-    // A length of 306 ends with the code of a 2, and the body begins with a newline.
+fn f32_stray_zeros_and_the_last_byte_of_a_length_are_not_a_frame() {
+    // The last byte of a length of 306 is an ASCII `2`, and the body begins with a newline.
     let text = format!("\n[\"{}\"]", "x".repeat(306 - 5));
     for garbage in [&b"\0\0"[..], b"\0\0\0", b"\0\0\0\0", b"stray\0", b"stray\0\0\0\0\0"] {
         let input = [garbage, &framed(Framing::Length, &text)].concat();
         check(Framing::Length, &Limits::default(), &input, &[PARSE_ERROR, &text]);
     }
-    // In its place a number is a frame like any other.
+    // In step, a number is a frame like any other.
     length(b"\0\0\0\x012\n", &["2"]);
 }
 
@@ -324,7 +324,7 @@ fn auto_is_decided_by_the_first_byte_that_is_not_white_space() {
     }
     let array = framed(Framing::Ndjson, "[1]");
     check_to_the_end(FramingChoice::Auto, &limits(), &array, &["[1]"], &[]);
-    // Anything else goes to `lsp` and its errors.
+    // Any other byte selects `lsp` and its errors.
     for odd in ["1\r\n", "\"a\"\r\n", "\u{1}\r\n", "é\r\n"] {
         let input = [odd.as_bytes(), &framed(Framing::Lsp, A)].concat();
         check_to_the_end(FramingChoice::Auto, &limits(), &input, &[PARSE_ERROR, A], &[]);
@@ -353,7 +353,7 @@ fn c3_framings_are_chosen_and_shown_by_their_names() {
 }
 
 #[test]
-fn auto_tells_what_it_found_as_soon_as_the_byte_is_here_and_keeps_no_white_space() {
+fn auto_reports_the_framing_with_its_first_byte_and_keeps_no_white_space() {
     for (framing, first) in Framing::ALL.into_iter().zip(["C", "{", "\0"]) {
         assert_eq!(Decoder::new(framing, &limits()).framing(), Some(framing));
         let mut decoder = Decoder::new(FramingChoice::Auto, &limits());
@@ -370,7 +370,7 @@ fn auto_tells_what_it_found_as_soon_as_the_byte_is_here_and_keeps_no_white_space
 }
 
 #[test]
-fn f1_what_ends_a_frame_goes_with_it() {
+fn f1_the_terminator_is_consumed_with_its_frame() {
     for framing in Framing::ALL {
         let mut decoder = Decoder::new(framing, &limits());
         let frame = framed(framing, A);
@@ -381,7 +381,7 @@ fn f1_what_ends_a_frame_goes_with_it() {
 }
 
 #[test]
-fn f3_what_is_refused_is_skipped_and_not_kept() {
+fn f3_refused_bytes_are_skipped_and_not_kept() {
     let limits = limits();
     let rows: [(Framing, &[u8]); 8] = [
         (Framing::Lsp, b"garbage\r\n"),
@@ -405,7 +405,7 @@ fn f3_what_is_refused_is_skipped_and_not_kept() {
 }
 
 #[test]
-fn p8_decoders_take_turns_with_one_piece_of_memory() {
+fn p8_decoders_share_one_buffer_in_turn() {
     let mut memory = Vec::with_capacity(50_000);
     for framing in Framing::ALL {
         let (frame, cut) = (framed(framing, A), 25);
@@ -414,7 +414,7 @@ fn p8_decoders_take_turns_with_one_piece_of_memory() {
         assert_eq!(feed(&mut decoder, &[&frame, &frame[..cut]]), [A]);
         memory = decoder.give_back().expect("few bytes are at hand");
         assert_eq!(memory.capacity(), 50_000);
-        // What it has now is its own.
+        // The memory that it has now is its own.
         assert_eq!(decoder.lend(vec![7]), Some(vec![7]));
         assert_eq!(feed(&mut decoder, &[&frame[cut..]]), [A], "what was at hand stays");
         assert_eq!(decoder.at_hand(), b"");

@@ -56,7 +56,7 @@ fn f10_white_space_between_frames_is_skipped() {
 }
 
 #[test]
-fn f11_the_log_is_told_what_is_malformed() {
+fn f11_the_fault_kind_names_the_defect() {
     let rows = [
         ("stray output", Malformed::HeaderLine),
         ("X: y\nContent-Length: 5", Malformed::BareLineFeed),
@@ -75,7 +75,7 @@ fn f11_the_log_is_told_what_is_malformed() {
 }
 
 #[test]
-fn f11_a_length_that_is_no_number_missing_or_in_dispute_and_no_header_line_are_parse_errors() {
+fn f11_invalid_missing_and_conflicting_lengths_and_bad_header_lines_are_parse_errors() {
     for value in ["", " ", "-5", "+5", "5.0", "0x10", "five", "5 5", "5,5", "5;"] {
         rows(&[(&with_header(&format!("Content-Length: {value}"), A), &[PARSE_ERROR])]);
     }
@@ -152,7 +152,7 @@ fn f12_wrong_types_are_refused_with_the_id_of_the_body() {
 }
 
 #[test]
-fn f13_a_long_header_section_is_refused_at_once_and_its_body_skipped() {
+fn f13_a_long_header_section_is_refused_immediately_and_its_body_skipped() {
     let fault = "!-32600 header-too-large";
     let (pad, short) = ("x".repeat(200), "X-A: 1\r\n".repeat(20));
     let length = format!("Content-Length: {}", A.len());
@@ -160,20 +160,21 @@ fn f13_a_long_header_section_is_refused_at_once_and_its_body_skipped() {
         // One long header.
         (format!("X-Pad: {pad}\r\n{length}"), &[fault]),
         (format!("{length}\r\nX-Pad: {pad}"), &[fault]),
-        // Many short ones.
+        // Many short headers.
         (format!("{short}{length}"), &[fault]),
-        // A length that no number can be made of, and two that disagree: no body to rely on.
+        // A length that is not a number, and two that disagree: no reliable body length.
         (format!("X-Pad: {pad}\r\nContent-Length: x"), &[fault]),
         (format!("X-Pad: {pad}\r\nContent-Length: 1\r\nContent-Length: 2"), &[fault]),
-        // What never was a header line: the length begins the next frame.
+        // The first line is not a header: the length begins the next frame.
         (format!("{pad}\r\n{length}"), &[fault, A]),
         (format!("{pad}{length}"), &[fault, A]),
-        // Nor is one that stands anywhere but at a line's start a part of the section.
+        // A length that is not at the start of a line does not belong to the section either.
         (format!("X-Pad: {pad} {length}"), &[fault, A]),
         (format!("X-Pad: {pad}\n{length}"), &[fault, A]),
-        // A first line that ends with LF alone is none, and what comes later does not mend it.
+        // A first line that ends with LF alone is not a header line, and later lines do not change
+        // that.
         (format!("X-Pad: {pad}\nX: y\r\n{length}"), &[fault, A]),
-        // But a later one does not spoil a section that began well.
+        // A later bad line does not invalidate a section that began well.
         (format!("X-Pad: {pad}\r\nX: y\nX: y\r\n{length}"), &[fault]),
     ];
     for (header, expect) in rows {
@@ -206,13 +207,13 @@ fn f13_a_limit_below_the_shortest_section_refuses_that_too() {
 }
 
 #[test]
-fn f13_of_a_long_first_line_no_more_than_the_limit_is_looked_at() {
+fn f13_only_the_bytes_up_to_the_limit_decide_about_a_long_first_line() {
     let fault = "!-32600 header-too-large";
     let named = |bytes| {
         let name = "x".repeat(bytes);
         with_header(&format!("{name}:\r\nContent-Length: {}", A.len()), A)
     };
-    // The colon is the first byte too many, and still makes it a header.
+    // The colon is the first byte over the limit, and still makes the line a header.
     rows(&[
         (&named(limits().header_bytes), &[fault]),
         (&named(limits().header_bytes + 1), &[fault, A]),
@@ -226,7 +227,8 @@ fn f2_f13_of_long_sections_in_a_row_a_few_are_read_and_the_others_searched() {
     let long = format!("Content-Length: 5\r\nX: {pad} ");
     let length = format!("Content-Length: {}", A.len());
     let last = with_header(&format!("{length}\r\nX: {}\r\n{length}", &pad[..60]), A);
-    // Read, the last one says that a body is to be skipped. Searched, it has the next frame in it.
+    // A section that is read makes the decoder skip a body; a section that is searched reveals the
+    // next frame.
     rows(&[
         (&format!("{pad} {}{last}", long.repeat(7)), &[fault]),
         (&format!("{pad} {}{last}", long.repeat(8)), &[fault, A]),
@@ -236,7 +238,7 @@ fn f2_f13_of_long_sections_in_a_row_a_few_are_read_and_the_others_searched() {
 }
 
 #[test]
-fn f13_the_refusal_waits_for_nothing() {
+fn f13_the_refusal_needs_no_further_bytes() {
     let input = format!("X: {}", "x".repeat(94));
     to_the_end(input, &["!-32600 header-too-large"], &[]);
 }
@@ -248,10 +250,10 @@ fn f14_an_oversize_body_is_refused_before_it_comes_and_skipped_and_the_limit_is_
     rows(&[
         (&with_header("Content-Length: 100", &limit), &[&limit]),
         (&format!("Content-Length: 150\r\n\r\n{body}"), &["!-32600 oversize"]),
-        // None of the body comes, or a part of it.
+        // None of the body arrives, or a part of it.
         ("Content-Length: 150\r\n\r\n", &["!-32600 oversize"]),
         ("Content-Length: 150\r\n\r\n{\"half\":", &["!-32600 oversize"]),
-        // It ends inside the next header.
+        // The input ends inside the next header.
         (&format!("Content-Length: 150\r\n\r\n{}", &body[..145]), &["!-32600 oversize"]),
         (&format!("Content-Length: 150\r\n\r\n{}", &body[..140]), &["!-32600 oversize"]),
         (
@@ -262,7 +264,7 @@ fn f14_an_oversize_body_is_refused_before_it_comes_and_skipped_and_the_limit_is_
 }
 
 #[test]
-fn f15_a_length_too_small_is_one_fault_with_what_is_left_over() {
+fn f15_a_length_too_small_is_one_fault_with_the_bytes_left_over() {
     for length in 0..A.len() {
         rows(&[(&with_header(&format!("Content-Length: {length}"), A), &[PARSE_ERROR])]);
     }
@@ -286,7 +288,7 @@ fn f15_the_end_of_input_inside_a_frame_is_a_parse_error() {
     for cut in 1..frame.len() {
         to_the_end(&frame[..cut], &[], &[PARSE_ERROR]);
     }
-    // But not a second one, inside bytes that were refused.
+    // Inside refused bytes there is no second fault.
     for (input, expect) in [
         ("hello\r\nwor", PARSE_ERROR),
         ("Content-Length: 150\r\n\r\nabc", "!-32600 oversize"),
@@ -297,7 +299,7 @@ fn f15_the_end_of_input_inside_a_frame_is_a_parse_error() {
 }
 
 #[test]
-fn f15_what_is_left_over_is_the_same_fault_though_it_looks_like_a_header() {
+fn f15_bytes_left_over_are_the_same_fault_even_if_they_look_like_a_header() {
     let left_over = format!("{{\"a\":\"http://{}\"}}", "a".repeat(150));
     for end in ["", "\r\n"] {
         let input = with_header("Content-Length: 6", &format!("{left_over}{end}"));
@@ -306,7 +308,7 @@ fn f15_what_is_left_over_is_the_same_fault_though_it_looks_like_a_header() {
 }
 
 #[test]
-fn f12_f15_a_wrong_length_goes_before_a_wrong_type() {
+fn f12_f15_a_wrong_length_is_reported_before_a_wrong_type() {
     let header = "Content-Length: 90\r\nContent-Type: a/b\r\n\r\n[1,2]";
     to_the_end(header, &[], &[PARSE_ERROR]);
     let next = String::from_utf8(framed(Lsp, B)).expect("UTF-8");
@@ -315,7 +317,7 @@ fn f12_f15_a_wrong_length_goes_before_a_wrong_type() {
 }
 
 #[test]
-fn limits_that_are_as_large_as_can_be_are_no_trap() {
+fn the_largest_possible_limits_work() {
     let limits = Limits::default().with(|it| {
         it.message_bytes = usize::MAX;
         it.header_bytes = usize::MAX;
@@ -342,20 +344,20 @@ fn f16_the_next_length_line_is_the_next_frame_in_any_case_but_not_behind_a_dash(
         (&format!("junk\r\nContent-Length: {length}x\r\n\r\n{B}"), &[PARSE_ERROR]),
         (&format!("junk\r\nContent-Length:\r\n\r\n{B}"), &[PARSE_ERROR]),
     ]);
-    // A line that is too long for any header section is none.
+    // A line that is too long for any header section does not count.
     let padded = |line: usize| {
         let pad = " ".repeat(line - "Content-Length:\r\n".len() - 2);
         format!("junk\r\njunk Content-Length:{pad}{length}\r\n\r\n{B}")
     };
     let most = limits().header_bytes;
     rows(&[(&padded(most), &[PARSE_ERROR, B]), (&padded(most + 1), &[PARSE_ERROR])]);
-    // A JSON string that holds the letters is no frame.
+    // A JSON string with these letters is not a frame.
     let text = r#"["Content-Length: 5\r\n"]"#;
     rows(&[(&with_header(&format!("Content-Length: {}", text.len()), text), &[text])]);
 }
 
 #[test]
-fn f1_f11_a_dispute_right_behind_a_bad_body_is_the_same_however_it_is_cut() {
+fn f1_f11_conflicting_lengths_behind_a_bad_body_give_the_same_events_however_cut() {
     let dispute = "Content-Length:5\r\nContent-Length:6\r\n\r\n";
     let input = format!("Content-Length:6\r\n\r\n{{\"j\n\n\n{dispute}");
     to_the_end(input, &[PARSE_ERROR], &[PARSE_ERROR]);
@@ -370,7 +372,7 @@ fn f11_f16_behind_a_fault_the_second_of_two_lengths_is_the_next_frame() {
 }
 
 #[test]
-fn f2_f11_f13_f15_behind_an_oversize_body_that_was_skipped_faults_are_told_again() {
+fn f2_f11_f13_f15_faults_behind_a_skipped_oversize_body_are_reported_again() {
     for end in ["x", "\n"] {
         let oversize = format!("Content-Length: 151\r\n\r\n{}{end}", "x".repeat(150));
         let pad = "x".repeat(150);
@@ -391,7 +393,7 @@ fn f2_f13_two_bad_frames_are_two_faults_and_lengths_glued_to_other_headers_are_o
     rows(&[
         ("Content-Length: 3\r\n\r\nabcContent-Length: 3\r\n\r\nxyz", &[PARSE_ERROR, PARSE_ERROR]),
         ("Content-Length: 0\r\n\r\nContent-Length: 1\r\n\r\n?", &[PARSE_ERROR, PARSE_ERROR]),
-        // After an oversize frame that was skipped we are in step again.
+        // After an oversize frame was skipped, the position is certain again.
         (&format!("{skipped}Content-Length: x\r\n\r\n"), &["!-32600 oversize", PARSE_ERROR]),
         (&"aContent-Length: 5\r\n".repeat(40), &["!-32600 header-too-large"]),
     ]);

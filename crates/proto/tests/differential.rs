@@ -1,6 +1,5 @@
-//! Our code against the rules written once more (`support/reference`): texts that are nearly
-//! messages, and streams that are nearly frames. Both must say the same of each (F10 to F32, M1 to
-//! M9).
+//! Differential tests: our code against the reference rules (`support/reference`), on texts that
+//! are nearly messages and streams that are nearly frames (F10 to F32, M1 to M9).
 
 mod support;
 
@@ -14,9 +13,9 @@ use support::{Random, drain, feed, framed};
 
 const RULES: Rules = Rules { allow_batch: true, depth: 8, batch_entries: 4 };
 
-/// Every member of the envelope, missing, doubled, and with a value of each type that matters.
+/// Every member of the envelope: missing, doubled, and with a value of each type that matters.
 #[test]
-fn m1_m2_m3_m4_m5_m7_m8_every_combination_of_members_means_what_the_rules_say() {
+fn m1_m2_m3_m4_m5_m7_m8_every_combination_of_members_agrees_with_the_reference() {
     const CHOICES: [&[&[&str]]; 6] = [
         &[&["\"2.0\""], &[], &[r#""\u0032.0""#], &["\"1.0\""], &["2.0"], &["\"2.0\"", "\"2.0\""]],
         &[
@@ -47,7 +46,7 @@ fn m1_m2_m3_m4_m5_m7_m8_every_combination_of_members_means_what_the_rules_say() 
             }
             rest /= choices.len();
         }
-        // Their order means nothing, so each combination has another.
+        // The order of members has no meaning, so each combination has another.
         let by = number % members.len().max(1);
         members.rotate_left(by);
         let text = format!("{{{}}}", members.join(","));
@@ -55,7 +54,7 @@ fn m1_m2_m3_m4_m5_m7_m8_every_combination_of_members_means_what_the_rules_say() 
             Verdict::Request { .. } => 0,
             Verdict::Notification { .. } => 1,
             Verdict::Response { .. } => 2,
-            Verdict::Stray => 3,
+            Verdict::InvalidResponse => 3,
             _ => 4,
         }] += 1;
     }
@@ -63,7 +62,7 @@ fn m1_m2_m3_m4_m5_m7_m8_every_combination_of_members_means_what_the_rules_say() 
 }
 
 #[test]
-fn m1_m2_m3_m4_m5_m6_m7_m8_m9_nearly_messages_mean_what_the_rules_say() {
+fn m1_m2_m3_m4_m5_m6_m7_m8_m9_texts_that_are_nearly_messages_agree_with_the_reference() {
     let mut random = Random(0xd1ff);
     let mut valid = 0;
     for round in 0..30_000 {
@@ -97,7 +96,7 @@ fn m6_m9_the_limits_of_depth_and_of_entries_are_exact() {
 }
 
 #[test]
-fn f20_f21_lines_are_cut_as_the_rules_say() {
+fn f20_f21_lines_agree_with_the_reference() {
     let mut random = Random(0x11e5);
     for _ in 0..6_000 {
         let mut stream = Vec::new();
@@ -117,7 +116,7 @@ fn f20_f21_lines_are_cut_as_the_rules_say() {
 }
 
 #[test]
-fn f30_f31_f32_prefixed_texts_are_cut_as_the_rules_say() {
+fn f30_f31_f32_length_prefixed_streams_agree_with_the_reference() {
     let mut random = Random(0x1e57);
     for _ in 0..6_000 {
         let mut stream = Vec::new();
@@ -128,7 +127,7 @@ fn f30_f31_f32_prefixed_texts_are_cut_as_the_rules_say() {
             };
             let mut frame = framed(Framing::Length, text);
             match random.below(12) {
-                // A length that is wrong, a byte too many or too few, or what is no frame at all.
+                // A wrong length, a byte too many or too few, or bytes that are not a frame.
                 0 => frame[3] = frame[3].wrapping_add(random.below(7) as u8).wrapping_sub(3),
                 1 => frame[random.below(4)] = random.below(256) as u8,
                 2 => drop(frame.pop()),
@@ -174,9 +173,9 @@ fn pieces_of_lines(random: &mut Random) -> Vec<u8> {
     (0..random.below(5)).flat_map(|_| pick(&pieces, random).to_vec()).collect()
 }
 
-/// A header section, or a whole frame, and what comes out where it stands before a good frame.
+/// A header section or a whole frame, and the events if it stands before a good frame.
 const LSP: [(&str, &[&str]); 36] = [
-    // F10: frames as they may be written. `<n>` is the length of the `<body>`.
+    // F10: valid spellings of a frame. `<n>` is the length of the `<body>`.
     ("Content-Length: <n>\r\n\r\n<body>", &["<body>"]),
     ("content-LENGTH:<n>\r\n\r\n<body>", &["<body>"]),
     ("Content-Length: \t <n>  \r\n\r\n<body>", &["<body>"]),
@@ -223,7 +222,7 @@ const LSP: [(&str, &[&str]); 36] = [
         "Content-Type: text/plain\r\nContent-Length: 3\r\n\r\n[1,",
         &["!-32600 unsupported-content-type"],
     ),
-    // F13, F14: sizes, with the body and without it.
+    // F13, F14: sizes, with and without the body.
     ("Other: <pad>\r\nContent-Length: <n>\r\n\r\n<body>", &["!-32600 header-too-large"]),
     ("Content-Length: 301\r\n\r\n", &["!-32600 oversize"]),
     ("Content-Length: 301\r\n\r\n\"<pad>\"", &["!-32600 oversize"]),

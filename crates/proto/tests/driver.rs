@@ -1,4 +1,5 @@
-//! What a driver asks of a session besides its messages: requests that close, what is ready, and what a log may show.
+//! Parts of a session that drivers use besides its messages: closing requests, ready messages, and
+//! debug output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use duet_rpc_proto::session::{BatchKey, CallOptions, EventQueue, Handled, Key, P
 use duet_rpc_proto::text::Text;
 use duet_rpc_proto::{Limits, Profile};
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Debug, PartialEq)]
 enum Became {
     Parked(Key),
@@ -23,7 +24,7 @@ enum Became {
 
 struct Driven {
     session: Session<()>,
-    /// The batch that what comes is a part of.
+    /// The batch to which the next messages belong.
     batch: Option<BatchKey>,
     out: Vec<Vec<u8>>,
 }
@@ -37,7 +38,7 @@ impl Driven {
         Driven { session: Session::new(&profile), batch: None, out: Vec::new() }
     }
 
-    /// Handles `method` or `method#id`; what starts is parked.
+    /// Handles `method` or `method#id`, and parks a handler that starts.
     fn handle(&mut self, word: &str) -> Became {
         let json = match word.split_once('#') {
             Some((method, id)) => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#),
@@ -74,7 +75,7 @@ fn in_flight(in_flight: usize) -> Limits {
 const ALL: [Order; 4] = [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey];
 
 #[test]
-fn p4_a_limit_of_no_request_in_flight_refuses_all_but_under_sequential_order() {
+fn p4_a_limit_of_zero_in_flight_refuses_all_requests_except_under_sequential_order() {
     for order in ALL {
         for most in [0, 1] {
             let begun = Driven::new(order, in_flight(most)).handle("ask#1");
@@ -85,7 +86,7 @@ fn p4_a_limit_of_no_request_in_flight_refuses_all_but_under_sequential_order() {
 }
 
 #[test]
-fn f7_a_request_that_is_begun_resets_the_fault_limit() {
+fn f7_a_request_that_starts_resets_the_fault_limit() {
     let mut it = Driven::new(Order::Barrier, Limits::default().with(|it| it.answered_faults = 1));
     assert_eq!(it.handle("{}"), Became::Refused(Code::INVALID_REQUEST));
     assert_eq!(it.handle("{}"), Became::Notice(Notice::Muted(1)));
@@ -100,7 +101,7 @@ fn closing(order: Order, limits: Limits) -> Driven {
 }
 
 #[test]
-fn p9_while_the_batches_of_all_connections_hold_too_much_only_a_closing_request_of_one_begins() {
+fn p9_while_batches_of_all_connections_are_full_only_closing_requests_of_a_batch_start() {
     let busy = Became::Refused(Code::SERVER_BUSY);
     for order in ALL {
         let mut it = closing(order, Limits::default());
@@ -122,25 +123,25 @@ fn p9_while_the_batches_of_all_connections_hold_too_much_only_a_closing_request_
 }
 
 #[test]
-fn p4_a_request_that_closes_the_connection_is_never_refused_for_there_being_too_many() {
+fn p4_a_request_that_closes_the_connection_is_never_refused_as_busy() {
     let busy = Became::Refused(Code::SERVER_BUSY);
     for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
         let mut it = closing(order, in_flight(1));
         it.parked("park#1");
         assert_eq!(it.handle("other#2"), busy, "{order:?}");
         it.parked("exit#3");
-        // It waits while requests are held, as all do.
+        // It waits while requests are held, like all requests.
         it.session.hold(true);
         assert_eq!(it.handle("other#4"), busy);
         assert_eq!(it.handle("exit#5"), Became::Waiting, "{order:?}");
     }
-    // It waits behind what stands before it in its lane.
+    // It waits behind earlier messages of its lane.
     let mut it = closing(Order::Barrier, in_flight(1));
     it.parked("park#1");
     assert_eq!(it.handle("change"), Became::Waiting);
     assert_eq!(it.handle("other#2"), busy);
     assert_eq!(it.handle("exit#3"), Became::Waiting);
-    // Under sequential order it waits for its turn, though nothing more should.
+    // Under sequential order it waits for its turn, even over the limit on waiting messages.
     let mut it = closing(Order::Sequential, Limits::default().with(|it| it.waiting = 1));
     let terms = CallOptions::default();
     assert_eq!(it.session.call(Id::from(1), (), terms, Instant::now()), Ok(()));
@@ -151,7 +152,7 @@ fn p4_a_request_that_closes_the_connection_is_never_refused_for_there_being_too_
 }
 
 #[test]
-fn l8_what_is_let_go_is_ready_and_nothing_else_is() {
+fn l8_only_released_messages_are_ready() {
     let mut it = Driven::new(Order::Barrier, Limits::default());
     assert!(!it.session.has_ready());
     it.session.hold(true);
@@ -166,7 +167,7 @@ fn l8_what_is_let_go_is_ready_and_nothing_else_is() {
 }
 
 #[test]
-fn m6_a_job_knows_whether_it_is_of_a_batch_and_a_key_whose_it_is() {
+fn m6_a_job_knows_its_batch_and_its_key_finds_the_id() {
     let mut it = Driven::new(Order::Barrier, Limits::default());
     let batch = it.session.begin_batch();
     let text = Text::check(br#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, 128).expect("JSON");
@@ -183,7 +184,7 @@ fn m6_a_job_knows_whether_it_is_of_a_batch_and_a_key_whose_it_is() {
 }
 
 #[test]
-fn g6_debug_output_of_a_session_shows_how_much_is_under_way_and_not_what() {
+fn g6_debug_output_of_a_session_shows_counts_and_no_content() {
     let mut it = Driven::new(Order::Barrier, Limits::default());
     it.parked("CANARY#1");
     let shown = format!("{:?}", it.session);
@@ -194,7 +195,7 @@ fn g6_debug_output_of_a_session_shows_how_much_is_under_way_and_not_what() {
 }
 
 #[test]
-fn p9_a_queue_of_events_is_empty_when_none_waits() {
+fn p9_an_event_queue_is_empty_when_no_event_waits() {
     let mut queue = EventQueue::new(2, 100);
     assert!(queue.is_empty());
     queue.push(Priority::High, "one", 3);
@@ -203,7 +204,7 @@ fn p9_a_queue_of_events_is_empty_when_none_waits() {
 }
 
 #[test]
-fn p5_a_session_is_idle_when_nothing_is_to_be_answered_and_clean_when_nothing_is_left() {
+fn p5_a_session_is_idle_without_unanswered_messages_and_clean_without_leftovers() {
     let states = |it: &Driven| (it.session.is_idle(), it.session.is_clean());
     let mut it = Driven::new(Order::Barrier, Limits::default());
     assert_eq!(states(&it), (true, true));
@@ -220,7 +221,7 @@ fn p5_a_session_is_idle_when_nothing_is_to_be_answered_and_clean_when_nothing_is
     let batch = it.session.begin_batch();
     assert_eq!(states(&it), (false, false), "a batch is not answered");
     it.session.end_batch(batch, &mut it.out);
-    // A call of ours is nothing that is to be answered.
+    // A call of ours needs no answer from us.
     let (id, now) = (Id::from(1), Instant::now());
     let timeout = Some(Duration::from_secs(1));
     for terms in [CallOptions::default(), CallOptions { timeout, progress: None }] {
@@ -232,7 +233,7 @@ fn p5_a_session_is_idle_when_nothing_is_to_be_answered_and_clean_when_nothing_is
 }
 
 #[test]
-fn p5_when_the_connection_is_gone_calls_count_until_each_was_told() {
+fn p5_after_the_connection_is_gone_each_call_counts_until_it_is_abandoned() {
     let mut it = Driven::new(Order::Barrier, Limits::default());
     for id in 1..=2 {
         let call = it.session.call(Id::from(id), (), CallOptions::default(), Instant::now());

@@ -1,10 +1,11 @@
-//! The errors of section 3 as they go out, and what never goes out (E1, M12).
+//! Outgoing errors (section 3), and content that never goes out (E1, M12).
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::fault::{Fault, FaultKind, Malformed};
 use duet_rpc_proto::frame::{Decoder, Framing};
 use duet_rpc_proto::message::{
-    Code, ErrorObject, Id, Incoming, ParamProblem, Params, Reason, Settled, WhyStray, write_error,
+    Code, ErrorObject, Id, Incoming, InvalidResponseReason, ParamProblem, Params, Reason, Settled,
+    write_error,
 };
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::BatchRule;
@@ -20,7 +21,7 @@ fn error_json(error: &ErrorObject) -> Value {
 }
 
 #[test]
-fn m12_and_section_3_the_errors_as_they_go_out() {
+fn m12_and_section_3_errors_are_written_as_specified() {
     let long_name = "é".repeat(200);
     let raw = serde_json::value::RawValue::from_string("[ 1 ]".to_owned()).ok();
     let rows = [
@@ -82,7 +83,7 @@ fn m12_and_section_3_the_errors_as_they_go_out() {
 }
 
 #[test]
-fn e1_no_piece_of_a_payload_is_in_an_answer() {
+fn e1_an_error_answer_quotes_nothing_of_a_payload() {
     let canary = "CANARY";
     for json in [
         r#"{"jsonrpc":"CANARY","id":1,"method":"a"}"#,
@@ -116,7 +117,7 @@ fn e1_no_piece_of_a_payload_is_in_an_answer() {
 }
 
 #[test]
-fn e1_no_debug_output_shows_what_was_received() {
+fn e1_debug_output_shows_nothing_that_was_received() {
     let params = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":["CANARY"]}"#;
     let result = r#"{"jsonrpc":"2.0","id":1,"result":["CANARY"]}"#;
     let error = r#"{"jsonrpc":"2.0","id":1,"error":{"message":"CANARY","data":"CANARY"}}"#;
@@ -135,7 +136,7 @@ fn e1_no_debug_output_shows_what_was_received() {
 }
 
 #[test]
-fn e3_an_error_says_in_the_process_what_it_is_about() {
+fn e3_an_error_object_gives_its_reason_and_param_to_the_process() {
     let rows = [
         (ErrorObject::parse_error(), None, None, "Parse error (-32700)"),
         (
@@ -151,7 +152,7 @@ fn e3_an_error_says_in_the_process_what_it_is_about() {
             "Invalid params (-32602)",
         ),
         (ErrorObject::server_busy(Code::SERVER_BUSY, 7), None, None, "Server busy (-32000)"),
-        // The name is the remote's text, and what a terminal obeys is escaped.
+        // The name comes from the remote; control characters are escaped.
         (
             ErrorObject::method_not_found("a\n\u{1b}[2J"),
             None,
@@ -166,7 +167,7 @@ fn e3_an_error_says_in_the_process_what_it_is_about() {
     }
 }
 
-/// Whether each of these is a sentence of its own.
+/// Checks that all of these texts differ.
 fn all_differ(said: impl IntoIterator<Item = String>) {
     let mut said: Vec<_> = said.into_iter().collect();
     assert!(said.iter().all(|text| text.len() > 10 && text.contains(' ')), "{said:?}");
@@ -177,7 +178,7 @@ fn all_differ(said: impl IntoIterator<Item = String>) {
 }
 
 #[test]
-fn g5_the_log_has_words_of_its_own_for_whatever_can_be_wrong() {
+fn g5_every_fault_and_notice_has_its_own_text_for_the_log() {
     let not_json = |why| FaultKind::NotJson(NotJson { at: 3, why });
     let kinds = [
         FaultKind::Malformed(Malformed::HeaderLine),
@@ -203,8 +204,12 @@ fn g5_the_log_has_words_of_its_own_for_whatever_can_be_wrong() {
     for kind in kinds {
         assert_eq!(Fault { kind, body: None }.to_string(), kind.to_string());
     }
-    let strays =
-        [WhyStray::BadId, WhyStray::BadVersion, WhyStray::MemberTwice, WhyStray::ResultAndError];
+    let reasons = [
+        InvalidResponseReason::BadId,
+        InvalidResponseReason::BadVersion,
+        InvalidResponseReason::MemberTwice,
+        InvalidResponseReason::ResultAndError,
+    ];
     let notices = [
         Notice::UnknownNotification,
         Notice::NotificationDropped,
@@ -212,14 +217,17 @@ fn g5_the_log_has_words_of_its_own_for_whatever_can_be_wrong() {
         Notice::UnmatchedResponse,
         Notice::Muted(7),
     ];
-    let of_strays = strays.iter().map(|&why| Notice::Stray(why));
-    all_differ(notices.into_iter().chain(of_strays).map(|notice| notice.to_string()));
-    assert_eq!(Notice::Stray(WhyStray::BadId).to_string(), WhyStray::BadId.to_string());
+    let of_responses = reasons.iter().map(|&why| Notice::InvalidResponse(why));
+    all_differ(notices.into_iter().chain(of_responses).map(|notice| notice.to_string()));
+    assert_eq!(
+        Notice::InvalidResponse(InvalidResponseReason::BadId).to_string(),
+        InvalidResponseReason::BadId.to_string()
+    );
     assert!(Notice::Muted(7).to_string().starts_with("7 more"));
 }
 
 #[test]
-fn g5_what_the_remote_did_is_a_warning_and_what_is_lost_here_an_error() {
+fn g5_a_mistake_of_the_remote_is_a_warning_and_a_loss_here_an_error() {
     let dropped = Notice::NotificationDropped;
     assert_eq!(dropped.severity(), Severity::Error);
     let others = [Notice::UnknownNotification, Notice::UnmatchedResponse, Notice::Muted(1)];
@@ -250,7 +258,7 @@ fn g6_debug_output_shows_shapes_and_sizes() {
 }
 
 #[test]
-fn e1_e4_what_an_application_says_of_a_parameter_is_neither_written_nor_shown() {
+fn e1_e4_the_detail_of_a_param_problem_is_neither_written_nor_shown() {
     let problem = ParamProblem::wrong_type("at", "a valid value", "string").with_detail("CANARY");
     assert_eq!(problem.detail(), Some("CANARY"));
     let error = ErrorObject::invalid_params(problem);

@@ -1,6 +1,6 @@
-//! Checks of the repository itself: which module may know which, that every rule of the specification has
-//! its test, where `unsafe` stands, what comes in as a dependency, and that the tests which pages name as
-//! evidence exist.
+//! Checks of the repository itself: the dependencies between modules, a test for every rule of the
+//! specification, the place of `unsafe`, external dependencies, and the existence of tests that
+//! pages name as evidence.
 
 #[path = "house/arrows.rs"]
 mod arrows;
@@ -55,7 +55,7 @@ fn code_below(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Nothing in the core reads, writes, waits or looks at a clock.
+/// The core does no I/O, never waits and reads no clock.
 #[test]
 fn the_core_is_pure() {
     for (path, code) in code("src") {
@@ -67,7 +67,7 @@ fn the_core_is_pure() {
     }
 }
 
-/// Whether a file holds tests alone.
+/// True if a file holds only tests.
 fn is_test(path: &Path) -> bool {
     let name = |part: &std::ffi::OsStr| part.to_string_lossy().trim_end_matches(".rs").to_owned();
     path.components().map(|part| name(part.as_os_str())).any(|it| it.ends_with("tests"))
@@ -85,7 +85,7 @@ fn a_session_changes_its_phase_in_one_file() {
 fn the_codes_of_errors_stand_in_one_file() {
     let is_code = |word: &str| {
         let digits = word.strip_prefix("-32").unwrap_or_default();
-        // The least number of 16 bits is none.
+        // `i16::MIN` is not an error code.
         digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit()) && word != "-32768"
     };
     for folder in ["crates/proto/src", "crates/duet-rpc/src"] {
@@ -98,7 +98,8 @@ fn the_codes_of_errors_stand_in_one_file() {
     }
 }
 
-/// Claims of ARCHITECTURE.md about the library that are finer than its arrows between modules.
+/// Claims of ARCHITECTURE.md about the library that are finer than the dependencies between
+/// modules.
 #[test]
 fn modules_of_the_library_keep_to_their_part() {
     let source = workspace().join("crates/duet-rpc/src");
@@ -118,7 +119,8 @@ fn modules_of_the_library_keep_to_their_part() {
         }
         assert!(checked > 0, "{below}");
     };
-    // Of a message, transports know the id; HTTP reads more, because an exchange ends with the answer.
+    // Transports know only the id of a message. HTTP reads more, because an exchange ends with the
+    // answer.
     for below in ["transport", "stdio", "net"] {
         check(below, &["message::Incoming", "Incoming::classify"], &["net/http"]);
     }
@@ -132,7 +134,7 @@ fn modules_of_the_library_keep_to_their_part() {
     check("", &[".lock().unwrap"], &["sync.rs"]);
 }
 
-/// A question with one answer: each of these stands in one place of the library.
+/// Decisions that stand in one place of the library each.
 #[test]
 fn each_decision_of_a_connection_stands_in_one_place() {
     let source = workspace().join("crates/duet-rpc/src");
@@ -168,8 +170,8 @@ fn the_core_depends_on_nothing_that_waits() {
 fn unsafe_code_stands_in_one_file() {
     let folders = ["crates", "fuzz/fuzz_targets", "bench/driver", "bench/limit", "bench/ours"];
     for path in folders.iter().flat_map(|folder| files(&workspace().join(folder))) {
-        // This one has the word in strings.
-        if path.ends_with("text/trusted.rs") || path.ends_with("tests/house.rs") {
+        // This file has the word in strings.
+        if path.ends_with("text/unchecked.rs") || path.ends_with("tests/house.rs") {
             continue;
         }
         let text = fs::read_to_string(&path).expect("it can be read");
@@ -180,11 +182,11 @@ fn unsafe_code_stands_in_one_file() {
     }
 }
 
-/// Each is a call of what the compiler cannot check, with the reason right above it. One more is one more
-/// thing to be sure of: whoever adds it changes the number here and in SECURITY.md, too.
+/// Each block calls something that the compiler cannot check, with the reason right above it.
+/// Another block is another risk: adding one means changing the number here and in SECURITY.md.
 #[test]
 fn every_unsafe_block_is_counted_and_says_why_it_is_sound() {
-    let path = workspace().join("crates/proto/src/text/trusted.rs");
+    let path = workspace().join("crates/proto/src/text/unchecked.rs");
     let text = fs::read_to_string(path).expect("it can be read");
     let lines: Vec<_> = text.lines().collect();
     let mut blocks = 0;
@@ -211,7 +213,7 @@ fn every_unsafe_block_is_counted_and_says_why_it_is_sound() {
 }
 
 #[test]
-fn the_command_uses_only_what_the_library_offers() {
+fn the_command_uses_only_the_public_interface_of_the_library() {
     let manifest = fs::read_to_string(workspace().join("crates/cli/Cargo.toml"));
     assert!(!manifest.expect("it can be read").contains("duet-rpc-proto"));
     for path in files(&workspace().join("crates/cli/src")) {

@@ -1,8 +1,8 @@
-//! The grammar of texts, on a corpus of nasty ones (F4, M5, M9).
+//! Grammar of JSON texts, on a corpus of difficult ones (F4, M5, M9).
 //!
 //! Each file of `data/valid` and `data/invalid` is one case, here and for the fuzz targets. It is
-//! tried alone and inside other texts, so that it meets the blocks of the bulk reader at every
-//! place.
+//! tried alone and inside other texts, so that it meets the blocks of the SIMD reader at every
+//! offset.
 
 use std::fs;
 use std::path::Path;
@@ -24,13 +24,13 @@ fn corpus(kind: &str) -> Vec<(String, Vec<u8>)> {
     cases
 }
 
-/// The text as an element of an array, behind so many other bytes that every alignment occurs.
+/// The text as an element of an array, behind `before` other bytes, so that every alignment occurs.
 fn embedded(text: &[u8], before: usize) -> Vec<u8> {
     [b"[\"", vec![b'x'; before].as_slice(), b"\",", text, b",", &[b' '; 300], b"0]"].concat()
 }
 
 #[test]
-fn what_the_grammar_allows_is_accepted_everywhere() {
+fn valid_texts_are_accepted_at_every_offset() {
     for (name, text) in corpus("valid") {
         let checked = Text::check(&text, DEPTH).unwrap_or_else(|not| panic!("{name}: {not}"));
         assert_eq!(checked.as_str().as_bytes(), text);
@@ -48,10 +48,10 @@ fn what_the_grammar_allows_is_accepted_everywhere() {
 }
 
 #[test]
-fn what_the_grammar_does_not_allow_is_refused_everywhere() {
+fn invalid_texts_are_refused_at_every_offset() {
     for (name, text) in corpus("invalid") {
         assert!(Text::check(&text, DEPTH).is_err(), "{name}");
-        // A few are valid once something stands around them.
+        // A few are valid inside another text.
         let alone_only = ["two_values", "two_strings", "depth_129", "long_unclosed"];
         if alone_only.iter().any(|alone| name.contains(alone)) {
             continue;
@@ -63,7 +63,7 @@ fn what_the_grammar_does_not_allow_is_refused_everywhere() {
 }
 
 #[test]
-fn every_cut_of_a_text_is_refused_and_so_is_every_byte_behind_it() {
+fn every_truncated_text_and_every_trailing_byte_is_refused() {
     for (name, text) in corpus("valid") {
         let white = |byte: &u8| b" \t\r\n".contains(byte);
         let Ok(checked) = Text::check(&text, DEPTH) else { panic!("{name}") };
@@ -83,7 +83,7 @@ fn every_cut_of_a_text_is_refused_and_so_is_every_byte_behind_it() {
 }
 
 #[test]
-fn any_byte_in_the_place_of_any_other_is_judged_as_an_independent_parser_does() {
+fn changing_any_byte_gives_the_same_verdict_as_an_independent_parser() {
     let long = format!("[{}\"\\n\",{{\"a\":-0.5e1,\"b\":[true,null]}}]", "12,\"x\",".repeat(40));
     for text in [r#"{"id":-1.5e3,"a":["\n\u00e9",true,{"b":null}]}"#, &long] {
         for place in 0..text.len() {
@@ -101,7 +101,7 @@ fn any_byte_in_the_place_of_any_other_is_judged_as_an_independent_parser_does() 
 }
 
 #[test]
-fn the_reason_for_a_refusal_is_told() {
+fn a_refusal_has_its_reason() {
     let why = |bytes: &[u8], depth| Text::check(bytes, depth).expect_err("refused").why;
     assert_eq!(why(b"[1,]", 8), Why::Syntax);
     assert_eq!(why(b"[[]]", 1), Why::TooDeep);
@@ -109,8 +109,8 @@ fn the_reason_for_a_refusal_is_told() {
     assert_eq!(Text::check(b"[1,]", 8).expect_err("refused").at, 3);
 }
 
-/// Requests of a size, in the shapes that there are ways of their own for: flat params, nested
-/// ones, and none.
+/// Requests of a size, in the shapes that have a reader of their own: flat params, nested params,
+/// and none.
 fn requests(size: usize) -> Vec<String> {
     let head = r#"{"jsonrpc":"2.0","id":17,"method":"echo","params":"#;
     let text = |used: usize| "a sentence; ".chars().cycle().take(size.saturating_sub(used));
@@ -141,7 +141,7 @@ fn a_quote_in_the_wrong_place_of_flat_params_is_found_at_every_size() {
 }
 
 #[test]
-fn f4_what_is_wrong_in_a_flat_container_is_found_at_every_size() {
+fn f4_errors_in_a_flat_container_are_found_at_every_size() {
     for size in [0, 70, 150, 300] {
         let pad = "x".repeat(size);
         let with = |text: &str| text.replace("<pad>", &pad).into_bytes();
@@ -156,13 +156,14 @@ fn f4_what_is_wrong_in_a_flat_container_is_found_at_every_size() {
 }
 
 #[test]
-fn requests_of_every_size_are_read_as_others_read_them() {
+fn requests_of_every_size_agree_with_an_independent_parser() {
     for size in 1..400 {
         for request in requests(size) {
             let bytes = request.as_bytes();
             let text = Text::check(bytes, DEPTH).unwrap_or_else(|not| panic!("{request}: {not}"));
             assert_eq!(text.kind(), Kind::Object);
-            // Another third of the places with each size; all of them at each offset in a block.
+            // A third of the positions for each size; together all of them at each offset in a
+            // block.
             for place in (size % 3..bytes.len()).step_by(3) {
                 for byte in *b"{],:\" 0\\x\xff" {
                     let mut changed = bytes.to_vec();

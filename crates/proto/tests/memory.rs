@@ -1,5 +1,5 @@
-//! What it costs: no allocation for a small message, bounded memory for a hostile one (F3, M9),
-//! and time in proportion to the input.
+//! Costs: no allocation for a small message, bounded memory for a hostile one (F3, M9), and time
+//! proportional to the input.
 
 mod support;
 
@@ -40,7 +40,7 @@ fn serve(decoder: &mut Decoder, framing: Framing, chunk: &[u8], out: &mut Vec<u8
 
 #[test]
 fn a_small_message_is_decoded_classified_and_answered_without_an_allocation() {
-    // As long as an id may be that stands in place: 30 bytes with its quotes.
+    // The longest id that is stored inline: 30 bytes with its quotes.
     let id = "x".repeat(28);
     let params = format!("[\"{}\",{{\"é\":[1,2.5,null]}}]", "y".repeat(850));
     let request = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"a/b","params":{params}}}"#);
@@ -50,7 +50,7 @@ fn a_small_message_is_decoded_classified_and_answered_without_an_allocation() {
         let chunk = [framed(framing, &request), framed(framing, small)].concat();
         let mut decoder = Decoder::new(framing, &Limits::default());
         let mut out = Vec::new();
-        // The first rounds find the size of the buffers.
+        // The first rounds grow the buffers to their size.
         for _ in 0..10 {
             serve(&mut decoder, framing, &chunk, &mut out);
             out.clear();
@@ -66,23 +66,23 @@ fn a_small_message_is_decoded_classified_and_answered_without_an_allocation() {
 }
 
 #[test]
-fn s3_params_that_are_wanted_as_text_are_not_parsed_again() {
+fn s3_raw_params_are_not_parsed_again() {
     let nested = format!("{}{}", "[".repeat(100), "]".repeat(100));
     let measured = measure(|| {
         let raw: &RawValue = Params::Array(&nested).parse().expect("any text is one");
         assert_eq!(raw.get().len(), nested.len());
     });
-    // A parser keeps a note of each level.
+    // A parser would allocate for each level.
     assert_eq!(measured.count_total, 0);
 }
 
 #[test]
-fn f3_a_body_that_is_moved_takes_no_more_room_than_it_needs() {
+fn f3_a_moved_body_takes_no_more_room_than_it_needs() {
     let body = [b'x'; 100_000];
     for framing in Framing::ALL {
         let mut out = Vec::with_capacity(body.len() + 64);
         let measured = measure(|| {
-            // A writer takes three digits for granted at first.
+            // A writer guesses three digits at first.
             let written = write_frame(framing, &mut out, |out| {
                 out.extend_from_slice(&body);
                 Ok::<_, ()>(())
@@ -93,8 +93,8 @@ fn f3_a_body_that_is_moved_takes_no_more_room_than_it_needs() {
     }
 }
 
-/// Feeds all of the input in reads as large as the decoder wants them; returns the answers in
-/// short and the most bytes that were allocated at one time.
+/// Feeds all of the input in reads as large as the decoder offers. Returns the answers in short
+/// form and the peak of allocated bytes.
 fn flood(framing: Framing, limits: &Limits, input: &[u8]) -> (Vec<String>, u64) {
     let mut answers = Vec::new();
     let measured = measure(|| {
@@ -113,7 +113,7 @@ fn flood(framing: Framing, limits: &Limits, input: &[u8]) -> (Vec<String>, u64) 
                         Event::Fault(fault) => support::short(&Reply::to_fault(&fault)),
                     });
                 } else {
-                    panic!("a storm: {answers:?}");
+                    panic!("too many answers: {answers:?}");
                 }
             }
             if count == 0 {
@@ -126,13 +126,13 @@ fn flood(framing: Framing, limits: &Limits, input: &[u8]) -> (Vec<String>, u64) 
 
 const TEN_MB: usize = 10_000_000;
 
-/// The buffer at its largest, and once more the half that it grew from: while a buffer moves, this
-/// counter sees both, though the system moves large ones in place. Then what a test keeps itself.
+/// The largest buffer and the half from which it grew: while a buffer moves, this counter sees
+/// both, although the system moves large buffers in place. Then the memory of the test itself.
 fn bound(limits: &Limits) -> u64 {
     (limits.message_bytes * 3 / 2 + limits.header_bytes + 64 * 1024 + 16 * 1024) as u64
 }
 
-/// What ten megabytes of something are answered with.
+/// Floods of ten megabytes, and the answers to each.
 fn floods() -> Vec<(Framing, Vec<u8>, &'static [&'static str])> {
     let times = |what: &[u8]| what.repeat(TEN_MB / what.len());
     let mut random = Random(42);
@@ -211,7 +211,7 @@ fn f3_a_message_at_the_limit_takes_no_more_than_the_limit() {
 }
 
 #[test]
-fn a_connection_that_goes_quiet_gives_its_memory_back() {
+fn an_idle_decoder_frees_its_memory() {
     let text = format!("\"{}\"", "x".repeat(500_000));
     let measured = measure(|| {
         let mut decoder = Decoder::new(Framing::Ndjson, &Limits::default());
@@ -225,9 +225,9 @@ fn a_connection_that_goes_quiet_gives_its_memory_back() {
 }
 
 #[test]
-fn time_is_linear_byte_by_byte_the_work_for_twice_as_much_is_twice_as_much() {
-    // Counted, not timed: how many bytes of memory the decoder moves or asks for can be seen from
-    // its allocations, and a search that starts over would not end while the test runs.
+fn time_is_linear_even_byte_by_byte() {
+    // Counted, not timed: the allocations show how many bytes the decoder moves or requests, and a
+    // search that starts over would not end while the test runs.
     let limits = Limits::default();
     for framing in Framing::ALL {
         let frame = framed(framing, format!("\"{}\"", "x".repeat(1_000_000)));
@@ -244,7 +244,7 @@ fn time_is_linear_byte_by_byte_the_work_for_twice_as_much_is_twice_as_much() {
     }
 }
 
-/// Has a session handle a message; a handler that starts is parked.
+/// Lets a session handle a message, and parks a handler that starts.
 fn handle(session: &mut Session<()>, message: &str) {
     let profile = *session.profile();
     let text = Text::check(message.as_bytes(), profile.limits.depth).expect("it is JSON");
@@ -257,11 +257,11 @@ fn handle(session: &mut Session<()>, message: &str) {
 }
 
 #[test]
-fn p9_requests_that_are_cancelled_while_they_wait_leave_nothing_behind() {
+fn p9_requests_cancelled_while_waiting_leave_nothing_behind() {
     for order in [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey] {
         let profile = Profile::agent().max_in_flight(1).with(|it| it.order = order);
         let mut session = Session::<()>::new(&profile);
-        // It takes the only place there is.
+        // It takes the only slot.
         handle(&mut session, r#"{"jsonrpc":"2.0","method":"park"}"#);
         let mut churn = |rounds| {
             for _ in 0..rounds {

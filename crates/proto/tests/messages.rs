@@ -1,18 +1,18 @@
-//! What a text means: M1 to M10, and the errors of section 3.
+//! Classification of texts: M1 to M10, and the errors of section 3.
 
 mod support;
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::{
-    ErrorObject, Id, Incoming, Params, Reason, Settled, Subject, WhyStray, write_error,
-    write_notification, write_raw_result, write_request, write_result,
+    ErrorObject, Id, Incoming, InvalidResponseReason, LogFields, Params, Reason, Settled,
+    write_error, write_notification, write_raw_result, write_request, write_result,
 };
 use duet_rpc_proto::policy::BatchRule;
 use duet_rpc_proto::text::Text;
 use serde_json::Value;
 use support::short;
 
-/// A message in short: its kind and what matters of it.
+/// Short form of a message: its kind and its relevant members.
 fn describe(incoming: Incoming<'_>) -> String {
     let params = |params: Params<'_>| params.as_raw().unwrap_or("absent").to_owned();
     match incoming {
@@ -24,7 +24,7 @@ fn describe(incoming: Incoming<'_>) -> String {
         },
         Incoming::Batch(entries) => entries.map(describe).collect::<Vec<_>>().join("; "),
         Incoming::Invalid(reply) => short(&reply),
-        Incoming::Stray(it) => format!("stray {:?} {:?}", it.why, it.id),
+        Incoming::InvalidResponse(it) => format!("invalid response {:?} {:?}", it.why, it.id),
     }
 }
 
@@ -52,7 +52,7 @@ fn m1_requests_and_notifications() {
         (" { \"jsonrpc\" :\n\"2.0\" , \"id\" : 1 , \"method\" : \"a\" } ", "request 1 a absent"),
         (r#"{"jsonrpc":"2\u002e0","\u0069d":1,"m\u0065thod":"a"}"#, "request 1 a absent"),
         (r#"{"\u006asonrpc":"2.0","id":1,"method":"a","p\u0061rams":[1]}"#, "request 1 a [1]"),
-        // The longest of our names, in the longest way to write it.
+        // The longest member name, in its longest spelling.
         (
             r#"{"\u006a\u0073\u006f\u006e\u0072\u0070\u0063":"2.0","id":1,"method":"a"}"#,
             "request 1 a absent",
@@ -106,13 +106,13 @@ fn m4_other_members_are_ignored_and_ours_may_not_repeat() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"a"}"#, "!-32600 id=1"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[],"params":[]}"#, "!-32600 id=1"),
         (r#"{"jsonrpc":"2.0","method":"a","method":"a"}"#, "!-32600"),
-        // This name is a backslash and six letters, and not `id`.
+        // This name is a backslash and six letters, not `id`.
         (r#"{"jsonrpc":"2.0","method":"a","\\u0069d":2}"#, "notification a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","\\u0069d":2}"#, "request 1 a absent"),
-        // Names that only begin like ours.
+        // Names that only begin like a member of the envelope.
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","jsonrpc2:":3}"#, "request 1 a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","params:":[],"error:":1}"#, "request 1 a absent"),
-        // A colon further on is not the one behind the name.
+        // A later colon is not the one behind the name.
         (r#"{ "method": "abc:1","id":1,"jsonrpc":"2.0"}"#, "request 1 abc:1 absent"),
         (r#"{ "params": ["ab:1"],"id":1,"method":"a","jsonrpc":"2.0"}"#, r#"request 1 a ["ab:1"]"#),
         (r#"{ "result": "abc:1","id":1,"jsonrpc":"2.0"}"#, r#"response 1 result "abc:1""#),
@@ -120,9 +120,9 @@ fn m4_other_members_are_ignored_and_ours_may_not_repeat() {
 }
 
 #[test]
-fn m5_the_checks_come_in_order_and_an_invalid_request_is_always_answered() {
+fn m5_checks_run_in_order_and_an_invalid_request_is_always_answered() {
     rows(&[
-        // The id goes before everything else that is wrong.
+        // An invalid id is reported before all other errors.
         (r#"{"id":true,"method":1,"params":1}"#, "!-32600 invalid-id-type"),
         (r#"{"jsonrpc":"1.0","id":true,"method":"a"}"#, "!-32600 invalid-id-type"),
         (r#"{"id":1,"method":"a"}"#, "!-32600 id=1"),
@@ -133,7 +133,7 @@ fn m5_the_checks_come_in_order_and_an_invalid_request_is_always_answered() {
         (r#"{"jsonrpc":"2.0","id":1,"method":1}"#, "!-32600 id=1"),
         (r#"{"jsonrpc":"2.0","id":1,"method":null}"#, "!-32600 id=1"),
         (r#"{"jsonrpc":"2.0","id":1,"method":["a"]}"#, "!-32600 id=1"),
-        // No notifications, as they are not valid.
+        // Not notifications, because they are invalid.
         (r#"{"jsonrpc":"2.0","method":"a","params":"x"}"#, "!-32600"),
         (r#"{"jsonrpc":"2.0","method":1}"#, "!-32600"),
         ("{}", "!-32600"),
@@ -172,9 +172,10 @@ fn m6_a_batch_is_rejected_or_served() {
 }
 
 #[test]
-fn m7_a_response_is_known_by_its_members_and_never_answered() {
-    let bad_id = format!("stray {:?} None", WhyStray::BadId);
-    let stray = |why: WhyStray| format!("stray {why:?} {:?}", Some(Id::from(1)));
+fn m7_a_response_is_recognised_by_its_members_and_never_answered() {
+    let bad_id = format!("invalid response {:?} None", InvalidResponseReason::BadId);
+    let invalid =
+        |why: InvalidResponseReason| format!("invalid response {why:?} {:?}", Some(Id::from(1)));
     rows(&[
         (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#, r#"response 1 result {"a":1}"#),
         (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "response 1 result null"),
@@ -185,22 +186,29 @@ fn m7_a_response_is_known_by_its_members_and_never_answered() {
         (r#"{"jsonrpc":"2.0","result":1}"#, &bad_id),
         (r#"{"jsonrpc":"2.0","id":[],"result":1}"#, &bad_id),
         (r#"{"jsonrpc":"2.0","id":1,"id":1,"result":1}"#, &bad_id),
-        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, &stray(WhyStray::BadVersion)),
-        (r#"{"id":1,"result":1}"#, &stray(WhyStray::BadVersion)),
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#, &stray(WhyStray::MemberTwice)),
+        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, &invalid(InvalidResponseReason::BadVersion)),
+        (r#"{"id":1,"result":1}"#, &invalid(InvalidResponseReason::BadVersion)),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#,
+            &invalid(InvalidResponseReason::MemberTwice),
+        ),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":1,"params":1,"params":2}"#,
-            &stray(WhyStray::MemberTwice),
+            &invalid(InvalidResponseReason::MemberTwice),
         ),
     ]);
 }
 
 #[test]
 fn m8_a_response_holds_exactly_one_of_result_and_error() {
-    let stray = format!("stray {:?} {:?}", WhyStray::ResultAndError, Some(Id::from(1)));
+    let invalid = format!(
+        "invalid response {:?} {:?}",
+        InvalidResponseReason::ResultAndError,
+        Some(Id::from(1))
+    );
     rows(&[
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, &stray),
-        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{}}"#, &stray),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, &invalid),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{}}"#, &invalid),
     ]);
     let has = |out: &[u8]| {
         let value: Value = serde_json::from_slice(out).expect("JSON");
@@ -224,7 +232,7 @@ fn m9_depth_is_bounded_and_the_outermost_is_level_one() {
     let in_envelope = |depth| format!(r#"{{"a":{}}}"#, nested(depth));
     assert!(Text::check(in_envelope(127).as_bytes(), 128).is_ok());
     assert!(Text::check(in_envelope(128).as_bytes(), 128).is_err());
-    // At each of the sizes for which there is a reader of its own.
+    // At each size that has a reader of its own.
     for size in [0, 70, 150, 300] {
         let pad = "x".repeat(size);
         let flat = format!(r#"{{"params":{{"a":"{pad}"}}}}"#);
@@ -241,8 +249,8 @@ fn m9_depth_is_bounded_and_the_outermost_is_level_one() {
 }
 
 #[test]
-fn m10_nothing_can_answer_a_notification() {
-    // It has no id to answer with: what is not there cannot be used by mistake.
+fn m10_a_notification_has_no_id_to_answer() {
+    // A notification has no id, so an answer cannot be written by mistake.
     let text = Text::check(br#"{"jsonrpc":"2.0","method":"a","params":[1]}"#, 8).expect("JSON");
     let limits = Limits::default();
     let Incoming::Notification(notification) = Incoming::classify(&text, BatchRule::Allow, &limits)
@@ -261,7 +269,7 @@ fn calls_are_written_whole_or_not_at_all() {
     out.clear();
     write_notification::<()>(&mut out, "m", None).expect("it can be written");
     assert_eq!(out, br#"{"jsonrpc":"2.0","method":"m"}"#);
-    // A map with names that are no strings is no JSON.
+    // A map whose keys are not strings is not JSON.
     let bad = std::collections::BTreeMap::from([((1, 2), 3)]);
     out.clear();
     assert!(write_request(&mut out, &Id::NULL, "m", Some(&bad)).is_err());
@@ -271,7 +279,7 @@ fn calls_are_written_whole_or_not_at_all() {
 }
 
 #[test]
-fn s3_a_raw_result_reserves_what_it_takes_and_no_more() {
+fn s3_a_raw_result_reserves_little_more_than_its_size() {
     let (id, result) = (Id::from(&*"i".repeat(100)), format!("\"{}\"", "r".repeat(1000)));
     let mut out = Vec::new();
     write_raw_result(&mut out, &id, &result);
@@ -279,7 +287,7 @@ fn s3_a_raw_result_reserves_what_it_takes_and_no_more() {
 }
 
 #[test]
-fn params_are_borrowed_and_errors_of_others_are_read_as_far_as_they_go() {
+fn params_are_borrowed_and_odd_errors_are_read() {
     let parsed: (i32, &str) = Params::Array(r#"[1,"a"]"#).parse().expect("they fit");
     assert_eq!(parsed, (1, "a"));
     assert_eq!(Params::Absent.parse::<Option<i32>>().expect("none"), None);
@@ -293,7 +301,7 @@ fn params_are_borrowed_and_errors_of_others_are_read_as_far_as_they_go() {
     let error = response.settled.error().expect("it is an error");
     assert_eq!((error.code, &*error.message), (32603, "m"));
     assert_eq!(error.data, Some("[1]"));
-    // What is missing or odd is forgiven.
+    // Missing and odd members are accepted.
     for (raw, expect) in [
         ("{}", Some((0, ""))),
         (r#"{"code":-32601.0,"message":null}"#, Some((-32601, ""))),
@@ -310,20 +318,20 @@ fn params_are_borrowed_and_errors_of_others_are_read_as_far_as_they_go() {
 }
 
 #[test]
-fn g3_a_record_is_about_the_method_and_the_id_where_they_can_be_told() {
+fn g3_log_fields_are_the_method_and_the_id_if_readable() {
     let rows = [
         (r#"{"jsonrpc":"2.0","id":7,"method":"a"}"#, (Some("a"), Some("7"))),
         (r#"{"jsonrpc":"1.0","id":null,"method":"\u0061"}"#, (Some("a"), Some("null"))),
         (r#"{"id":"x"}"#, (None, Some("\"x\""))),
         (r#"{"id":[],"method":1}"#, (None, None)),
-        // What is given twice could be either.
+        // A member that appears twice is ambiguous.
         (r#"{"id":1,"id":2,"method":"a"}"#, (Some("a"), None)),
         (r#"{"id":1,"method":"a","method":"b"}"#, (None, Some("1"))),
         ("[7]", (None, None)),
     ];
     for (json, expect) in rows {
-        let subject = Subject::of(&Text::check(json.as_bytes(), 128).expect(json));
-        let (method, id) = (subject.method.as_deref(), subject.id.as_ref().map(Id::as_raw));
+        let fields = LogFields::from_text(&Text::check(json.as_bytes(), 128).expect(json));
+        let (method, id) = (fields.method.as_deref(), fields.id.as_ref().map(Id::as_raw));
         assert_eq!((method, id), expect, "{json}");
     }
 }

@@ -1,10 +1,10 @@
-//! Two peers that do anything in any order, against the ledger: the simplest machine that keeps
-//! the same rules (L2, L8, M6, M11, P2 to P5).
+//! Model test: two sessions that do anything in any order, compared with the ledger, the simplest
+//! machine with the same rules (L2, L8, M6, M11, P2 to P5).
 //!
-//! After every step the ledger checks that exactly those messages run that may, that no more are
-//! in flight or wait than the limits allow, and that each refusal has its reason. At the end of a
+//! After every step the ledger checks that exactly the messages run that may run, that no more are
+//! in flight or wait than the limits allow, and that each refusal has a reason. At the end of a
 //! game every request was answered exactly once, every call has settled exactly once, and nothing
-//! is left behind.
+//! is left.
 
 #[path = "support/cases.rs"]
 mod cases;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use support::Random;
 use support::game::{Move, play};
 
-/// The same cases each time; a thousand at least.
+/// The same cases each time, at least a thousand.
 fn config() -> ProptestConfig {
     let config = cases::config(3);
     ProptestConfig { cases: config.cases.max(1000), ..config }
@@ -53,7 +53,7 @@ proptest! {
 proptest! {
     #![proptest_config(config())]
 
-    /// A plain list of all events that wait, in their order, against the queue.
+    /// Compares the queue with a plain list of all waiting events.
     #[test]
     fn p9_an_event_queue_drops_and_counts_as_a_plain_list_does(
         bounds in (0..6_usize, 0..40_usize),
@@ -95,13 +95,13 @@ proptest! {
 }
 
 #[test]
-fn a_few_long_games_end_well_too() {
+fn a_few_long_games_agree_with_the_ledger() {
     let orders = [Order::Sequential, Order::Barrier, Order::Concurrent, Order::ByKey];
     let mut random = Random(0x5eed);
     let mut byte = move || random.below(256) as u8;
     for round in 0..40 {
         let orders = (orders[round % 4], orders[round / 4 % 4]);
-        // Without the moves that end a connection, which would end every long game early.
+        // Without the moves that close a connection, which would end every long game early.
         let moves: Vec<Move> = (0..1000).map(|_| (byte() % 61, byte())).collect();
         play(orders, (byte(), byte()), &moves);
     }

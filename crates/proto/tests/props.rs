@@ -20,7 +20,7 @@ fn limits() -> Limits {
     })
 }
 
-/// Any JSON value, as text, with white space wherever it may stand.
+/// Any JSON value as text, with white space wherever it is allowed.
 fn json() -> impl Strategy<Value = String> {
     let string = prop_oneof![
         any::<String>().prop_map(|text| serde_json::Value::from(text).to_string()),
@@ -46,7 +46,7 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-/// Bytes that are no frame, biased to what could be taken for a part of one.
+/// Bytes that are not a frame, biased towards parts of one.
 fn garbage() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         prop::collection::vec(any::<u8>(), 1..20),
@@ -81,7 +81,7 @@ fn encode(framing: Framing, text: &str) -> Vec<u8> {
     out
 }
 
-/// What the framing makes of the text: `ndjson` may not hold a line end.
+/// The text as the framing sends it: `ndjson` replaces line ends.
 fn as_sent(framing: Framing, text: &str) -> String {
     match framing {
         Framing::Ndjson => text.replace(['\n', '\r'], " "),
@@ -105,7 +105,7 @@ proptest! {
     #![proptest_config(config(2))]
 
     #[test]
-    fn f1_f5_what_is_encoded_is_decoded(
+    fn f1_f5_written_frames_are_decoded(
         texts in prop::collection::vec(json(), 1..8),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
     ) {
@@ -127,8 +127,8 @@ proptest! {
             for (garbage, name) in &parts {
                 let text = format!(r#"{{"valid":"{name}"}}"#);
                 stream.extend_from_slice(garbage);
-                // So that the garbage is not taken for a part of the frame itself: `-` and digits
-                // before a header, two lengths in one section, a line that goes on.
+                // Separates the garbage from the frame: it could otherwise end in `-` or digits
+                // before a header, add a second length to a section, or continue a line.
                 stream.extend_from_slice(match framing {
                     Framing::Lsp => b"\r\n\r\n",
                     Framing::Ndjson => b"\n",
@@ -138,7 +138,7 @@ proptest! {
                 expect.push(text);
             }
             let found = decode(framing, &stream, &cuts);
-            // Garbage may hold a text by itself, such as `12`.
+            // Garbage may contain a text by itself, such as `12`.
             let valid: Vec<_> = found.iter().filter(|event| event.contains("valid")).cloned().collect();
             prop_assert_eq!(&valid, &expect, "{:?} {}", found, stream.escape_ascii());
         }
@@ -149,7 +149,7 @@ proptest! {
         runs in prop::collection::vec(prop::collection::vec(46u8..126, 1..300), 1..5),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
     ) {
-        // No line ends, which could end a header, and no dash, behind which none begins.
+        // No line ends, which could end a header, and no dash, behind which no header begins.
         for framing in Framing::ALL {
             let mut stream = Vec::new();
             for run in &runs {

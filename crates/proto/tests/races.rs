@@ -1,8 +1,8 @@
-//! Every race of reply, timeout, cancel, drop and close, on a virtual clock (P2, P3, P5, L3 to L5).
+//! Races of reply, timeout, cancel, drop and close, on a virtual clock (P2, P3, P5, L3 to L5).
 //!
-//! `a` calls and `b` serves, if not said otherwise. At the end of each race nothing is left on
+//! `a` calls and `b` serves, unless stated otherwise. At the end of each race nothing is left on
 //! either side, every call has settled once and every request was answered once. A row may hold
-//! several steps, `a close; <-`: of all but the last nothing comes.
+//! several steps, `a close; <-`: only the last has effects.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn timely(millis: u64) -> Profile {
 // ---- reply and timeout
 
 #[test]
-fn p2_the_reply_comes_first_and_the_timeout_finds_nothing() {
+fn p2_a_timeout_after_the_reply_has_no_effect() {
     timely(100).race(&[
         ("a call x", "x#1"),
         ("->", ">x#1 1=ok"),
@@ -39,7 +39,7 @@ fn p2_the_reply_comes_first_and_the_timeout_finds_nothing() {
 }
 
 #[test]
-fn p2_the_timeout_comes_first_and_a_late_reply_is_dropped_and_counted() {
+fn p2_a_reply_after_the_timeout_is_dropped_and_counted() {
     let a = Pair::new(&timely(100), &agent()).race(&[
         ("a call x", "x#1"),
         ("->", ">x#1 1=ok"),
@@ -118,7 +118,7 @@ fn p2_progress_and_timeout_at_the_same_instant_in_both_orders() {
 }
 
 #[test]
-fn p2_progress_after_the_reply_does_no_harm() {
+fn p2_progress_after_the_reply_has_no_effect() {
     agent().race(&[
         ("a call x timeout=100 token=7 total=1000", "x#1"),
         ("->", ">x#1 1=ok"),
@@ -140,7 +140,7 @@ fn p3_a_cancel_crosses_the_reply_on_the_wire() {
 }
 
 #[test]
-fn p3_a_cancel_right_behind_its_request_finds_it() {
+fn p3_a_cancel_right_behind_its_request_cancels_it() {
     for profile in [agent(), desktop()] {
         profile.race(&[
             ("a call park", "park#1"),
@@ -152,7 +152,7 @@ fn p3_a_cancel_right_behind_its_request_finds_it() {
 }
 
 #[test]
-fn p3_a_cancel_before_its_request_finds_nothing() {
+fn p3_a_cancel_before_its_request_has_no_effect() {
     agent().race(&[("a send ~1; a call x", "x#1"), ("->", ">x#1 1=ok"), ("<-", "1:ok")]);
 }
 
@@ -171,7 +171,7 @@ fn p3_a_request_that_waits_is_cancelled_and_never_starts() {
 }
 
 #[test]
-fn p3_the_request_that_ran_is_cancelled_and_the_next_waits_for_its_end() {
+fn p3_the_next_request_waits_until_the_cancelled_handler_has_ended() {
     desktop().race(&[
         ("a call park.x", "park.x#1"),
         ("a call y", "y#2"),
@@ -183,7 +183,7 @@ fn p3_the_request_that_ran_is_cancelled_and_the_next_waits_for_its_end() {
 }
 
 #[test]
-fn p3_a_handler_that_finishes_or_fails_after_it_was_cancelled_is_not_heard() {
+fn p3_the_outcome_of_a_cancelled_handler_is_dropped() {
     for end in ["b end park", "b fail park"] {
         agent().race(&[
             ("a call park", "park#1"),
@@ -208,7 +208,7 @@ fn p3_a_handler_that_finishes_just_before_the_cancel_has_answered() {
 }
 
 #[test]
-fn p3_cancelled_twice_is_cancelled_once() {
+fn p3_a_second_cancel_has_no_effect() {
     agent().race(&[
         ("a call park", "park#1"),
         ("a drop 1", "~1 1:dropped"),
@@ -224,12 +224,12 @@ fn p3_an_id_is_used_again_after_its_cancel_while_the_old_handler_runs_or_never_r
         ("~1", "1!-32800 stop park.a"),
         ("park.b#1", ">park.b#1"),
         ("c#1", "1!-32600:duplicate-id"),
-        // The end of the old one does not touch the new one, which can still be cancelled.
+        // The end of the old request does not affect the new one, which can still be cancelled.
         ("end park.a; d#1", "1!-32600:duplicate-id"),
         ("~1", "1!-32800 stop park.b"),
         ("end park.b; e#1", ">e#1 1=ok"),
     ]);
-    // It had only waited.
+    // The first request had only waited.
     agent().check(&[
         ("park.n", ">park.n"),
         ("a#1; ~1", "1!-32800"),
@@ -247,7 +247,7 @@ fn p3_of_two_requests_with_one_id_under_sequential_order_the_last_is_cancelled()
 }
 
 #[test]
-fn p3_the_cancelled_one_was_what_the_others_waited_for() {
+fn p3_cancelling_a_waiting_message_releases_those_behind_it() {
     agent()
         .with(|it| it.order = Order::ByKey)
         .check(&[("hold; a/1#1; n/1; m/1; ~1", "1!-32800 >n/1 >m/1"), ("free", "")]);
@@ -269,14 +269,14 @@ fn p3_both_sides_cancel_the_same_id_at_the_same_time() {
 }
 
 #[test]
-fn p3_the_dialects_of_the_two_sides_differ_and_both_are_understood() {
+fn p3_two_sides_with_different_dialects_understand_each_other() {
     let mcp = agent().with(|it| it.dialect = Dialect::Notifications);
     Pair::new(&agent(), &mcp).race(&[
         ("a call park", "park#1"),
         ("b call park", "park#1"),
         ("->", ">park#1"),
         ("<-", ">park#1"),
-        // One side speaks MCP and sends no answer to a request that was cancelled.
+        // One side uses MCP's dialect and does not answer a cancelled request.
         ("a drop 1", "~1 1:dropped"),
         ("->", "stop park"),
         ("b end park; b drop 1", "~1 1:dropped"),
@@ -285,7 +285,7 @@ fn p3_the_dialects_of_the_two_sides_differ_and_both_are_understood() {
     ]);
 }
 
-// ---- second and foreign replies
+// ---- duplicate and foreign replies
 
 #[test]
 fn p1_a_second_reply_is_dropped() {
@@ -298,7 +298,7 @@ fn p1_a_second_reply_is_dropped() {
 }
 
 #[test]
-fn p1_replies_come_in_another_order_than_the_calls() {
+fn p1_replies_may_come_in_any_order() {
     agent().race(&[
         ("a call park.x", "park.x#1"),
         ("a call park.y", "park.y#2"),
@@ -323,7 +323,7 @@ fn p1_each_side_calls_the_other_from_within_a_handler() {
 }
 
 #[test]
-fn l8_the_answer_that_a_handler_needs_stands_behind_more_requests_than_may_wait() {
+fn l8_a_response_behind_more_requests_than_may_wait_is_still_read() {
     let limits = Limits::default().with(|it| it.waiting = 1);
     desktop().with(|it| it.limits = limits).race(&[
         ("a call park.outer", "park.outer#1"),
@@ -340,7 +340,7 @@ fn l8_the_answer_that_a_handler_needs_stands_behind_more_requests_than_may_wait(
 }
 
 #[test]
-fn l8_without_such_a_need_the_requests_stay_on_the_link() {
+fn l8_without_a_pending_call_excess_requests_stay_unread() {
     let limits = Limits::default().with(|it| it.waiting = 1);
     desktop().with(|it| it.limits = limits).race(&[
         ("a call park.x", "park.x#1"),
@@ -357,13 +357,13 @@ fn l8_without_such_a_need_the_requests_stay_on_the_link() {
 // ---- the end of the input
 
 #[test]
-fn l3_what_came_before_the_end_of_the_input_is_worked_on_and_answered() {
+fn l3_messages_before_the_end_of_the_input_are_handled_and_answered() {
     desktop().race(&[
         ("a call park.x", "park.x#1"),
         ("a call y", "y#2"),
         ("->", ">park.x#1"),
         ("b eof", ""),
-        // What was read with the last bytes is still to be handled.
+        // A message that was read with the last bytes is still handled.
         ("b z#9; b end park.x", "1=ok >y#2 2=ok >z#9 9=ok"),
         ("<-", "1:ok 2:ok ?UnmatchedResponse"),
     ]);
@@ -378,7 +378,7 @@ fn p5_the_end_of_the_input_fails_every_pending_call() {
         ("a eof", "1:closed 2:closed"),
         ("a call z", "3:refused"),
         ("b end park.x", "1=ok"),
-        // What comes all the same is late.
+        // Responses that still arrive are late.
         ("<-", "?UnmatchedResponse ?UnmatchedResponse"),
     ]);
 }
@@ -391,14 +391,14 @@ fn l5_after_the_end_of_the_input_the_time_counts_from_the_last_byte_taken() {
         ("eof; left", "1750"),
         ("+1000; left", "750"),
         ("took; left", "1750"),
-        // Nor does a second end give more time, nor a byte before the first one.
+        // Neither a second end nor a byte before the first one gives more time.
         ("+300; eof; left", "1450"),
         ("end park", "1=ok"),
     ]);
 }
 
 #[test]
-fn l5_after_a_closing_the_time_counts_from_the_closing() {
+fn l5_after_a_close_the_time_counts_from_the_close() {
     agent().check(&[
         ("park#1", ">park#1"),
         ("close; +1000; took; left", "750"),
@@ -436,7 +436,7 @@ fn l4_closing_gives_a_running_request_the_time_to_finish_and_takes_no_new_one() 
 }
 
 #[test]
-fn l4_closing_finishes_what_waits_too() {
+fn l4_closing_finishes_waiting_messages_too() {
     desktop().race(&[
         ("a call park.x", "park.x#1"),
         ("a call y", "y#2"),
@@ -447,7 +447,7 @@ fn l4_closing_finishes_what_waits_too() {
 }
 
 #[test]
-fn l4_a_shutdown_that_a_message_asks_for_is_answered_and_what_came_after_it_is_dropped() {
+fn l4_a_shutdown_request_is_answered_and_later_messages_are_dropped() {
     desktop().check(&[
         ("park.x#1", ">park.x#1"),
         ("y#2; shut#3; z#4; n; [w#5 m]", ""),
@@ -457,7 +457,7 @@ fn l4_a_shutdown_that_a_message_asks_for_is_answered_and_what_came_after_it_is_d
 }
 
 #[test]
-fn l4_what_came_before_the_shutdown_and_still_runs_is_finished() {
+fn l4_requests_running_before_the_shutdown_are_finished() {
     agent().check(&[("park.x#1", ">park.x#1"), ("shut", ">shut"), ("late#2; end park.x", "1=ok")]);
 }
 
@@ -466,12 +466,12 @@ fn l4_m6_every_request_of_a_batch_is_answered_if_it_came_before_the_shutdown() {
     let late = |shown: &str| shown.replace("!late", "!-32600:shutting-down");
     desktop()
         .check(&[("[a#1 shut#2 b#3 n 7]", &late(">a#1 >shut#2 [1=ok 2=ok 3!late null!-32600]"))]);
-    // It is not begun, and so is not held up by what is.
+    // It does not start, so running requests do not delay it.
     agent().check(&[
         ("[park.a#1 shut#2 b#3 a#1]", ">park.a#1 >shut#2"),
         ("end park.a", &late("[2=ok 3!late 1!late 1=ok]")),
     ]);
-    // What waits behind a handler that closes, in its own batch, in another, and by itself.
+    // Messages behind a handler that closes: in its own batch, in another, and alone.
     desktop().check(&[
         ("[park.a#1 park.shut#2 b#3 c#4]", ">park.a#1"),
         ("end park.a", ">park.shut#2"),
@@ -484,7 +484,7 @@ fn l4_m6_every_request_of_a_batch_is_answered_if_it_came_before_the_shutdown() {
         ("close park.shut", &late("[2!late null!-32600 3!late]")),
         ("end park.shut", "1=ok"),
     ]);
-    // One that runs already, of a batch whose rest waits.
+    // A running request of a batch whose other requests wait.
     agent().with(|it| it.order = Order::ByKey).check(&[
         ("park.shut#1", ">park.shut#1"),
         ("[park.a/1#2 b/1#3]", ">park.a/1#2"),
@@ -492,7 +492,7 @@ fn l4_m6_every_request_of_a_batch_is_answered_if_it_came_before_the_shutdown() {
         ("end park.a/1", &late("[3!late 2=ok]")),
         ("end park.shut", "1=ok"),
     ]);
-    // A batch that comes behind is not answered, as no other request is.
+    // A batch that arrives later is not answered, like any other request.
     agent().check(&[
         ("park.a#1", ">park.a#1"),
         ("call x", "x#1"),
@@ -503,7 +503,7 @@ fn l4_m6_every_request_of_a_batch_is_answered_if_it_came_before_the_shutdown() {
 }
 
 #[test]
-fn l4_bad_messages_are_not_answered_when_we_close_as_good_ones_are_not() {
+fn l4_a_closing_session_answers_neither_valid_nor_bad_messages() {
     agent().check(&[
         ("park#1", ">park#1"),
         ("call x", "x#1"),
@@ -524,7 +524,7 @@ fn p3_a_request_can_be_cancelled_while_we_close() {
 }
 
 #[test]
-fn p5_while_we_close_the_answer_that_a_handler_needs_still_comes() {
+fn p5_a_closing_session_still_receives_responses() {
     agent().race(&[
         ("a call park.outer", "park.outer#1"),
         ("->", ">park.outer#1"),
@@ -542,7 +542,7 @@ fn p5_while_we_close_the_answer_that_a_handler_needs_still_comes() {
 }
 
 #[test]
-fn p5_the_input_ends_while_we_close_and_no_call_waits_for_what_cannot_come() {
+fn p5_if_the_input_ends_while_closing_pending_calls_fail() {
     agent().check(&[
         ("park.outer#1", ">park.outer#1"),
         ("call inner", "inner#1"),
@@ -553,7 +553,7 @@ fn p5_the_input_ends_while_we_close_and_no_call_waits_for_what_cannot_come() {
 }
 
 #[test]
-fn p5_a_closing_right_behind_the_end_of_the_input_does_not_make_calls_wait_again() {
+fn p5_a_close_right_after_the_end_of_the_input_does_not_make_calls_wait_again() {
     let (now, mut session) = (Instant::now(), Session::new(&agent()));
     assert_eq!(session.call(Id::from(1), "caller", CallOptions::default(), now), Ok(()));
     session.handle_end(now);
@@ -563,7 +563,7 @@ fn p5_a_closing_right_behind_the_end_of_the_input_does_not_make_calls_wait_again
 }
 
 #[test]
-fn p5_the_connection_goes_and_every_pending_call_is_told() {
+fn p5_when_the_connection_is_gone_every_pending_call_fails() {
     agent().race(&[
         ("a call park.x", "park.x#1"),
         ("a call y", "y#2"),
@@ -576,7 +576,7 @@ fn p5_the_connection_goes_and_every_pending_call_is_told() {
 }
 
 #[test]
-fn p5_a_timeout_a_drop_or_a_reply_comes_in_the_instant_of_the_end_in_both_orders() {
+fn p5_a_timeout_drop_or_reply_at_the_instant_of_the_end_in_both_orders() {
     timely(100).race(&[
         ("a call x", "x#1"),
         ("a wait 100; a tick", "~1 1:timeout"),
@@ -600,7 +600,7 @@ fn p5_a_timeout_a_drop_or_a_reply_comes_in_the_instant_of_the_end_in_both_orders
 }
 
 #[test]
-fn p5_what_waits_when_the_connection_goes_never_starts() {
+fn p5_waiting_messages_never_start_after_the_connection_is_gone() {
     desktop().check(&[
         ("park.x#1", ">park.x#1"),
         ("y#2; n; [z#3 m w#4]; gone; late#5; late; end park.x", ""),
@@ -635,7 +635,7 @@ fn p5_the_phases_go_one_way() {
 }
 
 #[test]
-fn l5_a_closed_session_rings_no_more() {
+fn l5_a_closed_session_has_no_deadline() {
     let mut pair = Pair::new(&agent(), &agent());
     for step in ["a call x timeout=none", "a close", "a left", "a gone"] {
         pair.step(step);

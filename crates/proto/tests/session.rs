@@ -1,12 +1,12 @@
 //! The session, rule by rule: F7, M6, M7, M10, M11, L2, L8, P1 to P4, P9.
 //!
-//! A row may hold several steps, `hold; a#1; free`: of all but the last nothing comes.
+//! A row may hold several steps, `hold; a#1; free`: only the last has effects.
 
 mod support;
 
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::message::{Code, Id, WhyStray};
+use duet_rpc_proto::message::{Code, Id, InvalidResponseReason};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::Order::{self, Barrier, ByKey, Concurrent, Sequential};
 use duet_rpc_proto::policy::{Dialect, IdStyle};
@@ -30,61 +30,62 @@ fn in_flight(order: Order, in_flight: usize) -> Profile {
 
 const ALL: [Order; 4] = [Sequential, Barrier, Concurrent, ByKey];
 
-// ---- F7: no error storm
+// ---- F7: limit on answered faults
 
 #[test]
-fn f7_past_a_thousand_in_a_row_the_rest_is_counted_and_logged_once_a_second() {
+fn f7_beyond_a_thousand_in_a_row_bad_messages_are_counted_and_logged_once_a_second() {
     let start = Instant::now();
     let at = |millis| start + Duration::from_millis(millis);
-    let mut storm = FaultLimit::new(&Limits::default());
+    let mut limit = FaultLimit::new(&Limits::default());
     for _ in 0..1000 {
-        assert_eq!(storm.handle_bad(start), FaultAction::Answer);
+        assert_eq!(limit.handle_bad(start), FaultAction::Answer);
     }
-    assert_eq!(storm.handle_bad(at(0)), FaultAction::Report(Notice::Muted(1)));
-    assert_eq!(storm.handle_bad(at(500)), FaultAction::Mute);
-    assert_eq!(storm.handle_bad(at(999)), FaultAction::Mute);
-    assert_eq!(storm.handle_bad(at(1000)), FaultAction::Report(Notice::Muted(3)));
-    assert_eq!(storm.handle_bad(at(1001)), FaultAction::Mute);
-    // A valid message ends it; nothing goes uncounted, and still no more than once a second.
-    storm.handle_good();
+    assert_eq!(limit.handle_bad(at(0)), FaultAction::Report(Notice::Muted(1)));
+    assert_eq!(limit.handle_bad(at(500)), FaultAction::Mute);
+    assert_eq!(limit.handle_bad(at(999)), FaultAction::Mute);
+    assert_eq!(limit.handle_bad(at(1000)), FaultAction::Report(Notice::Muted(3)));
+    assert_eq!(limit.handle_bad(at(1001)), FaultAction::Mute);
+    // A valid message resets the count. Every muted message is counted, and reports stay at one per
+    // second.
+    limit.handle_good();
     for _ in 0..1000 {
-        assert_eq!(storm.handle_bad(at(1002)), FaultAction::Answer);
+        assert_eq!(limit.handle_bad(at(1002)), FaultAction::Answer);
     }
-    assert_eq!(storm.handle_bad(at(1002)), FaultAction::Mute);
-    assert_eq!(storm.handle_timeout(at(2000)), Some(Notice::Muted(2)));
+    assert_eq!(limit.handle_bad(at(1002)), FaultAction::Mute);
+    assert_eq!(limit.handle_timeout(at(2000)), Some(Notice::Muted(2)));
 }
 
 #[test]
-fn f7_what_was_muted_is_reported_though_nothing_more_comes() {
+fn f7_muted_messages_are_reported_even_if_nothing_more_comes() {
     let start = Instant::now();
-    let mut storm = FaultLimit::new(&Limits::default().with(|it| it.answered_faults = 0));
-    assert_eq!(storm.poll_timeout(), None);
-    assert_eq!(storm.handle_bad(start), FaultAction::Report(Notice::Muted(1)));
-    assert_eq!(storm.poll_timeout(), None, "nothing is left to report");
-    assert_eq!(storm.handle_bad(start), FaultAction::Mute);
+    let mut limit = FaultLimit::new(&Limits::default().with(|it| it.answered_faults = 0));
+    assert_eq!(limit.poll_timeout(), None);
+    assert_eq!(limit.handle_bad(start), FaultAction::Report(Notice::Muted(1)));
+    assert_eq!(limit.poll_timeout(), None, "nothing is left to report");
+    assert_eq!(limit.handle_bad(start), FaultAction::Mute);
     let due = start + Duration::from_secs(1);
-    assert_eq!(storm.poll_timeout(), Some(due));
-    assert_eq!(storm.handle_timeout(start), None);
-    assert_eq!(storm.handle_timeout(due), Some(Notice::Muted(1)));
-    assert_eq!((storm.poll_timeout(), storm.handle_timeout(due)), (None, None));
-    // At the end all is reported, though it is not due.
-    assert_eq!(storm.handle_bad(due), FaultAction::Mute);
-    assert_eq!(storm.take_muted(), Some(Notice::Muted(1)));
-    assert_eq!(storm.take_muted(), None);
+    assert_eq!(limit.poll_timeout(), Some(due));
+    assert_eq!(limit.handle_timeout(start), None);
+    assert_eq!(limit.handle_timeout(due), Some(Notice::Muted(1)));
+    assert_eq!((limit.poll_timeout(), limit.handle_timeout(due)), (None, None));
+    // At the end all are reported, even before a report is due.
+    assert_eq!(limit.handle_bad(due), FaultAction::Mute);
+    assert_eq!(limit.take_muted(), Some(Notice::Muted(1)));
+    assert_eq!(limit.take_muted(), None);
 }
 
 #[test]
-fn f7_a_valid_message_in_between_keeps_the_answers_coming() {
-    let mut storm = FaultLimit::new(&Limits::default().with(|it| it.answered_faults = 2));
+fn f7_a_valid_message_in_between_resets_the_count() {
+    let mut limit = FaultLimit::new(&Limits::default().with(|it| it.answered_faults = 2));
     for _ in 0..10 {
-        assert_eq!(storm.handle_bad(Instant::now()), FaultAction::Answer);
-        assert_eq!(storm.handle_bad(Instant::now()), FaultAction::Answer);
-        storm.handle_good();
+        assert_eq!(limit.handle_bad(Instant::now()), FaultAction::Answer);
+        assert_eq!(limit.handle_bad(Instant::now()), FaultAction::Answer);
+        limit.handle_good();
     }
 }
 
 #[test]
-fn f7_faults_invalid_messages_and_strays_count_and_any_valid_message_ends_the_storm() {
+fn f7_faults_invalid_messages_and_invalid_responses_count_and_any_valid_message_resets() {
     let profile = limited(Barrier, |it| it.answered_faults = 2);
     for good in ["unknown#1", "unknown", "9=", "~9"] {
         let mut side = profile.play(&[
@@ -114,7 +115,7 @@ fn f7_muted_entries_leave_their_batch_and_a_batch_of_them_is_not_answered() {
 // ---- M6: batches
 
 #[test]
-fn m6_a_batch_is_answered_as_a_whole_when_the_last_of_it_is() {
+fn m6_a_batch_is_answered_as_a_whole_after_its_last_request() {
     for order in ALL {
         ordered(order).check(&[("[a#1 b#2]", ">a#1 >b#2 [1=ok 2=ok]"), ("[a#1]", ">a#1 [1=ok]")]);
     }
@@ -126,7 +127,7 @@ fn m6_a_batch_is_answered_as_a_whole_when_the_last_of_it_is() {
 }
 
 #[test]
-fn m6_only_notifications_and_responses_give_no_answer() {
+fn m6_a_batch_of_notifications_and_responses_gets_no_answer() {
     ordered(Barrier).check(&[
         ("[n m]", ">n >m"),
         ("call x", "x#1"),
@@ -157,7 +158,7 @@ fn m6_invalid_entries_are_answered_each_in_the_array() {
 }
 
 #[test]
-fn m6_entries_that_wait_hold_the_array_back() {
+fn m6_waiting_entries_delay_the_array() {
     ordered(Sequential).check(&[
         ("[park.a#1 b#2 park.c#3]", ">park.a#1"),
         ("d#4; end park.a", ">b#2 >park.c#3"),
@@ -174,7 +175,7 @@ fn m6_a_cancelled_entry_is_answered_in_its_array() {
         ("~2; ~1", "[2!-32800 1!-32800] stop park.a"),
         ("end park.a", ""),
     ]);
-    // Also if the cancellation stands in the same array.
+    // Even if the cancellation is in the same array.
     ordered(Barrier).check(&[
         ("[park.a#1 ~1 b#2]", ">park.a#1 stop park.a >b#2 [1!-32800 2=ok]"),
         ("end park.a", ""),
@@ -182,7 +183,7 @@ fn m6_a_cancelled_entry_is_answered_in_its_array() {
 }
 
 #[test]
-fn m6_two_batches_side_by_side_do_not_mix() {
+fn m6_answers_of_two_concurrent_batches_do_not_mix() {
     ordered(Concurrent).check(&[
         ("[park.a#1 x#2]", ">park.a#1 >x#2"),
         ("[park.b#3 y#4]", ">park.b#3 >y#4"),
@@ -192,7 +193,7 @@ fn m6_two_batches_side_by_side_do_not_mix() {
 }
 
 #[test]
-fn m6_past_the_bound_of_its_answer_the_rest_of_a_batch_is_answered_busy() {
+fn m6_beyond_the_limit_of_its_answer_the_rest_of_a_batch_is_answered_busy() {
     limited(Barrier, |it| it.batch_bytes = 200).check(&[(
         "[big#1 big#2 c#3 n d#4]",
         ">big#1 >big#2 >n [1=xxxxxxxxxx 2=xxxxxxxxxx 3!-32000:200 4!-32000:200]",
@@ -200,7 +201,7 @@ fn m6_past_the_bound_of_its_answer_the_rest_of_a_batch_is_answered_busy() {
 }
 
 #[test]
-fn m6_entries_that_waited_are_answered_busy_too_when_the_array_has_got_too_large() {
+fn m6_waiting_entries_are_answered_busy_once_the_array_is_too_large() {
     limited(Sequential, |it| it.batch_bytes = 200).check(&[
         ("[park.a#1 big#2 big#3 c#4 n d#5]", ">park.a#1"),
         (
@@ -213,7 +214,7 @@ fn m6_entries_that_waited_are_answered_busy_too_when_the_array_has_got_too_large
 }
 
 #[test]
-fn m6_the_bound_is_that_of_all_open_batches_together() {
+fn m6_the_limit_counts_all_open_batches_together() {
     limited(Barrier, |it| it.batch_bytes = 200).check(&[
         ("[park.a#1 big#2]", ">park.a#1 >big#2"),
         ("[park.b#3 big#4]", ">park.b#3 >big#4"),
@@ -227,14 +228,14 @@ fn m6_the_bound_is_that_of_all_open_batches_together() {
 // ---- M7, M10, M11
 
 #[test]
-fn m7_a_response_is_matched_once_and_one_without_a_match_is_a_warning() {
+fn m7_a_response_matches_once_and_an_unmatched_one_is_a_warning() {
     let side = ordered(Barrier).play(&[
         ("call x", "x#1"),
         ("call y", "y#2"),
         ("2=", "2:ok"),
         ("2=", "?UnmatchedResponse"),
         ("3=", "?UnmatchedResponse"),
-        // The id of another type, or the same number in other words, is another id.
+        // An id of another type, or the same number in another spelling, is another id.
         ("{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":0}", "?UnmatchedResponse"),
         ("{\"jsonrpc\":\"2.0\",\"id\":1.0,\"result\":0}", "?UnmatchedResponse"),
         ("{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":0}", "?UnmatchedResponse"),
@@ -243,17 +244,17 @@ fn m7_a_response_is_matched_once_and_one_without_a_match_is_a_warning() {
     side.finish();
     assert_eq!(side.session.unmatched_responses(), 5);
     assert_eq!(Notice::UnmatchedResponse.severity(), Severity::Warn);
-    assert_eq!(Notice::Stray(WhyStray::BadId).severity(), Severity::Warn);
+    assert_eq!(Notice::InvalidResponse(InvalidResponseReason::BadId).severity(), Severity::Warn);
 }
 
 #[test]
-fn m7_a_response_that_cannot_be_used_is_dropped_and_its_call_waits_on() {
+fn m7_an_invalid_response_is_dropped_and_its_call_stays_pending() {
     ordered(Barrier).check(&[
         ("call x", "x#1"),
-        (r#"{"jsonrpc":"2.0","result":1}"#, "?Stray(BadId)"),
-        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, "?Stray(BadVersion)"),
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, "?Stray(MemberTwice)"),
-        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, "?Stray(ResultAndError)"),
+        (r#"{"jsonrpc":"2.0","result":1}"#, "?InvalidResponse(BadId)"),
+        (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, "?InvalidResponse(BadVersion)"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":1}"#, "?InvalidResponse(MemberTwice)"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#, "?InvalidResponse(ResultAndError)"),
         ("1=", "1:ok"),
     ]);
 }
@@ -271,7 +272,7 @@ fn m10_a_notification_is_never_answered() {
 }
 
 #[test]
-fn m10_a_notification_that_fails_is_loud_in_the_log_and_an_unknown_one_is_not() {
+fn m10_a_dropped_notification_is_an_error_in_the_log_and_an_unknown_one_a_warning() {
     assert_eq!(Notice::UnknownNotification.severity(), Severity::Warn);
     assert_eq!(Notice::NotificationDropped.severity(), Severity::Error);
 }
@@ -291,7 +292,7 @@ fn m11_an_id_in_flight_is_refused_and_the_first_request_is_not_disturbed() {
 }
 
 #[test]
-fn m11_an_id_that_waits_is_in_flight_and_the_same_string_in_other_words_is_the_same() {
+fn m11_a_waiting_id_is_in_flight_and_escapes_do_not_make_another_id() {
     ordered(Barrier).check(&[
         ("park", ">park"),
         ("a#a", ""),
@@ -314,15 +315,15 @@ fn m11_under_sequential_order_no_two_are_in_flight_so_none_is_a_duplicate() {
 // ---- L2: the orders
 
 #[test]
-fn p3_m11_under_sequential_order_a_cancellation_finds_each_of_those_with_the_same_id() {
-    // Both wait: the later, then the other, then none.
+fn p3_m11_under_sequential_order_a_cancellation_finds_every_request_with_the_same_id() {
+    // Both wait: the later one is cancelled, then the other, then none.
     ordered(Sequential).check(&[
         ("park.x#1", ">park.x#1"),
         ("park.a#7; park.b#7; ~7", "7!-32800"),
         ("~7", "7!-32800"),
         ("~7; end park.x", "1=ok"),
     ]);
-    // Three of them, and another began to run behind the last.
+    // Three of them, and another one started behind the last.
     ordered(Sequential).check(&[
         ("park.x#1", ">park.x#1"),
         ("park.y#8; park.a#7; park.b#7; park.c#7; end park.x", "1=ok >park.y#8"),
@@ -331,7 +332,7 @@ fn p3_m11_under_sequential_order_a_cancellation_finds_each_of_those_with_the_sam
         ("~7", "7!-32800"),
         ("~7; end park.y", "8=ok"),
     ]);
-    // The first runs, and is gone, while another stands before the second.
+    // The first runs and ends, while another request stands before the second.
     ordered(Sequential).check(&[
         ("park.x#1", ">park.x#1"),
         ("park.a#7; park.c#8; park.b#7; end park.x", "1=ok >park.a#7"),
@@ -339,7 +340,7 @@ fn p3_m11_under_sequential_order_a_cancellation_finds_each_of_those_with_the_sam
         ("~7", "7!-32800"),
         ("end park.c", "8=ok"),
     ]);
-    // The first runs, and is called off too.
+    // The first runs, and is cancelled too.
     ordered(Sequential).check(&[
         ("park.a#7", ">park.a#7"),
         ("park.b#7; ~7", "7!-32800"),
@@ -358,14 +359,14 @@ fn l2_sequential_one_message_is_finished_before_the_next_begins() {
 }
 
 #[test]
-fn l2_sequential_what_is_no_message_is_answered_in_its_turn_too() {
+fn l2_sequential_invalid_messages_are_answered_in_their_turn() {
     ordered(Sequential).check(&[
         ("park.a#1", ">park.a#1"),
         (r#"{"jsonrpc":"2.0","id":2,"method":7}"#, ""),
         ("fault; b#3; {}; end park.a", "1=ok 2!-32600 null!-32700 >b#3 3=ok null!-32600"),
         ("{}", "null!-32600"),
     ]);
-    // But not if nothing more may wait, and we have to read on.
+    // Unless no more may wait and reading must go on.
     limited(Sequential, |it| it.waiting = 1).check(&[
         ("park.a#1", ">park.a#1"),
         ("b#2; call x", "x#1"),
@@ -373,14 +374,14 @@ fn l2_sequential_what_is_no_message_is_answered_in_its_turn_too() {
         ("1=", "1:ok"),
         ("end park.a", "1=ok >b#2 2=ok"),
     ]);
-    // Every other order answers as it comes.
+    // Every other order answers immediately.
     for order in [Barrier, Concurrent, ByKey] {
         ordered(order).check(&[("park#1", ">park#1"), ("{}", "null!-32600"), ("end park", "1=ok")]);
     }
 }
 
 #[test]
-fn l2_m6_sequential_a_batch_with_nothing_but_invalid_entries_is_answered_in_its_turn_too() {
+fn l2_m6_sequential_a_batch_of_invalid_entries_is_answered_in_its_turn() {
     ordered(Sequential).check(&[
         ("park.a#1", ">park.a#1"),
         ("fault; [1 {}]; [{} b#2]; c#3", ""),
@@ -393,10 +394,10 @@ fn l2_m6_sequential_a_batch_with_nothing_but_invalid_entries_is_answered_in_its_
 }
 
 #[test]
-fn l2_sequential_what_is_no_message_does_not_overtake_a_request_that_is_held() {
+fn l2_sequential_an_invalid_message_does_not_overtake_a_held_request() {
     ordered(Sequential).check(&[
         ("hold; a#1; {}; free", ">a#1 1=ok null!-32600"),
-        // Nor one that runs while a call of ours is pending, as long as there is room.
+        // Nor a request that runs while a call of ours is pending, as long as there is room.
         ("call x", "x#1"),
         ("park#2", ">park#2"),
         ("{}; end park", "2=ok null!-32600"),
@@ -405,7 +406,7 @@ fn l2_sequential_what_is_no_message_does_not_overtake_a_request_that_is_held() {
 }
 
 #[test]
-fn l8_while_requests_are_held_as_many_as_may_be_in_flight_are_enough_to_read() {
+fn l8_while_requests_are_held_reading_stops_at_the_in_flight_limit() {
     for order in [Barrier, Concurrent, ByKey] {
         in_flight(order, 2).check(&[
             ("hold; a#1; wants", "true"),
@@ -417,13 +418,13 @@ fn l8_while_requests_are_held_as_many_as_may_be_in_flight_are_enough_to_read() {
 }
 
 #[test]
-fn l2_barrier_requests_run_side_by_side_and_a_notification_is_finished_first() {
+fn l2_barrier_requests_run_concurrently_and_a_notification_finishes_first() {
     ordered(Barrier).check(&[
         ("park.a#1", ">park.a#1"),
         ("park.b#2", ">park.b#2"),
         ("park.n", ">park.n"),
         ("c#3; park.m; d#4", ""),
-        // The requests before it do not hold the notification up, nor does it them.
+        // Earlier requests do not delay the notification, nor does it delay them.
         ("end park.b", "2=ok"),
         ("end park.n", ">c#3 3=ok >park.m"),
         ("end park.m", ">d#4 4=ok"),
@@ -443,7 +444,7 @@ fn l2_concurrent_nothing_waits_for_anything() {
 }
 
 #[test]
-fn l2_by_key_the_same_key_in_order_and_others_side_by_side() {
+fn l2_by_key_the_same_key_in_order_and_others_concurrently() {
     ordered(ByKey).check(&[
         ("park.a/1#1", ">park.a/1#1"),
         ("b/1#2; park.n/2", ">park.n/2"),
@@ -451,7 +452,7 @@ fn l2_by_key_the_same_key_in_order_and_others_side_by_side() {
         ("m/1; end park.n/2", ">c/2#3 3=ok"),
         ("end park.a/1", "1=ok >b/1#2 2=ok >m/1"),
     ]);
-    // The greatest of keys are keys as well.
+    // The greatest key is a key like any other.
     ordered(ByKey).check(&[
         ("park/18446744073709551615", ">park/18446744073709551615"),
         ("a/18446744073709551615#1; b#2", ">b#2 2=ok"),
@@ -460,7 +461,7 @@ fn l2_by_key_the_same_key_in_order_and_others_side_by_side() {
 }
 
 #[test]
-fn l2_by_key_a_lane_that_is_never_empty_does_not_keep_the_others_from_their_turn() {
+fn l2_by_key_a_lane_that_is_never_empty_does_not_starve_others() {
     in_flight(ByKey, 2).check(&[
         ("park.x", ">park.x"),
         ("park.a/1", ">park.a/1"),
@@ -484,7 +485,7 @@ fn l2_by_key_requests_and_notifications_take_turns_by_their_age() {
 }
 
 #[test]
-fn l8_what_has_no_lane_does_not_wait_behind_a_request_that_is_held() {
+fn l8_messages_without_a_lane_do_not_wait_behind_a_held_request() {
     for order in [Concurrent, ByKey] {
         in_flight(order, 1).check(&[
             ("park.x", ">park.x"),
@@ -495,7 +496,7 @@ fn l8_what_has_no_lane_does_not_wait_behind_a_request_that_is_held() {
 }
 
 #[test]
-fn l2_responses_and_cancellations_are_never_held_up() {
+fn l2_responses_and_cancellations_never_wait() {
     for order in ALL {
         ordered(order).check(&[
             ("call x", "x#1"),
@@ -512,7 +513,7 @@ fn l2_responses_and_cancellations_are_never_held_up() {
 // ---- P4: capacity
 
 #[test]
-fn p4_beyond_the_limit_requests_are_answered_busy_with_it() {
+fn p4_requests_over_the_limit_are_answered_busy_with_the_limit() {
     for order in [Barrier, Concurrent, ByKey] {
         in_flight(order, 2).check(&[
             ("call x", "x#1"),
@@ -522,7 +523,7 @@ fn p4_beyond_the_limit_requests_are_answered_busy_with_it() {
             ("1=", "1:ok"),
             // A notification cannot be refused.
             ("n; ~1", "1!-32800 stop park.a"),
-            // Its handler is still there.
+            // Its handler still runs.
             ("d#4", "4!-32000:2"),
             ("end park.a", ">n"),
             ("e#5", ">e#5 5=ok"),
@@ -532,7 +533,7 @@ fn p4_beyond_the_limit_requests_are_answered_busy_with_it() {
 }
 
 #[test]
-fn p4_what_waits_counts_like_what_runs() {
+fn p4_waiting_requests_count_like_running_ones() {
     in_flight(Barrier, 2).check(&[
         ("park.n", ">park.n"),
         ("a#1; b#2; c#3", "3!-32000:2"),
@@ -542,7 +543,7 @@ fn p4_what_waits_counts_like_what_runs() {
 }
 
 #[test]
-fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
+fn p4_a_call_over_the_limit_of_pending_calls_fails_immediately() {
     limited(Barrier, |it| it.pending_calls = 2).check(&[
         ("call a", "a#1"),
         ("call b", "b#2"),
@@ -568,7 +569,7 @@ fn p1_an_id_that_is_pending_is_not_given_to_a_second_call() {
 }
 
 #[test]
-fn p6_a_call_that_the_transport_lost_ends_once_and_leaves_nothing() {
+fn p6_a_call_that_the_transport_lost_ends_once_and_leaves_nothing_behind() {
     let (now, second) = (Instant::now(), Duration::from_secs(1));
     let mut session = Session::new(&ordered(Barrier));
     let progress = Some(Progress { token: Id::from(7), total: second * 9 });
@@ -584,12 +585,12 @@ fn p6_a_call_that_the_transport_lost_ends_once_and_leaves_nothing() {
 // ---- L8: back-pressure
 
 #[test]
-fn l8_when_enough_waits_under_sequential_order_nothing_more_is_read() {
+fn l8_under_sequential_order_reading_stops_at_the_waiting_limit() {
     limited(Sequential, |it| it.waiting = 2).check(&[
         ("park.a#1", ">park.a#1"),
         ("b#2; wants", "true"),
         ("park.c#3; wants", "false"),
-        // What was read already still waits.
+        // Messages that were read already still wait.
         ("d#4; end park.a", "1=ok >b#2 2=ok >park.c#3"),
         ("wants", "true"),
         ("end park.c", "3=ok >d#4 4=ok"),
@@ -597,7 +598,7 @@ fn l8_when_enough_waits_under_sequential_order_nothing_more_is_read() {
 }
 
 #[test]
-fn l8_while_an_answer_that_we_need_may_stand_behind_them_requests_are_answered_busy() {
+fn l8_while_a_call_is_pending_excess_requests_are_answered_busy() {
     limited(Sequential, |it| it.waiting = 1).check(&[
         ("park.a#1", ">park.a#1"),
         ("b#2; wants", "false"),
@@ -611,14 +612,14 @@ fn l8_while_an_answer_that_we_need_may_stand_behind_them_requests_are_answered_b
 }
 
 #[test]
-fn l8_the_bytes_that_wait_are_bounded_and_the_limit_that_is_told_is_the_one_that_was_reached() {
+fn l8_waiting_bytes_are_bounded_and_the_answer_names_the_limit_reached() {
     limited(Sequential, |it| it.waiting_bytes = 500).check(&[
         ("park.a#1", ">park.a#1"),
         ("b#2; wants", "true"),
         ("c#3; wants", "false"),
         ("call x", "x#1"),
         ("d#4", "4!-32000:500"),
-        // Notifications may go some way over it, and are dropped then.
+        // Notifications may exceed it by some bytes, then they are dropped.
         ("n1; n2; n3; n4; n5; n6; n7", "?NotificationDropped"),
         ("1=", "1:ok"),
         ("end park.a", "1=ok >b#2 2=ok >c#3 3=ok >n1 >n2 >n3 >n4 >n5 >n6"),
@@ -626,7 +627,7 @@ fn l8_the_bytes_that_wait_are_bounded_and_the_limit_that_is_told_is_the_one_that
 }
 
 #[test]
-fn l8_while_too_much_waits_to_be_sent_no_request_begins_and_notifications_go_on() {
+fn l8_while_requests_are_held_notifications_go_on() {
     for order in ALL {
         ordered(order).check(&[
             ("hold; n/1", ">n/1"),
@@ -637,7 +638,7 @@ fn l8_while_too_much_waits_to_be_sent_no_request_begins_and_notifications_go_on(
 }
 
 #[test]
-fn l8_a_notification_behind_a_request_that_is_held_keeps_its_place() {
+fn l8_a_notification_behind_a_held_request_keeps_its_place() {
     for order in [Sequential, Barrier, ByKey] {
         ordered(order).check(&[
             ("hold; a/1#1; n/1", ""),
@@ -650,7 +651,7 @@ fn l8_a_notification_behind_a_request_that_is_held_keeps_its_place() {
 
 // ---- P2, P3: the words of cancellation and progress
 
-/// The cancellation of a request, as each dialect writes it.
+/// The cancellation of a request in each dialect.
 fn cancellations(id: u8) -> [String; 2] {
     [("$/cancelRequest", "id"), ("notifications/cancelled", "requestId")].map(|(method, member)| {
         format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":{id}}}}}"#)
@@ -662,7 +663,7 @@ const DIALECTS: [Dialect; 3] = [Dialect::Dollar, Dialect::Notifications, Dialect
 #[test]
 fn p3_cancellations_of_both_dialects_are_understood_in_every_dialect() {
     for dialect in DIALECTS {
-        // Under MCP's a cancelled request gets no answer at all.
+        // In MCP's dialect a cancelled request gets no answer.
         let answered = |text| if dialect == Dialect::Notifications { "" } else { text };
         for (running, waiting) in cancellations(1).into_iter().zip(cancellations(2)) {
             let stopped = format!("{} stop park", answered("1!-32800"));
@@ -685,14 +686,14 @@ fn p3_cancellations_of_both_dialects_are_understood_in_every_dialect() {
 }
 
 #[test]
-fn p3_m6_under_mcp_a_cancelled_entry_of_a_batch_is_left_out_of_its_answer() {
+fn p3_m6_under_mcp_a_cancelled_entry_is_left_out_of_the_answer_to_its_batch() {
     let profile = Profile::mcp().with(|it| it.order = Sequential);
     profile.check(&[
-        // One that runs and one that waits.
+        // A running entry and a waiting one.
         ("[park#1 a#2 b#3]", ">park#1"),
         ("~2; ~1", "stop park"),
         ("end park", ">b#3 [3=ok]"),
-        // The last entry that was waited for is cancelled.
+        // The last unanswered entry is cancelled.
         ("[a#1 park#2]", ">a#1 >park#2"),
         ("~2", "[1=ok] stop park"),
         ("end park", ""),
@@ -707,7 +708,7 @@ fn p3_m6_under_mcp_a_cancelled_entry_of_a_batch_is_left_out_of_its_answer() {
 }
 
 #[test]
-fn p3_the_dialect_decides_what_is_sent() {
+fn p3_the_dialect_decides_which_cancellation_is_sent() {
     for dialect in DIALECTS {
         let said = |text| if dialect == Dialect::None { "" } else { text };
         let dropped = format!("{} 1:dropped", said("~1"));
@@ -759,7 +760,7 @@ fn p3_a_malformed_cancellation_is_ignored() {
             ("end park.a", "1=ok"),
         ]);
     }
-    // Members that we do not know do no harm, and a name may be written with escapes.
+    // Unknown members are ignored, and a name may contain escapes.
     let text = r#"{"jsonrpc":"2.0","method":"$\/cancelRequest","params":{"x":[{}],"\u0069d":1}}"#;
     ordered(Barrier).check(&[
         ("park.a#1", ">park.a#1"),
@@ -769,7 +770,7 @@ fn p3_a_malformed_cancellation_is_ignored() {
 }
 
 #[test]
-fn p3_a_request_of_that_name_is_a_request() {
+fn p3_a_request_named_like_a_cancellation_is_a_request() {
     let text = r#"{"jsonrpc":"2.0","id":2,"method":"$/cancelRequest","params":{"id":1}}"#;
     ordered(Barrier).check(&[
         ("park#1", ">park#1"),
@@ -779,7 +780,7 @@ fn p3_a_request_of_that_name_is_a_request() {
 }
 
 #[test]
-fn p2_progress_restarts_the_timeout_up_to_the_total_and_the_application_hears_of_it_too() {
+fn p2_progress_restarts_the_timeout_up_to_the_total_and_reaches_the_application() {
     ordered(Barrier).check(&[
         ("call x timeout=100 token=7 total=250", "x#1"),
         ("+90; %7", ">$/progress"),
@@ -833,7 +834,7 @@ fn p2_the_total_holds_without_a_timeout_with_one_that_is_longer_and_without_prog
 }
 
 #[test]
-fn p2_a_call_without_a_timeout_waits_for_ever_and_one_of_zero_not_at_all() {
+fn p2_a_call_without_a_timeout_waits_forever_and_one_of_zero_not_at_all() {
     ordered(Barrier).check(&[
         ("call x timeout=none", "x#1"),
         ("call y timeout=0", "y#2"),
@@ -856,7 +857,7 @@ fn p2_two_calls_with_one_token_do_not_disturb_each_other() {
 // ---- P1, P9: ids and events
 
 #[test]
-fn p1_ids_are_never_the_same_from_many_threads() {
+fn p1_ids_from_many_threads_are_unique() {
     for style in [IdStyle::Counter, IdStyle::Uuid] {
         let ids = Ids::new(style, 7);
         let mut all: Vec<String> = std::thread::scope(|scope| {
@@ -881,7 +882,7 @@ fn p1_the_two_directions_may_use_the_same_ids() {
     ]);
 }
 
-/// Pushes `l3` or `h3` (priority and size) and takes one on `?`; shows what is taken as
+/// Pushes `l3` or `h3` (priority and size) and takes one on `?`. Shows events that are taken as
 /// `sequence-dropped`.
 fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
     let mut queue = EventQueue::new(most_events, most_bytes);
@@ -907,16 +908,17 @@ fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
 }
 
 #[test]
-fn p9_past_its_bound_a_stream_drops_the_oldest_of_low_priority_and_counts_them_behind_the_gap() {
+fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_counts_them_behind_the_gap() {
     let rows = [
         (3, 99, "l1 l1 l1 ? ? ? ?", "1-0 2-0 3-0 none"),
         (2, 99, "l1 l1 l1 l1 ? ? ?", "3-2 4-0 none"),
-        // Those of high priority stay, in their order among the others.
+        // Events of high priority stay, in their order among the others.
         (2, 99, "h1 l1 l1 ? ?", "1-0 3-1"),
         (2, 99, "l1 h1 h1 ? ?", "2-1 3-0"),
         (2, 99, "h1 h1 l1 ? ? ?", "1-0 2-0 none"),
         (2, 99, "h1 h1 h1 ? ?", "2-1 3-0"),
-        // What was dropped is told with the first behind it, even if that comes later.
+        // The first event behind the gap carries the number of dropped events, even if it comes
+        // later.
         (2, 99, "h1 l1 l1 h1 ? ? ?", "1-0 4-2 none"),
         (2, 99, "h1 h1 l1 ? ? l1 ?", "1-0 2-0 4-1"),
         (0, 99, "l1 h1 ?", "none"),
@@ -925,7 +927,7 @@ fn p9_past_its_bound_a_stream_drops_the_oldest_of_low_priority_and_counts_them_b
         (9, 10, "l4 l4 l4 ? ? ?", "2-1 3-0 none"),
         (9, 10, "l4 h4 l9 ? ? l2 ?", "2-1 none 4-1"),
         (9, 10, "h5 h5 h5 ? ?", "2-1 3-0"),
-        // One that never fits does not push the others out.
+        // An event that never fits does not displace others.
         (9, 10, "l4 l4 l11 ? ? ?", "1-0 2-0 none"),
         (9, 10, "l4 h11 h4 ? ?", "1-0 3-1"),
         (9, 0, "l1 l0 ?", "2-1"),

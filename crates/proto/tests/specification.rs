@@ -1,5 +1,5 @@
-//! The examples of the JSON-RPC 2.0 specification, section 7, by their meaning: served by a small
-//! router on the core alone.
+//! Examples of the JSON-RPC 2.0 specification, section 7, compared by meaning. A small router on
+//! the core alone serves them.
 
 use duet_rpc_proto::frame::{Decoder, Event, Framing};
 use duet_rpc_proto::message::{ErrorObject, Incoming, Params, Reply, write_error, write_result};
@@ -37,7 +37,7 @@ fn answer(incoming: Incoming<'_>) -> Option<Value> {
             let answers: Vec<_> = entries.filter_map(answer).collect();
             (!answers.is_empty()).then(|| answers.into())
         }
-        Incoming::Notification(_) | Incoming::Response(_) | Incoming::Stray(_) => None,
+        Incoming::Notification(_) | Incoming::Response(_) | Incoming::InvalidResponse(_) => None,
     }
 }
 
@@ -75,7 +75,7 @@ fn error(id: impl Into<Value>, code: i64) -> Value {
     json!({"jsonrpc": "2.0", "error": {"code": code}, "id": id.into()})
 }
 
-/// Compares by meaning: an expected error has a code, its message is ours.
+/// Compares by meaning: of an expected error only the code counts, because its message is ours.
 fn same(found: &Value, expect: &Value) -> bool {
     match (found, expect) {
         (Value::Array(found), Value::Array(expect)) => {

@@ -19,7 +19,7 @@ fn limits() -> Limits {
     })
 }
 
-/// The instants behind one, in seconds.
+/// Instants this many seconds after the start.
 fn clock() -> impl Fn(u64) -> Instant {
     let start = Instant::now();
     move |seconds| start + Duration::from_secs(seconds)
@@ -44,7 +44,7 @@ fn f6_the_clock_runs_from_a_frames_first_byte_to_its_last() {
         assert_eq!(read(&mut decoder, b"", at(0)), None, "idle");
         assert_eq!(read(&mut decoder, &frame[..1], at(1)), Some(at(31)));
         assert_eq!(read(&mut decoder, &frame[1..20], at(20)), Some(at(31)), "not from the last");
-        // The end of one frame and the beginning of another: a new clock.
+        // One frame ends and another begins: a new clock.
         let rest = [&frame[20..], &frame[..3]].concat();
         assert_eq!(read(&mut decoder, &rest, at(25)), Some(at(55)));
         assert_eq!(read(&mut decoder, &frame[3..], at(26)), None, "idle again");
@@ -57,9 +57,9 @@ fn f6_the_clock_runs_from_a_frames_first_byte_to_its_last() {
 }
 
 #[test]
-fn f6_a_frame_that_begins_without_an_event_has_a_clock_of_its_own() {
+fn f6_a_frame_behind_bytes_without_an_event_has_its_own_clock() {
     let at = clock();
-    // What comes at 0 s is begun and done with in silence; what comes at 29 s begins anew.
+    // The bytes at 0 s are consumed without an event; the bytes at 29 s begin a new frame.
     let rows: [(Framing, &[u8], &[u8]); 3] = [
         (Framing::Lsp, b"Content-Length: 3\r\n\r\nabc\r\nX", b"\r\nContent-Length: 2\r\n"),
         (Framing::Length, b"\0\x20\0\0", b"\0\0\0\x02["),
@@ -96,7 +96,7 @@ fn f6_f14_the_clock_runs_from_the_first_byte_behind_a_refused_body_that_ends_a_l
 }
 
 #[test]
-fn f6_no_two_frames_have_the_same_serial_whatever_became_of_the_first() {
+fn f6_every_frame_has_its_own_serial() {
     for framing in Framing::ALL {
         let (frame, bad) = (framed(framing, A), framed(framing, "nope"));
         let mut decoder = Decoder::new(framing, &limits());
@@ -119,7 +119,7 @@ fn f6_no_two_frames_have_the_same_serial_whatever_became_of_the_first() {
 }
 
 #[test]
-fn f6_a_timeout_that_meets_bytes_not_looked_at_drops_nothing() {
+fn f6_a_timeout_with_bytes_not_decoded_yet_drops_nothing() {
     for framing in Framing::ALL {
         let mut decoder = Decoder::new(framing, &limits());
         let stream = [framed(framing, A), framed(framing, B)].concat();
@@ -145,13 +145,13 @@ fn f6_a_timeout_with_events_left_to_take_drops_nothing() {
 }
 
 #[test]
-fn f6_a_timeout_spares_the_frame_that_was_swallowed() {
-    // A header that has begun behind a length that is too large.
+fn f6_a_timeout_keeps_a_frame_inside_the_dropped_one() {
+    // A header that began behind a length that is too large.
     let mut decoder = Decoder::new(Framing::Lsp, &limits());
     feed(&mut decoder, &[b"Content-Length: 100\r\n\r\n[1,2]Content-Len"]);
     assert!(decoder.handle_timeout().is_some());
     assert_eq!(feed(&mut decoder, &[b"gth: 2\r\n\r\n[]"]), ["[]"]);
-    // A frame that stray bytes have eaten into.
+    // A frame whose prefix stray bytes overlap.
     let mut decoder = Decoder::new(Framing::Length, &Limits::default());
     let text = format!("\"{}\"", "x".repeat(0x4141 - 2));
     let stream = [b"\x00\x05", &framed(Framing::Length, &text)[..]].concat();
@@ -161,7 +161,7 @@ fn f6_a_timeout_spares_the_frame_that_was_swallowed() {
 }
 
 #[test]
-fn f6_the_clock_stands_still_while_nothing_is_read() {
+fn f6_the_clock_stops_while_paused() {
     let at = clock();
     let mut decoder = Decoder::new(Framing::Ndjson, &limits());
     let mut timer = thirty_seconds();
@@ -173,7 +173,7 @@ fn f6_the_clock_stands_still_while_nothing_is_read() {
     timer.resume(at(100));
     timer.resume(at(200));
     assert_eq!(timer.deadline(), Some(at(120)));
-    // A frame that is first seen while paused has not waited before.
+    // A frame that first arrives while paused has not waited before.
     let mut timer = thirty_seconds();
     timer.pause(at(0));
     timer.observe(decoder.partial(), at(10));

@@ -1,4 +1,4 @@
-//! WebSocket frames, as rows fed in every way, and as they are written.
+//! WebSocket frames: decoding in every way, and writing.
 
 #[path = "support/cases.rs"]
 mod cases;
@@ -10,7 +10,7 @@ use std::hash::Hasher;
 use allocation_counter::measure;
 use cases::{config, pieces};
 use duet_rpc_proto::ws::{
-    Control, ControlKind, Decoder, Event, FrameWriter, Problem, Role, close_code,
+    Control, ControlKind, Problem, Role, WsDecoder, WsEvent, WsFrameWriter, close_code,
 };
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ const PING: u8 = 9;
 const PONG: u8 = 10;
 const FIN: u8 = 0x80;
 
-/// A header that announces so many bytes, in the shortest way; masked if `mask` is there.
+/// A header that announces this length in the shortest form; masked if `mask` is given.
 fn header(first: u8, length: u64, mask: Option<[u8; 4]>) -> Vec<u8> {
     let masked = if mask.is_some() { 0x80 } else { 0 };
     let mut header = vec![first];
@@ -45,7 +45,7 @@ fn header(first: u8, length: u64, mask: Option<[u8; 4]>) -> Vec<u8> {
     header
 }
 
-/// A frame: written here byte by byte, so that the encoder is not tested with itself.
+/// A frame, built here byte by byte so that the encoder does not test itself.
 fn frame(first: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
     let mut frame = header(first, payload.len() as u64, mask);
     let mask = mask.unwrap_or_default();
@@ -53,26 +53,26 @@ fn frame(first: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
     frame
 }
 
-/// A mask for what this end receives.
+/// A mask for frames that this end receives.
 fn mask_for(role: Role) -> Option<[u8; 4]> {
     (role == Role::Server).then_some(MASK)
 }
 
-/// An event and the message that it ends, in short.
-fn short(decoder: &Decoder, event: Event, message: &mut Vec<u8>) -> String {
+/// Short form of an event and the message that it ends.
+fn short(decoder: &WsDecoder, event: WsEvent, message: &mut Vec<u8>) -> String {
     match event {
-        Event::Message => {
+        WsEvent::Message => {
             let text = message.escape_ascii().to_string();
             message.clear();
             text
         }
-        Event::Ping => format!("ping {}", decoder.ping().as_bytes().escape_ascii()),
-        Event::Pong => "pong".to_owned(),
-        Event::Close(code) => format!("close {code:?}"),
-        Event::Failed(Problem::TooLarge(size)) => format!("!1009 {size}"),
-        Event::Failed(problem) => {
+        WsEvent::Ping => format!("ping {}", decoder.ping().as_bytes().escape_ascii()),
+        WsEvent::Pong => "pong".to_owned(),
+        WsEvent::Close(code) => format!("close {code:?}"),
+        WsEvent::Failed(Problem::TooLarge(size)) => format!("!1009 {size}"),
+        WsEvent::Failed(problem) => {
             if problem == Problem::NotUtf8 {
-                // How much of the message stands here depends on the pieces it came in.
+                // The length of this rest depends on the pieces of the input.
                 message.clear();
             }
             format!("!{} {}", problem.code(), problem.reason())
@@ -80,9 +80,9 @@ fn short(decoder: &Decoder, event: Event, message: &mut Vec<u8>) -> String {
     }
 }
 
-/// Feeds pieces; what is left of an unfinished message stands at the end.
+/// Feeds pieces. The flag is true inside an unfinished message.
 fn decode(role: Role, limit: usize, pieces: &[&[u8]]) -> (Vec<String>, bool) {
-    let mut decoder = Decoder::new(role, limit);
+    let mut decoder = WsDecoder::new(role, limit);
     let (mut found, mut message) = (Vec::new(), Vec::new());
     for piece in pieces {
         let mut rest = *piece;
@@ -101,7 +101,7 @@ fn decode(role: Role, limit: usize, pieces: &[&[u8]]) -> (Vec<String>, bool) {
     (found, decoder.is_inside())
 }
 
-/// Feeds the input whole, byte by byte and cut in two at every place.
+/// Feeds the input whole, byte by byte, and cut in two at every position.
 fn check(role: Role, input: &[u8], expect: &[&str]) {
     let whole = decode(role, LIMIT, &[input]);
     assert_eq!(whole.0, expect, "{role:?} {}", input.escape_ascii());
@@ -111,7 +111,7 @@ fn check(role: Role, input: &[u8], expect: &[&str]) {
     }
 }
 
-/// The same in both roles: frames are given as first byte and payload.
+/// Checks frames, given as first byte and payload, in both roles.
 fn check_frames(frames: &[(u8, &[u8])], expect: &[&str]) {
     for role in ROLES {
         let frames: Vec<_> =
@@ -120,7 +120,7 @@ fn check_frames(frames: &[(u8, &[u8])], expect: &[&str]) {
     }
 }
 
-/// A frame that is refused, also with others before it, and then nothing comes of what is behind.
+/// Checks that a frame is refused, alone and behind others, and that bytes behind it are ignored.
 fn check_refused(frames: &[(u8, &[u8])], expect: &str) {
     let tail: (u8, &[u8]) = (FIN | TEXT, b"tail");
     check_frames(&[frames, &[tail]].concat(), &[expect]);
@@ -183,7 +183,7 @@ fn t2_f1_fragments_are_joined_and_control_frames_may_stand_between_them() {
 
 #[test]
 fn f4_t2_a_text_message_that_is_not_utf8_fails_with_1007_and_a_binary_one_does_not() {
-    // What no rest can make UTF-8, and what lacks its rest.
+    // Bytes that can never become UTF-8, and bytes that are incomplete.
     let wrong: [&[u8]; 9] = [
         b"\xff",
         b"\x80",
@@ -208,7 +208,8 @@ fn f4_t2_a_text_message_that_is_not_utf8_fails_with_1007_and_a_binary_one_does_n
             }
         }
     }
-    // It fails with the first byte that cannot belong to a text, whatever was announced or stands between.
+    // It fails with the first byte that cannot belong to a text, whatever was announced or stands
+    // between.
     for bytes in wrong {
         let first = [header(TEXT, 200, Some(MASK)), frame(0, bytes, Some(MASK))[6..].to_vec()];
         check(Role::Server, &first.concat(), &["!1007 invalid UTF-8"]);
@@ -221,7 +222,7 @@ fn f4_t2_a_text_message_that_is_not_utf8_fails_with_1007_and_a_binary_one_does_n
         let text = "é€😀".as_bytes().escape_ascii().to_string();
         check_frames(&frames, &["ping p", &text]);
     }
-    // A text behind a binary message, and the other way round.
+    // A text behind a binary message, and the reverse.
     check_frames(
         &[(FIN | BINARY, b"\xff"), (FIN | TEXT, b"a"), (BINARY, b"\xff"), (FIN, b"\xc3")],
         &["\\xff", "a", "\\xff\\xc3"],
@@ -239,7 +240,7 @@ fn t2_control_frames_carry_up_to_125_bytes() {
 }
 
 #[test]
-fn t2_what_breaks_the_rules_of_frames_is_a_protocol_error() {
+fn t2_frames_that_break_the_rules_are_protocol_errors() {
     for bit in [0x40, 0x20, 0x10] {
         check_refused(&[(FIN | bit | TEXT, b"x")], "!1002 a reserved bit is set");
         check_refused(&[(FIN | bit | PING, b"x")], "!1002 a reserved bit is set");
@@ -310,7 +311,7 @@ fn t2_a_close_is_nothing_or_a_code_and_a_reason() {
 }
 
 #[test]
-fn t2_f3_a_message_is_refused_when_it_announces_too_much() {
+fn t2_f3_a_message_is_refused_when_its_header_announces_too_much() {
     let largest = vec![b'x'; LIMIT];
     let text = "x".repeat(LIMIT);
     check_frames(&[(FIN | TEXT, &largest), (FIN | TEXT, &largest)], &[&text, &text]);
@@ -320,12 +321,12 @@ fn t2_f3_a_message_is_refused_when_it_announces_too_much() {
             (1 << 31, "!1009 2147483648"),
             (i64::MAX as u64, "!1009 9223372036854775807"),
         ] {
-            // Nothing of the payload has to come for it, and not even the mask.
+            // The header suffices: neither the payload nor the mask has to arrive.
             let header = header(FIN | TEXT, length, None);
             let masked = if role == Role::Server { 0x80 } else { 0 };
             check(role, &[&[header[0], header[1] | masked], &header[2..]].concat(), &[expect]);
         }
-        // All fragments count together, and the next message begins anew.
+        // All fragments count together, and the next message starts again.
         let frames = |last: &[u8]| {
             [
                 frame(TEXT, &largest[..200], mask_for(role)),
@@ -346,12 +347,12 @@ fn t2_f3_a_message_is_refused_when_it_announces_too_much() {
 }
 
 #[test]
-fn t2_f3_what_is_announced_reserves_nothing_before_it_comes() {
+fn t2_f3_an_announced_length_reserves_no_memory() {
     for role in ROLES {
         for length in [1 << 31, 1 << 62] {
             let header = header(FIN | BINARY, length, mask_for(role));
             let measured = measure(|| {
-                let mut decoder = Decoder::new(role, usize::MAX);
+                let mut decoder = WsDecoder::new(role, usize::MAX);
                 let mut message = Vec::new();
                 assert_eq!(decoder.decode(&header, &mut message), (header.len(), None));
                 assert!(decoder.is_inside());
@@ -361,7 +362,7 @@ fn t2_f3_what_is_announced_reserves_nothing_before_it_comes() {
                     assert!(message.capacity() <= 2 * message.len());
                 }
             });
-            // The buffer at its largest, and once more the half that it grew from.
+            // The largest buffer, and the half from which it grew.
             assert!(measured.bytes_max < 300_000, "{} bytes", measured.bytes_max);
         }
     }
@@ -378,7 +379,7 @@ fn t2_f3_decoding_itself_allocates_nothing() {
     .concat();
     let mut message = Vec::with_capacity(LIMIT);
     let measured = measure(|| {
-        let mut decoder = Decoder::new(Role::Server, LIMIT);
+        let mut decoder = WsDecoder::new(Role::Server, LIMIT);
         let mut events = 0;
         for byte in stream.chunks(1) {
             events += usize::from(decoder.decode(byte, &mut message).1.is_some());
@@ -386,15 +387,15 @@ fn t2_f3_decoding_itself_allocates_nothing() {
         assert_eq!(events, 3);
     });
     assert_eq!(measured.count_total, 0);
-    assert!(size_of::<Decoder>() <= 192, "{} bytes", size_of::<Decoder>());
+    assert!(size_of::<WsDecoder>() <= 192, "{} bytes", size_of::<WsDecoder>());
 }
 
 #[test]
-fn f3_an_endless_run_of_empty_fragments_is_read_on_and_kept_nowhere() {
+fn f3_endless_empty_fragments_are_read_without_memory() {
     let empty = frame(CONTINUATION, b"", None);
     let stream = [frame(TEXT, b"", None), empty.repeat(100_000)].concat();
     let measured = measure(|| {
-        let mut decoder = Decoder::new(Role::Client, LIMIT);
+        let mut decoder = WsDecoder::new(Role::Client, LIMIT);
         let mut message = Vec::new();
         assert_eq!(decoder.decode(&stream, &mut message), (stream.len(), None));
         assert!(decoder.is_inside());
@@ -403,14 +404,14 @@ fn f3_an_endless_run_of_empty_fragments_is_read_on_and_kept_nowhere() {
 }
 
 #[test]
-fn it_is_inside_from_a_first_byte_to_the_last() {
+fn a_decoder_is_inside_from_the_first_byte_to_the_last() {
     let stream = [
         frame(TEXT, b"one", None),
         frame(FIN | PING, b"p", None),
         frame(FIN | CONTINUATION, b"", None),
     ]
     .concat();
-    let mut decoder = Decoder::new(Role::Client, LIMIT);
+    let mut decoder = WsDecoder::new(Role::Client, LIMIT);
     assert!(!decoder.is_inside());
     for (place, byte) in stream.chunks(1).enumerate() {
         decoder.decode(byte, &mut Vec::new());
@@ -422,12 +423,12 @@ fn it_is_inside_from_a_first_byte_to_the_last() {
     }
 }
 
-/// A text of so many bytes.
+/// A text of this size.
 fn digits(size: usize) -> Vec<u8> {
     b"0123456789".iter().copied().cycle().take(size).collect()
 }
 
-fn write(writer: &mut FrameWriter, out: &mut Vec<u8>, text: &[u8]) {
+fn write(writer: &mut WsFrameWriter, out: &mut Vec<u8>, text: &[u8]) {
     let Ok(()) = writer.write(out, |out| {
         out.extend_from_slice(text);
         Ok::<_, Infallible>(())
@@ -436,7 +437,7 @@ fn write(writer: &mut FrameWriter, out: &mut Vec<u8>, text: &[u8]) {
 
 #[test]
 fn t2_a_server_writes_text_frames_in_the_shortest_way() {
-    let mut writer = FrameWriter::new(Role::Server, 0);
+    let mut writer = WsFrameWriter::new(Role::Server, 0);
     // Each size behind each other, so that every guess of the header's size is wrong once.
     let sizes = [0, 1, 125, 126, 125, 65535, 0, 65536, 126, 65536, 65537, 1, 1];
     for size in sizes {
@@ -448,9 +449,9 @@ fn t2_a_server_writes_text_frames_in_the_shortest_way() {
 }
 
 #[test]
-fn t2_a_text_that_stays_in_its_buffer_is_framed_as_one_that_is_copied() {
+fn t2_wrap_and_write_make_the_same_frame() {
     for role in ROLES {
-        let (mut writer, mut wrapper) = (FrameWriter::new(role, 7), FrameWriter::new(role, 7));
+        let (mut writer, mut wrapper) = (WsFrameWriter::new(role, 7), WsFrameWriter::new(role, 7));
         for size in [0, 1, 125, 126, 65535, 65536, 1] {
             let (mut out, mut before) = (b"before".to_vec(), b"before".to_vec());
             let mut text = digits(size);
@@ -462,8 +463,8 @@ fn t2_a_text_that_stays_in_its_buffer_is_framed_as_one_that_is_copied() {
 }
 
 #[test]
-fn t2_a_client_masks_each_frame_anew_and_nobody_can_foresee_how() {
-    let mut writer = FrameWriter::new(Role::Client, (7 << 64) | 5);
+fn t2_a_client_masks_each_frame_with_an_unpredictable_mask() {
+    let mut writer = WsFrameWriter::new(Role::Client, (7 << 64) | 5);
     for (count, size) in [0, 1, 125, 126, 65535, 65536, 3, 0, 1000].into_iter().enumerate() {
         let mut out = b"before".to_vec();
         write(&mut writer, &mut out, &digits(size));
@@ -483,9 +484,9 @@ fn t2_a_client_masks_each_frame_anew_and_nobody_can_foresee_how() {
 }
 
 #[test]
-fn t2_what_cannot_be_written_is_taken_back() {
+fn t2_a_message_that_fails_to_serialise_leaves_nothing_behind() {
     for role in ROLES {
-        let mut writer = FrameWriter::new(role, 1);
+        let mut writer = WsFrameWriter::new(role, 1);
         let mut out = b"before".to_vec();
         let failed = writer.write(&mut out, |out| {
             out.extend_from_slice(b"half");
@@ -514,38 +515,38 @@ fn t2_control_frames_are_written_whole() {
     ];
     for (kind, opcode, control) in rows {
         let mut out = b"before".to_vec();
-        FrameWriter::new(Role::Server, 0).write_control(&mut out, kind, &control);
+        WsFrameWriter::new(Role::Server, 0).write_control(&mut out, kind, &control);
         let expect = frame(FIN | opcode, control.as_bytes(), None);
         assert_eq!(out, [b"before", &expect[..]].concat());
         out.clear();
-        FrameWriter::new(Role::Client, 0).write_control(&mut out, kind, &control);
+        WsFrameWriter::new(Role::Client, 0).write_control(&mut out, kind, &control);
         let mask = out[2..6].try_into().expect("four bytes");
         assert_eq!(out, frame(FIN | opcode, control.as_bytes(), Some(mask)));
     }
 }
 
 #[test]
-fn what_a_control_frame_cannot_carry_is_cut() {
+fn a_control_payload_is_cut_to_125_bytes() {
     assert_eq!(Control::new(&[b'x'; 200]).as_bytes(), [b'x'; 125]);
     assert_eq!(Control::close(1000, "").as_bytes(), b"\x03\xe8");
     assert_eq!(Control::close(1001, "bye").as_bytes(), b"\x03\xe9bye");
     let whole = "x".repeat(123);
     assert_eq!(Control::close(1000, &whole).as_bytes()[2..], *whole.as_bytes());
-    // 123 bytes have no room for a whole last letter, nor for a shorter one behind it.
+    // 123 bytes have no room for a whole last letter, and a shorter one must not follow.
     let long = Control::close(1000, &format!("{}x", "é".repeat(62)));
     assert_eq!(long.as_bytes()[2..], *"é".repeat(61).as_bytes());
 }
 
 #[test]
-fn debug_output_shows_nothing_of_what_frames_carry() {
-    let mut decoder = Decoder::new(Role::Server, LIMIT);
+fn debug_output_shows_no_payload() {
+    let mut decoder = WsDecoder::new(Role::Server, LIMIT);
     decoder.decode(&frame(FIN | PING, b"secret", Some(MASK)), &mut Vec::new());
-    let writer = FrameWriter::new(Role::Client, 0x5345_4352_4554);
+    let writer = WsFrameWriter::new(Role::Client, 0x5345_4352_4554);
     let shown = format!("{decoder:?} {:?} {writer:?}", decoder.ping());
     assert_eq!(
         shown,
-        "Decoder { role: Server, state: Header, left: 0, .. } \
-         Control { length: 6, .. } FrameWriter { role: Client, .. }"
+        "WsDecoder { role: Server, state: Header, left: 0, .. } \
+         Control { length: 6, .. } WsFrameWriter { role: Client, .. }"
     );
 }
 
@@ -650,13 +651,13 @@ proptest! {
     }
 
     #[test]
-    fn t2_what_one_end_writes_the_other_reads(
+    fn t2_one_end_reads_the_frames_of_the_other(
         texts in prop::collection::vec(prop::collection::vec(".{0,60}", 0..3), 1..8),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
         seed in any::<u128>(),
     ) {
         for (from, to) in [(Role::Client, Role::Server), (Role::Server, Role::Client)] {
-            let mut writer = FrameWriter::new(from, seed);
+            let mut writer = WsFrameWriter::new(from, seed);
             let mut stream = Vec::new();
             let texts: Vec<_> = texts.iter().map(|parts| parts.concat().into_bytes()).collect();
             for text in &texts {

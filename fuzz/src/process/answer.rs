@@ -1,18 +1,18 @@
-//! What a daemon says, taken apart by the reader of the reference.
+//! Answers of a daemon, parsed with the reference reader.
 
 use crate::support::reference::json::{self, Kind, Value};
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// As it was written.
+    /// As the daemon wrote it.
     pub id: String,
     pub outcome: Outcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Without the white space around what it is made of.
+    /// Without white space between tokens.
     Result(String),
     Error {
         code: String,
@@ -21,7 +21,7 @@ pub enum Outcome {
     },
 }
 
-/// A frame from a daemon: one answer, or those to a batch.
+/// A frame from a daemon: one answer, or the answers to a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     One(Answer),
@@ -78,7 +78,7 @@ fn string(value: &Value) -> String {
     String::from_utf16_lossy(units)
 }
 
-/// The text of a value without the white space between its parts.
+/// The text of a value without white space between tokens.
 pub fn compact(value: &Value) -> String {
     let (mut is_inside, mut is_escaped) = (false, false);
     let mut kept = String::new();

@@ -1,4 +1,4 @@
-//! A daemon that lives from input to input.
+//! A daemon process that serves many inputs.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -11,13 +11,14 @@ use super::expect::Catalog;
 use super::{Profile, Setting};
 use crate::support::framed;
 
-/// What a daemon may hold: it starts up to 32 threads for what is slow, as anything is on a machine
-/// that is busy, each with some descriptors; and small messages take little memory.
+/// Limits on a daemon's resources. It starts up to 32 threads for slow handlers, and on a busy
+/// machine any handler is slow; each thread has some descriptors. Small messages take little
+/// memory.
 const MOST_THREADS: usize = 40;
 const DESCRIPTORS_OF_A_THREAD: usize = 4;
 const MOST_RESIDENT_KIB: usize = 16 * 1024;
 
-/// Methods whose result never changes, in every profile and in the larger ones.
+/// Methods with a constant result, in every profile or in the larger ones.
 const CONSTANT: [&str; 4] = ["version", "initialize", "listMethods", "describeMethods"];
 const DISCOVER: &str = "rpc.discover";
 
@@ -27,11 +28,11 @@ pub struct Child {
     stdout: ChildStdout,
     log: Option<JoinHandle<()>>,
     framing: Framing,
-    /// What was read and not yet taken.
+    /// Bytes that were read and not yet parsed.
     read: Vec<u8>,
     inputs: usize,
     catalog: Catalog,
-    /// How many descriptors it had when it had just started, with those that it was born with.
+    /// The number of descriptors right after the start, including inherited ones.
     descriptors: usize,
 }
 
@@ -68,7 +69,7 @@ impl Child {
         child
     }
 
-    /// Asks for all that is always the same.
+    /// Calls all methods with a constant result, and keeps the results.
     fn learn(&mut self, profile: Profile) {
         let more = (profile != Profile::Editor).then_some(DISCOVER);
         for name in CONSTANT.into_iter().chain(more) {
@@ -91,15 +92,15 @@ impl Child {
         &self.catalog
     }
 
-    /// Writes it in pieces of about this size; 0 is all at once. A pipe takes all of an input, so
-    /// this never waits for the daemon to read.
+    /// Writes the stream in pieces of about this size; 0 writes it as one. A pipe holds a whole
+    /// input, so this never waits for the daemon to read.
     pub fn write(&mut self, stream: &[u8], piece: usize) {
         self.inputs += 1;
         let least = stream.len() / 64 + 1;
         let piece = if piece == 0 { stream.len() } else { (piece % 64).max(least) };
         let stdin = self.stdin.as_mut().expect("it is open");
         for piece in stream.chunks(piece.max(1)) {
-            // A daemon that shuts down need not read all.
+            // A daemon that shuts down need not read everything.
             if stdin.write_all(piece).is_err() {
                 return;
             }
@@ -107,7 +108,7 @@ impl Child {
         }
     }
 
-    /// Reads at least so many frames, and up to the answer to this id.
+    /// Reads at least `count` frames, and up to the answer to this id.
     pub fn read(&mut self, id: &str, count: usize) -> Vec<Frame> {
         let mut found = Vec::new();
         let mut is_last = false;
@@ -124,7 +125,8 @@ impl Child {
         found
     }
 
-    /// Ends it, by closing its stdin or because it was told to shut down; what it says until then.
+    /// Ends the daemon, by closing its stdin or because it was asked to shut down. Returns the
+    /// frames until then.
     pub fn end(mut self, closes: bool) -> Vec<Frame> {
         if closes {
             self.stdin = None;
@@ -145,7 +147,7 @@ impl Child {
 
     fn read_more(&mut self) -> bool {
         let mut buffer = [0; 65536];
-        // The fuzzer's alarm interrupts.
+        // The fuzzer's alarm may interrupt the read.
         let count = loop {
             match self.stdout.read(&mut buffer) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -156,7 +158,7 @@ impl Child {
         count > 0
     }
 
-    /// A whole frame, exactly as frames are to be written (F5, F17).
+    /// A whole frame, checked to be written exactly as specified (F5, F17).
     fn take_frame(&mut self) -> Option<Frame> {
         let bytes = &self.read[..];
         let (body, end) = match self.framing {
@@ -190,13 +192,13 @@ impl Child {
         std::fs::read_dir(format!("/proc/{}/fd", self.process.id())).map_or(0, Iterator::count)
     }
 
-    /// What it holds is bounded, now and then looked at.
+    /// Checks the daemon's resources after every 256th input.
     pub fn check_resources(&self) {
         if !self.inputs.is_multiple_of(256) {
             return;
         }
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()));
-        // Only Linux tells.
+        // Only Linux has this file.
         let Ok(status) = status else { return };
         let number = |name: &str| {
             let line = status.lines().find(|line| line.starts_with(name));
@@ -215,7 +217,7 @@ impl Child {
     }
 }
 
-/// Every line of the log is a record, and none has what could make it look like two (G3, G6).
+/// Checks that every line of the log is one record, and that none contains a control character (G3, G6).
 fn check_log(log: ChildStderr, is_json: bool) {
     let mut lines = BufReader::new(log);
     let mut line = Vec::new();

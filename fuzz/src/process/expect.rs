@@ -1,4 +1,4 @@
-//! What a daemon owes for a stream of bytes: every answer, and nothing else.
+//! Expected answers: every answer that a daemon must give to a stream of bytes, and no other.
 
 use std::collections::BTreeMap;
 
@@ -10,32 +10,33 @@ use super::answer::{self, Answer, Frame, Outcome};
 use super::{Profile, Setting};
 use crate::support::reference::{Rules, Verdict, json, judge};
 
-/// The results of methods that are always the same, by name.
+/// The results of methods with a constant result, by name.
 pub type Catalog = BTreeMap<&'static str, String>;
 
-/// How many errors in a row are counted on to be answered; beyond 1,000 silence begins (F7).
+/// Maximum number of errors in a row that this model expects; beyond 1,000 the daemon stops
+/// answering (F7).
 const MOST_ERRORS: usize = 900;
 
-/// Everything that a stream is owed.
+/// All expected answers to a stream.
 #[derive(Debug, Default)]
 pub struct Owed {
     answers: Vec<Expect>,
-    /// How many of them come before a `shutdown`: what comes behind it may go unanswered.
+    /// The number of answers before a `shutdown`. Requests behind it may go unanswered.
     certain: usize,
     pub shuts_down: bool,
-    /// Something was called off, if it was still there to be.
+    /// The stream cancels a request, which may have ended before.
     cancels: bool,
     errors: usize,
 }
 
-/// One frame that is owed.
+/// One expected frame.
 #[derive(Debug)]
 pub enum Expect {
     One(One),
     Many(Vec<One>),
 }
 
-/// One answer that is owed.
+/// One expected answer.
 #[derive(Debug)]
 pub struct One {
     id: String,
@@ -50,11 +51,11 @@ enum What {
         reason: Option<&'static str>,
         message: String,
     },
-    /// A result, or that the parameters are wrong.
+    /// A result, or an error about the params.
     Tried,
 }
 
-/// What it is owed; `None` if that cannot be foretold.
+/// The expected answers; `None` if they cannot be predicted.
 pub fn owed(setting: &Setting, catalog: &Catalog, stream: &[u8], ends: bool) -> Option<Owed> {
     let limits = Limits::default().with(|it| it.message_bytes = setting.message_bytes);
     let rules = Rules {
@@ -77,8 +78,8 @@ pub fn owed(setting: &Setting, catalog: &Catalog, stream: &[u8], ends: bool) -> 
     if !owed.shuts_down {
         owed.certain = owed.answers.len();
     }
-    // Whether a `shutdown` begins at all may then depend on what is faster.
-    let is_open = owed.shuts_down && (owed.cancels || !setting.is_sequential && owed.has_twins());
+    // Timing may then decide whether a `shutdown` starts at all.
+    let is_open = owed.shuts_down && (owed.cancels || !setting.is_sequential && owed.has_duplicate_ids());
     (!is_open).then_some(owed)
 }
 
@@ -111,7 +112,7 @@ fn take_all(
                         }
                         all.extend(owed);
                     }
-                    // A batch is answered as a whole, and so perhaps not at all.
+                    // A batch is answered as a whole, so it may get no answer.
                     if owed.shuts_down && !had_shut_down {
                         owed.certain = owed.answers.len();
                     }
@@ -130,7 +131,7 @@ fn take_all(
     Some(())
 }
 
-/// What a message is owed, if anything; `None` around it if that cannot be foretold.
+/// The expected answer to a message, if any. The outer `None` means that it cannot be predicted.
 fn one(
     verdict: Verdict,
     owed: &mut Owed,
@@ -148,14 +149,14 @@ fn one(
             owed.errors = 0;
             return Some(None);
         }
-        Verdict::Stray => return owed.err().map(|()| None),
+        Verdict::InvalidResponse => return owed.err().map(|()| None),
         Verdict::Batch(_) => unreachable!("a batch in a batch is an error"),
     };
     owed.errors = 0;
     let method = String::from_utf16_lossy(&method);
     let has_more = setting.profile != Profile::Editor;
     let what = match &*method {
-        // These make it speak later, and of itself.
+        // These methods cause later messages from the daemon.
         "events.subscribe" | "events.unsubscribe" if has_more => return None,
         "system.callback" if setting.profile == Profile::Agent => return None,
         "shutdown" => {
@@ -185,13 +186,13 @@ fn one(
 }
 
 impl Owed {
-    /// One more error in a row; `None` if they get too many.
+    /// Counts another error in a row; `None` if there are too many.
     fn err(&mut self) -> Option<()> {
         self.errors += 1;
         (self.errors < MOST_ERRORS).then_some(())
     }
 
-    /// From here on nothing is certain; the answer to this itself is.
+    /// Marks all later answers as uncertain; the answer to the shutdown itself is certain.
     fn shut_down(&mut self, is_answered: bool) {
         if !self.shuts_down {
             self.shuts_down = true;
@@ -199,7 +200,7 @@ impl Owed {
         }
     }
 
-    /// How many frames must come.
+    /// The number of frames that must arrive.
     pub fn count(&self) -> usize {
         self.answers.len()
     }
@@ -214,18 +215,18 @@ impl Owed {
         ids
     }
 
-    fn has_twins(&self) -> bool {
+    fn has_duplicate_ids(&self) -> bool {
         self.ids().windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    /// Checks what came against what was owed.
+    /// Compares the frames with the expected answers.
     pub fn check(&self, setting: &Setting, found: &[Frame], is_over: bool) {
         let wrong = |what: &str| -> ! {
             panic!("{what}: {setting:?}\nfound {found:#?}\nowed {self:#?}, is over: {is_over}")
         };
         let leniency = Leniency {
             cancelled: self.cancels,
-            duplicate: !setting.is_sequential && self.has_twins(),
+            duplicate: !setting.is_sequential && self.has_duplicate_ids(),
         };
         let most = self.answers.len();
         if found.len() < self.certain.min(most) || found.len() > most {
@@ -239,7 +240,8 @@ impl Owed {
             }
             return;
         }
-        // Strictly first, so that leniency is not wasted on an answer that fits elsewhere.
+        // Strict matches first, so that a lenient match does not take an answer that fits
+        // elsewhere.
         let mut open: Vec<_> = self.answers.iter().enumerate().collect();
         let mut left: Vec<_> = found.iter().collect();
         for leniency in [Leniency::default(), leniency] {
@@ -254,7 +256,7 @@ impl Owed {
     }
 }
 
-/// What may be answered instead.
+/// Answers that are accepted instead of the expected one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Leniency {
     cancelled: bool,

@@ -1,8 +1,8 @@
-//! The daemon as a process, held against the rules: bytes go into its pipe, and what comes back must
-//! be what they are owed.
+//! The daemon as a process, compared with the rules: bytes go into its pipe, and it must return the
+//! expected answers.
 //!
-//! The decoder that says what the bytes hold is our own, in this process, where the fuzzer sees
-//! which of its paths were taken; what a text means is said by the rules written once more.
+//! Our own decoder, in this process, splits the bytes into frames, so that the fuzzer sees which of
+//! its paths were taken. The reference rules decide the meaning of each text.
 
 mod answer;
 mod child;
@@ -15,7 +15,7 @@ use duet_rpc_proto::frame::Framing;
 
 use crate::support::framed;
 
-/// How a daemon is started, and what the rules are then.
+/// Settings of a daemon, and the rules that follow from them.
 #[derive(Debug)]
 struct Setting {
     flags: &'static [&'static str],
@@ -23,9 +23,9 @@ struct Setting {
     profile: Profile,
     allow_batch: bool,
     message_bytes: usize,
-    /// Whether one message is answered before the next begins.
+    /// True if one message is answered before the next starts.
     is_sequential: bool,
-    /// Whether its log is read, line by line.
+    /// True if its log is read, line by line.
     is_log_read: bool,
 }
 
@@ -106,7 +106,7 @@ const SETTINGS: [Setting; 6] = [
     },
 ];
 
-/// How many inputs a daemon serves before its stdin is closed, and it must leave with 0.
+/// The number of inputs that a daemon serves before its stdin is closed and it must exit with 0.
 const INPUTS_OF_A_LIFE: usize = 3000;
 
 thread_local! {
@@ -115,7 +115,7 @@ thread_local! {
     };
 }
 
-/// Feeds one input to a daemon. `false` if it holds what cannot be foretold.
+/// Feeds one input to a daemon. `false` if the answers cannot be predicted.
 pub fn check(bytes: &[u8]) -> bool {
     let [how, step, bytes @ ..] = bytes else { return false };
     let which = usize::from(how % 8) % SETTINGS.len();
@@ -127,11 +127,11 @@ pub fn check(bytes: &[u8]) -> bool {
         let stream = if ends { bytes.to_vec() } else { [bytes, &tail].concat() };
         let owed = expect::owed(setting, child.catalog(), &stream, ends);
         let Some(owed) = owed else { return false };
-        // Who shuts down need not read all, so all of it is in the pipe before.
+        // A daemon that shuts down need not read everything, so write it all as one piece.
         child.write(&stream, if owed.shuts_down { 0 } else { usize::from(*step) });
         if owed.shuts_down || ends || child.inputs() >= INPUTS_OF_A_LIFE {
             let child = children[which].take().expect("it was just there");
-            // It waits a little for its stdin to close, so that is seldom left to it.
+            // A daemon that shuts down waits a little for its stdin to close, so most runs close it.
             let found = child.end(!owed.shuts_down || step % 8 != 0);
             owed.check(setting, &found, true);
         } else {
@@ -143,7 +143,7 @@ pub fn check(bytes: &[u8]) -> bool {
     })
 }
 
-/// What brings a stream to a place that is known, whatever it holds: a request that is served.
+/// A request that ends any stream at a known position: it must be served.
 fn tail(framing: Framing, number: usize) -> (String, Vec<u8>) {
     let id = format!("\"end of {number}\"");
     let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"version"}}"#);

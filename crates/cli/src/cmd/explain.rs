@@ -102,7 +102,7 @@ fn describe(incoming: &Incoming<'_>) -> String {
         Incoming::Invalid(reply) => {
             format!("invalid; the answer, id {}, is {}", id(&reply.id), reply.error)
         }
-        Incoming::Stray(stray) => format!("dropped: {}", stray.why),
+        Incoming::InvalidResponse(response) => format!("dropped: {}", response.why),
     }
 }
 

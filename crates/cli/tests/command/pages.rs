@@ -108,7 +108,7 @@ fn explain_says_what_a_stream_holds_and_shows_none_of_it() {
     );
     let output = once::run(command(&["explain"]), stream.as_bytes());
     let expect = "\
-fault: a line is no header: stray output before a frame?; the answer is Parse error (-32700)
+fault: a line is not a header: stray output before a frame?; the answer is Parse error (-32700)
 frame of 57 bytes: request \"a\", id 7, params by position
 fault: the frame's body is not JSON at byte 9; the answer is Parse error (-32700)
 ";

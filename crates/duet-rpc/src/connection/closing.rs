@@ -35,7 +35,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::message::Subject;
+use duet_rpc_proto::message::LogFields;
 use duet_rpc_proto::session::{Ending, Key, Phase};
 
 use super::budget::Silence;
@@ -192,7 +192,7 @@ impl Connection {
             return;
         }
         if let Some(notice) = self.session.handle_timeout(now) {
-            log::notice(notice, &Subject::default());
+            log::notice(notice, &LogFields::default());
         }
         self.expire_outgoing(now);
         if self.session.drain_deadline().is_some_and(|until| until <= now) {
@@ -273,7 +273,7 @@ impl Connection {
     pub(super) fn abandon(&mut self, disconnect: Disconnect) {
         self.drain(|_| {});
         if let Some(notice) = self.session.handle_gone() {
-            log::notice(notice, &Subject::default());
+            log::notice(notice, &LogFields::default());
         }
         self.abandon_calls(&disconnect);
         // It is set already if the driver is dropped while it closes its transport.

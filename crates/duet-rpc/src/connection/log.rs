@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::Partial;
-use duet_rpc_proto::message::{Code, ErrorObject, Id, IdRef, ParamProblem, Reason, Subject};
+use duet_rpc_proto::message::{Code, ErrorObject, Id, IdRef, LogFields, ParamProblem, Reason};
 use duet_rpc_proto::notice::{Notice, Severity};
 use duet_rpc_proto::policy::Dialect;
 use tracing::Span;
@@ -117,8 +117,8 @@ pub(super) fn settled(id: &Id, is_ok: bool) {
 
 /// Bytes came that hold no message.
 pub(super) fn fault(fault: &Fault<'_>) {
-    let subject = fault.body.as_ref().map(Subject::of).unwrap_or_default();
-    let (method, id) = (subject.method.as_deref(), subject.id.map(display));
+    let fields = fault.body.as_ref().map(LogFields::from_text).unwrap_or_default();
+    let (method, id) = (fields.method.as_deref(), fields.id.map(display));
     tracing::warn!(%fault, method, id, "a fault in what the remote sends");
 }
 
@@ -130,8 +130,8 @@ pub(super) fn late_frame(dropped: &Partial, timeout: Option<Duration>) {
 }
 
 /// A message was answered with an error before any handler saw it.
-pub(super) fn refused(error: &ErrorObject, subject: &Subject<'_>) {
-    let (method, id) = (subject.method.as_deref(), subject.id.as_ref().map(display));
+pub(super) fn refused(error: &ErrorObject, fields: &LogFields<'_>) {
+    let (method, id) = (fields.method.as_deref(), fields.id.as_ref().map(display));
     let reason = error.reason().map(Reason::name);
     tracing::warn!(%error, reason, method, id, "refused");
 }
@@ -167,8 +167,8 @@ pub(super) fn wrong_params(
     }
 }
 
-pub(super) fn notice(notice: Notice, subject: &Subject<'_>) {
-    let (method, id) = (subject.method.as_deref(), subject.id.as_ref().map(display));
+pub(super) fn notice(notice: Notice, fields: &LogFields<'_>) {
+    let (method, id) = (fields.method.as_deref(), fields.id.as_ref().map(display));
     match notice.severity() {
         Severity::Warn => tracing::warn!(method, id, "{notice}"),
         Severity::Error => tracing::error!(method, id, "{notice}"),

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Event, ReadTimer};
-use duet_rpc_proto::message::{Batch, Id, Incoming, Settled, Subject};
+use duet_rpc_proto::message::{Batch, Id, Incoming, LogFields, Settled};
 use duet_rpc_proto::notice::Notice;
 use duet_rpc_proto::session::{BatchKey, Handled, Phase};
 use duet_rpc_proto::text::Text;
@@ -192,7 +192,7 @@ impl Connection {
         self.note_refusal(before);
         match handled {
             Handled::Refused(_) => log::fault(fault),
-            Handled::Notice(notice) => log::notice(notice, &Subject::default()),
+            Handled::Notice(notice) => log::notice(notice, &LogFields::default()),
             _ => {}
         }
     }
@@ -263,7 +263,7 @@ impl Connection {
                     self.close_for(key);
                 }
             }
-            Handled::Refused(reply) => log::refused(&reply.error, &Subject::of(text)),
+            Handled::Refused(reply) => log::refused(&reply.error, &LogFields::from_text(text)),
             Handled::Settled(caller) => {
                 if let Incoming::Response(response) = message {
                     settle(&response.id, caller, response.settled);
@@ -275,8 +275,10 @@ impl Connection {
                 log::cancelled(task.map(|task| &*task.entry.name), id, dialect);
             }
             Handled::Cancelled(id) => log::cancelled(None, id.as_ref(), dialect),
-            Handled::Notice(notice @ Notice::Muted(_)) => log::notice(notice, &Subject::default()),
-            Handled::Notice(notice) => log::notice(notice, &Subject::of(text)),
+            Handled::Notice(notice @ Notice::Muted(_)) => {
+                log::notice(notice, &LogFields::default());
+            }
+            Handled::Notice(notice) => log::notice(notice, &LogFields::from_text(text)),
             Handled::Start(_) | Handled::Done => {}
         }
     }

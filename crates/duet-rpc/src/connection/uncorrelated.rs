@@ -10,7 +10,7 @@
 use std::fmt;
 
 use duet_rpc_proto::fault::{Fault, FaultKind};
-use duet_rpc_proto::message::{Id, Incoming, Reason, ReceivedError, WhyStray};
+use duet_rpc_proto::message::{Id, Incoming, InvalidResponseReason, Reason, ReceivedError};
 use duet_rpc_proto::text::{Member, Text};
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorKind, RemoteError, UncorrelatedError};
 #[non_exhaustive]
 pub enum UnusableAnswer {
     /// It is a malformed response.
-    Malformed(WhyStray),
+    Malformed(InvalidResponseReason),
     /// It has the id of a pending call, and neither a result nor an error.
     Empty,
     /// A message over this limit, in bytes, was skipped. It may have been any message.
@@ -57,7 +57,7 @@ impl Connection {
     /// Notes a message that may be meant for one of our calls, and names none.
     pub(super) fn note_uncorrelated(&mut self, message: &Incoming<'_>, text: &Text<'_>) {
         match message {
-            Incoming::Invalid(_) | Incoming::Stray(_) => {
+            Incoming::Invalid(_) | Incoming::InvalidResponse(_) => {
                 add(&self.shared.counts.faults, 1);
                 self.note_unusable(message, text);
             }
@@ -75,10 +75,10 @@ impl Connection {
     fn note_unusable(&mut self, message: &Incoming<'_>, text: &Text<'_>) {
         let pending = self.session.pending_calls();
         let what = match message {
-            Incoming::Stray(stray) => match &stray.id {
-                Some(id) if self.session.is_pending(id) => UnusableAnswer::Malformed(stray.why),
+            Incoming::InvalidResponse(response) => match &response.id {
+                Some(id) if self.session.is_pending(id) => UnusableAnswer::Malformed(response.why),
                 // Without an id it can be the answer to any of them.
-                None if pending > 0 => UnusableAnswer::Malformed(stray.why),
+                None if pending > 0 => UnusableAnswer::Malformed(response.why),
                 _ => return,
             },
             Incoming::Invalid(reply)

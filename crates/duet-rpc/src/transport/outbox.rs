@@ -49,7 +49,7 @@ enum Writer {
     #[default]
     None,
     Frames(FrameWriter),
-    WebSocket(ws::FrameWriter),
+    WebSocket(ws::WsFrameWriter),
 }
 
 impl From<Option<Framing>> for Writer {
@@ -66,7 +66,7 @@ impl Outbox {
 
     /// An empty one, for messages that leave this end as WebSocket frames.
     pub fn for_web_socket(role: ws::Role) -> Self {
-        let framing = Writer::WebSocket(ws::FrameWriter::new(role, random::seed()));
+        let framing = Writer::WebSocket(ws::WsFrameWriter::new(role, random::seed()));
         Outbox { framing, ..Outbox::default() }
     }
 

@@ -1,4 +1,4 @@
-//! The messages and the contenders of the benchmarks.
+//! Messages and contenders of the benchmarks.
 
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each benchmark uses its part of this")]
 
@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 pub const SIZES: [(&str, usize); 4] =
     [("64 B", 64), ("1 KB", 1024), ("64 KB", 64 * 1024), ("1 MB", 1024 * 1024)];
 
-/// A request of `size` bytes whose params are a list of diagnostics, as a language server has
-/// them: nested objects, numbers of several kinds, words, short and longer strings.
+/// A request of `size` bytes whose params are a list of diagnostics, as from a language server:
+/// nested objects, numbers of several kinds, words, short and longer strings.
 pub fn nested_request(size: usize) -> String {
     let head = r#"{"jsonrpc":"2.0","id":12345,"method":"text/check","params":["#;
     if size <= 64 {
@@ -35,7 +35,7 @@ pub fn nested_request(size: usize) -> String {
         }
         entries.push_str(&entry);
     }
-    // What is missing to the size goes into one string, so that the sizes are what they say.
+    // One string fills the request up to the exact size.
     let padding = "x".repeat(size - head.len() - entries.len() - 4);
     format!(r#"{head}{entries}"{padding}"]}}"#)
 }
@@ -51,7 +51,7 @@ pub fn framed(framing: Framing, text: &str) -> Vec<u8> {
     out
 }
 
-/// Ours.
+/// This crate.
 pub struct Core {
     decoder: Decoder,
     framing: Framing,
@@ -65,12 +65,12 @@ impl Core {
         Core { decoder: Decoder::new(framing, &limits), framing, limits, out: Vec::new() }
     }
 
-    /// Decodes and classifies; the bytes are those of whole frames.
+    /// Decodes and classifies the bytes of whole frames.
     pub fn classify(&mut self, bytes: &[u8]) -> usize {
         self.each(bytes, |_, _, _| {})
     }
 
-    /// The same, and answers each request with its params.
+    /// Decodes, classifies, and answers each request with its params.
     pub fn answer(&mut self, bytes: &[u8]) -> usize {
         self.out.clear();
         self.each(bytes, |framing, out, incoming| {
@@ -111,7 +111,7 @@ pub struct OwnedEnvelope {
     pub params: serde_json::Value,
 }
 
-/// The answer that goes with it.
+/// The answer of the usual way.
 #[derive(Serialize)]
 pub struct OwnedAnswer {
     pub jsonrpc: &'static str,

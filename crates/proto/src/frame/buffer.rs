@@ -1,48 +1,46 @@
-//! The bytes that arrived and are not done with.
+//! Input buffer: bytes that arrived and are not consumed yet.
 
-/// A read is offered this much at first, and more while reads take all that they are offered.
+/// Room that a read gets: the smallest at first, doubled while reads fill all of it.
 const SMALLEST_READ: usize = 12 * 1024;
 const LARGEST_READ: usize = 64 * 1024;
 
-/// Bytes in one piece, with a free end to read into.
+/// Contiguous bytes, with free room at the end for the next read.
 ///
-/// It never allocates ahead of the bytes that have arrived by more than they are themselves or
-/// one read, whichever is more, and never beyond the end of the frame at hand (F3).
+/// It allocates ahead at most as many bytes as have arrived, or one read if that is more, and never
+/// beyond the end of the current frame (F3).
 #[derive(Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
-    /// How many of the bytes are done with.
+    /// The number of consumed bytes.
     done: usize,
-    /// How many bytes there would be if the last read had taken all that it was offered.
+    /// The length of `bytes` if the last read had filled all its room.
     full_at: usize,
     read_size: usize,
-    /// Whether it shares memory with others, each using it in turn.
+    /// True if the buffer shares memory with others that use it in turn.
     shares: bool,
-    /// Whether what it uses now was lent to it, and it has not grown since.
+    /// True if the memory in use was lent and has not grown since.
     is_lent: bool,
 }
 
 impl Buffer {
-    /// The bytes at hand.
+    /// The bytes that are not consumed.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.done..]
     }
 
-    /// Drops bytes from the front, and returns the place where they stood, for
-    /// [`Buffer::dropped`].
+    /// Consumes bytes from the front, and returns their position for [`Buffer::dropped`].
     pub(super) fn drop_front(&mut self, count: usize) -> usize {
         let place = self.done;
         self.done = (self.done + count).min(self.bytes.len());
         place
     }
 
-    /// Bytes that were just dropped: they stay where they are until there is a next read.
+    /// Bytes that were just consumed. They stay in place until the next read.
     pub(super) fn dropped(&self, place: usize, length: usize) -> &[u8] {
         &self.bytes[place..place + length]
     }
 
-    /// Room for a read. `expected` bounds how many bytes the frame at hand has in all; `None`
-    /// between frames.
+    /// Room for a read. `expected` bounds the size of the current frame; `None` between frames.
     pub(super) fn space(&mut self, expected: Option<usize>) -> &mut Vec<u8> {
         if self.full_at > 0 && self.bytes.len() >= self.full_at {
             self.read_size = (self.read_size * 2).min(LARGEST_READ);
@@ -59,8 +57,8 @@ impl Buffer {
             missing if at_hand < self.read_size => missing.min(self.read_size),
             _ => next_step(expected, at_hand) - at_hand,
         };
-        // Not before most of the room is used, as each move must be paid for by bytes that arrived;
-        // but there is nothing to move in an empty one.
+        // Moving bytes pays only once most of the room is used. An empty buffer has nothing to
+        // move.
         let least = if self.bytes.is_empty() { wanted } else { wanted.div_ceil(4) };
         if self.bytes.capacity() - self.bytes.len() < least {
             self.make_room(wanted);
@@ -74,12 +72,12 @@ impl Buffer {
         self.done = 0;
         if self.bytes.capacity() - self.bytes.len() < wanted {
             self.bytes.reserve_exact(wanted);
-            // Whatever it was, it is ours now.
+            // The memory is new, so it is our own.
             self.is_lent = false;
         }
     }
 
-    /// Uses this memory, if it has none of its own; else it comes back.
+    /// Uses `memory` if the buffer has none of its own; else returns it.
     pub(super) fn lend(&mut self, memory: Vec<u8>) -> Option<Vec<u8>> {
         self.shares = true;
         if self.bytes.capacity() > 0 {
@@ -90,12 +88,12 @@ impl Buffer {
         None
     }
 
-    /// The memory, if it is one that others may use in turn, and no byte needs it. A few that are not
-    /// done with are moved to memory of their own.
+    /// Returns shared memory that no byte needs. A few unconsumed bytes move to memory of their
+    /// own.
     pub(super) fn give_back(&mut self) -> Option<Vec<u8>> {
         let at_hand = self.bytes.len() - self.done;
         let is_lent = std::mem::take(&mut self.is_lent);
-        // Many would have to be moved again and again until their frame is whole.
+        // Moving many bytes would repeat with every read until their frame is whole.
         let are_few = at_hand == 0 || (is_lent && at_hand < self.bytes.capacity() / 4);
         if !self.shares || !are_few || self.bytes.capacity() == 0 {
             return None;
@@ -105,7 +103,7 @@ impl Buffer {
         Some(std::mem::replace(&mut self.bytes, rest))
     }
 
-    /// Gives back the memory that no byte is using.
+    /// Frees the memory that no byte uses.
     pub(super) fn shrink(&mut self) {
         self.bytes.drain(..self.done);
         self.bytes.shrink_to_fit();
@@ -113,8 +111,8 @@ impl Buffer {
     }
 }
 
-/// A long frame is read in steps to an eighth of it, a quarter, a half, the whole: the least of
-/// these that is more than what is at hand.
+/// The next target for reading a long frame: an eighth of it, a quarter, a half or the whole,
+/// whichever is the first above `at_hand`.
 fn next_step(whole: usize, at_hand: usize) -> usize {
     let mut step = whole;
     while step.div_ceil(2) > at_hand {
@@ -127,13 +125,13 @@ fn next_step(whole: usize, at_hand: usize) -> usize {
 mod tests {
     use super::{Buffer, LARGEST_READ, SMALLEST_READ, next_step};
 
-    /// How much a read is offered.
+    /// The room that the next read gets.
     fn offered(buffer: &mut Buffer, expected: Option<usize>) -> usize {
         let space = buffer.space(expected);
         space.capacity() - space.len()
     }
 
-    /// A read that takes all that it is offered.
+    /// A read that fills all its room.
     fn fill(buffer: &mut Buffer, expected: Option<usize>) -> usize {
         let count = offered(buffer, expected);
         buffer.bytes.resize(buffer.bytes.capacity(), b'x');
@@ -158,24 +156,24 @@ mod tests {
 
     #[test]
     fn f3_a_long_frame_is_read_in_steps_and_never_beyond_its_end() {
-        // The least of a half, a quarter, an eighth … that is more than what is at hand.
+        // The smallest of a half, a quarter, an eighth … that is above the bytes at hand.
         let rows = [(80, 9, 10), (80, 10, 20), (80, 19, 20), (80, 39, 40), (80, 40, 80), (7, 3, 4)];
         for (whole, at_hand, expect) in rows {
             assert_eq!(next_step(whole, at_hand), expect, "{at_hand} of {whole}");
         }
-        // Up to a read's size reads are of that size, or of what is missing.
+        // Below the size of a read, a read gets that size or the missing bytes.
         let mut buffer = Buffer::default();
         assert_eq!(offered(&mut buffer, Some(100)), 100);
         let mut buffer = Buffer::default();
         assert_eq!(offered(&mut buffer, Some(1_000_000)), SMALLEST_READ);
-        // From a read's size on, by steps: 15,625 is a sixty-fourth of it.
+        // Above it, reads go by steps: 15,625 is a sixty-fourth of the frame.
         buffer.bytes.resize(SMALLEST_READ, b'x');
         buffer.full_at = 0;
         assert_eq!(offered(&mut buffer, Some(1_000_000)), 15_625 - SMALLEST_READ);
         buffer.bytes.resize(600_000, b'x');
         buffer.bytes.shrink_to_fit();
         assert_eq!(offered(&mut buffer, Some(1_000_000)), 400_000);
-        // What is done with is not at hand.
+        // Consumed bytes do not count.
         buffer.bytes.resize(700_000, b'x');
         buffer.bytes.shrink_to_fit();
         buffer.drop_front(500_000);
@@ -199,7 +197,7 @@ mod tests {
         assert_eq!(buffer.done, 0, "less is not");
     }
 
-    /// A buffer that was lent memory of this capacity, all of it read into.
+    /// A buffer with lent memory of this capacity, filled by a read.
     fn lent(capacity: usize) -> Buffer {
         let mut buffer = Buffer::default();
         assert_eq!(buffer.lend(Vec::with_capacity(capacity)), None);
@@ -208,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn p8_memory_is_lent_to_who_has_none_and_comes_back_when_few_bytes_need_it() {
+    fn p8_lent_memory_comes_back_when_few_bytes_need_it() {
         const SIZE: usize = 20_000;
         let came_back = |mut buffer: Buffer, at_hand: usize| {
             buffer.drop_front(buffer.bytes.len() - at_hand);
@@ -220,38 +218,39 @@ mod tests {
             let (memory, mut buffer) = came_back(lent(SIZE), few);
             assert_eq!(memory, Some(SIZE), "{few} bytes");
             assert_eq!((buffer.done, buffer.full_at), (0, 0));
-            // It is lent memory again only if it has none of its own.
+            // It accepts memory again only if it has none of its own.
             let again = buffer.lend(Vec::with_capacity(SIZE)).map(|memory| memory.capacity());
             assert_eq!(again, (few > 0).then_some(SIZE));
         }
         for many in [SIZE / 4, SIZE] {
             let (memory, mut buffer) = came_back(lent(SIZE), many);
             assert_eq!(memory, None, "{many} bytes");
-            // It is its own from now on, however few there are; but it is shared once it is empty.
+            // From now on the memory is its own, however few bytes remain. Once empty, it is shared
+            // again.
             buffer.drop_front(many - 1);
             assert_eq!(buffer.give_back(), None);
             buffer.drop_front(1);
             assert_eq!(buffer.give_back().map(|memory| memory.capacity()), Some(SIZE));
             assert_eq!(buffer.give_back(), None, "there is nothing left");
         }
-        // What was lent has old bytes of others in it.
+        // Lent memory may hold bytes of another buffer.
         let mut buffer = Buffer::default();
         assert_eq!(buffer.lend(b"of another".to_vec()), None);
         assert_eq!(buffer.bytes(), b"");
     }
 
     #[test]
-    fn p8_memory_that_was_never_shared_or_has_grown_does_not_come_back() {
+    fn p8_memory_that_is_not_shared_or_has_grown_does_not_come_back() {
         let mut buffer = Buffer::default();
         fill(&mut buffer, None);
         buffer.drop_front(usize::MAX / 2);
         assert_eq!(buffer.give_back(), None, "nobody lent it anything");
-        // It has grown, so the memory is its own while a byte is at hand.
+        // The buffer has grown, so the memory is its own while a byte is unconsumed.
         let mut buffer = lent(1000);
         offered(&mut buffer, None);
         buffer.drop_front(999);
         assert_eq!(buffer.give_back(), None);
-        // As much room as is wanted is made by a move, and that is no growth.
+        // Moving bytes makes enough room here, so the memory does not grow.
         let mut buffer = lent(1000);
         buffer.drop_front(900);
         assert_eq!(offered(&mut buffer, Some(1000)), 900);
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_lent_again_is_read_into_as_before() {
+    fn memory_lent_again_gets_reads_of_the_smallest_size() {
         let mut buffer = Buffer::default();
         for _ in 0..5 {
             assert_eq!(buffer.lend(Vec::with_capacity(2 * LARGEST_READ)), None);

@@ -1,4 +1,4 @@
-//! Chunks in, events out.
+//! Decoder: takes chunks of bytes and returns frames and faults.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ use crate::text::{Outline, Text, is_white};
 
 /// Cuts frames out of a stream of bytes.
 ///
-/// Bytes go in through [`space`](Decoder::space) or [`feed`](Decoder::feed), in pieces of any
-/// size; events come out of [`next_event`](Decoder::next_event) until it returns `None`. What was
-/// read sits in the decoder, so a read that is dropped half-way loses nothing.
+/// Put bytes in through [`space`](Decoder::space) or [`feed`](Decoder::feed), in pieces of any
+/// size. Then take events from [`next_event`](Decoder::next_event) until it returns `None`. The
+/// decoder owns the bytes, so a cancelled read loses nothing.
 ///
 /// ```
 /// use duet_rpc_proto::{Limits, frame::{Decoder, Event, Framing}};
@@ -31,35 +31,34 @@ use crate::text::{Outline, Text, is_white};
 /// ```
 pub struct Decoder {
     buffer: Buffer,
-    state: State,
+    state: CurrentFraming,
     limits: Limits,
     ended: bool,
-    /// Of the latest body that was JSON.
+    /// The outline of the latest body that was JSON.
     outline: Outline,
-    /// Counts the frames, and all else that was done with.
+    /// Counts frames and everything else that was consumed.
     serial: u64,
-    /// How many bytes were at hand when the framing had nothing to say without more; no such
-    /// number if it had.
+    /// The number of bytes at hand when the framing asked for more; `usize::MAX` if it did not.
     waiting_with: usize,
 }
 
-/// One framing, or none yet.
+/// The framing in use, or its detection.
 #[derive(Debug)]
-enum State {
+enum CurrentFraming {
     Detecting,
     Lsp(Lsp),
     Ndjson(Ndjson),
     Length(Length),
 }
 
-/// A frame of which a part has arrived; see [`Decoder::partial`].
+/// A frame that has arrived in part; see [`Decoder::partial`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// How many bytes of it are at hand: of its header, and once that is whole, of its body.
+    /// The bytes at hand: of the header, and once that is whole, of the body.
     pub received: usize,
-    /// How many there will be, if that is known.
+    /// The total number of these bytes, if it is known.
     pub expected: Option<usize>,
-    /// Tells one frame of a stream from another.
+    /// Distinguishes the frames of a stream.
     pub serial: u64,
 }
 
@@ -67,8 +66,8 @@ impl Decoder {
     /// A decoder at the start of a stream.
     pub fn new(framing: impl Into<FramingChoice>, limits: &Limits) -> Self {
         let state = match framing.into() {
-            FramingChoice::Fixed(framing) => State::new(framing, limits),
-            FramingChoice::Auto => State::Detecting,
+            FramingChoice::Fixed(framing) => CurrentFraming::new(framing, limits),
+            FramingChoice::Auto => CurrentFraming::Detecting,
         };
         Decoder {
             buffer: Buffer::default(),
@@ -81,40 +80,41 @@ impl Decoder {
         }
     }
 
-    /// The framing; `None` as long as `auto` has not seen a byte that decides.
+    /// The framing. `None` while `auto` has not met the deciding byte.
     pub fn framing(&self) -> Option<Framing> {
         match self.state {
-            // The byte may be here and not looked at yet; the answer to it is framed as it is.
-            State::Detecting => self
+            // The deciding byte may be at hand already. Answers must use the framing that it
+            // selects.
+            CurrentFraming::Detecting => self
                 .buffer
                 .bytes()
                 .iter()
                 .find(|&&byte| !is_white(byte))
                 .map(|&first| detect(first)),
-            State::Lsp(_) => Some(Framing::Lsp),
-            State::Ndjson(_) => Some(Framing::Ndjson),
-            State::Length(_) => Some(Framing::Length),
+            CurrentFraming::Lsp(_) => Some(Framing::Lsp),
+            CurrentFraming::Ndjson(_) => Some(Framing::Ndjson),
+            CurrentFraming::Length(_) => Some(Framing::Length),
         }
     }
 
-    /// The bytes that have arrived and are not done with.
+    /// The bytes that arrived and are not consumed.
     pub fn at_hand(&self) -> &[u8] {
         self.buffer.bytes()
     }
 
-    /// Room to read into: append to it up to its capacity, and do nothing else to it.
+    /// Room to read into. Append to it up to its capacity, and do nothing else to it.
     ///
-    /// Take all events first: what they are about leaves the buffer, which keeps it small.
+    /// Take all events first: that frees their bytes and keeps the buffer small.
     pub fn space(&mut self) -> &mut Vec<u8> {
         let expected = self.framer_expects().map(|expected| match expected {
             Expected::Bytes(bytes) => bytes,
-            // A line as long as it may be, with its line end.
+            // The longest line, with its line end.
             Expected::Unknown => self.limits.longest_message() + 2,
         });
         self.buffer.space(expected)
     }
 
-    /// Copies in as much of a chunk as there is room for, and returns how much that was. Take the
+    /// Copies as much of a chunk as there is room for, and returns the number of bytes. Take the
     /// events before you feed the rest.
     #[must_use = "what was not taken must be fed again"]
     pub fn feed(&mut self, chunk: &[u8]) -> usize {
@@ -124,14 +124,14 @@ impl Decoder {
         count
     }
 
-    /// Says that no more bytes will come. Events may follow: a last line, a frame cut short.
+    /// Ends the input. Events may follow: a last line, or a frame that was cut short.
     pub fn finish(&mut self) {
         self.ended = true;
     }
 
-    /// The next event; `None` if there is none without more bytes.
+    /// The next event; `None` if more bytes are needed.
     pub fn next_event(&mut self) -> Option<Event<'_>> {
-        // A driver asks until there is none, so this is every second call.
+        // Drivers ask until there is no event, so every second call ends here.
         if self.buffer.bytes().is_empty() && !self.ended {
             self.waiting_with = 0;
             return None;
@@ -139,10 +139,10 @@ impl Decoder {
         loop {
             let (bytes, outline) = (self.buffer.bytes(), &mut self.outline);
             let step = match &mut self.state {
-                State::Lsp(framer) => framer.step(bytes, self.ended, outline),
-                State::Ndjson(framer) => framer.step(bytes, self.ended, outline),
-                State::Length(framer) => framer.step(bytes, self.ended, outline),
-                State::Detecting => self.detect(),
+                CurrentFraming::Lsp(framer) => framer.step(bytes, self.ended, outline),
+                CurrentFraming::Ndjson(framer) => framer.step(bytes, self.ended, outline),
+                CurrentFraming::Length(framer) => framer.step(bytes, self.ended, outline),
+                CurrentFraming::Detecting => self.detect(),
             };
             self.waiting_with = usize::MAX;
             match step {
@@ -180,15 +180,15 @@ impl Decoder {
         let bytes = self.buffer.bytes();
         let blanks = bytes.iter().take_while(|&&byte| is_white(byte)).count();
         match bytes.get(blanks) {
-            Some(&first) => self.state = State::new(detect(first), &self.limits),
+            Some(&first) => self.state = CurrentFraming::new(detect(first), &self.limits),
             None if blanks == 0 => return Step::Wait,
             None => {}
         }
         Step::Drop(blanks)
     }
 
-    /// The frame that is being received, for the read timeout; `None` between frames, and
-    /// while bytes are skipped that were already refused.
+    /// The frame that is being received, for the read timeout. `None` between frames, and while
+    /// refused bytes are skipped.
     pub fn partial(&self) -> Option<Partial> {
         self.framer_expects().map(|expected| Partial {
             received: self.buffer.bytes().len(),
@@ -200,13 +200,12 @@ impl Decoder {
         })
     }
 
-    /// The read timeout has passed: drops the frame that is being received, and returns what was
-    /// dropped, for the log. Nothing is to be sent. What still comes of that frame is skipped
-    /// silently.
+    /// Drops the frame that is being received, because the read timeout has passed. Returns the
+    /// dropped frame for the log; send nothing. The rest of that frame is skipped silently.
     ///
-    /// Bytes that were fed since the last [`next_event`](Decoder::next_event) may hold the rest of
-    /// the frame: then nothing is dropped, and `None` is returned. After a drop ask for events
-    /// again, as a frame that was swallowed may be whole.
+    /// Bytes that were fed since the last [`next_event`](Decoder::next_event) may complete the
+    /// frame: then nothing is dropped, and this returns `None`. After a drop, ask for events again:
+    /// the dropped bytes may have contained a whole frame.
     pub fn handle_timeout(&mut self) -> Option<Partial> {
         let partial = self.partial()?;
         let bytes = self.buffer.bytes();
@@ -214,30 +213,30 @@ impl Decoder {
             return None;
         }
         let dropped = match &mut self.state {
-            State::Detecting => 0,
-            State::Lsp(framer) => framer.abandon(bytes),
-            State::Ndjson(framer) => framer.abandon(bytes),
-            State::Length(framer) => framer.abandon(bytes),
+            CurrentFraming::Detecting => 0,
+            CurrentFraming::Lsp(framer) => framer.abandon(bytes),
+            CurrentFraming::Ndjson(framer) => framer.abandon(bytes),
+            CurrentFraming::Length(framer) => framer.abandon(bytes),
         };
         self.buffer.drop_front(dropped);
         self.serial += 1;
         Some(partial)
     }
 
-    /// Lends it memory to read into, if it has none of its own; else the memory comes back. Many
-    /// decoders on one thread can share memory so: take it back with
-    /// [`give_back`](Decoder::give_back) when the events were taken.
+    /// Lends memory to read into. If the decoder has its own, the memory comes back. This lets many
+    /// decoders on one thread share memory: take it back with [`give_back`](Decoder::give_back) once
+    /// the events are taken.
     pub fn lend(&mut self, memory: Vec<u8>) -> Option<Vec<u8>> {
         self.buffer.lend(memory)
     }
 
-    /// Memory that others can use in turn: what was lent, or has grown out of it. A frame of which a
-    /// part has come is kept.
+    /// Returns memory that other decoders can use: the lent memory, even if it has grown. A partial
+    /// frame is kept.
     pub fn give_back(&mut self) -> Option<Vec<u8>> {
         self.buffer.give_back()
     }
 
-    /// Gives back memory that is not in use, for a connection that has gone quiet.
+    /// Frees unused memory, for an idle connection.
     pub fn shrink(&mut self) {
         self.buffer.shrink();
     }
@@ -245,16 +244,16 @@ impl Decoder {
     fn framer_expects(&self) -> Option<Expected> {
         let bytes = self.buffer.bytes();
         match &self.state {
-            State::Detecting => None,
-            State::Lsp(framer) => framer.expected(bytes),
-            State::Ndjson(framer) => framer.expected(bytes),
-            State::Length(framer) => framer.expected(bytes),
+            CurrentFraming::Detecting => None,
+            CurrentFraming::Lsp(framer) => framer.expected(bytes),
+            CurrentFraming::Ndjson(framer) => framer.expected(bytes),
+            CurrentFraming::Length(framer) => framer.expected(bytes),
         }
     }
 }
 
 impl fmt::Debug for Decoder {
-    /// Shows where it stands, and nothing of what it holds.
+    /// Shows the state, and none of the bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Decoder");
         shown.field("framing", &self.framing()).field("partial", &self.partial());
@@ -262,12 +261,12 @@ impl fmt::Debug for Decoder {
     }
 }
 
-impl State {
-    fn new(framing: Framing, limits: &Limits) -> State {
+impl CurrentFraming {
+    fn new(framing: Framing, limits: &Limits) -> CurrentFraming {
         match framing {
-            Framing::Lsp => State::Lsp(Lsp::new(limits)),
-            Framing::Ndjson => State::Ndjson(Ndjson::new(limits)),
-            Framing::Length => State::Length(Length::new(limits)),
+            Framing::Lsp => CurrentFraming::Lsp(Lsp::new(limits)),
+            Framing::Ndjson => CurrentFraming::Ndjson(Ndjson::new(limits)),
+            Framing::Length => CurrentFraming::Length(Length::new(limits)),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Frames written straight into an output buffer.
+//! Frame writers: they write straight into an output buffer.
 
 use memchr::memchr2;
 
 use super::Framing;
-use crate::append::{append, move_body};
+use crate::prefixed::{append, move_body};
 
-/// Appends one frame whose JSON text is written by `body`; see [`FrameWriter::write`].
+/// Appends one frame. `body` writes its JSON text; see [`FrameWriter::write`].
 ///
 /// ```
 /// use std::io::Write;
@@ -30,7 +30,7 @@ pub fn write_frame<E>(
 #[derive(Clone, Copy, Debug)]
 pub struct FrameWriter {
     framing: Framing,
-    /// How many digits the length of the next body will have, probably: as many as the last one.
+    /// The guessed number of digits of the next length: that of the last length.
     digits: usize,
 }
 
@@ -45,11 +45,10 @@ impl FrameWriter {
         FrameWriter { framing, digits: 3 }
     }
 
-    /// Appends one frame whose JSON text is written by `body`.
+    /// Appends one frame. `body` writes its JSON text.
     ///
-    /// If `body` fails or panics, nothing is appended. It must append, and only append, one JSON
-    /// text; what it writes may have been pretty-printed, as it never leaves with a raw line end in
-    /// `ndjson`.
+    /// If `body` fails or panics, nothing is appended. It must only append, and only one JSON text.
+    /// The text may be pretty-printed: `ndjson` replaces raw line ends.
     #[inline]
     pub fn write<E>(
         &mut self,
@@ -57,8 +56,8 @@ impl FrameWriter {
         body: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let start = out.len();
-        // The length is known only behind the body, but its place is before it, so it is guessed
-        // how much room it takes.
+        // The length stands before the body but is known only behind it, so reserve room by a
+        // guess.
         match self.framing {
             Framing::Lsp => {
                 out.extend_from_slice(HEADER);
@@ -84,8 +83,8 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Makes a frame of a JSON text that stays in its own buffer, because it is too large to be copied:
-    /// what stands before it is appended to `before`, and what stands behind it to the text.
+    /// Makes a frame of a JSON text that is too large to copy and stays in its own buffer. The
+    /// bytes of the frame before it are appended to `before`, the bytes behind it to `text`.
     ///
     /// ```
     /// use duet_rpc_proto::frame::{FrameWriter, Framing};
@@ -113,7 +112,7 @@ impl FrameWriter {
     }
 }
 
-/// Valid JSON has line ends only between tokens, where a space means the same.
+/// Replaces line ends by spaces. Valid JSON has them only between tokens, where both mean the same.
 #[inline]
 fn replace_line_ends(mut text: &mut [u8]) {
     while let Some(line_end) = memchr2(b'\n', b'\r', text) {
@@ -122,14 +121,14 @@ fn replace_line_ends(mut text: &mut [u8]) {
     }
 }
 
-/// The prefix of a body. One that does not fit gets a prefix that is over every message limit, so that it
-/// is refused at the other end.
+/// The prefix of a body. A length that does not fit becomes a prefix over every message limit, so
+/// the remote refuses it.
 fn length_prefix(length: usize) -> [u8; 4] {
     u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
 }
 
-/// Writes the length before a body, and moves the body if the guess was wrong. Returns how many
-/// digits the length has.
+/// Writes the length before a body, and moves the body if the guess was wrong. Returns the number
+/// of digits.
 #[inline]
 fn write_header(out: &mut Vec<u8>, start: usize, body_start: usize) -> usize {
     let mut digits = itoa::Buffer::new();

@@ -1,14 +1,14 @@
-//! Four bytes of length, big-endian, the JSON text, a newline (F30 to F32).
+//! Framing `length`: four bytes of length, big-endian, the JSON text, a newline (F30 to F32).
 //!
 //! JSON never contains a zero byte, and every length below 16 MiB begins with one. So a zero byte
-//! inside a payload shows at once that the payload is none, and once the place in the stream is
-//! lost, each zero byte is tried as the beginning of a frame until one proves right: a length
-//! under the limit, no zero byte in the payload, the newline behind it, and JSON. Only a number
-//! proves nothing: zeros that stray before a frame of 306 bytes, `00 00 01 32`, whose body begins
-//! with a newline would be a frame that holds a `2`.
+//! inside a payload proves that the payload is invalid. Once the position in the stream is lost,
+//! each zero byte is tried as the beginning of a frame until one fits: a length under the limit, no
+//! zero byte in the payload, a newline behind it, and JSON. A number is not enough: stray zeros
+//! before a frame of 306 bytes, `00 00 01 32`, whose body begins with a newline would look like a
+//! frame that holds a `2`.
 //!
-//! With a limit below 16 MiB, a prefix that begins with another byte is a length over the limit, unless
-//! it is four printable characters: then somebody printed a line of text.
+//! With a limit below 16 MiB, a prefix that begins with another byte is a length over the limit.
+//! Four printable characters are the exception: they are the beginning of a line of text.
 
 use memchr::memchr;
 
@@ -17,12 +17,12 @@ use crate::fault::{FaultKind, Malformed};
 use crate::limits::Limits;
 use crate::text::Outline;
 
-/// The bytes of the prefix, and of the newline.
+/// The sizes of the prefix and of the newline.
 const PREFIX: usize = 4;
 const TERMINATOR: usize = 1;
 
-/// Nothing is known of where the next frame begins.
-const LOST: State = State::Lost { certain_in: usize::MAX, refused: 0 };
+/// The beginning of the next frame is unknown.
+const LOST: LengthState = LengthState::Lost { certain_in: usize::MAX, refused: 0 };
 
 /// Every length below this begins with a zero byte.
 const LEADING_ZERO_BELOW: usize = 1 << 24;
@@ -31,26 +31,26 @@ const LEADING_ZERO_BELOW: usize = 1 << 24;
 pub(super) struct Length {
     longest: usize,
     depth: usize,
-    state: State,
-    /// How many of the bytes at hand were searched for a zero byte.
+    state: LengthState,
+    /// The number of bytes at hand that were searched for a zero byte.
     searched: usize,
-    /// The last frame was well-formed but held no JSON. Its length may be wrong, and then what is
-    /// left of it stands before the next frame.
+    /// The last frame was well-formed, but its body was not JSON. Its length may be wrong; then the
+    /// rest of it stands before the next frame.
     after_bad_body: bool,
-    /// The places inside the prefix at the front, as bits, at which no frame begins for certain.
+    /// Bits of the positions inside the prefix at the front where certainly no frame begins.
     no_frame_at: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LengthState {
     /// At the beginning of a frame.
     InStep,
-    /// At a place that may be the beginning of a frame. A fault was told, so nothing more is said
-    /// until a frame proves right, or `certain_in` bytes have gone by: there the refused payload
-    /// of so many bytes begins, or the next frame if there are none.
+    /// At a possible beginning of a frame. A fault was reported; no other follows until a frame
+    /// fits or `certain_in` bytes have passed. Behind those begins the refused payload of `refused`
+    /// bytes, or the next frame if `refused` is 0.
     Lost { certain_in: usize, refused: usize },
-    /// In the payload of a frame that was refused: this many bytes of it are to come. A zero byte
-    /// among them is certainly the next frame.
+    /// In the payload of a refused frame, with this many bytes to come. A zero byte among them
+    /// certainly begins the next frame.
     Refused(usize),
 }
 
@@ -60,14 +60,14 @@ impl Length {
         Length {
             longest,
             depth,
-            state: State::InStep,
+            state: LengthState::InStep,
             searched: 0,
             after_bad_body: false,
             no_frame_at: 0,
         }
     }
 
-    /// What stands at the front is no frame: on to the next place where one may begin.
+    /// Rejects the bytes at the front, and moves on to the next possible beginning of a frame.
     fn lose(&mut self, bytes: &[u8], kind: FaultKind) -> Step {
         let quiet = self.is_lost();
         if !quiet {
@@ -77,40 +77,41 @@ impl Length {
         Step::fault_unless(quiet, kind, count)
     }
 
-    /// The frame at the front is too long. Its prefix may be stray bytes that have the beginning
-    /// of a true one among them, so its other bytes are tried before its payload is skipped. One that
-    /// does not begin with zero may be any bytes at all, so its payload is tried too.
+    /// Refuses a frame that is too long. Its prefix may be stray bytes that overlap a real prefix,
+    /// so the rest of it is tried before the payload is skipped. A prefix that does not begin with
+    /// zero may be arbitrary bytes, so the payload is tried too.
     fn refuse(&mut self, bytes: &[u8], length: usize) -> Step {
         let behind = length.saturating_add(TERMINATOR);
         self.state = match bytes[0] {
-            0 => State::Lost { certain_in: PREFIX, refused: behind },
-            _ => State::Lost { certain_in: behind.saturating_add(PREFIX), refused: 0 },
+            0 => LengthState::Lost { certain_in: PREFIX, refused: behind },
+            _ => LengthState::Lost { certain_in: behind.saturating_add(PREFIX), refused: 0 },
         };
         let count = self.move_on(bytes);
         Step::fault(FaultKind::Oversize, count)
     }
 
-    /// Leaves the front for the next place where a frame may begin: how far that is.
+    /// Moves on to the next possible beginning of a frame. Returns the distance.
     fn move_on(&mut self, bytes: &[u8]) -> usize {
         let next = memchr(0, &bytes[1..]).map_or(bytes.len(), |offset| 1 + offset);
         self.move_to(next)
     }
 
-    /// Leaves the front for a place further on, or for the certain one if that comes before.
+    /// Moves on to `next`, or to the certain position if that comes first. Returns the distance.
     fn move_to(&mut self, next: usize) -> usize {
         (self.searched, self.no_frame_at) = (0, 0);
-        let State::Lost { certain_in, refused } = &mut self.state else { return next };
+        let LengthState::Lost { certain_in, refused } = &mut self.state else { return next };
         if next < *certain_in {
             *certain_in -= if *certain_in == usize::MAX { 0 } else { next };
             return next;
         }
         let count = *certain_in;
-        self.state = if *refused == 0 { State::InStep } else { State::Refused(*refused) };
+        self.state =
+            if *refused == 0 { LengthState::InStep } else { LengthState::Refused(*refused) };
         count
     }
 
-    /// The place of a frame that has arrived as a whole and begins inside the prefix at the front.
-    /// If there is one, the prefix is none: stray bytes have eaten into that of the frame.
+    /// Finds a whole frame that begins inside the prefix at the front. If there is one, the prefix
+    /// is false: stray bytes overlap the prefix of that frame.
     fn frame_in_prefix(&mut self, bytes: &[u8]) -> Option<usize> {
         for start in 1..PREFIX {
             let rest = bytes.get(start..).unwrap_or_default();
@@ -129,34 +130,35 @@ impl Length {
             if text.is_some_and(|text| Outline::default().take(text, self.depth).is_ok()) {
                 return Some(start);
             }
-            // It is not looked at again, however long the frame at the front takes.
+            // Never try this position again, however long the frame at the front takes.
             self.no_frame_at |= 1 << start;
         }
         None
     }
 
     fn is_lost(&self) -> bool {
-        matches!(self.state, State::Lost { .. })
+        matches!(self.state, LengthState::Lost { .. })
     }
 
     fn skip_refused(&mut self, bytes: &[u8], left: usize) -> Step {
         let here = &bytes[..left.min(bytes.len())];
         match memchr(0, here) {
-            // The payload never came: this is the next frame.
+            // The payload never came: the next frame begins here.
             Some(zero) => {
-                self.state = State::InStep;
+                self.state = LengthState::InStep;
                 Step::Drop(zero)
             }
             None if here.is_empty() => Step::Wait,
             None => {
                 let left = left - here.len();
-                self.state = if left == 0 { State::InStep } else { State::Refused(left) };
+                self.state =
+                    if left == 0 { LengthState::InStep } else { LengthState::Refused(left) };
                 Step::Drop(here.len())
             }
         }
     }
 
-    /// The frame at the front has arrived as a whole.
+    /// Handles a whole frame at the front.
     fn frame(&mut self, bytes: &[u8], length: usize, outline: &mut Outline) -> Step {
         let payload = PREFIX..PREFIX + length;
         let consumed = payload.end + TERMINATOR;
@@ -168,7 +170,7 @@ impl Length {
                 self.lose(bytes, FaultKind::Malformed(Malformed::NoPrefix))
             }
             Ok(()) => {
-                (self.state, self.searched, self.no_frame_at) = (State::InStep, 0, 0);
+                (self.state, self.searched, self.no_frame_at) = (LengthState::InStep, 0, 0);
                 Step::Frame { body: payload, consumed }
             }
             Err(_) if memchr(0, &bytes[payload.clone()]).is_some() => {
@@ -183,20 +185,20 @@ impl Length {
     }
 }
 
-/// Whether JSON is a number. It is no message, so none is lost for it.
+/// True if JSON is a number. A number is not a message, so rejecting it loses none.
 fn is_number(json: &[u8]) -> bool {
     matches!(json.trim_ascii_start().first(), Some(b'-' | b'0'..=b'9'))
 }
 
 impl Framer for Length {
     fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step {
-        if let State::Refused(left) = self.state {
+        if let LengthState::Refused(left) = self.state {
             return self.skip_refused(bytes, left);
         }
         let Some(&first) = bytes.first() else { return Step::Wait };
         let may_be_prefix = first == 0 || self.longest >= LEADING_ZERO_BELOW;
         if std::mem::take(&mut self.after_bad_body) && !may_be_prefix {
-            // One fault with the bad body.
+            // The bad body and these bytes are one fault.
             self.state = LOST;
         }
         if first != 0 && self.is_lost() {
@@ -230,7 +232,7 @@ impl Framer for Length {
             return self.lose(bytes, FaultKind::CutShort);
         }
         self.searched = from + arrived.len();
-        // A place that was only tried must not make a frame wait for bytes that never come.
+        // A frame must not wait for the bytes of a position that was only a guess.
         if self.is_lost()
             && let Some(start) = self.frame_in_prefix(bytes)
         {
@@ -247,9 +249,9 @@ impl Framer for Length {
 
     fn expected(&self, bytes: &[u8]) -> Option<Expected> {
         let is_refused = match self.state {
-            State::InStep => false,
-            State::Lost { refused, .. } => refused > 0,
-            State::Refused(_) => true,
+            LengthState::InStep => false,
+            LengthState::Lost { refused, .. } => refused > 0,
+            LengthState::Refused(_) => true,
         };
         if bytes.is_empty() || is_refused {
             return None;

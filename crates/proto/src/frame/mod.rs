@@ -1,8 +1,8 @@
-//! Messages cut out of a stream of bytes, and put into one.
+//! Framings: they cut messages out of a stream of bytes and write messages into one.
 //!
-//! A [`Decoder`] is fed with chunks of any size and gives back [`Event`]s: a frame, which is a
-//! whole and valid JSON text, or a fault. A fault never ends the stream: each framing knows how
-//! to find the next frame. Nothing here reads, writes, waits or looks at a clock.
+//! A [`Decoder`] takes chunks of any size and returns [`Event`]s: a frame, which is a whole and
+//! valid JSON text, or a fault. A fault never ends the stream: each framing knows how to find the
+//! next frame. This module does no I/O, never waits and reads no clock.
 
 mod buffer;
 mod decoder;
@@ -24,13 +24,13 @@ pub use decoder::{Decoder, Partial};
 pub use encode::{FrameWriter, write_frame};
 pub use timer::ReadTimer;
 
-/// How messages are cut out of a stream: [F1](crate::specification#f1) to
+/// The rule that cuts messages out of a stream: [F1](crate::specification#f1) to
 /// [F32](crate::specification#f32) of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
     /// Header lines with a `Content-Length`, an empty line, the JSON text.
     Lsp,
-    /// One JSON text a line.
+    /// One JSON text per line.
     Ndjson,
     /// Four bytes of length, big-endian, the JSON text, a newline.
     Length,
@@ -56,12 +56,12 @@ impl fmt::Display for Framing {
     }
 }
 
-/// A framing, or the wish to have it found out.
+/// A framing, or its detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FramingChoice {
-    /// This one.
+    /// This framing.
     Fixed(Framing),
-    /// The one that the first byte of the input suggests (`auto`).
+    /// The framing that the first byte of the input selects (`auto`).
     Auto,
 }
 
@@ -93,7 +93,7 @@ impl FromStr for FramingChoice {
     }
 }
 
-/// The name is none of `lsp`, `ndjson`, `length` and `auto`.
+/// The error for a name other than `lsp`, `ndjson`, `length` and `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownFraming;
 
@@ -105,26 +105,26 @@ impl fmt::Display for UnknownFraming {
 
 impl std::error::Error for UnknownFraming {}
 
-/// What came out of the stream.
+/// An event of a decoder.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A frame: one JSON text.
     Frame(Text<'a>),
-    /// A run of bytes that holds no message.
+    /// A run of bytes without a message.
     Fault(Fault<'a>),
 }
 
-/// What a framing makes of the bytes at hand. Places count from the first of them.
+/// The decision of a framing about the bytes at hand. Positions count from the first of them.
 enum Step {
-    /// No more can be said before more bytes come.
+    /// More bytes are needed.
     Wait,
-    /// These many bytes are done with, and with them what they began.
+    /// This many bytes are consumed, and the frame that they began has ended.
     Drop(usize),
-    /// These many bytes are done with, and the frame that they began goes on.
+    /// This many bytes are consumed, and the frame that they began goes on.
     Enter(usize),
-    /// A frame, whose unit ends after `consumed` bytes, and whose outline was taken.
+    /// A frame with its outline taken. It ends after `consumed` bytes.
     Frame { body: Range<usize>, consumed: usize },
-    /// A fault, with the body that came with it, whose outline was taken.
+    /// A fault, and the body that came with it, with its outline taken.
     Fault { kind: FaultKind, body: Option<Range<usize>>, consumed: usize },
 }
 
@@ -133,32 +133,32 @@ impl Step {
         Step::Fault { kind, body: None, consumed }
     }
 
-    /// A fault if nothing was said yet about the bytes that it stands in.
+    /// A fault, unless one was reported for the same run of bytes.
     fn fault_unless(quiet: bool, kind: FaultKind, consumed: usize) -> Step {
         if quiet { Step::Drop(consumed) } else { Step::fault(kind, consumed) }
     }
 }
 
-/// A framing as a state machine. It sees the bytes that are not done with, and remembers how far
-/// it has looked, so that no byte is searched twice.
+/// A framing as a state machine. It gets the unconsumed bytes, and remembers how far it has
+/// searched, so that no byte is searched twice.
 trait Framer {
-    /// Looks at the bytes at hand; `ended` says that no more will come. Of a body that is JSON the
-    /// outline is left in `outline`.
+    /// Decides about the bytes at hand. `ended` means that no more will come. If a body is JSON,
+    /// `outline` becomes its outline.
     fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step;
 
-    /// Drops the frame that is being received: how many of the bytes at hand go with it.
+    /// Drops the frame that is being received. Returns the number of bytes at hand that belong to
+    /// it.
     fn abandon(&mut self, bytes: &[u8]) -> usize;
 
-    /// How many bytes the frame that is being received has in all, as far as that is known;
-    /// `None` between frames.
+    /// The total size of the frame that is being received; `None` between frames.
     fn expected(&self, bytes: &[u8]) -> Option<Expected>;
 }
 
 /// The size of a frame that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
-    /// Its unit has this many bytes, counted from the first byte at hand.
+    /// This many bytes, counted from the first byte at hand.
     Bytes(usize),
-    /// That is not known yet.
+    /// Not known yet.
     Unknown,
 }

@@ -1,7 +1,6 @@
-//! One JSON text a line (F20, F21).
+//! Framing `ndjson`: one JSON text per line (F20, F21).
 //!
-//! A newline always ends a frame, so there is nothing to resynchronise: each bad line is one
-//! fault.
+//! A newline always ends a frame, so the position is never lost: each bad line is one fault.
 
 use memchr::memchr;
 
@@ -14,19 +13,19 @@ use crate::text::{Outline, is_white};
 pub(super) struct Ndjson {
     longest: usize,
     depth: usize,
-    state: State,
-    /// How many of the bytes at hand were looked at.
+    state: NdjsonState,
+    /// The number of bytes at hand that were searched.
     searched: usize,
-    /// One of them is not white space.
+    /// One of these bytes is not white space.
     begun: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum NdjsonState {
     /// In a line.
     Line,
-    /// In the rest of a line that was dropped by a timeout: it may be a JSON text by itself, and
-    /// if not it is not worth a word.
+    /// In the rest of a line that a timeout dropped. The rest may be a JSON text by itself; if not,
+    /// it is no fault.
     LateLine,
     /// In the rest of a line that was refused.
     Refused,
@@ -35,16 +34,16 @@ enum State {
 impl Ndjson {
     pub(super) fn new(limits: &Limits) -> Self {
         let (longest, depth) = (limits.longest_message(), limits.depth);
-        Ndjson { longest, depth, state: State::Line, searched: 0, begun: false }
+        Ndjson { longest, depth, state: NdjsonState::Line, searched: 0, begun: false }
     }
 
-    /// A line is whole; its unit ends after `consumed` bytes.
+    /// Handles a whole line, which ends after `consumed` bytes.
     fn line(&mut self, line: &[u8], consumed: usize, outline: &mut Outline) -> Step {
-        let state = self.restart(State::Line);
+        let state = self.restart(NdjsonState::Line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let quiet = state == State::LateLine;
-        // Only a late line can be blank: before others, white space was dropped.
-        if state == State::Refused || (quiet && line.iter().all(|&byte| is_white(byte))) {
+        let quiet = state == NdjsonState::LateLine;
+        // Only a late line can be blank: before other lines, white space was dropped.
+        if state == NdjsonState::Refused || (quiet && line.iter().all(|&byte| is_white(byte))) {
             return Step::Drop(consumed);
         }
         if line.len() > self.longest {
@@ -56,7 +55,7 @@ impl Ndjson {
         }
     }
 
-    fn restart(&mut self, state: State) -> State {
+    fn restart(&mut self, state: NdjsonState) -> NdjsonState {
         (self.searched, self.begun) = (0, false);
         std::mem::replace(&mut self.state, state)
     }
@@ -64,9 +63,8 @@ impl Ndjson {
 
 impl Framer for Ndjson {
     fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step {
-        // White space before a text, blank lines too, is dropped as it comes and counts for
-        // nothing.
-        if self.state == State::Line
+        // White space and blank lines before a text are dropped and have no meaning.
+        if self.state == NdjsonState::Line
             && !self.begun
             && bytes.first().is_some_and(|&byte| is_white(byte))
         {
@@ -83,12 +81,12 @@ impl Framer for Ndjson {
         if ended {
             return self.line(bytes, bytes.len(), outline);
         }
-        if self.state == State::Refused {
+        if self.state == NdjsonState::Refused {
             return Step::Drop(bytes.len());
         }
-        // A CR that may be half of a line end does not count yet.
+        // A CR at the end may be half of a line end, so it does not count yet.
         if bytes.strip_suffix(b"\r").unwrap_or(bytes).len() > self.longest {
-            let quiet = self.restart(State::Refused) == State::LateLine;
+            let quiet = self.restart(NdjsonState::Refused) == NdjsonState::LateLine;
             return Step::fault_unless(quiet, FaultKind::Oversize, bytes.len());
         }
         self.begun |= !new.iter().all(|&byte| is_white(byte));
@@ -97,7 +95,7 @@ impl Framer for Ndjson {
     }
 
     fn abandon(&mut self, bytes: &[u8]) -> usize {
-        self.restart(State::LateLine);
+        self.restart(NdjsonState::LateLine);
         bytes.len()
     }
 

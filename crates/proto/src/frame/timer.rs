@@ -1,4 +1,4 @@
-//! The read timeout, as a clock that is told the time.
+//! Read timer: limits the time that a frame takes to arrive.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use super::Partial;
 
 /// Counts from a frame's first byte to its last.
 ///
-/// Tell it the decoder's [`partial`](super::Decoder::partial) after each read and each timeout; when
-/// [`deadline`](ReadTimer::deadline) has passed and no byte waits to be read, call
-/// [`Decoder::handle_timeout`](super::Decoder::handle_timeout). While you do not read, because the
-/// remote does not, [`pause`](ReadTimer::pause) it.
+/// Call [`observe`](ReadTimer::observe) with the decoder's [`partial`](super::Decoder::partial)
+/// after each read and each timeout. When [`deadline`](ReadTimer::deadline) has passed and no byte
+/// waits to be read, call [`Decoder::handle_timeout`](super::Decoder::handle_timeout).
+/// [`pause`](ReadTimer::pause) it while you do not read because the remote does not read.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub struct ReadTimer {
     paused_at: Option<Instant>,
 }
 
-/// The time that the frame with this serial has left.
+/// The deadline of the frame with this serial.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     serial: u64,
@@ -37,42 +37,42 @@ struct Clock {
 }
 
 impl ReadTimer {
-    /// A timer; `None` turns it off.
+    /// A timer. `None` turns it off.
     pub fn new(timeout: Option<Duration>) -> Self {
         ReadTimer { timeout, clock: None, paused_at: None }
     }
 
-    /// Sees what is being received now.
+    /// Updates the timer with the frame that is being received.
     pub fn observe(&mut self, partial: Option<Partial>, now: Instant) {
         let serial_before = self.clock.map(|clock| clock.serial);
         self.clock = match (partial, self.timeout) {
             (Some(partial), Some(timeout)) => match self.clock {
                 Some(clock) if clock.serial == partial.serial => Some(clock),
-                // A deadline beyond what the clock can tell is none.
+                // No deadline, if it is beyond the range of the clock.
                 _ => now
                     .checked_add(timeout)
                     .map(|deadline| Clock { serial: partial.serial, deadline }),
             },
             _ => None,
         };
-        // A clock that starts while nothing is read has not stood still before.
+        // A clock that starts while paused has not been paused before `now`.
         if self.clock.map(|clock| clock.serial) != serial_before && self.paused_at.is_some() {
             self.paused_at = Some(now);
         }
     }
 
-    /// When the frame that is being received times out; `None` between frames, when paused and
-    /// when off.
+    /// The deadline of the frame that is being received. `None` between frames, while paused and if
+    /// off.
     pub fn deadline(&self) -> Option<Instant> {
         self.clock.filter(|_| self.paused_at.is_none()).map(|clock| clock.deadline)
     }
 
-    /// Stops the clock: nothing is read from here on.
+    /// Stops the clock while nothing is read.
     pub fn pause(&mut self, now: Instant) {
         self.paused_at.get_or_insert(now);
     }
 
-    /// Lets the clock run on from where it was stopped.
+    /// Continues the clock from the point where it stopped.
     pub fn resume(&mut self, now: Instant) {
         if let Some(paused_at) = self.paused_at.take()
             && let Some(clock) = &mut self.clock

@@ -1,4 +1,5 @@
-//! The rules M1 to M9: what a JSON text is, if it is a message at all.
+//! Classification of a JSON text: request, notification, response, batch or invalid (rules M1 to
+//! M9).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,27 +9,27 @@ use crate::limits::Limits;
 use crate::policy::BatchRule;
 use crate::text::{Elements, Kind, Member, Text};
 
-/// What a frame turned out to be.
+/// A classified frame.
 #[derive(Clone, Debug)]
 pub enum Incoming<'a> {
-    /// A request: it wants an answer.
+    /// A request: it gets an answer.
     Request(Request<'a>),
-    /// A notification: it never gets one.
+    /// A notification: it gets no answer.
     Notification(Notification<'a>),
     /// A response to a call of ours.
     Response(Response<'a>),
     /// Several messages in one array.
     Batch(Batch<'a>),
-    /// No message, and this is the answer that it deserves.
+    /// Not a message. This is the answer to it.
     Invalid(Reply),
-    /// Something like a response that answers nothing: for the log, and never answered.
-    Stray(Stray),
+    /// A response that cannot be used. It is logged and never answered.
+    InvalidResponse(InvalidResponse),
 }
 
-/// A message that wants an answer.
+/// A message that gets an answer.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// The id to answer with.
+    /// The id for the answer.
     pub id: IdRef<'a>,
     /// The method's name, without escapes.
     pub method: Cow<'a, str>,
@@ -36,7 +37,7 @@ pub struct Request<'a> {
     pub params: Params<'a>,
 }
 
-/// A message that wants no answer.
+/// A message that gets no answer.
 #[derive(Clone, Debug)]
 pub struct Notification<'a> {
     /// The method's name, without escapes.
@@ -45,16 +46,16 @@ pub struct Notification<'a> {
     pub params: Params<'a>,
 }
 
-/// An answer to a call of ours.
+/// A response to a call of ours.
 #[derive(Clone, Debug)]
 pub struct Response<'a> {
     /// The id that we gave to the call.
     pub id: Id,
-    /// How it was answered.
+    /// The result or the error.
     pub settled: Settled<'a>,
 }
 
-/// How a call was answered. Exactly one of the two.
+/// The outcome of a call: a result or an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Settled<'a> {
     /// The raw value of `result`.
@@ -64,7 +65,7 @@ pub enum Settled<'a> {
 }
 
 impl<'a> Settled<'a> {
-    /// The error, if it is one that can be read.
+    /// The error, if there is one and it is readable.
     pub fn error(&self) -> Option<ReceivedError<'a>> {
         match self {
             Settled::Result(_) => None,
@@ -74,7 +75,7 @@ impl<'a> Settled<'a> {
 }
 
 impl fmt::Debug for Settled<'_> {
-    /// Shows which of the two it is, and nothing of what it holds.
+    /// Shows the variant and the size, never the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Settled::Result(raw) => write!(f, "Result({} bytes)", raw.len()),
@@ -85,40 +86,40 @@ impl fmt::Debug for Settled<'_> {
 
 /// A response that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stray {
-    /// What is wrong with it.
-    pub why: WhyStray,
-    /// Its id, if it has one: the call that it was meant for need not wait any longer.
+pub struct InvalidResponse {
+    /// The defect.
+    pub why: InvalidResponseReason,
+    /// The id, if it is usable. The call with this id need not wait any longer.
     pub id: Option<Id>,
 }
 
-/// What is wrong with a response.
+/// Defects of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WhyStray {
-    /// The id is missing, given twice, or an object, an array or a boolean.
+pub enum InvalidResponseReason {
+    /// The id is missing, appears twice, or is an object, an array or a boolean.
     BadId,
     /// `jsonrpc` is not `"2.0"`.
     BadVersion,
-    /// A member is given twice.
+    /// A member appears twice.
     MemberTwice,
     /// It has both a result and an error.
     ResultAndError,
 }
 
-impl fmt::Display for WhyStray {
+impl fmt::Display for InvalidResponseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            WhyStray::BadId => "a response has no usable id",
-            WhyStray::BadVersion => "a response is not of JSON-RPC 2.0",
-            WhyStray::MemberTwice => "a response has a member twice",
-            WhyStray::ResultAndError => "a response has both a result and an error",
+            InvalidResponseReason::BadId => "a response has no usable id",
+            InvalidResponseReason::BadVersion => "a response is not JSON-RPC 2.0",
+            InvalidResponseReason::MemberTwice => "a response has a member twice",
+            InvalidResponseReason::ResultAndError => "a response has both a result and an error",
         })
     }
 }
 
 impl<'a> Incoming<'a> {
-    /// Decides what a text is.
+    /// Classifies a text.
     ///
     /// ```
     /// use duet_rpc_proto::{Limits, message::Incoming, policy::BatchRule, text::Text};
@@ -142,7 +143,7 @@ impl<'a> Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// The method and the params, if the message calls one.
+    /// The method and the params of a request or notification.
     #[inline]
     pub fn call(&self) -> Option<(&str, &Params<'_>)> {
         match self {
@@ -153,17 +154,17 @@ impl Incoming<'_> {
     }
 }
 
-/// The entries of a batch, each a message or not; at least one.
+/// The entries of a batch, at least one. An entry may be invalid.
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(Elements<'a>);
 
 impl<'a> Batch<'a> {
-    /// The next entry, as it was written and as what it is.
+    /// The next entry: its text, and its classification.
     pub fn next_entry(&mut self) -> Option<(Text<'a>, Incoming<'a>)> {
         let entry = self.0.next()?;
         let incoming = match entry.kind() {
             Kind::Object => object(&entry),
-            // A batch in a batch is no message either.
+            // A batch inside a batch is invalid.
             Kind::Array | Kind::Scalar => invalid(None, ErrorObject::invalid_request()),
         };
         Some((entry, incoming))
@@ -214,7 +215,7 @@ fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
             }
         },
     };
-    // One that is given twice could mean either (M4).
+    // A member that appears twice is ambiguous (M4).
     let others = [Member::Jsonrpc, Member::Method, Member::Params];
     if text.any_given_twice(&others) || !is_of_our_version(text) {
         return invalid(id, ErrorObject::invalid_request());
@@ -233,27 +234,33 @@ fn object<'a>(text: &Text<'a>) -> Incoming<'a> {
 fn response<'a>(text: &Text<'a>, settled: (Option<&'a str>, Option<&'a str>)) -> Incoming<'a> {
     let id = match text.member(Member::Id).and_then(Id::from_checked) {
         Some(id) if !text.given_twice(Member::Id) => id,
-        _ => return Incoming::Stray(Stray { why: WhyStray::BadId, id: None }),
+        _ => {
+            return Incoming::InvalidResponse(InvalidResponse {
+                why: InvalidResponseReason::BadId,
+                id: None,
+            });
+        }
     };
-    let stray = |why, id| Incoming::Stray(Stray { why, id: Some(id) });
+    let invalid_response =
+        |why, id| Incoming::InvalidResponse(InvalidResponse { why, id: Some(id) });
     let members = [Member::Jsonrpc, Member::Params, Member::Result, Member::Error];
     if text.any_given_twice(&members) {
-        return stray(WhyStray::MemberTwice, id);
+        return invalid_response(InvalidResponseReason::MemberTwice, id);
     }
     if !is_of_our_version(text) {
-        return stray(WhyStray::BadVersion, id);
+        return invalid_response(InvalidResponseReason::BadVersion, id);
     }
     let settled = match settled {
         (Some(result), None) => Settled::Result(result),
         (None, Some(error)) => Settled::Error(error),
-        _ => return stray(WhyStray::ResultAndError, id),
+        _ => return invalid_response(InvalidResponseReason::ResultAndError, id),
     };
     Incoming::Response(Response { id, settled })
 }
 
 #[inline(always)]
 fn is_of_our_version(text: &Text<'_>) -> bool {
-    // As nearly everybody writes it, or with escapes.
+    // The common spelling first, then spellings with escapes.
     text.member(Member::Jsonrpc) == Some("\"2.0\"")
         || text.string_member(Member::Jsonrpc).is_some_and(|version| version == "2.0")
 }

@@ -1,4 +1,4 @@
-//! Error objects. No other file of the core or the library has code numbers.
+//! Error objects. Code numbers stand in this file alone, for the core and the library.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,17 +26,18 @@ impl Code {
     pub const INTERNAL_ERROR: Code = Code(-32603);
     /// A capacity limit is reached.
     pub const SERVER_BUSY: Code = Code(-32000);
-    /// The thing that the params name does not exist: a code for applications, never sent by the library
-    /// itself.
+    /// The object that the params name does not exist. A code for applications: the library itself
+    /// never sends it.
     pub const NOT_FOUND: Code = Code(-32004);
     /// The caller cancelled the request.
     pub const REQUEST_CANCELLED: Code = Code(-32800);
 }
 
-/// The error of a response, as it goes out: see [errors](crate::specification#3-errors) in the specification.
+/// The error of an outgoing response: see [errors](crate::specification#3-errors) in the
+/// specification.
 ///
-/// Nothing of what the remote sent gets in here, but for the name of an unknown method and a
-/// string where a parameter has a closed list of values.
+/// It quotes the remote in two cases only: the name of an unknown method, and a string outside a
+/// parameter's closed list of values.
 #[derive(Clone, Debug)]
 pub struct ErrorObject {
     code: Code,
@@ -44,7 +45,7 @@ pub struct ErrorObject {
     data: Option<Data>,
 }
 
-/// The `data` of the errors that we define, and of others.
+/// The `data` of an error.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 enum Data {
@@ -54,13 +55,13 @@ enum Data {
     Application(Box<RawValue>),
 }
 
-/// Why a request is invalid, where one of these is the cause.
+/// Named reasons for an invalid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Another media type than `application/vscode-jsonrpc`.
+    /// A media type other than `application/vscode-jsonrpc`.
     UnsupportedContentType,
-    /// Another charset than UTF-8.
+    /// A charset other than UTF-8.
     BadCharset,
     /// A message, or a batch, over its limit.
     Oversize,
@@ -68,16 +69,16 @@ pub enum Reason {
     HeaderTooLarge,
     /// An id that is an object, an array or a boolean.
     InvalidIdType,
-    /// A batch, where they are not allowed.
+    /// A batch, where the profile rejects batches.
     BatchNotSupported,
-    /// An id that is in use by a request that runs.
+    /// An id that a running request uses.
     DuplicateId,
-    /// A request that stands in a batch behind the one that closes the connection.
+    /// A request in a batch, behind the request that closes the connection.
     ShuttingDown,
 }
 
 impl Reason {
-    /// Its name on the wire.
+    /// The reason's name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Reason::UnsupportedContentType => "unsupported-content-type",
@@ -98,14 +99,14 @@ impl Serialize for Reason {
     }
 }
 
-/// The one reason of [`ErrorObject::server_busy`].
+/// The only reason of [`ErrorObject::server_busy`].
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Overloaded {
     Overloaded,
 }
 
-/// What is wrong with a parameter.
+/// A parameter that is wrong or missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ParamProblem {
     param: Cow<'static, str>,
@@ -117,7 +118,8 @@ pub struct ParamProblem {
     detail: Option<Detail>,
 }
 
-/// Text of the application that may quote what was sent. It is never written, and `Debug` hides it.
+/// Text of the application. It may quote what the remote sent, so it is never serialised and
+/// `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 struct Detail(Box<str>);
 
@@ -127,14 +129,14 @@ impl fmt::Debug for Detail {
     }
 }
 
-/// How much of a method's name an error shows.
+/// Maximum number of characters that an error shows of a method's name.
 const LONGEST_NAME: usize = 128;
-/// How much of a value from outside a closed list an error shows.
+/// Maximum number of characters that an error shows of a value outside a closed list.
 const LONGEST_VALUE: usize = 64;
 
 impl ParamProblem {
-    /// A parameter of the wrong type. `received` names a JSON type, or `missing`; it is never a
-    /// piece of what was sent.
+    /// A parameter of the wrong type. `received` names a JSON type, or is `missing`; it never
+    /// quotes the remote.
     pub fn wrong_type(
         param: impl Into<Cow<'static, str>>,
         expected: impl Into<Cow<'static, str>>,
@@ -149,7 +151,7 @@ impl ParamProblem {
         }
     }
 
-    /// A string that is not in the parameter's closed list of values. This one is shown.
+    /// A string that is not in the parameter's closed list of values. The error quotes it.
     pub fn not_accepted(
         param: impl Into<Cow<'static, str>>,
         received: &str,
@@ -165,15 +167,15 @@ impl ParamProblem {
         .accepting(accepted)
     }
 
-    /// With the parameter's closed list of values, which helps also where it is missing or of the
-    /// wrong type.
+    /// Adds the parameter's closed list of values. It helps even if the parameter is missing or of
+    /// the wrong type.
     #[must_use]
     pub fn accepting(mut self, accepted: &[&'static str]) -> Self {
         self.accepted = accepted.iter().map(|&value| value.into()).collect();
         self
     }
 
-    /// With what the application's own code says of the value. It stays in this process: it never goes on
+    /// Adds a text of the application about the value. It stays in this process and never goes on
     /// the wire.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<Box<str>>) -> Self {
@@ -186,17 +188,17 @@ impl ParamProblem {
         &self.param
     }
 
-    /// What was expected there.
+    /// The expected type or values.
     pub fn expected(&self) -> &str {
         &self.expected
     }
 
-    /// What was received: a JSON type, `missing`, or a string that is not in a closed list.
+    /// The received value: a JSON type, `missing`, or a string outside the closed list.
     pub fn received(&self) -> &str {
         &self.received
     }
 
-    /// What the application's own code says of the value. It may quote what was sent.
+    /// The text of the application about the value. It may quote what the remote sent.
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_ref().map(|detail| &*detail.0)
     }
@@ -207,17 +209,17 @@ impl ErrorObject {
         ErrorObject { code, message: message.into(), data }
     }
 
-    /// The bytes are no JSON, or no frame.
+    /// The bytes are not JSON, or not a frame.
     pub fn parse_error() -> Self {
         Self::new(Code::PARSE_ERROR, "Parse error", None)
     }
 
-    /// The JSON is no request.
+    /// The JSON is not a request.
     pub fn invalid_request() -> Self {
         Self::new(Code::INVALID_REQUEST, "Invalid Request", None)
     }
 
-    /// The JSON is no request, for one of the reasons that have a name.
+    /// The JSON is not a request, for a named reason.
     pub fn invalid_request_because(reason: Reason) -> Self {
         let message = match reason {
             Reason::BatchNotSupported => "Batch requests not supported",
@@ -226,7 +228,7 @@ impl ErrorObject {
         Self::new(Code::INVALID_REQUEST, message, Some(Data::Reason { reason }))
     }
 
-    /// There is no method of this name.
+    /// No method has this name.
     pub fn method_not_found(name: &str) -> Self {
         let message = format!("Method not found: {}", cut(name, LONGEST_NAME));
         Self::new(Code::METHOD_NOT_FOUND, message, None)
@@ -237,7 +239,7 @@ impl ErrorObject {
         Self::new(Code::INVALID_PARAMS, "Invalid params", Some(Data::Param(Box::new(problem))))
     }
 
-    /// A handler failed. What happened is for the log, not for the wire.
+    /// A handler failed. The log has the cause; the wire does not.
     pub fn internal_error() -> Self {
         Self::new(Code::INTERNAL_ERROR, "Internal error", None)
     }
@@ -253,7 +255,7 @@ impl ErrorObject {
         Self::new(Code::REQUEST_CANCELLED, "Request cancelled", None)
     }
 
-    /// An error of the application's own.
+    /// An error that the application defines.
     pub fn application(
         code: Code,
         message: impl Into<Cow<'static, str>>,
@@ -267,12 +269,12 @@ impl ErrorObject {
         self.code
     }
 
-    /// The message, for people.
+    /// The message for people.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The message, if it stands in the program's source. Such a text holds nothing that a remote has
+    /// The message, if it is a literal of the program. Such a text quotes nothing that a remote
     /// sent.
     pub fn static_message(&self) -> Option<&'static str> {
         match self.message {
@@ -281,7 +283,7 @@ impl ErrorObject {
         }
     }
 
-    /// Why a request is invalid, if this says so.
+    /// The named reason for an invalid request, if there is one.
     pub fn reason(&self) -> Option<Reason> {
         match self.data {
             Some(Data::Reason { reason }) => Some(reason),
@@ -289,12 +291,12 @@ impl ErrorObject {
         }
     }
 
-    /// Whether this says that a capacity limit is reached, with whatever code.
+    /// True if the error reports a capacity limit, with any code.
     pub fn is_busy(&self) -> bool {
         matches!(self.data, Some(Data::Busy { .. }))
     }
 
-    /// Which parameter is wrong, and how, if this says so.
+    /// The wrong parameter, if the error is about one.
     pub fn param_problem(&self) -> Option<&ParamProblem> {
         match &self.data {
             Some(Data::Param(problem)) => Some(problem),
@@ -302,7 +304,7 @@ impl ErrorObject {
         }
     }
 
-    /// Appends it as JSON.
+    /// Appends the error as JSON.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         out.extend_from_slice(b"{\"code\":");
         serde_json::to_writer(&mut *out, &self.code)?;
@@ -319,15 +321,15 @@ impl ErrorObject {
 
 impl fmt::Display for ErrorObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The name of an unknown method is the remote's text.
+        // The name of an unknown method comes from the remote.
         write!(f, "{} ({})", self.message.escape_debug(), self.code.0)
     }
 }
 
 impl std::error::Error for ErrorObject {}
 
-/// The error of a response that came in. Remotes are forgiven what is missing or odd in it, as
-/// long as it is an object and has none of its members twice.
+/// The error of a received response. Missing and odd members are accepted, as long as the error is
+/// an object without duplicate members.
 #[derive(Clone)]
 pub struct ReceivedError<'a> {
     /// The code; 0 if there is none.
@@ -351,7 +353,7 @@ impl<'a> ReceivedError<'a> {
             data: Option<&'a RawValue>,
         }
 
-        /// Null is something that was sent.
+        /// Keeps `null` apart from a missing member.
         fn present<'de: 'a, 'a, D: Deserializer<'de>>(
             deserializer: D,
         ) -> Result<Option<&'a RawValue>, D::Error> {
@@ -359,7 +361,7 @@ impl<'a> ReceivedError<'a> {
         }
 
         let members: Members<'a> = serde_json::from_str(raw).ok()?;
-        // Some languages have only one kind of number, and write it with a fraction.
+        // Some languages have a single number type and write a fraction.
         let code = members.code.map(RawValue::get).and_then(|code| {
             let fraction = || code.parse::<f64>().ok().map(|code| code as i64);
             code.parse().ok().or_else(fraction)
@@ -376,7 +378,7 @@ impl<'a> ReceivedError<'a> {
 }
 
 impl fmt::Debug for ReceivedError<'_> {
-    /// Shows the code, and nothing of what the remote wrote.
+    /// Shows the code, and nothing that the remote wrote.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReceivedError").field("code", &self.code).finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! Request ids, kept as they were written.
+//! Request ids, kept in their original spelling.
 
 use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
@@ -7,12 +7,12 @@ use crate::text::{Text, unescape};
 
 /// The id of a request: a string, a number or null.
 ///
-/// It holds the raw JSON text, so it goes back to the byte as it came: `1.0` stays `1.0`, and a
-/// number of 40 digits loses none ([M2](crate::specification#m2)). Short ones take no allocation.
+/// It holds the raw JSON text and goes back byte for byte: `1.0` stays `1.0`, and a number of 40
+/// digits loses none ([M2](crate::specification#m2)). Short ids need no allocation.
 ///
-/// Two ids are the same if they are of the same type and mean the same: strings by their
-/// characters (by their text if that holds half a surrogate pair, or U+FFFD, which stands for
-/// one), numbers by their text.
+/// Two ids are equal if they have the same type and the same meaning. Numbers compare by their
+/// text, strings by their characters. Strings with half a surrogate pair, or with its replacement
+/// U+FFFD, compare by their text.
 ///
 /// ```
 /// use duet_rpc_proto::message::Id;
@@ -25,10 +25,10 @@ use crate::text::{Text, unescape};
 #[derive(Clone)]
 pub struct Id(Repr);
 
-/// Short ids stand in place. The size is chosen so that an `Id` has 32 bytes.
+/// Ids up to this length are stored inline. The size makes an `Id` 32 bytes.
 const INLINE: usize = 30;
 
-/// How much of an id is shown (G6).
+/// Maximum number of characters shown (G6).
 const LONGEST_SHOWN: usize = 64;
 
 #[derive(Clone)]
@@ -38,38 +38,37 @@ enum Repr {
 }
 
 impl Id {
-    /// The id of answers to what has no id that could be told.
+    /// The id of an answer to a message without a usable id.
     pub const NULL: Id = {
         let mut text = [0; INLINE];
         [text[0], text[1], text[2], text[3]] = *b"null";
         Id(Repr::Inline { length: 4, text })
     };
 
-    /// An id from one JSON value; `None` if it is an object, an array or a boolean, or no JSON at
-    /// all.
+    /// An id from one JSON value. `None` if it is an object, an array, a boolean, or not JSON.
     pub fn from_raw(raw: &str) -> Option<Id> {
         Text::check(raw.as_bytes(), 0).ok()?;
         Id::from_checked(raw.trim_matches([' ', '\t', '\n', '\r']))
     }
 
-    /// The same, from a value that is known to be JSON and has no white space around it.
+    /// An id from a value that was checked to be JSON without surrounding white space.
     #[inline(always)]
     pub(crate) fn from_checked(raw: &str) -> Option<Id> {
         IdRef::from_checked(raw).map(IdRef::to_id)
     }
 
-    /// An id that holds these bytes, which were a `str`.
+    /// An id that holds these bytes, which come from a `str`.
     fn holding(bytes: &[u8]) -> Id {
         if bytes.len() > INLINE {
             return Id(Repr::Heap(String::from_utf8_lossy(bytes).into()));
         }
         let mut text = [0; INLINE];
-        // Most ids have a few digits. To gather them in a register is faster than a call that
-        // copies so few.
+        // Most ids have a few digits. For so few bytes, a register is faster than a call that
+        // copies.
         match (bytes.len(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
             (9.., ..) => text[..bytes.len()].copy_from_slice(bytes),
             (_, Some(&first), Some(&last)) => {
-                // They may overlap; the bytes that do are the same.
+                // The two chunks may overlap; they agree where they do.
                 let last = u64::from(u32::from_le_bytes(last)) << (8 * (bytes.len() - 4));
                 let word = u64::from(u32::from_le_bytes(first)) | last;
                 text[..8].copy_from_slice(&word.to_le_bytes());
@@ -86,7 +85,7 @@ impl Id {
     pub fn as_raw(&self) -> &str {
         match &self.0 {
             Repr::Heap(raw) => raw,
-            // It was copied from a `str`, so this never fails; `null` is the honest way out.
+            // The text was copied from a `str`, so this never fails; `null` is the safe fallback.
             Repr::Inline { length, text } => text
                 .get(..usize::from(*length))
                 .map_or("null", |raw| std::str::from_utf8(raw).unwrap_or("null")),
@@ -101,21 +100,21 @@ impl Id {
         }
     }
 
-    /// Whether it is null.
+    /// True if the id is null.
     pub fn is_null(&self) -> bool {
         self.as_bytes() == b"null"
     }
 
-    /// The number, if it is one that was written as a plain whole number and fits.
+    /// The number, if it is written as a plain whole number and fits.
     pub fn as_u64(&self) -> Option<u64> {
         let raw = self.as_bytes();
         let is_plain = raw.first().is_some_and(u8::is_ascii_digit);
         if is_plain { self.as_raw().parse().ok() } else { None }
     }
 
-    /// What stands between the quotes, if it is a string.
+    /// The text between the quotes, if the id is a string.
     fn quoted(&self) -> Option<&str> {
-        // Most ids are numbers, and hashing one is no reason to check its text for UTF-8.
+        // Most ids are numbers: skip the UTF-8 check when hashing one.
         self.as_bytes()
             .starts_with(b"\"")
             .then(|| self.as_raw())?
@@ -124,7 +123,7 @@ impl Id {
     }
 }
 
-/// An id that still stands in its frame. It becomes an [`Id`] only where it must outlive the frame.
+/// An id borrowed from its frame. It becomes an [`Id`] only if it must outlive the frame.
 ///
 /// ```
 /// use duet_rpc_proto::message::{Id, IdRef};
@@ -137,7 +136,7 @@ impl Id {
 pub struct IdRef<'a>(&'a [u8]);
 
 impl<'a> IdRef<'a> {
-    /// An id from a value that is known to be JSON and has no white space around it.
+    /// An id from a value that was checked to be JSON without surrounding white space.
     #[inline(always)]
     pub(crate) fn from_checked(raw: &'a str) -> Option<Self> {
         match raw.as_bytes().first() {
@@ -148,7 +147,7 @@ impl<'a> IdRef<'a> {
 
     /// The id as JSON.
     pub fn as_raw(self) -> &'a str {
-        // It was a `str`, so this never fails.
+        // The bytes come from a `str`, so this never fails.
         std::str::from_utf8(self.0).unwrap_or("null")
     }
 
@@ -157,7 +156,7 @@ impl<'a> IdRef<'a> {
         self.0
     }
 
-    /// The id as a value of its own.
+    /// An owned copy.
     pub fn to_id(self) -> Id {
         Id::holding(self.0)
     }
@@ -171,7 +170,7 @@ impl<'a> From<&'a Id> for IdRef<'a> {
 }
 
 impl fmt::Display for IdRef<'_> {
-    /// Shows it as [`Id`] does.
+    /// Shows the id as [`Id`] does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_id().fmt(f)
     }
@@ -187,7 +186,7 @@ impl PartialEq for Id {
     fn eq(&self, other: &Id) -> bool {
         self.as_bytes() == other.as_bytes()
             || match (self.quoted(), other.quoted()) {
-                // Half a surrogate pair is no character, so its meaning is its text.
+                // Half a surrogate pair is not a character, so such strings compare by their text.
                 (Some(one), Some(two)) => {
                     let meaning = unescape(one);
                     meaning == unescape(two) && !meaning.contains(char::REPLACEMENT_CHARACTER)
@@ -221,9 +220,9 @@ impl From<&str> for Id {
 }
 
 impl fmt::Display for Id {
-    /// Shows it as JSON, for a terminal or a log: what could play with either is escaped, and one of
-    /// more than 64 characters is cut, which a `…` behind it shows. [`Id::as_raw`] is the text
-    /// itself.
+    /// Shows the id as JSON for a terminal or a log. Characters that either would act on are
+    /// escaped. An id of more than 64 characters is cut and ends with `…`. [`Id::as_raw`] is the
+    /// full text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let raw = self.as_raw();
         if raw.len() <= LONGEST_SHOWN {
@@ -243,8 +242,8 @@ impl fmt::Display for Id {
     }
 }
 
-/// Writes JSON with nothing in it that a terminal or a log obeys. All of that is in strings, where an
-/// escape means the same.
+/// Writes JSON, with escapes for the characters that a terminal or a log would act on. They occur
+/// only in strings, where an escape has the same meaning.
 fn write_harmless(f: &mut fmt::Formatter<'_>, json: &str) -> fmt::Result {
     for character in json.chars() {
         if is_obeyed(character) {
@@ -256,15 +255,16 @@ fn write_harmless(f: &mut fmt::Formatter<'_>, json: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Writes a character as JSON does that shows none: two of these escapes are one beyond the first 65,536.
+/// Writes a character as JSON escapes: two escapes for characters beyond the first 65,536.
 pub fn write_escape(out: &mut impl fmt::Write, character: char) -> fmt::Result {
     let mut units = [0; 2];
     character.encode_utf16(&mut units).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))
 }
 
-/// Whether a terminal or a log does something else with a character than to show it: control characters,
-/// separators of lines, marks that turn the direction of what follows, and those that show nothing, so that
-/// one name can look like another. The two that join letters in some scripts are none of these.
+/// True if a terminal or a log acts on a character instead of showing it: control characters, line
+/// separators, marks that change the text direction, and invisible characters that make two names
+/// look the same. The two invisible characters that join letters in some scripts are not among
+/// them.
 pub fn is_obeyed(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn m2_same_type_and_same_meaning_are_the_same() {
+    fn m2_ids_of_same_type_and_meaning_are_equal() {
         let id = |raw| Id::from_raw(raw).expect("an id");
         assert_eq!(id(r#""a/b""#), id(r#""\u0061\/b""#));
         assert_ne!(id("1"), id("\"1\""));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn p1_ids_that_are_the_same_have_one_hash_and_others_have_others() {
+    fn p1_equal_ids_have_equal_hashes_and_others_differ() {
         let hash = |raw| {
             let mut hasher = DefaultHasher::new();
             Id::from_raw(raw).expect("an id").hash(&mut hasher);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_no_id() {
+    fn text_that_is_not_json_is_not_an_id() {
         for raw in ["nope", "1,2", "\"a", "1 2", "01", "-", "nul", "\"a\"b\""] {
             assert_eq!(Id::from_raw(raw), None, "{raw}");
         }
@@ -358,11 +358,11 @@ mod tests {
     }
 
     #[test]
-    fn g6_an_id_is_shown_without_what_a_terminal_obeys() {
+    fn g6_a_shown_id_has_no_control_characters() {
         let id = Id::from_raw("\"a\u{9b}\u{7f}é\u{202e}\"").expect("a string");
         assert_eq!(id.to_string(), r#""a\u009b\u007fé\u202e""#);
         assert_eq!(id.as_raw(), "\"a\u{9b}\u{7f}é\u{202e}\"");
-        // What shows nothing, also where it takes two escapes.
+        // Invisible characters, even those that take two escapes.
         let id = Id::from_raw("\"a\u{200b}b\u{e0041}\"").expect("a string");
         assert_eq!(id.to_string(), r#""a\u200bb\udb40\udc41""#);
     }
@@ -372,7 +372,7 @@ mod tests {
         let rows = [
             (format!("\"{}\"", "é".repeat(64)), format!("\"{}\"", "é".repeat(64))),
             (format!("\"{}\"", "é".repeat(65)), format!("\"{}\"…", "é".repeat(64))),
-            // An escape is one character, and is not cut in two.
+            // An escape counts as one character and is never cut in two.
             (format!("\"{}\"", "\\n".repeat(64)), format!("\"{}\"", "\\n".repeat(64))),
             (format!("\"{}\"", "\\n".repeat(65)), format!("\"{}\"…", "\\n".repeat(64))),
             ("1".repeat(64), "1".repeat(64)),
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_small() {
+    fn an_id_has_at_most_32_bytes() {
         assert!(size_of::<Id>() <= 32, "{}", size_of::<Id>());
         assert!(INLINE >= "\"".len() * 2 + 24);
     }

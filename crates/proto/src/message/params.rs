@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::whole::Whole;
+use super::params_de::ParamsDeserializer;
 
 /// Parameters, borrowed from their frame.
 ///
-/// Absent and null are kept apart, as some methods want to know; [`Params::parse`] reads both as
-/// null.
+/// Absent and null are distinct because some methods treat them differently. [`Params::parse`]
+/// reads both as null.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Params<'a> {
-    /// There is no member `params`.
+    /// The message has no member `params`.
     Absent,
     /// `null`
     Null,
@@ -23,8 +23,8 @@ pub enum Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// The raw value of the member `params`; `None` if it is a string, a number or a boolean
-    /// (M3).
+    /// Params from the raw value of the member `params`. `None` if it is a string, a number or a
+    /// boolean (M3).
     pub(crate) fn from_member(raw: Option<&'a str>) -> Option<Self> {
         let Some(raw) = raw else { return Some(Params::Absent) };
         match raw.as_bytes().first() {
@@ -35,7 +35,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// The JSON text; `None` if there is none.
+    /// The JSON text, if there is any.
     pub fn as_raw(&self) -> Option<&'a str> {
         match self {
             Params::Absent => None,
@@ -44,10 +44,10 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Reads them as a type of yours, which may borrow from the frame.
+    /// Deserialises the params. The type may borrow from the frame.
     ///
-    /// A type that is nested without end, such as a tree, is read to a depth of 128, whatever
-    /// [`Limits::depth`](crate::Limits::depth) allows. A raw value is the text itself, unparsed.
+    /// A recursive type, such as a tree, is read to a depth of 128, whatever
+    /// [`Limits::depth`](crate::Limits::depth) allows. A `RawValue` gets the text itself, unparsed.
     ///
     /// ```
     /// use duet_rpc_proto::message::Params;
@@ -59,12 +59,12 @@ impl<'a> Params<'a> {
     /// # }
     /// ```
     pub fn parse<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
-        T::deserialize(Whole(self.as_raw().unwrap_or("null")))
+        T::deserialize(ParamsDeserializer(self.as_raw().unwrap_or("null")))
     }
 }
 
 impl fmt::Debug for Params<'_> {
-    /// Shows the shape, and nothing of what they hold.
+    /// Shows the shape and the size, never the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Params::Absent => f.write_str("Absent"),

@@ -1,4 +1,4 @@
-//! The answers that need no handler.
+//! Error answers that need no handler.
 
 use super::{ErrorObject, Id, Reason, write_error};
 use crate::fault::{Fault, FaultKind};
@@ -7,14 +7,14 @@ use crate::text::{Member, Text};
 /// An error answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The id to answer with; null if none could be told.
+    /// The id to answer with; null if the message has no usable id.
     pub id: Id,
-    /// What to say.
+    /// The error.
     pub error: ErrorObject,
 }
 
 impl Reply {
-    /// What the remote is told of a fault.
+    /// The answer to a fault.
     pub fn to_fault(fault: &Fault<'_>) -> Reply {
         let reason = match fault.kind {
             FaultKind::Malformed(_) | FaultKind::NotJson(_) | FaultKind::CutShort => None,
@@ -36,7 +36,7 @@ impl Reply {
     }
 }
 
-/// The id of a text, whatever else it is.
+/// The id of a text, even if the text is not a valid message.
 pub(super) fn valid_id(text: &Text<'_>) -> Option<Id> {
     let raw = text.member(Member::Id).filter(|_| !text.given_twice(Member::Id));
     raw.and_then(Id::from_checked)

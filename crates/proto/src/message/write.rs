@@ -1,7 +1,6 @@
-//! Messages written as JSON, straight into the output, with no tree of values in between.
+//! Writers of messages: JSON goes straight into the output, without a tree of values in between.
 //!
-//! These write the JSON text alone; [`write_frame`](crate::frame::write_frame) puts it into a
-//! frame.
+//! They write the JSON text alone. [`write_frame`](crate::frame::write_frame) adds the frame.
 
 use serde::Serialize;
 
@@ -18,15 +17,14 @@ use super::{ErrorObject, Id, IdRef};
 /// ```
 pub fn write_raw_result<'i>(out: &mut Vec<u8>, id: impl Into<IdRef<'i>>, result: &str) {
     let id = id.into();
-    // One reservation for all of it: a large result then moves nothing that is written already.
+    // Reserve once: growing later would move the bytes of a large result.
     out.reserve(48 + id.as_bytes().len() + result.len());
     begin_response(out, id, RESULT);
     out.extend_from_slice(result.as_bytes());
     out.push(b'}');
 }
 
-/// Appends a response with a result of any type. On an error, which is the type's own, what was
-/// appended is taken back.
+/// Appends a response with a result of any type. If its `Serialize` fails, nothing is appended.
 pub fn write_result<'i, T: Serialize + ?Sized>(
     out: &mut Vec<u8>,
     id: impl Into<IdRef<'i>>,
@@ -35,8 +33,8 @@ pub fn write_result<'i, T: Serialize + ?Sized>(
     write_result_with(out, id, |out| serde_json::to_writer(out, result))
 }
 
-/// Appends a response whose result is written by `result`: one JSON value. On an error what was
-/// appended is taken back.
+/// Appends a response. `result` writes the result: one JSON value. If it fails, nothing is
+/// appended.
 #[inline]
 pub fn write_result_with<'i, E>(
     out: &mut Vec<u8>,
@@ -53,21 +51,21 @@ pub fn write_result_with<'i, E>(
     written
 }
 
-/// Appends a response with an error. If its data cannot be written as JSON, it goes out as an
-/// internal error: every request gets an answer.
+/// Appends a response with an error. If its data cannot be serialised, an internal error goes out
+/// instead: every request gets an answer.
 pub fn write_error<'i>(out: &mut Vec<u8>, id: impl Into<IdRef<'i>>, error: &ErrorObject) {
     begin_response(out, id.into(), ERROR);
     let start = out.len();
     if error.write(out).is_err() {
         out.truncate(start);
-        // It has no data, so it can always be written.
+        // This error has no data, so writing it never fails.
         let _ = ErrorObject::internal_error().write(out);
     }
     out.push(b'}');
 }
 
-/// Appends a request. `None` as params leaves the member out; what is given must be written as an
-/// object or an array, or the other side will refuse it.
+/// Appends a request. `None` as params leaves the member out. Params must serialise to an object or
+/// an array, or the remote refuses the request.
 pub fn write_request<T: Serialize + ?Sized>(
     out: &mut Vec<u8>,
     id: &Id,

@@ -1,17 +1,18 @@
-//! Admission: the order in which incoming messages start, and how many may run and wait (L2, L8, M11, P4).
+//! Admission: the order in which incoming messages start, and the number that may run and wait (L2,
+//! L8, M11, P4).
 //!
-//! A message belongs to a *lane*; within a lane messages start in the order in which they came,
-//! and one that *blocks* its lane is finished before the next starts:
+//! A message belongs to a *lane*. Messages of a lane start in the order of their arrival. A message
+//! that *blocks* its lane finishes before the next one starts:
 //!
-//! | order | lane | who blocks it |
+//! | order | lane | messages that block it |
 //! |---|---|---|
-//! | sequential | the one | every message |
-//! | barrier | the one | notifications |
-//! | concurrent | none | nobody |
-//! | by key | its key's, or none | every message |
+//! | sequential | one for all | all |
+//! | barrier | one for all | notifications |
+//! | concurrent | none | none |
+//! | by key | one per key, or none | all |
 //!
-//! Besides, no request starts while it is *held*, because too much waits to be sent, and nothing
-//! starts beyond the limit of what may run.
+//! Besides, requests are *held* while too many bytes wait to be sent, and nothing starts beyond the
+//! limit on running messages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -23,7 +24,7 @@ use crate::limits::Limits;
 use crate::message::{Id, IdRef, Params};
 use crate::policy::Order;
 
-/// The lane of a message, from its method and params: messages of the same lane are kept in order.
+/// Finds the lane of a message from its method and params. Messages of the same lane stay in order.
 pub type LaneOf = Arc<dyn Fn(&str, &Params<'_>) -> Option<u64> + Send + Sync>;
 
 /// The decision about a message.
@@ -37,10 +38,10 @@ pub(super) enum Verdict {
 
 /// The only lane of the orders that have one.
 const MAIN_LANE: u64 = 0;
-/// Where messages without a lane wait, if they have to. None of them stands before another.
+/// The key under which messages without a lane wait. They do not wait for each other.
 const NO_LANE: u64 = u64::MAX;
-/// How far notifications may go over the bound of waiting bytes before they are dropped. They
-/// cannot be refused, and an answer that we need may stand behind them.
+/// Notifications are dropped only at this multiple of the limit on waiting bytes. They cannot be
+/// refused, and a response that we need may stand behind them.
 const STRETCH: usize = 4;
 
 pub(super) struct Admission {
@@ -51,16 +52,16 @@ pub(super) struct Admission {
     waiting_bytes: usize,
     waiting_requests: usize,
     running_requests: usize,
-    /// Where the requests are that can be cancelled.
+    /// The requests that can be cancelled.
     by_id: HashMap<Id, Place>,
-    /// Whether two of the same id were in flight since nothing was: one of them stands there, and the
-    /// other is looked for when that one is gone.
+    /// True if two requests of the same id have been in flight since the last time that none was.
+    /// `by_id` has one of them; when it is gone, a search finds the other.
     has_duplicate_ids: bool,
-    /// How many running messages block each lane.
+    /// The number of running messages that block each lane.
     blocked: HashMap<u64, usize>,
-    /// What waits and has nothing of its lane before it: requests that start when they are neither
-    /// held nor too many, and notifications that start when they are not too many. The oldest goes
-    /// first, so that no lane keeps another from its turn.
+    /// Waiting messages with nothing of their lane before them. Requests start unless they are held
+    /// or too many run; notifications start unless too many run. The oldest starts first, so that no
+    /// lane starves another.
     ready_requests: BTreeMap<Key, u64>,
     ready_notifications: BTreeMap<Key, u64>,
     held: bool,
@@ -69,22 +70,22 @@ pub(super) struct Admission {
 #[derive(Debug)]
 struct Running {
     job: OwnedJob,
-    /// Whether the answer has been sent: it was cancelled, and its handler is being stopped.
+    /// True if the request was cancelled and its answer sent. Its handler is being stopped.
     is_answered: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
     key: Key,
-    /// The lane in which it waits; `None` if it runs.
+    /// The lane in which the request waits; `None` if it runs.
     waits_in: Option<u64>,
 }
 
-/// What a cancellation found.
-pub(super) enum Found {
-    /// It was waiting, and is gone from there.
+/// The request that a cancellation names.
+pub(super) enum CancelTarget {
+    /// It was waiting, and is removed.
     Waiting(OwnedJob),
-    /// It runs; its answer is due now, and its handler is to be stopped. The job itself stays.
+    /// It runs. Answer it now and stop its handler; the job itself stays.
     Running(OwnedJob),
 }
 
@@ -107,8 +108,8 @@ impl Admission {
         }
     }
 
-    /// Whether a request of this id runs or waits. Under sequential order no two requests are in
-    /// flight at the same time, so none is ever a duplicate.
+    /// True if a request of this id runs or waits. Under sequential order two requests are never in
+    /// flight at the same time, so none is a duplicate.
     #[inline(always)]
     pub(super) fn is_duplicate(&self, id: IdRef<'_>) -> bool {
         !self.by_id.is_empty()
@@ -120,13 +121,13 @@ impl Admission {
         match self.order {
             Order::Sequential | Order::Barrier => Some(MAIN_LANE),
             Order::Concurrent => None,
-            // The last lane is for those that have none.
+            // The last lane number stands for no lane.
             Order::ByKey => of.map(|lane| lane.min(NO_LANE - 1)),
         }
     }
 
-    /// Decides about a message. `must_read_on` says that an answer which we need may stand behind
-    /// this message, so that the way out of not reading is barred.
+    /// Decides about a message. With `must_read_on`, a response that we need may stand behind this
+    /// message, so reading cannot stop.
     #[inline(always)]
     pub(super) fn admit(&self, job: &Job<'_>, must_read_on: bool) -> Verdict {
         if self.is_free_for_any() {
@@ -152,7 +153,7 @@ impl Admission {
         }
     }
 
-    /// Whether any request that comes now would start: nothing runs, nothing waits, nothing is held.
+    /// True if any request would start now: nothing runs, waits or is held.
     #[inline]
     pub(super) fn is_free_for_any(&self) -> bool {
         self.running.is_empty()
@@ -161,7 +162,7 @@ impl Admission {
             && (self.limits.in_flight > 0 || self.order == Order::Sequential)
     }
 
-    /// Decides about a message that is one too many, and that is taken all the same.
+    /// Decides about a message over the limit that must not be refused.
     pub(super) fn admit_over_limit(&self, job: &Job<'_>) -> Verdict {
         match self.order != Order::Sequential && !self.held && self.is_free(job.lane) {
             true => Verdict::Start,
@@ -169,17 +170,17 @@ impl Admission {
         }
     }
 
-    /// Whether the answer to what is no message has to wait: under sequential order answers leave
-    /// in the order of what they answer.
+    /// True if the answer to an invalid message has to wait: under sequential order answers leave
+    /// in the order of the messages.
     pub(super) fn delays_refusals(&self, must_read_on: bool) -> bool {
         self.order == Order::Sequential
             && !(self.can_start(false) && self.is_free(Some(MAIN_LANE)))
             && !(self.is_full() && must_read_on)
     }
 
-    /// Whether so much waits that nothing more should be read. A remote that takes no answers is
-    /// not sent refusals either, so while requests are held back, as many as may be in flight are
-    /// enough.
+    /// True if so much waits that reading should stop. A remote that does not take answers takes no
+    /// refusals either. So while requests are held, reading stops at the limit of requests in
+    /// flight.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         let Limits { waiting, waiting_bytes, .. } = self.limits;
@@ -187,15 +188,15 @@ impl Admission {
         (self.held || !is_far) && self.limit_reached().is_some()
     }
 
-    /// The limit of what waits that is reached, if any is.
+    /// The limit on waiting messages that is reached, if any.
     fn limit_reached(&self) -> Option<usize> {
         let Limits { waiting, waiting_bytes, .. } = self.limits;
         let in_flight = self.limits.in_flight.max(1);
-        let is_crowded = self.held
+        let is_at_in_flight = self.held
             && self.order != Order::Sequential
             && self.running_requests + self.waiting_requests >= in_flight;
         let has_many = (self.waiting_requests >= waiting).then_some(waiting);
-        let has_many = has_many.or(is_crowded.then_some(in_flight));
+        let has_many = has_many.or(is_at_in_flight.then_some(in_flight));
         has_many.or_else(|| (self.waiting_bytes >= waiting_bytes).then_some(waiting_bytes))
     }
 
@@ -204,11 +205,11 @@ impl Admission {
     }
 
     fn can_start(&self, is_request: bool) -> bool {
-        // Under sequential order it is the lane that lets one run at a time.
+        // Under sequential order the lane ensures that one runs at a time.
         self.running.len() < self.limits.in_flight.max(1) && !(is_request && self.held)
     }
 
-    /// Whether nothing of the lane stands before a message that comes now.
+    /// True if no earlier message of the lane blocks a new one.
     fn is_free(&self, lane: Option<u64>) -> bool {
         let Some(lane) = lane else { return true };
         !self.is_blocked(lane) && self.first_waiting(lane).is_none()
@@ -235,7 +236,7 @@ impl Admission {
         job.lane.filter(|_| blocks)
     }
 
-    /// Keeps something until its turn comes.
+    /// Queues a message until its turn comes.
     pub(super) fn wait(&mut self, job: OwnedJob, waiting: Waiting) {
         let lane = job.lane.unwrap_or(NO_LANE);
         self.waiting_bytes += waiting.cost();
@@ -251,13 +252,13 @@ impl Admission {
         self.waiting.insert((lane, job.key), (job, waiting));
     }
 
-    /// Whether the turn of one has come.
+    /// True if a waiting message can start.
     #[inline]
     pub(super) fn has_ready(&self) -> bool {
         !self.waiting.is_empty() && self.first_ready().is_some()
     }
 
-    /// The next one whose turn has come.
+    /// The next waiting message that can start.
     #[inline]
     pub(super) fn next_ready(&mut self) -> Option<(OwnedJob, Waiting)> {
         if self.waiting.is_empty() {
@@ -279,7 +280,7 @@ impl Admission {
         if is_request { &mut self.ready_requests } else { &mut self.ready_notifications }
     }
 
-    /// Nothing blocks the lane any more, or its first message is gone: the next one is ready.
+    /// Marks the first message of a lane as ready, once nothing blocks the lane.
     fn set_ready(&mut self, lane: u64) {
         if lane != NO_LANE
             && !self.is_blocked(lane)
@@ -304,7 +305,7 @@ impl Admission {
         Some((job, waiting))
     }
 
-    /// A handler waits: from here on it counts as running.
+    /// Counts a waiting handler as running.
     pub(super) fn park(&mut self, job: OwnedJob) -> Key {
         let key = job.key;
         if let Some(lane) = self.blocks(&job) {
@@ -323,7 +324,7 @@ impl Admission {
         key
     }
 
-    /// A handler that was parked has ended. The job comes back if it is still to be answered.
+    /// Ends a parked job. Returns it if it is still to be answered.
     pub(super) fn finish(&mut self, key: Key) -> Option<OwnedJob> {
         let Running { job, is_answered } = self.running.remove(&key)?;
         if let Some(lane) = self.blocks(&job)
@@ -342,7 +343,7 @@ impl Admission {
         (!is_answered).then_some(job)
     }
 
-    /// Under sequential order another request may have taken the id over.
+    /// Removes an id, unless another request has taken it over, which sequential order allows.
     fn forget(&mut self, id: &Id, key: Key) {
         if self.by_id.get(id).is_some_and(|place| place.key == key) {
             self.by_id.remove(id);
@@ -350,8 +351,8 @@ impl Admission {
         }
     }
 
-    /// Another request of an id that has just been forgotten: the latest that waits, or else the one
-    /// that runs. Clients that are in order have none, and then nothing is looked for.
+    /// Finds another request of an id that was just removed: the latest that waits, else the one
+    /// that runs. Without duplicate ids, which is the rule, it searches nothing.
     fn find_duplicate_id(&mut self, id: &Id) {
         if !self.has_duplicate_ids {
             return;
@@ -370,37 +371,37 @@ impl Admission {
         self.has_duplicate_ids = !self.by_id.is_empty();
     }
 
-    pub(super) fn cancel(&mut self, id: &Id) -> Option<Found> {
+    pub(super) fn cancel(&mut self, id: &Id) -> Option<CancelTarget> {
         let place = *self.by_id.get(id)?;
         if let Some(lane) = place.waits_in {
-            return self.unqueue((lane, place.key)).map(|(job, _)| Found::Waiting(job));
+            return self.unqueue((lane, place.key)).map(|(job, _)| CancelTarget::Waiting(job));
         }
         self.by_id.remove(id);
         let running = self.running.get_mut(&place.key)?;
         running.is_answered = true;
         let job = running.job.clone();
         self.find_duplicate_id(id);
-        Some(Found::Running(job))
+        Some(CancelTarget::Running(job))
     }
 
-    /// The job of a handler that runs.
+    /// The job of a running handler.
     pub(super) fn job(&self, key: Key) -> Option<&OwnedJob> {
         self.running.get(&key).map(|running| &running.job)
     }
 
-    /// Holds requests back, or lets them go.
+    /// Holds requests back, or releases them.
     pub(super) fn hold(&mut self, held: bool) {
         self.held = held;
     }
 
-    /// Drops what waits and came after this one.
+    /// Drops waiting messages that arrived after this one.
     pub(super) fn drop_after(&mut self, key: Key) -> Vec<(OwnedJob, Waiting)> {
         let later: Vec<_> =
             self.waiting.keys().copied().filter(|&(_, waiting)| waiting > key).collect();
         later.into_iter().filter_map(|place| self.unqueue(place)).collect()
     }
 
-    /// Drops everything that waits.
+    /// Drops all waiting messages.
     pub(super) fn drop_all(&mut self) {
         self.drop_after(Key(0));
     }
@@ -413,7 +414,7 @@ impl Admission {
         self.waiting.len()
     }
 
-    /// How many lanes and ids are remembered; none if nothing runs or waits.
+    /// The number of entries left in the tables; 0 if nothing runs or waits.
     pub(super) fn left_behind(&self) -> usize {
         let ready = [self.ready_requests.len(), self.ready_notifications.len()];
         let rest = [self.by_id.len(), self.blocked.len(), self.waiting_bytes];
@@ -437,7 +438,7 @@ mod tests {
     use crate::policy::Order;
 
     #[test]
-    fn p9_ids_and_lanes_are_remembered_as_long_as_what_they_belong_to() {
+    fn p9_ids_and_lanes_are_removed_with_their_jobs() {
         let mut admission = Admission::new(Order::Sequential, Limits::default());
         assert_eq!(admission.left_behind(), 0);
         let (key, lane) = (Key(1), admission.lane(None));

@@ -1,12 +1,12 @@
-//! Answers to what came in: the only way from a [`Job`] to a response.
+//! Answers to incoming messages: the only way from a [`Job`] to a response.
 //!
-//! | the job | its answer |
+//! | job | answer |
 //! |---|---|
 //! | a notification | none |
-//! | a request of its own | goes to the sink |
+//! | a single request | goes to the sink |
 //! | a request of a batch | waits in the batch until the batch is whole |
-//! | a request that was cancelled | an error, or none, as the dialect demands |
-//! | no message at all | an error; under sequential order it waits for its turn |
+//! | a cancelled request | an error or none, depending on the dialect |
+//! | an invalid message | an error; under sequential order it waits for its turn |
 
 use std::convert::Infallible;
 use std::time::Instant;
@@ -16,8 +16,8 @@ use super::{BatchKey, FaultAction, Handled, Job, Key, Message, OwnedJob, Phase, 
 use crate::message::{ErrorObject, Id, IdRef, Params, Reply, write_error};
 
 impl<C> Session<C> {
-    /// Answers a job. If the answer cannot be written, the job is answered with an internal error
-    /// instead, and the failure is returned. A notification gets no answer.
+    /// Answers a job. If writing the answer fails, an internal error goes out instead, and the
+    /// failure is returned. A notification gets no answer.
     #[inline(always)]
     pub fn answer<E>(
         &mut self,
@@ -40,7 +40,7 @@ impl<C> Session<C> {
         sent
     }
 
-    /// Answers a job with a response that is written already. A large one is not copied.
+    /// Answers a job with a response that is written already. A single response is not copied.
     pub fn answer_text(&mut self, job: Job<'_>, text: Vec<u8>, out: &mut impl Sink) {
         if job.id.is_some() && job.batch.is_none() {
             return out.send_text(text);
@@ -59,7 +59,7 @@ impl<C> Session<C> {
         });
     }
 
-    /// Answers a request that was cancelled, or leaves it unanswered, as the dialect demands.
+    /// Answers a cancelled request, or leaves it unanswered, depending on the dialect.
     pub(super) fn answer_cancelled(&mut self, job: &OwnedJob, out: &mut impl Sink) {
         if self.profile.dialect.answers_cancelled() {
             self.answer_error(job.borrow(), &ErrorObject::request_cancelled(), out);
@@ -81,34 +81,34 @@ impl<C> Session<C> {
         }
     }
 
-    // ---- handlers that wait, and messages that wait for their turn
+    // ---- waiting handlers and waiting messages
 
-    /// Parks a job whose handler waits: others may start beside it, if the order allows it.
+    /// Parks a job whose handler waits. Others may start meanwhile, if the order allows it.
     pub fn park(&mut self, job: Job<'_>) -> Key {
         self.admission.park(job.to_owned())
     }
 
-    /// The id of a request whose handler waits.
+    /// The id of a parked request.
     pub fn id_of(&self, key: Key) -> Option<&Id> {
         self.admission.job(key).and_then(OwnedJob::id)
     }
 
-    /// Ends a parked job, because its handler has ended. The job comes back if it is still to be answered:
-    /// not if it was cancelled, is a notification, or the connection is gone.
+    /// Ends a parked job after its handler has ended. Returns the job if it is still to be
+    /// answered: not if it was cancelled, is a notification, or the connection is gone.
     pub fn finish(&mut self, key: Key) -> Option<OwnedJob> {
         let is_gone = self.phase == Phase::Closed;
         self.admission.finish(key).filter(|job| job.id().is_some() && !is_gone)
     }
 
-    /// Whether [`next_ready`](Session::next_ready) has something: [`hold`](Session::hold) may have
-    /// let messages go.
+    /// True if [`next_ready`](Session::next_ready) has a message, for example after
+    /// [`hold`](Session::hold) released some.
     #[inline]
     pub fn has_ready(&self) -> bool {
         self.admission.has_ready()
     }
 
-    /// The next message whose turn has come. A request of a batch that waited until the answers to batches
-    /// got too large is answered busy, and passed over.
+    /// The next message whose turn has come. Skips requests of batches that cannot start because
+    /// the answers to batches are too large: those are answered busy.
     #[inline]
     pub fn next_ready(&mut self, out: &mut impl Sink) -> Option<(OwnedJob, Message)> {
         loop {
@@ -123,14 +123,14 @@ impl<C> Session<C> {
         }
     }
 
-    /// Holds requests back, because too much waits to be sent, or lets them go again.
+    /// Holds requests back because too many bytes wait to be sent, or releases them.
     pub fn hold(&mut self, is_held: bool) {
         self.admission.hold(is_held);
     }
 
     // ---- refusals: answers without a handler
 
-    /// Refuses what is not a message, unless there were too many in a row.
+    /// Refuses an invalid message, unless there were too many in a row.
     pub(super) fn refuse_bad(
         &mut self,
         reply: Reply,
@@ -139,12 +139,13 @@ impl<C> Session<C> {
         out: &mut impl Sink,
     ) -> Handled<'static, C> {
         match self.fault_limit.handle_bad(now) {
-            // A session that closes does not answer good messages any more either.
+            // A closing session leaves even valid messages unanswered.
             FaultAction::Answer if !self.phase.takes_work() && !self.is_owed(batch) => {
                 Handled::Done
             }
             FaultAction::Answer if self.admission.delays_refusals(self.must_read_on()) => {
-                // In a batch too: a batch with nothing else in it would be answered before its turn.
+                // The refusal waits even in a batch: a batch of nothing else would be answered
+                // before its turn.
                 let job = self.new_job(None, batch, "", &Params::Absent);
                 if let Some(batch) = batch {
                     self.batches.expect(batch);
@@ -179,7 +180,8 @@ impl<C> Session<C> {
         }
     }
 
-    /// The error of a request of a batch that is not begun because the answers to batches are too large.
+    /// The error for a request of a batch that cannot start because the answers to batches are too
+    /// large.
     #[inline]
     pub(super) fn refusal_of(&self, batch: Option<BatchKey>, method: &str) -> Option<ErrorObject> {
         batch?;
@@ -188,22 +190,22 @@ impl<C> Session<C> {
         is_full.then(|| self.busy(self.profile.limits.batch_bytes))
     }
 
-    /// The error that names the capacity limit which is reached.
+    /// The error that names a reached capacity limit.
     pub(super) fn busy(&self, limit: usize) -> ErrorObject {
         ErrorObject::server_busy(self.profile.busy_code, limit as u64)
     }
 
-    /// Whether an entry of a batch is answered even though nothing is begun any more.
+    /// True if an entry of a batch is answered although nothing new starts.
     pub(super) fn is_owed(&self, batch: Option<BatchKey>) -> bool {
         batch.is_some_and(|batch| self.batches.is_in_time(batch))
     }
 
-    /// The bytes of answers that wait for the rest of their batches.
+    /// The total size of answers that wait for the rest of their batches.
     pub fn batch_bytes(&self) -> usize {
         self.batches.bytes()
     }
 
-    /// Whether the answers to batches hold so much that no more of their requests should begin.
+    /// True if the answers to batches are so large that no more of their requests should start.
     pub fn is_full_of_batches(&self) -> bool {
         self.batches.bytes() >= self.profile.limits.batch_bytes
     }

@@ -1,8 +1,8 @@
-//! Batches: the answers to one array leave as one array, when all of them are there (M6).
+//! Batches: the answers to one array leave as one array, once all of them are there (M6).
 //!
-//! A batch that came before the connection began to close is answered in full: requests that are
-//! not begun any more are answered with an error. A batch that comes later is not answered, as
-//! no other message is then (L4).
+//! A batch that arrived before the connection began to close is answered in full: requests that do
+//! not start are answered with an error. A later batch gets no answer, like any other message then
+//! (L4).
 //!
 //! ```text
 //!             all entries handled          last answer
@@ -16,27 +16,27 @@ use std::convert::Infallible;
 
 use super::Sink;
 
-/// Tells one batch of a session from another.
+/// Distinguishes the batches of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BatchKey(u64);
 
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    open: HashMap<BatchKey, Batch>,
+    open: HashMap<BatchKey, OpenBatch>,
     last_key: u64,
-    /// How many bytes of answers all of them hold.
+    /// The total size of the answers in all batches.
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Batch {
-    /// The answers so far: an array that is not closed yet.
+struct OpenBatch {
+    /// The answers so far: a JSON array without its closing bracket.
     text: Vec<u8>,
-    /// How many requests are not answered.
+    /// The number of unanswered requests.
     unanswered: usize,
-    /// Whether entries of the batch are still to be looked at.
+    /// True while entries of the batch are still to be handled.
     is_arriving: bool,
-    /// Whether it came before the connection began to close.
+    /// True if the batch arrived before the connection began to close.
     is_in_time: bool,
 }
 
@@ -45,36 +45,36 @@ impl Batches {
         self.last_key += 1;
         let key = BatchKey(self.last_key);
         let (text, unanswered, is_arriving) = (Vec::new(), 0, true);
-        self.open.insert(key, Batch { text, unanswered, is_arriving, is_in_time });
+        self.open.insert(key, OpenBatch { text, unanswered, is_arriving, is_in_time });
         key
     }
 
-    /// Whether every request of it is to be answered.
+    /// True if every request of the batch must be answered.
     pub(super) fn is_in_time(&self, key: BatchKey) -> bool {
         self.open.get(&key).is_some_and(|batch| batch.is_in_time)
     }
 
-    /// Another answer will come.
+    /// Counts one more answer to come.
     pub(super) fn expect(&mut self, key: BatchKey) {
         if let Some(batch) = self.open.get_mut(&key) {
             batch.unanswered += 1;
         }
     }
 
-    /// How many bytes of answers wait for the rest of their batches, in all: one batch may be
-    /// large, and there may be many.
+    /// The total size of answers that wait for the rest of their batches. A batch may be large, and
+    /// there may be many.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds an answer; one that fails or panics adds nothing.
+    /// Adds an answer. If writing it fails or panics, nothing is added.
     pub(super) fn add<E>(
         &mut self,
         key: BatchKey,
         answer: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some(batch) = self.open.get_mut(&key) else { return Ok(()) };
-        // The answer is written elsewhere first, as what is half written must not stay.
+        // Write into a separate buffer, because a half-written answer must not stay.
         let mut text = Vec::new();
         answer(&mut text)?;
         self.bytes += text.len() + 1;
@@ -83,7 +83,7 @@ impl Batches {
         Ok(())
     }
 
-    /// An answer that was expected has come, or never will.
+    /// Counts an expected answer as done, whether it came or not.
     pub(super) fn settle(&mut self, key: BatchKey, out: &mut impl Sink) {
         if let Some(batch) = self.open.get_mut(&key) {
             batch.unanswered = batch.unanswered.saturating_sub(1);
@@ -91,7 +91,7 @@ impl Batches {
         self.send_if_whole(key, out);
     }
 
-    /// All entries have been looked at.
+    /// Marks all entries as handled.
     pub(super) fn end(&mut self, key: BatchKey, out: &mut impl Sink) {
         if let Some(batch) = self.open.get_mut(&key) {
             batch.is_arriving = false;
@@ -99,7 +99,7 @@ impl Batches {
         self.send_if_whole(key, out);
     }
 
-    /// Sends the answers of batches that will not be done in time.
+    /// Sends the answers so far of all unfinished batches.
     pub(super) fn give_up(&mut self, out: &mut impl Sink) {
         let mut keys: Vec<_> = self.open.keys().copied().collect();
         keys.sort_unstable_by_key(|key| key.0);
@@ -109,17 +109,17 @@ impl Batches {
     }
 
     fn send_if_whole(&mut self, key: BatchKey, out: &mut impl Sink) {
-        let is_whole = |batch: &Batch| batch.unanswered == 0 && !batch.is_arriving;
+        let is_whole = |batch: &OpenBatch| batch.unanswered == 0 && !batch.is_arriving;
         if self.open.get(&key).is_some_and(is_whole) {
             self.send(key, out);
         }
     }
 
-    /// Sends the answers that there are, and forgets the batch.
+    /// Sends the answers so far, and removes the batch.
     fn send(&mut self, key: BatchKey, out: &mut impl Sink) {
         let Some(mut batch) = self.open.remove(&key) else { return };
         self.bytes -= batch.text.len();
-        // One that holds only notifications and responses is not answered at all.
+        // A batch of only notifications and responses gets no answer.
         if !batch.text.is_empty() {
             batch.text.push(b']');
             let Ok(()) = out.send(|out| {

@@ -1,15 +1,16 @@
-//! Pending calls, and the six doors out: reply, timeout, cancel, drop, lost by the transport, close (P1, P2, P3,
-//! P5, P6).
+//! Pending calls. A call ends in one of six ways: reply, timeout, cancel, drop, lost by the
+//! transport, close (P1, P2, P3, P5, P6).
 //!
-//! | door | the caller gets | the remote hears |
+//! | end | the caller gets | the remote gets |
 //! |---|---|---|
-//! | reply | the answer | – |
-//! | timeout, also while its message waits for room | an error | a cancellation, if the call was sent |
-//! | cancel, drop | nothing: it has gone | a cancellation, if the call was sent |
+//! | reply | the response | – |
+//! | timeout, even while its message waits for room | an error | a cancellation, if the call was sent |
+//! | cancel, drop | nothing: it is gone | a cancellation, if the call was sent |
 //! | lost by the transport | an error | – |
 //! | close | an error | – |
 //!
-//! Removal from the table of pending calls is the right to tell the caller, so each is told once.
+//! Only the code that removes a call from the table may notify its caller, so each caller is
+//! notified once.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -19,27 +20,27 @@ use std::vec;
 use super::{Phase, Session, Sink};
 use crate::message::Id;
 
-/// How long a call waits.
+/// Timeouts of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// How long it waits for its answer; `None` for ever.
+    /// Maximum time to wait for the response. `None`: no limit.
     pub timeout: Option<Duration>,
-    /// Whether progress starts that time anew.
+    /// If set, progress restarts that time.
     pub progress: Option<Progress>,
 }
 
-/// A call that is given more time as long as the remote tells of progress.
+/// More time for a call while the remote reports progress.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// What the remote was asked to mark its progress with.
+    /// The token with which the remote marks its progress.
     pub token: Id,
-    /// How long it may take in all.
+    /// Maximum time in total.
     pub total: Duration,
 }
 
 impl<C> Session<C> {
-    /// Begins a call, unless there are too many, the id is that of a pending one, or the session
-    /// is not open: then the caller comes back. The request itself is sent by who calls.
+    /// Begins a call. Returns the caller if there are too many calls, the id is pending already, or
+    /// the session is not open. Sending the request is up to you.
     pub fn call(&mut self, id: Id, caller: C, options: CallOptions, now: Instant) -> Result<(), C> {
         let is_open = self.phase == Phase::Open;
         if !is_open || self.calls.len() >= self.profile.limits.pending_calls {
@@ -48,59 +49,59 @@ impl<C> Session<C> {
         self.calls.begin(id, caller, options, now)
     }
 
-    /// Gives a call up, because its caller did: the remote is told. `None` if it had ended.
+    /// Ends a call that its caller gave up, and sends a cancellation. `None` if the call had ended.
     pub fn cancel(&mut self, id: &Id, out: &mut impl Sink) -> Option<C> {
         let caller = self.calls.end(id)?;
-        self.profile.dialect.say_cancelled(id, out);
+        self.profile.dialect.write_cancellation(id, out);
         Some(caller)
     }
 
-    /// The call whose time is over, if there is one: [`cancel`](Session::cancel) it.
+    /// A call whose time is over: [`cancel`](Session::cancel) it.
     pub fn next_expired(&self, now: Instant) -> Option<&Id> {
         self.calls.next_expired(now)
     }
 
-    /// Ends a call whose answer cannot come, although the connection stands: the call was never sent,
-    /// or the transport lost its answer. The remote is not told. `None` if the call had ended.
+    /// Ends a call whose response cannot come although the connection stands: the call was never
+    /// sent, or the transport lost the response. Sends nothing. `None` if the call had ended.
     pub fn fail(&mut self, id: &Id) -> Option<C> {
         self.calls.end(id)
     }
 
-    /// How many calls have begun so far.
+    /// The number of calls begun so far.
     pub fn calls_begun(&self) -> u64 {
         self.calls.begun()
     }
 
-    /// Which one a pending call is, of all that have begun; the first is 1.
+    /// The number of a pending call among all calls begun; the first is 1.
     pub fn call_number(&self, id: &Id) -> Option<u64> {
         self.calls.number(id)
     }
 
-    /// Ends the oldest call, because no answer can come any more; ask until there is none.
+    /// Ends the oldest call, if responses can no longer come. Repeat until it returns `None`.
     pub fn abandon(&mut self) -> Option<(Id, C)> {
-        if self.phase.hears() { None } else { self.calls.end_oldest() }
+        if self.phase.receives_responses() { None } else { self.calls.end_oldest() }
     }
 
-    /// How many calls wait for an answer.
+    /// The number of calls that wait for a response.
     pub fn pending_calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// Whether a call with this id waits for its answer.
+    /// True if a call with this id waits for its response.
     pub fn is_pending(&self, id: &Id) -> bool {
         self.calls.is_pending(id)
     }
 }
 
-/// Pending calls by their id; `C` is whom to tell.
+/// Pending calls by id. `C` identifies the caller.
 #[derive(Debug)]
 pub(super) struct Calls<C> {
     pending: HashMap<Id, Call<C>>,
-    /// The deadlines, earliest first. The serial tells calls with the same deadline apart.
+    /// The deadlines, earliest first. The serial distinguishes calls with the same deadline.
     deadlines: BTreeMap<(Instant, u64), Id>,
-    /// Which call a token of progress belongs to.
+    /// The call of each progress token.
     tokens: HashMap<Id, Id>,
-    /// Those that are left of the pending calls, once the connection is closed, oldest first.
+    /// The remaining calls, oldest first, once the connection is closed.
     ending: vec::IntoIter<(Id, Call<C>)>,
     last_serial: u64,
 }
@@ -111,7 +112,7 @@ struct Call<C> {
     serial: u64,
     deadline: Option<Instant>,
     timeout: Option<Duration>,
-    /// The token of its progress, and the last moment to which that may move the deadline.
+    /// The progress token, and the latest time to which progress may move the deadline.
     progress: Option<(Id, Option<Instant>)>,
 }
 
@@ -124,7 +125,7 @@ impl<C> Default for Calls<C> {
 }
 
 impl<C> Calls<C> {
-    /// Begins a call. One that is pending is not replaced, as its caller would never be told.
+    /// Begins a call. It never replaces a pending call, whose caller would then wait forever.
     pub(super) fn begin(
         &mut self,
         id: Id,
@@ -134,7 +135,7 @@ impl<C> Calls<C> {
     ) -> Result<(), C> {
         let Entry::Vacant(place) = self.pending.entry(id.clone()) else { return Err(caller) };
         self.last_serial += 1;
-        // A deadline beyond what the clock can tell is none.
+        // No deadline, if it is beyond the range of the clock.
         let deadline = options.timeout.and_then(|timeout| now.checked_add(timeout));
         let last = options.progress.as_ref().and_then(|progress| now.checked_add(progress.total));
         let deadline = match (deadline, last) {
@@ -161,7 +162,7 @@ impl<C> Calls<C> {
         self.pending.get(id).map(|call| call.serial)
     }
 
-    /// Ends a call, by any door.
+    /// Ends a call in any of the ways.
     pub(super) fn end(&mut self, id: &Id) -> Option<C> {
         let call = self.pending.remove(id)?;
         if let Some(deadline) = call.deadline {
@@ -175,17 +176,16 @@ impl<C> Calls<C> {
         Some(call.caller)
     }
 
-    /// The call whose time is over, if there is one.
+    /// A call whose time is over.
     pub(super) fn next_expired(&self, now: Instant) -> Option<&Id> {
         let (&(deadline, _), id) = self.deadlines.first_key_value()?;
         (deadline <= now).then_some(id)
     }
 
-    /// Ends the oldest call: the connection is closed, and all of them end. In what order those who
-    /// wait are told must not hang on the order of a table, or no run would be like another.
+    /// Ends the oldest call of a closed connection. Sorting by age makes runs reproducible; the
+    /// order of the hash table would not.
     pub(super) fn end_oldest(&mut self) -> Option<(Id, C)> {
-        // To look for the first entry of a table again and again, as it gets emptier, would take
-        // time with the square of its size.
+        // Taking the first entry of a shrinking hash table over and over takes quadratic time.
         if self.ending.len() == 0 {
             self.deadlines.clear();
             self.tokens.clear();
@@ -196,7 +196,7 @@ impl<C> Calls<C> {
         self.ending.next().map(|(id, call)| (id, call.caller))
     }
 
-    /// There was progress: the call that it belongs to has its time again, up to its total.
+    /// Restarts the time of the call with this progress token, up to its total.
     pub(super) fn restart(&mut self, token: &Id, now: Instant) {
         let Some(id) = self.tokens.get(token) else { return };
         let Some(call) = self.pending.get_mut(id) else { return };
@@ -224,12 +224,12 @@ impl<C> Calls<C> {
         self.pending.len() + self.ending.len()
     }
 
-    /// Whether nothing at all is left: no call, no deadline, no token.
+    /// True if no call is pending.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many deadlines and tokens there are; never more than calls.
+    /// The number of deadlines and tokens.
     pub(super) fn left_behind(&self) -> usize {
         self.deadlines.len() + self.tokens.len()
     }

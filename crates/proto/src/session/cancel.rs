@@ -1,4 +1,4 @@
-//! Cancellation and progress (P2, P3): both dialects are understood, the profile's is spoken.
+//! Cancellation and progress (P2, P3): reads both dialects, writes the profile's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,19 +14,19 @@ use crate::policy::Dialect;
 const DOLLAR_CANCEL: &str = "$/cancelRequest";
 const NOTIFICATIONS_CANCEL: &str = "notifications/cancelled";
 
-/// The meaning of a notification that the session itself understands.
+/// Meaning of a notification that the session handles itself.
 pub(super) enum Meaning {
-    /// This request is cancelled.
+    /// Cancels this request.
     Cancel(Id),
-    /// There is progress, marked with this token.
+    /// Reports progress with this token.
     Progress(Id),
-    /// It is about cancelling, and cannot be understood.
+    /// A cancellation that names no request.
     Malformed,
 }
 
-/// Parses a notification, in the words of either dialect: a client that cancels means it, whatever words we
-/// send ourselves. `None` if it is not about cancelling or progress. Malformed progress is `None` too,
-/// because it may be the application's own.
+/// Parses a notification in the words of either dialect, because a client's cancellation counts
+/// whichever dialect we send. `None` if it is neither a cancellation nor progress. Malformed
+/// progress is `None` too, because the application may define it.
 pub(super) fn parse(method: &str, params: &Params<'_>) -> Option<Meaning> {
     let cancels = |id: &str| Some(member(params, id).map_or(Meaning::Malformed, Meaning::Cancel));
     let progresses = |token: &str| member(params, token).map(Meaning::Progress);
@@ -40,14 +40,14 @@ pub(super) fn parse(method: &str, params: &Params<'_>) -> Option<Meaning> {
 }
 
 impl Dialect {
-    /// Tells the remote that one of our calls is cancelled.
-    pub(super) fn say_cancelled(self, id: &Id, out: &mut impl Sink) {
+    /// Writes the cancellation of one of our calls.
+    pub(super) fn write_cancellation(self, id: &Id, out: &mut impl Sink) {
         let (method, member) = match self {
             Dialect::Dollar => (DOLLAR_CANCEL, "id"),
             Dialect::Notifications => (NOTIFICATIONS_CANCEL, "requestId"),
             Dialect::None => return,
         };
-        // A map of one text and one raw value can always be written; if not, nothing is sent.
+        // A map of a string and a raw value always serialises; if not, nothing is sent.
         let _ = out.send(|out| {
             let id: &RawValue = serde_json::from_str(id.as_raw())?;
             write_notification(out, method, Some(&BTreeMap::from([(member, id)])))
@@ -62,7 +62,7 @@ fn member(params: &Params<'_>, name: &str) -> Option<Id> {
     value.and_then(|value| Id::from_raw(value.get()))
 }
 
-/// Picks one member out of an object, and fails if it is given twice, as it could mean either.
+/// Picks one member out of an object. Fails if the member appears twice, because that is ambiguous.
 struct Pick<'n>(&'n str);
 
 impl<'de> DeserializeSeed<'de> for Pick<'_> {

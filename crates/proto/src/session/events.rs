@@ -1,30 +1,30 @@
-//! Event queue: a stream of events that a remote may be too slow for (P9).
+//! Event queue: a bounded stream of events for a remote that may read too slowly (P9).
 //!
-//! Events are news: who is too slow gets fewer, and is told how many were left out. So the queue
-//! has a bound in events and in bytes, and past it the oldest events of low priority go first.
+//! A slow remote gets fewer events, and the number of dropped ones. The queue is bounded in events
+//! and in bytes; over a bound, the oldest events of low priority are dropped first.
 //!
-//! Events are taken in the order of their sequence, so what is missing between two of them was
-//! dropped: the gap itself is the count, and it stands in the first event behind the gap.
+//! Events leave in the order of their sequence, so a gap between two of them is the number of
+//! dropped events. The first event behind the gap carries it.
 
 use std::collections::VecDeque;
 
-/// What goes first when there is no room.
+/// Priority when there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Goes before any of high priority, oldest first.
+    /// Dropped before any event of high priority, oldest first.
     Low,
-    /// Goes only when none of low priority is left.
+    /// Dropped only when no event of low priority is left.
     High,
 }
 
-/// An event on its way out.
+/// An event taken from the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event<T> {
-    /// Counts all events of the stream, those that were dropped too.
+pub struct QueuedEvent<T> {
+    /// The number of the event in its stream, counting dropped events.
     pub sequence: u64,
-    /// How many were dropped between the event that was taken before and this one.
+    /// The number of events dropped between the event taken before and this one.
     pub dropped: u64,
-    /// What it says.
+    /// The content.
     pub data: T,
 }
 
@@ -42,19 +42,19 @@ pub struct Event<T> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct EventQueue<T> {
-    low: VecDeque<Waiting<T>>,
-    high: VecDeque<Waiting<T>>,
+    low: VecDeque<WaitingEvent<T>>,
+    high: VecDeque<WaitingEvent<T>>,
     bytes: usize,
     most_events: usize,
     most_bytes: usize,
     last_sequence: u64,
-    /// The sequence of the event that was taken last.
+    /// The sequence of the last event taken.
     last_taken: u64,
     dropped_in_all: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Waiting<T> {
+struct WaitingEvent<T> {
     sequence: u64,
     bytes: usize,
     data: T,
@@ -75,15 +75,15 @@ impl<T> EventQueue<T> {
         }
     }
 
-    /// Adds an event of this size, and drops others, or itself, if there is no room.
+    /// Adds an event of this size. If there is no room, drops others or the event itself.
     pub fn push(&mut self, priority: Priority, data: T, bytes: usize) {
         self.last_sequence += 1;
-        // For one that never fits, no other needs to go.
+        // An event that never fits must not displace others.
         if bytes > self.most_bytes {
             self.dropped_in_all += 1;
             return;
         }
-        let waiting = Waiting { sequence: self.last_sequence, bytes, data };
+        let waiting = WaitingEvent { sequence: self.last_sequence, bytes, data };
         self.bytes = self.bytes.saturating_add(bytes);
         match priority {
             Priority::Low => self.low.push_back(waiting),
@@ -92,7 +92,7 @@ impl<T> EventQueue<T> {
         self.drop_excess();
     }
 
-    /// Sets other bounds, and drops what is beyond them.
+    /// Sets new bounds, and drops the events beyond them.
     pub fn set_bounds(&mut self, most_events: usize, most_bytes: usize) {
         (self.most_events, self.most_bytes) = (most_events, most_bytes);
         self.drop_excess();
@@ -107,7 +107,7 @@ impl<T> EventQueue<T> {
     }
 
     /// Takes the oldest event.
-    pub fn pop(&mut self) -> Option<Event<T>> {
+    pub fn pop(&mut self) -> Option<QueuedEvent<T>> {
         let is_low = match (self.low.front(), self.high.front()) {
             (Some(low), Some(high)) => low.sequence < high.sequence,
             (low, _) => low.is_some(),
@@ -116,25 +116,25 @@ impl<T> EventQueue<T> {
         self.bytes = self.bytes.saturating_sub(waiting.bytes);
         let sequence = waiting.sequence;
         let before = std::mem::replace(&mut self.last_taken, sequence);
-        Some(Event { sequence, dropped: sequence - before - 1, data: waiting.data })
+        Some(QueuedEvent { sequence, dropped: sequence - before - 1, data: waiting.data })
     }
 
-    /// The size of all that wait.
+    /// The total size of the waiting events.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many wait.
+    /// The number of waiting events.
     pub fn len(&self) -> usize {
         self.low.len() + self.high.len()
     }
 
-    /// Whether none waits.
+    /// True if no event waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many were dropped since the beginning.
+    /// The number of events dropped since the beginning.
     pub fn dropped_in_all(&self) -> u64 {
         self.dropped_in_all
     }

@@ -1,12 +1,12 @@
 //! Fault limit: caps the bad messages in a row that are answered (F7).
 //!
-//! Two peers that answer each other's errors with errors never stop. So only so many bad messages
-//! in a row are answered; a good one starts the count again.
+//! Two peers that answer each other's errors with errors would never stop. So only a limited number
+//! of bad messages in a row is answered; a valid message resets the count.
 //!
 //! | bad messages in a row | action |
 //! |---|---|
 //! | up to `Limits::answered_faults` | `Answer` |
-//! | the first beyond, and one a second later | `Report` how many were muted |
+//! | the first beyond it, then one per second | `Report` the number of muted messages |
 //! | all others | `Mute` |
 
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::limits::Limits;
 use crate::notice::Notice;
 
-/// How often the muted ones are reported.
+/// Interval between reports of muted messages.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// Counts faults and invalid messages in a row.
@@ -26,19 +26,19 @@ pub struct FaultLimit {
     reported_at: Option<Instant>,
 }
 
-/// What to do with a fault or an invalid message.
+/// The action for a fault or an invalid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAction {
     /// Answer it, and log it.
     Answer,
-    /// Say nothing.
+    /// Neither answer nor log it.
     Mute,
-    /// Do not answer it, but log this.
+    /// Log this notice, and do not answer.
     Report(Notice),
 }
 
 impl FaultLimit {
-    /// No bad message yet.
+    /// A limit with no bad message counted.
     pub fn new(limits: &Limits) -> Self {
         FaultLimit {
             answered_at_most: limits.answered_faults,
@@ -48,7 +48,7 @@ impl FaultLimit {
         }
     }
 
-    /// A fault or an invalid message came.
+    /// Counts a fault or an invalid message.
     pub fn handle_bad(&mut self, now: Instant) -> FaultAction {
         if self.in_a_row < self.answered_at_most {
             self.in_a_row += 1;
@@ -65,28 +65,28 @@ impl FaultLimit {
         FaultAction::Report(Notice::Muted(std::mem::take(&mut self.muted)))
     }
 
-    /// When [`handle_timeout`](FaultLimit::handle_timeout) has something to report, if no message comes
+    /// The time for the next [`handle_timeout`](FaultLimit::handle_timeout), if no message comes
     /// before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let reported_at = self.reported_at.filter(|_| self.muted > 0)?;
         reported_at.checked_add(REPORT_EVERY)
     }
 
-    /// Time has passed: reports what was muted, if that is due.
+    /// Reports the muted messages, if a report is due.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<Notice> {
         self.poll_timeout().filter(|&due| due <= now)?;
         self.reported_at = Some(now);
         Some(Notice::Muted(std::mem::take(&mut self.muted)))
     }
 
-    /// It is over: reports what was muted and is not due yet.
+    /// Reports the muted messages immediately, because the session ends.
     pub fn take_muted(&mut self) -> Option<Notice> {
         let muted = std::mem::take(&mut self.muted);
         (muted > 0).then_some(Notice::Muted(muted))
     }
 
-    /// A well-formed request, notification or response came: the storm is over. What was muted
-    /// and not yet reported is reported when that is due.
+    /// Resets the count, after a well-formed request, notification or response. Muted messages are
+    /// still reported when due.
     pub fn handle_good(&mut self) {
         self.in_a_row = 0;
     }

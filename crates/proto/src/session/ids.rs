@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::message::Id;
 use crate::policy::IdStyle;
 
-/// Makes ids, from many tasks at once, none of them twice.
+/// Generates unique ids. Tasks can share it.
 ///
 /// ```
 /// use duet_rpc_proto::{policy::IdStyle, session::Ids};
@@ -16,14 +16,14 @@ use crate::policy::IdStyle;
 #[derive(Debug)]
 pub struct Ids {
     style: IdStyle,
-    /// Where the row of UUIDs begins.
+    /// The start of the sequence of UUIDs.
     seed: u128,
     last: AtomicU64,
 }
 
 impl Ids {
-    /// Ids of this style. The seed matters for UUIDs only: two connections with the same one would
-    /// have the same ids.
+    /// Ids of this style. The seed matters only for UUIDs: two connections with the same seed have
+    /// the same ids.
     pub fn new(style: IdStyle, seed: u128) -> Self {
         Ids { style, seed, last: AtomicU64::new(0) }
     }
@@ -37,8 +37,8 @@ impl Ids {
         }
     }
 
-    /// A UUID of version 4. The numbers of a connection are scattered by a mixing function that
-    /// never gives the same for two of them, so no two ids of a connection are the same.
+    /// A UUID of version 4. A bijective mixing function scatters the numbers of a connection, so
+    /// its ids are unique.
     fn uuid(&self, number: u64) -> String {
         let high = scatter(number.wrapping_add((self.seed >> 64) as u64));
         let low = scatter(number.wrapping_mul(3).wrapping_add(self.seed as u64));
@@ -50,8 +50,7 @@ impl Ids {
     }
 }
 
-/// The finaliser of SplitMix64: a bijection in which each bit of the input touches all of the
-/// output.
+/// The finaliser of SplitMix64: a bijection in which each input bit affects all output bits.
 fn scatter(number: u64) -> u64 {
     let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -67,14 +66,14 @@ mod tests {
     use crate::policy::IdStyle;
 
     #[test]
-    fn p1_numbers_are_scattered_as_by_splitmix64() {
-        // Its first numbers from the seed 0, as they are published.
+    fn p1_scatter_matches_splitmix64() {
+        // The published first numbers for the seed 0.
         let published = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
         assert_eq!([1, 2, 3].map(scatter), published);
     }
 
     #[test]
-    fn p1_a_uuid_is_made_of_all_of_the_seed() {
+    fn p1_a_uuid_depends_on_all_of_the_seed() {
         let ids = Ids::new(IdStyle::Uuid, (5 << 64) + 7);
         let (high, low) = (scatter(1 + 5), scatter(3 + 7));
         let expect = format!(
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn p1_uuids_are_of_version_4_and_no_two_are_the_same() {
+    fn p1_uuids_are_version_4_and_unique() {
         let mut seen = HashSet::new();
         for seed in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef] {
             let ids = Ids::new(IdStyle::Uuid, seed);

@@ -1,14 +1,14 @@
-//! Job: an incoming message that is to be answered or parked.
+//! Job: an incoming message whose handler is to run.
 
 use super::BatchKey;
 use crate::message::{Id, IdRef};
 
-/// Tells one incoming message of a session from another; later ones have greater keys.
+/// Distinguishes the incoming messages of a session. Later messages have greater keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub(super) u64);
 
-/// A message whose handler is to run. It must be given back to the session: answered, or parked. It borrows
-/// the id from the message, so a handler that is ready immediately costs no copy of it.
+/// A message whose handler is to run. Give it back to the session: answer or park it. It borrows
+/// the id from the message, so a handler that is ready immediately needs no copy.
 #[derive(Debug)]
 #[must_use = "a job that is not given back is never answered"]
 pub struct Job<'m> {
@@ -31,7 +31,7 @@ impl<'m> Job<'m> {
         self.id
     }
 
-    /// Whether its answer is a part of the answer to a batch.
+    /// True if its answer belongs to a batch.
     pub fn is_in_batch(&self) -> bool {
         self.batch.is_some()
     }
@@ -42,7 +42,7 @@ impl<'m> Job<'m> {
     }
 }
 
-/// A job that outlives its frame: its message waits for its turn, or its handler does.
+/// A job that outlives its frame, because its message or its handler waits.
 #[derive(Clone, Debug)]
 pub struct OwnedJob {
     pub(super) key: Key,
@@ -52,7 +52,7 @@ pub struct OwnedJob {
 }
 
 impl OwnedJob {
-    /// The same job, to be answered or parked.
+    /// This job, to answer or park it.
     pub fn borrow(&self) -> Job<'_> {
         let OwnedJob { key, lane, batch, .. } = *self;
         Job { key, id: self.id.as_ref().map(IdRef::from), lane, batch }

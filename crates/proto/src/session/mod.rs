@@ -1,26 +1,26 @@
 //! The session: one connection as a pure state machine.
 //!
-//! A [`Session`] has no tasks, no I/O and no clock: time is an argument, and a driver runs the handlers. Its
-//! methods come in three kinds, and a driver calls them in this order:
+//! A [`Session`] has no tasks, no I/O and no clock: time is an argument, and a driver runs the
+//! handlers. It has three kinds of methods, and a driver calls them in this order:
 //!
-//! 1. `handle_*` takes input: bytes that held no message, messages, time, the end of the input. Each returns
-//!    a [`Handled`] or a notice that says what to do.
+//! 1. `handle_*` takes input: faults, messages, time, the end of the input. It returns the action
+//!    to take, as a [`Handled`] or a notice.
 //! 2. Plain verbs are commands: [`answer`](Session::answer), [`park`](Session::park),
 //!    [`finish`](Session::finish), [`call`](Session::call), [`cancel`](Session::cancel),
 //!    [`close`](Session::close).
-//! 3. `next_*` and `poll_*` hand output out. After every command or cancellation ask
-//!    [`next_ready`](Session::next_ready) for messages whose turn has come; before you wait, ask
+//! 3. `next_*` and `poll_*` return output. After every command or cancellation, ask
+//!    [`next_ready`](Session::next_ready) for messages whose turn has come. Before you wait, ask
 //!    [`poll_timeout`](Session::poll_timeout).
 //!
 //! | file | state machine |
 //! |---|---|
 //! | `admission` | messages that run or wait to run: orders, limits, cancellation |
-//! | `answer` | answers to what came in, alone or in a batch |
+//! | `answer` | answers to incoming messages, alone or in a batch |
 //! | `batch` | batches, answered as a whole |
 //! | `calls` | our pending calls, each ended exactly once |
 //! | `phase` | open, draining, closed |
-//! | `fault_limit` | how many bad messages in a row are answered |
-//! | `events` | event streams that drop and count |
+//! | `fault_limit` | cap on answered bad messages in a row |
+//! | `events` | event streams that drop events and count them |
 
 mod admission;
 mod answer;
@@ -39,13 +39,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub use self::admission::LaneOf;
-use self::admission::{Admission, Found, Verdict};
+use self::admission::{Admission, CancelTarget, Verdict};
 pub use self::batch::BatchKey;
 use self::batch::Batches;
 use self::calls::Calls;
 pub use self::calls::{CallOptions, Progress};
 use self::cancel::Meaning;
-pub use self::events::{Event, EventQueue, Priority};
+pub use self::events::{EventQueue, Priority, QueuedEvent};
 pub use self::fault_limit::{FaultAction, FaultLimit};
 pub use self::ids::Ids;
 pub use self::job::{Job, Key, OwnedJob};
@@ -60,11 +60,11 @@ use crate::message::{
 use crate::notice::Notice;
 use crate::policy::Profile;
 
-/// One connection. `C` is whoever waits for the answer to a call.
+/// One connection. `C` identifies the caller that waits for a response.
 ///
-/// The driver gives everything that comes in to a `handle_*` method, which returns what to do about it. A
-/// handler that is ready immediately is answered with [`answer`](Session::answer). One that has to wait is
-/// [`park`](Session::park)ed, and answered after [`finish`](Session::finish).
+/// The driver passes all input to a `handle_*` method, which returns the action to take. If the
+/// handler is ready immediately, [`answer`](Session::answer) the job. If it has to wait,
+/// [`park`](Session::park) the job, and answer it after [`finish`](Session::finish).
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -100,27 +100,28 @@ pub struct Session<C> {
     unmatched: u64,
 }
 
-/// Whether a method closes the connection.
+/// Returns true for a method that closes the connection.
 pub type Closes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// A question about something outside the session.
+/// A yes-or-no question about something outside the session.
 pub type Asks = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The action that a message requires.
 #[derive(Debug)]
 pub enum Handled<'m, C> {
-    /// Run the message's handler now. The job is to be given back: answered or parked.
+    /// Run the message's handler now, then answer or park the job.
     Start(Job<'m>),
     /// Nothing: the message waits for its turn.
     Waits(Key),
     /// Nothing: the message was answered with this error, or will be when its turn comes.
     Refused(Reply),
-    /// Tell this caller the answer that the message is.
+    /// Pass the response to this caller.
     Settled(C),
-    /// Stop this handler: its request was cancelled, and answered if the dialect demands it. Call
+    /// Stop this handler. Its request was cancelled, and answered if the dialect demands it. Call
     /// [`Session::finish`] when the handler has ended.
     Stop(Key),
-    /// Nothing: this request was cancelled before it began, and answered if the dialect demands it.
+    /// Nothing: this request was cancelled before it started, and answered if the dialect demands
+    /// it.
     Cancelled(Option<Id>),
     /// Log this.
     Notice(Notice),
@@ -129,7 +130,7 @@ pub enum Handled<'m, C> {
 }
 
 impl<C> Session<C> {
-    /// A session that is open.
+    /// An open session.
     pub fn new(profile: &Profile) -> Self {
         let profile = Profile { limits: profile.limits.usable(), ..*profile };
         Session {
@@ -147,19 +148,20 @@ impl<C> Session<C> {
         }
     }
 
-    /// Sets the function that finds the lane of a message, for the order by key.
+    /// Sets the function that finds the lane of a message, for
+    /// [`Order::ByKey`](crate::policy::Order::ByKey).
     pub fn set_lanes(&mut self, lane_of: LaneOf) {
         self.lane_of = Some(lane_of);
     }
 
-    /// Sets the methods that close the connection. Capacity limits never refuse them: otherwise nobody could
-    /// close a busy connection.
+    /// Sets the methods that close the connection. Capacity limits never refuse them: otherwise a
+    /// busy connection could not be closed.
     pub fn set_closing(&mut self, closes: Closes) {
         self.closes = Some(closes);
     }
 
-    /// Sets the question whether batches of other connections hold too much. While the answer is yes,
-    /// requests of batches are refused here too.
+    /// Sets the question whether batches of other connections hold too much. While the answer is
+    /// yes, this session refuses requests of batches too.
     pub fn set_others_fill_batches(&mut self, ask: Asks) {
         self.others_fill_batches = Some(ask);
     }
@@ -171,7 +173,7 @@ impl<C> Session<C> {
 
     // ---- input
 
-    /// Handles bytes that held no message.
+    /// Handles a fault of the decoder.
     pub fn handle_fault(
         &mut self,
         fault: &Fault<'_>,
@@ -181,7 +183,7 @@ impl<C> Session<C> {
         self.refuse_bad(Reply::to_fault(fault), None, now, out)
     }
 
-    /// Handles a message, alone or as an entry of a batch. The batch itself is for
+    /// Handles a message, alone or as an entry of a batch. For the batch itself see
     /// [`begin_batch`](Session::begin_batch).
     #[inline(always)]
     pub fn handle<'m>(
@@ -207,8 +209,8 @@ impl<C> Session<C> {
                 }
             }
             Incoming::Invalid(reply) => self.refuse_bad(reply.clone(), batch, now, out),
-            Incoming::Stray(stray) => match self.fault_limit.handle_bad(now) {
-                FaultAction::Answer => Handled::Notice(Notice::Stray(stray.why)),
+            Incoming::InvalidResponse(response) => match self.fault_limit.handle_bad(now) {
+                FaultAction::Answer => Handled::Notice(Notice::InvalidResponse(response.why)),
                 FaultAction::Report(notice) => Handled::Notice(notice),
                 FaultAction::Mute => Handled::Done,
             },
@@ -216,8 +218,9 @@ impl<C> Session<C> {
         }
     }
 
-    /// Begins the next message of a transport that answers each one by itself, as HTTP does. No answer
-    /// causes a message there, so bad messages cannot feed each other, and each is answered.
+    /// Begins the next message of a transport that answers each message by itself, such as HTTP. An
+    /// answer never causes a message there, so errors cannot multiply, and every bad message is
+    /// answered.
     pub fn begin_exchange(&mut self) {
         self.fault_limit.handle_good();
     }
@@ -228,7 +231,7 @@ impl<C> Session<C> {
         self.batches.begin(self.phase.takes_work())
     }
 
-    /// Ends a batch whose entries have all been handled. It is answered when the last of them is.
+    /// Ends a batch whose entries have all been handled. It is answered after its last request.
     pub fn end_batch(&mut self, batch: BatchKey, out: &mut impl Sink) {
         self.batches.end(batch, out);
     }
@@ -268,7 +271,7 @@ impl<C> Session<C> {
         }
     }
 
-    /// Refuses a request that is not to be begun, whatever runs: with an error, or with silence.
+    /// Refuses a request that must not start, with an error or without an answer.
     #[inline(always)]
     fn check_request(
         &self,
@@ -320,12 +323,12 @@ impl<C> Session<C> {
         match self.admission.cancel(id) {
             // The request is unknown, or has just been answered.
             None => Handled::Done,
-            Some(Found::Waiting(job)) => {
+            Some(CancelTarget::Waiting(job)) => {
                 self.answer_cancelled(&job, out);
                 Handled::Cancelled(job.into_id())
             }
-            // The job stays until its handler has ended; only its answer goes out now.
-            Some(Found::Running(job)) => {
+            // The job stays until its handler has ended; only its answer leaves now.
+            Some(CancelTarget::Running(job)) => {
                 self.answer_cancelled(&job, out);
                 Handled::Stop(job.key())
             }
@@ -349,15 +352,15 @@ impl<C> Session<C> {
         self.closes.as_ref().is_some_and(|closes| closes(method))
     }
 
-    /// Whether the answer to a call of ours may stand behind the next bytes.
+    /// True if a response to a call of ours may be among the unread bytes.
     fn must_read_on(&self) -> bool {
         !self.calls.is_empty()
     }
 
     // ---- state
 
-    /// Whether more should be read now. If not, so much waits already that the remote has to wait too; or
-    /// the connection is closing and needs nothing more.
+    /// True if the driver should read now. False if so much waits that the remote has to wait too,
+    /// or if the connection is closing and needs nothing more.
     #[inline]
     pub fn wants_input(&self) -> bool {
         match self.phase {
@@ -370,7 +373,7 @@ impl<C> Session<C> {
         }
     }
 
-    /// Whether every message that came in has been dealt with.
+    /// True if every incoming message has been dealt with.
     pub fn is_idle(&self) -> bool {
         self.admission.running() == 0 && self.admission.waiting() == 0 && self.batches.is_empty()
     }
@@ -385,12 +388,12 @@ impl<C> Session<C> {
         self.admission.waiting()
     }
 
-    /// The number of responses that answered no call: late ones, second ones, unknown ids.
+    /// The number of responses that match no call: late, duplicate, or with an unknown id.
     pub fn unmatched_responses(&self) -> u64 {
         self.unmatched
     }
 
-    /// Whether nothing is left of what has ended: no entry, no deadline, no token, no lane.
+    /// True if nothing is left of ended messages and calls: no entry, deadline, token or lane.
     pub fn is_clean(&self) -> bool {
         let left = [self.calls.len(), self.calls.left_behind(), self.admission.left_behind()];
         self.is_idle() && left == [0; 3]
@@ -405,7 +408,7 @@ impl<C> std::fmt::Debug for Session<C> {
     }
 }
 
-/// The earlier of two times, or the one that is set.
+/// The earlier of two times; if only one is set, that one.
 #[inline]
 fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     match (one, other) {

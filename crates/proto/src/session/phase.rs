@@ -1,12 +1,12 @@
-//! Phase of a session: open, draining, closed. Every change is made here (P5, L3, L4, L5).
+//! Phase of a session: open, draining, closed. All transitions are in this file (P5, L3, L4, L5).
 //!
 //! ```text
-//!          the input ends                      a close is asked for
+//!          the input ends                       close is called
 //!   Open ─────────────────▶ Draining(Input) ───────────────────────▶ Draining(Closing) ──▶ Closed
-//!     └───────────────────── a close is asked for ──────────────────▶        │
+//!     └──────────────────────── close is called ─────────────────────▶        │
 //! ```
 //!
-//! | phase | new work | answers to our calls | time counts from |
+//! | phase | new messages | responses to our calls | the drain timeout counts from |
 //! |---|---|---|---|
 //! | `Draining(Input)` | taken | cannot come | the last byte that the remote took |
 //! | `Draining(Closing)` | refused | can come, unless the input has ended | the close, or earlier |
@@ -19,76 +19,78 @@ use super::{Key, Session, Sink, earliest};
 use crate::message::{ErrorObject, Reason};
 use crate::notice::Notice;
 
-/// Where a session stands.
+/// Phase of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Messages come and go.
+    /// Messages are received and sent.
     Open,
-    /// What is under way is finished, and nothing new is begun but what had come before.
+    /// Messages that arrived are finished; nothing else starts.
     Draining(Draining),
-    /// Nothing comes and nothing goes.
+    /// Nothing is received or sent.
     Closed,
 }
 
-/// Why a session drains.
+/// Reason for draining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ending {
-    /// The input ended: everything that had come is worked on and answered, and the time counts
-    /// from the last byte that the remote took.
+    /// The input ended. Everything that arrived is handled and answered. The timeout counts from
+    /// the last byte that the remote took.
     Input,
-    /// We close: what runs or waits is finished, and the time counts from the closing.
+    /// We close. Messages that run or wait are finished. The timeout counts from the close.
     Closing,
 }
 
-/// The time that a draining session has.
+/// State of a draining session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draining {
-    /// Why.
+    /// The reason.
     pub ending: Ending,
-    /// Whether answers to our calls can still come. The input may end after we began to close, so
-    /// this does not follow from why.
-    hears: bool,
+    /// True if responses to our calls can still come. The input may end after we began to close, so
+    /// this does not follow from the reason.
+    receives_responses: bool,
     until: Option<Instant>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Phase {
-    /// Begins to drain. A closing tightens what the end of the input has begun; else the first
-    /// reason stays. An input that has ended stays so.
-    pub(super) fn drain(&mut self, ending: Ending, patience: Duration, now: Instant) {
-        let until = now.checked_add(patience);
-        let hears = ending != Ending::Input;
+    /// Begins to drain. A close tightens the draining that the end of the input began; otherwise
+    /// the first reason stays. An ended input stays ended.
+    pub(super) fn drain(&mut self, ending: Ending, timeout: Duration, now: Instant) {
+        let until = now.checked_add(timeout);
+        let receives_responses = ending != Ending::Input;
         match self {
             Phase::Draining(draining) if draining.ending < ending => {
-                // Both count: the closing is never a reason to wait longer.
+                // The earlier deadline counts: a close never extends the wait.
                 let until = match (draining.until, until) {
                     (Some(one), Some(two)) => Some(one.min(two)),
                     (one, two) => one.or(two),
                 };
-                let hears = hears && draining.hears;
-                *self = Phase::Draining(Draining { ending, hears, until, patience });
+                let receives_responses = receives_responses && draining.receives_responses;
+                *self = Phase::Draining(Draining { ending, receives_responses, until, timeout });
             }
-            Phase::Open => *self = Phase::Draining(Draining { ending, hears, until, patience }),
-            Phase::Draining(draining) => draining.hears &= hears,
+            Phase::Open => {
+                *self = Phase::Draining(Draining { ending, receives_responses, until, timeout });
+            }
+            Phase::Draining(draining) => draining.receives_responses &= receives_responses,
             Phase::Closed => {}
         }
     }
 
-    /// The connection is gone.
+    /// Closes the session, because the connection is gone.
     pub(super) fn close(&mut self) {
         *self = Phase::Closed;
     }
 
-    /// The remote took some bytes.
+    /// Notes that the remote took some bytes.
     pub(super) fn handle_progress(&mut self, now: Instant) {
         if let Phase::Draining(draining) = self
             && draining.ending == Ending::Input
         {
-            draining.until = now.checked_add(draining.patience);
+            draining.until = now.checked_add(draining.timeout);
         }
     }
 
-    /// Whether new requests and notifications are taken.
+    /// True if new requests and notifications are taken.
     pub(super) fn takes_work(&self) -> bool {
         match self {
             Phase::Open => true,
@@ -97,16 +99,16 @@ impl Phase {
         }
     }
 
-    /// Whether answers to our calls can still come.
-    pub(super) fn hears(&self) -> bool {
+    /// True if responses to our calls can still come.
+    pub(super) fn receives_responses(&self) -> bool {
         match self {
             Phase::Open => true,
-            Phase::Draining(draining) => draining.hears,
+            Phase::Draining(draining) => draining.receives_responses,
             Phase::Closed => false,
         }
     }
 
-    /// When to wait no longer.
+    /// The end of the draining.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Phase::Draining(draining) => draining.until,
@@ -116,30 +118,31 @@ impl Phase {
 }
 
 impl<C> Session<C> {
-    /// When [`handle_timeout`](Session::handle_timeout) has something to do, the next call
-    /// [expires](Session::next_expired), or the time for draining is over.
+    /// The next time at which [`handle_timeout`](Session::handle_timeout) has work, a call
+    /// [expires](Session::next_expired), or the draining ends.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let fault_or_phase = earliest(self.fault_limit.poll_timeout(), self.phase.deadline());
         earliest(self.calls.next_deadline(), fault_or_phase)
     }
 
-    /// Time has passed: there may be something to log.
+    /// Returns a notice for the log, if one is due.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<Notice> {
         self.fault_limit.handle_timeout(now)
     }
 
-    /// The time for draining is over: batches that are not done leave with the answers that they have.
+    /// Sends the answers so far of unfinished batches, because the time for draining is over.
     pub fn give_up_batches(&mut self, out: &mut impl Sink) {
         self.batches.give_up(out);
     }
 
-    /// The input has ended. No answer can come any more: [`abandon`](Session::abandon) the calls.
+    /// Handles the end of the input. No response can come any more: [`abandon`](Session::abandon)
+    /// the calls.
     pub fn handle_end(&mut self, now: Instant) {
         self.phase.drain(Ending::Input, self.profile.drain_timeout, now);
     }
 
-    /// Closes: what is under way is finished, but nothing new is begun. If a message asked for
-    /// it, what came after that one is not begun either; in a batch it is answered with an error.
+    /// Closes: running work is finished, and nothing new starts. If a message asked for it, waiting
+    /// messages behind that one are dropped; in a batch they are answered with an error.
     pub fn close(&mut self, asked_by: Option<Key>, now: Instant, out: &mut impl Sink) {
         self.phase.drain(Ending::Closing, self.profile.drain_timeout, now);
         if let Some(key) = asked_by {
@@ -154,13 +157,13 @@ impl<C> Session<C> {
         }
     }
 
-    /// The remote took some bytes: it is still there.
+    /// Handles progress of sending: the remote took some bytes.
     pub fn handle_progress(&mut self, now: Instant) {
         self.phase.handle_progress(now);
     }
 
-    /// The connection is gone: what waits is dropped, and what runs has nobody to answer.
-    /// [`abandon`](Session::abandon) the calls.
+    /// Handles the loss of the connection. Waiting messages are dropped, and running ones get no
+    /// answer. [`abandon`](Session::abandon) the calls.
     pub fn handle_gone(&mut self) -> Option<Notice> {
         self.phase.close();
         self.admission.drop_all();
@@ -168,12 +171,12 @@ impl<C> Session<C> {
         self.fault_limit.take_muted()
     }
 
-    /// Where it stands.
+    /// The current phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// When a session that drains has no time left.
+    /// The end of the draining, if the session drains.
     pub fn drain_deadline(&self) -> Option<Instant> {
         self.phase.deadline()
     }

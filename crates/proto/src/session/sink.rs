@@ -1,14 +1,14 @@
-//! Sink: takes the messages that a session writes.
+//! Sink: receives the messages that a session writes.
 
 use std::convert::Infallible;
 
-/// Takes messages, one after the other. What becomes of them is not the session's business.
+/// Receives messages one after the other.
 pub trait Sink {
-    /// Appends one message, whose JSON text is written by `message`. If that fails or panics,
-    /// nothing is appended.
+    /// Appends one message. `message` writes its JSON text. If that fails or panics, nothing is
+    /// appended.
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E>;
 
-    /// Appends one message whose JSON text is there already. A large one need not be copied.
+    /// Appends one message whose JSON text is written already. A large text need not be copied.
     fn send_text(&mut self, text: Vec<u8>) {
         let Ok(()) = self.send(|out| {
             out.extend_from_slice(&text);
@@ -17,7 +17,7 @@ pub trait Sink {
     }
 }
 
-/// Each message for itself, for tests.
+/// Keeps each message by itself, for tests.
 impl Sink for Vec<Vec<u8>> {
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         let mut text = Vec::new();

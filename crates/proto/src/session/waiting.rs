@@ -1,10 +1,10 @@
-//! Waiting messages, each with a copy of its text, because its frame is gone.
+//! Waiting messages. Each has a copy of its text, because its frame is gone.
 
 use std::fmt;
 
 use crate::message::{Params, Reply};
 
-/// A message that had to wait, with its text.
+/// A waiting message with its text.
 pub struct Message {
     method: Box<str>,
     params: OwnedParams,
@@ -50,16 +50,16 @@ impl fmt::Debug for Message {
     }
 }
 
-/// What waits in a lane.
+/// An entry of a lane.
 pub(super) enum Waiting {
     /// A message.
     Message(Message),
-    /// The answer to what is none: it keeps its place in the row of answers.
+    /// The answer to an invalid message. It keeps its place in the order of answers.
     Refusal(Reply),
 }
 
 impl Waiting {
-    /// What it costs to keep, with what the tables add to it.
+    /// The memory that it costs, including table entries.
     pub(super) fn cost(&self) -> usize {
         let text = match self {
             Waiting::Message(message) => {
@@ -77,7 +77,7 @@ mod tests {
     use crate::message::{ErrorObject, Id, Params, Reply};
 
     #[test]
-    fn l8_what_waits_costs_its_text_and_its_place_in_the_tables() {
+    fn l8_a_waiting_message_costs_its_text_and_table_entries() {
         let message = Message::new("abc", &Params::Array("[1]"));
         assert_eq!(Waiting::Message(message).cost(), 256 + 6);
         let reply = Reply { id: Id::from("x"), error: ErrorObject::parse_error() };

@@ -1,33 +1,32 @@
-//! A whole, valid JSON text, and where the members of its envelope stand.
+//! JSON texts: a checked text, and the positions of its envelope's members.
 //!
-//! This is the ground that both [`frame`](crate::frame) and [`message`](crate::message) stand
-//! on. The framings need to know whether a body is JSON, because that is how a wrong length
-//! shows; the messages need the members. Both come out of one pass over the bytes, so a
-//! message is read once. What the members *mean* is not known here.
+//! Both [`frame`](crate::frame) and [`message`](crate::message) build on this module. The framings
+//! must know whether a body is JSON, because a wrong length shows only there; the messages need the
+//! members. One pass over the bytes gives both, so a message is read once. This module does not
+//! know the meaning of the members.
 
+mod byte_reader;
 #[cfg(test)]
-mod agreement;
-mod blocks;
-mod bulk;
-mod lanes;
-mod nest;
+mod differential_tests;
+mod nesting;
 mod scalar;
 mod scan;
-mod special;
-mod trusted;
+mod simd;
+mod simd_check;
+mod simd_classes;
+mod string_scan;
+mod unchecked;
 mod unescape;
-mod walk;
 
 use std::borrow::Cow;
 use std::fmt;
 
 pub use unescape::unescape;
 
-/// The greatest depth that can be asked for in
-/// [`Limits::depth`](crate::Limits::depth).
+/// The greatest depth that [`Limits::depth`](crate::Limits::depth) can set.
 pub const MAX_DEPTH: usize = 1024;
 
-/// One JSON text that has been checked: UTF-8, grammar and depth.
+/// A JSON text that has been checked for UTF-8, grammar and depth.
 ///
 /// ```
 /// use duet_rpc_proto::text::{Kind, Member, Text};
@@ -52,54 +51,55 @@ impl<'a> Text<'a> {
         Ok(Text::outlined(bytes, outline))
     }
 
-    /// Joins bytes with the outline that [`Outline::take`] found in these same bytes.
+    /// Combines bytes with the outline that [`Outline::take`] found in the same bytes.
     pub(crate) fn outlined(bytes: &'a [u8], outline: Outline) -> Self {
-        Text { text: trusted::as_str(bytes), outline }
+        Text { text: unchecked::as_str(bytes), outline }
     }
 
-    /// The text as it arrived, with the white space around it.
+    /// The text as it arrived, including white space around it.
     pub fn as_str(&self) -> &'a str {
         self.text
     }
 
-    /// Whether it is an object, an array or something smaller.
+    /// The kind of the outermost value.
     pub fn kind(&self) -> Kind {
         self.outline.kind
     }
 
-    /// The raw value of a member of the outermost object. Of a member that is given twice, it is
-    /// the last one.
+    /// The raw value of a member of the outermost object. If the member appears more than once, the
+    /// last value.
     #[inline]
     pub fn member(&self, member: Member) -> Option<&'a str> {
         self.has(member).then(|| self.slice(self.outline.members[member as usize]))
     }
 
-    /// Whether the outermost object has this member.
+    /// True if the outermost object has this member.
     #[inline(always)]
     pub(crate) fn has(&self, member: Member) -> bool {
         u32::from(self.outline.seen) & member.bit() != 0
     }
 
-    /// Whether the outermost object has this member more than once.
+    /// True if the outermost object has this member more than once.
     #[inline]
     pub fn given_twice(&self, member: Member) -> bool {
         u32::from(self.outline.twice) & member.bit() != 0
     }
 
-    /// Whether the outermost object has any of these members more than once.
+    /// True if the outermost object has any of these members more than once.
     #[inline]
     pub fn any_given_twice(&self, members: &[Member]) -> bool {
         members.iter().any(|&member| self.given_twice(member))
     }
 
-    /// What a member means if it is a string; borrowed if it has no escapes.
+    /// The unescaped value of a member that is a string; borrowed if it has no escapes.
     #[inline]
     pub fn string_member(&self, member: Member) -> Option<Cow<'a, str>> {
         let raw = self.member(member)?.strip_prefix('"')?.strip_suffix('"')?;
         Some(if self.outline.escaped { unescape(raw) } else { Cow::Borrowed(raw) })
     }
 
-    /// The elements of the outermost array, each with its own outline; none if it is no array.
+    /// The elements of the outermost array, each with its own outline. Empty if the text is not an
+    /// array.
     pub fn elements(&self) -> Elements<'a> {
         let opening = self.outline.start as usize;
         let next = (self.kind() == Kind::Array).then_some(opening + 1);
@@ -108,12 +108,12 @@ impl<'a> Text<'a> {
 
     #[inline]
     fn slice(&self, span: Span) -> &'a str {
-        trusted::as_str(&self.text.as_bytes()[span.start as usize..span.end as usize])
+        unchecked::as_str(&self.text.as_bytes()[span.start as usize..span.end as usize])
     }
 }
 
 impl fmt::Debug for Text<'_> {
-    /// Shows the shape and never the content, which may be secret and may be large.
+    /// Shows the kind and the size, never the content: it may be secret or large.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Text({:?}, {} bytes)", self.kind(), self.text.len())
     }
@@ -123,7 +123,7 @@ impl fmt::Debug for Text<'_> {
 #[derive(Clone)]
 pub struct Elements<'a> {
     text: &'a str,
-    /// Behind the opening bracket or a comma; `None` behind the closing bracket.
+    /// The position behind the opening bracket or a comma; `None` behind the closing bracket.
     next: Option<usize>,
 }
 
@@ -141,11 +141,11 @@ impl<'a> Iterator for Elements<'a> {
         let element = scan::element(bytes, self.next.take()?)?;
         self.next = element.next;
         let outline = element.outline.counted_from(element.start);
-        Some(Text { text: trusted::as_str(&bytes[element.start..element.end]), outline })
+        Some(Text { text: unchecked::as_str(&bytes[element.start..element.end]), outline })
     }
 }
 
-/// The outermost value of a text.
+/// Kinds of the outermost value of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// `{…}`
@@ -157,7 +157,7 @@ pub enum Kind {
     Scalar,
 }
 
-/// The members of an envelope: of a request or of a response.
+/// Members of the envelope of a request or response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Member {
     /// `jsonrpc`
@@ -176,15 +176,15 @@ pub enum Member {
 
 impl Member {
     const COUNT: usize = 6;
-    /// No name of ours is longer than this when every letter is written as `\u00xx`.
+    /// The length of the longest member name with every letter written as `\u00xx`.
     const LONGEST_ESCAPED: usize = 6 * "jsonrpc".len();
 
-    /// The member with this name, given as it stands between its quotes.
+    /// The member with this name. `raw` is the text between the quotes.
     fn named(raw: &[u8]) -> Option<Member> {
         if raw.len() > Self::LONGEST_ESCAPED || !raw.contains(&b'\\') {
             return Member::named_plainly(raw);
         }
-        // `"\u0069d"` is the name `id` too.
+        // `"\u0069d"` also spells `id`.
         let plain = unescape(std::str::from_utf8(raw).ok()?);
         Member::named_plainly(plain.as_bytes())
     }
@@ -206,26 +206,26 @@ impl Member {
     }
 }
 
-/// What the scanner noted of a text. Kept apart from the text, because the decoder's buffer
-/// cannot be borrowed while the decoder still moves.
+/// The outline of a text: its kind and the positions of its members. It is separate from the text
+/// because the decoder's buffer cannot be borrowed while the decoder still moves bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outline {
     kind: Kind,
-    /// The members that are there, and those that are there more than once, as bits.
+    /// Bits of the members that are present, and of those that are present more than once.
     seen: u8,
     twice: u8,
     /// A name or string of the outermost object holds a backslash.
     escaped: bool,
-    /// Where the outermost value begins.
+    /// The position of the outermost value.
     start: u32,
     members: [Span; Member::COUNT],
 }
 
 impl Outline {
-    /// Checks bytes as [`Text::check`] does, and becomes their outline. What it is after bytes that
-    /// are no JSON means nothing.
+    /// Checks bytes as [`Text::check`] does, and becomes their outline. After an error the outline
+    /// is meaningless.
     ///
-    /// It is filled in place, as it is large for something that a message costs.
+    /// It is filled in place, because copying it would be a noticeable cost for each message.
     #[inline]
     pub(crate) fn take(&mut self, bytes: &[u8], max_depth: usize) -> Result<(), NotJson> {
         if u32::try_from(bytes.len()).is_err() {
@@ -234,14 +234,14 @@ impl Outline {
         scan::text(bytes, max_depth, self)
     }
 
-    /// Forgets all, for a value that begins at `start`.
+    /// Resets the outline for a value that begins at `start`.
     #[inline(always)]
     fn begin(&mut self, start: usize) {
         (self.kind, self.start) = (Kind::Scalar, start as u32);
         (self.seen, self.twice, self.escaped) = (0, 0, false);
     }
 
-    /// The same outline with positions counted from `start`.
+    /// This outline with positions relative to `start`.
     fn counted_from(mut self, start: usize) -> Self {
         let moved = |span: Span| Span {
             start: span.start.saturating_sub(start as u32),
@@ -253,7 +253,7 @@ impl Outline {
     }
 }
 
-/// A place in a text.
+/// A range of a text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     start: u32,
@@ -262,21 +262,21 @@ struct Span {
 
 impl Span {
     fn new(start: usize, end: usize) -> Self {
-        // `Outline::take` has refused texts in which a position does not fit.
+        // `Outline::take` has refused texts whose positions do not fit.
         Span { start: start as u32, end: end as u32 }
     }
 }
 
-/// Bytes that are no JSON text.
+/// Bytes that are not a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotJson {
-    /// The byte at which this became certain.
+    /// The position at which the error was found.
     pub at: usize,
-    /// What is wrong there.
+    /// The error.
     pub why: Why,
 }
 
-/// What keeps bytes from being a JSON text.
+/// Reasons why bytes are not a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The grammar of RFC 8259 is broken, or the text ends early.
@@ -302,7 +302,7 @@ impl fmt::Display for NotJson {
 
 impl std::error::Error for NotJson {}
 
-/// What JSON counts as white space.
+/// True for JSON white space.
 #[inline(always)]
 pub(crate) fn is_white(byte: u8) -> bool {
     byte <= b' ' && matches!(byte, b' ' | b'\t' | b'\n' | b'\r')

@@ -1,8 +1,8 @@
-//! The small things: numbers, the three words, and the escapes of strings.
+//! Scalars: numbers, `true`, `false`, `null`, and the escapes of strings.
 
 use super::is_white;
 
-/// Where the number or word that begins at `start` ends.
+/// The end of the number or word that begins at `start`.
 pub(super) fn end_of(bytes: &[u8], start: usize) -> Option<usize> {
     let rest = bytes.get(start..)?;
     let length = match rest.first()? {
@@ -15,7 +15,7 @@ pub(super) fn end_of(bytes: &[u8], start: usize) -> Option<usize> {
     Some(start + length)
 }
 
-/// Where the number or word that begins at `start` ends, with nothing wrong behind it.
+/// The end of the number or word that begins at `start`, if a legal byte follows it.
 pub(super) fn end_of_whole(bytes: &[u8], start: usize) -> Option<usize> {
     end_of(bytes, start).filter(|&end| match bytes.get(end) {
         None | Some(b',' | b'}' | b']') => true,
@@ -23,7 +23,7 @@ pub(super) fn end_of_whole(bytes: &[u8], start: usize) -> Option<usize> {
     })
 }
 
-/// The length of the number that these bytes begin with.
+/// The length of the number at the start of these bytes.
 fn number(bytes: &[u8]) -> Option<usize> {
     let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
     let digits = |start: usize| {
@@ -41,7 +41,7 @@ fn number(bytes: &[u8]) -> Option<usize> {
     Some(i)
 }
 
-/// Where the escape ends whose backslash stands before `start`.
+/// The end of the escape whose backslash stands before `start`.
 pub(super) fn end_of_escape(bytes: &[u8], start: usize) -> Option<usize> {
     match bytes.get(start)? {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(start + 1),

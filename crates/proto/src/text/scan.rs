@@ -1,58 +1,58 @@
-//! One pass over the bytes: is this a JSON text, and where do the envelope's members stand?
+//! Scanner: one pass checks that bytes are a JSON text and finds the envelope's members.
 //!
-//! Nothing is built and nothing is copied. The grammar is RFC 8259 to the letter, the depth is
-//! bounded, and members that nobody asked for are checked like all others. UTF-8 costs nothing
-//! extra while a text is pure ASCII.
+//! It builds nothing and copies nothing. The grammar is exactly RFC 8259, the depth is bounded, and
+//! unknown members are checked like all others. The UTF-8 check costs nothing while a text is pure
+//! ASCII.
 //!
-//! The envelope and all that is small is read byte by byte; what is large goes to
-//! [`bulk`](super::bulk), which is faster once it runs but takes longer to start. Bytes past the
-//! end read as zero, which no rule of the grammar accepts.
+//! The envelope and small values are read byte by byte. Large containers go to
+//! [`simd`](super::simd), which is faster but takes longer to start. Bytes past the end read as
+//! zero, which no rule of the grammar accepts.
 
+use super::byte_reader::{ByteReader, chunk};
 use super::syntax;
-use super::walk::{Scan, chunk};
 use super::{Kind, MAX_DEPTH, Member, NotJson, Outline, Span, Why};
 
-/// Checks that `bytes` are one JSON text, with nothing but white space around it.
+/// Checks that `bytes` are one JSON text, with only white space around it.
 #[inline]
 pub(super) fn text(bytes: &[u8], max_depth: usize, outline: &mut Outline) -> Result<(), NotJson> {
-    let mut scan = Scan::new(bytes, max_depth.min(MAX_DEPTH));
-    let mut end = scan.outlined(0, outline)?;
+    let mut reader = ByteReader::new(bytes, max_depth.min(MAX_DEPTH));
+    let mut end = reader.outlined(0, outline)?;
     if end != bytes.len() {
-        (end, _) = scan.look(end);
+        (end, _) = reader.skip_white(end);
         if end != bytes.len() {
             return Err(syntax(end));
         }
     }
-    if scan.high != 0 && simdutf8::basic::from_utf8(bytes).is_err() {
+    if reader.high != 0 && simdutf8::basic::from_utf8(bytes).is_err() {
         return Err(NotJson { at: 0, why: Why::NotUtf8 });
     }
     Ok(())
 }
 
-/// One element of an array that was already checked as a part of its text.
+/// One element of an array. The array was checked as a part of its text.
 pub(super) struct Element {
     pub(super) outline: Outline,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Behind the comma, if another element follows.
+    /// The position behind the comma, if another element follows.
     pub(super) next: Option<usize>,
 }
 
 /// The element that begins at or behind `from`, if there is one.
 pub(super) fn element(bytes: &[u8], from: usize) -> Option<Element> {
-    let mut scan = Scan::new(bytes, MAX_DEPTH);
+    let mut reader = ByteReader::new(bytes, MAX_DEPTH);
     let mut outline = Outline::default();
-    let end = scan.outlined(from, &mut outline).ok()?;
-    let (behind, byte) = scan.look(end);
+    let end = reader.outlined(from, &mut outline).ok()?;
+    let (behind, byte) = reader.skip_white(end);
     let next = (byte == b',').then_some(behind + 1);
     Some(Element { outline, start: outline.start as usize, end, next })
 }
 
-impl Scan<'_> {
-    /// A value, of which the outline is noted: where it ends.
+impl ByteReader<'_> {
+    /// Reads a value, notes its outline, and returns its end.
     #[inline(always)]
     fn outlined(&mut self, from: usize, outline: &mut Outline) -> Result<usize, NotJson> {
-        let (start, first) = self.look(from);
+        let (start, first) = self.skip_white(from);
         outline.begin(start);
         match first {
             b'{' => {
@@ -67,23 +67,23 @@ impl Scan<'_> {
         }
     }
 
-    /// An object whose members are noted where they are the envelope's.
+    /// Reads an object, and notes its members that belong to the envelope.
     #[inline(always)]
     fn envelope(&mut self, start: usize, outline: &mut Outline) -> Result<usize, NotJson> {
         if self.max_depth == 0 {
             return Err(NotJson { at: start, why: Why::TooDeep });
         }
-        let (mut i, first) = self.look(start + 1);
+        let (mut i, first) = self.skip_white(start + 1);
         if first == b'}' {
             return Ok(i + 1);
         }
-        // Only this object's own strings count.
+        // Only the strings of this object count.
         self.escaped = false;
         let (mut seen, mut twice) = (0, 0);
         if let Some(version) = self.usual_version(i) {
             outline.members[Member::Jsonrpc as usize] = version;
             seen = Member::Jsonrpc.bit();
-            (i, _) = self.look(version.end as usize + 1);
+            (i, _) = self.skip_white(version.end as usize + 1);
         }
         loop {
             let (member, value) = match self.usual_name(i) {
@@ -93,15 +93,15 @@ impl Scan<'_> {
                     (self.bytes.get(i + 1..end - 1).and_then(Member::named), value)
                 }
             };
-            let (value, first) = self.look(value);
+            let (value, first) = self.skip_white(value);
             let end = self.value(first, value, 1)?;
             if let Some(member) = member {
                 twice |= seen & member.bit();
                 seen |= member.bit();
                 outline.members[member as usize] = Span::new(value, end);
             }
-            match self.look(end) {
-                (comma, b',') => (i, _) = self.look(comma + 1),
+            match self.skip_white(end) {
+                (comma, b',') => (i, _) = self.skip_white(comma + 1),
                 (end, b'}') => {
                     (outline.seen, outline.twice) = (seen as u8, twice as u8);
                     outline.escaped = self.escaped;
@@ -112,14 +112,14 @@ impl Scan<'_> {
         }
     }
 
-    /// The version as nearly everybody writes it, with a comma behind it: where its value stands.
+    /// The version in its common spelling, with a comma behind it. Returns the range of its value.
     #[inline(always)]
     fn usual_version(&self, i: usize) -> Option<Span> {
         (chunk(self.bytes, i)? == b"\"jsonrpc\":\"2.0\",").then(|| Span::new(i + 10, i + 15))
     }
 
-    /// One of our names as nearly everybody writes it, with the colon right behind: found by
-    /// comparing one word. Returns the place behind the colon.
+    /// A member name in its common spelling, with a colon right behind it: comparing one word finds
+    /// it. Returns the position behind the colon.
     #[inline(always)]
     fn usual_name(&self, i: usize) -> Option<(Member, usize)> {
         const fn word(text: &[u8; 8]) -> u64 {

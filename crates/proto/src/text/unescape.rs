@@ -1,11 +1,11 @@
-//! The meaning of a JSON string.
+//! Unescaping of JSON strings.
 
 use std::borrow::Cow;
 
-/// What a checked JSON string means, given what stands between its quotes.
+/// The characters of a checked JSON string. `raw` is the text between its quotes.
 ///
-/// Half of a surrogate pair is legal JSON but no character; it becomes U+FFFD, as there is no
-/// other way to hold it in a Rust string.
+/// Half of a surrogate pair is legal JSON but not a character. It becomes U+FFFD, because a Rust
+/// string cannot hold it.
 ///
 /// ```
 /// use duet_rpc_proto::text::unescape;
@@ -31,7 +31,7 @@ pub fn unescape(raw: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// The character that an escape stands for, and how many bytes it takes behind its backslash.
+/// The character of an escape, and the number of bytes behind its backslash.
 fn escape(behind: &str) -> (char, usize) {
     let simple = match behind.as_bytes().first() {
         Some(b'u') => return unicode(behind),
@@ -43,7 +43,7 @@ fn escape(behind: &str) -> (char, usize) {
         Some(b'"') => '"',
         Some(b'\\') => '\\',
         Some(b'/') => '/',
-        // Not from a checked text; nothing is lost but the backslash.
+        // Not from a checked text: only the backslash is lost.
         _ => return (char::REPLACEMENT_CHARACTER, 0),
     };
     (simple, 1)
@@ -73,7 +73,7 @@ mod tests {
     use super::unescape;
 
     #[test]
-    fn escapes_become_what_they_mean() {
+    fn escapes_become_their_characters() {
         let rows = [
             ("plain", "plain"),
             (r#"\"\\\/\b\f\n\r\t"#, "\"\\/\u{8}\u{c}\n\r\t"),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn unchecked_input_is_no_panic() {
+    fn unchecked_input_never_panics() {
         for raw in ["\\", "\\u", "\\u12", "\\x", "\\u12é4", "\\ud83d\\u"] {
             let _ = unescape(raw);
         }

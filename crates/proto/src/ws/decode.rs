@@ -1,33 +1,34 @@
-//! Frames taken apart.
+//! WebSocket decoder: takes messages and control frames out of a stream of bytes.
 
 use std::fmt;
 
 use super::utf8::Utf8Check;
 use super::{
-    CONTROL_BYTES, Control, EIGHT_BYTES, Event, FIN, MASKED, Problem, Role, TWO_BYTES, mask, opcode,
+    CONTROL_BYTES, Control, EIGHT_BYTES, FIN, MASKED, Problem, Role, TWO_BYTES, WsEvent, mask,
+    opcode,
 };
 
-/// Takes messages and control frames out of the bytes of a connection.
+/// Decodes WebSocket frames.
 ///
-/// It is small, and has no memory of its own: what arrives of a message is appended to the caller's
-/// buffer, and a length that is announced reserves nothing.
-pub struct Decoder {
+/// It is small and holds no payload: the payload of a message is appended to the caller's buffer.
+/// An announced length reserves nothing.
+pub struct WsDecoder {
     role: Role,
-    state: State,
-    /// The message that has begun and not ended.
-    message: Option<Message>,
+    state: WsState,
+    /// The type of the unfinished message.
+    message: Option<MessageType>,
     utf8: Utf8Check,
-    /// How many bytes of the frame's payload are still to come.
+    /// The number of payload bytes still to come.
     left: usize,
-    /// The mask, as it goes on; all zero if there is none.
+    /// The mask, rotated to the next byte; all zero if there is none.
     mask: [u8; 4],
-    /// How many bytes a message may have, and how many more the one that is being received.
+    /// The maximum size of a message, and the room left in the current one.
     limit: usize,
     room: usize,
-    /// The header that is being received, if it came in pieces.
+    /// The header that is being received, if it arrives in pieces.
     header: [u8; HEADER_BYTES],
     header_length: u8,
-    /// What the control frame that is being received carries, as it came.
+    /// The payload of the control frame that is being received, still masked.
     control: Control,
 }
 
@@ -35,17 +36,17 @@ pub struct Decoder {
 const HEADER_BYTES: usize = 14;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum WsState {
     /// Between two frames, or in a header.
     Header,
     /// In a frame of this kind.
-    Payload(Kind),
-    /// Nothing more is read.
+    Payload(FrameKind),
+    /// The stream has ended; further bytes are ignored.
     Done,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FrameKind {
     Data { is_last: bool },
     Ping,
     Pong,
@@ -53,30 +54,30 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Message {
-    /// Has to be UTF-8.
+enum MessageType {
+    /// Must be UTF-8.
     Text,
     Binary,
 }
 
 /// The header of a frame.
 struct Header {
-    kind: Kind,
-    /// The message that it begins.
-    begins: Option<Message>,
+    kind: FrameKind,
+    /// The type of the message that the frame begins.
+    begins: Option<MessageType>,
     payload: usize,
     mask: [u8; 4],
-    /// How many bytes the header itself has.
+    /// The size of the header itself.
     size: usize,
 }
 
-impl Decoder {
-    /// A decoder for what this end receives. A message of more than `max_message_bytes`, all
-    /// its frames together, is refused when that is announced.
+impl WsDecoder {
+    /// A decoder for one end. A message of more than `max_message_bytes`, all its frames together,
+    /// is refused as soon as a header announces it.
     pub fn new(role: Role, max_message_bytes: usize) -> Self {
-        Decoder {
+        WsDecoder {
             role,
-            state: State::Header,
+            state: WsState::Header,
             message: None,
             utf8: Utf8Check::default(),
             left: 0,
@@ -89,20 +90,20 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes up to the next event, appends to `message` what they hold of a message, and says
-    /// how many they were. All of them are taken if there is no event.
+    /// Consumes bytes up to the next event, and appends the payload among them to `message`.
+    /// Returns the number of bytes consumed: all of them if there is no event.
     ///
-    /// An event comes with the last byte that it needs. Behind [`Event::Close`] and
-    /// [`Event::Failed`] bytes are taken, and nothing comes of them. After [`Event::Failed`] the caller
-    /// drops what `message` holds of the unfinished message.
-    pub fn decode(&mut self, input: &[u8], message: &mut Vec<u8>) -> (usize, Option<Event>) {
+    /// An event comes with the last byte that it needs. Bytes behind [`WsEvent::Close`] and
+    /// [`WsEvent::Failed`] are consumed and ignored. After [`WsEvent::Failed`] the caller drops the
+    /// unfinished message from `message`.
+    pub fn decode(&mut self, input: &[u8], message: &mut Vec<u8>) -> (usize, Option<WsEvent>) {
         let mut rest = input;
         let mut event = None;
         while event.is_none() && !rest.is_empty() {
             event = match self.state {
-                State::Header => self.take_header(&mut rest),
-                State::Payload(kind) => self.take_payload(kind, &mut rest, message),
-                State::Done => {
+                WsState::Header => self.take_header(&mut rest),
+                WsState::Payload(kind) => self.take_payload(kind, &mut rest, message),
+                WsState::Done => {
                     rest = &[];
                     None
                 }
@@ -111,20 +112,20 @@ impl Decoder {
         (input.len() - rest.len(), event)
     }
 
-    /// What the ping carries whose event came last; valid until more is decoded.
+    /// The payload of the latest ping; valid until more is decoded.
     pub fn ping(&self) -> &Control {
         &self.control
     }
 
-    /// Whether a message or a frame has begun and not ended.
+    /// True inside a message or a frame.
     pub fn is_inside(&self) -> bool {
-        let is_between = self.state == State::Header && self.header_length == 0;
-        self.state != State::Done && (self.message.is_some() || !is_between)
+        let is_between = self.state == WsState::Header && self.header_length == 0;
+        self.state != WsState::Done && (self.message.is_some() || !is_between)
     }
 
-    fn take_header(&mut self, rest: &mut &[u8]) -> Option<Event> {
+    fn take_header(&mut self, rest: &mut &[u8]) -> Option<WsEvent> {
         let held = usize::from(self.header_length);
-        // Most headers come in one piece, and are read where they stand.
+        // Most headers arrive in one piece and are read in place.
         let count = rest.len().min(HEADER_BYTES - held);
         let header = if held == 0 {
             self.read_header(rest)
@@ -150,18 +151,18 @@ impl Decoder {
         self.left = header.payload;
         self.mask = header.mask;
         match header.kind {
-            Kind::Data { .. } => {
+            FrameKind::Data { .. } => {
                 self.room -= header.payload;
                 self.message = header.begins.or(self.message);
             }
             _ => self.control = Control::new(b""),
         }
-        self.state = State::Payload(header.kind);
+        self.state = WsState::Payload(header.kind);
         if self.left == 0 { self.end_frame(header.kind) } else { None }
     }
 
-    /// Reads a header as far as it is there, so that what is wrong is found with the first byte that
-    /// shows it; `None` if it is not whole.
+    /// Reads a header as far as it has arrived, so that the first wrong byte is an error. `None` if
+    /// it is incomplete.
     fn read_header(&self, bytes: &[u8]) -> Result<Option<Header>, Problem> {
         let Some(&first) = bytes.first() else { return Ok(None) };
         let (kind, begins) = self.read_kind(first)?;
@@ -173,11 +174,11 @@ impl Decoder {
             _ => {}
         }
         let short = second & !MASKED;
-        if short >= TWO_BYTES && !matches!(kind, Kind::Data { .. }) {
+        if short >= TWO_BYTES && !matches!(kind, FrameKind::Data { .. }) {
             return Err(Problem::Protocol("a control frame that is too long"));
         }
         let Some((length, behind)) = read_length(short, &bytes[2..])? else { return Ok(None) };
-        let room = if matches!(kind, Kind::Data { .. }) { self.room } else { CONTROL_BYTES };
+        let room = if matches!(kind, FrameKind::Data { .. }) { self.room } else { CONTROL_BYTES };
         let payload = match usize::try_from(length) {
             Ok(payload) if payload <= room => payload,
             _ => {
@@ -193,7 +194,7 @@ impl Decoder {
         Ok(Some(Header { kind, begins, payload, mask, size: bytes.len() - behind.len() }))
     }
 
-    fn read_kind(&self, first: u8) -> Result<(Kind, Option<Message>), Problem> {
+    fn read_kind(&self, first: u8) -> Result<(FrameKind, Option<MessageType>), Problem> {
         if first & 0x70 != 0 {
             return Err(Problem::Protocol("a reserved bit is set"));
         }
@@ -205,12 +206,14 @@ impl Decoder {
             (opcode::TEXT | opcode::BINARY, Some(_)) => {
                 return Err(Problem::Protocol("a message inside of another"));
             }
-            (opcode::CONTINUATION, _) => return Ok((Kind::Data { is_last }, None)),
-            (opcode::TEXT, _) => return Ok((Kind::Data { is_last }, Some(Message::Text))),
-            (opcode::BINARY, _) => return Ok((Kind::Data { is_last }, Some(Message::Binary))),
-            (opcode::CLOSE, _) => Kind::Close,
-            (opcode::PING, _) => Kind::Ping,
-            (opcode::PONG, _) => Kind::Pong,
+            (opcode::CONTINUATION, _) => return Ok((FrameKind::Data { is_last }, None)),
+            (opcode::TEXT, _) => return Ok((FrameKind::Data { is_last }, Some(MessageType::Text))),
+            (opcode::BINARY, _) => {
+                return Ok((FrameKind::Data { is_last }, Some(MessageType::Binary)));
+            }
+            (opcode::CLOSE, _) => FrameKind::Close,
+            (opcode::PING, _) => FrameKind::Ping,
+            (opcode::PONG, _) => FrameKind::Pong,
             _ => return Err(Problem::Protocol("an unknown kind of frame")),
         };
         match is_last {
@@ -221,18 +224,18 @@ impl Decoder {
 
     fn take_payload(
         &mut self,
-        kind: Kind,
+        kind: FrameKind,
         rest: &mut &[u8],
         message: &mut Vec<u8>,
-    ) -> Option<Event> {
+    ) -> Option<WsEvent> {
         let (payload, behind) = rest.split_at(self.left.min(rest.len()));
         *rest = behind;
         self.left -= payload.len();
-        if let Kind::Data { .. } = kind {
+        if let FrameKind::Data { .. } = kind {
             let start = message.len();
             mask::append_unmasked(message, payload, self.mask);
             mask::advance(&mut self.mask, payload.len());
-            if self.message == Some(Message::Text) && !self.utf8.take(&message[start..]) {
+            if self.message == Some(MessageType::Text) && !self.utf8.take(&message[start..]) {
                 return Some(self.fail(Problem::NotUtf8));
             }
         } else {
@@ -241,41 +244,41 @@ impl Decoder {
         if self.left == 0 { self.end_frame(kind) } else { None }
     }
 
-    fn end_frame(&mut self, kind: Kind) -> Option<Event> {
-        self.state = State::Header;
-        if let Kind::Data { is_last } = kind {
+    fn end_frame(&mut self, kind: FrameKind) -> Option<WsEvent> {
+        self.state = WsState::Header;
+        if let FrameKind::Data { is_last } = kind {
             if !is_last {
                 return None;
             }
             self.message = None;
             self.room = self.limit;
             return Some(match self.utf8.is_whole() {
-                true => Event::Message,
+                true => WsEvent::Message,
                 false => self.fail(Problem::NotUtf8),
             });
         }
         mask::apply(&mut self.control.bytes[..usize::from(self.control.length)], self.mask);
         Some(match kind {
-            Kind::Ping => Event::Ping,
-            Kind::Close => match read_close(self.control.as_bytes()) {
+            FrameKind::Ping => WsEvent::Ping,
+            FrameKind::Close => match read_close(self.control.as_bytes()) {
                 Ok(code) => {
-                    self.state = State::Done;
-                    Event::Close(code)
+                    self.state = WsState::Done;
+                    WsEvent::Close(code)
                 }
                 Err(problem) => self.fail(problem),
             },
-            _ => Event::Pong,
+            _ => WsEvent::Pong,
         })
     }
 
-    fn fail(&mut self, problem: Problem) -> Event {
-        self.state = State::Done;
-        Event::Failed(problem)
+    fn fail(&mut self, problem: Problem) -> WsEvent {
+        self.state = WsState::Done;
+        WsEvent::Failed(problem)
     }
 }
 
-/// Reads the length of a payload, of which `short` is what the second byte says, and returns it with
-/// the bytes behind it; `None` if it is not whole.
+/// Reads the length of a payload. `short` is the length in the second byte of the header. Returns
+/// the length and the bytes behind it; `None` if it is incomplete.
 fn read_length(short: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Problem> {
     let (length, behind, least) = match short {
         TWO_BYTES => match bytes.split_first_chunk() {
@@ -297,7 +300,7 @@ fn read_length(short: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Problem>
     Ok(Some((length, behind)))
 }
 
-/// Reads what a close frame carries: nothing, or a code and a reason.
+/// Reads the payload of a close frame: nothing, or a code and a reason.
 fn read_close(payload: &[u8]) -> Result<Option<u16>, Problem> {
     let Some((code, reason)) = payload.split_first_chunk() else {
         return match payload {
@@ -306,7 +309,7 @@ fn read_close(payload: &[u8]) -> Result<Option<u16>, Problem> {
         };
     };
     let code = u16::from_be_bytes(*code);
-    // Those that were given a meaning for the wire, and those that anybody may use.
+    // Codes that are defined for the wire, and codes that anybody may use.
     if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
         return Err(Problem::Protocol("a close code that means nothing"));
     }
@@ -316,10 +319,10 @@ fn read_close(payload: &[u8]) -> Result<Option<u16>, Problem> {
     }
 }
 
-impl fmt::Debug for Decoder {
-    /// Shows where it stands, and nothing of what came.
+impl fmt::Debug for WsDecoder {
+    /// Shows the state, and nothing that arrived.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Decoder");
+        let mut shown = f.debug_struct("WsDecoder");
         shown.field("role", &self.role).field("state", &self.state).field("left", &self.left);
         shown.finish_non_exhaustive()
     }

@@ -1,31 +1,31 @@
-//! Frames written straight into an output buffer.
+//! WebSocket frame writer: it writes straight into an output buffer.
 
 use std::fmt;
 
 use super::mask::{self, Masks};
 use super::{Control, EIGHT_BYTES, FIN, MASKED, Role, TWO_BYTES, opcode};
-use crate::append::{append, move_body};
+use crate::prefixed::{append, move_body};
 
 /// Writes the frames of one end.
-pub struct FrameWriter {
+pub struct WsFrameWriter {
     role: Role,
-    /// How many bytes the length of the next message will take, probably: as many as the last one's.
+    /// The guessed size of the next length field: that of the last one.
     length_size: LengthSize,
     masks: Masks,
 }
 
-/// A control frame, and what it is for.
+/// Kinds of control frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlKind {
-    /// Asks for a sign of life.
+    /// Asks for a pong.
     Ping,
-    /// Answers a ping with what that carried.
+    /// Answers a ping with its payload.
     Pong,
-    /// Says that nothing more comes, and why: see [`Control::close`].
+    /// Announces that nothing more follows, with a reason: see [`Control::close`].
     Close,
 }
 
-/// How many bytes stand behind the first two of a header for the length.
+/// The number of bytes for the length behind the first two bytes of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LengthSize {
     None = 0,
@@ -34,7 +34,7 @@ enum LengthSize {
 }
 
 impl LengthSize {
-    fn of(length: usize) -> Self {
+    fn for_length(length: usize) -> Self {
         match length {
             0..126 => LengthSize::None,
             126..0x1_0000 => LengthSize::Two,
@@ -46,16 +46,16 @@ impl LengthSize {
 /// Room for the longest header.
 const EMPTY: [u8; 14] = [0; 14];
 
-impl FrameWriter {
-    /// A writer for what this end sends. A client hides each frame behind a mask that nobody
-    /// can foresee who does not know the `seed`, so this has to be random; a server uses none.
+impl WsFrameWriter {
+    /// A writer for one end. A client masks each frame with a mask that nobody can predict without
+    /// the `seed`, so the seed must be random. A server does not mask.
     pub fn new(role: Role, seed: u128) -> Self {
-        FrameWriter { role, length_size: LengthSize::Two, masks: Masks::new(seed) }
+        WsFrameWriter { role, length_size: LengthSize::Two, masks: Masks::new(seed) }
     }
 
-    /// Appends one message, which is written by `body`, as one frame of text.
+    /// Appends one message as one text frame. `body` writes the message.
     ///
-    /// If `body` fails or panics, nothing is appended. It must append, and only append, UTF-8.
+    /// If `body` fails or panics, nothing is appended. It must only append, and only UTF-8.
     #[inline]
     pub fn write<E>(
         &mut self,
@@ -63,13 +63,13 @@ impl FrameWriter {
         body: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let start = out.len();
-        // The length is known only behind the body, but its place is before it, so it is guessed
-        // how much room it takes.
+        // The length stands before the body but is known only behind it, so reserve room by a
+        // guess.
         let guessed = self.header_size(self.length_size);
         out.extend_from_slice(&EMPTY[..guessed]);
         append(out, start, body)?;
         let length = out.len() - start - guessed;
-        self.length_size = LengthSize::of(length);
+        self.length_size = LengthSize::for_length(length);
         let size = self.header_size(self.length_size);
         if size != guessed {
             move_body(out, start + guessed, start + size);
@@ -79,11 +79,11 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Makes a frame of a text that stays in its own buffer, because it is too large to be copied: the
-    /// header is appended to `before`, and a client's text is masked where it is.
+    /// Makes a frame of a text that is too large to copy and stays in its own buffer. The header is
+    /// appended to `before`; a client masks the text in place.
     pub fn wrap(&mut self, before: &mut Vec<u8>, text: &mut [u8]) {
         let start = before.len();
-        before.extend_from_slice(&EMPTY[..self.header_size(LengthSize::of(text.len()))]);
+        before.extend_from_slice(&EMPTY[..self.header_size(LengthSize::for_length(text.len()))]);
         self.finish(&mut before[start..], text, opcode::TEXT);
     }
 
@@ -107,10 +107,10 @@ impl FrameWriter {
         2 + length_size as usize + mask
     }
 
-    /// Writes the header of a frame whose payload stands in its place already, and masks that.
+    /// Writes the header of a frame whose payload is in place, and masks the payload.
     fn finish(&mut self, header: &mut [u8], payload: &mut [u8], opcode: u8) {
         let length = payload.len();
-        let length_size = LengthSize::of(length);
+        let length_size = LengthSize::for_length(length);
         header[0] = FIN | opcode;
         let (second, rest) = header[1..].split_at_mut(1);
         let (extended, mask) = rest.split_at_mut(length_size as usize);
@@ -134,9 +134,9 @@ impl FrameWriter {
     }
 }
 
-impl fmt::Debug for FrameWriter {
-    /// Shows nothing of what masks are made of.
+impl fmt::Debug for WsFrameWriter {
+    /// Hides the seed of the masks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrameWriter").field("role", &self.role).finish_non_exhaustive()
+        f.debug_struct("WsFrameWriter").field("role", &self.role).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,9 @@
-//! Masks: what a client hides its frames with, so that no proxy on the way takes them for
-//! something else.
+//! Masks: a client masks its frames, so that no proxy on the way mistakes them for another
+//! protocol.
 
-/// Appends what was masked, in blocks that stay in registers. To copy it first and take the mask away
-/// behind that is no faster with small pieces, and with large ones up to ten times as slow: what some
-/// processors do when they are asked to copy much from or to an odd address takes them that long.
+/// Appends masked bytes without their mask, in blocks that stay in registers. Copying first and
+/// unmasking afterwards is no faster for small pieces and up to ten times as slow for large ones:
+/// some processors copy large ranges slowly from or to an odd address.
 pub(super) fn append_unmasked(message: &mut Vec<u8>, masked: &[u8], mask: [u8; 4]) {
     message.reserve(masked.len());
     let (blocks, rest) = masked.as_chunks::<64>();
@@ -17,11 +17,11 @@ pub(super) fn append_unmasked(message: &mut Vec<u8>, masked: &[u8], mask: [u8; 4
     apply(&mut message[start..], mask);
 }
 
-/// Masks bytes where they stand, or takes the mask away again.
+/// Masks bytes in place, or unmasks them.
 #[inline]
 pub(super) fn apply(bytes: &mut [u8], [a, b, c, d]: [u8; 4]) {
     let key = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
-    // So plain that the compiler makes wide instructions of it.
+    // Simple enough for the compiler to use wide instructions.
     let (words, rest) = bytes.as_chunks_mut::<8>();
     for word in words {
         *word = (u64::from_ne_bytes(*word) ^ key).to_ne_bytes();
@@ -31,18 +31,17 @@ pub(super) fn apply(bytes: &mut [u8], [a, b, c, d]: [u8; 4]) {
     }
 }
 
-/// The mask as it goes on behind so many bytes.
+/// Rotates the mask to continue behind `count` bytes.
 pub(super) fn advance(mask: &mut [u8; 4], count: usize) {
     mask.rotate_left(count % 4);
 }
 
 /// A source of masks.
 ///
-/// A mask has to be one that whoever chose the message could not foresee, also who has seen all
-/// masks before it. So they are the numbers 0, 1, 2 and so on, each put through SipHash-2-4 with
-/// a key that is secret: without the key its results cannot be told from random numbers, and none of
-/// them says anything of the next. The key is the seed, so the seed has to be random; nothing else
-/// does.
+/// The sender of a message must not be able to predict its mask, even after it has seen all masks
+/// before. So the masks are the numbers 0, 1, 2 and so on, each put through SipHash-2-4 with a
+/// secret key. Without the key the results look random, and none of them tells anything about the
+/// next. The key is the seed, so only the seed must be random.
 pub(super) struct Masks {
     key: [u64; 2],
     count: u64,
@@ -68,7 +67,7 @@ fn siphash([low, high]: [u64; 2], word: u64) -> u64 {
         low ^ 0x6c79_6765_6e65_7261,
         high ^ 0x7465_6462_7974_6573,
     ];
-    // The second block says that the input had eight bytes.
+    // The second block encodes the length of the input: eight bytes.
     for block in [word, 8 << 56] {
         state[3] ^= block;
         sip_round(&mut state);

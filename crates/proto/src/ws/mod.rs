@@ -1,24 +1,23 @@
-//! WebSocket frames (RFC 6455), behind the handshake: messages taken out of them, and put into them.
+//! WebSocket frames (RFC 6455) after the handshake: decoder and writer.
 //!
-//! A [`Decoder`] is fed with bytes in any pieces. What it finds of a message it appends to the
-//! buffer that it is lent, and it says when the message is whole; it keeps nothing of it. A
-//! [`FrameWriter`] writes each message as one frame. No extension is spoken, so no frame has a
-//! reserved bit. Text and binary messages are received alike, but a text message that is not UTF-8 ends
-//! the stream. Messages are always sent as text. Nothing here reads, writes, waits or draws a random
-//! number.
+//! A [`WsDecoder`] takes bytes in any pieces. It appends the payload of a message to the caller's
+//! buffer, reports when the message is whole, and keeps none of it. A [`WsFrameWriter`] writes each
+//! message as one frame. No extension is supported, so no frame has a reserved bit. Text and binary
+//! messages are received alike, but a text message that is not UTF-8 ends the stream. Messages are
+//! always sent as text. This module does no I/O, never waits and draws no random numbers.
 //!
 //! ```
 //! use std::io::Write;
-//! use duet_rpc_proto::ws::{Decoder, Event, FrameWriter, Role};
+//! use duet_rpc_proto::ws::{WsDecoder, WsEvent, WsFrameWriter, Role};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let mut out = Vec::new();
-//! FrameWriter::new(Role::Client, 42).write(&mut out, |out| out.write_all(b"[1]"))?;
+//! WsFrameWriter::new(Role::Client, 42).write(&mut out, |out| out.write_all(b"[1]"))?;
 //!
-//! let mut decoder = Decoder::new(Role::Server, 1024);
+//! let mut decoder = WsDecoder::new(Role::Server, 1024);
 //! let mut message = Vec::new();
 //! assert_eq!(decoder.decode(&out[..7], &mut message), (7, None));
-//! assert_eq!(decoder.decode(&out[7..], &mut message), (2, Some(Event::Message)));
+//! assert_eq!(decoder.decode(&out[7..], &mut message), (2, Some(WsEvent::Message)));
 //! assert_eq!(message, b"[1]");
 //! # Ok(())
 //! # }
@@ -31,62 +30,62 @@ mod utf8;
 
 use std::fmt;
 
-pub use decode::Decoder;
-pub use encode::{ControlKind, FrameWriter};
+pub use decode::WsDecoder;
+pub use encode::{ControlKind, WsFrameWriter};
 
-/// Which end of a connection this is. A client masks what it sends, and a server does not.
+/// The end of a connection. A client masks the frames that it sends; a server does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The end that asked for the connection.
+    /// The end that opened the connection.
     Client,
     /// The end that accepted it.
     Server,
 }
 
-/// Why a connection is closed, as a number on the wire.
+/// Close codes on the wire.
 pub mod close_code {
-    /// It has done what it was there for.
+    /// The connection has served its purpose.
     pub const NORMAL: u16 = 1000;
-    /// The program goes away.
+    /// The program exits.
     pub const GOING_AWAY: u16 = 1001;
-    /// The remote broke the rules of frames.
+    /// The remote broke the framing rules.
     pub const PROTOCOL_ERROR: u16 = 1002;
-    /// Bytes that had to be UTF-8 are not.
+    /// Bytes that must be UTF-8 are not.
     pub const INVALID_DATA: u16 = 1007;
-    /// The remote did what is not wanted here.
+    /// The remote violated a policy.
     pub const POLICY: u16 = 1008;
-    /// A message is larger than what is taken.
+    /// A message is over the limit.
     pub const TOO_LARGE: u16 = 1009;
 }
 
-/// What came out of the stream.
+/// An event of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The message is whole; what comes next belongs to another.
+pub enum WsEvent {
+    /// The message is whole. The next payload belongs to another message.
     Message,
-    /// The remote wants a pong that carries the same: [`Decoder::ping`].
+    /// The remote wants a pong with the same payload: [`WsDecoder::ping`].
     Ping,
-    /// A sign of life.
+    /// The answer to a ping.
     Pong,
-    /// The remote sends no more, with the code that it gave. It expects a close in return.
+    /// The remote sends no more, and gave this code. It expects a close in return.
     Close(Option<u16>),
-    /// The stream cannot be read on.
+    /// The stream is broken.
     Failed(Problem),
 }
 
-/// Why a stream cannot be read on.
+/// Reasons why a stream is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The rules of frames are broken so.
+    /// The remote broke this framing rule.
     Protocol(&'static str),
     /// A text message, or the reason in a close frame, is not UTF-8.
     NotUtf8,
-    /// The message is larger than the limit: it has at least so many bytes.
+    /// The message is over the limit: it has at least this many bytes.
     TooLarge(u64),
 }
 
 impl Problem {
-    /// The code to close the connection with.
+    /// The close code for the connection.
     pub fn code(&self) -> u16 {
         match self {
             Problem::Protocol(_) => close_code::PROTOCOL_ERROR,
@@ -95,7 +94,7 @@ impl Problem {
         }
     }
 
-    /// What the remote, and the log, are told.
+    /// The reason, for the close frame and the log.
     pub fn reason(&self) -> &'static str {
         match self {
             Problem::Protocol(reason) => reason,
@@ -105,10 +104,10 @@ impl Problem {
     }
 }
 
-/// No control frame carries more.
+/// Maximum payload of a control frame.
 const CONTROL_BYTES: usize = 125;
 
-/// What a ping, a pong or a close carries: 125 bytes at most.
+/// The payload of a ping, a pong or a close: at most 125 bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Control {
     bytes: [u8; CONTROL_BYTES],
@@ -116,14 +115,14 @@ pub struct Control {
 }
 
 impl Control {
-    /// One that carries these bytes, or as many of them as it can.
+    /// A payload of these bytes, cut to the maximum.
     pub fn new(payload: &[u8]) -> Self {
         let mut control = Control { bytes: [0; CONTROL_BYTES], length: 0 };
         control.append(payload);
         control
     }
 
-    /// One that carries the code and the reason of a close, or as much of the reason as it can.
+    /// A payload of a close code and a reason. The reason is cut to the maximum.
     pub fn close(code: u16, reason: &str) -> Self {
         let mut control = Control::new(&code.to_be_bytes());
         for character in reason.chars() {
@@ -137,7 +136,7 @@ impl Control {
         control
     }
 
-    /// What it carries.
+    /// The payload.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
@@ -151,13 +150,13 @@ impl Control {
 }
 
 impl fmt::Debug for Control {
-    /// Shows its size, and nothing of what it carries.
+    /// Shows the size, and none of the payload.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Control").field("length", &self.length).finish_non_exhaustive()
     }
 }
 
-/// Kinds of frames, as numbers on the wire.
+/// Kinds of frames on the wire.
 mod opcode {
     pub(super) const CONTINUATION: u8 = 0;
     pub(super) const TEXT: u8 = 1;
@@ -167,10 +166,11 @@ mod opcode {
     pub(super) const PONG: u8 = 10;
 }
 
-/// In a frame's first byte: no frame of the message comes behind this one.
+/// Bit of a frame's first byte: this is the last frame of its message.
 const FIN: u8 = 0x80;
-/// In its second byte: the payload is masked.
+/// Bit of a frame's second byte: the payload is masked.
 const MASKED: u8 = 0x80;
-/// Lengths of this and more do not fit into the second byte; it says then how many bytes they take.
+/// Values of the second byte for lengths that do not fit into it: the length takes two or eight
+/// bytes.
 const TWO_BYTES: u8 = 126;
 const EIGHT_BYTES: u8 = 127;

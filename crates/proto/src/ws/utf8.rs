@@ -1,18 +1,18 @@
-//! UTF-8 check of a text that comes in pieces.
+//! UTF-8 check of a text that arrives in pieces.
 //!
-//! A text message that is not UTF-8 must close the connection (RFC 6455, section 8.1), and the first wrong
-//! byte decides that. So each piece is checked when it comes, and not the message when it is whole.
+//! A text message that is not UTF-8 must close the connection (RFC 6455, section 8.1), and the
+//! first wrong byte decides. So each piece is checked on arrival, not the message as a whole.
 
-/// Knows whether what has come of a text can still become UTF-8.
+/// State of the check between two pieces.
 #[derive(Default)]
 pub(super) struct Utf8Check {
-    /// The beginning of a character whose rest has not come, and how long it is.
+    /// An incomplete character at the end of the last piece, and its length.
     held: [u8; 3],
     length: u8,
 }
 
 impl Utf8Check {
-    /// Takes the next piece; false if no rest can make the text UTF-8.
+    /// Checks the next piece. False if the text can no longer become UTF-8.
     pub(super) fn take(&mut self, piece: &[u8]) -> bool {
         let mut rest = piece;
         while self.length > 0 {
@@ -43,7 +43,7 @@ impl Utf8Check {
         }
     }
 
-    /// Whether the text may end here: no character is cut.
+    /// True if the text may end here: no character is incomplete.
     pub(super) fn is_whole(&self) -> bool {
         self.length == 0
     }

@@ -1,4 +1,4 @@
-//! The arrows between modules, as ARCHITECTURE.md has them, are those of the code.
+//! Dependencies between modules: the tables in ARCHITECTURE.md match the code.
 //!
 //! The page has a table for each crate, under a heading that names its folder:
 //!
@@ -10,8 +10,8 @@
 //! | `frame` | `fault`, `text` | … |
 //! ```
 //!
-//! A module uses another if its code, tests apart, has a path `crate::other`. A name of the crate's root
-//! stands for `lib`. Lines `pub use crate::…` re-export, and do not count.
+//! A module uses another if its code, apart from tests, has a path `crate::other`. A name of the
+//! crate's root counts as `lib`. Lines `pub use crate::…` are re-exports and do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,7 +21,7 @@ use super::{code_below, is_test, workspace};
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// The arrows of the tables on a page, by the folder of the crate.
+/// The dependencies in the tables of a page, by the folder of the crate.
 fn claimed(page: &str) -> BTreeMap<String, Arrows> {
     let mut crates = BTreeMap::<String, Arrows>::new();
     let mut folder = None;
@@ -41,7 +41,7 @@ fn claimed(page: &str) -> BTreeMap<String, Arrows> {
     crates
 }
 
-/// The arrows of the code below a folder.
+/// The dependencies in the code below a folder.
 fn real(source: &Path) -> Arrows {
     let mut arrows = Arrows::new();
     for (path, code) in code_below(source) {
@@ -93,7 +93,7 @@ fn check(page: &str, source: &str, real: &Arrows) -> Result<(), String> {
 }
 
 #[test]
-fn the_arrows_between_modules_are_those_of_the_page() {
+fn module_dependencies_match_architecture_md() {
     let page = fs::read_to_string(workspace().join("ARCHITECTURE.md")).expect("it can be read");
     let sources = ["crates/proto/src", "crates/duet-rpc/src", "crates/cli/src"];
     let wrong: Vec<_> = sources
@@ -104,7 +104,7 @@ fn the_arrows_between_modules_are_those_of_the_page() {
 }
 
 #[test]
-fn an_arrow_that_is_missing_or_made_up_is_found() {
+fn a_missing_or_extra_dependency_is_reported() {
     let page = "### `crates/x/src`\n\n| module | uses |\n|---|---|\n| `a` | `b` |\n| `b` | |\n";
     let arrows = |uses: &[&str]| {
         let uses = uses.iter().map(|name| (*name).to_owned()).collect();

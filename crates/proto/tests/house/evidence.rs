@@ -1,7 +1,7 @@
-//! What pages name as evidence is there.
+//! Evidence: tests that pages name exist.
 //!
-//! A page says which tests show a thing in this form: a file, from the root of the repository, and behind it
-//! the names of tests in it, each in backticks:
+//! A page names the tests for a claim in this form: a file, relative to the root of the repository,
+//! followed by the names of tests in it, each in backticks:
 //!
 //! ```text
 //! `crates/cli/tests/net/gate.rs` `t3_a_foreign_host_is_refused`, `t3_a_foreign_origin_is_refused`
@@ -15,15 +15,15 @@ use std::path::Path;
 
 use super::workspace;
 
-/// The pages that promise something, and name what shows it.
+/// Pages that name tests as evidence for their claims.
 const PAGES: [&str; 2] = ["SECURITY.md", "docs/RELIABILITY.md"];
 
-/// The pieces of a line that stand in backticks.
+/// The parts of a line in backticks.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// The lines of a page outside of its blocks of code, with their numbers.
+/// The lines of a page outside of code blocks, with their numbers.
 fn prose(page: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     page.lines().enumerate().filter_map(move |(number, line)| {
@@ -33,20 +33,20 @@ fn prose(page: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Whether it names a place in the repository.
+/// True for a path in the repository.
 fn is_path(text: &str) -> bool {
     let folders =
         ["crates/", "scripts/", "docs/", "fuzz/", "bench/", "clients/", ".ci/", ".github/"];
     folders.iter().any(|folder| text.starts_with(folder)) && !text.contains([' ', '*'])
 }
 
-/// Whether it can be the name of a test.
+/// True for a possible name of a test.
 fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     text.contains('_') && text.bytes().all(is_plain)
 }
 
-/// The names of the tests in a file of Rust. One that is ignored shows nothing.
+/// The names of the tests in a Rust file. Ignored tests do not count.
 pub(super) fn tests_in(text: &str) -> BTreeSet<&str> {
     let (mut found, mut is_test, mut is_ignored) = (BTreeSet::new(), false, false);
     for line in text.lines().map(str::trim) {
@@ -65,7 +65,7 @@ pub(super) fn tests_in(text: &str) -> BTreeSet<&str> {
     found
 }
 
-/// How cargo is told to run the tests in a file: `-p PACKAGE --test NAME`, or `--lib`.
+/// The cargo options that run the tests in a file: `-p PACKAGE --test NAME`, or `--lib`.
 fn command_for(path: &str) -> Option<String> {
     let (folder, inside) = path.strip_prefix("crates/")?.split_once('/')?;
     let manifest = workspace().join("crates").join(folder).join("Cargo.toml");
@@ -75,19 +75,19 @@ fn command_for(path: &str) -> Option<String> {
         Some(name) => format!("--test {}", name.split(['/', '.']).next()?),
         None => "--lib".to_owned(),
     };
-    // Its tests of HTTP and WebSockets are there only with these.
+    // The tests of HTTP and WebSockets need these.
     let features = if package == "duet-rpc" { " --all-features" } else { "" };
     Some(format!("cargo test -p {package}{features} {target}"))
 }
 
 #[test]
-fn tests_that_pages_name_are_there() {
+fn tests_named_as_evidence_exist() {
     let mut wrong = Vec::new();
     for page in PAGES {
         let text = fs::read_to_string(workspace().join(page)).expect("it is there");
         let mut count = 0;
         for (number, line) in prose(&text) {
-            // The file that was named last, on this line, and its tests.
+            // The file named last on this line, and its tests.
             let mut file = None;
             for word in quoted(line) {
                 if is_path(word) {
@@ -117,7 +117,7 @@ fn tests_that_pages_name_are_there() {
 }
 
 #[test]
-fn what_is_a_test_and_how_it_is_run_is_known() {
+fn tests_and_their_commands_are_recognised() {
     let text = "fn a_b() {}\n#[test]\n#[ignore]\nfn i_j() {}\n#[test]\nfn c_d() {}\n  #[tokio::test(start_paused = true)]\n  \
         // Why.\n  async fn e_f() {}\nconst X: u8 = 1;\nfn g_h() {}\n";
     assert_eq!(tests_in(text).into_iter().collect::<Vec<_>>(), ["c_d", "e_f"]);

@@ -1,10 +1,11 @@
-//! Which public types may grow: the table in CONTRIBUTING.md is true.
+//! Public types that may grow: the table in CONTRIBUTING.md matches the code.
 
 use std::fs;
 
 use super::{files, workspace};
 
-/// Each public type of this name in the library and its core: whether it is `#[non_exhaustive]`.
+/// For each public type of this name in the library and its core: true if it is
+/// `#[non_exhaustive]`.
 fn marks<'a>(sources: &'a [String], name: &'a str) -> impl Iterator<Item = bool> + 'a {
     sources.iter().flat_map(move |source| {
         let lines: Vec<_> = source.lines().collect();

@@ -1,8 +1,8 @@
-//! The rules of `docs/specification.md`: each has a test, and nobody names a rule that is not there.
+//! Rules of `docs/specification.md`: each has a test, and no text names a rule that does not exist.
 //!
-//! A rule is a line with its anchor and its id, `<a id="f1"></a>**F1**`. Tests carry the ids in lower case as
-//! words of their names: `f1_f2_frames_come_out_whole`. The last section of the page and the page that it
-//! leads to list the tests of each rule. They are written by
+//! A rule is a line with its anchor and its id, `<a id="f1"></a>**F1**`. The name of a test
+//! contains the ids in lower case as words: `f1_f2_frames_come_out_whole`. The last section of the
+//! page, and the page that it links to, list the tests of each rule. This command writes them:
 //!
 //! ```console
 //! SPECIFICATION=write cargo test -p duet-rpc-proto --test house
@@ -20,10 +20,10 @@ const PAGE: &str = "docs/specification.md";
 const SECTION: &str = "## 13. Tests by rule\n";
 const LIST: &str = "docs/specification-tests.md";
 
-/// The letters that ids begin with, in the order of the page.
+/// The first letters of ids, in the order of the page.
 const LETTERS: &str = "FMECLGPTS";
 
-/// Rules about speed are measured, and not tested with a clock.
+/// Rules about speed. They are measured, not tested with a clock.
 const MEASURED: [(&str, &str); 4] = [
     ("S1", "bench/run"),
     ("S2", "bench/run"),
@@ -31,7 +31,7 @@ const MEASURED: [(&str, &str); 4] = [
     ("S5", "crates/cli/benches/startup.rs"),
 ];
 
-/// Whether a word has the form of an id.
+/// True if a word has the form of an id.
 fn is_id(word: &str) -> bool {
     let mut letters = word.chars();
     let is_kind = letters.next().is_some_and(|letter| LETTERS.contains(letter));
@@ -44,7 +44,7 @@ fn key(id: &str) -> (usize, u32) {
     (LETTERS.find(letter).unwrap_or(usize::MAX), number.parse().unwrap_or(0))
 }
 
-/// The ids of all rules of a page, or what is wrong with them.
+/// The ids of all rules of a page, or an error in them.
 fn rules_of(page: &str) -> Result<BTreeSet<String>, String> {
     let mut rules = BTreeSet::new();
     for line in page.lines() {
@@ -71,7 +71,7 @@ fn ids_in(name: &str) -> impl Iterator<Item = String> {
 /// The tests of each rule, by file.
 type Tests = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// Adds the tests of a file; an error names one whose rule does not exist.
+/// Adds the tests of a file. Returns an error for a test whose rule does not exist.
 fn add(
     tests: &mut Tests,
     rules: &BTreeSet<String>,
@@ -96,7 +96,7 @@ fn untested<'a>(rules: &'a BTreeSet<String>, tests: &Tests) -> Vec<&'a str> {
     rules.iter().map(|id| &**id).filter(|id| !tests.contains_key(*id) && !is_measured(id)).collect()
 }
 
-/// The first word of a text that looks like a rule and is none.
+/// The first word of a text that has the form of an id but names no rule.
 fn unknown<'a>(rules: &BTreeSet<String>, text: &'a str) -> Option<&'a str> {
     let mut words = text.split(|it: char| !it.is_alphanumeric() && it != '_');
     words.find(|word| is_id(word) && !rules.contains(*word))
@@ -131,7 +131,8 @@ fn in_order(rules: &BTreeSet<String>) -> Vec<&String> {
     ids
 }
 
-/// The last section of the specification: how many tests each rule has, and where their names are.
+/// The last section of the specification: the number of tests of each rule, and a link to their
+/// names.
 fn section(rules: &BTreeSet<String>, tests: &Tests) -> String {
     let mut section = format!(
         "{SECTION}\nThe number of tests that name each rule, with a link to their names:\n"
@@ -180,7 +181,7 @@ fn every_rule_has_a_test() {
     }
 }
 
-/// The command line, the life of the daemon and its log are tested on the real binary.
+/// Tests of the command line, the daemon's life and its log run the real binary.
 #[test]
 fn every_rule_of_the_daemon_has_a_test_of_the_process() {
     let tests = all_tests();
@@ -204,7 +205,7 @@ fn the_specification_lists_the_tests_of_each_rule() {
     for (path, text) in texts {
         let path = workspace().join(path);
         if std::env::var("SPECIFICATION").is_ok_and(|value| value == "write") {
-            // Other tests read the page meanwhile.
+            // Other tests may read the page meanwhile.
             let fresh = path.with_extension("new");
             fs::write(&fresh, text)
                 .and_then(|()| fs::rename(fresh, path))
@@ -230,7 +231,7 @@ fn pages_and_comments_name_only_rules_of_the_specification() {
         wrong.extend(unknown(&rules, &text).map(|id| format!("{}: {id}", relative(path))));
     }
     for path in files(&root.join("crates")) {
-        // This file has words that look like rules.
+        // This file has words in the form of ids.
         if path.ends_with("house/rules.rs") {
             continue;
         }
@@ -242,7 +243,7 @@ fn pages_and_comments_name_only_rules_of_the_specification() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The documentation of a public item names a rule by a link to it: `[F1](crate::specification#f1)`.
+/// The documentation of a public item names a rule by a link: `[F1](crate::specification#f1)`.
 #[test]
 fn the_documentation_of_public_items_links_to_the_rules_that_it_names() {
     let folders =
@@ -270,7 +271,7 @@ fn the_documentation_of_public_items_links_to_the_rules_that_it_names() {
     assert!(links > 5, "the documentation has {links} links");
 }
 
-/// Where a text names a rule without a link to it.
+/// The place where a text names a rule without a link.
 fn unlinked<'a>(text: &'a str, id: &str) -> Option<&'a str> {
     let link = format!("specification#{}", id.to_lowercase());
     let mut rest = text;
@@ -291,7 +292,7 @@ fn unlinked<'a>(text: &'a str, id: &str) -> Option<&'a str> {
     None
 }
 
-/// The table of requirements names each requirement once, and rules that exist.
+/// The table of requirements names each requirement once, with rules that exist.
 #[test]
 fn every_requirement_has_its_rules() {
     let (page, rules) = (page(), rules());
@@ -313,7 +314,7 @@ fn every_requirement_has_its_rules() {
 }
 
 #[test]
-fn a_planted_mistake_is_noticed() {
+fn planted_mistakes_are_reported() {
     let page = "- <a id=\"f1\"></a>**F1** One.\n- <a id=\"m2\"></a>**M2** Two.\n";
     let rules = rules_of(page).expect("they are right");
     for wrong in [

@@ -1,7 +1,7 @@
-//! What comes in as a dependency: from where, under which licence, how often and with which features.
+//! Dependencies: their source, licence, versions and features.
 //!
-//! `deny.toml` has the lists, and cargo-deny reads more of them (`scripts/supply-chain`). This is what can
-//! be had on every run, without it.
+//! `deny.toml` has the lists, and cargo-deny checks more of them (`scripts/supply-chain`). These
+//! checks need no other tool and run every time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What stands between the quotes behind `key = "` in a line.
+/// The text between the quotes behind `key = "` in a line.
 fn quoted<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.split(&format!("{key} = \"")).nth(1)?.split('"').next()
 }
@@ -49,7 +49,7 @@ fn locked(path: &str) -> Vec<Locked> {
 }
 
 #[test]
-fn every_package_is_ours_or_comes_from_crates_io_with_a_checksum() {
+fn every_foreign_package_comes_from_crates_io_with_a_checksum() {
     let ours = [
         ("Cargo.lock", "duet-rpc"),
         ("fuzz/Cargo.lock", "duet-rpc"),
@@ -89,10 +89,11 @@ fn exceptions() -> BTreeSet<String> {
 }
 
 #[test]
-fn no_package_is_there_in_two_versions_unless_it_is_said_why() {
+fn every_duplicate_version_has_a_reason_in_deny_toml() {
     let exceptions = exceptions();
     let mut met = BTreeSet::new();
-    // Not those of the stacks that we are measured beside: nobody who uses us builds them.
+    // Not the lock files of the stacks that the benchmarks compare: users of this library do not
+    // build them.
     for path in ["Cargo.lock", "fuzz/Cargo.lock", "bench/Cargo.lock"] {
         let mut versions = BTreeMap::<_, Vec<_>>::new();
         for Locked { name, version, .. } in locked(path) {
@@ -110,7 +111,7 @@ fn no_package_is_there_in_two_versions_unless_it_is_said_why() {
     assert_eq!(met, exceptions, "an exception in deny.toml is not needed any more");
 }
 
-/// Whether one who has these licences may use what has this one, as SPDX writes it.
+/// True if the allowed licences cover this SPDX expression.
 fn is_allowed(license: &str, allowed: &[String]) -> bool {
     // Older packages write a slash for OR.
     let text = license.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
@@ -143,7 +144,7 @@ fn single<'a>(words: &'a [&'a str], allowed: &[String]) -> (bool, &'a [&'a str])
             (is_allowed, [")", rest @ ..]) => (is_allowed, rest),
             _ => (false, &[]),
         },
-        // One with a permission beyond it is another licence.
+        // A licence with an exception is a licence of its own.
         [name, "WITH", more, rest @ ..] => (allowed.contains(&format!("{name} WITH {more}")), rest),
         [name, rest @ ..] => (allowed.contains(&(*name).to_owned()), rest),
         [] => (false, &[]),
@@ -151,7 +152,7 @@ fn single<'a>(words: &'a [&'a str], allowed: &[String]) -> (bool, &'a [&'a str])
 }
 
 #[test]
-fn every_licence_is_one_that_is_allowed() {
+fn every_licence_is_allowed() {
     let deny = read("deny.toml");
     let list = deny.split("\nallow = [").nth(1).and_then(|rest| rest.split(']').next());
     let allowed: Vec<_> = list.expect("a list").split('"').skip(1).step_by(2).collect();
@@ -171,7 +172,7 @@ fn every_licence_is_one_that_is_allowed() {
         assert_eq!(is_allowed(license, &allowed), expect, "{license}");
     }
 
-    // What is built here; cargo-deny looks at what is built elsewhere too.
+    // The packages built on this platform; cargo-deny covers the others too.
     let host = Command::new(env!("CARGO")).args(["-vV"]).output().expect("cargo runs").stdout;
     let host = String::from_utf8(host).expect("it is text");
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host");
@@ -191,13 +192,13 @@ fn every_licence_is_one_that_is_allowed() {
     }
 }
 
-/// The dependencies in the sections of a manifest that end so: name and what stands behind it.
+/// The dependencies in the sections of a manifest with this name: name and the text behind it.
 fn dependencies(manifest: &str, section: &str) -> Vec<(String, String)> {
     let (mut found, mut is_in) = (Vec::new(), false);
     for line in manifest.lines().filter(|line| !line.starts_with('#')) {
         if let Some(name) = line.strip_prefix('[') {
             let name = name.trim_end_matches(']');
-            // `[target.'cfg(unix)'.dependencies]` is one of them.
+            // `[target.'cfg(unix)'.dependencies]` is also such a section.
             is_in = name == section || name.ends_with(&format!("'.{section}"));
         } else if let Some((name, value)) = line.split_once('=').filter(|_| is_in) {
             let name = name.trim().trim_end_matches(".workspace");
@@ -213,7 +214,7 @@ fn features(value: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_feature_of_a_dependency_is_named_and_has_its_reason() {
+fn every_feature_of_a_dependency_has_a_reason() {
     let mut used = BTreeMap::<_, BTreeSet<_>>::new();
     let shared = dependencies(&read("Cargo.toml"), "workspace.dependencies");
     assert!(shared.len() > 15, "{shared:?}");
@@ -247,7 +248,7 @@ fn every_feature_of_a_dependency_is_named_and_has_its_reason() {
 }
 
 #[test]
-fn no_dependency_is_there_for_nothing() {
+fn every_dependency_is_used() {
     for package in ["proto", "macros", "duet-rpc", "cli"] {
         let manifest = read(&format!("crates/{package}/Cargo.toml"));
         let code = |folders: &[&str]| {

@@ -1,12 +1,12 @@
-//! What the property tests share. Not a part of `support`, which the fuzz targets compile without
-//! proptest.
+//! Helpers of the property tests. They are not a part of `support`, because the fuzz targets
+//! compile that without proptest.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 
-/// Cuts bytes where the numbers say.
+/// Cuts bytes at the positions in `cuts`.
 pub fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let mut places: Vec<_> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     places.extend([0, bytes.len()]);
@@ -14,8 +14,8 @@ pub fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
 }
 
-/// The same cases each time, so that the suite never fails by chance. To look for new ones there
-/// are the fuzz targets, and `PROPTEST_RNG_SEED` with `PROPTEST_CASES`.
+/// Runs the same cases each time, so that the suite never fails by chance. The fuzz targets find
+/// new cases, and so do `PROPTEST_RNG_SEED` and `PROPTEST_CASES`.
 pub fn config(seed: u64) -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match config.rng_seed {

@@ -1,7 +1,7 @@
-//! Games of two sessions: any moves in any order, checked by the ledger after each.
+//! Games of two sessions: any moves in any order, checked against the ledger after each move.
 //!
-//! A move is two bytes, and every pair of bytes is a move, so that whoever has random bytes, or a
-//! fuzzer's, can play.
+//! A move is two bytes, and every pair of bytes is a move. So random bytes, or those of a fuzzer,
+//! make a game.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use duet_rpc_proto::{Limits, Profile};
 use super::pair::Pair;
 use super::side::Side;
 
-/// A move: what to do, and with what.
+/// A move: the action, and its argument.
 pub type Move = (u8, u8);
 
 const METHODS: [&str; 10] = [
@@ -21,7 +21,7 @@ const METHODS: [&str; 10] = [
 /// Plays one game to its end.
 struct Game {
     pair: Pair,
-    /// What was done so far; shown if the game fails.
+    /// The steps so far; shown if the game fails.
     steps: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ impl Game {
         self.step(format!("{who} {words}"));
     }
 
-    /// Lets everything come to its end.
+    /// Lets everything end.
     fn end(mut self) {
         for who in ["a", "b"] {
             self.step(format!("{who} free"));
@@ -155,7 +155,7 @@ fn batch(with: usize) -> String {
     format!("[{}]", entries.join(" "))
 }
 
-/// Small limits, so that every one of them is reached.
+/// Small limits, so that games reach all of them.
 fn profile(order: Order, size: u8) -> Profile {
     let size = usize::from(size);
     let limits = Limits::default().with(|it| {

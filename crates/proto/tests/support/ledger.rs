@@ -1,7 +1,7 @@
-//! What a session owes, kept in the simplest way, and checked after every step.
+//! Ledger: the simplest model of a session's duties, checked after every step.
 //!
-//! A list of the messages that came, in their order. Which of them may run is said by a walk over
-//! all of them; a session must start a message exactly when the ledger says that it may.
+//! It lists the messages in the order of their arrival. A walk over all of them decides which may
+//! run. A session must start a message exactly when the ledger allows it.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use duet_rpc_proto::policy::Order;
 use duet_rpc_proto::session::Key;
 use duet_rpc_proto::{Limits, Profile};
 
-/// A request or notification that runs or waits; what has ended is forgotten.
+/// A request or notification that runs or waits. Ended ones are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The method.
     pub name: String,
     /// The id as JSON; `None` for a notification.
     pub id: Option<String>,
-    /// Its lane, where the order is by key.
+    /// Its lane, under the order by key.
     pub lane: Option<u64>,
     /// `None` while it waits.
     pub key: Option<Key>,
-    /// Whether it was cancelled while it ran.
+    /// True if it was cancelled while it ran.
     pub is_answered: bool,
-    /// Whether it may be answered without being started: a request of a batch, or what is no
-    /// message at all.
+    /// True if it may be answered without being started: a request of a batch, or an invalid
+    /// message.
     pub may_be_refused: bool,
 }
 
@@ -37,7 +37,7 @@ impl Entry {
     }
 }
 
-/// How often an id was asked, answered, and rightly not answered.
+/// Counts for an id: requests, answers, and requests that rightly get no answer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     asked: usize,
@@ -45,15 +45,15 @@ struct Account {
     excused: usize,
 }
 
-/// What one side owes the other.
+/// The duties of one side.
 #[derive(Debug)]
 pub struct Ledger {
     order: Order,
     limits: Limits,
-    /// In the order in which they came.
+    /// In the order of arrival.
     pub entries: Vec<Entry>,
     accounts: BTreeMap<String, Account>,
-    /// Whether requests are held back.
+    /// True if requests are held.
     pub held: bool,
 }
 
@@ -81,7 +81,7 @@ impl Ledger {
         self.accounts.entry(id.to_owned()).or_default()
     }
 
-    /// A message is to wait.
+    /// Notes that a message waits.
     pub fn wait(&mut self, entry: Entry) {
         self.entries.push(entry);
         let last = self.entries.len() - 1;
@@ -89,7 +89,7 @@ impl Ledger {
         self.check_in_flight();
     }
 
-    /// A message starts, at once or after it waited.
+    /// Notes that a message starts, immediately or after waiting.
     pub fn start(&mut self, entry: &Entry) {
         let is_it =
             |other: &Entry| other.waits() && (&other.name, &other.id) == (&entry.name, &entry.id);
@@ -104,7 +104,7 @@ impl Ledger {
         self.check_in_flight();
     }
 
-    /// So many were answered when their turn came, and not started.
+    /// Notes that `count` messages were answered in their turn without being started.
     pub fn refuse_ready(&mut self, count: usize) {
         for _ in 0..count {
             let is_it = |place: &usize| {
@@ -116,13 +116,13 @@ impl Ledger {
         }
     }
 
-    /// A message has ended.
+    /// Notes that a message has ended.
     pub fn end(&mut self, key: Key) -> Entry {
         let place = self.entries.iter().position(|entry| entry.key == Some(key));
         self.entries.remove(place.expect("it runs"))
     }
 
-    /// A request that ran was cancelled.
+    /// Notes that a running request was cancelled.
     pub fn stop(&mut self, key: Key) -> String {
         let found = self.entries.iter_mut().find(|entry| entry.key == Some(key));
         let entry = found.expect("it runs");
@@ -130,20 +130,21 @@ impl Ledger {
         entry.name.clone()
     }
 
-    /// A request that waited was cancelled; of two with the same id, the later.
-    pub fn call_off(&mut self, id: &str) {
+    /// Notes that a waiting request was cancelled: the later one of two with the same id.
+    pub fn cancel_waiting(&mut self, id: &str) {
         let is_it = |entry: &Entry| entry.waits() && entry.id.as_deref() == Some(id);
         let place = self.entries.iter().rposition(is_it).expect("it waits");
         self.entries.remove(place);
     }
 
-    /// A cancellation found nothing (P3).
+    /// Checks that a cancellation rightly found nothing (P3).
     pub fn check_unknown(&self, id: &str) {
         let is_it = |entry: &Entry| entry.id.as_deref() == Some(id) && !entry.is_answered;
         assert!(!self.entries.iter().any(is_it), "{id} could be called off: {:?}", self.entries);
     }
 
-    /// What waits behind this one will never begin; in a batch, it is answered all the same.
+    /// Notes that messages waiting behind `behind` will never start. In a batch they are still
+    /// answered.
     pub fn give_up(&mut self, behind: Key) {
         let is_it = |entry: &Entry| entry.key == Some(behind);
         let first = self.entries.iter().position(is_it).expect("it runs");
@@ -156,8 +157,8 @@ impl Ledger {
         }
     }
 
-    /// What waits will never begin, and nothing will be answered, also of what waited for the rest
-    /// of its batch.
+    /// Notes that waiting messages will never start and nothing will be answered, not even the
+    /// waiting answers of a batch.
     pub fn give_up_all(&mut self) {
         self.entries.retain(|entry| !entry.waits());
         for entry in &mut self.entries {
@@ -168,13 +169,13 @@ impl Ledger {
         }
     }
 
-    /// A request was refused as a duplicate.
+    /// Checks that a request was rightly refused as a duplicate.
     pub fn check_duplicate(&self, id: &str) {
         let is_it = |entry: &Entry| entry.id.as_deref() == Some(id) && !entry.is_answered;
         assert!(self.order != Order::Sequential && self.entries.iter().any(is_it), "no duplicate");
     }
 
-    /// A request was answered busy.
+    /// Checks that a request was rightly answered busy.
     pub fn check_busy(&self, has_calls: bool, batch_is_full: bool) {
         let requests = self.entries.iter().filter(|entry| entry.is_request()).count();
         let too_many = self.order != Order::Sequential && requests >= self.limits.in_flight;
@@ -182,12 +183,13 @@ impl Ledger {
         assert!(too_many || is_full || batch_is_full, "no reason to be busy: {:?}", self.entries);
     }
 
-    /// A notification was dropped.
+    /// Checks that a notification was rightly dropped.
     pub fn check_dropped(&self, has_calls: bool) {
         assert!(has_calls && self.is_full(), "no reason to drop it: {:?}", self.entries);
     }
 
-    /// Whether as many wait as may, by their number or by what they cost at most in these tests.
+    /// True if the limit on waiting messages is reached, by number or by the maximum cost in these
+    /// tests.
     fn is_full(&self) -> bool {
         self.waiting_requests() >= self.limits.waiting
             || self.waiting() * 350 >= self.limits.waiting_bytes
@@ -199,8 +201,8 @@ impl Ledger {
         assert!(!is_bound || requests <= self.limits.in_flight, "too many: {:?}", self.entries);
     }
 
-    /// Nothing that may run waits.
-    pub fn check_nothing_waits_in_vain(&self) {
+    /// Checks that no message waits that may run.
+    pub fn check_no_runnable_message_waits(&self) {
         for place in 0..self.entries.len() {
             assert!(!self.may_run(place), "{place} waits in vain: {:?}", self.entries);
         }
@@ -218,16 +220,16 @@ impl Ledger {
         self.entries.iter().filter(|entry| entry.waits() && entry.is_request()).count()
     }
 
-    /// Everything was answered that had to be, once.
+    /// Checks that every request was answered once, if it had to be.
     pub fn check_settled(&self) {
         assert_eq!(self.entries, [], "something still runs or waits");
-        // A null id is that of invalid messages too, whose answers nobody owes.
+        // Invalid messages share the null id, and nobody owes them an answer.
         for (id, account) in self.accounts.iter().filter(|(id, _)| *id != "null") {
             assert_eq!(account.asked, account.answered + account.excused, "{id}: {account:?}");
         }
     }
 
-    /// Whether this one waits, and nothing is in its way (L2).
+    /// True if this one waits and nothing blocks it (L2).
     fn may_run(&self, place: usize) -> bool {
         let entry = &self.entries[place];
         let most = if self.order == Order::Sequential { 1 } else { self.limits.in_flight.max(1) };

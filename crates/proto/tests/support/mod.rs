@@ -1,7 +1,7 @@
-//! One way to feed a decoder, so that tests are rows of data.
+//! Helpers that feed a decoder, so that tests are rows of data.
 //!
-//! What comes out is written down as text: a frame as its JSON, a fault as the answer that it
-//! deserves, such as `!-32600 oversize` or `!-32600 bad-charset id=7`.
+//! Events are shown as text: a frame as its JSON, a fault as its answer, such as `!-32600 oversize`
+//! or `!-32600 bad-charset id=7`.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
@@ -17,7 +17,7 @@ use duet_rpc_proto::Limits;
 use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice};
 use duet_rpc_proto::message::Reply;
 
-/// A request that the tests put behind others, to see that it is served.
+/// A request behind other input: it must be served.
 pub const TAIL: &str = r#"{"jsonrpc":"2.0","id":"tail","method":"t"}"#;
 
 /// A text in a frame.
@@ -32,8 +32,8 @@ pub fn framed(framing: Framing, text: impl AsRef<[u8]>) -> Vec<u8> {
     }
 }
 
-/// Feeds the input in every way, and checks that the same comes out each time, also with a frame
-/// behind it; and that the end of input adds nothing.
+/// Feeds the input in every way, alone and with a frame behind it. Checks that the events are the
+/// same each time, and that the end of the input adds none.
 pub fn check(framing: Framing, limits: &Limits, input: &[u8], expect: &[&str]) {
     check_to_the_end(framing.into(), limits, input, expect, &[]);
     let with_tail = [input, &framed(framing, TAIL)].concat();
@@ -41,7 +41,7 @@ pub fn check(framing: Framing, limits: &Limits, input: &[u8], expect: &[&str]) {
     check_to_the_end(framing.into(), limits, &with_tail, &expect_tail, &[]);
 }
 
-/// Feeds the input whole, byte by byte and cut in two at every place; then ends it.
+/// Feeds the input whole, byte by byte, and cut in two at every position; then ends it.
 pub fn check_to_the_end(
     framing: FramingChoice,
     limits: &Limits,
@@ -65,7 +65,7 @@ pub fn check_to_the_end(
     }
 }
 
-/// Feeds pieces, taking the events in between as a driver would.
+/// Feeds pieces, and takes the events in between like a driver.
 pub fn feed(decoder: &mut Decoder, pieces: &[&[u8]]) -> Vec<String> {
     let mut found = Vec::new();
     for &piece in pieces {
@@ -91,7 +91,7 @@ pub fn drain(decoder: &mut Decoder) -> Vec<String> {
     found
 }
 
-/// An error answer in short.
+/// Short form of an error answer.
 pub fn short(reply: &Reply) -> String {
     let mut out = Vec::new();
     reply.write(&mut out);
@@ -107,7 +107,7 @@ pub fn short(reply: &Reply) -> String {
     short
 }
 
-/// A generator of numbers that are the same each time: xorshift.
+/// A generator of reproducible numbers: xorshift.
 pub struct Random(pub u64);
 
 impl Random {

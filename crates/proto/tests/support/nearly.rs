@@ -1,9 +1,9 @@
-//! Texts that are messages, or nearly: what a rule says is decided by one member that is missing,
-//! doubled, of another type, written with escapes, or a level too deep.
+//! Generator of texts that are messages or nearly so: one member is missing, doubled, of another
+//! type, written with escapes, or a level too deep.
 
 use super::Random;
 
-/// Text of a JSON value of any type, with odd numbers and strings among them.
+/// JSON values of every type, with odd numbers and strings among them.
 const VALUES: [&str; 30] = [
     "null",
     "true",
@@ -37,7 +37,7 @@ const VALUES: [&str; 30] = [
     r#"{"a":{"b":{"c":{}}}}"#,
 ];
 
-/// What is no JSON.
+/// Texts that are not JSON.
 const BROKEN: [&str; 24] = [
     "01",
     "+1",
@@ -81,7 +81,7 @@ pub fn text(random: &mut Random) -> Vec<u8> {
     if random.below(8) == 0 { spoiled(text.into_bytes(), random) } else { text.into_bytes() }
 }
 
-/// An object with the members of an envelope, or with nearly those.
+/// An object with the members of an envelope, or nearly so.
 pub fn message(random: &mut Random) -> String {
     let mut members = Vec::new();
     let is_response = random.below(4) == 0;
@@ -137,7 +137,7 @@ fn array(random: &mut Random, count: usize) -> String {
     format!("[{}{}]", space(random), entries.join(&format!("{},{}", space(random), space(random))))
 }
 
-/// Any value; now and then one that is none, or nested around the limit.
+/// A value; sometimes an invalid one, or one nested around the limit.
 fn value(random: &mut Random) -> String {
     match random.below(40) {
         0 => pick(&BROKEN, random).to_owned(),
@@ -150,7 +150,7 @@ fn value(random: &mut Random) -> String {
     }
 }
 
-/// A name as a string; now and then with a character or two as escapes.
+/// A name as a string; sometimes with one or two characters as escapes.
 fn written(name: &str, random: &mut Random) -> String {
     let rarely = random.below(8) == 0;
     let mut text = String::from("\"");
@@ -170,7 +170,7 @@ fn written(name: &str, random: &mut Random) -> String {
     text + "\""
 }
 
-/// One byte more, less, or another.
+/// Adds, removes or changes one byte.
 fn spoiled(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
     let byte = pick(b"{}[]\",:\\ 0e.-\n\x00\x0b\x7f\x80\xc3\xff", random);
     let place = random.below(bytes.len().max(1));

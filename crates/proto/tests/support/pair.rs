@@ -1,10 +1,10 @@
-//! Two sessions, a link and a virtual clock: no socket, no task, no sleeping.
+//! Two sessions, a link and a virtual clock: no sockets, no tasks, no sleeping.
 //!
-//! Besides the steps of a [`Side`], each with `a` or `b` before it, there are:
+//! Steps are those of a [`Side`], each with `a` or `b` before it, and:
 //!
-//! | step | what it does |
+//! | step | effect |
 //! |---|---|
-//! | `->`, `<-` | all that is on its way from a to b, or back, arrives |
+//! | `->`, `<-` | everything on its way from a to b, or back, arrives |
 //! | `->1`, `<-1` | one message arrives |
 //! | `+MS` | time passes for both |
 
@@ -24,7 +24,7 @@ impl Pair {
         Pair { a, b }
     }
 
-    /// Takes a step, and shows what came of it.
+    /// Takes a step, and returns its effects.
     pub fn step(&mut self, step: &str) -> String {
         let (who, rest) = step.split_once(' ').unwrap_or((step, ""));
         match who {
@@ -42,13 +42,14 @@ impl Pair {
         }
     }
 
-    /// Takes the steps, checks what came of each, and that all has ended; returns the first side.
+    /// Takes the steps, checks the effects of each, and checks that everything has ended. Returns
+    /// the first side.
     pub fn race(mut self, rows: Rows<'_>) -> Side {
         check_rows(rows, |step| self.step(step));
         self.finish()
     }
 
-    /// Lets everything arrive, and checks that nothing is left and nobody waits.
+    /// Lets everything arrive, and checks that nothing is left and nothing waits.
     pub fn finish(mut self) -> Side {
         while self.settle_link() {}
         self.a.finish();
@@ -56,7 +57,7 @@ impl Pair {
         self.a
     }
 
-    /// Delivers what is on the link; `false` if nothing moved.
+    /// Delivers everything on the link; `false` if nothing moved.
     pub fn settle_link(&mut self) -> bool {
         let before = self.a.link.len() + self.b.link.len();
         deliver(&mut self.a, &mut self.b, usize::MAX);
@@ -65,32 +66,32 @@ impl Pair {
     }
 }
 
-/// Messages arrive as long as they are wanted, as a driver would have it.
+/// Delivers messages while the receiver wants them, like a driver.
 fn deliver(from: &mut Side, to: &mut Side, most: usize) -> String {
     for _ in 0..most {
         if !to.session.wants_input() {
             break;
         }
         let Some(text) = from.link.pop_front() else { break };
-        to.hear(&text);
+        to.receive(&text);
     }
     to.take_shown()
 }
 
-/// Steps, and what comes of each. A row may hold several, `hold; a#1; free`: of all but the last
-/// nothing comes.
+/// Steps, and the effects of each. A row may hold several steps, `hold; a#1; free`: only the last
+/// has effects.
 type Rows<'a> = &'a [(&'a str, &'a str)];
 
-/// A profile is checked with rows.
+/// Checks of a profile with rows.
 pub trait Checks {
-    /// Two sides race: takes the steps one after the other, and checks what came of each; then that
-    /// all has ended.
+    /// Two sides race: takes the steps one after the other, checks the effects of each, and then
+    /// that everything has ended.
     fn race(&self, rows: Rows<'_>);
 
-    /// The same for one side alone.
+    /// Like `race`, for one side alone.
     fn check(&self, rows: Rows<'_>);
 
-    /// The same, where things may be under way at the end.
+    /// Like `check`, but work may be unfinished at the end.
     fn play(&self, rows: Rows<'_>) -> Side;
 }
 

@@ -1,28 +1,28 @@
-//! One session with what it needs to live: a clock, an outlet, handlers and callers.
+//! One session with its surroundings: a clock, an outlet, handlers and callers.
 //!
-//! Handlers do what their method's name says: `park…` waits until it is told to `end` or `fail`,
-//! `fail…` fails at once, `shut…` closes the session and then answers, `big…` answers with a
-//! hundred bytes, every other answers `ok` at once. `…/7` belongs to lane 7.
+//! The name of a method decides what its handler does: `park…` waits for `end` or `fail`, `fail…`
+//! fails immediately, `shut…` closes the session and then answers, `big…` answers with a hundred
+//! bytes, any other answers `ok` immediately. `…/7` belongs to lane 7.
 //!
-//! Besides the messages of [`words`](super::words), a step can be a command:
+//! A step is a message in the words of [`words`](super::words), or a command:
 //!
-//! | command | what it does |
+//! | command | effect |
 //! |---|---|
 //! | `call NAME [timeout=MS] [token=T total=MS]` | begins a call; ids count from 1 |
-//! | `send WORD` | sends a message, whatever it is |
+//! | `send WORD` | sends any message |
 //! | `drop 1` | gives the call up |
-//! | `end NAME`, `fail NAME` | ends a handler that is parked |
-//! | `hold`, `free` | too much waits to be sent; no longer |
-//! | `close`, `close NAME` | closes, as that handler asks |
+//! | `end NAME`, `fail NAME` | ends a parked handler |
+//! | `hold`, `free` | too many bytes wait to be sent; no longer |
+//! | `close`, `close NAME` | closes, at the request of that handler |
 //! | `eof`, `gone` | the input has ended; the connection is gone |
 //! | `took` | the remote took some bytes |
-//! | `wait MS`, `tick`, `+MS` | time passes; it is looked at; both |
-//! | `fault` | bytes came that hold no message |
-//! | `left` | how many milliseconds are left to drain |
-//! | `wants` | whether more should be read |
+//! | `wait MS`, `tick`, `+MS` | time passes; timeouts are handled; both |
+//! | `fault` | the decoder reports a fault |
+//! | `left` | shows the milliseconds left to drain |
+//! | `wants` | shows whether the session wants input |
 //!
-//! What a step does is shown in words too: `>name#1` starts, `stop name` is to be stopped, `1:ok`
-//! is how call 1 settled, `?…` is a notice; all else is sent.
+//! The effects of a step are shown in words too: `>name#1` starts, `stop name` must be stopped,
+//! `1:ok` is the outcome of call 1, `?…` is a notice; everything else is sent.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -46,18 +46,18 @@ use super::words;
 
 pub struct Side {
     pub session: Session<u64>,
-    /// What is on its way to the other side.
+    /// Messages on their way to the other side.
     pub link: VecDeque<Vec<u8>>,
     pub ledger: Ledger,
     pub now: Instant,
     ids: Ids,
     out: Vec<Vec<u8>>,
     shown: Vec<String>,
-    /// How the calls settled, by their number less one.
+    /// The outcome of each call, by its number less one.
     calls: Vec<Option<&'static str>>,
-    /// When the time of each is over: not before the first, and not after the second (P2).
+    /// The earliest and the latest time at which each call may time out (P2).
     times: Vec<(Option<Instant>, Option<Instant>)>,
-    /// Whether the batch that is being read came before the closing: then all of it is answered.
+    /// True if the current batch arrived before the close: then all of it is answered.
     batch_is_in_time: bool,
 }
 
@@ -79,7 +79,7 @@ impl Side {
         }
     }
 
-    /// Takes a step, and shows what came of it.
+    /// Takes a step, and returns its effects.
     pub fn step(&mut self, step: &str) -> String {
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         match verb {
@@ -135,7 +135,7 @@ impl Side {
                 }
                 None => {
                     let text = words::text(step, self.session.profile().dialect);
-                    self.hear(text.as_bytes());
+                    self.receive(text.as_bytes());
                 }
             },
         }
@@ -144,8 +144,8 @@ impl Side {
         std::mem::take(&mut self.shown).join(" ")
     }
 
-    /// A message arrives.
-    pub fn hear(&mut self, text: &[u8]) {
+    /// Receives a message.
+    pub fn receive(&mut self, text: &[u8]) {
         let profile = *self.session.profile();
         let text = Text::check(text, profile.limits.depth).expect("tests send JSON");
         match Incoming::classify(&text, profile.batch, &profile.limits) {
@@ -163,28 +163,29 @@ impl Side {
         self.check();
     }
 
-    /// What was shown since it was last asked.
+    /// The effects shown since the last call of this.
     pub fn take_shown(&mut self) -> String {
         std::mem::take(&mut self.shown).join(" ")
     }
 
-    /// The names of the handlers that are parked.
+    /// The names of the parked handlers.
     pub fn parked(&self) -> Vec<String> {
         let parked = self.ledger.entries.iter().filter(|entry| entry.key.is_some());
         parked.map(|entry| entry.name.clone()).collect()
     }
 
-    /// How a call settled; `None` if it is still pending.
+    /// The outcome of a call; `None` while it is pending.
     pub fn settled(&self, call: u64) -> Option<&'static str> {
         self.calls[call as usize - 1]
     }
 
-    /// How many calls there were.
+    /// The number of calls begun.
     pub fn calls(&self) -> u64 {
         self.calls.len() as u64
     }
 
-    /// All has ended: nothing is left behind, every call has settled and every request is answered.
+    /// Checks that everything has ended: nothing is left, every call has settled and every request
+    /// is answered.
     pub fn finish(&self) {
         assert!(self.session.is_clean(), "{:?}", self.session);
         assert_eq!(self.session.pending_calls(), 0);
@@ -192,7 +193,7 @@ impl Side {
         self.ledger.check_settled();
     }
 
-    // ---- what comes in
+    // ---- input
 
     fn handle(&mut self, message: Incoming<'_>, batch: Option<BatchKey>) {
         let entry = match &message {
@@ -222,7 +223,7 @@ impl Side {
                 let may_be_refused = is_request && is_in_batch;
                 self.ledger.wait(Entry { may_be_refused, ..entry });
                 let most = self.session.profile().limits.waiting;
-                // What was read with others, or in a batch, cannot be put back.
+                // A message that was read with others, or in a batch, cannot be put back.
                 let is_bound = is_request && !is_in_batch && wanted;
                 let waiting = self.ledger.waiting_requests();
                 assert!(!is_bound || waiting <= most, "more waits than the limit allows");
@@ -231,7 +232,10 @@ impl Side {
                 self.ledger.check_busy(self.session.pending_calls() > 0, batch.is_some());
             }
             Handled::Refused(reply) if entry.is_some() && self.is_closing() => {
-                assert!(batch.is_some() && self.batch_is_in_time, "nobody is owed {reply:?}");
+                assert!(
+                    batch.is_some() && self.batch_is_in_time,
+                    "an unexpected answer: {reply:?}"
+                );
             }
             Handled::Refused(reply) if entry.is_some() => {
                 self.ledger.check_duplicate(&meaning(&reply.id));
@@ -252,7 +256,7 @@ impl Side {
             Handled::Cancelled(_) => {
                 let id = cancelled.expect("only a cancellation does that");
                 assert!(self.session.waiting() < waited, "it had waited");
-                self.ledger.call_off(&id);
+                self.ledger.cancel_waiting(&id);
                 self.excuse_cancelled(Some(id));
             }
             Handled::Done => {
@@ -272,7 +276,7 @@ impl Side {
         }
     }
 
-    /// In MCP's dialect a cancelled request is not answered.
+    /// In MCP's dialect a cancelled request gets no answer.
     fn excuse_cancelled(&mut self, id: Option<String>) {
         let id = id.expect("only a cancellation does that");
         if self.session.profile().dialect == Dialect::Notifications {
@@ -280,7 +284,7 @@ impl Side {
         }
     }
 
-    /// What is no message may have to wait for its answer.
+    /// The answer to an invalid message may have to wait.
     fn delay_refusal(&mut self, waited: usize) {
         if self.session.waiting() > waited {
             self.ledger.wait(Entry { may_be_refused: true, ..entry("", None) });
@@ -315,8 +319,8 @@ impl Side {
     fn begin_ready(&mut self) {
         loop {
             let ready = self.session.next_ready(&mut self.out);
-            // Entries of a batch whose answer has got too large are answered busy instead, and
-            // what is no message is answered in its turn.
+            // Entries of a batch whose answer is too large are answered busy instead, and invalid
+            // messages are answered in their turn.
             let waiting = self.session.waiting() + usize::from(ready.is_some());
             self.ledger.refuse_ready(self.ledger.waiting() - waiting);
             self.show_sent();
@@ -415,7 +419,10 @@ impl Side {
         }
         let next = self.session.poll_timeout();
         let may_be_past = matches!(self.session.phase(), Phase::Draining(_));
-        assert!(may_be_past || next.is_none_or(|next| next > self.now), "it would ring for ever");
+        assert!(
+            may_be_past || next.is_none_or(|next| next > self.now),
+            "a deadline in the past would fire forever"
+        );
     }
 
     fn close(&mut self, asked_by: Option<Key>) {
@@ -445,7 +452,7 @@ impl Side {
         }
     }
 
-    // ---- what goes out
+    // ---- output
 
     fn show_sent(&mut self) {
         for text in self.out.drain(..) {
@@ -459,7 +466,7 @@ impl Side {
 
     fn check(&mut self) {
         self.show_sent();
-        self.ledger.check_nothing_waits_in_vain();
+        self.ledger.check_no_runnable_message_waits();
         assert_eq!(self.session.running(), self.ledger.running(), "{:?}", self.ledger.entries);
         assert_eq!(self.session.waiting(), self.ledger.waiting(), "{:?}", self.ledger.entries);
         let pending = self.calls.iter().filter(|call| call.is_none()).count();
@@ -472,7 +479,7 @@ fn entry(name: &str, id: Option<IdRef<'_>>) -> Entry {
     Entry { lane: lane(&name), name, id, key: None, is_answered: false, may_be_refused: false }
 }
 
-/// The id as JSON, without needless escapes.
+/// The id as JSON, without unnecessary escapes.
 fn meaning<'i>(id: impl Into<IdRef<'i>>) -> String {
     let value: serde_json::Value = serde_json::from_str(id.into().as_raw()).expect("an id is JSON");
     value.to_string()
@@ -482,7 +489,7 @@ fn lane(method: &str) -> Option<u64> {
     method.split_once('/').and_then(|(_, lane)| lane.parse().ok())
 }
 
-/// What a cancellation names, in either dialect.
+/// The id in a cancellation, in either dialect.
 fn cancelled(params: &Params<'_>) -> Option<String> {
     let params: serde_json::Value = serde_json::from_str(params.as_raw()?).ok()?;
     let id = params.get("id").or(params.get("requestId"))?;

@@ -1,4 +1,4 @@
-//! Messages in short, so that a test is rows of words.
+//! Short forms of messages, so that a test is rows of words.
 //!
 //! | word | message |
 //! |---|---|
@@ -11,13 +11,13 @@
 //! | `[a#1 b 7=]` | a batch of these |
 //! | `{…}`, `12` | the JSON itself |
 //!
-//! What a session sends is shown in the same words, with the result behind `=`, and the code of an
-//! error, its reason and its limit behind `!`: `7=ok`, `7!-32600:duplicate-id`, `7!-32000:4`.
+//! Sent messages are shown in the same words, with the result behind `=`, and the code of an error,
+//! its reason and its limit behind `!`: `7=ok`, `7!-32600:duplicate-id`, `7!-32000:4`.
 
 use duet_rpc_proto::policy::Dialect;
 use serde_json::Value;
 
-/// The JSON that a word stands for.
+/// The JSON of a word.
 pub fn text(word: &str, dialect: Dialect) -> String {
     if let Some(entries) = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let entries: Vec<_> = entries.split_whitespace().map(|word| text(word, dialect)).collect();
@@ -53,7 +53,7 @@ pub fn text(word: &str, dialect: Dialect) -> String {
     }
 }
 
-/// A message in short.
+/// The short form of a message.
 pub fn short(text: &[u8], dialect: Dialect) -> String {
     show(&serde_json::from_slice(text).expect("what is sent is JSON"), dialect)
 }
@@ -87,7 +87,7 @@ fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The ids that a message answers; what has a null id was no request.
+/// The ids that a message answers. A null id answers no request.
 pub fn answered(text: &[u8]) -> Vec<String> {
     let message: Value = serde_json::from_slice(text).expect("what is sent is JSON");
     let entries = match message {
@@ -98,7 +98,7 @@ pub fn answered(text: &[u8]) -> Vec<String> {
     entries.iter().filter(|entry| is_answer(entry)).map(|entry| entry["id"].to_string()).collect()
 }
 
-/// Whether a notification of this name cancels a request.
+/// True if a notification of this name cancels a request.
 pub fn cancels(method: &str) -> bool {
     [Dialect::Dollar, Dialect::Notifications].iter().any(|&dialect| method == names(dialect)[0])
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
-use duet_rpc::proto::message::{WhyStray, is_obeyed};
+use duet_rpc::proto::message::{InvalidResponseReason, is_obeyed};
 use duet_rpc::transport::{Address, Refused};
 use duet_rpc::{CloseReason, Disconnect, RemoteError, UnusableAnswer};
 
@@ -121,12 +121,16 @@ pub(super) fn failed_exchange(error: &(dyn std::error::Error + 'static)) -> Stri
 pub(super) fn unusable(why: UnusableAnswer, via: Via) -> String {
     let what = match why {
         UnusableAnswer::Empty => "has neither `result` nor `error`",
-        UnusableAnswer::Malformed(WhyStray::ResultAndError) => {
+        UnusableAnswer::Malformed(InvalidResponseReason::ResultAndError) => {
             "has both `result` and `error`: the one that does not apply must be left out, not null"
         }
-        UnusableAnswer::Malformed(WhyStray::BadId) => "does not have the `id` of the request",
-        UnusableAnswer::Malformed(WhyStray::BadVersion) => "does not have `\"jsonrpc\": \"2.0\"`",
-        UnusableAnswer::Malformed(WhyStray::MemberTwice) => "has a member twice",
+        UnusableAnswer::Malformed(InvalidResponseReason::BadId) => {
+            "does not have the `id` of the request"
+        }
+        UnusableAnswer::Malformed(InvalidResponseReason::BadVersion) => {
+            "does not have `\"jsonrpc\": \"2.0\"`"
+        }
+        UnusableAnswer::Malformed(InvalidResponseReason::MemberTwice) => "has a member twice",
         UnusableAnswer::Oversize(limit) => return oversize(limit, via),
         // One that this version does not know.
         _ => return format!("the server's answer cannot be used: {why}"),

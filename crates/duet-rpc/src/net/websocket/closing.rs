@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use duet_rpc_proto::ws::{Control, ControlKind, FrameWriter, Problem, Role, close_code};
+use duet_rpc_proto::ws::{Control, ControlKind, Problem, Role, WsFrameWriter, close_code};
 use tokio::time::Sleep;
 
 use crate::net::Socket;
@@ -39,7 +39,7 @@ impl Closing {
                 Some(code) => Control::close(code, words.reason),
                 None => Control::new(b""),
             };
-            let mut writer = FrameWriter::new(role, random::seed());
+            let mut writer = WsFrameWriter::new(role, random::seed());
             writer.write_control(&mut frame, ControlKind::Close, &control);
         }
         let is_refusal = words.is_some_and(|words| !words.reason.is_empty());

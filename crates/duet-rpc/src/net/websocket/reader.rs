@@ -4,13 +4,13 @@ use std::fmt;
 use std::io;
 
 use duet_rpc_proto::frame::Partial;
-use duet_rpc_proto::ws::{Control, Decoder, Event, Problem, Role};
+use duet_rpc_proto::ws::{Control, Problem, Role, WsDecoder, WsEvent};
 
 use crate::transport::Inbox;
 
 /// Takes messages out of frames, straight into the inbox.
 pub(super) struct Reader {
-    decoder: Decoder,
+    decoder: WsDecoder,
     limit: usize,
     /// Tells one message from the next.
     serial: u64,
@@ -30,7 +30,7 @@ pub(super) enum End {
 
 impl Reader {
     pub(super) fn new(role: Role, limit: usize) -> Self {
-        Reader { decoder: Decoder::new(role, limit), limit, serial: 0, pong: None }
+        Reader { decoder: WsDecoder::new(role, limit), limit, serial: 0, pong: None }
     }
 
     /// How many bytes a message may have.
@@ -48,11 +48,11 @@ impl Reader {
             let (count, event) = self.decoder.decode(rest, inbox.message()?);
             rest = rest.get(count..).unwrap_or_default();
             match event {
-                None | Some(Event::Pong) => {}
-                Some(Event::Message) => inbox.end_message()?,
-                Some(Event::Ping) => self.note_ping(),
-                Some(Event::Close(code)) => return Ok(Some(End::Closed(code))),
-                Some(Event::Failed(problem)) => return Ok(Some(End::Failed(problem))),
+                None | Some(WsEvent::Pong) => {}
+                Some(WsEvent::Message) => inbox.end_message()?,
+                Some(WsEvent::Ping) => self.note_ping(),
+                Some(WsEvent::Close(code)) => return Ok(Some(End::Closed(code))),
+                Some(WsEvent::Failed(problem)) => return Ok(Some(End::Failed(problem))),
             }
             if event.is_some() && !self.decoder.is_inside() {
                 self.serial += 1;

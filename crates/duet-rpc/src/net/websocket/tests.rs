@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use duet_rpc_proto::frame::Event;
 use duet_rpc_proto::session::Sink;
-use duet_rpc_proto::ws::{self, Decoder, FrameWriter};
+use duet_rpc_proto::ws::{self, WsDecoder, WsFrameWriter};
 use tokio::time::advance;
 
 use super::*;
@@ -21,8 +21,8 @@ struct Hand {
     inbox: Inbox,
     outbox: Outbox,
     remote: UnixStream,
-    writer: FrameWriter,
-    decoder: Decoder,
+    writer: WsFrameWriter,
+    decoder: WsDecoder,
     /// What the remote has received of a message that is not whole.
     unfinished: Vec<u8>,
 }
@@ -56,8 +56,8 @@ impl Hand {
             outbox: Outbox::for_web_socket(role),
             transport,
             remote,
-            writer: FrameWriter::new(its_role, 1),
-            decoder: Decoder::new(its_role, usize::MAX),
+            writer: WsFrameWriter::new(its_role, 1),
+            decoder: WsDecoder::new(its_role, usize::MAX),
             unfinished: Vec::new(),
         }
     }
@@ -129,10 +129,10 @@ impl Hand {
             let (count, event) = self.decoder.decode(rest, message);
             rest = &rest[count..];
             found.extend(event.map(|event| match event {
-                ws::Event::Message => {
+                ws::WsEvent::Message => {
                     String::from_utf8(std::mem::take(message)).expect("it is text")
                 }
-                ws::Event::Ping => {
+                ws::WsEvent::Ping => {
                     format!("ping {}", self.decoder.ping().as_bytes().escape_ascii())
                 }
                 event => format!("{event:?}"),
@@ -423,7 +423,7 @@ fn t2_l5_a_remote_that_takes_nothing_does_not_hold_up_the_end() {
             while !rest.is_empty() {
                 let (taken, event) = hand.decoder.decode(rest, &mut message);
                 rest = &rest[taken..];
-                assert!(matches!(event, None | Some(ws::Event::Message)), "{event:?}");
+                assert!(matches!(event, None | Some(ws::WsEvent::Message)), "{event:?}");
                 messages += usize::from(event.is_some());
             }
             assert!(messages < count);

@@ -5,7 +5,7 @@ use crate::fault::FaultKind;
 
 const MEDIA_TYPE: &[u8] = b"application/vscode-jsonrpc";
 
-/// Why a body of this type is refused; `None` if it is not.
+/// The reason to refuse a body of this type; `None` if the type is supported.
 pub(super) fn refusal(value: &[u8]) -> Option<FaultKind> {
     let mut parts = Parts { rest: Some(value) };
     let media_type = parts.next().unwrap_or_default();
@@ -16,7 +16,7 @@ pub(super) fn refusal(value: &[u8]) -> Option<FaultKind> {
     (!all_utf8).then_some(FaultKind::BadCharset)
 }
 
-/// The value of a parameter, if it is the charset.
+/// The value of a parameter that is the charset.
 fn charset(parameter: &[u8]) -> Option<&[u8]> {
     let equals = parameter.iter().position(|&byte| byte == b'=')?;
     let name = trim(&parameter[..equals]);
@@ -26,11 +26,11 @@ fn charset(parameter: &[u8]) -> Option<&[u8]> {
 fn is_utf8(value: &[u8]) -> bool {
     let bare = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
     let bare = bare.unwrap_or(value);
-    // `utf8` was never a name of it, but some clients write it so.
+    // `utf8` is not a registered name, but some clients send it.
     bare.eq_ignore_ascii_case(b"utf-8") || bare.eq_ignore_ascii_case(b"utf8")
 }
 
-/// What semicolons part, except those in quotes.
+/// The parts of a value between semicolons, ignoring semicolons in quotes.
 struct Parts<'a> {
     rest: Option<&'a [u8]>,
 }
@@ -58,7 +58,7 @@ mod tests {
     use crate::fault::FaultKind::{BadCharset, UnsupportedContentType};
 
     #[test]
-    fn f12_types_and_charsets() {
+    fn f12_other_media_types_and_charsets_are_refused() {
         let rows: [(&str, _); 22] = [
             ("application/vscode-jsonrpc", None),
             ("Application/VSCode-JsonRPC", None),

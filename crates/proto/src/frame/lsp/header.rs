@@ -1,4 +1,4 @@
-//! Header lines, and the search for the one that begins a frame.
+//! Header lines, and the search for the line that begins a frame.
 
 use memchr::memchr;
 
@@ -8,18 +8,18 @@ use crate::fault::{FaultKind, Malformed};
 const CONTENT_LENGTH: &[u8] = b"Content-Length";
 const CONTENT_TYPE: &[u8] = b"Content-Type";
 
-/// A header section as far as it was read.
+/// A header section, as far as it has been read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Section {
-    /// Where the first line begins that is not whole yet: so many bytes do the whole lines have.
+    /// The start of the first incomplete line, and so the size of all complete lines.
     pub(super) line_start: usize,
-    /// How many of the bytes were searched for a line end.
+    /// The number of bytes that were searched for a line end.
     pub(super) searched: usize,
     /// The body's length.
     pub(super) length: Option<u64>,
-    /// Why the body is refused for its type.
+    /// The reason to refuse the body because of its type.
     pub(super) refusal: Option<FaultKind>,
-    /// It was found by its first line, so it certainly is one.
+    /// A search found it by its `Content-Length`, so it certainly is a header section.
     pub(super) is_found: bool,
 }
 
@@ -29,7 +29,7 @@ impl Section {
         Section { is_found: true, ..Section::default() }
     }
 
-    /// Takes in a whole line, without its line end.
+    /// Adds a whole line, without its line end.
     pub(super) fn add_line(&mut self, line: &[u8]) -> Result<(), Malformed> {
         let (name, value) = split(line).ok_or(Malformed::HeaderLine)?;
         if name.eq_ignore_ascii_case(CONTENT_LENGTH) {
@@ -48,10 +48,10 @@ impl Section {
     }
 }
 
-/// The name and the value of a header line; `None` if it is none.
+/// The name and the value of a header line; `None` if the line is not a header.
 ///
-/// A name is made of the characters that HTTP allows in one. That keeps stray output from passing
-/// for a header only because it has a colon somewhere.
+/// A name has only the characters that HTTP allows. So stray output is not a header merely because
+/// it contains a colon.
 pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = memchr(b':', line)?;
     let (name, value) = (&line[..colon], &line[colon + 1..]);
@@ -70,7 +70,7 @@ pub(super) fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// A row of digits. What is too large for the machine is as large as can be.
+/// A decimal number. A number that is too large saturates.
 pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -81,12 +81,12 @@ pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// The header section that nearly every client sends: one `Content-Length` and no more. Returns
-/// the length, and how many bytes the section has with its empty line.
+/// The header section that nearly every client sends: one `Content-Length` and nothing else.
+/// Returns the length, and the size of the section with its empty line.
 #[inline(always)]
 pub(super) fn usual_section(bytes: &[u8]) -> Option<(usize, usize)> {
     const NAME: &[u8; 16] = b"Content-Length: ";
-    // More digits than this could overflow on a small machine; the long way is for them.
+    // More digits could overflow on a 32-bit machine; the general parser handles those.
     const MOST_DIGITS: usize = 9;
     let (name, rest) = bytes.split_first_chunk::<16>()?;
     if name != NAME {
@@ -105,10 +105,10 @@ pub(super) fn usual_section(bytes: &[u8]) -> Option<(usize, usize)> {
     ends.then_some((length, NAME.len() + digits + 4))
 }
 
-/// Where a `Content-Length` header begins whose line end is the last of these bytes: the one
-/// sequence that no JSON text can contain, and so the certain beginning of a frame (F16). A line
-/// that is too long for any header section is none.
-pub(super) fn length_line_at_end(bytes: &[u8], longest: usize) -> Option<Found> {
+/// Finds a `Content-Length` header whose line end is at the end of these bytes. No JSON text can
+/// contain this sequence, so it certainly begins a frame (F16). A line longer than any header
+/// section does not count.
+pub(super) fn length_line_at_end(bytes: &[u8], longest: usize) -> Option<LengthLine> {
     let before = |bytes: &[u8], is: fn(&u8) -> bool| {
         bytes.iter().rposition(|byte| !is(byte)).map_or(0, |last| last + 1)
     };
@@ -125,22 +125,22 @@ pub(super) fn length_line_at_end(bytes: &[u8], longest: usize) -> Option<Found> 
     {
         return None;
     }
-    Some(Found { start, length: decimal(digits)? })
+    Some(LengthLine { start, length: decimal(digits)? })
 }
 
-/// A `Content-Length` header that was searched for.
+/// A `Content-Length` header that a search found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct LengthLine {
     pub(super) start: usize,
     pub(super) length: u64,
 }
 
-/// The search for such a header, line end by line end, from `searched` on.
+/// Searches for such a header, line end by line end, from `searched` on.
 pub(super) fn find_length_line(
     bytes: &[u8],
     searched: &mut usize,
     longest: usize,
-) -> Option<Found> {
+) -> Option<LengthLine> {
     while let Some(offset) = memchr(b'\n', &bytes[*searched..]) {
         *searched += offset + 1;
         if let Some(found) = length_line_at_end(&bytes[..*searched], longest) {

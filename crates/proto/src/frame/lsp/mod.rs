@@ -1,6 +1,6 @@
-//! Header lines with a `Content-Length`, an empty line, the JSON text (F10 to F16).
+//! Framing `lsp`: header lines with a `Content-Length`, an empty line, the JSON text (F10 to F16).
 //!
-//! The states and the ways between them:
+//! The states and their transitions:
 //!
 //! ```text
 //!            a byte            the empty line          the body is whole
@@ -12,8 +12,8 @@
 //!     └──────────────────────────────────────────┘ at the end of the bytes to skip
 //! ```
 //!
-//! A fault is told once; what is then skipped, and what is malformed behind it, is quiet until a
-//! header section is whole again.
+//! A fault is reported once. Skipped bytes, and malformed bytes behind them, are not reported until
+//! a header section is whole again.
 
 mod content_type;
 mod header;
@@ -28,7 +28,7 @@ use crate::fault::{FaultKind, Malformed};
 use crate::limits::Limits;
 use crate::text::{Outline, is_white};
 
-/// More bytes than will ever come.
+/// More bytes than will ever arrive.
 const ALL: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -36,26 +36,25 @@ pub(super) struct Lsp {
     longest: usize,
     header_bytes: usize,
     depth: usize,
-    state: State,
-    /// A fault was told, and no header section was whole since.
+    state: LspState,
+    /// A fault was reported, and no header section was whole since.
     quiet: bool,
-    /// How many sections in a row were found, and then were too long.
+    /// The number of sections in a row that a search found and that were too long.
     retries: u8,
 }
 
 #[derive(Debug)]
-enum State {
+enum LspState {
     /// White space, or the first byte of a header.
     Between,
     Header(Section),
     Body {
         length: usize,
         refusal: Option<FaultKind>,
-        /// How many of the bytes at hand were searched for the header of the next frame.
+        /// The number of bytes at hand that were searched for the header of the next frame.
         searched: usize,
     },
-    /// Bytes that are refused, as many as `left`; the header of the next frame may begin among
-    /// them (F14, F16).
+    /// `left` bytes that are refused. The header of the next frame may begin among them (F14, F16).
     Skip {
         left: u64,
         searched: usize,
@@ -64,18 +63,18 @@ enum State {
     Overflow(Overflow),
 }
 
-/// What is known of the place behind bytes that are skipped.
+/// Meaning of the position behind skipped bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     /// The next frame begins there.
     InStep,
-    /// The length may have been wrong, so what is there may belong to the same fault.
+    /// The length may be wrong, so the bytes there may belong to the same fault.
     Doubtful,
 }
 
-/// How many header sections in a row, each found by its `Content-Length` and each too long, are
-/// searched for another inside them, before all of one is skipped: the search for each costs a
-/// section's length, and there may be as many as lines.
+/// Maximum number of header sections in a row, each found by its `Content-Length` and too long,
+/// that are searched for another one inside. After that, a whole section is skipped. Each search
+/// costs the length of a section, and every line could begin one.
 const MOST_RETRIES: u8 = 8;
 
 impl Lsp {
@@ -84,7 +83,7 @@ impl Lsp {
             longest: limits.longest_message(),
             header_bytes: limits.header_bytes.min(Limits::MAX_HEADER_BYTES),
             depth: limits.depth,
-            state: State::Between,
+            state: LspState::Between,
             quiet: false,
             retries: 0,
         }
@@ -93,7 +92,7 @@ impl Lsp {
     fn between(&mut self, bytes: &[u8]) -> Step {
         let blanks = bytes.iter().take_while(|&&byte| is_white(byte)).count();
         if bytes.len() > blanks {
-            self.state = State::Header(Section::default());
+            self.state = LspState::Header(Section::default());
         } else if blanks == 0 {
             return Step::Wait;
         }
@@ -121,9 +120,9 @@ impl Lsp {
                 None => Err(Malformed::BareLineFeed),
             };
             if let Err(malformed) = taken_in {
-                // A frame may begin inside the bad line. Of two lengths that disagree neither is
-                // believed, unless the first stands among refused bytes: then the second is what
-                // comes next.
+                // A frame may begin inside the bad line. If two lengths disagree, both are
+                // rejected, unless the first stands among refused bytes: then the second begins the
+                // next frame.
                 let from = match malformed {
                     Malformed::LengthConflict if !self.quiet => line_end,
                     _ => section.line_start,
@@ -137,15 +136,15 @@ impl Lsp {
             return self.overflow(bytes, &section);
         }
         if ended {
-            self.state = State::Between;
+            self.state = LspState::Between;
             return self.fault(FaultKind::CutShort, bytes.len());
         }
         section.searched = bytes.len();
-        self.state = State::Header(section);
+        self.state = LspState::Header(section);
         Step::Wait
     }
 
-    /// The header section ends, with its empty line, after `end` bytes.
+    /// Handles a whole header section. Its empty line ends after `end` bytes.
     fn section_is_whole(
         &mut self,
         bytes: &[u8],
@@ -154,7 +153,8 @@ impl Lsp {
         outline: &mut Outline,
     ) -> Step {
         let Some(length) = section.length else {
-            // From its first byte: stray text may have made the length part of another header.
+            // Search from the first byte: stray text may have made the length part of another
+            // header.
             return self.malformed(Malformed::LengthMissing, 0);
         };
         (self.quiet, self.retries) = (false, 0);
@@ -163,13 +163,13 @@ impl Lsp {
                 self.body(bytes, end, length, section.refusal, outline)
             }
             _ => {
-                self.state = State::Skip { left: length, searched: 0, then: Then::InStep };
+                self.state = LspState::Skip { left: length, searched: 0, then: Then::InStep };
                 self.fault(FaultKind::Oversize, end)
             }
         }
     }
 
-    /// The body begins at `start`, and may be whole already.
+    /// Handles a body that begins at `start` and may be whole already.
     #[inline(always)]
     fn body(
         &mut self,
@@ -181,21 +181,21 @@ impl Lsp {
     ) -> Step {
         let range = start..start + length;
         let Some(body) = bytes.get(range.clone()) else {
-            self.state = State::Body { length, refusal, searched: 0 };
+            self.state = LspState::Body { length, refusal, searched: 0 };
             return Step::Enter(start);
         };
         let consumed = range.end;
-        self.state = State::Between;
+        self.state = LspState::Between;
         match outline.take(body, self.depth) {
             Ok(()) => match refusal {
                 None => Step::Frame { body: range, consumed },
                 Some(kind) => Step::Fault { kind, body: Some(range), consumed },
             },
             Err(not) => {
-                // The length may be wrong, so the body is searched for the next frame.
+                // The length may be wrong, so search the body for the next frame.
                 let (left, then) = (length as u64, Then::Doubtful);
-                self.state = State::Skip { left, searched: 0, then };
-                // And if there is one in it, that the length is wrong goes before the type.
+                self.state = LspState::Skip { left, searched: 0, then };
+                // If the body contains a frame, the wrong length is the cause, not the type.
                 let longest = self.header_bytes;
                 let refusal = refusal.filter(|_| find_length_line(body, &mut 0, longest).is_none());
                 self.fault(refusal.unwrap_or(FaultKind::NotJson(not)), start)
@@ -215,17 +215,17 @@ impl Lsp {
         if bytes.len() >= length {
             return self.body(bytes, 0, length, refusal, outline);
         }
-        // A length that is too large swallows frames. No body can hold a header, so there is no
-        // need to wait for the rest, which may never come.
+        // A length that is too large swallows frames. No body can contain a header, so do not wait
+        // for the rest, which may never come.
         if let Some(found) = find_length_line(bytes, &mut searched, self.header_bytes) {
-            self.state = State::Header(Section::found());
+            self.state = LspState::Header(Section::found());
             return self.fault(FaultKind::CutShort, found.start);
         }
         if ended {
-            self.state = State::Between;
+            self.state = LspState::Between;
             return self.fault(FaultKind::CutShort, bytes.len());
         }
-        self.state = State::Body { length, refusal, searched };
+        self.state = LspState::Body { length, refusal, searched };
         Step::Wait
     }
 
@@ -233,22 +233,22 @@ impl Lsp {
         let mut searched = from;
         if let Some(found) = find_length_line(bytes, &mut searched, self.header_bytes) {
             let start = left.min(found.start as u64) as usize;
-            // Behind what is skipped, other headers may stand before it.
+            // If it stands behind the skipped bytes, other headers may precede it.
             if (found.start as u64) < left {
-                self.state = State::Header(Section::found());
+                self.state = LspState::Header(Section::found());
             } else {
                 self.step_out(then);
             }
             return Step::Drop(start);
         }
-        // A header may have begun behind the last line end; what is before it is done with.
+        // A header may have begun behind the last line end; the bytes before it are done.
         let line_start = memrchr(b'\n', &bytes[from..]).map_or(0, |offset| from + offset + 1);
         let mut done = line_start.max(bytes.len().saturating_sub(self.header_bytes));
         if let Ok(left) = usize::try_from(left)
             && left <= bytes.len()
         {
-            // It may also have begun before the end of what is skipped and end behind it; its
-            // line end will tell.
+            // A header may also begin before the end of the skipped bytes and end behind it. Its
+            // line end decides.
             let undecided = line_start < left && bytes.len() - left <= self.header_bytes;
             if ended || !undecided {
                 self.step_out(then);
@@ -258,39 +258,41 @@ impl Lsp {
         } else if ended {
             done = bytes.len();
         }
-        self.state = State::Skip { left: left - done as u64, searched: bytes.len() - done, then };
+        self.state =
+            LspState::Skip { left: left - done as u64, searched: bytes.len() - done, then };
         if done == 0 { Step::Wait } else { Step::Drop(done) }
     }
 
-    /// All that was to be skipped is behind us.
+    /// Leaves the skipped bytes behind.
     fn step_out(&mut self, then: Then) {
-        self.state = State::Between;
+        self.state = LspState::Between;
         self.quiet &= then == Then::Doubtful;
     }
 
-    /// The header section is too long.
+    /// Handles a header section that is too long.
     fn overflow(&mut self, bytes: &[u8], section: &Section) -> Step {
         if section.is_found {
             self.retries = self.retries.saturating_add(1);
         }
         if self.retries > MOST_RETRIES {
-            // Its last whole line is kept: it may be all the header that the next frame has.
+            // Keep the last whole line: it may be the complete header of the next frame.
             let whole_lines = &bytes[..section.line_start.saturating_sub(1)];
             let last_line = memrchr(b'\n', whole_lines).map_or(section.line_start, |end| end + 1);
-            self.state = State::Skip { left: ALL, searched: 0, then: Then::Doubtful };
+            self.state = LspState::Skip { left: ALL, searched: 0, then: Then::Doubtful };
             return self.fault(FaultKind::HeaderTooLarge, last_line.max(1));
         }
-        // No more than the limit is looked at, so that it makes no odds how much has arrived.
+        // Use no bytes beyond the limit, so that the result does not depend on how much has
+        // arrived.
         let start = &bytes[..bytes.len().min(self.header_bytes + 1)];
-        // What stands behind a fault, and was not found by its length, may be what is left of the
-        // bytes before it, though it looks like a header.
+        // Bytes behind a fault that no search found may be the rest of the bytes before it, even if
+        // they look like a header.
         let may_be_header = section.is_found || !self.quiet;
-        self.state = State::Overflow(Overflow::new(start, may_be_header));
+        self.state = LspState::Overflow(Overflow::new(start, may_be_header));
         self.fault(FaultKind::HeaderTooLarge, 0)
     }
 
     fn malformed(&mut self, what: Malformed, from: usize) -> Step {
-        self.state = State::Skip { left: ALL, searched: 0, then: Then::Doubtful };
+        self.state = LspState::Skip { left: ALL, searched: 0, then: Then::Doubtful };
         self.fault(FaultKind::Malformed(what), from)
     }
 
@@ -303,33 +305,34 @@ impl Lsp {
 impl Framer for Lsp {
     fn step(&mut self, bytes: &[u8], ended: bool, outline: &mut Outline) -> Step {
         match &mut self.state {
-            State::Between => match usual_section(bytes) {
+            LspState::Between => match usual_section(bytes) {
                 Some((length, end)) if length <= self.longest && end <= self.header_bytes => {
                     (self.quiet, self.retries) = (false, 0);
                     self.body(bytes, end, length, None, outline)
                 }
                 _ => self.between(bytes),
             },
-            State::Header(section) => {
+            LspState::Header(section) => {
                 let section = *section;
                 self.header(bytes, ended, section, outline)
             }
-            &mut State::Body { length, refusal, searched } => {
+            &mut LspState::Body { length, refusal, searched } => {
                 self.partial_body(bytes, ended, length, refusal, searched, outline)
             }
-            &mut State::Skip { left, searched, then } => {
+            &mut LspState::Skip { left, searched, then } => {
                 self.skip(bytes, ended, left, searched, then)
             }
-            State::Overflow(overflow) => match overflow.advance(bytes, ended, self.header_bytes) {
+            LspState::Overflow(overflow) => match overflow.advance(bytes, ended, self.header_bytes)
+            {
                 overflow::Next::Wait => Step::Wait,
                 overflow::Next::Drop(count) => Step::Drop(count),
                 overflow::Next::Frame(start) => {
-                    self.state = State::Header(Section::found());
+                    self.state = LspState::Header(Section::found());
                     Step::Drop(start)
                 }
                 overflow::Next::Body { start, length } => {
                     let (left, then) = (length.unwrap_or(ALL), Then::InStep);
-                    self.state = State::Skip { left, searched: 0, then };
+                    self.state = LspState::Skip { left, searched: 0, then };
                     Step::Drop(start)
                 }
             },
@@ -339,19 +342,19 @@ impl Framer for Lsp {
     fn abandon(&mut self, bytes: &[u8]) -> usize {
         self.quiet = true;
         let (left, searched, dropped) = match self.state {
-            // The header of the next frame may have begun at its end.
-            State::Body { length, searched, .. } => (length as u64, searched, 0),
+            // The header of the next frame may have begun at the end of the body.
+            LspState::Body { length, searched, .. } => (length as u64, searched, 0),
             _ => (ALL, 0, bytes.len()),
         };
-        self.state = State::Skip { left, searched, then: Then::Doubtful };
+        self.state = LspState::Skip { left, searched, then: Then::Doubtful };
         dropped
     }
 
     fn expected(&self, _bytes: &[u8]) -> Option<Expected> {
         match self.state {
-            State::Between | State::Skip { .. } | State::Overflow(_) => None,
-            State::Header(_) => Some(Expected::Unknown),
-            State::Body { length, .. } => Some(Expected::Bytes(length)),
+            LspState::Between | LspState::Skip { .. } | LspState::Overflow(_) => None,
+            LspState::Header(_) => Some(Expected::Unknown),
+            LspState::Body { length, .. } => Some(Expected::Bytes(length)),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The rest of a header section that is too long (F13).
+//! Rest of a header section that is too long (F13).
 //!
-//! It is read to its empty line, line by line and without keeping the lines, to learn where the
-//! next frame begins: behind the body that the section announces, or at a `Content-Length` that
-//! cannot belong to the section.
+//! It is read to its empty line, line by line, without keeping the lines, to find the next frame.
+//! That begins behind the body that the section announces, or at a `Content-Length` that cannot
+//! belong to the section.
 
 use memchr::memchr;
 
@@ -10,22 +10,22 @@ use super::header::{length_line_at_end, split};
 
 #[derive(Debug)]
 pub(super) struct Overflow {
-    /// The section began with a header line, as far as can be said yet.
+    /// The section began with a header line, as far as is known.
     began_well: bool,
-    /// The body's length, if the section tells one.
+    /// The body's length, if the section has one.
     length: Option<u64>,
-    /// Two lengths disagree, so there is none to rely on.
+    /// Two lengths disagree, so none is reliable.
     conflict: bool,
-    /// The bytes at hand begin at the start of a line that comes behind CR LF, or behind nothing.
+    /// The bytes at hand begin a line, and CR LF or nothing stands before it.
     at_line_start: bool,
     in_first_line: bool,
     searched: usize,
 }
 
-/// Where the search has come to.
+/// Result of a step of the search.
 pub(super) enum Next {
     Wait,
-    /// So many bytes are done with.
+    /// This many bytes are consumed.
     Drop(usize),
     /// The next frame begins here.
     Frame(usize),
@@ -37,7 +37,7 @@ pub(super) enum Next {
 }
 
 impl Overflow {
-    /// The bytes begin with the section, if it is one.
+    /// Starts at the first byte of the section.
     pub(super) fn new(bytes: &[u8], may_be_header: bool) -> Self {
         let first_line = memchr(b'\n', bytes).map_or(bytes, |end| &bytes[..end]);
         Overflow {

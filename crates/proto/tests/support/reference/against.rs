@@ -1,4 +1,4 @@
-//! What our code says of the same bytes, in the words of the reference; and that it is the same.
+//! Comparison of our code with the reference, on the same bytes.
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::frame::{Decoder, Event, Framing};
@@ -9,7 +9,7 @@ use duet_rpc_proto::text::Text;
 use super::framing::{self, Item, Sizes};
 use super::{Refusal, Rules, Verdict, judge};
 
-/// Checks that a text is taken for what the rules say.
+/// Checks that our code classifies a text as the rules do.
 pub fn check_text(bytes: &[u8], rules: Rules) -> Verdict {
     let expect = readable(judge(bytes, rules));
     let found = classified(bytes, rules);
@@ -17,7 +17,7 @@ pub fn check_text(bytes: &[u8], rules: Rules) -> Verdict {
     expect
 }
 
-/// Checks that out of a stream, in pieces of this size, comes what the rules say.
+/// Checks that our decoder, fed in pieces of this size, finds in a stream what the rules find.
 pub fn check_stream(framing: Framing, stream: &[u8], sizes: Sizes, piece: usize) -> Vec<Item> {
     let expect = match framing {
         Framing::Ndjson => framing::ndjson(stream, sizes),
@@ -60,11 +60,11 @@ fn meaning(incoming: Incoming<'_>) -> Verdict {
         },
         Incoming::Batch(entries) => Verdict::Batch(entries.map(meaning).collect()),
         Incoming::Invalid(reply) => Verdict::Error(refusal(&reply)),
-        Incoming::Stray(_) => Verdict::Stray,
+        Incoming::InvalidResponse(_) => Verdict::InvalidResponse,
     }
 }
 
-/// An error as it goes out, so that what is written is checked as well.
+/// An error as it is written, so that the writer is checked as well.
 fn refusal(reply: &Reply) -> Refusal {
     let mut out = Vec::new();
     reply.write(&mut out);
@@ -120,7 +120,7 @@ fn take_all(decoder: &mut Decoder, items: &mut Vec<Item>) {
     }
 }
 
-/// A name with half a pair in it has no form in UTF-8, so ours shows a mark in its place.
+/// A name with half a surrogate pair has no form in UTF-8; our code shows a mark instead.
 fn readable(verdict: Verdict) -> Verdict {
     let name = |method: Vec<u16>| utf16(&String::from_utf16_lossy(&method));
     match verdict {

@@ -1,9 +1,9 @@
-//! What comes out of a whole stream, by the rules of `ndjson` and `length` (F20 to F32): one look
-//! at all of it, from the first byte to the end.
+//! Reference decoder for `ndjson` and `length` (F20 to F32): it reads a whole stream from the first
+//! byte to the last.
 
 use super::json;
 
-/// What comes out.
+/// An item of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A body that is JSON, without the white space around it.
@@ -15,7 +15,7 @@ pub enum Item {
 const PARSE_ERROR: Item = Item::Fault(-32700, None);
 const OVERSIZE: Item = Item::Fault(-32600, Some("oversize"));
 
-/// The limits of a stream.
+/// The limits for a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Of a message.
@@ -26,7 +26,7 @@ pub struct Sizes {
 pub fn ndjson(stream: &[u8], sizes: Sizes) -> Vec<Item> {
     let mut items = Vec::new();
     for line in stream.split(|byte| *byte == b'\n') {
-        // F20: `\r\n` ends a line as well.
+        // F20: `\r\n` also ends a line.
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let is_white = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
         let Some(start) = line.iter().position(|byte| !is_white(byte)) else { continue };
@@ -42,8 +42,9 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
     while at < stream.len() {
         let unit = unit(&stream[at..], sizes);
         let end = at + unit.bytes;
-        // F2, F32: of all places behind a fault, the first where a whole frame stands. One with a number in
-        // it may be zeros that stray, and the last byte of the next frame's length.
+        // F2, F32: of all positions behind a fault, the first with a whole frame. A frame that
+        // holds a number does not count: it may be stray zeros and the last byte of the next
+        // frame's length.
         let is_proof = |item: Item| match item {
             Item::Body(text) => {
                 !text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
@@ -57,8 +58,8 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
             })
         };
         match unit.what {
-            // A whole frame without JSON in it: what stands behind it where no frame can begin is
-            // the same run of bad bytes.
+            // A whole frame that does not hold JSON. Bytes behind it at which no frame can begin
+            // belong to the same fault.
             Ok(item) => {
                 let is_bad = item == PARSE_ERROR && stream.get(end).is_some_and(|byte| *byte != 0);
                 items.push(item);
@@ -72,8 +73,8 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
             Err(OVERSIZE) => {
                 items.push(OVERSIZE);
                 let to = end.min(stream.len());
-                // F2: what begins with another byte than zero may be no length at all, and then a zero
-                // byte in its payload is a part of the same run of bad bytes.
+                // F2: a prefix that does not begin with zero may not be a length; then a zero byte
+                // in its payload belongs to the same fault.
                 let is_doubtful = stream[at] != 0;
                 let payload = if is_doubtful { to } else { (at + PREFIX).min(to) };
                 let zero = || (payload..to).find(|place| stream[*place] == 0);
@@ -90,11 +91,11 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
 
 const PREFIX: usize = 4;
 
-/// What stands at the front of the bytes.
+/// The frame or fault at the front of the bytes.
 struct Unit {
-    /// A whole frame with its newline, or what is wrong.
+    /// A whole frame with its newline, or the fault.
     what: Result<Item, Item>,
-    /// How many bytes it takes, as far as it can be told.
+    /// Its size, as far as it is known.
     bytes: usize,
 }
 
@@ -113,7 +114,7 @@ fn unit(bytes: &[u8], sizes: Sizes) -> Unit {
     if length > sizes.bytes {
         return bad(OVERSIZE, all);
     }
-    // F30, F31, F32: a length, no zero byte within it, and the newline behind it.
+    // F30, F31, F32: a length, no zero byte in the payload, and the newline behind it.
     match behind.get(..length) {
         Some(payload)
             if length > 0 && !payload.contains(&0) && behind.get(length) == Some(&b'\n') =>

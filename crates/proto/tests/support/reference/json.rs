@@ -1,7 +1,7 @@
-//! A reader of JSON texts (RFC 8259) that takes the grammar one rule at a time, and keeps what a
-//! reader usually throws away: the text of each value, and members in their order, also twice.
+//! Reference reader of JSON texts (RFC 8259): one function per grammar rule. It keeps the text of
+//! each value, and all members in their order, including duplicates.
 //!
-//! It recurses, a level of stack for a level of nesting, so a limit is its first argument.
+//! It recurses once per level of nesting, so it takes a limit.
 
 /// A value with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub enum Kind {
     Null,
     Bool,
     Number,
-    /// As UTF-16, as escapes may name half a pair.
+    /// As UTF-16, because escapes may name half a surrogate pair.
     String(Vec<u16>),
     Array(Vec<Value>),
     Object(Vec<(Vec<u16>, Value)>),
 }
 
-/// The value of a whole text, or `None` if it is no JSON, or nested deeper than this.
+/// The value of a whole text. `None` if it is not JSON, or nested deeper than `depth`.
 pub fn read(text: &str, depth: usize) -> Option<Value> {
     let chars: Vec<char> = text.chars().collect();
     let mut reader = Reader { chars: &chars, at: 0 };
@@ -47,7 +47,7 @@ impl Reader<'_> {
         Some(next)
     }
 
-    /// Takes this character if it is the next.
+    /// Takes this character, if it is the next.
     fn has(&mut self, expect: char) -> bool {
         let is_it = self.peek() == Some(expect);
         self.at += usize::from(is_it);

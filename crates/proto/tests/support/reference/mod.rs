@@ -1,8 +1,8 @@
-//! The rules of the contract once more, slow and obvious: written from its text alone, to be held
-//! against the code that is fast.
+//! Reference implementation of the rules: slow and obvious, written from the text of the
+//! specification alone, to compare the fast code with.
 //!
-//! It allocates, recurses and copies as it likes. Where the code and this page differ, one of the
-//! two has misread a rule.
+//! It allocates, recurses and copies freely. If it differs from the code, one of the two has
+//! misread a rule.
 
 pub mod against;
 pub mod framing;
@@ -10,7 +10,7 @@ pub mod json;
 
 use json::{Kind, Value};
 
-/// What a text is, and what is said to it.
+/// The meaning of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Request {
@@ -27,14 +27,14 @@ pub enum Verdict {
         /// The text of `result`, or of `error`.
         outcome: Result<String, String>,
     },
-    /// A response that nobody can use: it is dropped.
-    Stray,
-    /// It is answered with an error.
+    /// A response that cannot be used: it is dropped.
+    InvalidResponse,
+    /// Answered with an error.
     Error(Refusal),
     Batch(Vec<Verdict>),
 }
 
-/// An error that the rules alone give, before any method is looked up.
+/// An error that follows from the rules alone, before any method is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub code: i32,
@@ -43,7 +43,7 @@ pub struct Refusal {
     pub id: String,
 }
 
-/// What the rules depend on.
+/// The settings of the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub allow_batch: bool,
@@ -51,9 +51,9 @@ pub struct Rules {
     pub batch_entries: usize,
 }
 
-/// The body of a frame, or any JSON text.
+/// Judges the body of a frame, or any JSON text.
 pub fn judge(bytes: &[u8], rules: Rules) -> Verdict {
-    // M5: UTF-8 and JSON, then array, then object. M9: too deep counts as no JSON.
+    // M5: UTF-8 and JSON, then array, then object. M9: too deep counts as not JSON.
     let value = std::str::from_utf8(bytes).ok().and_then(|text| json::read(text, rules.depth));
     let Some(value) = value else { return error(-32700, None, "null") };
     match value.kind {
@@ -67,7 +67,7 @@ pub fn judge(bytes: &[u8], rules: Rules) -> Verdict {
     }
 }
 
-/// A message by itself, or an entry of a batch, where an array is nothing better than a number.
+/// Judges a single message, or an entry of a batch, where an array is invalid.
 fn message(value: &Value) -> Verdict {
     let Kind::Object(members) = &value.kind else { return error(-32600, None, "null") };
     let all = |name: &str| -> Vec<&Value> {
@@ -78,24 +78,25 @@ fn message(value: &Value) -> Verdict {
     let (params, result, failure) = (all("params"), all("result"), all("error"));
     let is_two = |value: &Value| value.kind == Kind::String("2.0".encode_utf16().collect());
 
-    // M7, M8: nothing is ever said to a response.
+    // M7, M8: a response never gets an answer.
     if method.is_empty() && !(result.is_empty() && failure.is_empty()) {
         let outcome = match (&result[..], &failure[..]) {
             ([result], []) => Ok(result.text.clone()),
             ([], [failure]) => Err(failure.text.clone()),
-            _ => return Verdict::Stray,
+            _ => return Verdict::InvalidResponse,
         };
         return match (&id[..], &jsonrpc[..]) {
-            // `params` has no place in a response, but is a member of the envelope still.
-            _ if params.len() > 1 => Verdict::Stray,
+            // `params` does not belong in a response, but it is a member of the envelope.
+            _ if params.len() > 1 => Verdict::InvalidResponse,
             ([id], [jsonrpc]) if is_id(id) && is_two(jsonrpc) => {
                 Verdict::Response { id: id.text.clone(), outcome }
             }
-            _ => Verdict::Stray,
+            _ => Verdict::InvalidResponse,
         };
     }
 
-    // M5: the id, then the rest. M2: what it is not is said; M4: one of two is not believed.
+    // M5: the id first, then the rest. M2: an invalid id is not echoed. M4: a duplicate id counts
+    // as none.
     let echo = match &id[..] {
         [] => "null",
         [id] if is_id(id) => &id.text,
@@ -118,7 +119,7 @@ fn message(value: &Value) -> Verdict {
         return invalid;
     }
     let (method, params) = (method.clone(), params.map(|params| params.text.clone()));
-    // M1: the member decides, not its value.
+    // M1: the presence of the member decides, not its value.
     if id.is_empty() {
         Verdict::Notification { method, params }
     } else {

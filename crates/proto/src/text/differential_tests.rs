@@ -1,15 +1,14 @@
-//! All the readers of containers agree: block by block, in each way that there is, and byte by
-//! byte.
+//! Differential tests: all readers of containers agree, SIMD in each variant and byte by byte.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{bulk, trusted, walk};
+use super::{byte_reader, simd, unchecked};
 
-/// Of a small depth, so that the limit is met too.
+/// Small, so that the tests also reach the depth limit.
 const DEPTH: usize = 8;
 
-/// How many of the cases are tried. An interpreter (`scripts/sanitize` has Miri run these) is a thousand times
-/// slower, and takes a sample: one in so many turns of a loop, and of what these make.
+/// Sampling of the cases: 1 runs all. Miri (`scripts/sanitize`) is a thousand times slower, so it
+/// runs every 41st turn of a loop, and every 16th text of those.
 pub(super) const EVERY: usize = if cfg!(miri) { 41 } else { 1 };
 const CHECKED: usize = if cfg!(miri) { 16 } else { 1 };
 
@@ -24,9 +23,9 @@ fn check_within(bytes: &[u8], depth: usize) {
     if !is_next || !matches!(bytes.first(), Some(b'{' | b'[')) {
         return;
     }
-    let expect = walk::container_by_bytes(bytes, depth).ok().map(|(end, _)| end);
-    for read in [bulk::container, trusted::usual_container, trusted::plain_container] {
-        // For what stands behind its end, and is broken, a container may be refused in bulk.
+    let expect = byte_reader::container_by_bytes(bytes, depth).ok().map(|(end, _)| end);
+    for read in [simd::container, unchecked::usual_container, unchecked::plain_container] {
+        // The SIMD readers may refuse a container because of invalid bytes behind its end.
         let found = read(bytes, 0, depth).or_else(|| read(&bytes[..expect?], 0, depth));
         assert_eq!(found.map(|(end, _)| end), expect, "{}", bytes.escape_ascii());
         if let Some((end, is_high)) = found {
@@ -35,7 +34,7 @@ fn check_within(bytes: &[u8], depth: usize) {
     }
 }
 
-/// Texts with about all that the grammar has, dense.
+/// Dense texts with nearly all of the grammar.
 fn texts() -> Vec<String> {
     let record = r#"{"code":10,"kind":"warning","range":{"end":{"column":12,"line":7},"start":{}},"related":[{"path":"src/part_1.rs","score":7.25},[],[true,null,-0,false,-12.5e+3,0.5,1E5]]}"#;
     let strings = r#"["\\","\"","\u00e9é\ud83d\ude00","","a\\\"b,:{}[]",{"\n":"\t","é":[""]}]"#;
@@ -48,7 +47,7 @@ fn texts() -> Vec<String> {
 }
 
 #[test]
-fn on_every_byte_in_every_place() {
+fn readers_agree_on_every_byte_in_every_place() {
     for text in texts() {
         for place in (0..text.len()).step_by(EVERY) {
             for byte in (0..=255u8).step_by(EVERY) {
@@ -61,7 +60,7 @@ fn on_every_byte_in_every_place() {
 }
 
 #[test]
-fn on_texts_that_lack_a_byte_or_have_one_twice() {
+fn readers_agree_on_texts_with_a_byte_missing_or_doubled() {
     let tokens = b"{}[]:,\"\\ 0-.et";
     for text in texts() {
         for place in (0..text.len()).step_by(EVERY) {
@@ -77,7 +76,7 @@ fn on_texts_that_lack_a_byte_or_have_one_twice() {
 }
 
 #[test]
-fn on_texts_that_meet_the_blocks_in_every_place() {
+fn readers_agree_on_texts_at_every_block_offset() {
     for text in texts() {
         for before in (0..70).chain([100, 127, 128, 129]).step_by(EVERY) {
             let padding = "x".repeat(before);
@@ -92,7 +91,7 @@ fn on_texts_that_meet_the_blocks_in_every_place() {
             ] {
                 check(around.as_bytes());
                 check(&[around.as_bytes(), b",\"more\":[}"].concat());
-                // One wrong thing at the place where the blocks meet.
+                // One wrong byte at the place where two blocks meet.
                 for wrong in [":", ",", "}", "\"", "0", "\\", "\n"] {
                     for place in [63, 64, 128] {
                         if let Some((before, behind)) = around.as_bytes().split_at_checked(place) {
@@ -106,7 +105,7 @@ fn on_texts_that_meet_the_blocks_in_every_place() {
 }
 
 #[test]
-fn on_strings_with_a_mark_or_two_where_the_blocks_meet() {
+fn readers_agree_on_strings_with_escapes_where_blocks_meet() {
     let marks = ["", "\\\"", "\\\\", "\\n", "\",\"", "\"\n,\"", "\t", "é"];
     let [long, lines] = ["x", "\n"].map(|byte| byte.repeat(70));
     for before in (55..66).step_by(EVERY) {
@@ -125,8 +124,8 @@ fn on_strings_with_a_mark_or_two_where_the_blocks_meet() {
 }
 
 #[test]
-fn on_every_mix_of_a_few_tokens() {
-    // All texts of so many of these tokens in an array, whole and around the end of a block.
+fn readers_agree_on_every_mix_of_a_few_tokens() {
+    // All arrays of up to five of these tokens, alone and around the end of a block.
     let tokens = ["{", "}", "[", "]", ":", ",", "\"a\"", "1"];
     for length in 0..=5u32 {
         for mut number in (0..tokens.len().pow(length)).step_by(EVERY) {
@@ -148,7 +147,7 @@ fn on_every_mix_of_a_few_tokens() {
 }
 
 #[test]
-fn on_depth() {
+fn readers_agree_on_depth() {
     for depth in [0, 1, 2, 7, 62, 63] {
         for levels in (1..70).step_by(EVERY) {
             let (opens, closes) = ("[".repeat(levels), "]".repeat(levels));
@@ -159,15 +158,15 @@ fn on_depth() {
                 format!("{opens}[],[],[],[]{closes}"),
                 format!("{objects}1{braces}"),
                 format!("[{objects}[]{braces},{opens}{closes}]{opens}"),
-                // What closes in the block before it gets too deep.
+                // Containers that close in the block before the depth limit is reached.
                 format!("[[],[[]],{opens}{closes}]"),
             ] {
                 check_within(text.as_bytes(), depth);
             }
         }
     }
-    // Deeper than the blocks can see, which is then said.
+    // The SIMD readers return `None` for what is deeper than they can represent.
     let deep = ["[".repeat(64), "]".repeat(64)].concat();
-    assert_eq!(bulk::container(deep.as_bytes(), 0, 64), None);
-    assert_eq!(walk::container_by_bytes(deep.as_bytes(), 64), Ok((128, false)));
+    assert_eq!(simd::container(deep.as_bytes(), 0, 64), None);
+    assert_eq!(byte_reader::container_by_bytes(deep.as_bytes(), 64), Ok((128, false)));
 }

@@ -1,21 +1,20 @@
-//! The one place with `unsafe` in this project: a few calls, each with the reason why it is
-//! sound.
+//! All `unsafe` code of this project: a few calls, each with the reason why it is sound.
 
 #![allow(unsafe_code)]
 
-use super::blocks::Look;
-use super::bulk::container_with;
-use super::lanes::{self, BLOCK};
-use super::special::{self, LANE};
+use super::simd::container_with;
+use super::simd_check::Classifier;
+use super::simd_classes::{self, BLOCK};
+use super::string_scan::{self, LANE};
 
-/// Views bytes as the `&str` that the scanner has found them to be.
+/// Views scanned bytes as a `&str`.
 ///
-/// A text is checked once. Checking it again each time a `&str` is wanted would cost a fifth of
-/// the whole decoding of a small message.
+/// A text is checked once. Checking it again for each `&str` would cost a fifth of the decoding of
+/// a small message.
 ///
 /// Call it only with bytes for which `scan::text` returned an outline, or with a piece of such
-/// bytes cut at positions that the scanner reported: those stand next to ASCII characters, so
-/// they never fall inside a character.
+/// bytes cut at positions that the scanner reported. Those positions stand next to ASCII
+/// characters, so they never split a character.
 pub(super) fn as_str(scanned: &[u8]) -> &str {
     debug_assert!(std::str::from_utf8(scanned).is_ok());
     // SAFETY: the scanner accepts a text only when every byte was ASCII, or when
@@ -23,18 +22,18 @@ pub(super) fn as_str(scanned: &[u8]) -> &str {
     unsafe { std::str::from_utf8_unchecked(scanned) }
 }
 
-/// `bulk::container_with`, in the fastest way that this processor has.
+/// `simd::container_with`, in the fastest variant that this processor supports.
 #[inline]
 pub(super) fn container(bytes: &[u8], start: usize, max_depth: usize) -> Option<(usize, bool)> {
     #[cfg(target_arch = "x86_64")]
     if x86::is_recent() {
-        // SAFETY: what this asks for was found to be there.
+        // SAFETY: `is_recent` found the instructions that this function needs.
         return unsafe { x86::container(bytes, start, max_depth) };
     }
     usual_container(bytes, start, max_depth)
 }
 
-/// The same, in a way that every processor of this kind has.
+/// `simd::container_with`, in the variant that every processor of this architecture supports.
 #[inline(never)]
 pub(super) fn usual_container(
     bytes: &[u8],
@@ -44,72 +43,72 @@ pub(super) fn usual_container(
     container_with(bytes, start, max_depth, &Usual)
 }
 
-/// The bytes of a lane at which a string ends or breaks, and those that are not ASCII.
+/// The bytes of a lane at which a string ends or breaks, and the bytes that are not ASCII.
 #[inline(always)]
-pub(super) fn special(lane: &[u8; LANE]) -> special::Special {
+pub(super) fn special(lane: &[u8; LANE]) -> string_scan::Special {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE2 is part of x86-64 itself; 16 bytes are read from a reference to 16 bytes, at any
+    // SAFETY: SSE2 is part of x86-64; 16 bytes are read from a reference to 16 bytes, at any
     // alignment.
     return unsafe {
-        special::sse2_special(std::arch::x86_64::_mm_loadu_si128(lane.as_ptr().cast()))
+        string_scan::sse2_special(std::arch::x86_64::_mm_loadu_si128(lane.as_ptr().cast()))
     };
     #[cfg(not(target_arch = "x86_64"))]
-    special::plain_special(lane)
+    string_scan::plain_special(lane)
 }
 
-/// What every processor of this kind has.
+/// The variant that every x86-64 processor supports.
 #[cfg(target_arch = "x86_64")]
 struct Usual;
 
 #[cfg(target_arch = "x86_64")]
-impl Look for Usual {
+impl Classifier for Usual {
     #[inline(always)]
-    fn classes(&self, block: &[u8; BLOCK]) -> lanes::Classes {
-        // SAFETY: SSE2 is part of x86-64 itself; there is no such processor without it.
-        unsafe { lanes::sse2(block) }
+    fn classes(&self, block: &[u8; BLOCK]) -> simd_classes::Classes {
+        // SAFETY: SSE2 is part of x86-64; every such processor has it.
+        unsafe { simd_classes::sse2(block) }
     }
 
     #[inline(always)]
-    fn rare(&self, block: &[u8; BLOCK]) -> lanes::Rare {
+    fn rare(&self, block: &[u8; BLOCK]) -> simd_classes::Rare {
         // SAFETY: as above.
-        unsafe { lanes::sse2_rare(block) }
+        unsafe { simd_classes::sse2_rare(block) }
     }
 
     #[inline(always)]
-    fn signs(&self, block: &[u8; BLOCK]) -> lanes::Signs {
+    fn signs(&self, block: &[u8; BLOCK]) -> simd_classes::Signs {
         // SAFETY: as above.
-        unsafe { lanes::sse2_signs(block) }
+        unsafe { simd_classes::sse2_signs(block) }
     }
 
     #[inline(always)]
     fn parities(&self, bits: u64) -> u64 {
-        lanes::parities(bits)
+        simd_classes::parities(bits)
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 use Plain as Usual;
 
-/// What every processor has.
+/// The variant that every processor supports.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 struct Plain;
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
-impl Look for Plain {
-    fn classes(&self, block: &[u8; BLOCK]) -> lanes::Classes {
-        lanes::plain(block)
+impl Classifier for Plain {
+    fn classes(&self, block: &[u8; BLOCK]) -> simd_classes::Classes {
+        simd_classes::plain(block)
     }
 
-    fn rare(&self, block: &[u8; BLOCK]) -> lanes::Rare {
-        lanes::plain_rare(block)
+    fn rare(&self, block: &[u8; BLOCK]) -> simd_classes::Rare {
+        simd_classes::plain_rare(block)
     }
 
-    fn signs(&self, block: &[u8; BLOCK]) -> lanes::Signs {
-        lanes::plain_signs(block)
+    fn signs(&self, block: &[u8; BLOCK]) -> simd_classes::Signs {
+        simd_classes::plain_signs(block)
     }
 
     fn parities(&self, bits: u64) -> u64 {
-        lanes::parities(bits)
+        simd_classes::parities(bits)
     }
 }
 
@@ -119,29 +118,30 @@ mod x86 {
     use std::arch::x86_64::{__m128i, __m256i, _mm_loadu_si128, _mm256_loadu_si256};
     use std::sync::atomic::{AtomicU8, Ordering};
 
-    use super::super::blocks::Look;
-    use super::super::bulk::container_with;
-    use super::super::lanes::{
+    use super::super::simd::container_with;
+    use super::super::simd_check::Classifier;
+    use super::super::simd_classes::{
         BLOCK, Classes, Rare, Signs, avx2, avx2_rare, avx2_signs, multiplied_parities,
     };
 
-    /// Whether the processor has all that [`container`] asks for: those since about 2013 do.
+    /// True if the processor has all instructions that [`container`] needs. Processors since about
+    /// 2013 have them.
     #[inline(always)]
     pub(super) fn is_recent() -> bool {
         match FOUND.load(Ordering::Relaxed) {
-            UNKNOWN => find_out(),
+            UNKNOWN => detect(),
             found => found == RECENT,
         }
     }
 
-    /// What was found out: one test instead of one for each feature.
+    /// The cached answer: one test instead of one for each feature.
     static FOUND: AtomicU8 = AtomicU8::new(UNKNOWN);
     const UNKNOWN: u8 = 0;
     const OLD: u8 = 1;
     const RECENT: u8 = 2;
 
     #[cold]
-    fn find_out() -> bool {
+    fn detect() -> bool {
         let is_recent = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
@@ -152,38 +152,38 @@ mod x86 {
         is_recent
     }
 
-    /// The whole loop is compiled with these instructions, so that nothing of it is a call.
+    /// The whole loop is compiled with these instructions, so that everything in it is inlined.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
     #[inline(never)]
     pub(super) fn container(bytes: &[u8], start: usize, max_depth: usize) -> Option<(usize, bool)> {
         container_with(bytes, start, max_depth, &Recent)
     }
 
-    /// Made only where [`is_recent`] holds: that is what all methods need.
+    /// Constructed only where [`is_recent`] holds, because all methods rely on it.
     pub(super) struct Recent;
 
-    impl Look for Recent {
+    impl Classifier for Recent {
         #[inline(always)]
         fn classes(&self, block: &[u8; BLOCK]) -> Classes {
-            // SAFETY: whoever has a `Recent` has AVX2.
+            // SAFETY: a `Recent` exists only on processors with AVX2.
             unsafe { avx2(block) }
         }
 
         #[inline(always)]
         fn rare(&self, block: &[u8; BLOCK]) -> Rare {
-            // SAFETY: whoever has a `Recent` has AVX2.
+            // SAFETY: a `Recent` exists only on processors with AVX2.
             unsafe { avx2_rare(block) }
         }
 
         #[inline(always)]
         fn signs(&self, block: &[u8; BLOCK]) -> Signs {
-            // SAFETY: whoever has a `Recent` has AVX2.
+            // SAFETY: a `Recent` exists only on processors with AVX2.
             unsafe { avx2_signs(block) }
         }
 
         #[inline(always)]
         fn parities(&self, bits: u64) -> u64 {
-            // SAFETY: whoever has a `Recent` has this multiplication.
+            // SAFETY: a `Recent` exists only on processors with this multiplication.
             unsafe { multiplied_parities(bits) }
         }
     }
@@ -210,13 +210,16 @@ mod x86 {
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::{halves, quarters};
 
-/// What a block looks like in each way that this processor can go.
+/// The classes of a block, from each variant that this processor supports.
 #[cfg(test)]
 pub(super) fn seen_every_way(
     block: &[u8; BLOCK],
-) -> Vec<(lanes::Classes, lanes::Rare, lanes::Signs)> {
-    fn seen(look: &impl Look, block: &[u8; BLOCK]) -> (lanes::Classes, lanes::Rare, lanes::Signs) {
-        (look.classes(block), look.rare(block), look.signs(block))
+) -> Vec<(simd_classes::Classes, simd_classes::Rare, simd_classes::Signs)> {
+    fn seen(
+        classifier: &impl Classifier,
+        block: &[u8; BLOCK],
+    ) -> (simd_classes::Classes, simd_classes::Rare, simd_classes::Signs) {
+        (classifier.classes(block), classifier.rare(block), classifier.signs(block))
     }
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     let mut ways = vec![seen(&Plain, block), seen(&Usual, block)];
@@ -227,20 +230,20 @@ pub(super) fn seen_every_way(
     ways
 }
 
-/// The parities of bits, in each way that this processor can go.
+/// The parities of bits, from each variant that this processor supports.
 #[cfg(test)]
 pub(super) fn parities_every_way(bits: u64) -> Vec<u64> {
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
-    let mut ways = vec![lanes::parities(bits)];
+    let mut ways = vec![simd_classes::parities(bits)];
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("pclmulqdq") {
-        // SAFETY: what this asks for was just found to be there.
-        ways.push(unsafe { lanes::multiplied_parities(bits) });
+        // SAFETY: the line above found the instruction.
+        ways.push(unsafe { simd_classes::multiplied_parities(bits) });
     }
     ways
 }
 
-/// A container as a processor checks it that is not of a kind we know.
+/// `simd::container_with` in plain code, as on processors other than x86-64.
 #[cfg(test)]
 pub(super) fn plain_container(
     bytes: &[u8],

@@ -1,75 +1,76 @@
-//! Sixty-four bytes of a text, checked at once: all but which brackets belong together.
+//! Grammar check for blocks of 64 bytes: everything but the matching of brackets.
 //!
-//! An *atom* is a string, a number or a word. No character is visited, nearly: what may stand
-//! behind what is decided for all bytes of a block together, with a bit for each. The rules of
-//! RFC 8259 are put so that this can be done:
+//! Almost no byte is visited on its own. The rules of RFC 8259 are phrased so that bit operations
+//! decide for all bytes of a block together which may follow which, white space aside:
 //!
-//! - No value begins right behind another.
-//! - `,` and closing brackets stand right behind a value, but for brackets that close at once.
-//! - `:` stands right behind a string.
-//! - Next to a `{` that does not close at once, and next to a `,` of an object, comes a `:`, and
-//!   nowhere else. (*Next* among the structural characters, that is among `{ } [ ] : ,` outside of
-//!   strings.)
+//! - A value never follows directly behind another value.
+//! - `,` and closing brackets stand directly behind a value, except the closing bracket of an empty
+//!   container.
+//! - `:` stands directly behind a string.
+//! - The next structural character behind the `{` of an object that is not empty, and behind a `,`
+//!   in an object, is a `:`. A `:` stands nowhere else. (The structural characters are
+//!   `{ } [ ] : ,` outside of strings.)
 //!
-//! Which commas are an object's only the brackets tell: see [`nest`](super::nest).
+//! Only the brackets decide which commas belong to an object: see [`nesting`](super::nesting).
 
-use super::lanes::{BLOCK, Classes, Rare, Signs};
-use super::nest::{Brackets, Passed};
+use super::nesting::{Brackets, Passed};
 use super::scalar;
+use super::simd_classes::{BLOCK, Classes, Rare, Signs};
 
-/// How to look at a block, which differs from processor to processor.
-pub(super) trait Look {
-    /// Classes the bytes.
+/// Classifies the bytes of a block. Each kind of processor has an implementation.
+pub(super) trait Classifier {
+    /// Finds the classes of the bytes.
     fn classes(&self, block: &[u8; BLOCK]) -> Classes;
-    /// Finds those that are rare.
+    /// Finds the rare bytes.
     fn rare(&self, block: &[u8; BLOCK]) -> Rare;
-    /// Finds what makes a number more than digits.
+    /// Finds signs and decimal points.
     fn signs(&self, block: &[u8; BLOCK]) -> Signs;
     /// Makes each bit the parity of itself and all lower ones.
     fn parities(&self, bits: u64) -> u64;
 }
 
-/// What one block must tell the next.
+/// State that one block passes to the next.
 #[derive(Default)]
 pub(super) struct Carry {
     /// All ones if the last block ended inside a string.
     in_string: u64,
-    /// In the others only bit 0 counts. This: the last block ended inside a number or word.
+    /// In this and the following fields only bit 0 counts. The last block ended inside a number or
+    /// word.
     in_scalar: u64,
-    /// It ended with a backslash that escapes what comes next.
+    /// The last block ended with a backslash that escapes the next byte.
     escaped: u64,
-    /// The last thing in it, but for white space, was the end of a value.
+    /// The last byte that is not white space was the end of a value.
     behind_value: u64,
-    /// It was a number or word.
+    /// That byte belonged to a number or word.
     behind_scalar: u64,
-    /// It was an opening bracket.
+    /// That byte was an opening bracket.
     behind_opening: u64,
-    /// The next structural character must be a colon, or close what was just opened.
+    /// The next structural character must be a colon, or close the object that was just opened.
     name_due: u64,
-    /// Up to here numbers and words were read byte by byte, if that is past the last block.
+    /// Numbers and words were checked byte by byte up to here, if this is past the last block.
     checked_to: usize,
 }
 
-/// A block, as far as it was checked.
+/// A block after the first part of its check.
 pub(super) struct Block {
     pub(super) brackets: Brackets,
     structural: u64,
     colons: u64,
     commas: u64,
-    /// Curly brackets that close at once.
+    /// Curly brackets that close an empty object.
     empty: u64,
-    /// Where a rule is broken.
+    /// Bytes that break a rule.
     broken: u64,
 }
 
 impl Carry {
-    /// Whether all of the next block is a piece of a string, with nothing that needs a look.
+    /// True if all of the next block is part of a string and has no byte that needs a check.
     #[inline(always)]
     pub(super) fn is_in_string(&self, next: &Classes) -> bool {
         next.quote | u64::from(next.any_rare) | self.escaped | !self.in_string == 0
     }
 
-    /// Looks at the block that begins at `start` of a text. `None` if it breaks a rule for certain.
+    /// Checks the block at `start` of a text. `None` if it certainly breaks a rule.
     #[inline(always)]
     pub(super) fn read(
         &mut self,
@@ -77,22 +78,22 @@ impl Carry {
         start: usize,
         block: &[u8; BLOCK],
         classes: &Classes,
-        look: &impl Look,
+        classifier: &impl Classifier,
     ) -> Option<Block> {
         let mut quotes = classes.quote;
         let mut control = 0;
         if u64::from(classes.any_rare) | self.escaped != 0 {
-            let rare = look.rare(block);
+            let rare = classifier.rare(block);
             control = rare.control;
             if rare.backslash | self.escaped != 0 {
                 let escaped = self.escaped_bytes(rare.backslash);
                 quotes &= !escaped;
-                // Outside of strings a backslash is refused anyway.
+                // A backslash outside of a string is refused elsewhere.
                 are_escapes(bytes, start, escaped).then_some(())?;
             }
         }
-        // From each opening quote up to, but without, its closing one.
-        let strings = look.parities(quotes) ^ self.in_string;
+        // All bytes from an opening quote up to its closing quote, which is not included.
+        let strings = classifier.parities(quotes) ^ self.in_string;
         self.in_string = ((strings as i64) >> 63) as u64;
         let structural = classes.structural & !strings;
         let white = classes.white & !strings;
@@ -132,9 +133,9 @@ impl Carry {
         let odd = scalars & !classes.digit | leading_zeros;
         if odd != 0 {
             let runs = Runs { scalars, starts, digits: classes.digit, zeros: classes.zero };
-            let odd = runs.without_usual(odd, was_in_scalar, block, look);
+            let odd = runs.without_usual(odd, was_in_scalar, block, classifier);
             if odd != 0 {
-                self.look_at_scalars(bytes, start, odd, scalars, starts)?;
+                self.check_scalars(bytes, start, odd, scalars, starts)?;
             }
         }
         Some(Block {
@@ -147,23 +148,23 @@ impl Carry {
         })
     }
 
-    /// The rest of the rules, once the brackets were passed: all places where one is broken.
+    /// Checks the rules that need the brackets. Returns all bytes that break a rule.
     #[inline(always)]
     pub(super) fn broken(&mut self, block: &Block, passed: &Passed) -> u64 {
         let Brackets { opens, curly, .. } = block.brackets;
         let names = opens & curly | block.commas & passed.in_object;
-        // Where the character behind is not structural, adding its bit to the run of such bytes
-        // carries through to the first that is.
+        // If the next byte is not structural, adding its bit to the run of such bytes carries
+        // through to the first structural byte.
         let (reached, past_the_end) =
             (!block.structural).overflowing_add(names << 1 | self.name_due);
-        // Never both.
+        // At most one of the two is set.
         self.name_due = (names >> 63) + u64::from(past_the_end);
         block.broken
             | (reached & block.structural) ^ (block.colons | block.empty)
             | passed.mismatched
     }
 
-    /// The bytes that stand behind a backslash which is not itself escaped.
+    /// The bytes behind a backslash that is not itself escaped.
     #[inline(always)]
     fn escaped_bytes(&mut self, backslashes: u64) -> u64 {
         let mut escaped = std::mem::take(&mut self.escaped);
@@ -176,10 +177,10 @@ impl Carry {
         }
         escaped
     }
-    /// Looks at the numbers and words that have one of these odd bytes, one by one, each to its end,
-    /// even if that is past the end of the block. `None` if one is broken.
+    /// Checks the numbers and words that contain an odd byte one by one, each to its end, even past
+    /// the end of the block. `None` if one is invalid.
     #[inline(never)]
-    fn look_at_scalars(
+    fn check_scalars(
         &mut self,
         bytes: &[u8],
         block: usize,
@@ -193,14 +194,14 @@ impl Carry {
         while odd != 0 {
             let before = starts & (odd ^ (odd - 1));
             let start = if before == 0 {
-                // It began in the block before, where all of it were digits.
+                // It began in an earlier block, with digits only.
                 let digits = bytes[..block].iter().rev().take_while(|byte| byte.is_ascii_digit());
                 block - digits.count()
             } else {
                 block + before.ilog2() as usize
             };
             self.checked_to = scalar::end_of_whole(bytes, start)?;
-            // On to the next run: all bits of this one go.
+            // Clear all bits of this run.
             let (others, is_cut) = scalars.overflowing_add(odd & odd.wrapping_neg());
             odd &= if is_cut { 0 } else { others };
         }
@@ -208,7 +209,7 @@ impl Carry {
     }
 }
 
-/// Whether all of these bytes may stand behind a backslash.
+/// True if all of these bytes may follow a backslash.
 #[inline(never)]
 fn are_escapes(bytes: &[u8], start: usize, mut escaped: u64) -> bool {
     while escaped != 0 {
@@ -221,32 +222,32 @@ fn are_escapes(bytes: &[u8], start: usize, mut escaped: u64) -> bool {
     true
 }
 
-/// The numbers and words of a block: runs of bytes.
+/// The numbers and words of a block, as runs of bytes.
 struct Runs {
     scalars: u64,
-    /// Where one begins, unless it goes on from the block before.
+    /// The first byte of each run, unless the run began in the block before.
     starts: u64,
     digits: u64,
     zeros: u64,
 }
 
 impl Runs {
-    /// Of the odd bytes, those that make a number or word something else than a plain integer,
-    /// leaves out what is a sign or point in its place, or a word. Of a run that is cut by the end
-    /// of the block all are left in.
+    /// Removes the harmless bytes from `odd`. Odd bytes are all but the digits of a plain integer.
+    /// Harmless are a sign or decimal point in its place, and the words `true`, `false` and `null`.
+    /// A run that the end of the block cuts keeps all its odd bytes.
     #[inline(always)]
     fn without_usual(
         &self,
         odd: u64,
         in_scalar: u64,
         block: &[u8; BLOCK],
-        look: &impl Look,
+        classifier: &impl Classifier,
     ) -> u64 {
         let Runs { scalars, starts, digits, zeros } = *self;
-        let signs = look.signs(block);
+        let signs = classifier.signs(block);
         let minus = signs.minus & starts & digits >> 1;
         let leading_zeros = zeros & minus << 1 & digits >> 1;
-        // Adding a number's first digit to the run of digits carries through to what ends it.
+        // Adding a number's first digit to the run of digits carries through to the byte behind it.
         let firsts = digits & (starts | minus << 1 | in_scalar);
         let whole_ends = digits.wrapping_add(firsts) & !digits;
         let points = signs.point & whole_ends & digits >> 1;
@@ -274,12 +275,12 @@ impl Runs {
     }
 }
 
-/// The last bytes of a text, filled up with spaces.
+/// The last bytes of a text, padded with spaces.
 #[inline(always)]
 pub(super) fn last_block(bytes: &[u8], start: usize) -> [u8; BLOCK] {
     let rest = bytes.len().saturating_sub(start).min(BLOCK);
     let mut padded = [b' '; 2 * BLOCK];
-    // Copies of one size are cheap, so more is copied than is wanted.
+    // Copies of a fixed size are cheap, so this copies more than it needs.
     let wanted = match bytes.last_chunk::<BLOCK>() {
         Some(last) => {
             padded[..BLOCK].copy_from_slice(last);
@@ -293,14 +294,14 @@ pub(super) fn last_block(bytes: &[u8], start: usize) -> [u8; BLOCK] {
     wanted.first_chunk().copied().unwrap_or([b' '; BLOCK])
 }
 
-/// The first bytes that are not white space behind those in `ends`. `carry` says, from block to
-/// block, whether the last one was still looking for it.
+/// The first byte that is not white space behind each byte in `ends`. `carry` passes an unfinished
+/// search from block to block.
 #[inline(always)]
 fn reach(ends: u64, white: u64, carry: &mut u64) -> u64 {
-    // Where the byte behind is white, adding its bit to the run of white bytes carries through
-    // to the first byte that is not.
+    // If the next byte is white, adding its bit to the run of white bytes carries through to the
+    // first byte that is not.
     let (reached, past_the_end) = white.overflowing_add(ends << 1 | *carry);
-    // Never both.
+    // At most one of the two is set.
     *carry = (ends >> 63) + u64::from(past_the_end);
     reached & !white
 }

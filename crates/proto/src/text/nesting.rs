@@ -1,21 +1,21 @@
-//! Which containers are open.
+//! Nesting: the kinds of the open containers.
 
-/// One bit a level, for up to `64 * WORDS` levels: whether the container around that level is an
-/// object. A small one costs less to begin with.
-pub(super) struct Nest<const WORDS: usize> {
-    /// The innermost 64 levels, with the last at the lowest bit.
+/// A stack with one bit per level, for up to `64 * WORDS` levels. The bit is set if the container
+/// around that level is an object. A stack with few words costs less to create.
+pub(super) struct NestingStack<const WORDS: usize> {
+    /// The innermost 64 levels, the last at the lowest bit.
     innermost: u64,
-    /// What was in there before it was full.
+    /// Former values of `innermost`, stored when it was full.
     others: [u64; WORDS],
 }
 
-impl<const WORDS: usize> Nest<WORDS> {
+impl<const WORDS: usize> NestingStack<WORDS> {
     #[inline(always)]
     pub(super) fn new() -> Self {
-        Nest { innermost: 0, others: [0; WORDS] }
+        NestingStack { innermost: 0, others: [0; WORDS] }
     }
 
-    /// Enters a level, which is to be left before any that is around it.
+    /// Enters a level. Levels are left in reverse order.
     #[inline(always)]
     pub(super) fn remember(&mut self, depth: usize, in_object: bool) {
         if depth % 64 == 63 {
@@ -36,35 +36,35 @@ impl<const WORDS: usize> Nest<WORDS> {
     }
 }
 
-/// The brackets of a block of a text, a bit for each.
+/// The brackets of a block, as bits.
 #[derive(Clone, Copy)]
 pub(super) struct Brackets {
     pub(super) opens: u64,
     pub(super) closes: u64,
-    /// Those that are `{` or `}`; what else is set here is none.
+    /// Set for `{` and `}`. Bits of bytes that are not brackets have no meaning.
     pub(super) curly: u64,
 }
 
-/// The open containers in one register, for as many levels as that has.
+/// The open containers in one register, at most [`Levels::MOST`] of them.
 ///
-/// The lowest bit is the innermost level, set if that is an object. The highest bit that is set is
-/// no level: it marks how many there are.
+/// The lowest bit is the innermost level, set if it is an object. The highest set bit is not a
+/// level: it marks the number of levels.
 #[derive(Clone, Copy)]
 pub(super) struct Levels(u64);
 
-/// What is known of a block once its brackets were passed.
+/// The result of passing the brackets of a block.
 pub(super) struct Passed {
-    /// The places that stand in an object; but for a container that closes at once, a bracket
-    /// itself in what is around it.
+    /// Bytes inside an object. A bracket counts as part of the container around it, except where a
+    /// container closes immediately.
     pub(super) in_object: u64,
-    /// The brackets that close something else than was opened.
+    /// Closing brackets that do not match their opening bracket.
     pub(super) mismatched: u64,
-    /// The place of the bracket that closes the outermost level.
+    /// The position of the bracket that closes the outermost level.
     pub(super) end: Option<u32>,
 }
 
 impl Levels {
-    /// As many as it can hold.
+    /// The maximum number of levels.
     pub(super) const MOST: u32 = 63;
 
     pub(super) const NONE: Levels = Levels(1);
@@ -73,8 +73,8 @@ impl Levels {
         63 - self.0.leading_zeros()
     }
 
-    /// Goes over the brackets of a block, up to the one that closes the outermost level if it is
-    /// there. `None` if there are more levels than `most`, which is at most [`Levels::MOST`].
+    /// Passes the brackets of a block, up to the bracket that closes the outermost level. `None` if
+    /// there are more levels than `most`, which is at most [`Levels::MOST`].
     #[inline(always)]
     pub(super) fn over(&mut self, brackets: Brackets, most: u32) -> Option<Passed> {
         let Brackets { opens, closes, curly } = brackets;
@@ -86,13 +86,13 @@ impl Levels {
         let mut mismatched = 0;
         let empty = closes & opens << 1;
         if empty != 0 && levels.0 != Self::NONE.0 {
-            // Containers that close at once need no visit.
+            // Empty containers need no visit.
             mismatched = empty & (curly ^ curly << 1);
             all &= !(empty | empty >> 1);
             visited &= !empty;
         }
         let mut pending = all;
-        // The brackets behind which an object goes on.
+        // The brackets behind which the text is inside an object.
         let mut objects = 0;
         let mut end = None;
         if visited.count_ones() < self.count() {
@@ -111,8 +111,8 @@ impl Levels {
                 }
             }
         }
-        // Behind each of these, adding a bit to the run of what is no bracket carries through to
-        // the next that is one: so all between them changes.
+        // Adding the bit behind a bracket to the run of other bytes carries through to the next
+        // bracket. So all bits between the two change.
         let others = !all;
         let in_object = others.wrapping_add(objects << 1 | self.0 & 1) ^ others;
         *self = levels;
@@ -120,17 +120,17 @@ impl Levels {
         Some(Passed { in_object, mismatched, end })
     }
 
-    /// Passes a bracket. Returns it if an object goes on behind it.
+    /// Passes a bracket. Returns its bit if the text behind it is inside an object.
     #[inline(always)]
     fn pass(&mut self, place: u32, opens: u64, curly: u64) -> u64 {
-        // No branch, as there is no guessing what comes.
+        // No branch, because the processor could not predict it.
         let opened = self.0 << 1 | curly >> place & 1;
         let closed = self.0 >> 1;
         self.0 = if opens >> place & 1 == 1 { opened } else { closed };
         (self.0 & 1) << place
     }
 
-    /// Whether the brackets of a block open more levels than `most` at a time.
+    /// True if the brackets of a block open more levels than `most` at a time.
     #[cold]
     fn exceed(self, opens: u64, closes: u64, most: u32) -> bool {
         let mut count = self.count();
@@ -140,7 +140,7 @@ impl Levels {
             match opens >> place & 1 {
                 1 if count >= most => return true,
                 1 => count += 1,
-                // What stands behind the end is another's.
+                // The bytes behind the end belong to the container outside.
                 _ if count <= 1 => return false,
                 _ => count -= 1,
             }

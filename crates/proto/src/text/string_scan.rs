@@ -1,21 +1,21 @@
-//! Sixteen bytes of a string at a time: where it ends, or breaks.
+//! Scan of a string, 16 bytes at a time, for the bytes at which it ends or breaks.
 
-use super::lanes::FIRST_PRINTABLE;
+use super::simd_classes::FIRST_PRINTABLE;
 
-/// Where a short string is looked at: so many bytes at once, as every x86-64 has it.
+/// The number of bytes scanned together: one SSE2 register, which every x86-64 has.
 pub(super) const LANE: usize = 16;
 
-/// What matters of the bytes inside a string; bit *n* of each speaks of byte *n*.
+/// The special bytes inside a string: bit *n* of each field stands for byte *n*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Special {
-    /// Quote, backslash, control character: where the string ends, or breaks.
+    /// Quote, backslash or control character: the string ends or breaks here.
     pub(super) ends: u32,
     /// Not ASCII.
     pub(super) high: u32,
 }
 
 impl Special {
-    /// Without the first bytes: those behind them move up.
+    /// Removes the first `count` bytes.
     pub(super) fn without(self, count: usize) -> Self {
         Special { ends: self.ends >> count, high: self.high >> count }
     }
@@ -35,7 +35,7 @@ pub(super) fn sse2_special(lane: std::arch::x86_64::__m128i) -> Special {
     Special { ends: _mm_movemask_epi8(ends) as u32, high: _mm_movemask_epi8(lane) as u32 }
 }
 
-/// The same for any processor.
+/// Plain code for any processor.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 pub(super) fn plain_special(lane: &[u8; LANE]) -> Special {
     let is_end = |byte: u8| byte == b'"' || byte == b'\\' || byte < FIRST_PRINTABLE;
@@ -47,17 +47,18 @@ pub(super) fn plain_special(lane: &[u8; LANE]) -> Special {
 
 #[cfg(test)]
 mod tests {
-    use super::super::agreement::EVERY;
+    use super::super::differential_tests::EVERY;
     use super::{LANE, plain_special};
 
     #[test]
-    fn every_byte_value_is_special_alike_in_every_place() {
+    fn every_variant_finds_special_bytes_alike_in_every_place() {
         for byte in (0..=255u8).step_by(EVERY) {
             for place in 0..LANE {
                 let mut lane = [b'x'; LANE];
                 lane[place] = byte;
                 lane[(place + 1) % LANE] = byte.wrapping_add(1);
-                let (expect, found) = (plain_special(&lane), super::super::trusted::special(&lane));
+                let (expect, found) =
+                    (plain_special(&lane), super::super::unchecked::special(&lane));
                 assert_eq!(found, expect, "{lane:?}");
             }
         }

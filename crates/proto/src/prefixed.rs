@@ -1,7 +1,7 @@
-//! Writing a body behind a header that is known only afterwards.
+//! Appends a body whose header is known only once the body is written.
 
-/// Has `body` append to `out`. If it fails or panics, what was appended from `start` on is taken back:
-/// a header's room may stand there already.
+/// Lets `body` append to `out`. If it fails or panics, `out` is cut back to `start`, which may
+/// stand before the room for a header.
 #[inline]
 pub(crate) fn append<E>(
     out: &mut Vec<u8>,
@@ -14,7 +14,7 @@ pub(crate) fn append<E>(
     Ok(())
 }
 
-/// Takes back what was appended, if writing fails or panics.
+/// Cuts `out` back to `start` when dropped.
 struct Unfinished<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
@@ -26,7 +26,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Moves a body to where its header ends, if the guess was wrong how long that is.
+/// Moves a body to the end of its header, if the guess of the header's size was wrong.
 #[cold]
 pub(crate) fn move_body(out: &mut Vec<u8>, from: usize, to: usize) {
     let body_length = out.len() - from;

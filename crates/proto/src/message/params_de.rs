@@ -1,18 +1,18 @@
-//! A JSON text as a value of any type, with a way past the parser for those who want the text.
+//! Deserializer for params: serde_json's, but a `RawValue` gets the text without parsing.
 
 use serde::Deserializer;
 use serde::de::Visitor;
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer};
 use serde_json::Error;
 
-/// A whole JSON text. A raw value gets it as it is: it has been checked, and to parse it a second
-/// time, only to find out where it ends, would cost more than the first.
-pub(super) struct Whole<'de>(pub(super) &'de str);
+/// A whole JSON text. It was checked already: parsing it again for a `RawValue`, only to find its
+/// end, would cost more than the check did.
+pub(super) struct ParamsDeserializer<'de>(pub(super) &'de str);
 
-/// The name by which a raw value asks for the text itself.
+/// The name with which `RawValue` asks for the text itself.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-impl<'de> Whole<'de> {
+impl<'de> ParamsDeserializer<'de> {
     #[inline(always)]
     fn read<T>(
         self,
@@ -27,7 +27,7 @@ impl<'de> Whole<'de> {
     }
 }
 
-/// What serde_json does, for each of these.
+/// Forwards each of these methods to serde_json.
 macro_rules! as_json {
     ($($method:ident($($name:ident: $type:ty),*);)*) => {
         $(
@@ -39,7 +39,7 @@ macro_rules! as_json {
     };
 }
 
-impl<'de> Deserializer<'de> for Whole<'de> {
+impl<'de> Deserializer<'de> for ParamsDeserializer<'de> {
     type Error = Error;
 
     #[inline]
@@ -50,7 +50,7 @@ impl<'de> Deserializer<'de> for Whole<'de> {
     ) -> Result<V::Value, Error> {
         match name {
             RAW_VALUE => {
-                // Borrowed, as some want no other.
+                // Borrowed, because `&RawValue` accepts nothing else.
                 let text = BorrowedStrDeserializer::new(self.0);
                 visitor.visit_map(MapDeserializer::new([(RAW_VALUE, text)].into_iter()))
             }
@@ -119,7 +119,7 @@ mod tests {
             params.parse::<Option<Box<RawValue>>>()?.map(|raw| raw.get().len()),
             Some(TEXT.len())
         );
-        // Not even copied.
+        // The text is not copied.
         assert!(std::ptr::eq(params.parse::<&RawValue>()?.get(), TEXT));
         assert!(std::ptr::eq(params.parse::<Wrapped<'_>>()?.0.get(), TEXT));
         assert_eq!(params.parse::<Part<'_>>()?.a.get(), r#"[1.0, "\u00e9é"]"#);

@@ -1,23 +1,23 @@
-//! Large objects and arrays: whole blocks are checked at once, and only the brackets are visited.
+//! Reader for large objects and arrays: it checks whole blocks and visits only the brackets.
 
-use super::blocks::{Carry, Look, last_block};
-use super::lanes::BLOCK;
-use super::nest::Levels;
-use super::walk::chunk;
+use super::byte_reader::chunk;
+use super::nesting::Levels;
+use super::simd_check::{Carry, Classifier, last_block};
+use super::simd_classes::BLOCK;
 
-pub(super) use super::trusted::container;
+pub(super) use super::unchecked::container;
 
-/// Checks the object or array that begins at `start`: where it ends, and whether there are bytes
-/// that are not ASCII up to there, or a little further.
+/// Checks the object or array that begins at `start`. Returns its end, and whether bytes up to
+/// there, or a little further, are not ASCII.
 ///
-/// `None` if it is not JSON, or is nested more deeply than `max_depth`, or than can be seen here:
-/// a slower reader must tell which, and where.
+/// `None` if it is not JSON, or nested deeper than `max_depth` or than [`Levels`] can hold. A
+/// slower reader must then find the reason and its position.
 #[inline(always)]
 pub(super) fn container_with(
     bytes: &[u8],
     start: usize,
     max_depth: usize,
-    look: &impl Look,
+    classifier: &impl Classifier,
 ) -> Option<(usize, bool)> {
     let most = max_depth.min(Levels::MOST as usize) as u32;
     let mut levels = Levels::NONE;
@@ -33,13 +33,13 @@ pub(super) fn container_with(
                 &padded
             }
         };
-        let classes = look.classes(block);
+        let classes = classifier.classes(block);
         high |= classes.any_high;
         if carry.is_in_string(&classes) {
             place += BLOCK;
             continue;
         }
-        let block = carry.read(bytes, place, block, &classes, look)?;
+        let block = carry.read(bytes, place, block, &classes, classifier)?;
         let passed = levels.over(block.brackets, most)?;
         let broken = carry.broken(&block, &passed);
         if let Some(end) = passed.end {

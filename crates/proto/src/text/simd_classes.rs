@@ -1,26 +1,26 @@
-//! Sixty-four bytes at a time: which of them are what JSON cares about.
+//! Byte classes of a block of 64 bytes, for the grammar check.
 //!
-//! A byte-by-byte scanner waits for each string to end before it can look at what follows. Here
-//! all bytes of a block are classed at once, without a branch, and the grammar then looks only
-//! at the few that matter. On x86-64 the work is done with AVX2 where the processor has it and
-//! with SSE2 where not; elsewhere plain code does the same.
+//! A byte-by-byte scanner must find the end of a string before it can read on. Here all bytes of a
+//! block are classified together, without a branch, and the grammar then visits only the few that
+//! matter. On x86-64 this uses AVX2 if the processor has it, else SSE2; other processors run plain
+//! code.
 
-/// The bytes of one block.
+/// The number of bytes in a block.
 pub(super) const BLOCK: usize = 64;
 
-/// The classes of a block's bytes; bit *n* of each speaks of byte *n*.
+/// The classes of a block's bytes: bit *n* of each field stands for byte *n*.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Classes {
     /// `"`
     pub(super) quote: u64,
-    /// One of `{ } [ ] : ,`, or one of two control characters that are the same but for
-    /// [`FOLD`]; whoever finds [`Rare`] bytes refuses those.
+    /// One of `{ } [ ] : ,`, or one of two control characters that differ from these only in
+    /// [`FOLD`]. The check of [`Rare`] bytes refuses those two.
     pub(super) structural: u64,
-    /// What is structural and has this bit is one of `{ [ :`, and none of `} ] ,`.
+    /// A structural byte with this bit is one of `{ [ :`, without it one of `} ] ,`.
     pub(super) opening: u64,
-    /// What is structural and has this bit is one of `{ } [ ]`.
+    /// A structural byte with this bit is one of `{ } [ ]`.
     pub(super) bracket: u64,
-    /// Among the brackets, `{` and `}`.
+    /// A bracket with this bit is `{` or `}`.
     pub(super) curly: u64,
     /// Space, tab, LF or CR.
     pub(super) white: u64,
@@ -30,11 +30,11 @@ pub(super) struct Classes {
     pub(super) zero: u64,
     /// Not zero if some byte is not ASCII.
     pub(super) any_high: u32,
-    /// Not zero if some byte is one of those that [`Rare`] tells apart.
+    /// Not zero if some byte belongs to [`Rare`].
     pub(super) any_rare: u32,
 }
 
-/// Bytes that most blocks have none of, so that they are told apart only where there are some.
+/// Bytes that are absent from most blocks. They are looked up only where some are present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rare {
     /// `\`
@@ -43,7 +43,7 @@ pub(super) struct Rare {
     pub(super) control: u64,
 }
 
-/// Bytes that are looked for only where there are numbers that are no plain integers.
+/// Bytes that are looked up only where a number is not a plain integer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Signs {
     /// `-`
@@ -52,17 +52,17 @@ pub(super) struct Signs {
     pub(super) point: u64,
 }
 
-/// The bits of a byte that tell the structural characters from one another, counted from the
-/// lowest: see [`Classes`].
+/// Positions of the bits that distinguish the structural characters, counted from the lowest: see
+/// [`Classes`].
 const OPENING: u32 = 1;
 const BRACKET: u32 = 6;
 const CURLY: u32 = 5;
 
-/// Set in every byte before the structural ones are looked for: it makes `[` and `]` into `{`
-/// and `}`, so that four comparisons do for six.
+/// Set in every byte before the search for structural characters: it turns `[` and `]` into `{` and
+/// `}`, so four comparisons suffice for six characters.
 const FOLD: u8 = 0x20;
 
-/// Below this, bytes are control characters.
+/// The first byte that is not a control character.
 pub(super) const FIRST_PRINTABLE: u8 = 0x20;
 
 #[cfg(target_arch = "x86_64")]
@@ -74,9 +74,9 @@ pub(super) fn avx2(block: &[u8; BLOCK]) -> Classes {
         _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
         _mm256_slli_epi16, _mm256_xor_si256,
     };
-    // Looked up by a byte's low four bits, a table holds the one byte of the class that has
-    // them, so a byte is of the class if it equals what it finds. Nothing that finds a zero can
-    // equal it, and bytes that are not ASCII always find one.
+    // The low four bits of a byte select an entry of a table. The entry is the one byte of the
+    // class with those bits, or zero. A byte belongs to the class if it equals its entry. No byte
+    // with a zero entry equals it, and bytes that are not ASCII always select zero.
     let white_table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0x09, 0x0a, 0, 0, 0x0d, 0, 0,
     ));
@@ -103,7 +103,7 @@ pub(super) fn avx2(block: &[u8; BLOCK]) -> Classes {
         let at_most = _mm256_min_epu8(bytes, _mm256_set1_epi8(FIRST_PRINTABLE as i8 - 1));
         _mm256_or_si256(equal(bytes, b'\\'), _mm256_cmpeq_epi8(bytes, at_most))
     };
-    let halves @ [a, b] = super::trusted::halves(block);
+    let halves @ [a, b] = super::unchecked::halves(block);
     let [low, high] = halves.map(half);
     joined(
         |class| u64::from(low[class]) | u64::from(high[class]) << 32,
@@ -125,7 +125,7 @@ pub(super) fn avx2_rare(block: &[u8; BLOCK]) -> Rare {
         let backslash = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'\\' as i8));
         [bits(backslash), bits(_mm256_cmpeq_epi8(bytes, at_most))]
     };
-    let [low, high] = super::trusted::halves(block).map(half);
+    let [low, high] = super::unchecked::halves(block).map(half);
     Rare { backslash: low[0] | high[0] << 32, control: low[1] | high[1] << 32 }
 }
 
@@ -138,7 +138,7 @@ pub(super) fn avx2_signs(block: &[u8; BLOCK]) -> Signs {
         let found = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
         u64::from(_mm256_movemask_epi8(found) as u32)
     };
-    let [low, high] = super::trusted::halves(block);
+    let [low, high] = super::unchecked::halves(block);
     let both = |byte| equal(low, byte) | equal(high, byte) << 32;
     Signs { minus: both(b'-'), point: both(b'.') }
 }
@@ -172,7 +172,7 @@ pub(super) fn sse2(block: &[u8; BLOCK]) -> Classes {
             bits(bytes),
         ]
     };
-    let quarters = super::trusted::quarters(block).map(quarter);
+    let quarters = super::unchecked::quarters(block).map(quarter);
     let class = |class: usize| {
         let [a, b, c, d] = quarters.map(|quarter| quarter[class]);
         a | b << 16 | c << 32 | d << 48
@@ -193,7 +193,7 @@ pub(super) fn sse2_rare(block: &[u8; BLOCK]) -> Rare {
         let backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8));
         [bits(backslash), bits(_mm_cmpeq_epi8(bytes, at_most))]
     };
-    let quarters = super::trusted::quarters(block).map(quarter);
+    let quarters = super::unchecked::quarters(block).map(quarter);
     let [backslash, control] = [0, 1].map(|class| {
         let [a, b, c, d] = quarters.map(|quarter| quarter[class]);
         a | b << 16 | c << 32 | d << 48
@@ -206,7 +206,7 @@ pub(super) fn sse2_rare(block: &[u8; BLOCK]) -> Rare {
 #[inline]
 pub(super) fn sse2_signs(block: &[u8; BLOCK]) -> Signs {
     use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set1_epi8};
-    let quarters = super::trusted::quarters(block);
+    let quarters = super::unchecked::quarters(block);
     let all = |byte: u8| {
         let [a, b, c, d] = quarters.map(|bytes| {
             let found = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
@@ -217,7 +217,7 @@ pub(super) fn sse2_signs(block: &[u8; BLOCK]) -> Signs {
     Signs { minus: all(b'-'), point: all(b'.') }
 }
 
-/// The same for any processor, and what the others are tested against.
+/// Plain code for any processor. The tests compare the other variants with it.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 pub(super) fn plain(block: &[u8; BLOCK]) -> Classes {
     let all = |is: fn(u8) -> bool| bits_of(block, is);
@@ -253,8 +253,8 @@ fn bits_of(block: &[u8; BLOCK], is: fn(u8) -> bool) -> u64 {
     block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(is(byte)))
 }
 
-/// Makes each bit the parity of itself and all lower ones: multiplying by all ones, without
-/// carries, does just that.
+/// Makes each bit the parity of itself and all lower bits. A carry-less multiplication by all ones
+/// has this effect.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2,pclmulqdq")]
 #[inline]
@@ -266,7 +266,7 @@ pub(super) fn multiplied_parities(bits: u64) -> u64 {
     _mm_cvtsi128_si64(product) as u64
 }
 
-/// The same for any processor.
+/// Plain code for any processor.
 #[inline(always)]
 pub(super) fn parities(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
@@ -293,11 +293,11 @@ fn joined(class: impl Fn(usize) -> u64, any_high: u32, any_rare: u32) -> Classes
 
 #[cfg(test)]
 mod tests {
-    use super::super::agreement::EVERY;
+    use super::super::differential_tests::EVERY;
     use super::{BLOCK, plain, plain_rare};
 
     fn check(block: &[u8; BLOCK]) {
-        let mut ways = super::super::trusted::seen_every_way(block);
+        let mut ways = super::super::unchecked::seen_every_way(block);
         for (classes, _, _) in &mut ways {
             classes.any_high = classes.any_high.min(1);
             classes.any_rare = classes.any_rare.min(1);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_value_is_classed_alike_in_every_place() {
+    fn every_variant_classifies_every_byte_alike_in_every_place() {
         for byte in (0..=255u8).step_by(EVERY) {
             for place in (0..BLOCK).step_by(EVERY) {
                 let mut block = [b'x'; BLOCK];
@@ -319,20 +319,20 @@ mod tests {
     }
 
     #[test]
-    fn parities_are_counted_alike() {
+    fn every_variant_counts_parities_alike() {
         let mut bits = 0x9e37_79b9_7f4a_7c15u64;
         for shift in (0..1000).step_by(EVERY) {
             bits = bits.wrapping_mul(0x2545_f491_4f6c_dd1d).rotate_left(shift) ^ u64::from(shift);
             let expect = (0..64)
                 .fold(0, |found, n| found | u64::from((bits << (63 - n)).count_ones() % 2) << n);
-            for found in super::super::trusted::parities_every_way(bits) {
+            for found in super::super::unchecked::parities_every_way(bits) {
                 assert_eq!(found, expect, "{bits:x}");
             }
         }
     }
 
     #[test]
-    fn the_plain_version_says_what_the_classes_mean() {
+    fn plain_code_finds_each_class() {
         let mut block = [b'x'; BLOCK];
         block[..13].copy_from_slice(b"\"\\{}[]:, \t\n\r\x01");
         block[60..].copy_from_slice(b"\x0f09\xff");

@@ -1,39 +1,41 @@
-//! Small things, byte by byte: values, names, strings, and objects and arrays that are not worth
-//! the start of the [`bulk`](super::bulk) reader, or that it did not accept.
+//! Byte-by-byte reader for values, member names, strings, and small objects and arrays. It also
+//! rereads containers that the [`simd`] reader did not accept.
 //!
 //! Bytes past the end read as zero, which no rule of the grammar accepts.
 
-use super::nest::Nest;
-use super::special::{LANE, Special};
+use super::nesting::NestingStack;
+use super::string_scan::{LANE, Special};
 use super::{MAX_DEPTH, NotJson, Why};
-use super::{bulk, is_white, scalar, syntax, trusted};
+use super::{is_white, scalar, simd, syntax, unchecked};
 
-/// From here on, in bytes to the end of the text, a container is worth the bulk reader's start.
-const BULK: usize = 64;
+/// A container goes to the SIMD reader, which takes longer to start, if at least this many bytes
+/// are left in the text.
+const SIMD_MIN: usize = 64;
 
-/// Up to here, an object is tried as a flat one first, of at most so many members.
+/// Below this many bytes, the reader first tries a flat object of at most `FLAT_MEMBERS` members.
 const FLAT: usize = 256;
 const FLAT_MEMBERS: usize = 4;
 
-/// A walk over the bytes. Whoever loops works on a copy, which lives in registers.
+/// A reader over the bytes of a text. Its methods take and return positions. Loops work on a copy
+/// of it, which stays in registers.
 #[derive(Clone, Copy)]
-pub(super) struct Scan<'a> {
+pub(super) struct ByteReader<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) max_depth: usize,
-    /// Not zero if a byte that is not ASCII was seen.
+    /// Not zero if a byte was not ASCII.
     pub(super) high: u32,
-    /// A backslash was seen, outside of containers that went to another walk.
+    /// A backslash was read, outside of containers that another reader took.
     pub(super) escaped: bool,
 }
 
-impl<'a> Scan<'a> {
-    /// A walk over a text.
+impl<'a> ByteReader<'a> {
+    /// A reader for a text.
     #[inline(always)]
     pub(super) fn new(bytes: &'a [u8], max_depth: usize) -> Self {
-        Scan { bytes, max_depth, high: 0, escaped: false }
+        ByteReader { bytes, max_depth, high: 0, escaped: false }
     }
 
-    /// The value that begins with the byte `first` at `start`: where it ends.
+    /// Reads the value that begins with the byte `first` at `start`, and returns its end.
     #[inline(always)]
     pub(super) fn value(
         &mut self,
@@ -52,37 +54,37 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// An object or array: where it ends.
+    /// Reads an object or array, and returns its end.
     #[inline(always)]
     fn container_by_bytes<const WORDS: usize>(
         &mut self,
         start: usize,
         outer_depth: usize,
     ) -> Result<usize, NotJson> {
-        let mut scan = *self;
-        let mut nest = Nest::<WORDS>::new();
+        let mut reader = *self;
+        let mut nest = NestingStack::<WORDS>::new();
         let mut depth = outer_depth;
         let mut in_object = false;
         let mut i = start;
-        let mut byte = scan.at(i);
-        // At the top of this loop a value is due, and this is its first byte.
+        let mut byte = reader.at(i);
+        // Each turn of this loop reads a value; `byte` is its first byte.
         'value: loop {
             match byte {
-                b'"' => i = scan.string(i + 1)?,
+                b'"' => i = reader.string(i + 1)?,
                 b'{' | b'[' => {
-                    if depth >= scan.max_depth {
+                    if depth >= reader.max_depth {
                         return Err(NotJson { at: i, why: Why::TooDeep });
                     }
                     nest.remember(depth, in_object);
                     depth += 1;
                     in_object = byte == b'{';
                     let opening = byte;
-                    (i, byte) = scan.look(i + 1);
-                    // In ASCII a closing bracket stands two behind its opening one.
+                    (i, byte) = reader.skip_white(i + 1);
+                    // In ASCII a closing bracket is its opening bracket plus two.
                     if byte != opening + 2 {
                         if in_object {
-                            (_, i) = scan.name(byte, i)?;
-                            (i, byte) = scan.look(i);
+                            (_, i) = reader.name(byte, i)?;
+                            (i, byte) = reader.skip_white(i);
                         }
                         continue 'value;
                     }
@@ -90,19 +92,19 @@ impl<'a> Scan<'a> {
                     depth -= 1;
                     in_object = nest.recall(depth);
                 }
-                _ => i = scan.scalar(byte, i)?,
+                _ => i = reader.scalar(byte, i)?,
             }
             loop {
                 if depth == outer_depth {
-                    *self = scan;
+                    *self = reader;
                     return Ok(i);
                 }
-                (i, byte) = scan.look(i);
+                (i, byte) = reader.skip_white(i);
                 if byte == b',' {
-                    (i, byte) = scan.look(i + 1);
+                    (i, byte) = reader.skip_white(i + 1);
                     if in_object {
-                        (_, i) = scan.name(byte, i)?;
-                        (i, byte) = scan.look(i);
+                        (_, i) = reader.name(byte, i)?;
+                        (i, byte) = reader.skip_white(i);
                     }
                     continue 'value;
                 }
@@ -116,27 +118,27 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A member's name, that should begin with the byte `first` at `i`, and its colon: where the
-    /// name ends, and the place behind the colon.
+    /// Reads a member's name, whose first byte is `first` at `i`, and its colon. Returns the end of
+    /// the name and the position behind the colon.
     #[inline(always)]
     pub(super) fn name(&mut self, first: u8, i: usize) -> Result<(usize, usize), NotJson> {
         if first != b'"' {
             return Err(syntax(i));
         }
         let end = self.string(i + 1)?;
-        match self.look(end) {
+        match self.skip_white(end) {
             (colon, b':') => Ok((end, colon + 1)),
             (at, _) => Err(syntax(at)),
         }
     }
 
-    /// From behind the opening quote to behind the closing one.
+    /// Reads a string from behind its opening quote to behind its closing quote.
     #[inline(always)]
     fn string(&mut self, start: usize) -> Result<usize, NotJson> {
         let mut i = start;
-        // Most strings are short: one look sees the end of nearly all.
+        // Most strings are short: one lane holds the end of nearly all.
         if let Some(lane) = chunk(self.bytes, start) {
-            let Special { ends, high } = trusted::special(lane);
+            let Special { ends, high } = unchecked::special(lane);
             self.high |= high;
             if ends == 0 {
                 i += LANE;
@@ -153,10 +155,10 @@ impl<'a> Scan<'a> {
         Ok(end)
     }
 
-    /// A number or one of the three words.
+    /// Reads a number, `true`, `false` or `null`.
     #[inline(always)]
     fn scalar(&mut self, first: u8, start: usize) -> Result<usize, NotJson> {
-        // A plain integer is done here; what it may not be followed by, the caller sees.
+        // A plain integer ends here. The caller checks the byte behind it.
         if matches!(first, b'1'..=b'9') {
             let mut i = start + 1;
             while let Some(digits) = chunk(self.bytes, i).map(|word| leading_digits(*word)) {
@@ -175,15 +177,15 @@ impl<'a> Scan<'a> {
         scalar::end_of(self.bytes, start).ok_or(syntax(start))
     }
 
-    /// The first place at or behind `i` without white space, and the byte that stands there.
+    /// The first position at or behind `i` without white space, and the byte there.
     #[inline(always)]
-    pub(super) fn look(&self, i: usize) -> (usize, u8) {
+    pub(super) fn skip_white(&self, i: usize) -> (usize, u8) {
         let byte = self.at(i);
-        if byte > b' ' { (i, byte) } else { self.look_behind_white(i) }
+        if byte > b' ' { (i, byte) } else { self.skip_white_slow(i) }
     }
 
     #[inline(never)]
-    fn look_behind_white(&self, mut i: usize) -> (usize, u8) {
+    fn skip_white_slow(&self, mut i: usize) -> (usize, u8) {
         while is_white(self.at(i)) {
             i += 1;
         }
@@ -196,7 +198,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// An object or array: where it ends, and whether there are bytes that are not ASCII.
+/// Reads an object or array. Returns its end, and whether it has bytes that are not ASCII.
 #[inline(always)]
 fn container(
     bytes: &[u8],
@@ -205,7 +207,7 @@ fn container(
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
     let rest = bytes.len() - start;
-    if rest < BULK {
+    if rest < SIMD_MIN {
         return small_container(bytes, start, outer_depth, max_depth);
     }
     if rest < FLAT
@@ -214,33 +216,33 @@ fn container(
     {
         return Ok(found);
     }
-    match bulk::container(bytes, start, max_depth - outer_depth) {
+    match simd::container(bytes, start, max_depth - outer_depth) {
         Some(found) => Ok(found),
         None => refused_container(bytes, start, outer_depth, max_depth),
     }
 }
 
-/// An object with nothing nested in it and only a few members, as many params are: read byte by
-/// byte, that is faster. `None` if it is something else, or broken.
+/// Reads an object with few members and nothing nested, the shape of many params. Byte by byte is
+/// faster for these. `None` if it has another shape or is invalid.
 #[inline(never)]
 fn flat_object(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
-    let mut scan = Scan::new(bytes, 0);
-    if scan.at(start) != b'{' {
+    let mut reader = ByteReader::new(bytes, 0);
+    if reader.at(start) != b'{' {
         return None;
     }
     let mut i = start + 1;
     for _ in 0..FLAT_MEMBERS {
-        let (name, first) = scan.look(i);
-        let (_, value) = scan.name(first, name).ok()?;
-        let (value, first) = scan.look(value);
+        let (name, first) = reader.skip_white(i);
+        let (_, value) = reader.name(first, name).ok()?;
+        let (value, first) = reader.skip_white(value);
         let end = match first {
-            b'"' => scan.string(value + 1).ok()?,
-            b'0'..=b'9' => scan.scalar(first, value).ok()?,
+            b'"' => reader.string(value + 1).ok()?,
+            b'0'..=b'9' => reader.scalar(first, value).ok()?,
             _ => return None,
         };
-        match scan.look(end) {
+        match reader.skip_white(end) {
             (comma, b',') => i = comma + 1,
-            (end, b'}') => return Some((end + 1, scan.high != 0)),
+            (end, b'}') => return Some((end + 1, reader.high != 0)),
             _ => return None,
         }
     }
@@ -254,14 +256,15 @@ fn small_container(
     outer_depth: usize,
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
-    let mut scan = Scan::new(bytes, max_depth);
-    // Fewer bytes than this has levels, and two more around them.
-    scan.container_by_bytes::<{ BULK / 64 + 1 }>(start, outer_depth)
-        .map(|end| (end, scan.high != 0))
+    let mut reader = ByteReader::new(bytes, max_depth);
+    // Fewer than `SIMD_MIN` bytes open fewer than `SIMD_MIN` levels, with at most two around them.
+    reader
+        .container_by_bytes::<{ SIMD_MIN / 64 + 1 }>(start, outer_depth)
+        .map(|end| (end, reader.high != 0))
 }
 
-/// What the bulk reader did not accept: this says what is wrong, and where; or accepts it, if it is
-/// only nested more deeply than that can see.
+/// Reads a container that the SIMD reader did not accept. It finds the error and its position, or
+/// accepts a container that is only too deep for the SIMD reader.
 #[cold]
 #[inline(never)]
 fn refused_container(
@@ -270,47 +273,48 @@ fn refused_container(
     outer_depth: usize,
     max_depth: usize,
 ) -> Result<(usize, bool), NotJson> {
-    let mut scan = Scan::new(bytes, max_depth);
-    scan.container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth)
-        .map(|end| (end, scan.high != 0))
+    let mut reader = ByteReader::new(bytes, max_depth);
+    reader
+        .container_by_bytes::<{ MAX_DEPTH / 64 + 1 }>(start, outer_depth)
+        .map(|end| (end, reader.high != 0))
 }
 
-/// An object or array, read byte by byte: what the other readers are tested against.
+/// Reads an object or array byte by byte. The tests compare the other readers with it.
 #[cfg(test)]
 pub(super) fn container_by_bytes(bytes: &[u8], max_depth: usize) -> Result<(usize, bool), NotJson> {
     refused_container(bytes, 0, 0, max_depth)
 }
 
-/// The bytes that begin at `i`, if there are so many.
+/// The `LENGTH` bytes at `i`, if the text has that many.
 #[inline(always)]
 pub(super) fn chunk<const LENGTH: usize>(bytes: &[u8], i: usize) -> Option<&[u8; LENGTH]> {
-    // No text is so long that a place does not fit; to the compiler this says that no sum overflows,
-    // which spares it a test.
+    // Every position fits into 32 bits. The cast tells the compiler that no sum overflows, which
+    // saves a test.
     let i = i as u32 as usize;
     bytes.get(i..i.wrapping_add(LENGTH))?.first_chunk()
 }
 
-/// How many of these bytes are digits, up to the first that is none.
+/// The number of digits before the first byte that is not a digit.
 #[inline(always)]
 fn leading_digits(word: [u8; 8]) -> usize {
     const EACH: u64 = u64::MAX / 0xff;
-    // A digit becomes its value, all else something above nine.
+    // A digit becomes its value, any other byte something above nine.
     let values = u64::from_le_bytes(word) ^ (EACH * b'0' as u64);
-    // The highest bit of a byte is set by adding this, from ten on, unless it is set already. No
-    // byte before the first such one carries into the next.
+    // The sum sets the highest bit of each byte from ten on, unless it is set already. No byte
+    // before the first such byte carries into the next.
     let others = (values.wrapping_add(EACH * (0x80 - 10)) | values) & (EACH * 0x80);
     others.trailing_zeros() as usize / 8
 }
 
-/// From somewhere inside a string to behind its closing quote; whether a byte on the way, or a
-/// little further, was not ASCII, and whether one was a backslash.
+/// Reads from inside a string to behind its closing quote. Also returns whether it met a byte that
+/// is not ASCII, up to there or a little further, and whether it met a backslash.
 #[inline(never)]
 fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJson> {
     let (mut high, mut escaped) = (0, false);
     loop {
         let mut ends = 0;
         while let Some(lane) = chunk(bytes, i) {
-            let special = trusted::special(lane);
+            let special = unchecked::special(lane);
             high |= special.high;
             ends = special.ends;
             if ends != 0 {
@@ -322,7 +326,7 @@ fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJ
             let rest = bytes.get(i..).unwrap_or_default();
             let special = at_end(bytes, rest);
             high |= special.high;
-            // One more, so that the end of the text is one.
+            // An extra bit marks the end of the text.
             ends = special.ends | 1 << rest.len();
         }
         i += ends.trailing_zeros() as usize;
@@ -337,16 +341,16 @@ fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJ
     }
 }
 
-/// The special bytes of the last few of a text, which are looked at together with those before
-/// them.
+/// The special bytes among the last few bytes of a text. They are read in one lane together with
+/// the bytes before them.
 #[inline(always)]
 fn at_end(bytes: &[u8], rest: &[u8]) -> Special {
     match bytes.last_chunk() {
-        Some(lane) => trusted::special(lane).without(LANE - rest.len()),
+        Some(lane) => unchecked::special(lane).without(LANE - rest.len()),
         None => {
             let mut lane = [0; LANE];
             lane[..rest.len()].copy_from_slice(rest);
-            trusted::special(&lane)
+            unchecked::special(&lane)
         }
     }
 }
