@@ -65,6 +65,12 @@ pub trait Transport: Send + 'static {
 
     /// Closes the connection, and reports how the other end ended. The contents of the outbox are lost.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport>;
+
+    /// Whether [`poll_close`](Transport::poll_close) reports the end of a process. When such a remote has gone, the
+    /// calls that were pending fail with the report in their error, if it comes within half a second.
+    fn reports_exit(&self) -> bool {
+        false
+    }
 }
 
 /// The kind of traffic that a transport carries.
@@ -176,6 +182,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         (**self).poll_close(cx)
+    }
+
+    fn reports_exit(&self) -> bool {
+        (**self).reports_exit()
     }
 }
 
