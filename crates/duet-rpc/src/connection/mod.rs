@@ -69,6 +69,7 @@ pub(crate) use self::mailbox::Command;
 use self::outgoing::Outgoing;
 use self::receive::Receive;
 pub(crate) use self::shared::Shared;
+pub(crate) use self::subscriptions::ClientSubscriptions;
 pub use self::subscriptions::Subscription;
 use self::uncorrelated::Uncorrelated;
 pub use self::uncorrelated::UnusableAnswer;
