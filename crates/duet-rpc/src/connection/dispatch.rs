@@ -14,6 +14,7 @@
 //! Every outcome goes through [`Connection::answer`], inline or not.
 
 use std::cell::OnceCell;
+use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::task::Context as TaskContext;
 use std::time::{Duration, Instant};
@@ -448,6 +449,15 @@ impl Host for InlineHost<'_, '_> {
             Arc::clone(exchange.get_or_init(new))
         });
         Peer::of_request(handle, exchange)
+    }
+
+    fn remote_addr(&self) -> Option<SocketAddr> {
+        self.connection.shared.remote.addr()
+    }
+
+    fn identity(&self) -> Option<&Identity> {
+        let Connection { shared, dispatch, .. } = &*self.connection;
+        dispatch.sender.as_deref().or(shared.remote.identity())
     }
 
     #[inline]

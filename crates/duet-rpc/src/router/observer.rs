@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use super::Router;
 use crate::handler::Host;
 use crate::panic_guard;
 use crate::peer::Peer;
+use crate::remote::Identity;
 
 /// A message that has arrived, as guards and observers see it.
 pub struct Arrival<'a> {
@@ -37,6 +39,25 @@ impl Arrival<'_> {
     /// Whether it is a request, which is answered, and not a notification.
     pub fn is_request(&self) -> bool {
         self.host.id().is_some()
+    }
+
+    /// The identity that the sender of this message has proved; see [`Peer::identity`].
+    ///
+    /// ```
+    /// use duet_rpc::{Failure, Router};
+    ///
+    /// let router = Router::new().method("stop", || {}).guard(|message| match message.identity() {
+    ///     Some(user) if user.is_own_user() => Ok(()),
+    ///     _ => Err(Failure::new(-32001, "Not allowed")),
+    /// });
+    /// ```
+    pub fn identity(&self) -> Option<&Identity> {
+        self.host.identity()
+    }
+
+    /// The address of the remote; see [`Peer::remote_addr`].
+    pub fn remote_addr(&self) -> Option<SocketAddr> {
+        self.host.remote_addr()
     }
 
     /// The connection that the message came on, with the values that handlers
