@@ -308,13 +308,11 @@ pub use duet_rpc_proto::{Limits, Profile};
 pub use error::{
     CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, OrInternal, RemoteError,
 };
-pub use handler::{FromContext, Handler, Method, Paced, State, blocking, quick};
-pub use net::{Backoff, Broadcast, Client, ClientBuilder, ClientState, Hub, HubBuilder};
-pub use peer::{Peer, PeerBuilder, Stats};
+pub use handler::{FromContext, Handler, Method, State, blocking, quick};
+pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub, HubBuilder};
+pub use peer::{Broadcast, Peer, PeerBuilder, Peers, Stats};
 pub use remote::{Identity, Remote};
-pub use router::{
-    Arrival, CallEnd, End, Ended, EndedCall, Next, Observer, Request, Router, SentMessage,
-};
+pub use router::{Arrival, End, Ended, Next, Observer, Request, Router, SentMessage};
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use router::{HandlerError, HandlerService};

@@ -58,7 +58,8 @@ pub enum ErrorKind {
     Panic,
     /// Ours: the parameters of a call cannot be sent.
     Params,
-    /// Ours: the transport carries answers alone to this remote, and it cannot be called.
+    /// Ours: the remote cannot be called, because the transport carries answers alone to it, or because it is not
+    /// one remote but all [`Peers`](crate::Peers) of a server.
     OneWay,
     /// Theirs: they answered a call with an error; see [`Error::remote`].
     Remote,
@@ -189,7 +190,7 @@ impl fmt::Display for What<'_> {
             ErrorKind::Handler => "a handler failed",
             ErrorKind::Panic => "a handler panicked",
             ErrorKind::Params => "the parameters cannot be sent",
-            ErrorKind::OneWay => "the remote can only be answered, not called",
+            ErrorKind::OneWay => "the remote cannot be called",
             ErrorKind::Remote => "the remote answered with an error",
             ErrorKind::Protocol => "the remote broke the protocol",
             ErrorKind::Timeout => "there was no answer in time",

@@ -150,7 +150,7 @@ impl Client {
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         match self.line().peer() {
             Ok(peer) => peer.call(method, params).of(self.clone()),
-            Err(error) => Call::refused(self.clone(), error),
+            Err(error) => Call::refused(Some(self.clone()), error),
         }
     }
 
