@@ -62,7 +62,7 @@ use tokio::time::Sleep;
 pub(crate) use self::caller::{Caller, Settlement};
 use self::closing::Stage;
 use self::dispatch::Dispatch;
-pub use self::driver::Driver;
+pub(crate) use self::driver::Driver;
 pub use self::events::EventStream;
 pub use self::log::{CONNECTION, REQUEST, TRAFFIC};
 pub(crate) use self::mailbox::Command;

@@ -12,6 +12,8 @@ use duet_rpc_proto::message::{ErrorObject, Id, ParamProblem, ReceivedError};
 use serde_json::value::RawValue;
 
 use crate::panic_guard;
+#[cfg(any(feature = "http", feature = "websocket"))]
+use crate::transport::Refused;
 
 use self::disconnect::LastStderr;
 pub use self::disconnect::{CloseReason, ConnectionState, Disconnect};
@@ -72,7 +74,7 @@ pub enum ErrorKind {
     /// A limit's: too much is under way already.
     Capacity,
     /// The line's: the exchange of this one call failed, and the connection stands. Over HTTP: a status
-    /// that is no success (`transport::Refused` is the cause), a connection that broke
+    /// that is no success (see `Error::http_status`), a connection that broke
     /// before the answer came, or a response that is not a JSON-RPC answer. Whether the server has acted
     /// on the request is not known.
     Exchange,
@@ -158,6 +160,19 @@ impl Error {
     /// ```
     pub fn remote(&self) -> Option<&RemoteError> {
         self.cause().and_then(|cause| cause.downcast_ref())
+    }
+
+    /// The HTTP status with which a server refused a request or a connection, if that is the cause: of an
+    /// [`Exchange`](ErrorKind::Exchange) over HTTP, or of a [`Connect`](ErrorKind::Connect) to a WebSocket.
+    #[cfg(any(feature = "http", feature = "websocket"))]
+    #[cfg_attr(docsrs, doc(cfg(any(feature = "http", feature = "websocket"))))]
+    pub fn http_status(&self) -> Option<u16> {
+        let causes = std::iter::successors(self.cause(), |cause| cause.source());
+        let refused = causes.filter_map(|cause| match cause.downcast_ref::<io::Error>() {
+            Some(error) => Refused::of(error),
+            None => cause.downcast_ref::<Refused>(),
+        });
+        refused.map(Refused::status).next()
     }
 
     fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {

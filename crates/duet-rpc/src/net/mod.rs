@@ -30,7 +30,7 @@ pub(crate) use self::child::CannotStart;
 pub use self::child::Child;
 #[cfg(unix)]
 pub(crate) use self::child::{at_exit, descriptor_limit};
-pub use self::client::{Backoff, Client, ClientBuilder, ClientState, Connect, Connecting};
+pub use self::client::{Backoff, Client, ClientBuilder, ClientState, Connect};
 pub use self::connector::Connector;
 #[cfg(feature = "http")]
 pub use self::http::{HttpClient, HttpServer};
