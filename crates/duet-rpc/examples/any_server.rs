@@ -4,7 +4,7 @@
 //! ```console
 //! $ cargo run -q -p duet-rpc --example any_server -- target/debug/examples/language_server
 //! name: plain-text 0.1.0
-//! can: hoverProvider, positionEncoding, textDocumentSync
+//! can: executeCommandProvider, hoverProvider, positionEncoding, textDocumentSync
 //! asked: nothing
 //! end: the remote closed it; its process ended with exit status: 0
 //! ```

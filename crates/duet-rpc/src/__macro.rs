@@ -5,15 +5,16 @@
 use std::marker::PhantomData;
 
 pub use serde;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Failure, RemoteError};
+use crate::handler::IntoFailure;
 use crate::service::{MethodInfo, ParamInfo, ParamsForm};
 
 /// The error of a method as that of its handler.
 #[inline]
-pub fn into_failure<E: Into<Failure>>(error: E) -> Failure {
+pub fn into_failure<E: IntoFailure<M>, M>(error: E) -> Failure {
     error.into()
 }
 
@@ -45,13 +46,13 @@ pub const fn param_info(name: &'static str) -> ParamInfo {
 }
 
 /// Compiles if params can be read as this type.
-pub fn params<T: DeserializeOwned>() {}
+pub fn params<T: for<'de> Deserialize<'de>>() {}
 
 /// Compiles if a result of this type can be written.
 pub fn result<T: Serialize>() {}
 
 /// Compiles if a handler can fail with this type.
-pub fn failure<E: Into<Failure>>() {}
+pub fn failure<E: IntoFailure<M>, M>() {}
 
 /// Compiles if this is the future of a handler.
 pub fn future<F: Future + Send + 'static>(_: F) {}

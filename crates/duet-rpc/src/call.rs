@@ -47,10 +47,10 @@ impl<T> Call<T> {
         Call { peer, client, id, options, step, result: PhantomData }
     }
 
-    /// A call that fails, as there is no connection.
-    pub(crate) fn refused(client: Client, error: Error) -> Self {
+    /// A call that fails, because there is no connection for it.
+    pub(crate) fn refused(client: Option<Client>, error: Error) -> Self {
         let options = CallOptions { timeout: None, progress: None };
-        let (peer, client, step) = (None, Some(client), Step::New(Err(error)));
+        let (peer, step) = (None, Step::New(Err(error)));
         Call { peer, client, id: Id::NULL, options, step, result: PhantomData }
     }
 

@@ -11,7 +11,7 @@ use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::Key;
 use tokio::sync::SetOnce;
 
-use crate::peer::Peer;
+use crate::peer::{Peer, Peers};
 use crate::remote::Identity;
 
 /// The circumstances of a message: who sent it, its id, and whether it is still wanted.
@@ -48,6 +48,19 @@ impl Context {
     /// The connection that the message came on: call back, send notifications.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// The open connections of this server, to list them or to notify all of them; see [`Peers`].
+    ///
+    /// ```
+    /// use duet_rpc::{Context, Error, Router};
+    ///
+    /// let router = Router::new().method("say", |(text,): (String,), cx: Context| -> Result<usize, Error> {
+    ///     Ok(cx.peers().broadcast("said", [text])?.sent)
+    /// });
+    /// ```
+    pub fn peers(&self) -> Peers {
+        self.peer.peers()
     }
 
     /// The address of the remote; see [`Peer::remote_addr`].

@@ -196,9 +196,10 @@ pub mod threads;
 pub mod transport;
 
 pub use call::Call;
-pub use connection::{
-    CONNECTION, Driver, EventStream, REQUEST, Subscription, TRAFFIC, UnusableAnswer,
-};
+/// The targets of the spans, and the fault of an answer, for the command.
+#[doc(hidden)]
+pub use connection::{CONNECTION, REQUEST, UnusableAnswer};
+pub use connection::{EventStream, Subscription, TRAFFIC};
 pub use context::Context;
 /// Makes JSON-RPC errors of an enum or a struct, both ways.
 ///
@@ -300,21 +301,19 @@ pub use duet_rpc_macros::debug_handler;
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use duet_rpc_macros::service;
 pub use duet_rpc_proto as proto;
-pub use duet_rpc_proto::frame::{Framing, FramingChoice};
+pub use duet_rpc_proto::frame::Framing;
 pub use duet_rpc_proto::message::{Id, Params};
-pub use duet_rpc_proto::policy::{BatchRule, Dialect, Order};
+pub use duet_rpc_proto::policy::Order;
 pub use duet_rpc_proto::session::Priority;
 pub use duet_rpc_proto::{Limits, Profile};
 pub use error::{
     CloseReason, ConnectionState, Disconnect, Error, ErrorKind, Failure, OrInternal, RemoteError,
 };
-pub use handler::{FromContext, Handler, Method, Paced, State, blocking, quick};
-pub use net::{Backoff, Broadcast, Client, ClientBuilder, ClientState, Hub, HubBuilder};
-pub use peer::{Peer, PeerBuilder, Stats};
+pub use handler::{FromContext, Handler, Method, State, blocking, quick};
+pub use net::{Backoff, Client, ClientBuilder, ClientState, Hub, HubBuilder};
+pub use peer::{Broadcast, Peer, PeerBuilder, Peers, Stats};
 pub use remote::{Identity, Remote};
-pub use router::{
-    Arrival, CallEnd, End, Ended, EndedCall, Next, Observer, Request, Router, SentMessage,
-};
+pub use router::{Arrival, End, Ended, Next, Observer, Request, Router, SentMessage};
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use router::{HandlerError, HandlerService};
@@ -331,8 +330,8 @@ pub use server::{Parent, is_signal_ignored};
 pub mod checks {
     pub use crate::handler::{
         Argument, Arguments, AsExtractor, AsParams, Asynchronous, AtMostOneParams, Begun, Binding,
-        Converts, Fallible, IntoFailure, OfContext, OfMessage, OfRouter, Output, Parts, Plain,
-        Refusal, Returns, Speed, Synchronous, Writable,
+        Converts, Fallible, IntoFailure, OfContext, OfMessage, OfRouter, Output, Paced, Parts,
+        Plain, Refusal, Returns, Speed, Synchronous, Writable,
     };
 }
 

@@ -92,6 +92,16 @@ impl Identity {
         }
     }
 
+    /// Whether it is the user of this process: the system proved it, and the user id is the effective one of this
+    /// process. For a server on a Unix socket that serves one user.
+    pub fn is_own_user(&self) -> bool {
+        #[cfg(unix)]
+        let own = Some(rustix::process::geteuid().as_raw());
+        #[cfg(not(unix))]
+        let own = None;
+        self.uid().is_some() && self.uid() == own
+    }
+
     /// The user id, if the system proved it.
     pub fn uid(&self) -> Option<u32> {
         match self {

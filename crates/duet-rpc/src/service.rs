@@ -58,7 +58,8 @@
 //!
 //! - `fn into_router(self) -> Router`, which serves the methods, with the service in an `Arc`;
 //! - `NAMEClient`, the typed client: [`Clone`], made with `new` from a [`Peer`] or a [`Client`]. Its methods
-//!   return a [`Call`], and for a notification a future of `Result<(), Error>`;
+//!   return a [`Call`], and for a notification a future of `Result<(), Error>`. Made from the [`Peers`] of a server,
+//!   it sends each notification to all of them, and its calls fail with [`OneWay`](ErrorKind::OneWay);
 //! - `NAMEClient::METHODS`, a list of [`MethodInfo`].
 //!
 //! A method returns `Result<T, E>` with an `E` that converts into a [`Failure`](crate::Failure), or a plain
@@ -188,77 +189,80 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::net::Client;
-use crate::peer::Peer;
+use crate::peer::{Peer, Peers};
 
-/// The remote of a typed client: one connection, or a client that makes its connection anew.
-///
-/// ```
-/// # use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
-/// use duet_rpc::service::PeerOrClient;
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Error> {
-/// # let (here, there) = memory::pair();
-/// # let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b);
-/// # let server = Peer::builder(there).profile(Profile::agent()).router(router).spawn();
-/// # let peer = Peer::builder(here).profile(Profile::agent()).router(Router::new()).spawn();
-/// let remote = PeerOrClient::from(peer);
-/// assert_eq!(remote.call::<i64>("add", (1, 2)).await?, 3);
-/// # drop(server);
-/// # Ok(())
-/// # }
-/// ```
+/// The remote of a typed client: one connection, a client that makes its connection anew, or all connections of
+/// a server.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 #[must_use = "a connection is closed when the last handle is dropped"]
-pub struct PeerOrClient(Handle);
+pub struct CallTarget(Handle);
 
 #[derive(Clone, Debug)]
 enum Handle {
     Peer(Peer),
     Client(Client),
+    Peers(Peers),
 }
 
-impl PeerOrClient {
+impl CallTarget {
     /// Calls a method, as [`Peer::call`] and [`Client::call`] do.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         match &self.0 {
             Handle::Peer(peer) => peer.call(method, params),
             Handle::Client(client) => client.call(method, params),
+            Handle::Peers(_) => {
+                let cause = "a call goes to one connection, and notifications alone to all";
+                Call::refused(None, Error::new(ErrorKind::OneWay).caused_by(cause))
+            }
         }
     }
 
-    /// Sends a notification, as [`Peer::notify`] and [`Client::notify`] do.
+    /// Sends a notification, as [`Peer::notify`] and [`Client::notify`] do, or as [`Peers::broadcast`] does.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
         match &self.0 {
             Handle::Peer(peer) => peer.notify(method, params).await,
             Handle::Client(client) => client.notify(method, params).await,
+            Handle::Peers(peers) => peers.broadcast(method, params).map(|_| ()),
         }
     }
 }
 
-impl From<Peer> for PeerOrClient {
+impl From<Peer> for CallTarget {
     fn from(peer: Peer) -> Self {
-        PeerOrClient(Handle::Peer(peer))
+        CallTarget(Handle::Peer(peer))
     }
 }
 
-impl From<&Peer> for PeerOrClient {
+impl From<&Peer> for CallTarget {
     fn from(peer: &Peer) -> Self {
         peer.clone().into()
     }
 }
 
-impl From<Client> for PeerOrClient {
+impl From<Client> for CallTarget {
     fn from(client: Client) -> Self {
-        PeerOrClient(Handle::Client(client))
+        CallTarget(Handle::Client(client))
     }
 }
 
-impl From<&Client> for PeerOrClient {
+impl From<&Client> for CallTarget {
     fn from(client: &Client) -> Self {
         client.clone().into()
+    }
+}
+
+impl From<Peers> for CallTarget {
+    fn from(peers: Peers) -> Self {
+        CallTarget(Handle::Peers(peers))
+    }
+}
+
+impl From<&Peers> for CallTarget {
+    fn from(peers: &Peers) -> Self {
+        peers.clone().into()
     }
 }
 

@@ -127,7 +127,7 @@ async fn p8_a_hub_lists_its_connections_and_closes_them_however_many_handles_the
     assert_eq!(ports.len(), 3);
     clients.remove(1).close().await;
     connected(&hub, 2).await;
-    let left = hub.peers();
+    let left: Vec<_> = hub.peers().iter().collect();
     let left_ports: Vec<_> =
         left.iter().filter_map(Peer::remote_addr).map(|it| it.port()).collect();
     assert_eq!(left_ports, [ports[0], ports[2]], "the oldest first");
@@ -154,7 +154,7 @@ async fn p9_a_broadcast_reaches_all_and_skips_those_that_do_not_read() {
     let mut number = 0;
     let skipping = async {
         loop {
-            let told = hub.broadcast("news", (number, &text)).expect("it is JSON");
+            let told = hub.peers().broadcast("news", (number, &text)).expect("it is JSON");
             for news in &mut news {
                 let (heard, _) = news.next().await.expect("it stands").expect("it fits");
                 assert_eq!(heard, number);
@@ -168,12 +168,63 @@ async fn p9_a_broadcast_reaches_all_and_skips_those_that_do_not_read() {
     };
     tokio::time::timeout(PATIENCE, skipping).await.expect("it is never skipped");
     assert_eq!(
-        hub.broadcast("news", 7).expect_err("params are no number").kind(),
+        hub.peers().broadcast("news", 7).expect_err("params are no number").kind(),
         ErrorKind::Params
     );
     drop(stuck);
     hub.stop().await;
-    assert_eq!(hub.broadcast("news", ()).expect("it is JSON"), Default::default());
+    assert_eq!(hub.peers().broadcast("news", ()).expect("it is JSON"), Default::default());
+}
+
+#[tokio::test]
+async fn p9_a_handler_broadcasts_to_all_connections_of_its_hub() {
+    let router = Router::new().method("say", |(text,): (String,), cx: Context| {
+        let told = cx.peers().broadcast("said", [text]).expect("it is JSON");
+        (told.sent, cx.peers().len())
+    });
+    let hub = Hub::builder().router(router.clone()).build();
+    let address = serve(&hub);
+    let (ada, bob) =
+        (connect(&address, Router::new()).await, connect(&address, Router::new()).await);
+    let mut heard = [ada.subscribe::<(String,)>("said"), bob.subscribe("said")];
+    connected(&hub, 2).await;
+    let told: (usize, usize) = ada.call("say", ["hello"]).await.expect("it is served");
+    assert_eq!(told, (2, 2));
+    for said in &mut heard {
+        assert_eq!(said.next().await.expect("it stands").expect("it fits").0, "hello");
+    }
+    hub.stop().await;
+
+    // A peer on its own is all that there is, until it is gone.
+    let (here, there) = duet_rpc::transport::memory::pair();
+    let server = Peer::builder(there).router(router).spawn();
+    let client = Peer::builder(here).spawn();
+    let mut said = client.subscribe::<(String,)>("said");
+    assert_eq!(client.call::<(usize, usize)>("say", ["hi"]).await.expect("it is served"), (1, 1));
+    assert_eq!(said.next().await.expect("it stands").expect("it fits").0, "hi");
+    let peers = server.peers();
+    client.close().await;
+    server.closed().await;
+    assert!(peers.is_empty());
+    assert_eq!(peers.broadcast("said", ()).expect("it is JSON"), Default::default());
+}
+
+/// Whoever is told in `on_connect` that somebody comes, is not told of itself.
+#[tokio::test]
+async fn p8_a_connection_is_listed_when_its_on_connect_has_returned() {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let to_see = seen.clone();
+    let hub = Hub::builder();
+    let hub = hub.on_connect(move |peer| to_see.lock().expect("no panic").push(peer.peers().len()));
+    let hub = hub.build();
+    let address = serve(&hub);
+    let mut clients = Vec::new();
+    for count in 1..=3 {
+        clients.push(connect(&address, Router::new()).await);
+        connected(&hub, count).await;
+    }
+    assert_eq!(*seen.lock().expect("no panic"), [0, 1, 2]);
+    hub.stop().await;
 }
 
 #[cfg(feature = "http")]
@@ -187,6 +238,6 @@ async fn p9_a_broadcast_leaves_out_connections_that_carry_answers_alone() {
     let client = connect(&address, Router::new()).await;
     client.call::<String>("ping", ()).await.expect("it is served");
     assert_eq!(hub.peers().len(), 1);
-    assert_eq!(hub.broadcast("news", ()).expect("it is JSON"), Default::default());
+    assert_eq!(hub.peers().broadcast("news", ()).expect("it is JSON"), Default::default());
     hub.stop().await;
 }

@@ -84,6 +84,55 @@ async fn t3_a_handler_knows_the_address_and_the_identity_of_its_caller() {
     }
 }
 
+/// A guard knows the same as a handler: the identity is that of the request, even over HTTP.
+#[tokio::test(flavor = "multi_thread")]
+async fn t3_a_guard_knows_the_address_and_the_identity_of_the_sender() {
+    use duet_rpc::Arrival;
+
+    fn only_ada_from_here(message: &Arrival<'_>) -> Result<(), Failure> {
+        let is_ada = message.identity().and_then(Identity::token_name) == Some("ada");
+        let is_here = message.remote_addr().is_some_and(|it| it.ip().is_loopback());
+        let peer = message.peer();
+        assert_eq!(
+            (message.identity(), message.remote_addr()),
+            (peer.identity(), peer.remote_addr())
+        );
+        if is_ada && is_here { Ok(()) } else { Err(Failure::new(-32050, "Refused")) }
+    }
+    let here = "127.0.0.1:1".parse().expect("an address");
+    let rows = [
+        (Remote::new().with_addr(here).with_identity(Identity::token("ada")), true),
+        (Remote::new().with_addr(here).with_identity(Identity::token("bob")), false),
+        (Remote::new().with_identity(Identity::token("ada")), false),
+        (Remote::new(), false),
+    ];
+    for (remote, passes) in rows {
+        let (near, far) = duet_rpc::transport::memory::pair();
+        let router = Router::new().method("ping", || "pong").guard(only_ada_from_here);
+        let _server = Peer::builder(far).router(router).remote(remote.clone()).spawn();
+        let client = Peer::builder(near).spawn();
+        assert_eq!(client.call::<String>("ping", ()).await.is_ok(), passes, "{remote:?}");
+    }
+    let own = rustix::process::geteuid().as_raw();
+    let user = |uid| Identity::UnixUser { uid, gid: 0, pid: None };
+    for (identity, is_own) in
+        [(user(own), true), (user(own + 1), false), (Identity::token("ada"), false)]
+    {
+        assert_eq!(identity.is_own_user(), is_own, "{identity:?}");
+    }
+}
+
+#[tokio::test]
+async fn t2_a_token_for_a_transport_that_takes_none_is_an_error() {
+    for address in ["tcp://127.0.0.1:1", "unix:///nonexistent/socket", "stdio:"] {
+        let connector = Connector::new(address).expect("an address").token("s3cret");
+        let Err(error) = connector.connect(&Profile::agent()).await else { panic!("{address}") };
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        let text = error.to_string();
+        assert_eq!(text, format!("{address} takes no token: only ws:// and http:// addresses do"));
+    }
+}
+
 /// Sends a request on a kept connection, and returns the answer.
 fn post(stream: &mut TcpStream, token: &str, body: &str) -> String {
     let length = body.len();

@@ -133,6 +133,6 @@ fn result_checks(output: &Type, library: &syn::Path) -> TokenStream {
     let ok = types.next().map(written);
     let error = types
         .next()
-        .map(|ty| quote_spanned!(ty.span()=> let _: fn() = #library::__macro::failure::<#ty>;));
+        .map(|ty| quote_spanned!(ty.span()=> let _: fn() = #library::__macro::failure::<#ty, _>;));
     quote!(#ok #error)
 }

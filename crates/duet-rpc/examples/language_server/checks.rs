@@ -30,14 +30,24 @@ type Finding = (Bytes<usize>, Severity, &'static str);
 fn lines(document: &Document) -> impl Iterator<Item = Finding> {
     document.lines().flat_map(|line| {
         let text = &document.text()[line.clone()];
-        let visible = line.start + text.trim_end().len();
-        let space = (visible..line.end, Severity::Warning, "White space at the end of the line");
+        let space = trailing_space(document, line.clone());
+        let space = space.map(|it| (it, Severity::Warning, "White space at the end of the line"));
         let too_long = text.char_indices().nth(LONGEST_LINE).map(|(byte, _)| {
             let rest = line.start + byte..line.end;
             (rest, Severity::Hint, "The line is longer than 100 characters")
         });
-        (visible < line.end).then_some(space).into_iter().chain(too_long)
+        space.into_iter().chain(too_long)
     })
+}
+
+/// The white space at the end of each line.
+pub(crate) fn trailing_spaces(document: &Document) -> impl Iterator<Item = Bytes<usize>> {
+    document.lines().filter_map(|line| trailing_space(document, line))
+}
+
+fn trailing_space(document: &Document, line: Bytes<usize>) -> Option<Bytes<usize>> {
+    let visible = line.start + document.text()[line.clone()].trim_end().len();
+    (visible < line.end).then_some(visible..line.end)
 }
 
 fn words(document: &Document) -> impl Iterator<Item = Finding> {

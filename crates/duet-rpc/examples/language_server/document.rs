@@ -32,16 +32,19 @@ impl Encoding {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Document {
+    /// The number that the editor gave to this text.
+    pub(crate) version: i32,
     text: String,
     /// Where each line begins.
     lines: Vec<usize>,
 }
 
 impl Document {
-    pub(crate) fn new(text: String) -> Self {
+    pub(crate) fn new(version: i32, text: String) -> Self {
         let lines = line_starts(&text);
-        Document { text, lines }
+        Document { version, text, lines }
     }
 
     pub(crate) fn text(&self) -> &str {

@@ -1,5 +1,6 @@
 //! A language server for plain text on stdin and stdout. It follows documents while they are edited,
-//! describes the word under the cursor, and marks tasks, doubled words, trailing white space and long lines.
+//! describes the word under the cursor, marks tasks, doubled words, trailing white space and long lines, and removes
+//! trailing white space if the user agrees. Requests run side by side, over documents that change meanwhile.
 //!
 //! ```console
 //! cargo build -p duet-rpc --example language_server
@@ -14,9 +15,11 @@
 //! | `session` | the state between two messages |
 //! | `document` | a text, its words, and positions in it |
 //! | `checks` | the diagnostics of a text |
+//! | `hover` | the description of a word |
 
 mod checks;
 mod document;
+mod hover;
 mod protocol;
 mod session;
 
@@ -24,15 +27,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use duet_rpc::{Failure, Profile, Server};
+use duet_rpc::{Failure, OrInternal, Order, Profile, Server};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
 use document::{Document, Encoding};
 use protocol::{
-    Change, Diagnostics, EditorClient, NamedDocument, OpenedDocument, Position, VersionedDocument,
-    offers,
+    Action, Change, Diagnostics, DocumentEdit, EditorClient, NamedDocument, OpenedDocument,
+    Position, Question, TextEdit, VersionedDocument, WorkspaceEdit, offers,
 };
-use session::{Phase, Session};
+use session::{Phase, Session, Snapshot};
+
+/// A bound on the requests that run at the same time. Further ones are answered `Server busy`.
+const MOST_REQUESTS: usize = 256;
+
+/// The command that removes white space at the ends of lines of a document.
+const TRIM: &str = "plain-text.trim";
 
 /// The server. It has one client, the editor that started it, so its state is a field.
 struct PlainText {
@@ -48,7 +58,7 @@ struct PlainText {
     rename_params = "camelCase"
 )]
 impl PlainText {
-    #[rpc(name = "initialize")]
+    #[rpc(name = "initialize", quick)]
     async fn initialize(&self, capabilities: Value) -> Result<Value, Failure> {
         let mut state = self.session.begin()?;
         // UTF-8 is less work for both sides. Every editor knows UTF-16.
@@ -66,6 +76,7 @@ impl PlainText {
                 "positionEncoding": state.encoding.name(),
                 "textDocumentSync": {"openClose": true, "change": INCREMENTAL},
                 "hoverProvider": true,
+                "executeCommandProvider": {"commands": [TRIM]},
             },
             "serverInfo": {"name": "plain-text", "version": env!("CARGO_PKG_VERSION")},
         }))
@@ -74,41 +85,46 @@ impl PlainText {
     #[rpc(notification, name = "initialized")]
     fn initialized(&self) {}
 
-    #[rpc(notification)]
+    #[rpc(notification, quick)]
     async fn did_open(
         &self,
         text_document: OpenedDocument,
         editor: EditorClient,
     ) -> Result<(), Failure> {
         let OpenedDocument { uri, version, text } = text_document;
-        self.session.open()?.documents.insert(uri.clone(), Document::new(text));
-        self.publish(VersionedDocument { uri, version }, editor).await
+        let document = Arc::new(Document::new(version, text));
+        self.session.open()?.documents.insert(uri.clone(), document);
+        self.publish(uri, editor).await
     }
 
-    #[rpc(notification)]
+    #[rpc(notification, quick)]
     async fn did_change(
         &self,
         text_document: VersionedDocument,
         content_changes: Vec<Change>,
         editor: EditorClient,
     ) -> Result<(), Failure> {
+        let VersionedDocument { uri, version } = text_document;
         {
             let mut state = self.session.open()?;
             let encoding = state.encoding;
-            let document = state.documents.get_mut(&text_document.uri);
+            let document = state.documents.get_mut(&uri);
             let document = document.ok_or_else(|| Failure::internal("the document is not open"))?;
+            // A request that reads the document goes on with the text from before.
+            let document = Arc::make_mut(document);
+            document.version = version;
             // The positions of each change refer to the text after the change before it.
             for change in content_changes {
                 match change.range {
                     Some(range) => document.replace(range, &change.text, encoding),
-                    None => *document = Document::new(change.text),
+                    None => *document = Document::new(version, change.text),
                 }
             }
         }
-        self.publish(text_document, editor).await
+        self.publish(uri, editor).await
     }
 
-    #[rpc(notification)]
+    #[rpc(notification, quick)]
     async fn did_close(
         &self,
         text_document: NamedDocument,
@@ -121,36 +137,55 @@ impl PlainText {
         Ok(editor.publish_diagnostics(nothing).await?)
     }
 
-    #[rpc]
+    #[rpc(quick)]
     async fn hover(
         &self,
         text_document: NamedDocument,
         position: Position,
     ) -> Result<Option<Value>, Failure> {
-        let state = self.session.open()?;
-        let Some(document) = state.documents.get(&text_document.uri) else { return Ok(None) };
-        let Some(range) = document.word_at(position, state.encoding) else { return Ok(None) };
-        let word = &document.text()[range.clone()];
-        let characters = match word.chars().count() {
-            1 => "1 character".to_owned(),
-            count => format!("{count} characters"),
+        // The first `await` is below, so this is the document as the editor had it when it asked.
+        let Some(snapshot) = self.session.snapshot(&text_document.uri)? else { return Ok(None) };
+        // A long document takes a while. Changes and other requests go on meanwhile.
+        spawn_blocking(move || hover::describe(&snapshot, position)).await.or_internal()
+    }
+
+    /// Removes white space at the ends of lines, if the user agrees.
+    #[rpc(name = "workspace/executeCommand", quick)]
+    async fn execute_command(
+        &self,
+        command: String,
+        #[rpc(default)] arguments: Vec<String>,
+        editor: EditorClient,
+    ) -> Result<(), Failure> {
+        let (TRIM, [uri]) = (&*command, &*arguments) else {
+            return Err(Failure::new(-32602, "Unknown command"));
         };
-        let times = match document.words().filter(|(_, other)| *other == word).count() {
-            1 => "once".to_owned(),
-            count => format!("{count} times"),
+        let Some(Snapshot { document, encoding, .. }) = self.session.snapshot(uri)? else {
+            return Err(Failure::not_found("The document is not open"));
         };
-        let (kind, word) = match state.likes_markdown {
-            // A code span needs no escapes.
-            true => ("markdown", format!("`{word}`")),
-            false => ("plaintext", word.to_owned()),
+        let edits: Vec<_> = checks::trailing_spaces(&document)
+            .map(|place| TextEdit {
+                range: document.range(place, encoding),
+                new_text: String::new(),
+            })
+            .collect();
+        const INFO: u8 = 3;
+        let question = Question {
+            kind: INFO,
+            message: format!("Remove white space at the end of {} lines?", edits.len()),
+            actions: vec![Action { title: "Remove".to_owned() }],
         };
-        let value = format!("{word}\n\n{characters}, {times} in this document");
-        let range = document.range(range, state.encoding);
-        Ok(Some(json!({"contents": {"kind": kind, "value": value}, "range": range})))
+        // People take their time, and everything else goes on meanwhile.
+        if editor.show_message_request(question).no_timeout().await?.is_some() {
+            let text_document = VersionedDocument { uri: uri.clone(), version: document.version };
+            let change = DocumentEdit { text_document, edits };
+            editor.apply_edit(WorkspaceEdit { document_changes: vec![change] }).await?;
+        }
+        Ok(())
     }
 
     /// An editor sends `shutdown`, waits for the answer, and then sends `exit`.
-    #[rpc(name = "shutdown")]
+    #[rpc(name = "shutdown", quick)]
     async fn shutdown(&self) -> Result<(), Failure> {
         self.session.open()?.phase = Phase::ShutDown;
         Ok(())
@@ -163,28 +198,24 @@ impl PlainText {
     }
 
     /// Sends the diagnostics of a document to the editor.
-    async fn publish(
-        &self,
-        document: VersionedDocument,
-        editor: EditorClient,
-    ) -> Result<(), Failure> {
-        let VersionedDocument { uri, version } = document;
-        let diagnostics = {
-            let state = self.session.open()?;
-            let document = state.documents.get(&uri);
-            document.map(|document| checks::check(document, state.encoding)).unwrap_or_default()
+    async fn publish(&self, uri: String, editor: EditorClient) -> Result<(), Failure> {
+        let Some(Snapshot { document, encoding, .. }) = self.session.snapshot(&uri)? else {
+            return Ok(());
         };
-        // It waits while the editor does not read. The next change is not begun before that.
-        let diagnostics = Diagnostics { uri, version: Some(version), diagnostics };
-        Ok(editor.publish_diagnostics(diagnostics).await?)
+        // The checks are quick. Slow ones would go where those of `hover` go.
+        let diagnostics = checks::check(&document, encoding);
+        let version = Some(document.version);
+        Ok(editor.publish_diagnostics(Diagnostics { uri, version, diagnostics }).await?)
     }
 }
 
 fn main() -> ExitCode {
     let status = Arc::new(AtomicU8::new(0));
     let server = PlainText { session: Session::default(), status: Arc::clone(&status) };
-    // The editor profile handles one message after the other, so a hover sees every change before it.
-    let server = Server::new().profile(Profile::editor()).router(server.into_router());
+    // Requests run side by side. What a quick handler does before its first `await` is in order: a request sees
+    // every change before it, and none behind it.
+    let profile = Profile::editor().order(Order::Concurrent).max_in_flight(MOST_REQUESTS);
+    let server = Server::new().profile(profile).router(server.into_router());
     match server.exit_with_parent().run() {
         Ok(()) => ExitCode::from(status.load(Ordering::Relaxed)),
         Err(error) => {

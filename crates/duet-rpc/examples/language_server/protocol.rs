@@ -8,6 +8,52 @@ use serde_json::Value;
 pub(crate) trait Editor {
     #[rpc(notification)]
     async fn publish_diagnostics(&self, #[rpc(whole)] params: Diagnostics);
+
+    /// Asks the user. The answer is one of the actions, or nothing.
+    #[rpc(name = "window/showMessageRequest")]
+    async fn show_message_request(&self, #[rpc(whole)] params: Question) -> Option<Action>;
+
+    #[rpc(name = "workspace/applyEdit")]
+    async fn apply_edit(&self, edit: WorkspaceEdit) -> Applied;
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Question {
+    #[serde(rename = "type")]
+    pub(crate) kind: u8,
+    pub(crate) message: String,
+    pub(crate) actions: Vec<Action>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Action {
+    pub(crate) title: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorkspaceEdit {
+    pub(crate) document_changes: Vec<DocumentEdit>,
+}
+
+/// Changes of a document. The editor refuses them if the document has another version by now.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DocumentEdit {
+    pub(crate) text_document: VersionedDocument,
+    pub(crate) edits: Vec<TextEdit>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TextEdit {
+    pub(crate) range: Range,
+    pub(crate) new_text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Applied {
+    pub(crate) applied: bool,
 }
 
 /// A list of names among the editor's capabilities. Editors offer hundreds and leave out what they like,
@@ -37,7 +83,7 @@ pub(crate) struct OpenedDocument {
     pub(crate) text: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct VersionedDocument {
     pub(crate) uri: String,
     pub(crate) version: i32,

@@ -1,7 +1,7 @@
 //! The state of the server between two messages.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use duet_rpc::Failure;
 use duet_rpc::proto::message::ErrorObject;
@@ -16,7 +16,15 @@ pub(crate) struct State {
     pub(crate) phase: Phase,
     pub(crate) encoding: Encoding,
     pub(crate) likes_markdown: bool,
-    pub(crate) documents: HashMap<String, Document>,
+    /// Shared with the requests that read them. A change copies a document that is being read.
+    pub(crate) documents: HashMap<String, Arc<Document>>,
+}
+
+/// A document as it was when a request came, and how the editor wants to hear of it.
+pub(crate) struct Snapshot {
+    pub(crate) document: Arc<Document>,
+    pub(crate) encoding: Encoding,
+    pub(crate) likes_markdown: bool,
 }
 
 #[derive(Default, Clone, Copy, PartialEq)]
@@ -50,6 +58,14 @@ impl Session {
             Phase::New => Err(Failure::new(-32002, "The server is not initialized")),
             Phase::ShutDown => Err(ErrorObject::invalid_request().into()),
         }
+    }
+
+    /// The document as it is now; `None` if it is not open.
+    pub(crate) fn snapshot(&self, uri: &str) -> Result<Option<Snapshot>, Failure> {
+        let state = self.open()?;
+        let State { encoding, likes_markdown, .. } = *state;
+        let document = state.documents.get(uri).cloned();
+        Ok(document.map(|document| Snapshot { document, encoding, likes_markdown }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

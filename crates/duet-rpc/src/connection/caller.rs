@@ -5,7 +5,7 @@
 use tokio::sync::oneshot;
 
 use crate::error::{Error, ErrorKind};
-use crate::router::{CallEnd, CallWatch};
+use crate::router::{CallWatch, End};
 
 /// The raw result of a call, or the reason why there is none.
 pub(crate) type Settlement = Result<String, Error>;
@@ -27,7 +27,7 @@ impl Caller {
     pub(super) fn settle(self, settlement: Settlement) {
         if let Some(watch) = self.watch {
             watch.end(match &settlement {
-                Ok(_) => CallEnd::Result,
+                Ok(_) => End::Result,
                 Err(error) => end_of(error),
             });
         }
@@ -37,7 +37,7 @@ impl Caller {
     /// Ends a call that its caller has dropped.
     pub(super) fn cancel(self) {
         if let Some(watch) = self.watch {
-            watch.end(CallEnd::Cancelled);
+            watch.end(End::Cancelled);
         }
     }
 
@@ -50,11 +50,11 @@ impl Caller {
     }
 }
 
-fn end_of(error: &Error) -> CallEnd {
+fn end_of(error: &Error) -> End {
     match (error.kind(), error.remote()) {
-        (ErrorKind::Remote, Some(error)) => CallEnd::Error(error.code),
-        (ErrorKind::Timeout, _) => CallEnd::Timeout,
-        (ErrorKind::Disconnected | ErrorKind::Transport, _) => CallEnd::Disconnected,
-        _ => CallEnd::Failed,
+        (ErrorKind::Remote, Some(error)) => End::Failure(error.code),
+        (ErrorKind::Timeout, _) => End::Timeout,
+        (ErrorKind::Disconnected | ErrorKind::Transport, _) => End::Dropped,
+        _ => End::Unusable,
     }
 }

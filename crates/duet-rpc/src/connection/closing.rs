@@ -21,6 +21,7 @@
 //! |---|---|
 //! | [`Profile::drain_timeout`](crate::Profile), 1.75 s | draining |
 //! | [`READ_GRACE`] | reading after a failed write |
+//! | [`EXIT_REPORT`] | our pending calls, after a process at the other end has gone: their error should say how it ended |
 //! | [`SLOW_READER`] | a remote that has closed its end and does not read its answers |
 //! | [`STALLED`] | a remote that reads nothing while the memory for answers is short |
 //! | [`LINGER`] | a server on stdio that was shut down waits for its client to close stdin |
@@ -32,19 +33,21 @@
 
 use std::io;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use duet_rpc_proto::message::LogFields;
 use duet_rpc_proto::session::{Ending, Key, Phase};
 
 use super::budget::Silence;
-use super::{Command, Connection, log};
+use super::{Caller, Command, Connection, log};
 use crate::error::{CloseReason, ConnectionState, Disconnect};
 use crate::panic_guard::drop_quietly;
 
 /// A remote that answers and exits often breaks our next write before we have read its answer.
 const READ_GRACE: Duration = Duration::from_millis(500);
+/// A process that has died is reaped within milliseconds, unless others that it started live on.
+const EXIT_REPORT: Duration = Duration::from_millis(500);
 /// The system shows only in steps of several hundred kilobytes how much the reader of a socket takes.
 const SLOW_READER: Duration = Duration::from_secs(30);
 /// See `budget`.
@@ -79,8 +82,17 @@ pub(super) enum Stage {
     Running,
     Draining(Draining),
     /// The transport is being closed.
-    Closing(Disconnect),
+    Closing(Closing),
     Closed(Disconnect),
+}
+
+/// The state of a connection whose transport is being closed.
+pub(super) struct Closing {
+    disconnect: Disconnect,
+    /// Our calls that wait for the exit report.
+    callers: Vec<Caller>,
+    /// They wait until then.
+    calls_fail_at: Instant,
 }
 
 /// The state of a connection that drains. The session knows until when.
@@ -90,6 +102,8 @@ pub(super) struct Draining {
     remote_end: Option<Disconnect>,
     /// Set when a write has failed: the error, and the end of [`READ_GRACE`].
     write_failure: Option<(io::Error, Instant)>,
+    /// Set while our calls wait for the exit report of a remote that has ended its output.
+    calls_fail_at: Option<Instant>,
     /// Set while a remote that has closed its end does not read its answers.
     silence: Option<Silence>,
 }
@@ -116,8 +130,17 @@ impl Stage {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
-            Stage::Draining(draining) => draining.write_failure.as_ref().map(|(_, until)| *until),
+            Stage::Draining(Draining { write_failure: Some((_, until)), .. }) => Some(*until),
+            Stage::Draining(draining) => draining.calls_fail_at,
             _ => None,
+        }
+    }
+}
+
+impl Closing {
+    fn fail_calls(&mut self) {
+        for caller in self.callers.drain(..) {
+            caller.settle(Err(self.disconnect.to_error()));
         }
     }
 }
@@ -135,9 +158,15 @@ impl Connection {
             }
             Some(error) => Disconnect::failed(CloseReason::ReadFailed, error),
         };
+        let calls_fail_at = self.transport.reports_exit().then(|| now + EXIT_REPORT);
         // First the state: callers that fail now must not find the connection open.
-        self.drain(|draining| draining.remote_end = Some(end.clone()));
-        self.abandon_calls(&end);
+        self.drain(|draining| {
+            draining.remote_end = Some(end.clone());
+            draining.calls_fail_at = calls_fail_at;
+        });
+        if calls_fail_at.is_none() {
+            self.abandon_calls(&end);
+        }
     }
 
     /// Handles a failed write. Nothing can be answered any more, so nothing is begun; answers to our calls
@@ -218,6 +247,7 @@ impl Connection {
         let is_late = self.session.drain_deadline().is_some_and(|until| until <= now);
         let is_awaited = self.session.pending_calls() > 0 && !self.receive.has_ended;
         let is_closing = self.is_closing();
+        self.fail_late_calls(now);
         let Stage::Draining(draining) = &mut self.stage else { return Ok(()) };
         if draining.write_failure.is_some() {
             let is_over = |failure: &mut (_, Instant)| !is_awaited || is_late || failure.1 <= now;
@@ -234,6 +264,16 @@ impl Connection {
             Some(end) => end,
             None => Disconnect::new(CloseReason::Closed, None),
         })
+    }
+
+    /// Fails our calls whose remote has ended its output, if its exit report takes too long.
+    fn fail_late_calls(&mut self, now: Instant) {
+        if let Stage::Draining(draining) = &mut self.stage
+            && draining.calls_fail_at.take_if(|at| *at <= now).is_some()
+            && let Some(end) = draining.remote_end.clone()
+        {
+            self.abandon_calls(&end);
+        }
     }
 
     /// Whether a connection that drains has nothing left to do.
@@ -272,10 +312,15 @@ impl Connection {
     /// which may take a while.
     pub(super) fn abandon(&mut self, disconnect: Disconnect) {
         self.drain(|_| {});
+        let calls_fail_at = match &self.stage {
+            Stage::Draining(Draining { calls_fail_at: Some(at), .. }) => *at,
+            _ => super::now() + EXIT_REPORT,
+        };
         if let Some(notice) = self.session.handle_gone() {
             log::notice(notice, &LogFields::default());
         }
-        self.abandon_calls(&disconnect);
+        let mut callers: Vec<_> =
+            std::iter::from_fn(|| self.session.abandon()).map(|it| it.1).collect();
         // It is set already if the driver is dropped while it closes its transport.
         let _ = self.shared.gone.set(());
         self.stop_tasks();
@@ -283,7 +328,7 @@ impl Connection {
         self.shared.streams.close();
         for command in self.shared.mailbox.close() {
             match command {
-                Command::Call { caller, .. } => caller.settle(Err(disconnect.to_error())),
+                Command::Call { caller, .. } => callers.push(caller),
                 // The cause of a failure is the application's, and may panic when it is dropped.
                 Command::Ended(_, Some(Err(failure))) => drop_quietly(failure),
                 _ => {}
@@ -293,14 +338,27 @@ impl Connection {
         self.publish();
         // Handlers that were stopped tell nobody when they have ended.
         self.shared.counts.running.store(0, Ordering::Relaxed);
-        self.stage = Stage::Closing(disconnect);
+        let mut closing = Closing { disconnect, callers, calls_fail_at };
+        if !self.transport.reports_exit() || closing.disconnect.reason() == CloseReason::Closed {
+            closing.fail_calls();
+        }
+        self.stage = Stage::Closing(closing);
     }
 
     /// Closes the transport of a connection that was abandoned.
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Disconnect> {
-        if let Stage::Closing(disconnect) = &self.stage {
-            let report = ready!(self.transport.poll_close(cx));
-            let disconnect = disconnect.with_exit_report(report);
+        if let Stage::Closing(closing) = &mut self.stage {
+            let Poll::Ready(report) = self.transport.poll_close(cx) else {
+                if !closing.callers.is_empty() {
+                    let alarm = tokio::time::Instant::from_std(closing.calls_fail_at);
+                    let sleep = self.sleep.insert(Box::pin(tokio::time::sleep_until(alarm)));
+                    if sleep.as_mut().poll(cx).is_ready() {
+                        closing.fail_calls();
+                    }
+                }
+                return Poll::Pending;
+            };
+            let disconnect = closing.disconnect.with_exit_report(report);
             self.set_closed(disconnect);
         }
         match &self.stage {
@@ -319,6 +377,9 @@ impl Connection {
 
     fn set_closed(&mut self, disconnect: Disconnect) {
         self.shared.state.send_replace(ConnectionState::Disconnected(disconnect.clone()));
-        self.stage = Stage::Closed(disconnect);
+        let closed = Stage::Closed(disconnect.clone());
+        if let Stage::Closing(closing) = std::mem::replace(&mut self.stage, closed) {
+            Closing { disconnect, ..closing }.fail_calls();
+        }
     }
 }

@@ -19,6 +19,11 @@ pub(super) struct CurrentExchange {
 }
 
 impl CurrentExchange {
+    /// The identity that the sender has proved.
+    pub(super) fn sender(&self) -> Option<&Identity> {
+        self.sender.as_deref()
+    }
+
     /// The state of the exchange.
     pub(super) fn state(&self) -> Arc<Exchange> {
         Arc::clone(self.state.get_or_init(|| Arc::new(Exchange::new(self.sender.clone()))))

@@ -1,5 +1,6 @@
 //! Inline host: gives a handler that begins its context, and answers if the handler is ready immediately.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use duet_rpc_proto::message::{IdRef, Params};
@@ -9,6 +10,7 @@ use super::Connection;
 use crate::context::{Context, Flag};
 use crate::handler::{Answer, Answered, Host, Message, Slot, Started};
 use crate::peer::{Handle, Peer};
+use crate::remote::Identity;
 use crate::router::Entry;
 use crate::transport::TransportKind;
 
@@ -72,6 +74,15 @@ impl Host for InlineHost<'_, '_> {
         let is_exchange = *kind == TransportKind::Exchange;
         let exchange = is_exchange.then(|| dispatch.exchange.state());
         Peer::of_request(handle, exchange)
+    }
+
+    fn remote_addr(&self) -> Option<SocketAddr> {
+        self.connection.shared.remote.addr()
+    }
+
+    fn identity(&self) -> Option<&Identity> {
+        let Connection { shared, dispatch, .. } = &*self.connection;
+        dispatch.exchange.sender().or(shared.remote.identity())
     }
 
     #[inline]

@@ -19,7 +19,8 @@ async fn p9_messages_that_wait_while_a_shared_budget_is_spent_do_not_keep_the_dr
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
     let (here, mut there) = tokio::io::duplex(10);
     let transport = Box::new(Stream::of(here));
-    let (peer, mut driver) = PeerBuilder::boxed(transport).profile(profile).budget(&budget).build();
+    let (peer, mut driver) =
+        PeerBuilder::boxed(transport).profile(profile).budget(&budget).build_driver();
     peer.notify("fill", ["x".repeat(500)]).await.expect("there is room");
     let mut waiting = pin!(peer.notify("next", ()));
     tokio::select! {

@@ -17,6 +17,7 @@ use crate::context::Flag;
 use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::extensions::Extensions;
+use crate::peer::Registry;
 use crate::random;
 use crate::remote::Remote;
 
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     /// Whether only answers can be sent.
     is_exchange: bool,
     pub(crate) remote: Remote,
+    /// The connections of the server that this one belongs to; `None` if it is on its own.
+    pub(crate) registry: Option<Arc<Registry>>,
     pub(crate) ids: Ids,
     pub(crate) state: watch::Sender<ConnectionState>,
     pub(crate) mailbox: Mailbox,
@@ -81,6 +84,7 @@ impl Shared {
             span: log::connection(),
             is_exchange,
             remote: Remote::new(),
+            registry: None,
             ids: Ids::new(profile.ids, random::seed()),
             state: watch::Sender::new(ConnectionState::Connecting),
             mailbox: Mailbox::new(limits, Arc::clone(&budget)),

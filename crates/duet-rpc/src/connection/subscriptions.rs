@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Poll;
 
 use duet_rpc_proto::message::Params;
@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use super::Shared;
+use crate::context::Flag;
 use crate::error::{Error, ErrorKind};
 use crate::params;
 use crate::sync::lock;
@@ -27,11 +28,13 @@ use crate::sync::lock;
 const MOST_NOTIFICATIONS: usize = 1024;
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// The notifications of one method, one after the other; made by [`Peer::subscribe`](crate::Peer::subscribe).
+/// The notifications of one method, one after the other; made by [`Peer::subscribe`](crate::Peer::subscribe)
+/// and [`Client::subscribe`](crate::Client::subscribe).
 ///
 /// Up to 1024 notifications, or 1 MiB, wait until [`next`](Subscription::next) takes them; then the oldest
-/// are dropped, and [`dropped`](Subscription::dropped) counts them. The subscription ends with its
-/// connection, and does not keep the connection open. Dropping it unsubscribes.
+/// are dropped, and [`dropped`](Subscription::dropped) counts them. The subscription of a peer ends with its
+/// connection, that of a client goes on over all its connections and ends with the client. It keeps neither open.
+/// Dropping it unsubscribes.
 ///
 /// ```
 /// use duet_rpc::{Error, Peer, transport::memory};
@@ -57,9 +60,27 @@ const MOST_BYTES: usize = 1024 * 1024;
 /// ```
 #[must_use = "dropping it unsubscribes"]
 pub struct Subscription<T> {
-    shared: Arc<Shared>,
+    source: Arc<dyn Source>,
     queue: Arc<Queue>,
     params: PhantomData<fn() -> T>,
+}
+
+/// The connection, or the client, that a subscription belongs to.
+trait Source: Send + Sync {
+    /// Set when nothing arrives any more.
+    fn gone(&self) -> &Flag;
+
+    fn remove(&self, queue: &Arc<Queue>);
+}
+
+impl Source for Shared {
+    fn gone(&self) -> &Flag {
+        &self.gone
+    }
+
+    fn remove(&self, queue: &Arc<Queue>) {
+        self.subscriptions.remove(queue);
+    }
 }
 
 /// Notifications of one subscription that wait to be taken.
@@ -71,14 +92,16 @@ struct Queue {
 
 impl<T> Subscription<T> {
     pub(crate) fn new(shared: Arc<Shared>, method: &str) -> Self {
-        let most_bytes = shared.profile.limits.message_bytes.max(MOST_BYTES);
-        let queue = Arc::new(Queue {
-            method: method.into(),
-            waiting: Mutex::new(EventQueue::new(MOST_NOTIFICATIONS, most_bytes)),
-            arrived: Notify::new(),
-        });
+        let queue = Queue::new(method, shared.profile.limits.message_bytes);
         shared.subscriptions.add(&queue);
-        Subscription { shared, queue, params: PhantomData }
+        Subscription { source: shared, queue, params: PhantomData }
+    }
+
+    /// A subscription to a method on all connections of a client, the one of the moment included.
+    pub(crate) fn of_client(client: Arc<ClientSubscriptions>, method: &str) -> Self {
+        let queue = Queue::new(method, client.message_bytes);
+        client.add(&queue);
+        Subscription { source: client, queue, params: PhantomData }
     }
 
     /// Sets other bounds: the number of notifications that wait, and the bytes of their params. Those beyond
@@ -96,14 +119,14 @@ impl<T> Subscription<T> {
 
 impl<T: DeserializeOwned> Subscription<T> {
     /// Waits for the next notification, and reads its params as a handler does. `None` when the connection
-    /// is gone, and all that came before has been taken. Params of another type are an error of the kind
+    /// or the client is gone, and all that came before has been taken. Params of another type are an error of the kind
     /// [`Protocol`](ErrorKind::Protocol), and the next notification follows.
     ///
     /// Dropping the future loses nothing, so it can stand in a `select!`.
     pub async fn next(&mut self) -> Option<Result<T, Error>> {
         loop {
             // Nothing arrives any more once this is set, so nothing is missed behind the look.
-            let is_gone = self.shared.gone.initialized();
+            let is_gone = self.source.gone().initialized();
             let next = self.queue.waiting().pop();
             if let Some(event) = next {
                 return Some(read(event.data.as_deref()));
@@ -112,7 +135,7 @@ impl<T: DeserializeOwned> Subscription<T> {
                 return None;
             }
             let mut arrived = pin!(self.queue.arrived.notified());
-            let mut gone = pin!(self.shared.gone.wait());
+            let mut gone = pin!(self.source.gone().wait());
             poll_fn(|cx| match arrived.as_mut().poll(cx) {
                 Poll::Pending => gone.as_mut().poll(cx).map(|_| ()),
                 Poll::Ready(()) => Poll::Ready(()),
@@ -134,11 +157,21 @@ fn read<T: DeserializeOwned>(raw: Option<&str>) -> Result<T, Error> {
 
 impl<T> Drop for Subscription<T> {
     fn drop(&mut self) {
-        self.shared.subscriptions.remove(&self.queue);
+        self.source.remove(&self.queue);
     }
 }
 
 impl Queue {
+    /// An empty queue; a message of this many bytes fits.
+    fn new(method: &str, message_bytes: usize) -> Arc<Self> {
+        let most_bytes = message_bytes.max(MOST_BYTES);
+        Arc::new(Queue {
+            method: method.into(),
+            waiting: Mutex::new(EventQueue::new(MOST_NOTIFICATIONS, most_bytes)),
+            arrived: Notify::new(),
+        })
+    }
+
     fn waiting(&self) -> MutexGuard<'_, EventQueue<Option<Box<str>>>> {
         lock(&self.waiting)
     }
@@ -188,6 +221,61 @@ impl Subscriptions {
         let same = queues.get(method);
         same.into_iter().flatten().for_each(|queue| queue.push(params));
         same.is_some()
+    }
+}
+
+/// The subscriptions of a client. Each connection gets them before its first message, so that messages are handed
+/// to one table alone.
+pub(crate) struct ClientSubscriptions {
+    message_bytes: usize,
+    of_moment: Mutex<OfMoment>,
+    gone: Flag,
+}
+
+#[derive(Default)]
+struct OfMoment {
+    queues: Vec<Arc<Queue>>,
+    /// The connection that has the queues.
+    connection: Weak<Shared>,
+}
+
+impl ClientSubscriptions {
+    pub(crate) fn new(message_bytes: usize) -> Self {
+        ClientSubscriptions { message_bytes, of_moment: Mutex::default(), gone: Flag::new() }
+    }
+
+    /// Goes on with a new connection, which has not received anything yet.
+    pub(crate) fn attach(&self, connection: &Arc<Shared>) {
+        let mut of_moment = lock(&self.of_moment);
+        of_moment.queues.iter().for_each(|queue| connection.subscriptions.add(queue));
+        of_moment.connection = Arc::downgrade(connection);
+    }
+
+    /// No further connection comes.
+    pub(crate) fn end(&self) {
+        let _ = self.gone.set(());
+    }
+
+    fn add(&self, queue: &Arc<Queue>) {
+        let mut of_moment = lock(&self.of_moment);
+        of_moment.queues.push(Arc::clone(queue));
+        if let Some(connection) = of_moment.connection.upgrade() {
+            connection.subscriptions.add(queue);
+        }
+    }
+}
+
+impl Source for ClientSubscriptions {
+    fn gone(&self) -> &Flag {
+        &self.gone
+    }
+
+    fn remove(&self, queue: &Arc<Queue>) {
+        let mut of_moment = lock(&self.of_moment);
+        of_moment.queues.retain(|other| !Arc::ptr_eq(other, queue));
+        if let Some(connection) = of_moment.connection.upgrade() {
+            connection.subscriptions.remove(queue);
+        }
     }
 }
 

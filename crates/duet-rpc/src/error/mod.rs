@@ -12,6 +12,8 @@ use duet_rpc_proto::message::{ErrorObject, Id, ParamProblem, ReceivedError};
 use serde_json::value::RawValue;
 
 use crate::panic_guard;
+#[cfg(any(feature = "http", feature = "websocket"))]
+use crate::transport::Refused;
 
 use self::disconnect::LastStderr;
 pub use self::disconnect::{CloseReason, ConnectionState, Disconnect};
@@ -58,7 +60,8 @@ pub enum ErrorKind {
     Panic,
     /// Ours: the parameters of a call cannot be sent.
     Params,
-    /// Ours: the transport carries answers alone to this remote, and it cannot be called.
+    /// Ours: the remote cannot be called, because the transport carries answers alone to it, or because it is not
+    /// one remote but all [`Peers`](crate::Peers) of a server.
     OneWay,
     /// Theirs: they answered a call with an error; see [`Error::remote`].
     Remote,
@@ -71,7 +74,7 @@ pub enum ErrorKind {
     /// A limit's: too much is under way already.
     Capacity,
     /// The line's: the exchange of this one call failed, and the connection stands. Over HTTP: a status
-    /// that is no success (`transport::Refused` is the cause), a connection that broke
+    /// that is no success (see `Error::http_status`), a connection that broke
     /// before the answer came, or a response that is not a JSON-RPC answer. Whether the server has acted
     /// on the request is not known.
     Exchange,
@@ -159,6 +162,19 @@ impl Error {
         self.cause().and_then(|cause| cause.downcast_ref())
     }
 
+    /// The HTTP status with which a server refused a request or a connection, if that is the cause: of an
+    /// [`Exchange`](ErrorKind::Exchange) over HTTP, or of a [`Connect`](ErrorKind::Connect) to a WebSocket.
+    #[cfg(any(feature = "http", feature = "websocket"))]
+    #[cfg_attr(docsrs, doc(cfg(any(feature = "http", feature = "websocket"))))]
+    pub fn http_status(&self) -> Option<u16> {
+        let causes = std::iter::successors(self.cause(), |cause| cause.source());
+        let refused = causes.filter_map(|cause| match cause.downcast_ref::<io::Error>() {
+            Some(error) => Refused::of(error),
+            None => cause.downcast_ref::<Refused>(),
+        });
+        refused.map(Refused::status).next()
+    }
+
     fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
     }
@@ -189,7 +205,7 @@ impl fmt::Display for What<'_> {
             ErrorKind::Handler => "a handler failed",
             ErrorKind::Panic => "a handler panicked",
             ErrorKind::Params => "the parameters cannot be sent",
-            ErrorKind::OneWay => "the remote can only be answered, not called",
+            ErrorKind::OneWay => "the remote cannot be called",
             ErrorKind::Remote => "the remote answered with an error",
             ErrorKind::Protocol => "the remote broke the protocol",
             ErrorKind::Timeout => "there was no answer in time",

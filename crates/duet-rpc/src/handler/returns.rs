@@ -119,9 +119,12 @@ impl<T: Serialize> Writable for T {}
 
 /// An error that converts into a [`Failure`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the error of a handler",
+    message = "`{Self}` cannot be the error of a handler, because it does not convert into `duet_rpc::Failure`",
     label = "the error is a `{Self}`",
-    note = "implement `From<{Self}>` for `duet_rpc::Failure`, or use `.or_internal()?` from `duet_rpc::OrInternal`",
+    note = "for an error of your own that the remote is told: add `#[derive(duet_rpc::RpcError)]` to `{Self}`, or implement \
+            `From<{Self}>` for `duet_rpc::Failure`",
+    note = "for any other error: return `Result<_, duet_rpc::Failure>`, and write `.or_internal()?`, with \
+            `use duet_rpc::OrInternal`",
     note = "`anyhow::Error` needs the feature `anyhow` of `duet-rpc`"
 )]
 #[doc(hidden)]

@@ -44,7 +44,8 @@ impl Connector {
         Ok(Connector { address: resolve(address)?, token: None })
     }
 
-    /// Shows this token to a server that is reached by WebSocket or HTTP.
+    /// Shows this token to a server that is reached by WebSocket or HTTP. Any other address takes no token, and
+    /// [`connect`](Connector::connect) fails with `InvalidInput`.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
@@ -61,6 +62,13 @@ impl Connector {
         expect(unused_variables, reason = "sockets alone need no settings")
     )]
     pub async fn connect(&self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
+        let takes_token = matches!(self.address, Address::WebSocket(..) | Address::Http(..));
+        if self.token.is_some() && !takes_token {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{} takes no token: only ws:// and http:// addresses do", self.address),
+            ));
+        }
         match &self.address {
             Address::Stdio => Err(unsupported("a server on stdin and stdout has to be started")),
             Address::Tcp(place) => Ok(Box::new(dial(place).await?)),

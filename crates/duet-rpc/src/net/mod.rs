@@ -30,13 +30,13 @@ pub(crate) use self::child::CannotStart;
 pub use self::child::Child;
 #[cfg(unix)]
 pub(crate) use self::child::{at_exit, descriptor_limit};
-pub use self::client::{Backoff, Client, ClientBuilder, ClientState, Connect, Connecting};
+pub use self::client::{Backoff, Client, ClientBuilder, ClientState, Connect};
 pub use self::connector::Connector;
 #[cfg(feature = "http")]
 pub use self::http::{HttpClient, HttpServer};
-pub use self::hub::{Broadcast, Hub, HubBuilder};
 #[cfg(unix)]
-pub(crate) use self::hub::{MOST_CONNECTIONS, OnConnect};
+pub(crate) use self::hub::MOST_CONNECTIONS;
+pub use self::hub::{Hub, HubBuilder};
 #[cfg(unix)]
 pub(crate) use self::listener::Reserve;
 pub use self::listener::{Incoming, Listener};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use duet_rpc_proto::Profile;
 
-use super::{Handle, Peer};
+use super::{Handle, Peer, Registry};
 use crate::connection::memory::Budget;
 use crate::connection::{Driver, Shared};
+use crate::error::Disconnect;
 use crate::remote::Remote;
 use crate::router::Router;
 use crate::transport::{Transport, TransportKind};
@@ -36,12 +37,15 @@ pub struct PeerBuilder {
     remote: Remote,
     /// The budget that it shares with other connections.
     budget: Option<Arc<Budget>>,
+    /// The connections of the server that it belongs to.
+    registry: Option<Arc<Registry>>,
 }
 
 impl PeerBuilder {
     pub(crate) fn boxed(transport: Box<dyn Transport>) -> Self {
         let (profile, router) = (Profile::agent(), Router::new());
-        PeerBuilder { transport, profile, router, remote: Remote::new(), budget: None }
+        let remote = Remote::new();
+        PeerBuilder { transport, profile, router, remote, budget: None, registry: None }
     }
 
     /// Sets the profile. Default: [`Profile::agent`].
@@ -68,13 +72,25 @@ impl PeerBuilder {
         self
     }
 
+    /// Makes it one of the connections of a server. It has to [enter](Registry::enter) the registry too.
+    pub(crate) fn registry(mut self, registry: &Arc<Registry>) -> Self {
+        self.registry = Some(Arc::clone(registry));
+        self
+    }
+
     /// Makes the peer, and the driver that does its work: a future to be spawned or awaited, inside a tokio
-    /// runtime with I/O and time enabled.
-    pub fn build(self) -> (Peer, Driver) {
-        let PeerBuilder { transport, profile, router, remote, budget } = self;
+    /// runtime with I/O and time enabled. It ends when the connection does, and tells the reason. Nothing happens
+    /// on a connection whose driver is not polled.
+    pub fn build(self) -> (Peer, impl Future<Output = Disconnect> + Send + Unpin + use<>) {
+        self.build_driver()
+    }
+
+    pub(crate) fn build_driver(self) -> (Peer, Driver) {
+        let PeerBuilder { transport, profile, router, remote, budget, registry } = self;
         let is_exchange = transport.kind() == TransportKind::Exchange;
         let mut shared = Shared::new(&profile, is_exchange, budget);
         shared.remote = remote;
+        shared.registry = registry;
         let shared = Arc::new(shared);
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));

@@ -1,6 +1,7 @@
 //! Peer: the handle of a connection.
 
 mod builder;
+mod peers;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,6 +14,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
+pub use self::builder::PeerBuilder;
+pub(crate) use self::peers::Registry;
+pub use self::peers::{Broadcast, Peers};
 use crate::call::Call;
 use crate::connection::{Command, EventStream, Shared, Subscription, UnusableAnswer};
 use crate::error::{ConnectionState, Disconnect};
@@ -21,7 +25,6 @@ use crate::extensions::Extensions;
 use crate::panic_guard;
 use crate::remote::Identity;
 use crate::transport::Transport;
-pub use builder::PeerBuilder;
 
 /// One end of a connection: it serves methods and calls the other end's, at the same time.
 ///
@@ -177,6 +180,15 @@ impl Peer {
     pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let exchange = self.exchange.as_deref().map(|exchange| &exchange.extensions);
         exchange.unwrap_or(&self.shared().extensions).get()
+    }
+
+    /// The connections of the server that this connection belongs to, itself among them from when its
+    /// `on_connect` has returned until it ends. For a peer on its own, it is that one connection. See [`Peers`].
+    pub fn peers(&self) -> Peers {
+        match &self.shared().registry {
+            Some(registry) => Peers::of(registry),
+            None => Peers::one(self.clone()),
+        }
     }
 
     /// The address that the remote connected from: of a connection that a [`Hub`](crate::Hub) or a server

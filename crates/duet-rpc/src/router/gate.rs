@@ -23,7 +23,7 @@ use super::Router;
 use super::observer::{Arrival, End, Ended, Observer, Stopwatch, join, tell};
 use crate::context::Flag;
 use crate::error::Failure;
-use crate::handler::{Answer, Answered, Host, Outcome, Route, Slot, Started, Waiting};
+use crate::handler::{Answer, Answered, Host, IntoFailure, Outcome, Route, Slot, Started, Waiting};
 use crate::panic_guard;
 
 /// A function that may refuse a message.
@@ -51,11 +51,17 @@ impl Router {
     /// Guards run in the order in which they were added, those of an outer router first, on the thread that
     /// reads and writes, when the message's turn has come. They apply to everything in this router, registered
     /// before or after, even to unknown methods. A guard costs no allocation.
+    ///
+    /// The error is anything that converts into a [`Failure`], such as an enum with
+    /// [`#[derive(RpcError)]`](derive@crate::RpcError). A closure that uses `?`, or never fails, writes its type:
+    /// `|message| -> Result<(), Failure> { … }`.
     #[must_use]
-    pub fn guard<F>(mut self, guard: F) -> Self
+    pub fn guard<F, E, M>(mut self, guard: F) -> Self
     where
-        F: Fn(&Arrival<'_>) -> Result<(), Failure> + Send + Sync + 'static,
+        F: Fn(&Arrival<'_>) -> Result<(), E> + Send + Sync + 'static,
+        E: IntoFailure<M>,
     {
+        let guard = move |message: &Arrival<'_>| guard(message).map_err(Into::into);
         Arc::make_mut(&mut self.routes).change_layers(|layers| layers.guards.push(Arc::new(guard)));
         self
     }

@@ -40,7 +40,7 @@ pub(crate) use self::answer_size::{LONGEST, STEP};
 use self::compose::Fallback;
 pub(crate) use self::gate::{Gate, Passage};
 use self::gate::{Guard, Unknown};
-pub use self::observer::{Arrival, CallEnd, End, Ended, EndedCall, Observer, SentMessage};
+pub use self::observer::{Arrival, End, Ended, Observer, SentMessage};
 pub(crate) use self::observer::{CallWatch, SendObserver};
 pub(crate) use self::pace::{Pace, QUICK_POLL};
 #[cfg(feature = "tower")]

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use super::Router;
 use crate::handler::Host;
 use crate::panic_guard;
 use crate::peer::Peer;
+use crate::remote::Identity;
 
 /// A message that has arrived, as guards and observers see it.
 pub struct Arrival<'a> {
@@ -39,6 +41,25 @@ impl Arrival<'_> {
         self.host.id().is_some()
     }
 
+    /// The identity that the sender of this message has proved; see [`Peer::identity`].
+    ///
+    /// ```
+    /// use duet_rpc::{Failure, Router};
+    ///
+    /// let router = Router::new().method("stop", || {}).guard(|message| match message.identity() {
+    ///     Some(user) if user.is_own_user() => Ok(()),
+    ///     _ => Err(Failure::new(-32001, "Not allowed")),
+    /// });
+    /// ```
+    pub fn identity(&self) -> Option<&Identity> {
+        self.host.identity()
+    }
+
+    /// The address of the remote; see [`Peer::remote_addr`].
+    pub fn remote_addr(&self) -> Option<SocketAddr> {
+        self.host.remote_addr()
+    }
+
     /// The connection that the message came on, with the values that handlers
     /// [keep](Peer::extension) there.
     pub fn peer(&self) -> Peer {
@@ -52,26 +73,31 @@ impl fmt::Debug for Arrival<'_> {
     }
 }
 
-/// How the handling of a message ended.
+/// How the handling of a message ended, or how a call of ours ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// The handler returned a result.
+    /// The handler, or the remote that we called, returned a result.
     Result,
-    /// The handler failed, or could not be called: the code of the error.
+    /// The handler failed, or could not be called, or the remote that we called answered with an error: the code
+    /// of the error.
     Failure(i64),
     /// The handler panicked.
     Panic,
-    /// The request was cancelled, and its handler dropped.
+    /// The request was cancelled, and its handler dropped; or our caller dropped the call.
     Cancelled,
     /// A guard refused the message: the code of the error.
     Refused(i64),
     /// The handler was dropped because its connection or its runtime ended, or because there was no room for
-    /// its answer.
+    /// its answer; or the connection of our call ended before the answer came.
     Dropped,
+    /// No answer to our call came in time.
+    Timeout,
+    /// The transport could not bring the answer to our call, or the answer is not valid.
+    Unusable,
 }
 
-/// A message whose handling has ended.
+/// A message whose handling has ended, or a call of ours that has ended.
 #[derive(Debug)]
 pub struct Ended<'a> {
     pub(super) method: &'a str,
@@ -81,12 +107,12 @@ pub struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    /// The method that was called.
+    /// The method that was called, here or at the remote.
     pub fn method(&self) -> &str {
         self.method
     }
 
-    /// The id of the request; `None` for a notification.
+    /// The id of the request or of our call; `None` for a notification.
     pub fn id(&self) -> Option<Id> {
         self.id.map(IdRef::to_id)
     }
@@ -96,7 +122,7 @@ impl Ended<'_> {
         self.end
     }
 
-    /// The time since its turn came, before its guards. The clock is read only if an observer asks: of messages
+    /// The time since its turn came, before its guards; for a call of ours since it was sent. The clock is read only if an observer asks: of messages
     /// that arrived together, the first counts from their arrival, and the next from the end of the last one
     /// before it whose time an observer has asked for.
     pub fn took(&self) -> Duration {
@@ -123,55 +149,6 @@ impl SentMessage<'_> {
     }
 }
 
-/// How a call of ours ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CallEnd {
-    /// The remote answered with a result.
-    Result,
-    /// The remote answered with an error: its code.
-    Error(i64),
-    /// No answer came in time.
-    Timeout,
-    /// The caller dropped the call.
-    Cancelled,
-    /// The connection ended before the answer came.
-    Disconnected,
-    /// The transport could not bring the answer, or the answer is not valid.
-    Failed,
-}
-
-/// A call of ours that has ended.
-#[derive(Debug)]
-pub struct EndedCall<'a> {
-    pub(super) method: &'a str,
-    pub(super) id: &'a Id,
-    pub(super) end: CallEnd,
-    pub(super) stopwatch: Stopwatch,
-}
-
-impl EndedCall<'_> {
-    /// The method of the remote.
-    pub fn method(&self) -> &str {
-        self.method
-    }
-
-    /// The id of the call.
-    pub fn id(&self) -> &Id {
-        self.id
-    }
-
-    /// How it ended.
-    pub fn end(&self) -> CallEnd {
-        self.end
-    }
-
-    /// The time since it was sent.
-    pub fn took(&self) -> Duration {
-        self.stopwatch.took()
-    }
-}
-
 /// The observers of the messages that a peer sends, as one.
 pub(crate) struct SendObserver(Arc<dyn Observer>);
 
@@ -185,7 +162,7 @@ impl SendObserver {
     /// Watches a call, to tell of its end.
     pub(crate) fn watch(&self, method: &str, id: &Id, begun: Instant) -> CallWatch {
         let (observer, method) = (Some(Arc::clone(&self.0)), method.into());
-        CallWatch { observer, method, id: id.clone(), begun, end: CallEnd::Disconnected }
+        CallWatch { observer, method, id: id.clone(), begun, end: End::Dropped }
     }
 }
 
@@ -195,11 +172,11 @@ pub(crate) struct CallWatch {
     method: Box<str>,
     id: Id,
     begun: Instant,
-    end: CallEnd,
+    end: End,
 }
 
 impl CallWatch {
-    pub(crate) fn end(mut self, end: CallEnd) {
+    pub(crate) fn end(mut self, end: End) {
         self.end = end;
     }
 
@@ -212,8 +189,8 @@ impl CallWatch {
 impl Drop for CallWatch {
     fn drop(&mut self) {
         let Some(observer) = &self.observer else { return };
-        let (method, id, end) = (&*self.method, &self.id, self.end);
-        let ended = EndedCall { method, id, end, stopwatch: Stopwatch::new(self.begun) };
+        let (method, id, end) = (&*self.method, Some(IdRef::from(&self.id)), self.end);
+        let ended = Ended { method, id, end, stopwatch: Stopwatch::new(self.begun) };
         tell(&**observer, |observer| observer.answered(&ended));
     }
 }
@@ -268,7 +245,7 @@ pub trait Observer: Send + Sync + 'static {
     }
 
     /// A call of ours has ended; called exactly once for each that was sent.
-    fn answered(&self, call: &EndedCall<'_>) {
+    fn answered(&self, call: &Ended<'_>) {
         let _ = call;
     }
 }
@@ -292,7 +269,7 @@ impl Observer for Both {
         self.1.sent(message);
     }
 
-    fn answered(&self, call: &EndedCall<'_>) {
+    fn answered(&self, call: &Ended<'_>) {
         tell(&*self.0, |first| first.answered(call));
         self.1.answered(call);
     }

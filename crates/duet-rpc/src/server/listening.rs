@@ -34,7 +34,11 @@ impl Server {
         let _stdout = set_stdio_aside().map_err(cannot_start)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let pool = Arc::new(Pool::new("duet-rpc connections", processors));
-        let hub = self.hub(processors, &pool, workers);
+        let wanted = self.hub.most;
+        let limit = wanted.unwrap_or(MOST_CONNECTIONS).min(possible_connections(processors));
+        let threads = Arc::clone(&pool);
+        let hub = self.hub.max_connections(limit);
+        let hub = hub.on_threads(Arc::new(move || threads.find()), workers).build();
         let removers: Vec<_> = self.listeners.iter().filter_map(Listener::remover).collect();
         watch.clean_up_with(move || removers.iter().for_each(|remove| remove()));
         let to_stop = hub.clone();
@@ -45,9 +49,7 @@ impl Server {
         if let Some(tell) = self.on_listening {
             panic_guard::catch(|| tell(&addresses))?;
         }
-        if let (Some(wanted), limit) = (self.max_connections, hub.most())
-            && limit < wanted
-        {
+        if wanted.is_some_and(|wanted| limit < wanted) {
             tracing::warn!(limit, "fewer connections than asked for, as so few files may be open");
         }
         let serve = |listener| {
@@ -74,26 +76,14 @@ impl Server {
             Error::new(ErrorKind::Panic).caused_by(failure)
         })
     }
+}
 
-    fn hub(&self, processors: usize, pool: &Arc<Pool>, workers: Option<Arc<WorkerPool>>) -> Hub {
-        let mut hub = Hub::builder().profile(self.profile).router(self.router.clone());
-        if let Some(one_way) = &self.one_way {
-            hub = hub.one_way(one_way.clone());
-        }
-        hub = hub.on_connect_shared(self.on_connect.clone());
-        if let Some(bytes) = self.max_outgoing_bytes {
-            hub = hub.max_outgoing_bytes(bytes);
-        }
-        let pool = Arc::clone(pool);
-        hub = hub.on_threads(Arc::new(move || pool.find()), workers);
-        let most = self.max_connections.unwrap_or(MOST_CONNECTIONS);
-        // One that cannot be accepted could not even be told so.
-        let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;
-        let descriptors = descriptors();
-        // If there are only few, connections have to do with fewer threads.
-        let possible = descriptors.saturating_sub(reserve).max(descriptors / 2).max(1);
-        hub.max_connections(most.min(possible)).build()
-    }
+/// The most connections that there are descriptors for: one that cannot be accepted could not even be told so.
+fn possible_connections(processors: usize) -> usize {
+    let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;
+    let descriptors = descriptors();
+    // If there are only few, connections have to do with fewer threads.
+    descriptors.saturating_sub(reserve).max(descriptors / 2).max(1)
 }
 
 /// A server that does not listen any more at one of its addresses, for whatever reason, is to end.

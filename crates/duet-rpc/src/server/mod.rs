@@ -31,9 +31,9 @@ use crate::connection::closing::{EXIT_HOOK, FORCED_EXIT};
 use crate::connection::worker_pool::{self, WorkerPool};
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, Logged};
-use crate::net::{Address, Listener, OnConnect, at_exit};
+use crate::net::{Address, Hub, HubBuilder, Listener, at_exit};
 use crate::panic_guard;
-use crate::peer::Peer;
+use crate::peer::{Peer, Peers};
 use crate::router::Router;
 use crate::stdio::Stdio;
 use crate::stdio::handoff::{HandedOver, STACK};
@@ -98,18 +98,13 @@ pub fn serve(profile: Profile, router: Router) -> ExitCode {
 /// - When it returns, every [`Child`](crate::transport::Child) is killed, and the process is ended by
 ///   force within 2 s.
 pub struct Server {
-    profile: Profile,
-    router: Router,
+    /// The settings of all connections, even of the one on stdin and stdout.
+    hub: HubBuilder,
     listeners: Vec<Listener>,
-    /// Serves those who cannot be called back, if it is another.
-    one_way: Option<Router>,
-    max_connections: Option<usize>,
-    max_outgoing_bytes: Option<usize>,
     on_listening: Option<OnListening>,
     threads: usize,
     /// The process to end with, or that there is none to be seen.
     parent: Option<Option<Parent>>,
-    on_connect: Option<OnConnect>,
     before_exit: Option<LastAct>,
 }
 
@@ -119,16 +114,11 @@ impl Server {
     /// Begins a server: set what it needs, then [`run`](Server::run) it.
     pub fn new() -> Self {
         Server {
-            profile: Profile::agent(),
-            router: Router::new(),
+            hub: Hub::builder(),
             listeners: Vec::new(),
-            one_way: None,
-            max_connections: None,
-            max_outgoing_bytes: None,
             on_listening: None,
             threads: worker_pool::MOST,
             parent: None,
-            on_connect: None,
             before_exit: None,
         }
     }
@@ -136,14 +126,14 @@ impl Server {
     /// Sets the profile of all connections. Default: [`Profile::agent`].
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
+        self.hub = self.hub.profile(profile);
         self
     }
 
     /// Sets the router that serves all connections. Default: no methods.
     #[must_use]
     pub fn router(mut self, router: Router) -> Self {
-        self.router = router;
+        self.hub = self.hub.router(router);
         self
     }
 
@@ -159,7 +149,7 @@ impl Server {
     /// [`HubBuilder::max_connections`](crate::HubBuilder::max_connections).
     #[must_use]
     pub fn max_connections(mut self, most: usize) -> Self {
-        self.max_connections = Some(most);
+        self.hub = self.hub.max_connections(most);
         self
     }
 
@@ -167,7 +157,7 @@ impl Server {
     /// [`HubBuilder::max_outgoing_bytes`](crate::HubBuilder::max_outgoing_bytes).
     #[must_use]
     pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
-        self.max_outgoing_bytes = Some(bytes);
+        self.hub = self.hub.max_outgoing_bytes(bytes);
         self
     }
 
@@ -175,7 +165,7 @@ impl Server {
     /// [`HubBuilder::one_way`](crate::HubBuilder::one_way).
     #[must_use]
     pub fn one_way(mut self, router: Router) -> Self {
-        self.one_way = Some(router);
+        self.hub = self.hub.one_way(router);
         self
     }
 
@@ -232,8 +222,27 @@ impl Server {
     /// ```
     #[must_use]
     pub fn on_connect(mut self, on_connect: impl Fn(&Peer) + Send + Sync + 'static) -> Self {
-        self.on_connect = Some(Arc::new(on_connect));
+        self.hub = self.hub.on_connect(on_connect);
         self
+    }
+
+    /// The connections that are open, to list them or to notify all of them: a handle for threads that run beside
+    /// the server. Handlers ask their [`Context`](crate::Context::peers). On stdin and stdout it is one connection.
+    ///
+    /// ```no_run
+    /// use std::{thread, time::Duration};
+    /// use duet_rpc::Server;
+    ///
+    /// let server = Server::new();
+    /// let peers = server.peers();
+    /// thread::spawn(move || loop {
+    ///     thread::sleep(Duration::from_secs(1));
+    ///     peers.broadcast("tick", ()).expect("no params are JSON");
+    /// });
+    /// server.run().expect("it ends as it should");
+    /// ```
+    pub fn peers(&self) -> Peers {
+        Peers::of(&self.hub.registry)
     }
 
     /// Called when all is done, to write out logs and the like. It is given half a second, and
@@ -324,8 +333,9 @@ impl Server {
         let handoff = stdio.handoff().filter(|_| self.threads > 0);
         let farewell_is_due = Arc::new(AtomicBool::new(false));
         let transport = Watched::new(stdio, watch, &farewell_is_due);
-        let (peer, mut driver) =
-            Peer::builder(transport).profile(self.profile).router(self.router).build();
+        let HubBuilder { profile, router, on_connect, registry, .. } = self.hub;
+        let peer = Peer::builder(transport).profile(profile).router(router).registry(&registry);
+        let (peer, mut driver) = peer.build_driver();
         driver.use_pool(workers);
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
@@ -338,9 +348,10 @@ impl Server {
         }));
         watch.close_on_call(&peer);
         watch_parent(self.parent, watch);
-        if let Some(on_connect) = self.on_connect {
+        if let Some(on_connect) = on_connect {
             panic_guard::catch(|| on_connect(&peer))?;
         }
+        let _entry = registry.enter(peer, || false);
         let disconnect = match handoff {
             Some((handoff, input)) => HandedOver::new(driver, handoff, input).await?,
             None => driver.await,
@@ -392,6 +403,7 @@ fn cannot_start(cause: io::Error) -> Error {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Server");
-        shown.field("profile", &self.profile).field("router", &self.router).finish_non_exhaustive()
+        shown.field("profile", &self.hub.profile).field("router", &self.hub.router);
+        shown.finish_non_exhaustive()
     }
 }

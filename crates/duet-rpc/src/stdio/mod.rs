@@ -135,7 +135,7 @@ impl Stdio {
 
     /// A handle that puts the descriptors' flags back, for one who ends the process without
     /// dropping this.
-    pub fn restorer(&self) -> Restore {
+    pub(crate) fn restorer(&self) -> Restore {
         self.restore.clone()
     }
 
@@ -220,14 +220,14 @@ impl fmt::Debug for Stdio {
 /// was left non-blocking would fail to read. It may be used from any thread, any number of times,
 /// and does nothing once the `Stdio` is gone. It does not keep the descriptors open.
 #[derive(Clone, Debug)]
-pub struct Restore {
+pub(crate) struct Restore {
     input: Weak<Descriptor>,
     output: Weak<Descriptor>,
 }
 
 impl Restore {
     /// Puts them back. What is sent or received afterwards may block.
-    pub fn put_back(&self) {
+    pub(crate) fn put_back(&self) {
         for descriptor in [&self.input, &self.output] {
             if let Some(descriptor) = descriptor.upgrade() {
                 descriptor.put_back();

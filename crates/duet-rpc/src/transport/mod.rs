@@ -21,18 +21,26 @@ use std::task::{Context, Poll};
 pub use self::inbox::Inbox;
 pub use self::outbox::Outbox;
 pub use self::stream::Stream;
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub use crate::net::Gate;
+/// Made by a [`Connector`].
+#[cfg(feature = "http")]
+#[doc(hidden)]
+pub use crate::net::HttpClient;
+#[cfg(feature = "http")]
+pub use crate::net::HttpServer;
+/// The cause of an error with an [HTTP status](crate::Error::http_status).
+#[cfg(any(feature = "http", feature = "websocket"))]
+#[doc(hidden)]
+pub use crate::net::Refused;
 #[cfg(feature = "websocket")]
 pub use crate::net::WebSocket;
-pub use crate::net::{
-    Address, AddressError, Child, Connect, Connecting, Connector, Incoming, Listener, Place,
-    Socket, Target,
-};
-#[cfg(any(feature = "http", feature = "websocket"))]
-pub use crate::net::{Gate, Refused};
-#[cfg(feature = "http")]
-pub use crate::net::{HttpClient, HttpServer};
+pub use crate::net::{Address, Child, Connect, Connector, Incoming, Listener, Place, Socket};
+/// Parts of an address, which is a text for most.
+#[doc(hidden)]
+pub use crate::net::{AddressError, Target};
 #[cfg(unix)]
-pub use crate::stdio::{Restore, Stdio};
+pub use crate::stdio::Stdio;
 
 /// One end of a connection.
 ///
@@ -65,6 +73,12 @@ pub trait Transport: Send + 'static {
 
     /// Closes the connection, and reports how the other end ended. The contents of the outbox are lost.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport>;
+
+    /// Whether [`poll_close`](Transport::poll_close) reports the end of a process. When such a remote has gone, the
+    /// calls that were pending fail with the report in their error, if it comes within half a second.
+    fn reports_exit(&self) -> bool {
+        false
+    }
 }
 
 /// The kind of traffic that a transport carries.
@@ -116,31 +130,14 @@ pub struct Stopped {
     pub pid: u32,
     /// The name of its program, as the system shows it: on Linux the first 15 bytes.
     pub program: String,
-    /// What it was sent last.
-    pub signal: StopSignal,
-}
-
-/// What stops a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopSignal {
-    /// It was asked to end.
-    Terminate,
-    /// It was killed.
-    Kill,
+    /// Whether it was killed (SIGKILL), because it did not end when it was asked to (SIGTERM).
+    pub is_killed: bool,
 }
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (pid {}, {})", self.program, self.pid, self.signal)
-    }
-}
-
-impl fmt::Display for StopSignal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            StopSignal::Terminate => "SIGTERM",
-            StopSignal::Kill => "SIGKILL",
-        })
+        let signal = if self.is_killed { "SIGKILL" } else { "SIGTERM" };
+        write!(f, "{} (pid {}, {signal})", self.program, self.pid)
     }
 }
 
@@ -176,6 +173,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         (**self).poll_close(cx)
+    }
+
+    fn reports_exit(&self) -> bool {
+        (**self).reports_exit()
     }
 }
 

@@ -4,12 +4,15 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{self, Poll, ready};
+use std::task::{self, Context as TaskContext, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use duet_rpc::transport::memory::Memory;
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
-use duet_rpc::{Backoff, Client, ClientState, CloseReason, Disconnect, Failure, Profile, Router};
+use duet_rpc::{
+    Backoff, Call, Client, ClientState, CloseReason, Disconnect, ErrorKind, Failure, Profile,
+    Router,
+};
 use tokio::time::Instant;
 
 use crate::links::{self, until};
@@ -85,6 +88,42 @@ async fn p6_calls_between_two_connections_fail_at_once_and_nothing_of_them_is_se
     client.connected().await.expect("it comes back");
     assert_works(&client).await;
     assert_eq!(count.load(Ordering::SeqCst), 0);
+}
+
+/// Polls its call in the moment in which it is woken, before any other task runs.
+struct Look {
+    client: Client,
+    call: Mutex<Pin<Box<Call<()>>>>,
+    /// The error, and whether the client seems connected.
+    seen: Mutex<Option<(ErrorKind, bool)>>,
+}
+
+impl Wake for Look {
+    fn wake(self: Arc<Self>) {
+        let mut call = self.call.lock().expect("no panic");
+        let Poll::Ready(done) = call.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()))
+        else {
+            return;
+        };
+        let kind = done.expect_err("it breaks").kind();
+        *self.seen.lock().expect("no panic") = Some((kind, self.client.state().is_connected()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p5_p6_the_state_does_not_show_a_connection_whose_break_was_told() {
+    let world = World::new(echo());
+    let client = world.connected().await;
+    let call = Mutex::new(Box::pin(client.call::<()>("never", ())));
+    let look = Arc::new(Look { client: client.clone(), call, seen: Mutex::default() });
+    let waker = Waker::from(Arc::clone(&look));
+    let polled =
+        look.call.lock().expect("no panic").as_mut().poll(&mut TaskContext::from_waker(&waker));
+    assert!(polled.is_pending());
+    until(|| world.server().stats().running == 1).await;
+    world.server().close().await;
+    until(|| look.seen.lock().expect("no panic").is_some()).await;
+    assert_eq!(*look.seen.lock().expect("no panic"), Some((ErrorKind::Interrupted, false)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -70,6 +70,37 @@ async fn p6_program_that_dies_in_on_connect_is_told_with_its_exit_status_and_std
 }
 
 #[tokio::test]
+async fn p5_calls_that_were_pending_when_a_program_died_name_its_exit_status_and_stderr() {
+    // How it dies, and the exit status; `None` where others hold it up for longer than a call should wait.
+    let rows = [
+        ("read r; echo no license found >&2; exit 7", Some("exit status: 7")),
+        ("read r; echo no license found >&2; kill -9 $$", Some("signal: 9")),
+        ("exec >&-; read r; echo no license found >&2; exec sleep 3", None),
+    ];
+    for (script, status) in rows {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let child = Child::spawn(command).expect("sh is there").grace(Duration::from_secs(1));
+        let peer = Peer::builder(child).spawn();
+        let calls: Vec<_> = (0..3).map(|_| tokio::spawn(peer.call::<()>("any", ()))).collect();
+        let begun = std::time::Instant::now();
+        for call in calls {
+            let error = call.await.expect("no panic").expect_err("it dies");
+            assert_eq!(error.kind(), ErrorKind::Disconnected);
+            let text = format!("{error:#}");
+            match status {
+                Some(status) => {
+                    assert!(text.contains(status), "{text}");
+                    assert!(text.contains("stderr \"no license found\""), "{text}");
+                }
+                None => assert!(begun.elapsed() < Duration::from_secs(20), "{text}"),
+            }
+        }
+        peer.close().await;
+    }
+}
+
+#[tokio::test]
 async fn p6_server_that_exits_with_status_0_is_not_started_again() {
     let script = format!("{ANSWERS} exit 0");
     let (builder, starts) = client_of("sh", &["-c", &script]);

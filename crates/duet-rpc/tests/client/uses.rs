@@ -32,6 +32,33 @@ async fn p6_a_router_is_served_on_every_connection_with_values_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn p6_p9_a_subscription_of_a_client_goes_on_over_its_connections_and_ends_with_it() {
+    let world = World::new(echo());
+    // Even one that was made before the first connection misses nothing.
+    let client = world.client(Router::new()).start();
+    let mut ticks = client.subscribe::<(u64,)>("tick");
+    let dropped = client.subscribe::<(u64,)>("tick");
+    client.connected().await.expect("it is served");
+    drop(dropped);
+    for number in 0..3 {
+        let of_one = client.peer().expect("it is connected");
+        let mut of_one = of_one.subscribe::<(u64,)>("tick");
+        world.server().notify("tick", [number]).await.expect("it is sent");
+        assert_eq!(ticks.next().await.expect("it goes on").expect("it fits").0, number);
+        assert_eq!(of_one.next().await.expect("it came").expect("it fits").0, number);
+        world.break_off(&client).await;
+        assert!(of_one.next().await.is_none(), "this one belongs to a connection");
+        client.connected().await.expect("it comes back");
+    }
+    world.server().notify("tick", [9]).await.expect("it is sent");
+    assert_works(&client).await;
+    client.close().await;
+    assert_eq!(ticks.next().await.expect("it came before").expect("it fits").0, 9);
+    assert!(ticks.next().await.is_none());
+    assert!(client.subscribe::<()>("tick").next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn p5_p6_a_handler_that_calls_back_during_a_break_is_told_that_its_connection_is_gone() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let ask = move |cx: Context| {

@@ -69,6 +69,7 @@ fn it_says_who_it_is_and_counts_as_the_editor_does() {
                 "positionEncoding": encoding,
                 "textDocumentSync": {"openClose": true, "change": 2},
                 "hoverProvider": true,
+                "executeCommandProvider": {"commands": ["plain-text.trim"]},
             },
             "serverInfo": {"name": "plain-text", "version": env!("CARGO_PKG_VERSION")},
         });

@@ -12,21 +12,39 @@ fn refuse(_: &Arrival<'_>) -> Result<(), Failure> {
     Err(Failure::new(-32050, "Refused"))
 }
 
+fn panics(_: &Arrival<'_>) -> Result<(), Failure> {
+    panic!("in the guard")
+}
+
+/// An error of the application's own.
+struct Closed;
+
+impl From<Closed> for Failure {
+    fn from(_: Closed) -> Self {
+        Failure::new(-32051, "Closed")
+    }
+}
+
 #[tokio::test]
 async fn p7_a_guard_refuses_and_one_that_panics_refuses_with_an_internal_error() {
     let called = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&called);
     let open = move || count.fetch_add(1, Ordering::Relaxed);
-    let rows: [(&str, Router, i64); 5] = [
+    let rows: [(&str, Router, i64); 7] = [
         ("before", Router::new().guard(refuse).method("open", open.clone()), -32050),
         ("after", Router::new().method("open", open.clone()).guard(refuse), -32050),
         ("blocking", Router::new().method("open", blocking(open.clone())).guard(refuse), -32050),
-        (
-            "panics",
-            Router::new().method("open", open.clone()).guard(|_| panic!("in the guard")),
-            -32603,
-        ),
+        ("panics", Router::new().method("open", open.clone()).guard(panics), -32603),
         ("fallback", Router::new().fallback(open.clone()).guard(refuse), -32050),
+        ("own error", Router::new().method("open", open.clone()).guard(|_| Err(Closed)), -32051),
+        (
+            "question mark",
+            Router::new().method("open", open.clone()).guard(|_| -> Result<(), Failure> {
+                Err(Closed)?;
+                Ok(())
+            }),
+            -32051,
+        ),
     ];
     for (row, router, code) in rows {
         let got = answers(router, &[&request(1, "open")], 1).await;

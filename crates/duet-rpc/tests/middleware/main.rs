@@ -1,6 +1,7 @@
 //! Middleware: guards, observers and wrappers, and the promises that none of them can break.
 
 mod guards;
+mod notes;
 mod observers;
 mod order;
 mod outgoing;
@@ -14,7 +15,7 @@ mod random;
 #[path = "../support/remote.rs"]
 mod remote;
 
-use duet_rpc::{Profile, Router};
+use duet_rpc::{Failure, Profile, Router};
 use serde_json::Value;
 
 /// The answers to messages, in the order in which they came.
@@ -28,6 +29,10 @@ async fn answers(router: Router, messages: &[&str], count: usize) -> Vec<Value> 
         answers.push(remote.next().await);
     }
     answers
+}
+
+fn fail() -> Result<(), Failure> {
+    Err(Failure::new(-32077, "Failed"))
 }
 
 /// A request without params.

@@ -1,59 +1,9 @@
 //! Observers see each message begin and end, exactly once each.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use duet_rpc::{End, Failure, Peer, Profile, Router, blocking};
 
-use duet_rpc::{Arrival, End, Ended, Failure, Observer, Peer, Profile, Router, blocking};
-
-use super::remote;
-use super::{answers, request};
-
-/// A method, and how it ended; `None` when it arrived.
-type Note = (String, Option<End>);
-
-/// Notes what it sees.
-#[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<Note>>>);
-
-impl Observer for Notes {
-    fn arrived(&self, message: &Arrival<'_>) {
-        self.0.lock().expect("no panic").push((message.method().to_owned(), None));
-    }
-
-    fn ended(&self, message: &Ended<'_>) {
-        assert!(message.took() < Duration::from_secs(20) && message.id().is_some());
-        self.0.lock().expect("no panic").push((message.method().to_owned(), Some(message.end())));
-    }
-}
-
-impl Notes {
-    fn all(&self) -> Vec<Note> {
-        self.0.lock().expect("no panic").clone()
-    }
-
-    async fn wait_for(&self, count: usize) -> Vec<Note> {
-        for _ in 0..1000 {
-            if self.all().len() >= count {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        self.all()
-    }
-}
-
-/// Panics each time.
-struct Clumsy;
-
-impl Observer for Clumsy {
-    fn arrived(&self, _: &Arrival<'_>) {
-        panic!("in arrived");
-    }
-
-    fn ended(&self, _: &Ended<'_>) {
-        panic!("in ended");
-    }
-}
+use super::notes::{Clumsy, Notes, Sees};
+use super::{answers, fail, remote, request};
 
 /// Serde cannot write it.
 struct Unwritable;
@@ -62,10 +12,6 @@ impl serde::Serialize for Unwritable {
     fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
         Err(serde::ser::Error::custom("never"))
     }
-}
-
-fn fail() -> Result<(), Failure> {
-    Err(Failure::new(-32077, "Failed"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -107,7 +53,7 @@ async fn p7_observers_learn_how_each_message_ended_however_it_runs() {
         ),
     ];
     for (method, add, end) in rows {
-        let notes = Notes::default();
+        let notes = Notes::new(Sees::Incoming);
         let router = add(Router::new()).observe(Clumsy).observe(notes.clone()).guard(|it| match it
             .method()
         {
@@ -123,7 +69,7 @@ async fn p7_observers_learn_how_each_message_ended_however_it_runs() {
 
 #[tokio::test]
 async fn p3_observers_tell_cancelled_from_dropped_handlers() {
-    let notes = Notes::default();
+    let notes = Notes::new(Sees::Incoming);
     let router = Router::new()
         .method("hang", async || std::future::pending::<()>().await)
         .observe(notes.clone());
@@ -143,7 +89,7 @@ async fn p3_observers_tell_cancelled_from_dropped_handlers() {
 /// A gauge that counts arrivals up and ends down is back at zero when the connection is gone.
 #[tokio::test]
 async fn p7_each_arrival_ends_once_even_if_the_driver_is_dropped() {
-    let notes = Notes::default();
+    let notes = Notes::new(Sees::Incoming);
     let router = Router::new()
         .method("hang", async || std::future::pending::<()>().await)
         .observe(notes.clone());

@@ -50,7 +50,7 @@ fn router(journal: &Arc<Mutex<Vec<Event>>>) -> Router {
             Err(Failure::new(-32001, "Failed"))
         })
         .wrap(async |request, next| next.run(request).await);
-    Router::new().wrap(note).guard(|_| Ok(())).nest("", inner)
+    Router::new().wrap(note).guard(|_| -> Result<(), Failure> { Ok(()) }).nest("", inner)
 }
 
 /// Whether a message may begin only after another, which came before it, has ended.

@@ -1,66 +1,15 @@
 //! Observers see the calls and notifications of ours that are sent, and how each call ends, exactly once.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duet_rpc::{
-    CallEnd, EndedCall, Error, Failure, Observer, Peer, Priority, Profile, Router, SentMessage,
-    transport,
-};
+use duet_rpc::{End, Error, Peer, Priority, Profile, Router, transport};
 
-use super::remote;
-
-/// A method, and how its call ended; `None` when it was sent.
-type Note = (String, Option<CallEnd>);
-
-/// Notes what is sent and answered.
-#[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<Note>>>);
-
-impl Notes {
-    fn all(&self) -> Vec<Note> {
-        self.0.lock().expect("no panic").clone()
-    }
-
-    async fn wait_for(&self, count: usize) -> Vec<Note> {
-        for _ in 0..1000 {
-            if self.all().len() >= count {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        self.all()
-    }
-}
-
-impl Observer for Notes {
-    fn sent(&self, message: &SentMessage<'_>) {
-        assert_eq!(message.id().is_some(), !message.method().starts_with("note"));
-        self.0.lock().expect("no panic").push((message.method().to_owned(), None));
-    }
-
-    fn answered(&self, call: &EndedCall<'_>) {
-        assert!(call.took() < Duration::from_secs(20) && call.id().as_u64().is_some());
-        self.0.lock().expect("no panic").push((call.method().to_owned(), Some(call.end())));
-    }
-}
-
-/// Panics each time.
-struct Clumsy;
-
-impl Observer for Clumsy {
-    fn sent(&self, _: &SentMessage<'_>) {
-        panic!("in sent");
-    }
-
-    fn answered(&self, _: &EndedCall<'_>) {
-        panic!("in answered");
-    }
-}
+use super::notes::{Clumsy, Notes, Sees};
+use super::{fail, remote};
 
 /// A peer whose router has observers, one of them clumsy, and the notes of the other.
 fn observed() -> (Router, Notes) {
-    let notes = Notes::default();
+    let notes = Notes::new(Sees::Outgoing);
     (Router::new().observe(Clumsy).observe(notes.clone()), notes)
 }
 
@@ -69,17 +18,10 @@ fn pair(ours: Router, theirs: Router) -> (Peer, Peer) {
     (Peer::builder(here).router(ours).spawn(), Peer::builder(there).router(theirs).spawn())
 }
 
-fn fail() -> Result<(), Failure> {
-    Err(Failure::new(-32077, "Failed"))
-}
-
 #[tokio::test]
 async fn p1_observers_see_each_call_sent_and_answered() {
-    let rows = [
-        ("ok", CallEnd::Result),
-        ("fail", CallEnd::Error(-32077)),
-        ("unknown", CallEnd::Error(-32601)),
-    ];
+    let rows =
+        [("ok", End::Result), ("fail", End::Failure(-32077)), ("unknown", End::Failure(-32601))];
     let (router, notes) = observed();
     // Calls of the other end are no calls of ours: its own observers would see them.
     let theirs = Router::new().method("ok", || 1).method("fail", fail);
@@ -87,7 +29,7 @@ async fn p1_observers_see_each_call_sent_and_answered() {
     let mut expected = Vec::new();
     for (method, end) in rows {
         let called: Result<serde_json::Value, Error> = client.call(method, ()).await;
-        assert_eq!(called.is_ok(), end == CallEnd::Result, "{method}");
+        assert_eq!(called.is_ok(), end == End::Result, "{method}");
         expected.extend([(method.to_owned(), None), (method.to_owned(), Some(end))]);
     }
     assert_eq!(notes.all(), expected, "the caller goes on after its observers");
@@ -110,10 +52,7 @@ async fn p2_observers_learn_of_a_call_that_timed_out() {
     let (client, _remote) = remote::serve(&Profile::agent(), router);
     let timeout = Duration::from_millis(10);
     assert!(client.call::<()>("slow", ()).timeout(timeout).await.is_err());
-    assert_eq!(
-        notes.all(),
-        [("slow".to_owned(), None), ("slow".to_owned(), Some(CallEnd::Timeout))]
-    );
+    assert_eq!(notes.all(), [("slow".to_owned(), None), ("slow".to_owned(), Some(End::Timeout))]);
 }
 
 #[tokio::test]
@@ -126,18 +65,18 @@ async fn p2_a_call_that_waits_for_room_is_observed_like_any_other() {
     let timeout = Duration::from_millis(10);
     assert!(client.call::<()>("queued", ()).timeout(timeout).await.is_err());
     let queued = |end| ("queued".to_owned(), end);
-    assert_eq!(notes.all()[1..], [queued(None), queued(Some(CallEnd::Timeout))]);
+    assert_eq!(notes.all()[1..], [queued(None), queued(Some(End::Timeout))]);
 }
 
 #[tokio::test]
 async fn p3_observers_tell_a_dropped_call_from_a_lost_connection() {
-    for (method, end) in [("dropped", CallEnd::Cancelled), ("lost", CallEnd::Disconnected)] {
+    for (method, end) in [("dropped", End::Cancelled), ("lost", End::Dropped)] {
         let (router, notes) = observed();
         let (client, remote) = remote::serve(&Profile::agent(), router);
         let call = tokio::spawn(client.call::<()>(method, ()));
         notes.wait_for(1).await;
         match end {
-            CallEnd::Cancelled => call.abort(),
+            End::Cancelled => call.abort(),
             _ => drop(remote),
         }
         let all = notes.wait_for(2).await;
@@ -155,7 +94,7 @@ async fn p3_each_call_that_was_sent_ends_once_even_if_the_driver_is_dropped() {
     notes.wait_for(5).await;
     driver.abort();
     let all = notes.wait_for(10).await;
-    let lost = all.iter().filter(|(_, end)| *end == Some(CallEnd::Disconnected));
+    let lost = all.iter().filter(|(_, end)| *end == Some(End::Dropped));
     assert_eq!((all.len(), lost.count()), (10, 5), "{all:?}");
     for call in calls {
         assert!(call.await.expect("no panic").is_err());

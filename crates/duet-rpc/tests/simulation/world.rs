@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use duet_rpc::checks::Paced;
 use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
-use duet_rpc::{Paced, Profile, blocking, quick};
+use duet_rpc::{Profile, blocking, quick};
 
 use crate::hand::Piece;
 use crate::plan::{Plan, timeout};

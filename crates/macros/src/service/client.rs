@@ -29,7 +29,10 @@ pub(crate) fn items(
     let library = &service.library;
     let client = name(service_trait);
     let docs = format!("Typed client of [`{service_trait}`].");
-    let new_docs = format!("A client of the [`{service_trait}`] that this remote serves.");
+    let new_docs = format!(
+        "A client of the [`{service_trait}`] that this remote serves: a `Peer`, a `Client`, or the `Peers` of a \
+         server, all of whom get each notification."
+    );
     let description = describe::constant(service, methods);
     let functions = methods.iter().map(|method| function(service, method));
     quote! {
@@ -38,7 +41,7 @@ pub(crate) fn items(
         #[derive(::core::clone::Clone, ::core::fmt::Debug)]
         #[allow(unreachable_pub)]
         #vis struct #client {
-            remote: #library::service::PeerOrClient,
+            remote: #library::service::CallTarget,
         }
 
         #(#cfgs)*
@@ -47,7 +50,7 @@ pub(crate) fn items(
             #description
 
             #[doc = #new_docs]
-            pub fn new(remote: impl ::core::convert::Into<#library::service::PeerOrClient>) -> Self {
+            pub fn new(remote: impl ::core::convert::Into<#library::service::CallTarget>) -> Self {
                 #client { remote: ::core::convert::Into::into(remote) }
             }
 
@@ -79,7 +82,7 @@ fn function(service: &Service, method: &Method) -> TokenStream {
                 #params_type
                 let __params = #params;
                 let __remote = ::core::clone::Clone::clone(&self.remote);
-                async move { #library::service::PeerOrClient::notify(&__remote, #name, __params).await }
+                async move { #library::service::CallTarget::notify(&__remote, #name, __params).await }
             }
         };
     }
@@ -88,7 +91,7 @@ fn function(service: &Service, method: &Method) -> TokenStream {
         #attributes
         pub fn #ident(&self, #(#arguments),*) -> #library::Call<#result> {
             #params_type
-            #library::service::PeerOrClient::call(&self.remote, #name, #params)
+            #library::service::CallTarget::call(&self.remote, #name, #params)
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
+use syn::Ident;
 use syn::spanned::Spanned;
 
 use super::Service;
@@ -61,37 +62,78 @@ fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStr
 
 /// The items for the params of a method, and the type of the closure's argument.
 fn params_type(service: &Service, method: &Method) -> (TokenStream, Option<TokenStream>) {
+    let library = &service.library;
     if let Some(Argument { ty, .. }) = method.whole() {
-        return (TokenStream::new(), Some(quote!(#ty)));
+        let is_read = quote_spanned!(ty.span()=> let _: fn() = #library::__macro::params::<#ty>;);
+        return (is_read, Some(quote!(#ty)));
     }
     if method.params().next().is_none() {
         return (TokenStream::new(), None);
     }
-    let library = &service.library;
     let serde = serde_path(library);
-    let (mut fields, mut defaults) = (Vec::new(), Vec::new());
+    let (mut fields, mut items) = (Vec::new(), Vec::new());
     for (argument, param) in method.params() {
-        let Argument { ident, ty, .. } = argument;
+        let ident = &argument.ident;
         let rename = rename(argument, param);
-        let default = match &param.presence {
+        let field = format_ident!("__Param_{}", naming::plain(ident));
+        items.push(param_type(library, argument, &field));
+        let value = match &param.presence {
             Presence::Required => None,
-            Presence::Optional | Presence::Default(None) => Some(quote!(#[serde(default)])),
-            Presence::Default(Some(value)) => {
-                let function = format_ident!("__default_{}", naming::plain(ident));
-                defaults.push(quote!(fn #function() -> #ty { #value }));
-                let function = text_at_call(&function.to_string());
-                Some(quote!(#[serde(default = #function)]))
+            Presence::Optional | Presence::Default(None) => {
+                Some(quote!(::core::default::Default::default()))
             }
+            Presence::Default(Some(value)) => Some(quote!(#value)),
         };
-        fields.push(quote!(#rename #default #ident: #ty));
+        let default = value.map(|value| {
+            items.push(default(argument, &field, &value));
+            let function = text_at_call(&default_name(argument).to_string());
+            quote!(#[serde(default = #function)])
+        });
+        fields.push(quote!(#rename #default #ident: #field));
     }
     let items = quote! {
-        #(#defaults)*
+        #(#items)*
         #[derive(#library::__macro::serde::Deserialize)]
         #[serde(crate = #serde)]
         struct __Params { #(#fields),* }
     };
     (items, Some(quote!(__Params)))
+}
+
+/// A type for one param that can always be read, as far as serde's derive is concerned. If the type inside cannot,
+/// that is one error, at that type, and not one in each place of the derived code.
+fn param_type(library: &syn::Path, argument: &Argument, name: &Ident) -> TokenStream {
+    let ty = &argument.ty;
+    let serde = quote!(#library::__macro::serde);
+    let read = quote_spanned!(ty.span()=> <#ty as #serde::Deserialize<'de>>::deserialize);
+    quote! {
+        #[allow(non_camel_case_types)]
+        struct #name(#ty);
+
+        impl<'de> #serde::Deserialize<'de> for #name {
+            #[inline]
+            fn deserialize<D: #serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                ::core::result::Result::map(#read(deserializer), #name)
+            }
+        }
+    }
+}
+
+/// The function that makes a param which was left out.
+fn default(argument: &Argument, name: &Ident, value: &TokenStream) -> TokenStream {
+    let (function, ty) = (default_name(argument), &argument.ty);
+    quote! {
+        fn #function() -> #name {
+            let value: #ty = #value;
+            #name(value)
+        }
+    }
+}
+
+fn default_name(argument: &Argument) -> Ident {
+    format_ident!("__default_{}", naming::plain(&argument.ident))
 }
 
 /// The attribute for a name that is not that of the argument.
@@ -105,7 +147,7 @@ fn outcome(service: &Service, method: &Method, receiver: &TokenStream) -> TokenS
     let library = &service.library;
     let arguments = method.arguments.iter().map(|Argument { ident, param, .. }| match param {
         Some(param) if param.is_whole => quote!(params),
-        Some(_) => quote!(params.#ident),
+        Some(_) => quote!(params.#ident.0),
         None => quote!(#ident),
     });
     let ident = &method.ident;

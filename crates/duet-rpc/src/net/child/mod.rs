@@ -271,6 +271,10 @@ impl Transport for Child {
         }
     }
 
+    fn reports_exit(&self) -> bool {
+        true
+    }
+
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         loop {
             match std::mem::replace(&mut self.state, State::Closed) {

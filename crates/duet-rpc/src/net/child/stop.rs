@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::process::{KILL_TIME, Process};
 use super::tree::{Entry, Tree};
 use super::{ExitReport, GRACE, Open};
-use crate::transport::{StopSignal, Stopped};
+use crate::transport::Stopped;
 
 /// How much of what nobody wants to read any more is read at once.
 const CHUNK: usize = 8 * 1024;
@@ -38,10 +38,8 @@ pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
     // A program that still has something to say must be able to say it: it would freeze, or die
     // of it, instead of ending as it should.
     let stopped = beside(discard(stdout), stop(&mut process, grace)).await;
-    for Stopped { pid, program, signal } in &stopped {
-        tracing::warn!(
-            "{program} (pid {pid}) did not end when its stdin was closed: sent {signal}"
-        );
+    for process in &stopped {
+        tracing::warn!("a process did not end when its stdin was closed: {process}");
     }
     // A process that the system itself holds on to is left to whoever reaps it in the background.
     let exit = match timeout(Duration::ZERO, process.exited()).await {
@@ -56,7 +54,7 @@ async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
     let Some(tree) = process.tree() else { return Vec::new() };
     let mut stopped = Vec::new();
     let Some(left) = wait(process, &tree, grace, SETTLE).await else { return stopped };
-    note(&mut stopped, &left, StopSignal::Terminate);
+    note(&mut stopped, &left, false);
     let to_ask = Arc::clone(&tree);
     let can_ask = blocking(move || to_ask.terminate(&left)).await;
     if can_ask && wait(process, &tree, grace, grace).await.is_none() {
@@ -67,7 +65,7 @@ async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
     loop {
         let to_kill = Arc::clone(&tree);
         let killed = blocking(move || to_kill.kill(std::time::Instant::now() + KILL_TIME)).await;
-        note(&mut stopped, &killed, StopSignal::Kill);
+        note(&mut stopped, &killed, true);
         process.kill();
         let is_over = wait(process, &tree, LONGEST_PAUSE, LONGEST_PAUSE).await.is_none();
         if is_over || begun.elapsed() >= patience {
@@ -119,11 +117,11 @@ async fn blocking<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send +
 }
 
 /// Notes that these were sent a signal; each once, with the last one.
-fn note(stopped: &mut Vec<Stopped>, members: &[Entry], signal: StopSignal) {
+fn note(stopped: &mut Vec<Stopped>, members: &[Entry], is_killed: bool) {
     for member in members {
         let pid = member.id();
         stopped.retain(|it| it.pid != pid);
-        stopped.push(Stopped { pid, program: member.program.clone(), signal });
+        stopped.push(Stopped { pid, program: member.program.clone(), is_killed });
     }
 }
 

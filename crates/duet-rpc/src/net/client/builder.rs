@@ -29,7 +29,7 @@ pub struct ClientBuilder(Keeper);
 impl ClientBuilder {
     pub(super) fn new(connector: Box<dyn Connect>) -> Self {
         ClientBuilder(Keeper {
-            line: Arc::new(Line::new()),
+            line: Arc::new(Line::new(&Profile::agent(), Duration::ZERO)),
             connector,
             on_connect: None,
             preparing: None,
@@ -112,6 +112,7 @@ impl ClientBuilder {
     ///
     /// Outside a tokio runtime.
     pub async fn connect(mut self) -> Result<Client, Error> {
+        self.begin();
         let peer = self.0.attempt().await?;
         Ok(self.spawn(Some(peer)))
     }
@@ -122,14 +123,20 @@ impl ClientBuilder {
     /// # Panics
     ///
     /// Outside a tokio runtime.
-    pub fn start(self) -> Client {
+    pub fn start(mut self) -> Client {
+        self.begin();
         self.spawn(None)
+    }
+
+    /// Makes the state that goes with the settings, now that they are known.
+    fn begin(&mut self) {
+        self.0.line = Arc::new(Line::new(&self.0.profile, self.0.backoff.most));
     }
 
     fn spawn(self, first: Option<Peer>) -> Client {
         let line = Arc::clone(&self.0.line);
         if let Some(peer) = &first {
-            line.adopt(peer);
+            line.adopt(peer, 1);
         }
         tokio::spawn(self.0.keep(first));
         Client::of(line)

@@ -9,7 +9,7 @@ use crate::net::Connector;
 use crate::transport::Transport;
 
 /// An attempt to connect, under way.
-pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
+type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
 
 /// Makes the connections of a [`Client`](crate::Client), one after the other.
 ///

@@ -5,8 +5,8 @@
 //! | `mod` | the handle: calls, states, the end |
 //! | `builder` | how it is made, and what can be set |
 //! | `connect` | connectors: closures, and addresses |
-//! | `keeper` | the task that connects, waits and connects again |
-//! | `line` | what the handles share with that task |
+//! | `reconnect` | the task that connects, waits and connects again |
+//! | `state` | what the handles share with that task |
 //! | `backoff` | how long it waits |
 
 mod backoff;
@@ -23,9 +23,10 @@ use tokio::sync::watch;
 
 pub use self::backoff::Backoff;
 pub use self::builder::ClientBuilder;
-pub use self::connect::{Connect, Connecting};
+pub use self::connect::Connect;
 use self::state::Line;
 use crate::call::Call;
+use crate::connection::Subscription;
 use crate::error::Disconnect;
 use crate::error::Error;
 use crate::peer::Peer;
@@ -149,7 +150,7 @@ impl Client {
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         match self.line().peer() {
             Ok(peer) => peer.call(method, params).of(self.clone()),
-            Err(error) => Call::refused(self.clone(), error),
+            Err(error) => Call::refused(Some(self.clone()), error),
         }
     }
 
@@ -158,6 +159,39 @@ impl Client {
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
         let peer = self.line().peer()?;
         peer.notify(method, params).await.map_err(|error| self.judge(error))
+    }
+
+    /// Subscribes to the notifications of a method on all connections, the one of the moment and those that come
+    /// after it; else as [`Peer::subscribe`] does. The subscription ends with the client, and does not keep it from
+    /// being closed.
+    ///
+    /// A server that has to be asked for its notifications has to be asked again on each connection: do that in
+    /// [`on_connect`](ClientBuilder::on_connect). What it sent while there was no connection is lost.
+    ///
+    /// ```
+    /// use duet_rpc::{Client, Error, Peer, transport::memory};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// // Each server sends one notification, and is gone.
+    /// let connector = || async {
+    ///     let (here, there) = memory::pair();
+    ///     let server = Peer::builder(there).spawn();
+    ///     tokio::spawn(async move { server.notify("tick", [1]).await });
+    ///     Ok(here)
+    /// };
+    /// let client = Client::builder(connector).start();
+    /// let mut ticks = client.subscribe::<(u64,)>("tick");
+    /// for _ in 0..3 {
+    ///     let (tick,) = ticks.next().await.expect("the client goes on")?;
+    ///     assert_eq!(tick, 1);
+    /// }
+    /// # client.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {
+        Subscription::of_client(Arc::clone(&self.line().subscriptions), method)
     }
 
     /// The connection of the moment, if there is one. It is this one connection, which does not come
@@ -222,7 +256,8 @@ impl Client {
         }
     }
 
-    /// Where it stands.
+    /// Where it stands. After a call has failed with [`Interrupted`](crate::ErrorKind::Interrupted), this does not
+    /// show the connection that broke.
     pub fn state(&self) -> ClientState {
         self.line().state.borrow().clone()
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duet_rpc_proto::Profile;
-use tokio::time::Instant;
 
 use super::Backoff;
 use super::connect::Connect;
@@ -46,7 +45,9 @@ impl Keeper {
         let connecting = panic_guard::catch_future(connecting);
         let transport = within(self.attempt_timeout, connecting).await??.map_err(failed)?;
         let peer = PeerBuilder::boxed(transport).profile(self.profile);
-        let peer = peer.router(self.router.clone()).spawn();
+        let (peer, driver) = peer.router(self.router.clone()).build();
+        self.line.subscriptions.attach(peer.shared());
+        tokio::spawn(driver);
         self.preparing = Some(peer.clone());
         let Err(error) = self.prepare(peer.clone()).await else {
             self.preparing = None;
@@ -88,22 +89,16 @@ impl Keeper {
                 Some(peer) => peer,
                 None => match self.connect(&mut attempt, cause).await {
                     Ok(peer) => {
-                        line.adopt(&peer);
+                        line.adopt(&peer, attempt);
                         peer
                     }
                     Err(end) => return end,
                 },
             };
             tracing::info!(attempt, "connected");
-            let begun = Instant::now();
             // Its sender is kept by the peer.
             let _ = peer.watch().wait_for(|state| !state.is_open()).await;
-            // One that ends soon is an attempt that came to nothing: a remote that takes every
-            // connection and drops it must not be hurried.
-            attempt = if begun.elapsed() >= self.backoff.most { 1 } else { next(attempt) };
-            if !line.is_over() && line.reconnects() {
-                line.publish_connecting(attempt, None);
-            }
+            attempt = line.note_broken().unwrap_or_else(|| next(attempt));
             // There are never two connections at a time.
             let lost = peer.closed().await;
             line.let_go();
@@ -188,7 +183,8 @@ impl Drop for Keeper {
     }
 }
 
-fn next(number: u32) -> u32 {
+/// The number of the attempt behind this one.
+pub(super) fn next(number: u32) -> u32 {
     number.saturating_add(1)
 }
 

@@ -7,10 +7,10 @@ use duet_rpc_proto::Profile;
 #[cfg(unix)]
 use tokio::runtime::Handle;
 
-use super::{Hub, Inner, OnConnect, Place};
+use super::{Counts, Hub, Inner, OnConnect, Place};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
-use crate::peer::Peer;
+use crate::peer::{Peer, Registry};
 use crate::router::Router;
 
 /// The default bound of connections.
@@ -29,14 +29,15 @@ const MOST_OUTGOING: usize = 64 * 1024 * 1024;
 /// ```
 #[must_use = "it serves nobody before `build`"]
 pub struct HubBuilder {
-    profile: Profile,
-    router: Router,
+    pub(crate) profile: Profile,
+    pub(crate) router: Router,
     one_way: Option<Router>,
-    most: usize,
+    pub(crate) most: Option<usize>,
     most_outgoing: usize,
     place: Place,
     workers: Option<Arc<WorkerPool>>,
-    on_connect: Option<OnConnect>,
+    pub(crate) on_connect: Option<OnConnect>,
+    pub(crate) registry: Arc<Registry>,
 }
 
 impl HubBuilder {
@@ -45,11 +46,12 @@ impl HubBuilder {
             profile: Profile::agent(),
             router: Router::new(),
             one_way: None,
-            most: MOST,
+            most: None,
             most_outgoing: MOST_OUTGOING,
             place: Place::Here,
             workers: None,
             on_connect: None,
+            registry: Arc::default(),
         }
     }
 
@@ -68,7 +70,7 @@ impl HubBuilder {
     /// How many connections there may be at the same time; 16,384 if nothing is said. One too many is
     /// told so, and closed.
     pub fn max_connections(mut self, most: usize) -> Self {
-        self.most = most;
+        self.most = Some(most);
         self
     }
 
@@ -110,12 +112,8 @@ impl HubBuilder {
     /// });
     /// # drop(hub.build());
     /// ```
-    pub fn on_connect(self, on_connect: impl Fn(&Peer) + Send + Sync + 'static) -> Self {
-        self.on_connect_shared(Some(Arc::new(on_connect)))
-    }
-
-    pub(crate) fn on_connect_shared(mut self, on_connect: Option<OnConnect>) -> Self {
-        self.on_connect = on_connect;
+    pub fn on_connect(mut self, on_connect: impl Fn(&Peer) + Send + Sync + 'static) -> Self {
+        self.on_connect = Some(Arc::new(on_connect));
         self
     }
 
@@ -138,8 +136,8 @@ impl HubBuilder {
             profile: self.profile,
             one_way: self.one_way.unwrap_or_else(|| self.router.clone()),
             router: self.router,
-            most: self.most,
-            counts: Arc::default(),
+            most: self.most.unwrap_or(MOST),
+            counts: Counts::new(self.registry),
             place: self.place,
             workers: self.workers,
             budget: Budget::shared(self.most_outgoing),

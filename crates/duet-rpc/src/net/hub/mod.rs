@@ -15,7 +15,6 @@ use std::time::Duration;
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::frame::{Framing, FramingChoice, write_frame};
 use duet_rpc_proto::message::{ErrorObject, Id, write_error};
-use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -23,16 +22,16 @@ use tokio::time::sleep;
 pub use self::builder::HubBuilder;
 #[cfg(unix)]
 pub(crate) use self::builder::MOST as MOST_CONNECTIONS;
-use self::registry::{Counts, Entry, Permit};
+use self::registry::{Counts, Permit};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
-use crate::error::{Error, Logged};
+use crate::error::Logged;
 use crate::log_limit::LogLimiter;
 #[cfg(unix)]
 use crate::net::Reserve;
 use crate::net::{Incoming, Listener};
 use crate::panic_guard;
-use crate::peer::{Peer, PeerBuilder, notification};
+use crate::peer::{Peer, PeerBuilder, Peers};
 use crate::router::Router;
 use crate::transport::TransportKind;
 
@@ -82,17 +81,7 @@ struct Inner {
 }
 
 /// Called with each new connection.
-pub(crate) type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
-
-/// The outcome of [`Hub::broadcast`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Broadcast {
-    /// The number of connections that the notification is on its way to.
-    pub sent: usize,
-    /// The number of connections that were skipped, because too much waits to be sent there.
-    pub skipped: usize,
-}
+type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
 
 /// Where connections are served.
 enum Place {
@@ -109,51 +98,25 @@ impl Hub {
         HubBuilder::new()
     }
 
-    /// How many connections there may be.
-    #[cfg(unix)]
-    pub(crate) fn most(&self) -> usize {
-        self.0.most
-    }
-
     /// How many connections there are.
     pub fn connections(&self) -> usize {
         *self.0.counts.open.borrow()
     }
 
-    /// The connections that are open, the oldest first. The handles are cheap, and [`stop`](Hub::stop) closes
-    /// their connections all the same.
-    pub fn peers(&self) -> Vec<Peer> {
-        self.0.counts.open_peers()
-    }
-
-    /// Sends a notification to all connections, and never waits for one: a connection that has too much to
-    /// send already is skipped, and misses this notification. So is one that has anything to send while the
-    /// [budget](HubBuilder::max_outgoing_bytes) of all is spent. HTTP connections are left out, because nothing but
-    /// answers can go there.
-    ///
-    /// It is written as JSON once. An error means that the params cannot be, and nothing was sent. For
-    /// clients that have to know what they missed, use [`Peer::events`].
+    /// The connections that are open, to list them or to notify all of them: a handle that can be taken before
+    /// the hub serves.
     ///
     /// ```
     /// use duet_rpc::{Error, Hub};
     ///
     /// fn announce(hub: &Hub, version: u64) -> Result<(), Error> {
-    ///     let told = hub.broadcast("changed", [version])?;
+    ///     let told = hub.peers().broadcast("changed", [version])?;
     ///     println!("{} were told, {} are too slow", told.sent, told.skipped);
     ///     Ok(())
     /// }
     /// ```
-    pub fn broadcast(&self, method: &str, params: impl Serialize) -> Result<Broadcast, Error> {
-        let message = notification(method, &params)?;
-        let mut told = Broadcast::default();
-        for peer in self.peers() {
-            match peer.shared().try_notify(&message) {
-                Some(true) => told.sent += 1,
-                Some(false) => told.skipped += 1,
-                None => {}
-            }
-        }
-        Ok(told)
+    pub fn peers(&self) -> Peers {
+        Peers::of(&self.0.counts.registry)
     }
 
     /// Serves those who connect here, until the hub is stopped. Several listeners can be served at the
@@ -289,7 +252,8 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
         _ => hub.router.clone(),
     };
     let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
-    let (peer, mut driver) = peer.budget(&hub.budget).build();
+    let registry = &hub.counts.registry;
+    let (peer, mut driver) = peer.budget(&hub.budget).registry(registry).build_driver();
     driver.share_thread();
     driver.use_pool(hub.workers.clone());
     let shared = Arc::clone(peer.shared());
@@ -301,7 +265,7 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
         shared.span.in_scope(|| tracing::error!(error = %Logged(&error), "on_connect failed"));
         peer.begin_close(None);
     }
-    let _entry = Entry::add(&hub.counts, peer);
+    let _entry = registry.enter(peer, || *hub.counts.is_stopping.borrow());
     let end = (&mut driver).await;
     shared.span.in_scope(|| tracing::debug!("a connection has ended: {end}"));
 }

@@ -1,13 +1,11 @@
-//! Connection registry of a hub.
+//! The counts of a hub: its connections, and whether it stops.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
-use crate::peer::Peer;
-use crate::sync::lock;
+use crate::peer::{Peers, Registry};
 
 /// What all clones share.
 #[derive(Default)]
@@ -17,59 +15,22 @@ pub(super) struct Counts {
     pub(super) is_stopping: watch::Sender<bool>,
     /// Set before the connections hear that it stops, so that they can say so.
     pub(super) going_away: Arc<AtomicBool>,
-    /// Those that are open.
-    peers: Mutex<HashMap<u64, Peer>>,
-    last_key: AtomicU64,
-}
-
-/// A connection among those that are closed when the hub stops. It goes with this.
-pub(super) struct Entry {
-    counts: Arc<Counts>,
-    key: u64,
-}
-
-impl Entry {
-    pub(super) fn add(counts: &Arc<Counts>, peer: Peer) -> Self {
-        let key = counts.last_key.fetch_add(1, Ordering::Relaxed);
-        let mut peers = counts.peers();
-        // Whoever stops the hub either finds it among the others, or has said so already.
-        if *counts.is_stopping.borrow() {
-            peer.begin_close(None);
-        }
-        peers.insert(key, peer);
-        Entry { counts: Arc::clone(counts), key }
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        let peer = self.counts.peers().remove(&self.key);
-        // What belongs to a connection may be the application's: it goes without the lock.
-        drop(peer);
-    }
+    pub(super) registry: Arc<Registry>,
 }
 
 impl Counts {
+    pub(super) fn new(registry: Arc<Registry>) -> Arc<Self> {
+        Arc::new(Counts { registry, ..Counts::default() })
+    }
+
     /// Tells all connections that it is over. Those that are being opened see it for themselves.
     pub(super) fn stop(&self) {
         self.going_away.store(true, Ordering::Relaxed);
         if !self.is_stopping.send_replace(true) {
-            for peer in self.peers().values() {
+            for peer in Peers::of(&self.registry) {
                 peer.begin_close(None);
             }
         }
-    }
-
-    /// The connections that are open, the oldest first.
-    pub(super) fn open_peers(&self) -> Vec<Peer> {
-        let peers = self.peers();
-        let mut peers: Vec<_> = peers.iter().map(|(key, peer)| (*key, peer.clone())).collect();
-        peers.sort_unstable_by_key(|(key, _)| *key);
-        peers.into_iter().map(|(_, peer)| peer).collect()
-    }
-
-    fn peers(&self) -> MutexGuard<'_, HashMap<u64, Peer>> {
-        lock(&self.peers)
     }
 }
 
