@@ -201,7 +201,7 @@ fn wrong_answers_fail_with_what_was_expected_and_seen() {
     }
     report.is("ok", "first answer", "agent");
     report.has_failed("echo", "agent", "another answer", r#"saw ["a\|b"]; "#);
-    report.has_failed("stdout", "agent", "a message that nobody asked for", r#""method":"hello""#);
+    report.has_failed("stdout", "agent", "an unexpected message", r#""method":"hello""#);
     report.is("ok", "exit", "agent");
 }
 

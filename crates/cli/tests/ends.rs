@@ -222,7 +222,7 @@ fn l10_it_ends_with_the_parent_while_it_waits_for_the_token() {
     let writer = daemon.wait_for_reader_of(&token);
     daemon.kill(Signal::KILL);
     let said = daemon.hear_out();
-    assert_eq!(said, ["duet-rpc: the parent process has ended before the token file was read"]);
+    assert_eq!(said, ["duet-rpc: the parent process ended before the token file was read"]);
     assert!(daemon.stdin.is_some());
     drop(writer);
 }

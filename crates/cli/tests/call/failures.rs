@@ -62,7 +62,7 @@ fn p2_no_answer_in_time_is_told_with_what_came_instead() {
         (silent, "it wrote nothing to stdout"),
         (&*other_id, "it answered something that was not asked"),
         (half, "it began a message and did not end it"),
-        (&*print, "it wrote something to stdout that is no message"),
+        (&*print, "it wrote something to stdout that is not a message"),
         (&*log, "it sent messages, but no answer to this one"),
     ];
     for (script, told) in rows {
@@ -120,7 +120,7 @@ fn t1_a_server_that_ends_without_an_answer_is_told_with_its_exit_status() {
         ("echo it broke >&2; exit 3", ["it broke\nduet-rpc: ", "exit status: 3; it wrote nothing"]),
         ("read -r request; kill -KILL $$", ["ended without an answer", "signal: 9"]),
         ("exit 0", ["ended without an answer", "exit status: 0"]),
-        (&*print, ["exit status: 0", "that is no message: does it print there"]),
+        (&*print, ["exit status: 0", "that is not a message: does it print there"]),
         ("read -r request; printf '{\"jsonrpc\":\"2.0\",'", ["exit status: 0", "no message"]),
         (&*other_id, ["exit status: 0", "it answered something that was not asked"]),
         ("exec >&-; exec sleep 600", ["closed its stdout without an answer", "had to be stopped"]),

@@ -1,4 +1,4 @@
-//! `call`: starts or reaches a server, sends it one request, prints the answer.
+//! `call`: starts a server or connects to one, sends one request, prints the answer.
 
 mod line;
 mod params;
@@ -34,15 +34,14 @@ use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};
 use crate::{console, descriptors, json, settings};
 
-/// How long each step of ending the server waits.
+/// Time for each step of stopping the server.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a server that we are done with may take to read what is left, such as that a call was
-/// given up.
+/// Time for the server to read our last messages, for example a cancellation, before we close.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// The longest answer. In the framing with a length prefix, text that is printed by mistake could
-/// not be told from a length beyond its limit.
+/// Maximum size of an answer. The length framing needs a smaller limit: text that a server prints by mistake
+/// reads as a length, and every such length must exceed the limit.
 const LONGEST: usize = 256 * 1024 * 1024;
 const LONGEST_WITH_PREFIX: usize = 16 * 1024 * 1024 - 1;
 
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     match start(args, global) {
         Ok((runtime, stderr, log)) => {
             let exit = runtime.block_on(talk(args, global, input, &stderr));
-            // A server that is still there is killed with it.
+            // Dropping the runtime kills a server that still runs.
             drop(runtime);
             stderr.flush();
             log.inspect(|log| log.flush());
@@ -71,14 +70,14 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
             })
         }
         Err(error) => {
-            console::say(format_args!("a call cannot be made: {error}"));
+            console::say(format_args!("cannot make the call: {error}"));
             Exit::Failed
         }
     }
 }
 
-/// Params and token. They are read before signals are taken over, so that a signal still ends the process
-/// while it waits for a pipe that nobody writes to.
+/// Params and token. They are read before this process handles signals itself: a signal must still end it
+/// while it waits on a pipe without a writer.
 struct Input {
     params: Option<Box<RawValue>>,
     token: Option<String>,
@@ -92,12 +91,12 @@ impl Input {
     }
 }
 
-/// What a call needs of this process.
+/// Sets up the runtime, stderr and the log.
 fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Option<&'static Log>)> {
-    // The runtime opens six, and panics if it cannot.
+    // The runtime opens six descriptors, and panics if it cannot.
     descriptors::check_free(8)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    // Our own daemon keeps a log itself. Beside another server this side does, if it is asked to.
+    // Our own daemon writes the log itself. With any other server, this process logs if the user asks for it.
     let is_ours = args.command.is_empty() && args.connect.is_none();
     let is_wanted = global.log_level.is_some() && !is_ours;
     let log = is_wanted.then(|| Log::start(global, Level::Warn, Level::Debug)).transpose()?;
@@ -105,8 +104,8 @@ fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Optio
     Ok((runtime, Stderr::start()?, log))
 }
 
-/// Starts or reaches the server, speaks to it, and ends that. A signal that comes meanwhile ends the server too, and
-/// a second one at once.
+/// Connects to the server, runs the conversation, and stops the server. A first signal stops the server too;
+/// a second one ends this process immediately.
 async fn talk(
     args: &CallArgs,
     global: &Global,
@@ -117,7 +116,7 @@ async fn talk(
     let mut interruptions = match Interruptions::receive() {
         Ok(interruptions) => interruptions,
         Err(error) => {
-            stderr.say(&format!("a call cannot be made: {error}"));
+            stderr.say(&format!("cannot make the call: {error}"));
             return Ok(Exit::Failed);
         }
     };
@@ -160,7 +159,8 @@ async fn talk(
     {
         stderr.say(&failed);
     }
-    // Over HTTP only the answer to a notification, which nobody waits for, tells that it was refused.
+    // Over HTTP, a refused notification shows only in its HTTP response, which arrives after `notify`
+    // returned.
     let is_http = matches!(args.connect, Some(Address::Http(..)));
     match (exit?, end.failure()) {
         (Exit::Success, Some(failure)) if args.notify && is_http => {
@@ -188,7 +188,7 @@ struct Talk<'a> {
 enum Answer {
     Result(Box<RawValue>),
     Error(Error),
-    /// An error that does not say what it answers.
+    /// An error response with `id: null`.
     Complaint(RemoteError),
     Unusable(UnusableAnswer),
 }
@@ -200,14 +200,14 @@ impl Talk<'_> {
             Some(time) => call.timeout(time),
             None => call.no_timeout(),
         };
-        // A server that cannot read the request answers without its id.
+        // A server that cannot read the request answers with `id: null`.
         let (mut call, mut complaint) = (pin!(call), pin!(self.next_uncorrelated_error()));
         let mut unusable = pin!(self.peer.unusable_answer());
         let answer = poll_fn(|cx| {
             if let Poll::Ready(complaint) = complaint.as_mut().poll(cx) {
                 return Poll::Ready(Answer::Complaint(complaint));
             }
-            // An answer that can be used may stand behind one that cannot.
+            // A usable answer may follow an unusable one.
             match (call.as_mut().poll(cx), unusable.as_mut().poll(cx)) {
                 (Poll::Ready(Ok(result)), _) => Poll::Ready(Answer::Result(result)),
                 (Poll::Ready(Err(error)), _) if error.remote().is_some() => {
@@ -228,8 +228,8 @@ impl Talk<'_> {
         exit
     }
 
-    /// Waits for an error that does not say what it answers, but can only answer our request: nothing
-    /// else came, so nothing else was sent in answer to it.
+    /// Waits for an error response with `id: null` that can only refer to our request, because nothing else
+    /// arrived.
     async fn next_uncorrelated_error(&self) -> RemoteError {
         let complaint = self.peer.next_uncorrelated_error().await;
         let stats = self.peer.stats();
@@ -246,7 +246,7 @@ impl Talk<'_> {
                 (Exit::Timeout, report::no_answer_within(self.args.timeout, self.clue()))
             }
             (ErrorKind::Disconnected | ErrorKind::Transport, _) => {
-                // What it has to say on stderr comes first.
+                // Wait for the end, so that the server's stderr is printed first.
                 let end = self.peer.closed().await;
                 match report::refused(&end) {
                     Some(refused) => (Exit::NotStarted, refused),
@@ -299,7 +299,7 @@ impl Talk<'_> {
     }
 }
 
-/// Prints a result: for people on a terminal, else for programs. A thread of its own writes it: the reader of
+/// Prints a result: indented on a terminal, compact otherwise. A separate thread writes it: the reader of
 /// stdout may never read, and a signal must still end the call.
 async fn print(result: Box<RawValue>) -> Exit {
     let mut text = match io::stdout().is_terminal() {
@@ -319,10 +319,10 @@ async fn print(result: Box<RawValue>) -> Exit {
     }
 }
 
-/// Why there is nobody to call, and how that ends.
+/// Exit code and message for a server that cannot be started or reached.
 type NoServer = (Exit, String);
 
-/// Starts the server that is to be called.
+/// Starts the server as a child process.
 fn start_server(
     args: &CallArgs,
     global: &Global,
@@ -342,7 +342,7 @@ fn start_server(
     Ok(Box::new(child.grace(GRACE).on_stderr(move |line| lines.pass_on(line))))
 }
 
-/// Reaches the server that is to be called.
+/// Connects to the server.
 async fn reach(
     args: &CallArgs,
     address: &Address,
@@ -355,7 +355,7 @@ async fn reach(
     if let Some(token) = token {
         connector = connector.token(token);
     }
-    // The time of the whole call counts, and not another one for the handshake.
+    // The timeout of the whole call applies, without a separate one for the handshake.
     let profile = profile.with(|it| it.call_timeout = None);
     let connected = connector.connect(&profile);
     let connected = match time_left {
@@ -370,7 +370,7 @@ async fn reach(
     connected.map_err(not_reached)
 }
 
-/// The program to start, and its arguments.
+/// The program to start, with its arguments.
 fn server(args: &CallArgs, global: &Global) -> io::Result<(OsString, Vec<OsString>)> {
     if let Some((program, words)) = args.command.split_first() {
         return Ok((program.clone(), words.to_vec()));
@@ -390,18 +390,18 @@ fn server(args: &CallArgs, global: &Global) -> io::Result<(OsString, Vec<OsStrin
     Ok((std::env::current_exe()?.into(), words.into_iter().map(OsString::from).collect()))
 }
 
-/// How to speak to the server: as its profile has it, and patiently.
+/// The profile for this call, with generous limits, and the framing.
 fn profile(args: &CallArgs) -> (Profile, Framing) {
     let mut profile = args.profile.profile();
     let choice = args.framing.map_or(profile.framing, |framing| framing.choice());
     let framing = match choice {
         FramingChoice::Fixed(framing) => framing,
-        // Who speaks first has to know how; the command line does not let this through.
+        // The side that speaks first cannot detect the framing. The command line rejects this value.
         FramingChoice::Auto => Framing::Ndjson,
     };
     profile.framing = framing.into();
     profile.batch = BatchRule::Allow;
-    // Only the time of the whole call counts, however slowly its answer comes.
+    // Only the timeout of the whole call applies, however slowly the answer arrives.
     profile.read_timeout = None;
     profile.call_timeout = settings::limited(args.timeout);
     profile.drain_timeout = DRAIN;

@@ -10,17 +10,17 @@ use super::report::plain;
 use crate::console;
 use crate::exit::Problem;
 
-/// The most bytes that are read: as many as an answer may have.
+/// Maximum size of params: the same as that of an answer.
 const LONGEST: u64 = super::LONGEST as u64;
 
-/// Where params come from.
+/// Source of the params.
 enum Source<'a> {
     Word,
     Stdin,
     File(&'a str),
 }
 
-/// Reads the params that a word of the command line stands for. `None` if the call has none.
+/// Reads the params that a command-line word names. `None` means that the call has no params.
 pub(super) fn read(word: Option<&str>) -> Result<Option<Box<RawValue>>, Problem> {
     let Some(word) = word else { return Ok(None) };
     let source = match word.strip_prefix('@') {
@@ -37,9 +37,9 @@ pub(super) fn read(word: Option<&str>) -> Result<Option<Box<RawValue>>, Problem>
 fn check(source: &Source<'_>, bytes: &[u8]) -> Result<Option<Box<RawValue>>, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let place = error.valid_up_to();
-        format!("the params from {source} are not UTF-8: byte {place} is no part of a character")
+        format!("the params from {source} are not UTF-8: byte {place} is not part of a character")
     })?;
-    // Some editors put this in front of what they save.
+    // Some editors save a byte order mark first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let json: Box<RawValue> = serde_json::from_str(text).map_err(|error| {
         let hint = match source {
@@ -70,7 +70,7 @@ impl Source<'_> {
     }
 }
 
-/// Reads to the end, if that comes.
+/// Reads to the end of the input, up to [`LONGEST`].
 fn read_some(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(LONGEST + 1).read_to_end(&mut bytes)?;

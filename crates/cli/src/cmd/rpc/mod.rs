@@ -18,7 +18,7 @@ use crate::{Additions, console, settings};
 
 pub(crate) use token::read as read_token;
 
-/// Serves until the daemon is to end.
+/// Runs the daemon until shutdown.
 pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exit {
     let (early, doors) = match prepare(args) {
         Ok(prepared) => prepared,
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
         Ok(log) => log,
         Err(error) => {
             early.release();
-            console::say(format_args!("the log cannot be started: {error}"));
+            console::say(format_args!("cannot start the log: {error}"));
             return Exit::Failed;
         }
     };
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     if let Some(most) = args.listen.max_connections {
         server = server.max_connections(most as usize);
     }
-    // Not before signals are received: who reads this may send one.
+    // Announce only after signals are received: the reader may send one.
     let profile_name = args.profile.name();
     match doors {
         Doors::Stdio => {
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     }
     match server.run() {
         Ok(()) => Exit::Success,
-        // It stands in the log already.
+        // The server has logged the error.
         Err(_) => {
             log.open();
             log.flush();
@@ -93,9 +93,9 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     }
 }
 
-/// Does what can fail before there is a log.
+/// Runs the steps that can fail before there is a log.
 fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Doors), Problem> {
-    // First, while a signal still ends the process: a pipe that nobody writes to is waited for.
+    // Read the token first, while a signal still ends the process: a pipe may have no writer.
     let parent = settings::process_to_end_with(args);
     let token = args.listen.token_file.as_deref();
     let token = token.map(|file| token::read_beside(file, parent)).transpose()?;
