@@ -1,4 +1,4 @@
-//! Records as lines.
+//! Tests of records as lines.
 
 use duet_rpc::proto::message::Id;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn record(method: Option<&str>, id: Option<&str>) -> Record {
     Record { method: method.map(str::to_owned), id, ..Record::plain(Level::Info, "hello".into()) }
 }
 
-/// What stands behind the time.
+/// The line without its timestamp.
 fn text(record: &Record) -> String {
     let line = record.to_line(Style { format: LogFormat::Text, in_color: false });
     assert!(line.ends_with('\n') && line.matches('\n').count() == 1, "{line:?}");
@@ -92,7 +92,7 @@ fn g3_g6_long_methods_and_ids_are_cut() {
 }
 
 #[test]
-fn g3_an_id_that_is_none_is_text() {
+ fn g3_text_that_is_not_an_id_becomes_a_string() {
     let half = r#""\ud800""#;
     for shown in ["two words", "{}", "[1]", "true", "1,\"x\":2", "", "\"a\nb\"", "\"a\" id=7", half]
     {
@@ -102,7 +102,7 @@ fn g3_an_id_that_is_none_is_text() {
 }
 
 #[test]
-fn g6_no_message_breaks_its_line() {
+ fn g6_messages_stay_on_one_line() {
     let mut message = "it broke".to_owned();
     push_field(&mut message, "error", &"a\nb\u{9b} = \"c\"");
     push_field(&mut message, "bytes", &7);

@@ -11,7 +11,7 @@ use super::schema::{Schema, one_of, result, schema_of};
 use crate::logging::Level;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Of JSON-RPC, which has no other.
+/// Version of JSON-RPC; there is no other.
 const PROTOCOL: &str = "2.0";
 
 pub(super) struct Basics {
@@ -70,7 +70,7 @@ impl Basics {
         Basics { catalog, description: Kept::new(), log }
     }
 
-    /// The methods, with what this access to the log makes of them.
+    /// The methods, described for this access to the log.
     pub(super) fn methods(log: LogAccess) -> Vec<MethodInfo> {
         let mut methods = Basics::METHODS.to_vec();
         if let LogAccess::Withheld = log {
