@@ -1,4 +1,4 @@
-//! The orphans, in small: two calls of each shape.
+//! A short orphans run: two calls of each shape.
 #![cfg(target_os = "linux")]
 
 use duet_rpc_trials::orphans::shapes::SHAPES;

@@ -4,15 +4,15 @@ use super::Plan;
 use super::resources::Resources;
 use crate::harness::prelude::*;
 
-/// What was done, and the resources that it took.
+/// Counters of a run, and its resources.
 #[derive(Debug)]
 pub struct Report {
     pub(super) plan: Plan,
     pub(super) took: Duration,
     pub(super) rounds: u64,
-    /// What was counted.
+    /// All counters.
     pub counters: Arc<Counters>,
-    /// Records of the log that were dropped because nobody read them.
+    /// Log records dropped because nobody read them.
     pub(super) dropped: u64,
     pub(super) resources: Resources,
 }
