@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// requests were sent.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "unread")]
-struct Options {
+struct UnreadOptions {
     /// Seconds for each case
     #[arg(long, default_value_t = 6)]
     seconds: u64,
@@ -40,7 +40,7 @@ struct Options {
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = UnreadOptions::parse();
     say(
         "| profile | transport | connections | answer | peak | bound | slowest ping | first ping |",
     );
@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-impl Options {
+impl UnreadOptions {
     fn cases(&self) -> Vec<Case> {
         fn chosen<T: Copy>(only: Option<T>, all: &[T]) -> Vec<T> {
             only.map_or(all.to_vec(), |it| vec![it])

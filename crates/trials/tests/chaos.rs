@@ -8,14 +8,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use duet_rpc_trials::chaos::command::Options;
-use duet_rpc_trials::chaos::report::Report;
+use duet_rpc_trials::chaos::command::ChaosOptions;
+use duet_rpc_trials::chaos::report::ChaosReport;
 use duet_rpc_trials::chaos::{kinds, run};
 
 /// The machine may be busy with other tests.
 const PATIENCE: f64 = 10.0;
 
-fn live(options: &Options) -> Report {
+fn live(options: &ChaosOptions) -> ChaosReport {
     let report = run(options, &|_| ()).expect("it can be tried");
     for (kind, why) in report.skipped() {
         // Write past the capture of the tests' output, so that it is seen.
@@ -27,7 +27,7 @@ fn live(options: &Options) -> Report {
 #[test]
 fn l3_l4_l5_l7_l10_every_life_ends_as_it_should() {
     let lives = kinds().len() + 40;
-    let options = Options { seed: 8, lives, jobs: 8, patience: PATIENCE, ..Options::default() };
+    let options = ChaosOptions { seed: 8, lives, jobs: 8, patience: PATIENCE, ..ChaosOptions::default() };
     let report = live(&options);
     assert!(report.is_good(PATIENCE), "{report}\n{:#?}", report.failed());
     assert_eq!(report.lived() + report.skipped().len(), kinds().len(), "{report}");
@@ -41,7 +41,7 @@ fn check(name: &str, script: &str, only: &str, expect: &str) {
     fs::write(&path, text).expect("it can be written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let (only, daemon, testbed) = (Some(only.to_owned()), Some(path.clone()), Some(path));
-    let report = live(&Options { only, lives: 4, daemon, testbed, ..Options::default() });
+    let report = live(&ChaosOptions { only, lives: 4, daemon, testbed, ..ChaosOptions::default() });
     assert!(!report.is_good(PATIENCE), "{name}: nothing is found");
     let found = report.failed().into_iter().flat_map(|life| &life.complaints);
     assert!(found.clone().any(|it| it.contains(expect)), "{name}: {:?}", found.collect::<Vec<_>>());

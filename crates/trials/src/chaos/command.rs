@@ -10,7 +10,7 @@ use super::{kinds, run};
 /// environment, a kind fails if a program that it needs, such as strace, is missing.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "chaos")]
-pub struct Options {
+pub struct ChaosOptions {
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -48,15 +48,15 @@ fn patience(text: &str) -> Result<f64, String> {
     patience.ok_or_else(|| "not a number of at least 1".to_owned())
 }
 
-impl Default for Options {
+impl Default for ChaosOptions {
     fn default() -> Self {
-        Options::parse_from(["chaos"])
+        ChaosOptions::parse_from(["chaos"])
     }
 }
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = ChaosOptions::parse();
     let done = if options.list {
         kinds().into_iter().for_each(say);
         Ok(true)
@@ -75,7 +75,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn live_all(options: &Options) -> io::Result<bool> {
+fn live_all(options: &ChaosOptions) -> io::Result<bool> {
     let report = run(options, &|life| tell(life, options))?;
     say(&report);
     if report.is_slow(options.patience) {
@@ -85,7 +85,7 @@ fn live_all(options: &Options) -> io::Result<bool> {
 }
 
 /// Prints a failed life and the command that repeats it. Prints a single life even if it passed.
-fn tell(life: &Life, options: &Options) {
+fn tell(life: &Life, options: &ChaosOptions) {
     if life.complaints.is_empty() && options.life.is_none() {
         return;
     }

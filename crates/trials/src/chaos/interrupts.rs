@@ -5,7 +5,7 @@ use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
     // All pipes are non-blocking from the start, including the daemon's ends; stderr may also be full.
-    ("busy-nonblocking", |t| {
+    ("retry-nonblocking", |t| {
         let is_full = t.random.once_in(2);
         let pipes = [pipe(true)?, pipe(false)?, pipe(false)?];
         for (theirs, _) in &pipes {
@@ -20,7 +20,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.greet()?.traffic().end_either_way(Signal::INT)
     }),
     // A process that shares the descriptors keeps changing their flags, and restores them at the end.
-    ("busy-flags-flip", |t| {
+    ("retry-flags-flip", |t| {
         let on = match t.random.below(3) {
             0 => PIPES,
             1 => [Channel::Socket, Channel::Socket, Channel::Socket],
@@ -42,7 +42,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.end_by(Signal::TERM).finish(complete())
     }),
     // Pipes of one page, far larger messages, and a slow reader.
-    ("busy-tiny-pipes", |t| {
+    ("retry-tiny-pipes", |t| {
         let pipes = [pipe(true)?, pipe(false)?, pipe(false)?];
         #[cfg(target_os = "linux")]
         for (theirs, _) in &pipes {
@@ -57,7 +57,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.close_stdin().finish(complete())
     }),
     // Stopping and continuing a process interrupts the call that it waits in.
-    ("busy-interrupted", |t| {
+    ("retry-interrupted", |t| {
         let rounds = 20 + t.start()?.greet()?.random.below(100);
         t.tell(format_args!("{rounds} interruptions"));
         for _ in 0..rounds {

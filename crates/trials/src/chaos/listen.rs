@@ -75,7 +75,7 @@ pub(super) const KINDS: &[Kind] = &[
         end(t, Vec::new())
     }),
     // An address where no socket can be: the daemon reports it and exits, and existing files stay.
-    ("listen-odd-place", |t| {
+    ("listen-bad-address", |t| {
         let folder = t.folder.display().to_string();
         fs::write(t.path("file"), "precious")?;
         let taken = TcpListener::bind("127.0.0.1:0")?;

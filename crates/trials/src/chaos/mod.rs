@@ -39,9 +39,9 @@ mod unusual_fds;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use command::Options;
+use command::ChaosOptions;
 use prelude::*;
-use report::Report;
+use report::ChaosReport;
 use scheduler_lag::SchedulerLag;
 
 /// Imports shared by the files of the kinds.
@@ -96,7 +96,7 @@ pub fn kinds() -> Vec<&'static str> {
 }
 
 /// Runs all lives, a few concurrently, and passes each to `tell` when it ends.
-pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Report> {
+pub fn run(options: &ChaosOptions, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<ChaosReport> {
     let numbers = options.life.map_or_else(|| (0..options.lives).collect(), |one| vec![one]);
     let mut kinds = all_kinds();
     let only = options.only.as_deref().unwrap_or_default();
@@ -106,7 +106,7 @@ pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Repor
     }
     let world = World::new(options)?;
     let next = AtomicUsize::new(0);
-    let report = Mutex::new(Report::new(kinds.iter().map(|(name, _)| *name)));
+    let report = Mutex::new(ChaosReport::new(kinds.iter().map(|(name, _)| *name)));
     let work = || {
         while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
             let life = live(&world, options.seed, number, &kinds);
@@ -152,7 +152,7 @@ fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
 }
 
 impl World {
-    fn new(options: &Options) -> io::Result<Self> {
+    fn new(options: &ChaosOptions) -> io::Result<Self> {
         let fault = ["-D", "-f", "-o", "/dev/null", "-e", "inject=chdir:error=EIO", "true"];
         let mount = ["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"];
         Ok(World {

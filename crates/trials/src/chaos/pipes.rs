@@ -10,7 +10,7 @@ pub(super) const KINDS: &[Kind] = &[
     // All requests before the end of input are answered.
     ("eof-traffic", |t| t.start()?.traffic().close_stdin().finish(complete())),
     // stdin ends before the daemon is up.
-    ("eof-at-once", |t| {
+    ("eof-immediate", |t| {
         let count = t.start()?.random.below(2);
         t.ask_many(count, "version").close_stdin().finish(complete())
     }),

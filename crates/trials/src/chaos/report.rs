@@ -40,14 +40,14 @@ pub struct Life {
 
 /// The outcome of all lives.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct ChaosReport {
     kinds: Vec<&'static str>,
     lives: Vec<Life>,
 }
 
-impl Report {
+impl ChaosReport {
     pub(super) fn new(kinds: impl Iterator<Item = &'static str>) -> Self {
-        Report { kinds: kinds.collect(), lives: Vec::new() }
+        ChaosReport { kinds: kinds.collect(), lives: Vec::new() }
     }
 
     pub(super) fn add(&mut self, mut life: Life) {
@@ -105,7 +105,7 @@ fn milliseconds(time: Option<Duration>) -> String {
     time.map_or("-".to_owned(), |time| format!("{:.1}", time.as_secs_f64() * 1000.0))
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ChaosReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ["lives", "failed", "median ms", "worst ms", "allowed ms"];
         let [lives, failed, median, worst, allowed] = names;
@@ -149,8 +149,8 @@ mod tests {
     use super::*;
 
     /// A report of `count` idle ends, the last ones replaced by `others`.
-    fn report(count: usize, ms: u64, others: &[(u64, u64)]) -> Report {
-        let mut report = Report::new(super::super::kinds().into_iter());
+    fn report(count: usize, ms: u64, others: &[(u64, u64)]) -> ChaosReport {
+        let mut report = ChaosReport::new(super::super::kinds().into_iter());
         let all = (others.len()..count).map(|_| (ms, 0)).chain(others.iter().copied());
         for (number, (took, late)) in all.enumerate() {
             let [took, late] = [took, late].map(Duration::from_millis);

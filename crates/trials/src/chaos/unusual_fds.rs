@@ -70,7 +70,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.ask_many(1, "version").finish(Ending::code(1))
     }),
     // The daemon keeps running if the log cannot be written.
-    ("stderr-odd", |t| {
+    ("stderr-unusual", |t| {
         let which = t.random.below(4);
         let names = ["stderr is full", "stderr is not writable", "stderr is nothing", "no stderr"];
         t.tell(names[which]);

@@ -31,7 +31,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(2);
 /// Exit code: 0 if there are none, 1 if there are some, 2 for bad options.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "orphans")]
-pub struct Options {
+pub struct OrphansOptions {
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -45,7 +45,7 @@ pub struct Options {
 
 /// The outcome of all calls.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct OrphansReport {
     /// Number of calls.
     pub lives: usize,
     /// Number of calls that a signal ended.
@@ -56,8 +56,8 @@ pub struct Report {
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(Report { lives, signalled, complaints }) => {
+    match run(&OrphansOptions::parse()) {
+        Ok(OrphansReport { lives, signalled, complaints }) => {
             complaints.iter().for_each(say);
             let failed = complaints.len();
             say(format_args!(
@@ -73,9 +73,9 @@ pub fn main() -> ExitCode {
 }
 
 /// Makes all the calls.
-pub fn run(options: &Options) -> io::Result<Report> {
+pub fn run(options: &OrphansOptions) -> io::Result<OrphansReport> {
     let shapes: Vec<_> = SHAPES.iter().filter(|shape| shape.can_be_tried()).collect();
-    let (next, report) = (AtomicUsize::new(0), Mutex::new(Report::default()));
+    let (next, report) = (AtomicUsize::new(0), Mutex::new(OrphansReport::default()));
     let program = programs::duet_rpc();
     let work = || -> io::Result<()> {
         loop {

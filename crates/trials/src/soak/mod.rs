@@ -28,7 +28,7 @@ mod texts;
 
 use prelude::*;
 
-pub use report::Report;
+pub use report::SoakReport;
 pub use resources::Resources;
 
 /// Imports shared by the files of the clients.
@@ -138,7 +138,7 @@ struct Soak {
 /// # Errors
 ///
 /// Returns the first failure.
-pub fn run(plan: &Plan) -> Result<Report, Failure> {
+pub fn run(plan: &Plan) -> Result<SoakReport, Failure> {
     let plan = plan.clone();
     let config = Config { profile: plan.profile, over: plan.over, framing: plan.framing() };
     let folder = TempFolder::new("soak").map_err(|error| Failure::new(error.to_string()))?;
@@ -163,7 +163,7 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
     let Soak { plan, rounds, clients, resources, begun, .. } = soak;
     let (took, dropped) = (begun.elapsed(), clients.log.state().dropped);
     let counters = Arc::clone(&clients.counters);
-    Ok(Report { plan, took, rounds, counters, dropped, resources })
+    Ok(SoakReport { plan, took, rounds, counters, dropped, resources })
 }
 
 /// The command that starts the daemon.

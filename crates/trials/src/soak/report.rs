@@ -6,7 +6,7 @@ use crate::harness::prelude::*;
 
 /// Counters of a run, and its resources.
 #[derive(Debug)]
-pub struct Report {
+pub struct SoakReport {
     pub(super) plan: Plan,
     pub(super) took: Duration,
     pub(super) rounds: u64,
@@ -17,7 +17,7 @@ pub struct Report {
     pub(super) resources: Resources,
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SoakReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { seed, over, profile, .. } = &self.plan;
         writeln!(f, "{:<20} {seed}", "seed")?;
