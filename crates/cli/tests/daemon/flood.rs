@@ -1,4 +1,4 @@
-//! More events than the client reads: they are bounded, and counted (P9).
+//! More events than the client reads: bounded, and counted (P9).
 
 use std::fs::File;
 use std::io::Write;
@@ -13,12 +13,12 @@ use super::message;
 use super::support::daemon::{Daemon, HANG, Trigger, frame, framing_of, pipe, read_frames, rpc};
 use super::support::side_by_side;
 
-/// How many notifications are sent. Each makes a few log events, which are more in all than the
-/// buffers and pipes on the way to the client take.
+/// Number of notifications. Each makes a few log events, in all more than the buffers and pipes to the client
+/// hold.
 const COUNT: usize = 6_000;
 
 #[test]
-fn p9_a_client_that_does_not_read_loses_events_and_is_told_how_many() {
+ fn p9_a_client_that_does_not_read_loses_events_and_gets_their_count() {
     side_by_side(["desktop", "agent"], flood);
 }
 
@@ -38,7 +38,7 @@ fn flood(profile: &str) {
         let _ = written.send(());
         stdin
     });
-    // Until all of it is read, or no more is read because the answers are not.
+    // Until everything is read, or the daemon stops reading because its answers are not read.
     let _ = is_written.recv_timeout(Duration::from_secs(3));
     let (message, messages) = channel();
     let reader = thread::spawn(move || {
