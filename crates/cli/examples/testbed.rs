@@ -124,8 +124,8 @@ fn add_methods(router: Router) -> Router {
 }
 
 /// Runs before the exit. If it never returns, the process must still end.
-fn last_act() {
-    tell("the last act begins");
+fn exit_hook() {
+    tell("the exit hook begins");
     if std::env::var_os("TESTBED_IS_NEVER_DONE").is_some() {
         loop {
             std::thread::park();
@@ -134,6 +134,6 @@ fn last_act() {
 }
 
 fn main() -> ExitCode {
-    let additions = Additions { methods: add_methods, before_exit: last_act };
+    let additions = Additions { methods: add_methods, before_exit: exit_hook };
     duet_rpc_cli::run_daemon(std::env::args_os(), &additions)
 }

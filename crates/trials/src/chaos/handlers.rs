@@ -37,7 +37,7 @@ pub(super) const KINDS: &[Kind] = &[
 /// A handler that never returns, and any end of the daemon.
 fn runs(t: &mut Trial<'_>, method: &str) -> Lived {
     if t.telling().random.once_in(4) {
-        t.tell("the last act never ends").env("TESTBED_IS_NEVER_DONE", "1");
+        t.tell("the exit hook never returns").env("TESTBED_IS_NEVER_DONE", "1");
     }
     if t.start()?.random.once_in(2) {
         t.greet()?;

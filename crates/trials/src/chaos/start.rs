@@ -11,7 +11,7 @@ impl Trial<'_> {
 
     /// Uses the test bed, with handlers that print when they begin.
     pub(super) fn telling(&mut self) -> &mut Self {
-        self.may_say.extend(["test.", "the last act begins"]);
+        self.may_say.extend(["test.", "the exit hook begins"]);
         self.testbed().env("TESTBED_TELLS", "1")
     }
 

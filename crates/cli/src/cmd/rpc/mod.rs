@@ -45,11 +45,11 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
         Doors::Listeners { .. } | Doors::Stdio => LogAccess::Shared(log),
     };
     let router = |way| (additions.methods)(methods::router(args.profile, way, access));
-    let last_act = additions.before_exit;
+    let exit_hook = additions.before_exit;
     let mut server =
         Server::new().profile(profile).router(router(Way::Both)).before_exit(move || {
             log.flush();
-            last_act();
+            exit_hook();
         });
     server = match (args.exit_with_parent, settings::process_to_end_with(args)) {
         (None, _) => server,
