@@ -1,5 +1,5 @@
-//! The daemon as it listens: the real binary over TCP, Unix sockets, WebSocket and HTTP (sections 5 and
-//! 8 of the contract).
+//! The listening daemon: the real binary over TCP, Unix sockets, WebSocket and HTTP (sections 5 and 8 of the
+//! contract).
 #![cfg(unix)]
 
 mod activation;

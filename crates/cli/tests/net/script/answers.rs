@@ -1,4 +1,4 @@
-//! Dialogues of requests and answers alone.
+//! Dialogues of requests and answers only.
 
 use super::Step::{Back, Batch, Refused};
 use super::{INVALID, PARSE, Row, error, notification, ping, request, result, row, send};
@@ -41,7 +41,7 @@ fn ids() -> Row {
     ];
     let steps =
         ids.iter().flat_map(|id| [request(id, "system.ping", ""), Back(result(id, r#""pong""#))]);
-    row("m2 an id comes back as it was written", steps.collect())
+    row("m2 an id is returned exactly as written", steps.collect())
 }
 
 fn invalid_ids() -> Row {
@@ -49,7 +49,7 @@ fn invalid_ids() -> Row {
         r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"invalid-id-type"}}"#;
     let steps = ["{}", "[]", "[1]", "true", "false", r#"{"a":1}"#]
         .map(|id| [request(id, "system.ping", ""), Back(error("null", object))]);
-    row("m2 what is no id is refused", steps.into_iter().flatten().collect())
+    row("m2 an invalid id is refused", steps.into_iter().flatten().collect())
 }
 
 fn invalid() -> Row {
@@ -68,10 +68,10 @@ fn invalid() -> Row {
         ("1", r#"{"jsonrpc":"2.0","id":1,"method":"system.ping","method":"system.ping"}"#),
     ];
     let steps = cases.map(|(id, text)| [send(text), Back(error(id, INVALID))]);
-    row("m4 m5 what is no request is refused", steps.into_iter().flatten().collect())
+    row("m4 m5 an invalid request is refused", steps.into_iter().flatten().collect())
 }
 
-/// What is no JSON. The connection lives on.
+/// Bytes that are not JSON. The connection lives on.
 fn broken() -> Row {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let texts: [&[u8]; 8] = [
@@ -88,7 +88,7 @@ fn broken() -> Row {
         let [again, pong] = ping();
         [send(text), Back(error("null", PARSE)), again, pong]
     });
-    row("f2 f4 m9 what is no JSON is refused, and the next is served", {
+    row("f2 f4 m9 bad JSON is refused, and the next message is served", {
         steps.into_iter().flatten().collect()
     })
 }
@@ -144,7 +144,7 @@ fn echoes() -> Row {
     let steps = values
         .iter()
         .flat_map(|value| [request("1", "system.echo", value), Back(result("1", value))]);
-    row("what is sent comes back unchanged", steps.collect())
+    row("echoed params are unchanged", steps.collect())
 }
 
 fn big() -> Row {
@@ -190,5 +190,5 @@ fn many() -> Row {
         let (id, params) = (id.to_string(), format!("[{id}]"));
         [request(&id, "system.echo", &params), Back(result(&id, &params))]
     });
-    row("one after the other is answered", steps.collect())
+    row("many requests in a row are answered", steps.collect())
 }

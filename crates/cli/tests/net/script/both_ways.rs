@@ -1,4 +1,4 @@
-//! Dialogues in which both sides speak when they like, and what is said where they cannot.
+//! Dialogues in which both sides send at any time, and the errors where the server cannot.
 
 use super::Step::{Back, Both, Call, Refused, Settle};
 use super::{
@@ -18,7 +18,7 @@ fn no_way_back() -> Row {
         request("2", "test.emit", r#"{"count":2}"#),
         Refused(2),
     ];
-    let name = "t1 where there is no way back, what needs one fails at once";
+    let name = "t1 without server push, a method that needs it fails immediately";
     Row { name, needs: Needs::NoWayBack, steps: steps.into_iter().chain(ping()).collect() }
 }
 
@@ -39,7 +39,7 @@ fn cancelled() -> Row {
 
 fn overtaking() -> Row {
     with_way_back(
-        "l2 what is quick overtakes what is not",
+        "l2 a quick request overtakes a slow one",
         vec![
             request("1", "test.sleep", LONG),
             request("2", "system.echo", "[2]"),
@@ -53,7 +53,7 @@ fn overtaking() -> Row {
 fn duplicate() -> Row {
     let object = r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"duplicate-id"}}"#;
     with_way_back(
-        "m11 an id that is in flight is refused",
+        "m11 a duplicate id in flight is refused",
         vec![
             request("1", "test.sleep", LONG),
             request("1", "system.ping", ""),
@@ -70,7 +70,7 @@ fn emitted() -> Row {
     let mut steps = vec![request("1", "test.emit", r#"{"count":100}"#)];
     steps.extend((1..=100).map(|number| Back(event(number))));
     steps.push(Back(result("1", "100")));
-    with_way_back("notifications come before the answer that stands behind them", steps)
+    with_way_back("notifications come before the answer sent after them", steps)
 }
 
 fn callbacks() -> [Row; 2] {
@@ -78,7 +78,7 @@ fn callbacks() -> [Row; 2] {
     let passed_on = r#"{"code":-32042,"message":"no ünit","data":{"why":[1,2]}}"#;
     [
         with_way_back(
-            "p1 the client is called, and its answer is passed on",
+            "p1 the daemon calls the client and passes its answer on",
             vec![
                 request("1", "system.callback", r#"{"method":"a/b","params":{"c":[1]}}"#),
                 Call(r#""method":"a/b","params":{"c":[1]}}"#),
@@ -101,7 +101,7 @@ fn callbacks() -> [Row; 2] {
                         .to_owned(),
                     error("1", CANCELLED),
                 ]),
-                // A late answer finds nobody, and is no harm.
+                // A late answer is ignored.
                 Settle(r#""result":1"#),
             ],
         ),

@@ -1,10 +1,10 @@
-//! Dialogues as data: what is said to a server, and what it says. They hold over every transport, to the
-//! byte, and for every server that has the methods of the test bed.
+//! Dialogues as data: messages to a server, and its messages. They are identical over every transport, byte
+//! for byte, and for every server with the methods of the test bed.
 
 mod answers;
 mod both_ways;
 
-/// A dialogue. It leaves the connection as it was, so the next one can follow on it.
+/// A dialogue. It leaves the connection as it was, so that the next one can follow on it.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -12,36 +12,36 @@ pub(crate) struct Row {
     pub(crate) steps: Vec<Step>,
 }
 
-/// What a transport must be able to do.
+/// Requirement for the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// To answer one request after the other.
+    /// Responses, one after the other.
     Answers,
-    /// To carry messages both ways at any time.
+    /// Messages in both directions at any time.
     WayBack,
-    /// This is what a server says where it has no way back.
+    /// No server push: the dialogue shows the errors without it.
     NoWayBack,
 }
 
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// This is sent.
+    /// Sends these bytes.
     Send(Vec<u8>),
-    /// This is the next message that comes. `$CALL` in it is the id of the last call that came.
+    /// Expects this message. `$CALL` in it stands for the id of the last call.
     Back(String),
-    /// These are the next messages, in any order.
+    /// Expects these messages, in any order.
     Both([String; 2]),
-    /// The next message is an array of these, in any order.
+    /// Expects an array of these, in any order.
     Batch(Vec<String>),
-    /// The next message is a call with an id of the server's choice, and these behind it.
+    /// Expects a call with any id, followed by this text.
     Call(&'static str),
-    /// The call is answered with this.
+    /// Answers the call.
     Settle(&'static str),
-    /// The next message is an event of this topic.
+    /// Expects an event of this topic.
     Event(&'static str),
-    /// Behind any number of events, this comes.
+    /// Expects this message, after any number of events.
     BehindEvents(String),
-    /// An answer comes that is an error, whatever its words.
+    /// Expects an error with any text.
     Refused(u64),
 }
 
@@ -65,7 +65,7 @@ fn send(text: impl Into<Vec<u8>>) -> Step {
     Step::Send(text.into())
 }
 
-/// A request, without params if they are empty.
+/// A request; without params if they are empty.
 fn request(id: &str, method: &str, params: &str) -> Step {
     let params = if params.is_empty() { String::new() } else { format!(r#","params":{params}"#) };
     send(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"{params}}}"#))
@@ -83,24 +83,24 @@ fn error(id: &str, value: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{value}}}"#)
 }
 
-/// That nothing else comes shows in what comes next.
+/// A ping. Its answer shows that nothing else was sent before.
 fn ping() -> [Step; 2] {
     [request(r#""ping""#, "system.ping", ""), Back(result(r#""ping""#, r#""pong""#))]
 }
 
-/// What any server says that has the methods.
+/// Dialogues for any server with the methods of the test bed.
 pub(crate) fn rows() -> Vec<Row> {
     answers::rows().into_iter().chain(both_ways::rows()).collect()
 }
 
-/// What the daemon says beyond that.
+/// Further dialogues for the daemon.
 pub(crate) fn daemon_rows() -> Vec<Row> {
     let initialized =
         r#"{"serverInfo":{"name":"duet-rpc","version":"0.1.0"},"protocolVersion":"2.0"}"#;
     let level = r#"{"code":-32602,"message":"Invalid params","data":{"param":"level","expected":"one of the accepted values","received":"loud","accepted":["debug","info","warn","error"]}}"#;
     vec![
         row(
-            "its methods are served without a handshake",
+            "methods are served without a handshake",
             vec![
                 request("1", "version", ""),
                 Back(result("1", r#"{"version":"0.1.0"}"#)),
@@ -111,7 +111,7 @@ pub(crate) fn daemon_rows() -> Vec<Row> {
             ],
         ),
         with_way_back(
-            "events come to whoever has subscribed",
+            "events come to subscribers",
             vec![
                 request("1", "events.subscribe", r#"{"topics":["log"]}"#),
                 Back(result("1", r#"{"topics":["log"]}"#)),
