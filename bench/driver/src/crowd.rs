@@ -1,4 +1,4 @@
-//! Sends requests over many connections, one at a time over each, and checks every answer.
+//! Load over many connections: sends one request at a time on each, and checks every answer.
 
 use std::io;
 use std::net::TcpStream;
@@ -26,12 +26,12 @@ pub struct Crowd {
 
 struct Connection {
     stream: TcpStream,
-    /// Of the request that is under way.
+    /// Id of the request in flight.
     id: u32,
     sent: Instant,
-    /// What has come of its answer.
+    /// Received part of the answer.
     input: Vec<u8>,
-    /// How many requests of this run were answered.
+    /// Number of answered requests in this run.
     answered: u32,
 }
 
@@ -66,8 +66,8 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Sends `count` requests, the next over whichever connection has its answer, and returns when
-    /// all are answered.
+    /// Sends `count` requests, each on a connection that has its answer, and returns when all are
+    /// answered.
     pub fn run(&mut self, count: usize) -> io::Result<Run> {
         let begun = Instant::now();
         let mut latencies = Vec::with_capacity(count);
@@ -96,7 +96,8 @@ impl Crowd {
         Ok(Run { took: begun.elapsed(), latencies })
     }
 
-    /// How many requests of the last run each connection had answered: the fewest and the most.
+    /// Number of requests of the last run that each connection had answered: the fewest and the
+    /// most.
     pub fn answered(&self) -> (u32, u32) {
         let counts = || self.connections.iter().map(|connection| connection.answered);
         (counts().min().unwrap_or_default(), counts().max().unwrap_or_default())
@@ -108,14 +109,14 @@ impl Crowd {
         self.next_id = if self.next_id == LAST_ID { FIRST_ID } else { self.next_id + 1 };
         self.id_place.set(&mut self.request, connection.id);
         connection.sent = Instant::now();
-        // Nothing else is under way, so that there is room for all of it.
+        // Nothing else is in flight, so there is room for all of it.
         match rustix::io::write(&connection.stream, &self.request)? == self.request.len() {
             true => Ok(()),
             false => Err(io::ErrorKind::WriteZero.into()),
         }
     }
 
-    /// How long the answer took, if all of it has come.
+    /// Receives. Returns the latency if the answer is complete.
     fn receive(&mut self, number: usize) -> io::Result<Option<u32>> {
         let connection = &mut self.connections[number];
         if rustix::io::read(&connection.stream, spare_capacity(&mut connection.input))? == 0 {

@@ -1,4 +1,5 @@
-//! How the cost of a message depends on its size, on what is pending and on the process's age.
+//! Cost of a message against its size, against pending calls and requests, and against the age of
+//! the process.
 
 use std::io;
 
@@ -15,7 +16,7 @@ const SMALL: Load = Load::echo(64, 64, Shape::Text);
 
 const SIZES: [usize; 8] = [64, 256, 1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000];
 const PENDING: [usize; 6] = [0, 10, 100, 1_000, 10_000, 100_000];
-/// After which parts of its life a process is looked at.
+/// Number of points in the life of a process.
 const AGES: u64 = 20;
 
 pub fn measure(roster: &[Contender], effort: Effort, millions: u64) -> io::Result<Vec<Curve>> {
@@ -31,7 +32,7 @@ pub fn measure(roster: &[Contender], effort: Effort, millions: u64) -> io::Resul
     Ok(curves)
 }
 
-/// Servers take turns here too.
+/// Measures the cost against the size. The servers take turns here too.
 fn sizes(roster: &[Contender], effort: Effort) -> io::Result<Vec<Curve>> {
     let mut entrants = Vec::new();
     for contender in roster.iter().filter(|contender| contender.framing == Framing::Lsp) {
@@ -76,7 +77,8 @@ fn point(x: f64, nanos: f64, server: &Server) -> Point {
     Point { x, nanos, resident_kib: server.memory_kib("VmRSS").unwrap_or_default() }
 }
 
-/// One server for each number, so that they can take turns.
+/// Measures the cost against pending work, with one server for each number, so that they can take
+/// turns.
 fn waiting(ours: &Contender, kind: CurveKind, method: &str, effort: Effort) -> io::Result<Curve> {
     eprintln!("cost against {kind:?}");
     let mut entrants = Vec::new();
@@ -103,7 +105,7 @@ fn waiting(ours: &Contender, kind: CurveKind, method: &str, effort: Effort) -> i
     Ok(Curve { kind, server: ours.name.clone(), framing: ours.framing, points })
 }
 
-/// One process, from its first message to its last.
+/// Measures one process, from its first message to its last.
 fn age(ours: &Contender, millions: u64) -> io::Result<Curve> {
     eprintln!("cost against age, up to {millions} million messages");
     let server = Server::start(ours)?;

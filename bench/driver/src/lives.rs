@@ -1,4 +1,4 @@
-//! From the start of a server to its first answer, and what it takes when it is idle.
+//! Time from the start of a server to its first answer, and its idle memory.
 
 use std::io;
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub fn measure(roster: &[Contender], effort: Effort) -> io::Result<Vec<Life>> {
     };
     let mut lives: Vec<_> = roster.iter().map(life).collect();
     let mut memory = vec![Vec::new(); roster.len()];
-    // A start is short, and they differ more than rounds of messages do.
+    // A start is short, and starts differ more than rounds of messages do.
     for _ in 0..effort.rounds * 3 {
         for ((contender, life), memory) in roster.iter().zip(&mut lives).zip(&mut memory) {
             let begun = Instant::now();

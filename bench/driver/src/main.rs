@@ -1,5 +1,5 @@
-//! Measures our server, those on other stacks and the bare loop side by side, over stdio and over
-//! sockets.
+//! Benchmark driver: measures our server, servers on other stacks and the bare loop in alternation,
+//! over stdio and over sockets.
 //!
 //! `bench/run` builds all of them, runs this, and writes the tables and charts into `docs/`.
 
@@ -30,23 +30,23 @@ use figures::Figures;
 use load::Load;
 use server::{Contender, Place};
 
-/// Measures servers of JSON-RPC side by side.
+/// Measure JSON-RPC servers in alternation.
 #[derive(Parser)]
-#[command(args_override_self = true)] // bench/run has defaults of its own
+#[command(args_override_self = true)] // bench/run passes its own defaults first
 struct Arguments {
-    /// What to measure; what is not measured keeps the figures of the last run.
+    /// Parts to measure; the others keep the figures of the last run.
     #[arg(value_enum, default_values_t = ALL_PARTS)]
     parts: Vec<Part>,
-    /// How often the servers take turns.
+    /// Number of rounds in which the servers take turns.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// How long a server is measured at a time, in milliseconds.
+    /// Time per server and round, in milliseconds.
     #[arg(long, default_value_t = 100)]
     slice: u64,
     /// Only servers with one of these in their name, besides the bare loop.
     #[arg(long)]
     only: Vec<String>,
-    /// Of the servers that listen, only those over these: tcp, websocket, http.
+    /// Only listening servers over these transports: tcp, websocket, http.
     #[arg(long)]
     over: Vec<String>,
     /// Only loads with one of these in their name.
@@ -55,16 +55,16 @@ struct Arguments {
     /// Only on these cores.
     #[arg(long, value_enum)]
     place: Option<Place>,
-    /// How old the process gets for the curve of age, in millions of messages.
+    /// Age of the process at the end of the age curve, in millions of messages.
     #[arg(long, default_value_t = 100)]
     age: u64,
-    /// Where the figures are kept.
+    /// File with the figures.
     #[arg(long, default_value = "target/figures.json")]
     figures: PathBuf,
-    /// The folder with PERFORMANCE.md, into which the report goes.
+    /// Folder with PERFORMANCE.md, which receives the report.
     #[arg(long, default_value = "../docs")]
     docs: PathBuf,
-    /// The folder of this benchmark.
+    /// Folder of this benchmark.
     #[arg(long, default_value = ".")]
     bench: PathBuf,
 }
@@ -73,15 +73,15 @@ struct Arguments {
 enum Part {
     /// Round trips and pipelines of all sizes.
     Table,
-    /// From start to first answer, and memory.
+    /// Time to the first answer, and memory.
     Lives,
-    /// System calls for each message (needs strace).
+    /// System calls per message (needs strace).
     Calls,
     /// Cost against size, pending calls and age.
     Curves,
     /// The table, system calls, and many connections, over sockets.
     Sockets,
-    /// Tables and charts of the figures, in the folder of documents.
+    /// Tables and charts of the figures, in the documents.
     Report,
 }
 
@@ -89,18 +89,18 @@ const ALL_PARTS: [Part; 6] =
     [Part::Table, Part::Lives, Part::Calls, Part::Curves, Part::Sockets, Part::Report];
 
 impl Part {
-    /// Whether it needs none of the servers that serve stdin and stdout.
+    /// Returns true if it needs no server on stdin and stdout.
     fn is_of_sockets(&self) -> bool {
         matches!(self, Part::Sockets | Part::Report)
     }
 }
 
-/// Over stdin and stdout every server takes every load.
+/// Over stdin and stdout, every server takes every load.
 fn all(_: &Contender, _: Load) -> bool {
     true
 }
 
-/// How long and how often is measured.
+/// Number of rounds, and time per round.
 #[derive(Clone, Copy)]
 struct Effort {
     rounds: usize,
@@ -119,7 +119,8 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> io::Result<()> {
     let mut figures = read(&arguments.figures)?;
-    // A report needs no servers, and says who was skipped when the figures were taken.
+    // A report needs no servers, and lists the servers that were skipped when the figures were
+    // taken.
     if arguments.parts.iter().all(|part| *part == Part::Report) {
         return report::write(&figures, &arguments.docs);
     }
@@ -166,7 +167,7 @@ fn run(arguments: &Arguments) -> io::Result<()> {
             }
             Part::Report => report::write(&figures, &arguments.docs)?,
         }
-        // What was measured is kept, also if a later part fails.
+        // Keep the measured figures, even if a later part fails.
         fs::write(&arguments.figures, serde_json::to_vec_pretty(&figures)?)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Who takes part.
+//! The contenders: all servers that take part.
 
 use std::fs;
 use std::io;
@@ -7,20 +7,20 @@ use std::path::Path;
 use crate::server::{Contender, Prelude};
 use crate::wire::Framing;
 
-/// The name of the loop that parses nothing.
+/// Name of the loop that parses nothing.
 pub const LIMIT: &str = "bare loop";
-/// The same on pipes that hold more.
+/// The same with larger pipes.
 pub const WIDE_LIMIT: &str = "bare loop, wide pipes";
 /// The same for many connections on one thread, which waits until one of them is ready.
 pub const READY_LIMIT: &str = "bare loop, by readiness";
 /// Ours, with the params as JSON text.
 pub const OURS: &str = "duet-rpc";
-/// Ours, with the params as types of Rust.
+/// Ours, with typed params.
 pub const OURS_TYPED: &str = "duet-rpc, typed";
-/// Ours, with a tree built of the params as the others do.
+/// Ours, with the params parsed into a tree, as the others do.
 pub const OURS_AS_TREE: &str = "duet-rpc, as a tree";
 
-/// All that are installed and serve stdin and stdout; the bare loops come first.
+/// Installed servers on stdin and stdout; the bare loops come first.
 pub fn find(
     bench: &Path,
     only: &[String],
@@ -45,8 +45,8 @@ pub fn find(
     Ok(installed(roster, only, skipped))
 }
 
-/// All that are installed and listen on sockets, with one thread each; the bare loops come first.
-/// Those over plain TCP send lines.
+/// Installed servers on sockets, with one thread each; the bare loops come first. Servers over
+/// plain TCP send lines.
 pub fn find_listening(
     bench: &Path,
     only: &[String],

@@ -1,4 +1,4 @@
-//! The same over sockets, where there may also be many connections: TCP, WebSocket and HTTP.
+//! Measurements over sockets, also with many connections: TCP, WebSocket and HTTP.
 
 use std::io;
 
@@ -15,13 +15,13 @@ use crate::system_calls;
 use crate::table::{self, Entrant, failed, percentiles};
 use crate::wire::Framing;
 
-/// What all of them are asked for, over one connection.
+/// Loads for all servers, over one connection.
 const ROUND_TRIPS: [Load; 3] = [
     Load::echo(1, 64, Shape::Text),
     Load::echo(1, 1_000, Shape::Text),
     Load::echo(1, 1_000, Shape::Nested),
 ];
-/// Several at once, which HTTP has no way for.
+/// Several requests in flight, which HTTP does not support.
 const PIPELINES: [Load; 8] = [
     Load::echo(64, 64, Shape::Text),
     Load::echo(64, 64, Shape::Nested),
@@ -32,7 +32,7 @@ const PIPELINES: [Load; 8] = [
     Load::echo(2, 1_000_000, Shape::Text),
     Load::echo(2, 1_000_000, Shape::Nested),
 ];
-/// What HTTP is asked for in their place.
+/// Loads for HTTP in their place.
 const LARGE_ROUND_TRIPS: [Load; 4] = [
     Load::echo(1, 64_000, Shape::Text),
     Load::echo(1, 64_000, Shape::Nested),
@@ -40,23 +40,23 @@ const LARGE_ROUND_TRIPS: [Load; 4] = [
     Load::echo(1, 1_000_000, Shape::Nested),
 ];
 
-/// Many connections, each with a request under way.
+/// Many connections, each with a request in flight.
 pub const CROWD: Load = Load::crowd(64, Handler::Echo);
-/// The same with handlers that take so long that the driver is not what is measured.
+/// The same with handlers that take long enough for the driver not to dominate.
 pub const BUSY_CROWD: Load = Load::crowd(64, Handler::Spin);
-/// So many that one may be forgotten.
+/// Enough connections to show a neglected one.
 const MULTITUDE: Load = Load::crowd(1_000, Handler::Echo);
-/// A round of the multitude takes so many slices.
+/// Number of slices in a round with a thousand connections.
 const LONG: usize = 5;
-/// Files that may be open, in this process and those that it starts.
+/// Limit of open files, in this process and its children.
 const FILES: u64 = 8_192;
 
-/// All loads of the tables, in their order.
+/// All loads of the tables, in order.
 pub fn loads() -> impl Iterator<Item = Load> {
     ROUND_TRIPS.into_iter().chain(PIPELINES).chain(LARGE_ROUND_TRIPS).chain([CROWD])
 }
 
-/// Whether a server is measured under a load.
+/// Returns true if a server is measured under a load.
 fn takes(contender: &Contender, load: Load) -> bool {
     let is_limit = contender.name == LIMIT;
     match load {
@@ -82,7 +82,7 @@ pub fn measure(
         if only.is_none_or(|only| only == place) {
             table::measure(&roster, loads, takes, place, effort, figures)?;
         }
-        // What a tree costs was seen: it is the same on two cores.
+        // The cost of a tree is known by now: it is the same on two cores.
         roster.retain(|contender| !builds_tree(contender));
     }
     if only.is_none() {
@@ -96,7 +96,8 @@ pub fn measure(
     Ok(())
 }
 
-/// A server on one core, which it has for itself, and on both, of which the driver takes a part.
+/// Measures each server on one core of its own, and on both cores, of which the driver takes a
+/// part.
 fn measure_growth(roster: &[Contender], effort: Effort, figures: &mut Figures) -> io::Result<()> {
     eprintln!("one core and both: {BUSY_CROWD}");
     let on_two: Vec<_> =
@@ -164,8 +165,8 @@ fn measure_fairness(roster: &[Contender], effort: Effort) -> io::Result<Vec<Fair
     Ok(all)
 }
 
-/// Each connection is a file, here and in the server. Where so many are not allowed, it fails later
-/// and says so.
+/// Raises the limit of open files: each connection is a file, here and in the server. If the limit
+/// stays too low, connecting fails later with an error.
 fn allow_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));

@@ -1,4 +1,4 @@
-//! The table: every server under every load, taking turns.
+//! The table: every server under every load, in turns.
 
 use std::io;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::load::Load;
 use crate::roster::LIMIT;
 use crate::server::{Contender, Place, Server};
 
-/// How many messages a round has at the least.
+/// Minimum number of messages in a round.
 const FEWEST: usize = 4;
 
-/// A server that takes part, and where it runs.
+/// A running server with its cores.
 pub struct Entrant<'a> {
     contender: &'a Contender,
     place: Place,
@@ -29,7 +29,7 @@ impl<'a> Entrant<'a> {
         Ok(Entrant { contender, place, server })
     }
 
-    /// Ends it, and says what it had at the most.
+    /// Ends the server, and returns its peak memory.
     pub fn end(self) -> Peak {
         let kib = self.server.memory_kib("VmHWM").unwrap_or_default();
         self.server.end();
@@ -38,7 +38,7 @@ impl<'a> Entrant<'a> {
     }
 }
 
-/// All of them under all loads, but for those that one does not take.
+/// Measures all servers under all loads that they take.
 pub fn measure(
     roster: &[Contender],
     loads: &[Load],
@@ -60,7 +60,7 @@ pub fn measure(
     Ok(())
 }
 
-/// Adds a row for each, in which they took turns.
+/// Adds a row for each server; they take turns.
 pub fn measure_load(
     entrants: &mut [&mut Entrant<'_>],
     load: Load,
@@ -100,11 +100,11 @@ pub fn measure_load(
     Ok(())
 }
 
-/// Tells who waits for the end how it goes.
+/// Prints the progress.
 fn show(rows: &[Row]) {
     for row in rows {
         let mut limits = rows.iter().filter(|limit| limit.server == LIMIT);
-        // Over sockets there is but one, which the others are compared with too.
+        // Over sockets there is only one, which the others are compared with too.
         let limit = limits.clone().find(|l| l.framing == row.framing).or_else(|| limits.next());
         let ratio = limit.map(|limit| format!("{:.2}", row.ratio_to(limit))).unwrap_or_default();
         let (name, framing) = (&row.server, row.framing.name());
@@ -113,7 +113,7 @@ fn show(rows: &[Row]) {
     }
 }
 
-/// Whoever sends the requests of a load.
+/// Sender of the requests of a load.
 pub enum Client {
     One(Box<Drive>),
     Many(Crowd),
@@ -135,7 +135,7 @@ impl Client {
     }
 }
 
-/// Runs until the server is warm, and finds out how many messages fill a slice.
+/// Runs until the server is warm, and finds the number of messages that fill a slice.
 pub fn warm_up(load: Load, server: &Server, effort: Effort) -> io::Result<(Client, usize)> {
     let mut drive = Client::new(load, server)?;
     let mut count = (load.window * load.connections).max(FEWEST);
@@ -178,7 +178,7 @@ impl Measured {
     }
 }
 
-/// The time on a core that this thread has had, which is the driver.
+/// CPU time of this thread, which is the driver.
 fn own_cpu_time() -> Duration {
     ClockId::CLOCK_THREAD_CPUTIME_ID.now().map(Duration::from).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! What the figures say about a goal, in each framing. Where a part of the figures is missing there
-//! is no check, so that nothing is called met that was not measured.
+//! Checks of the figures against a goal, in each framing. Without figures there is no check, so
+//! that nothing counts as met that was not measured.
 
 use crate::figures::{Curve, CurveKind, Point, median};
 use crate::load::{Handler, Load, TABLE};
@@ -8,7 +8,7 @@ use crate::report::view::{Calls, Entrant, FRAMINGS, Role, View, short_name};
 use crate::server::Place;
 use crate::wire::Framing;
 
-/// One for each framing, if it was measured.
+/// One check per framing, if it was measured.
 pub type Checks = [Option<Check>; FRAMINGS.len()];
 
 pub struct Check {
@@ -27,7 +27,7 @@ fn loads(is_meant: fn(&Load) -> bool) -> impl Iterator<Item = Load> {
     TABLE.into_iter().filter(is_meant)
 }
 
-/// That 99 of 100 round trips take less than this, wherever they run.
+/// 99 of 100 round trips take less than this, on any cores.
 pub fn p99_below(view: View<'_>, framings: [Framing; 3], bound: u32) -> Checks {
     framings.map(|framing| {
         let p99 = |place, load| Some(view.row(Entrant::ours(framing), place, load)?.latency?.p99);
@@ -40,8 +40,8 @@ pub fn p99_below(view: View<'_>, framings: [Framing; 3], bound: u32) -> Checks {
     })
 }
 
-/// That they take at most so many times as long as the bare loop, on one core, which shows the
-/// software. The worst is named.
+/// The loads take at most this multiple of the bare loop's time, on one core, which shows the
+/// software. Names the worst.
 pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) -> Checks {
     FRAMINGS.map(|framing| {
         let ratio = |load| Some((view.ratio(Entrant::ours(framing), Place::OneCore, load)?, load));
@@ -52,7 +52,7 @@ pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) ->
     })
 }
 
-/// That there are more round trips in a second, on one core.
+/// More round trips per second than this, on one core.
 pub fn rate_above(view: View<'_>, framings: [Framing; 3], bound: f64) -> Checks {
     framings.map(|framing| {
         let nanos = |load| view.nanos(Entrant::ours(framing), Place::OneCore, load);
@@ -62,8 +62,8 @@ pub fn rate_above(view: View<'_>, framings: [Framing; 3], bound: f64) -> Checks 
     })
 }
 
-/// That no other stack in the same framing is as fast, in any row. A row where one is gets named,
-/// however small the difference.
+/// No other stack in the same framing is as fast, in any row. Names every row where one is, however
+/// small the difference.
 pub fn ahead(view: View<'_>) -> Checks {
     FRAMINGS.map(|framing| {
         let mut rows = 0;
@@ -90,8 +90,7 @@ pub fn ahead(view: View<'_>) -> Checks {
     })
 }
 
-/// What is asked of the system under the loads that are meant: the first that does not hold, or
-/// else the last.
+/// System calls under the selected loads: the first failed check, or else the last.
 pub fn system_calls(
     view: View<'_>,
     is_meant: fn(&Load) -> bool,
@@ -111,12 +110,12 @@ fn curve(view: View<'_>, kind: CurveKind, framing: Framing) -> Option<&Curve> {
     view.curves(kind).find(is_ours)
 }
 
-/// That the most is at most so many times the least, over the whole curve.
+/// Over the whole curve, the most is at most this multiple of the least.
 pub fn flat(view: View<'_>, kind: CurveKind, bound: f64) -> Checks {
     FRAMINGS.map(|framing| {
         let nanos: Vec<_> = curve(view, kind, framing)?.points.iter().map(|p| p.nanos).collect();
-        // A point of age is a single run, where the others are medians of rounds. So it is looked
-        // at in quarters.
+        // A point of the age curve is a single run, while other points are medians of rounds. So it
+        // is checked in quarters.
         let runs = match kind {
             CurveKind::Age => nanos.len().div_ceil(4),
             _ => 1,
@@ -129,7 +128,8 @@ pub fn flat(view: View<'_>, kind: CurveKind, bound: f64) -> Checks {
     })
 }
 
-/// That no more memory is gained after the first point of age, when all that is made once has been.
+/// No more memory is gained after the first point of the age curve, when all one-time allocations
+/// are done.
 pub fn memory_gained(view: View<'_>, bound_kib: i64) -> Checks {
     FRAMINGS.map(|framing| {
         let points = &curve(view, CurveKind::Age, framing)?.points;
@@ -139,7 +139,7 @@ pub fn memory_gained(view: View<'_>, bound_kib: i64) -> Checks {
     })
 }
 
-/// That the first answer comes within so many times the bare loop's time.
+/// The first answer takes at most this multiple of the bare loop's time.
 pub fn start_at_most(view: View<'_>, bound: f64) -> Checks {
     FRAMINGS.map(|framing| {
         let ratio = view.start_ratio(Entrant::ours(framing))?;

@@ -1,4 +1,4 @@
-//! The charts that show how the cost of a message depends on something.
+//! Charts of the cost of a message against another quantity.
 
 use crate::figures::{Curve, CurveKind, Point};
 use crate::report::number;
@@ -8,12 +8,12 @@ use crate::report::view::{Role, View};
 
 const WIDTH: f64 = 820.0;
 const LEFT: f64 = 76.0;
-/// Below the title of the picture and that of the axis.
+/// Space below the title of the picture and that of the axis.
 const TOP: f64 = 96.0;
 const AXIS: f64 = 52.0;
-/// Between the ends of two lines' labels.
+/// Space between the labels of two lines.
 const LABEL_GAP: f64 = 16.0;
-/// Between the plot and the labels, for what leads to them.
+/// Space between the plot and the labels.
 const LABEL_LEFT: f64 = 34.0;
 
 struct Line {
@@ -31,10 +31,10 @@ struct Axis<'a> {
     shown: fn(f64) -> String,
 }
 
-/// One line for each server.
+/// One line per server.
 pub fn size(view: View<'_>) -> String {
     let mut curves: Vec<_> = view.curves(CurveKind::Size).collect();
-    // What is drawn last stands before the others.
+    // The line drawn last is in front of the others.
     curves.sort_by_key(|curve| (Role::of(&curve.server) == Role::Ours, curve.server.clone()));
     let mut peers = 0;
     let mut lines = Vec::new();
@@ -83,7 +83,7 @@ pub fn size(view: View<'_>) -> String {
     svg.finish()
 }
 
-/// One line for calls that wait for an answer, and one for requests that do.
+/// One line for pending calls, and one for pending requests.
 pub fn pending(view: View<'_>) -> String {
     let kinds = [
         (CurveKind::PendingCalls, "pending calls", colour(Role::Ours)),
@@ -159,7 +159,7 @@ pub fn age(view: View<'_>) -> String {
     svg.finish()
 }
 
-/// One line, named by the value at its end; none if there are no points.
+/// One line, labelled with its last value; none without points.
 fn age_line(
     points: &[Point],
     value: impl Fn(&Point) -> f64,
@@ -204,7 +204,7 @@ fn right_of_plot(lines: &[Line]) -> f64 {
     WIDTH - 16.0 - LABEL_LEFT - widths.fold(0.0, f64::max)
 }
 
-/// Axes, lines, and a label at the end of each line.
+/// Draws axes, lines, and a label at the end of each line.
 fn plot(svg: &mut Svg, x: &Axis<'_>, y: &Axis<'_>, lines: &[Line]) {
     let ((left, right), (bottom, top)) = (x.scale.places(), y.scale.places());
     svg.text((20.0, top - 14.0), y.title, svg::HEADING, Anchor::Start);

@@ -1,7 +1,7 @@
-//! The tables of the README: fewer loads, and one line for each way to take the params.
+//! The README tables: fewer loads, and one line for each form of the params.
 //!
-//! Ours stands there as text, typed and as a tree, each in a line of its own: what other stacks build of
-//! the params is for the reader to compare.
+//! Ours has separate lines for text, typed params and a tree, so that the reader can compare each
+//! with what the other stacks build.
 
 use crate::load::{Load, Shape};
 use crate::report::markdown::{Align, Table};
@@ -45,7 +45,7 @@ pub fn pipes(view: View<'_>) -> String {
     table(view, &names.into_iter().map(line).collect::<Vec<_>>())
 }
 
-/// Over sockets, on one core: a line for each transport.
+/// Over sockets, on one core: one line per transport.
 pub fn sockets(view: View<'_>) -> String {
     let measured = view.entrants(Place::OneCore, FIRST);
     let takes_part = |entrant: &Entrant<'_>| !entrant.role().is_limit();
@@ -61,7 +61,7 @@ fn over(entrant: Entrant<'_>) -> Line<'_> {
     Line { name: format!("{} · {transport}", shown(entrant.server)), entrants: vec![entrant] }
 }
 
-/// Our own servers, by how they take the params.
+/// Names of our own servers, with the form of the params.
 fn shown(server: &str) -> String {
     match server {
         OURS => format!("**{OURS}**, params as text"),
@@ -101,7 +101,7 @@ fn table(view: View<'_>, lines: &[Line<'_>]) -> String {
     table.finish()
 }
 
-/// The lowest and the highest multiple of the bare loop's time.
+/// Lowest and highest multiple of the bare loop's time.
 fn range(view: View<'_>, line: &Line<'_>, load: Load) -> Option<(f64, f64)> {
     let ratio = |entrant: &Entrant<'_>| view.ratio(*entrant, Place::OneCore, load);
     let ratios: Vec<f64> = line.entrants.iter().filter_map(ratio).collect();
@@ -116,7 +116,7 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn each_way_to_take_the_params_has_a_line_even_where_it_was_not_measured() {
+    fn each_form_of_the_params_has_a_line_even_without_figures() {
         let figures = sample::figures();
         let text = pipes(View(&figures));
         let lines: Vec<_> = text.lines().collect();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_a_column_is_bold_whoever_it_is() {
+    fn the_best_of_a_column_is_bold() {
         let mut figures = sample::figures();
         for row in figures.rows.iter_mut().filter(|row| row.server == "quick 1.0") {
             row.nanos.iter_mut().for_each(|nanos| *nanos /= 10.0);

@@ -9,7 +9,7 @@ use crate::server::Place;
 use crate::sockets::{self, BUSY_CROWD, CROWD};
 use crate::wire::Framing;
 
-/// The servers, and how many times as long as the limit they take.
+/// The servers, with their multiples of the limit's time.
 const SERVERS: [(&str, Framing, f64); 6] = [
     ("slow & <old> 2", Framing::Lsp, 28.0),
     ("quick 1.0", Framing::Lsp, 2.3),
@@ -117,7 +117,7 @@ fn add_server(figures: &mut Figures, name: &str, framing: Framing, factor: f64) 
     }
 }
 
-/// Flat, with the numbers of things that are looked at.
+/// A flat curve, with the usual x values.
 fn curve(kind: CurveKind, server: &str, factor: f64) -> Curve {
     let xs = match kind {
         CurveKind::Size => [64.0, 1e3, 64e3, 1e6],

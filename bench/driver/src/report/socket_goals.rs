@@ -1,4 +1,4 @@
-//! What is aimed at over sockets, and whether the figures show it.
+//! The goals over sockets, and verdicts computed from the figures.
 
 use crate::load::Load;
 use crate::report::checks::{self, Check, Checks, PLACES};
@@ -14,7 +14,7 @@ use crate::wire::Framing;
 /// In the order of the columns.
 const TRANSPORTS: [Framing; 3] = [Framing::Ndjson, Framing::WebSocket, Framing::Http];
 
-/// Cores are never quite free of other work, and rounds differ by a quarter.
+/// Cores always do some other work, and rounds differ by a quarter.
 const OF_POSSIBLE: f64 = 0.8;
 const WORST_WAIT: f64 = 10.0;
 
@@ -69,8 +69,8 @@ fn is_tree(server: &str) -> bool {
     server.ends_with(", as a tree")
 }
 
-/// That no rival is as fast over the same transport, in any row. Over plain TCP there are none, and
-/// those over the others stand in for them.
+/// No rival is as fast over the same transport, in any row. Plain TCP has no rivals, so those over
+/// other transports stand in.
 fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Checks {
     TRANSPORTS.map(|framing| {
         let ours = Entrant { server: own, framing };
@@ -94,8 +94,8 @@ fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Check
     })
 }
 
-/// The rival that comes closest, and how many times as long as it we take: the median of the rounds,
-/// each against the rival's round beside it.
+/// The closest rival, and our ratio to its time: the median over the rounds, each against the
+/// rival's round at the same time.
 fn fastest<'a>(
     view: View<'a>,
     ours: Entrant<'_>,
@@ -143,7 +143,7 @@ mod tests {
         *sample::figures().sockets.unwrap()
     }
 
-    /// The texts of the goals that are not met, each with what was measured over WebSocket.
+    /// Names of the missed goals, each with the value over WebSocket.
     fn missed(figures: &Figures) -> Vec<(&'static str, String)> {
         goals(View(figures))
             .into_iter()
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_core_that_brings_little_and_long_waits_are_noticed() {
+    fn little_growth_and_long_waits_are_noticed() {
         let mut figures = figures();
         for row in figures.rows.iter_mut().filter(|row| row.load == BUSY_CROWD) {
             row.nanos = vec![50_000.0];
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_judged() {
+    fn missing_figures_are_not_judged() {
         assert!(goals(View(&Figures::default())).iter().all(|g| g.verdict() == "not measured"));
     }
 }

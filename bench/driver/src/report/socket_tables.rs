@@ -1,4 +1,4 @@
-//! The tables of what was measured over sockets.
+//! Tables of the measurements over sockets.
 
 use crate::load::Load;
 use crate::report::markdown::{Align, Table};
@@ -9,8 +9,8 @@ use crate::server::Place;
 use crate::sockets::{self, BUSY_CROWD, CROWD};
 use crate::wire::Framing;
 
-/// Time a message over one connection, as a multiple of the bare loop's over TCP: one table for TCP
-/// and WebSocket, and one for HTTP, which has other loads.
+/// Time per message over one connection, as a multiple of the bare loop's over TCP: one table for
+/// TCP and WebSocket, and one for HTTP, which has other loads.
 pub fn ratios(view: View<'_>, place: Place) -> String {
     let all = view.entrants(place, FIRST);
     let of_streams: Vec<_> =
@@ -34,7 +34,7 @@ pub fn ratios(view: View<'_>, place: Place) -> String {
     }
 }
 
-/// The loads over one connection that others than the bare loop were measured under.
+/// Loads over one connection with figures for more than the bare loop.
 fn loads(view: View<'_>, place: Place, entrants: &[Entrant<'_>]) -> Vec<Load> {
     let is_measured = |load: &Load| {
         let mut takers = entrants.iter().filter(|entrant| !entrant.role().is_limit());
@@ -43,7 +43,7 @@ fn loads(view: View<'_>, place: Place, entrants: &[Entrant<'_>]) -> Vec<Load> {
     sockets::loads().filter(|load| load.connections == 1).filter(is_measured).collect()
 }
 
-/// Many connections with a request under way each: microseconds a message.
+/// Many connections with a request in flight each: microseconds per message.
 pub fn crowd(view: View<'_>) -> String {
     let entrants = measured(view, CROWD, Place::OneCore);
     let mut columns = Vec::new();
@@ -59,7 +59,7 @@ pub fn crowd(view: View<'_>) -> String {
     tables::table(OVER, &entrants, &columns, Best::Bold)
 }
 
-/// What a second core brings.
+/// Gain of a second core.
 pub fn cores(view: View<'_>) -> String {
     let rate = |place, title: &'static str| {
         Column::new(title, move |entrant| {
@@ -84,12 +84,12 @@ pub fn cores(view: View<'_>) -> String {
     tables::table(OVER, &measured(view, BUSY_CROWD, Place::BothCores), &columns, Best::Plain)
 }
 
-/// How many times the messages of one core a server got through on both.
+/// Throughput on both cores, as a multiple of that on one.
 pub struct Growth {
     pub seen: f64,
-    /// If both were busy all the time: the driver needs its part of them too.
+    /// The maximum, if both cores were busy all the time: the driver needs its part of them too.
     pub possible: f64,
-    /// Time on a core, a message.
+    /// CPU time per message.
     server_nanos: f64,
     driver_nanos: f64,
 }
@@ -111,7 +111,7 @@ fn measured(view: View<'_>, load: Load, place: Place) -> Vec<Entrant<'_>> {
     entrants
 }
 
-/// How long a connection waits among many.
+/// Waiting time of a connection among many.
 pub fn fairness(view: View<'_>) -> String {
     let all = &view.0.fairness;
     let Some(first) = all.first() else { return NOT_MEASURED.to_owned() };
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// The cells of the lines that begin so.
+    /// Cells of the lines that begin with this.
     fn lines(table: &str, begin: &str) -> Vec<Vec<String>> {
         let lines = table.lines().filter(|line| line.starts_with(begin));
         let cells = |line: &str| {
@@ -164,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_seen_beside_what_is_possible() {
+    fn growth_is_shown_beside_its_maximum() {
         let figures = sample::figures().sockets.unwrap();
         let text = cores(View(&figures));
-        // The server needs all of the 48 µs on one core, and the driver, beside both, 7.5.
+        // The server needs 48 µs on one core, and the driver needs 7.5 µs beside both.
         assert_eq!(
             lines(&text, "| **duet-rpc** | websocket")[0][2..],
             ["21 k/s", "33 k/s", "1.60", "1.73", "48.0", "7.50"]
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn crowds_and_waits_are_shown() {
+    fn many_connections_and_waits_are_shown() {
         let figures = sample::figures().sockets.unwrap();
         let text = crowd(View(&figures));
         assert_eq!(

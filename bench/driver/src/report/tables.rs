@@ -1,4 +1,4 @@
-//! The tables: each column is a way to look at a server.
+//! The tables: each column shows one aspect of a server.
 
 use crate::load::{Load, Shape};
 use crate::report::markdown::{Align, Table};
@@ -9,7 +9,7 @@ use crate::wire::Framing;
 
 pub const NOT_MEASURED: &str = "Not measured yet.";
 
-/// What the second column says of a server.
+/// Contents of the second column.
 #[derive(Clone, Copy)]
 pub struct Second {
     title: &'static str,
@@ -25,7 +25,7 @@ impl Second {
 pub const FRAMING: Second = Second { title: "framing", name: Framing::name };
 pub const OVER: Second = Second { title: "over", name: Framing::transport };
 
-/// A value to compare, and how it is shown.
+/// A value to compare, and its text.
 type Cell = Option<(f64, String)>;
 
 pub struct Column<'a> {
@@ -38,7 +38,7 @@ impl<'a> Column<'a> {
         Column { title: title.into(), cell: Box::new(cell) }
     }
 
-    /// One that shows all its values alike.
+    /// A column with one number format.
     pub fn alike(
         title: impl Into<String>,
         show: fn(f64) -> String,
@@ -48,7 +48,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Whether the least of each column is set in bold, in each framing where others take part.
+/// Selects if the least value of each column is bold, in each framing with other stacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Best {
     Bold,
@@ -83,7 +83,7 @@ pub fn table(
                 .filter(|_| best == Best::Bold && has_peers)
                 .map(|(_, shown)| shown);
             for ((line, cell), entrant) in lines.iter_mut().zip(&cells).zip(&group) {
-                // What looks the same as the best is as good.
+                // A value that looks the same as the best is as good.
                 line.push(match cell {
                     Some((_, shown)) if Some(shown) == least && !entrant.role().is_limit() => {
                         format!("**{shown}**")
@@ -105,7 +105,7 @@ pub fn name(entrant: Entrant<'_>) -> String {
     }
 }
 
-/// Time a message, as a multiple of the bare loop's.
+/// Time per message, as a multiple of the bare loop's.
 pub fn ratios(view: View<'_>, place: Place) -> String {
     let columns: Vec<_> =
         view.loads(place, false).into_iter().map(|load| ratio(view, place, load)).collect();
@@ -124,17 +124,17 @@ pub fn ratio(view: View<'_>, place: Place, load: Load) -> Column<'_> {
     })
 }
 
-/// Names those that could not take part.
+/// Lists the servers that could not be measured.
 pub fn skipped(view: View<'_>) -> String {
     match view.0.skipped.as_slice() {
         [] => String::new(),
         skipped => {
-            format!("\nNot measured, as they were not installed: {}.\n", skipped.join(", "))
+            format!("\nNot measured, because they were not installed: {}.\n", skipped.join(", "))
         }
     }
 }
 
-/// Handlers that wait. The bare loop has none, so the times stand for themselves.
+/// Handlers that wait. The bare loop has none, so the table shows plain times.
 pub fn waiting(view: View<'_>) -> String {
     let place = Place::OneCore;
     let loads = view.loads(place, true);
@@ -154,7 +154,7 @@ pub fn waiting(view: View<'_>) -> String {
     table(FRAMING, &entrants, &columns, Best::Bold)
 }
 
-/// What a message costs the machine, and what the process does.
+/// CPU time and context switches of a message, and memory and start of the process.
 pub fn cost(view: View<'_>) -> String {
     let place = Place::OneCore;
     let on_a_core = [
@@ -192,7 +192,7 @@ pub fn cost(view: View<'_>) -> String {
     table(FRAMING, &view.entrants(place, FIRST), &columns, Best::Bold)
 }
 
-/// How long a single request takes: the median, and the slow ones.
+/// Latency of single requests: the median, and the slow ones.
 pub fn latency(view: View<'_>, second: Second) -> String {
     let mut columns = Vec::new();
     for (place, on) in [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")] {
@@ -210,7 +210,7 @@ pub fn latency(view: View<'_>, second: Second) -> String {
     table(second, &view.entrants(Place::OneCore, FIRST), &columns, Best::Plain)
 }
 
-/// What is asked of the system for each message: one table for each load.
+/// System calls per message: one table per load.
 pub fn system_calls(view: View<'_>, second: Second) -> String {
     type Count = fn(&Calls) -> f64;
     const KINDS: [(&str, Count); 6] = [
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// The cells of the line that begins so.
+    /// Cells of the line that begins with this.
     fn line(table: &str, begin: &str) -> Vec<String> {
         let line = table.lines().find(|line| line.starts_with(begin)).expect(begin);
         line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_without_figures_says_so() {
+    fn cores_without_figures_are_reported() {
         let mut figures = sample::figures();
         figures.rows.retain(|row| row.place == Place::OneCore);
         figures.skipped.clear();

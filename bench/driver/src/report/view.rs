@@ -1,4 +1,4 @@
-//! The figures, as tables and charts ask for them.
+//! Queries over the figures, for tables and charts.
 
 use crate::figures::{Curve, CurveKind, Fairness, Figures, Life, Row, SystemCalls, median};
 use crate::load::{Handler, Load, TABLE};
@@ -9,11 +9,11 @@ use crate::wire::Framing;
 /// In the order of all tables.
 pub const FRAMINGS: [Framing; 3] = [Framing::Lsp, Framing::Ndjson, Framing::Length];
 
-/// Those of sockets too.
+/// Including those of sockets.
 pub const ALL_FRAMINGS: [Framing; 5] =
     [Framing::Lsp, Framing::Ndjson, Framing::Length, Framing::WebSocket, Framing::Http];
 
-/// By this load the servers are ordered where no other is named.
+/// Load that orders the servers, if no other is given.
 pub const FIRST: Load = TABLE[0];
 
 #[derive(Clone, Copy)]
@@ -73,8 +73,8 @@ impl Entrant<'_> {
 }
 
 impl<'a> View<'a> {
-    /// All that were measured there: by framing; the limit first, then ours, then the others, the
-    /// fastest under the first load first.
+    /// All measured servers, by framing: the limit first, then ours, then the others, ordered by
+    /// their time under `first`.
     pub fn entrants(self, place: Place, first: Load) -> Vec<Entrant<'a>> {
         let mut entrants = Vec::new();
         for row in self.0.rows.iter().filter(|row| row.place == place) {
@@ -91,7 +91,7 @@ impl<'a> View<'a> {
         entrants
     }
 
-    /// The loads that were measured there, of those whose handlers answer at once or wait.
+    /// The measured loads, with handlers that wait or not.
     pub fn loads(self, place: Place, waiting: bool) -> Vec<Load> {
         let is_measured =
             |load: &Load| self.0.rows.iter().any(|row| row.place == place && row.load == *load);
@@ -105,17 +105,17 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Nanoseconds a message.
+    /// Nanoseconds per message.
     pub fn nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
         self.row(entrant, place, load).map(|row| median(&row.nanos)).filter(|n| n.is_finite())
     }
 
-    /// Nanoseconds on a core, a message.
+    /// Nanoseconds of CPU time per message.
     pub fn cpu_nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
         self.row(entrant, place, load).map(|row| median(&row.cpu_nanos)).filter(|n| n.is_finite())
     }
 
-    /// Nanoseconds of the driver on a core, a message.
+    /// Nanoseconds of the driver's CPU time per message.
     pub fn driver_nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
         let row = self.row(entrant, place, load)?;
         Some(median(&row.driver_nanos)).filter(|nanos| nanos.is_finite())
@@ -125,8 +125,8 @@ impl<'a> View<'a> {
         self.0.fairness.iter().find(|waits| entrant.is(&waits.server, waits.framing))
     }
 
-    /// How many times as long as the bare loop in the same framing it takes. For WebSocket and HTTP
-    /// there is none, and it is that over plain TCP.
+    /// Ratio to the bare loop in the same framing. WebSocket and HTTP have none, so they use that
+    /// over plain TCP.
     pub fn ratio(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
         let limit = self.row(Entrant::limit(entrant.framing), place, load);
         let limit = limit.or_else(|| self.row(Entrant::limit(Framing::Ndjson), place, load))?;
@@ -138,18 +138,18 @@ impl<'a> View<'a> {
         self.0.lives.iter().find(|life| entrant.is(&life.server, life.framing))
     }
 
-    /// From the start to the first answer, in nanoseconds.
+    /// Time from the start to the first answer, in nanoseconds.
     pub fn start_nanos(self, entrant: Entrant<'_>) -> Option<f64> {
         self.life(entrant).map(|life| median(&life.start_nanos)).filter(|n| n.is_finite())
     }
 
-    /// As a multiple of the bare loop's.
+    /// Ratio to the bare loop's start.
     pub fn start_ratio(self, entrant: Entrant<'_>) -> Option<f64> {
         let limit = self.start_nanos(Entrant::limit(entrant.framing))?;
         Some(self.start_nanos(entrant)? / limit)
     }
 
-    /// The most memory it ever had, in KiB.
+    /// Peak memory, in KiB.
     pub fn peak_kib(self, entrant: Entrant<'_>) -> Option<u64> {
         let peaks = self.0.peaks.iter();
         peaks.filter(|peak| entrant.is(&peak.server, peak.framing)).map(|peak| peak.kib).max()
@@ -161,7 +161,7 @@ impl<'a> View<'a> {
         self.0.system_calls.iter().find(of_entrant).map(Calls::of)
     }
 
-    /// The loads under which system calls were counted.
+    /// Loads with counted system calls.
     pub fn loads_of_system_calls(self) -> Vec<Load> {
         let mut loads: Vec<Load> = Vec::new();
         for calls in &self.0.system_calls {
@@ -177,13 +177,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// System calls a message, by what they are for.
+/// System calls per message, by purpose.
 #[derive(Clone, Copy, Default)]
 pub struct Calls {
     pub all: f64,
     pub reads: f64,
     pub writes: f64,
-    /// Until something is ready.
+    /// Waits for readiness.
     pub waits: f64,
     pub futexes: f64,
     pub others: f64,
@@ -210,7 +210,7 @@ impl Calls {
     }
 }
 
-/// What a load is called where there is little room.
+/// Short name of a load.
 pub fn short_name(load: Load) -> String {
     load.to_string().replace("round trip, ", "round trip ").replace(" at once, ", " × ")
 }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn system_calls_are_told_apart_by_what_they_are_for() {
+    fn system_calls_are_grouped_by_purpose() {
         let figures = sample::figures();
         let load = View(&figures).loads_of_system_calls()[0];
         let calls = View(&figures).system_calls(Entrant::ours(Framing::Lsp), load).unwrap();
