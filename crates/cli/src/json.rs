@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-     fn characters_that_control_a_terminal_are_escaped_and_mean_the_same() {
+    fn characters_that_control_a_terminal_are_escaped_and_mean_the_same() {
         let text = "[\n  \"a\u{9b}31m\u{7f}\u{202e}é\"\n]";
         let tamed = tame(text);
         assert_eq!(tamed, "[\n  \"a\\u009b31m\\u007f\\u202eé\"\n]");

@@ -4,16 +4,16 @@
 //! package.
 //!
 //! ```text
- //! args         command-line options
- //! settings     options translated to settings
- //! cmd          one file or folder for each command
- //! methods      the daemon's methods
- //! logging      log records and their destination
- //! exit         exit codes
- //! choice       params with a closed list of values
- //! console      messages to people
- //! descriptors  checks of stdin, stdout and free descriptors
- //! json         JSON reformatting
+//! args         command-line options
+//! settings     options translated to settings
+//! cmd          one file or folder for each command
+//! methods      the daemon's methods
+//! logging      log records and their destination
+//! exit         exit codes
+//! choice       params with a closed list of values
+//! console      messages to people
+//! descriptors  checks of stdin, stdout and free descriptors
+//! json         JSON reformatting
 //! ```
 
 // Input must not end the process; in tests it may.

@@ -97,7 +97,7 @@ mod tests {
 
     /// The table in the help is written by hand, so it is checked against the profiles.
     #[test]
-     fn c3_help_of_rpc_matches_the_profiles() {
+    fn c3_help_of_rpc_matches_the_profiles() {
         let mut command = Args::command();
         let rpc = command.find_subcommand_mut("rpc").expect("it is there");
         let help = rpc.render_long_help().to_string();

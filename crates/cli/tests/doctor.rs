@@ -319,7 +319,7 @@ fn doctor_that_is_interrupted_leaves_no_process() {
 
 /// SIGHUP is ignored under `nohup`. The program lets doctor continue only after the signal was sent.
 #[test]
- fn l4_doctor_is_not_interrupted_by_an_ignored_signal() {
+fn l4_doctor_is_not_interrupted_by_an_ignored_signal() {
     let folder = Folder::new();
     let go = folder.fifo("go");
     let text = format!(
@@ -336,7 +336,7 @@ fn doctor_that_is_interrupted_leaves_no_process() {
 }
 
 #[test]
- fn log_file_of_the_user_is_checked_and_unchanged() {
+fn log_file_of_the_user_is_checked_and_unchanged() {
     let folder = Folder::new();
     let there = PathBuf::from(folder.write("there", "what I wrote\n"));
     let check = |log: &Path| {

@@ -37,7 +37,7 @@ fn count(records: &[Record], severity: &str, said: &str) -> usize {
 }
 
 #[test]
- fn l3_l4_the_log_states_the_reason_of_the_end_once() {
+fn l3_l4_the_log_states_the_reason_of_the_end_once() {
     let rows = [
         (Trigger::Eof, "stdin closed, shutting down gracefully"),
         (Trigger::Interrupt, "SIGINT"),
@@ -65,7 +65,7 @@ fn count(records: &[Record], severity: &str, said: &str) -> usize {
 /// SIGHUP is ignored under `nohup`.
 #[test]
 #[cfg(target_os = "linux")]
- fn l4_a_signal_ignored_at_the_start_stays_ignored() {
+fn l4_a_signal_ignored_at_the_start_stays_ignored() {
     let rows = [
         ("HUP", Trigger::HangUp, Trigger::Terminate),
         ("INT", Trigger::Interrupt, Trigger::HangUp),
@@ -88,7 +88,7 @@ fn count(records: &[Record], severity: &str, said: &str) -> usize {
 
 /// Even if a handler blocks its thread, or the reading thread, beyond the time limit.
 #[test]
- fn l3_l4_the_log_states_the_reason_of_the_end_while_a_handler_blocks() {
+fn l3_l4_the_log_states_the_reason_of_the_end_while_a_handler_blocks() {
     let rows = [
         (Trigger::Eof, "stdin closed", "test.block"),
         (Trigger::Eof, "stdin closed", "test.jam"),
@@ -118,7 +118,7 @@ fn check_ended_with_parent(daemon: &Daemon, case: &str) {
 const PARENT: &str = r#"exec 3<&0; "$@" <&3 3<&- & wait"#;
 
 #[test]
- fn l10_the_daemon_ends_with_its_parent_although_stdin_stays_open() {
+fn l10_the_daemon_ends_with_its_parent_although_stdin_stays_open() {
     let scripts = [
         r#"exec 3<&0; "$@" --exit-with-parent <&3 3<&- & wait"#,
         // The process need not be the parent: here it is a shell that started another shell.
@@ -137,7 +137,7 @@ const PARENT: &str = r#"exec 3<&0; "$@" <&3 3<&- & wait"#;
 }
 
 #[test]
- fn l10_the_daemon_ends_with_its_parent_even_while_busy() {
+fn l10_the_daemon_ends_with_its_parent_even_while_busy() {
     let busy = ["test.sleep", "test.block", "test.spin", "test.jam"];
     side_by_side(pairs(PROFILES, busy), |(profile, method)| {
         let mut started = command(profile);
@@ -154,7 +154,7 @@ const PARENT: &str = r#"exec 3<&0; "$@" <&3 3<&- & wait"#;
 }
 
 #[test]
- fn l10_without_the_flag_the_daemon_outlives_its_parent() {
+fn l10_without_the_flag_the_daemon_outlives_its_parent() {
     for profile in PROFILES {
         let shell = in_shell(PARENT, &rpc(&["--profile", profile]));
         let mut daemon = Daemon::of(shell, framing_of(profile));
@@ -188,7 +188,7 @@ fn l10_the_end_of_the_thread_that_started_it_is_not_the_end_of_the_parent() {
 
 /// The shell may be dead before the daemon runs.
 #[test]
- fn l10_a_parent_that_dies_immediately_leaves_no_process_behind() {
+fn l10_a_parent_that_dies_immediately_leaves_no_process_behind() {
     let ends = ["kill -KILL $$", "sleep 0.001; kill -KILL $$", "sleep 0.01; kill -KILL $$"];
     let start = |profile: &str, option: &str, end: &str| {
         let script = format!(r#"exec 3<&0; "$@" {option} <&3 3<&- & {end}"#);
@@ -212,7 +212,7 @@ fn l10_the_end_of_the_thread_that_started_it_is_not_the_end_of_the_parent() {
 
 /// The token file is a pipe without a writer.
 #[test]
- fn l10_the_daemon_ends_with_its_parent_while_it_waits_for_the_token() {
+fn l10_the_daemon_ends_with_its_parent_while_it_waits_for_the_token() {
     let folder = Folder::new();
     let token = folder.fifo("token");
     let file = token.to_str().expect("UTF-8");
@@ -229,7 +229,7 @@ fn l10_the_end_of_the_thread_that_started_it_is_not_the_end_of_the_parent() {
 /// Nobody reads stderr, so writing the error message would block.
 #[test]
 #[cfg(target_os = "linux")]
- fn l4_a_signal_ends_a_daemon_that_cannot_start_and_has_a_full_stderr() {
+fn l4_a_signal_ends_a_daemon_that_cannot_start_and_has_a_full_stderr() {
     let (reader, writer) = full_pipe();
     let mut daemon = rpc(&["--listen", "unix:///no/such/folder/socket"]);
     daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer);
@@ -266,7 +266,7 @@ fn outputs() -> [(&'static str, OwnedFd, OwnedFd); 2] {
 }
 
 #[test]
- fn l7_stdout_closed_while_idle_is_exit_code_1() {
+fn l7_stdout_closed_while_idle_is_exit_code_1() {
     for profile in PROFILES {
         // After some requests a thread waits in `read`.
         for (is_testbed, requests) in [(false, 0), (false, 20), (true, 0), (true, 20)] {
@@ -294,7 +294,7 @@ fn outputs() -> [(&'static str, OwnedFd, OwnedFd); 2] {
 
 /// A process that exits closes both, in either order.
 #[test]
- fn l3_stdin_closed_directly_after_stdout_is_a_normal_end() {
+fn l3_stdin_closed_directly_after_stdout_is_a_normal_end() {
     for (kind, ours, theirs) in outputs() {
         let command = rpc(&["--profile", "agent"]);
         let mut daemon = Daemon::with_stdout(command, framing_of("agent"), theirs);
@@ -317,7 +317,7 @@ fn reset_connection() -> TcpStream {
 }
 
 #[test]
- fn l7_a_fatal_failure_is_exit_code_1_and_a_record() {
+fn l7_a_fatal_failure_is_exit_code_1_and_a_record() {
     for profile in PROFILES {
         let (framing, folder) = (framing_of(profile), Folder::new());
         let full = File::options().write(true).open("/dev/full").expect("a device");

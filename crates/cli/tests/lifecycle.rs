@@ -39,7 +39,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 }
 
 #[test]
- fn l5_the_server_ends_whatever_runs_and_with_stdin_open() {
+fn l5_the_server_ends_whatever_runs_and_with_stdin_open() {
     side_by_side(cases(), |case| {
         let (profile, busy, trigger) = case;
         let end = live_and_end(profile, busy, trigger);
@@ -54,7 +54,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 /// --nocapture`.
 #[test]
 #[ignore = "it measures times"]
- fn l5_every_end_takes_less_than_two_seconds() {
+fn l5_every_end_takes_less_than_two_seconds() {
     let lives = std::env::var("LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(100);
     let (mut idle, mut busy_ends) = (Vec::new(), Vec::new());
     for (profile, busy, trigger) in cases().cycle().take(lives) {
@@ -72,7 +72,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 }
 
 #[test]
- fn l3_everything_before_the_end_of_input_is_answered() {
+fn l3_everything_before_the_end_of_input_is_answered() {
     for profile in PROFILES {
         let mut testbed = Daemon::start(profile);
         for id in 0..500 {
@@ -91,7 +91,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 }
 
 #[test]
- fn l4_a_running_request_gets_time_to_finish() {
+fn l4_a_running_request_gets_time_to_finish() {
     for trigger in [Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp, Trigger::Shutdown] {
         let mut testbed = Daemon::start("agent");
         testbed.request(1, "test.sleep", r#"{"ms": 100}"#);
@@ -105,7 +105,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 }
 
 #[test]
- fn l4_nothing_starts_after_shutdown() {
+fn l4_nothing_starts_after_shutdown() {
     for profile in PROFILES {
         let mut testbed = Daemon::start(profile);
         testbed.request(1, "shutdown", "null");
@@ -117,7 +117,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 }
 
 #[test]
- fn l4_shutdown_as_a_notification_ends_the_server() {
+fn l4_shutdown_as_a_notification_ends_the_server() {
     let mut testbed = Daemon::start("agent");
     testbed.send(r#"{"jsonrpc":"2.0","method":"shutdown"}"#);
     let end = testbed.wait(Instant::now());
@@ -125,7 +125,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 }
 
 #[test]
- fn l5_an_unread_stdout_does_not_delay_the_end() {
+fn l5_an_unread_stdout_does_not_delay_the_end() {
     for trigger in [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown] {
         let (out, into) = pipe();
         let mut testbed = Daemon::with_stdout(command("agent"), Framing::Ndjson, into);
@@ -139,7 +139,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 }
 
 #[test]
- fn l5_an_unread_stderr_does_not_delay_the_end() {
+fn l5_an_unread_stderr_does_not_delay_the_end() {
     for trigger in Trigger::ALL {
         let (err, into) = full_pipe();
         let mut command = command("agent");
@@ -180,7 +180,7 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
 }
 
 #[test]
- fn l6_the_exit_hook_runs_and_is_cut_off_if_it_never_returns() {
+fn l6_the_exit_hook_runs_and_is_cut_off_if_it_never_returns() {
     for (is_never_done, busy) in [(false, None), (true, None), (true, Some("test.jam"))] {
         for trigger in [Trigger::Eof, Trigger::Terminate] {
             let mut command = command("agent");
@@ -204,7 +204,7 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
 }
 
 #[test]
- fn l7_a_fatal_failure_is_exit_code_1_without_a_panic() {
+fn l7_a_fatal_failure_is_exit_code_1_without_a_panic() {
     // An unreadable stdin.
     let mut directory = command("agent");
     directory.stdin(File::open("/").expect("a directory")).stdout(Stdio::piped());
@@ -225,7 +225,7 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
 }
 
 #[test]
- fn l8_a_closed_stdin_is_noticed_while_reading_is_paused() {
+fn l8_a_closed_stdin_is_noticed_while_reading_is_paused() {
     let (out, into) = pipe();
     let mut testbed = Daemon::with_stdout(command("agent"), Framing::Ndjson, into);
     let mut stdin = testbed.stdin.take().expect("a pipe");
@@ -284,7 +284,7 @@ fn t4_files_as_stdin_and_stdout_work() {
 }
 
 #[test]
- fn t4_one_socket_for_both_directions_works_as_with_node() {
+fn t4_one_socket_for_both_directions_works_as_with_node() {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("sockets are to be had");
     let mut command = command("agent");
     command.stdin(std::os::fd::OwnedFd::from(theirs.try_clone().expect("a second one")));

@@ -53,7 +53,7 @@ fn cut(text: &str, length: usize) -> String {
 }
 
 #[test]
- fn g6_no_line_can_be_forged_and_long_names_are_cut() {
+fn g6_no_line_can_be_forged_and_long_names_are_cut() {
     for (profile, format) in pairs(PROFILES, FORMATS) {
         check_lines(profile, format, &forgeries());
     }
@@ -304,7 +304,7 @@ fn check_log(log: &[u8], format: &str) {
 }
 
 #[test]
- fn e1_g6_the_payload_of_a_message_appears_nowhere() {
+fn e1_g6_the_payload_of_a_message_appears_nowhere() {
     for profile in PROFILES {
         for (level, format) in pairs(LEVELS, FORMATS) {
             // Each level to each sink, in one of the formats.

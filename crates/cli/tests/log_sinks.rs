@@ -65,7 +65,7 @@ fn check_one_warning(life: &Life, format: &str, path: &Path) {
 }
 
 #[test]
- fn g1_an_unusable_log_file_is_reported_once_and_replaced_by_stderr() {
+fn g1_an_unusable_log_file_is_reported_once_and_replaced_by_stderr() {
     let folder = Folder::new();
     let mut paths = vec![folder.path("missing/log"), folder.path("."), folder.fifo("fifo")];
     if !rustix::process::geteuid().is_root() {
@@ -93,7 +93,7 @@ fn check_one_warning(life: &Life, format: &str, path: &Path) {
 }
 
 #[test]
- fn g1_a_full_disk_does_not_stop_the_daemon() {
+fn g1_a_full_disk_does_not_stop_the_daemon() {
     for (profile, format) in PROFILES.into_iter().zip(FORMATS.into_iter().cycle()) {
         let framing = framing_of(profile);
         let options = ["--profile", profile, "--log-format", format, "--log-level", "debug"];
@@ -107,7 +107,7 @@ fn check_one_warning(life: &Life, format: &str, path: &Path) {
 
 /// A file size limit makes later writes fail.
 #[test]
- fn g1_a_log_file_at_its_size_limit_does_not_stop_the_daemon() {
+fn g1_a_log_file_at_its_size_limit_does_not_stop_the_daemon() {
     let folder = Folder::new();
     for profile in PROFILES {
         let (framing, path) = (framing_of(profile), folder.path(profile));
@@ -125,7 +125,7 @@ fn check_one_warning(life: &Life, format: &str, path: &Path) {
 
 /// A pipe whose reader closes it.
 #[test]
- fn g1_a_log_reader_that_leaves_does_not_stop_the_daemon() {
+fn g1_a_log_reader_that_leaves_does_not_stop_the_daemon() {
     let folder = Folder::new();
     let path = folder.fifo("fifo");
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -147,7 +147,7 @@ fn check_one_warning(life: &Life, format: &str, path: &Path) {
 /// Nobody reads stderr, and it holds only a small part of the log.
 #[test]
 #[cfg(target_os = "linux")]
- fn l5_l6_l8_an_unread_stderr_costs_only_records() {
+fn l5_l6_l8_an_unread_stderr_costs_only_records() {
     const COUNT: u64 = 50_000;
     let triggers = [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown];
     side_by_side(PROFILES.into_iter().zip(triggers), |(profile, trigger)| {
@@ -174,7 +174,7 @@ fn check_one_warning(life: &Life, format: &str, path: &Path) {
 
 /// Dropped records are counted, and the count appears when somebody reads again.
 #[test]
- fn l8_dropped_records_are_counted() {
+fn l8_dropped_records_are_counted() {
     for format in FORMATS {
         let (unread, into) = pipe();
         let mut command = rpc(&["--log-level", "debug", "--log-format", format]);

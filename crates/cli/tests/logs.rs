@@ -22,7 +22,7 @@ fn severities(records: &[Record]) -> Vec<&str> {
 }
 
 #[test]
- fn g2_only_records_at_the_level_or_above_are_logged() {
+fn g2_only_records_at_the_level_or_above_are_logged() {
     // Messages that cause a record of each severity, besides those of start and end.
     let unknown = request(1, "unknown", "[]");
     let failing = notification("setLogLevel", "[]");
@@ -50,7 +50,7 @@ fn severities(records: &[Record]) -> Vec<&str> {
 
 /// Everything is sent in one write: a level applies from the very next message.
 #[test]
- fn g2_a_new_level_applies_from_the_next_message() {
+fn g2_a_new_level_applies_from_the_next_message() {
     for (profile, by_notification) in pairs(PROFILES, [false, true]) {
         let set = |id, level: &str| match by_notification {
             false => request(id, "setLogLevel", &format!("[\"{level}\"]")),
@@ -182,7 +182,7 @@ fn g3_long_methods_are_cut() {
 }
 
 #[test]
- fn g4_the_first_record_describes_the_daemon() {
+fn g4_the_first_record_describes_the_daemon() {
     let framings: [&[&str]; 5] = [
         &[],
         &["--framing", "lsp"],
@@ -244,7 +244,7 @@ fn g4_the_first_record_names_the_file_and_the_level() {
 
 /// A message to the test bed at level `warn`, and the severity of its only record.
 #[test]
- fn g5_m10_the_cause_decides_the_severity() {
+fn g5_m10_the_cause_decides_the_severity() {
     let failure = r#"{"code":-32001,"message":"no","data":null}"#;
     let rows = [
         (request(1, "unknown", "[]"), "warn"),
@@ -285,7 +285,7 @@ fn g4_the_first_record_names_the_file_and_the_level() {
 
 /// A server may ignore notifications that begin with `$/`; requests of that kind must be answered.
 #[test]
- fn m10_an_ignorable_unknown_notification_is_logged_at_debug() {
+fn m10_an_ignorable_unknown_notification_is_logged_at_debug() {
     let rows = [
         (notification("$/setTrace", r#"{"value":"off"}"#), "debug"),
         (notification("$setTrace", "[]"), "warn"),
@@ -300,7 +300,7 @@ fn g4_the_first_record_names_the_file_and_the_level() {
 }
 
 #[test]
- fn g5_traffic_is_logged_at_debug_and_in_the_desktop_profile_at_info() {
+fn g5_traffic_is_logged_at_debug_and_in_the_desktop_profile_at_info() {
     for (profile, format) in pairs(PROFILES, FORMATS) {
         let text = request(7, "version", "[]");
         let options = ["--log-level", "debug", "--log-format", format];
@@ -321,7 +321,7 @@ fn g4_the_first_record_names_the_file_and_the_level() {
 }
 
 #[test]
- fn g6_a_panic_is_logged_with_its_location_and_without_its_message() {
+fn g6_a_panic_is_logged_with_its_location_and_without_its_message() {
     for (profile, format) in pairs(PROFILES, FORMATS) {
         let mut command = command(profile);
         command.args(["--log-format", format, "--log-level", "debug"]);

@@ -18,7 +18,7 @@ use support::terminal::terminal;
 use support::{pairs, side_by_side};
 
 #[test]
- fn l5_a_handler_that_was_quick_before_does_not_delay_the_end() {
+fn l5_a_handler_that_was_quick_before_does_not_delay_the_end() {
     side_by_side(pairs(PROFILES, ["test.block", "test.spin"]), |(profile, method)| {
         let mut testbed = Daemon::start(profile);
         for id in 1..5 {
@@ -35,7 +35,7 @@ use support::{pairs, side_by_side};
 /// These handlers are not marked as blocking, and block where it is hard to see: after another answer, or
 /// after they have waited. Once one has blocked, it delays nobody any more.
 #[test]
- fn l5_an_unmarked_blocking_handler_is_detected() {
+fn l5_an_unmarked_blocking_handler_is_detected() {
     let long = r#"{"ms": 25000}"#;
     side_by_side(["test.nap", "test.late"], |method| {
         let mut testbed = Daemon::start("agent");
@@ -60,7 +60,7 @@ use support::{pairs, side_by_side};
 
 /// The clock of a frame stops while the daemon does not read, for whatever reason.
 #[test]
- fn f6_a_frame_that_arrives_while_reading_is_held_up_does_not_time_out() {
+fn f6_a_frame_that_arrives_while_reading_is_held_up_does_not_time_out() {
     side_by_side(PROFILES, |profile| {
         let framing = framing_of(profile);
         let mut slow = command(profile);
@@ -102,7 +102,7 @@ fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
 }
 
 #[test]
- fn l7_too_few_descriptors_are_an_error_without_a_panic() {
+fn l7_too_few_descriptors_are_an_error_without_a_panic() {
     for most in 5..24 {
         let limited = after(&format!("ulimit -n {most}"), &rpc(&["--profile", "agent"]));
         let end = Daemon::of(limited, Framing::Ndjson).end(Trigger::Eof);
@@ -116,7 +116,7 @@ fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
 
 /// With just enough memory to start, and a little more, there is none for a further thread.
 #[test]
- fn l3_l6_without_memory_for_a_thread_the_log_still_states_the_reason_of_the_end() {
+fn l3_l6_without_memory_for_a_thread_the_log_still_states_the_reason_of_the_end() {
     let mut started = 0;
     for kib in (4 * 1024..512 * 1024).step_by(64) {
         let daemon = rpc(&["--profile", "agent", "--log-level", "debug"]);
@@ -145,7 +145,7 @@ fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
 }
 
 #[test]
- fn l4_g4_after_its_first_record_a_signal_ends_the_daemon_gracefully() {
+fn l4_g4_after_its_first_record_a_signal_ends_the_daemon_gracefully() {
     for (trigger, _) in pairs([Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp], 0..20) {
         let daemon = Daemon::rpc("agent", &[]);
         daemon.wait_for_line(|line| line.contains("duet-rpc started"));
@@ -179,7 +179,7 @@ fn told(lines: &[String], method: &str) -> Vec<(String, String)> {
 }
 
 #[test]
- fn g5_a_failure_caused_by_the_client_is_a_warning() {
+fn g5_a_failure_caused_by_the_client_is_a_warning() {
     let answers = [
         r#""error":{"code":-32603,"message":"no"}"#,
         r#""error":"no object""#,
@@ -223,7 +223,7 @@ fn p3_g5_a_cancelled_request_is_logged_as_answered() {
 
 /// Unanswered bad messages are all counted, even if the end comes soon.
 #[test]
- fn f7_unanswered_faults_are_counted_to_the_end() {
+fn f7_unanswered_faults_are_counted_to_the_end() {
     let framing = Framing::Ndjson;
     let life = live(rpc(&["--profile", "agent"]), framing, "no\n".repeat(3000).as_bytes());
     let records = life.records("text");
@@ -236,7 +236,7 @@ fn p3_g5_a_cancelled_request_is_logged_as_answered() {
 }
 
 #[test]
- fn p7_a_closed_list_accepts_only_strings() {
+fn p7_a_closed_list_accepts_only_strings() {
     let rows = [
         ("setLogLevel", r#"{"level":{"debug":null}}"#, "level", "object"),
         ("setLogLevel", r#"{"level":{"CANARY":null}}"#, "level", "object"),

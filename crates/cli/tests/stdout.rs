@@ -134,7 +134,7 @@ fn live_through_faults(profile: &str, level: &str, format: &str, trigger: Trigge
 }
 
 #[test]
- fn l1_faults_of_every_kind_produce_only_frames() {
+fn l1_faults_of_every_kind_produce_only_frames() {
     for profile in PROFILES {
         let cases = LEVELS.into_iter().zip(FORMATS.into_iter().cycle());
         for (level, format) in cases {
@@ -153,7 +153,7 @@ fn live_through_faults(profile: &str, level: &str, format: &str, trigger: Trigge
 
 /// Handlers that print, panic and send many messages.
 #[test]
- fn l1_l9_e2_misbehaving_handlers_do_not_show_on_stdout() {
+fn l1_l9_e2_misbehaving_handlers_do_not_show_on_stdout() {
     const COUNT: u64 = 2_000;
     for (profile, trigger) in pairs(PROFILES, Trigger::ALL) {
         let mut testbed = Daemon::start(profile);
@@ -196,7 +196,7 @@ impl Read for Sips {
 
 /// The end comes after a part of an answer was read, and the rest is read afterwards.
 #[test]
- fn l1_l4_a_partly_read_answer_is_completed() {
+fn l1_l4_a_partly_read_answer_is_completed() {
     const BYTES: usize = 500_000;
     for (profile, trigger) in pairs(PROFILES, Trigger::ALL) {
         let (out, into) = pipe();

@@ -27,7 +27,8 @@ fn live(options: &ChaosOptions) -> ChaosReport {
 #[test]
 fn l3_l4_l5_l7_l10_every_life_ends_as_it_should() {
     let lives = kinds().len() + 40;
-    let options = ChaosOptions { seed: 8, lives, jobs: 8, patience: PATIENCE, ..ChaosOptions::default() };
+    let options =
+        ChaosOptions { seed: 8, lives, jobs: 8, patience: PATIENCE, ..ChaosOptions::default() };
     let report = live(&options);
     assert!(report.is_good(PATIENCE), "{report}\n{:#?}", report.failed());
     assert_eq!(report.lived() + report.skipped().len(), kinds().len(), "{report}");
@@ -64,14 +65,14 @@ fn l1_a_stray_line_is_found() {
 }
 
 #[test]
- fn l3_a_lost_answer_is_found() {
+fn l3_a_lost_answer_is_found() {
     let script = r#"exec 3<&0; "$REAL" "$@" <&3 | head -c 1"#;
     check("lost", script, "eof-traffic", "unanswered");
 }
 
 /// A daemon that does not wait for a reader that pauses for a second.
 #[test]
- fn l5_a_loss_after_a_pause_of_the_reader_is_found() {
+fn l5_a_loss_after_a_pause_of_the_reader_is_found() {
     let script = r#"timeout -s KILL 1 "$REAL" "$@"; exit 0"#;
     check("hasty", script, "eof-slow-reader-naps", "unanswered");
 }
@@ -94,7 +95,7 @@ fn l8_a_daemon_that_needs_many_descriptors_is_found() {
 
 /// An unexpected notification, in every framing.
 #[test]
- fn l1_an_unexpected_message_is_found() {
+fn l1_an_unexpected_message_is_found() {
     let script = r#"
         text='{"jsonrpc":"2.0","method":"x"}'
         case "$*" in
@@ -107,13 +108,13 @@ fn l8_a_daemon_that_needs_many_descriptors_is_found() {
 }
 
 #[test]
- fn l4_a_missed_signal_is_found() {
+fn l4_a_missed_signal_is_found() {
     let script = r#"trap '' TERM; "$REAL" "$@"; exit 0"#;
     check("ignores", script, "signal-term", "it does not end");
 }
 
 #[test]
- fn t1_a_process_left_behind_is_found() {
+fn t1_a_process_left_behind_is_found() {
     let script = r#"sleep 60 >/dev/null 2>&1 & exec "$REAL" "$@""#;
     check("orphan", script, "eof-idle", "left a process behind");
 }
@@ -125,7 +126,7 @@ fn g1_a_panic_is_found() {
 }
 
 #[test]
- fn t3_a_socket_left_behind_is_found() {
+fn t3_a_socket_left_behind_is_found() {
     let script = r#"
         "$REAL" "$@" & real=$!
         trap 'kill $real; wait $real; : >socket; exit 0' INT TERM HUP
@@ -145,7 +146,7 @@ fn output(command: &mut Command) -> (Option<i32>, String) {
 
 /// The command prints how to repeat a failed life, and exits with 1.
 #[test]
- fn the_command_prints_how_to_repeat_a_failure() {
+fn the_command_prints_how_to_repeat_a_failure() {
     let run = |words: &[&str]| output(chaos().args(words));
     let bad = ["--daemon", "false", "--testbed", "false"];
     let words = ["--seed", "3", "--lives", "2", "--only", "eof-idle"];
@@ -178,7 +179,7 @@ fn the_command_fails_without_strace_where_it_is_required() {
 }
 
 #[test]
- fn a_file_left_behind_is_found() {
+fn a_file_left_behind_is_found() {
     check("file", r#": >core; exec "$REAL" "$@""#, "eof-idle", "has left the file core");
     assert!(!Path::new("core").exists());
 }

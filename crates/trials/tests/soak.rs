@@ -46,7 +46,7 @@ fn t2_the_soak_holds_for_connections_that_come_and_go() {
 }
 
 #[test]
- fn the_same_seed_repeats_the_same_steps() {
+fn the_same_seed_repeats_the_same_steps() {
     let plan = plan(Profile::Editor, Transport::Stdio, 4);
     let game = || {
         let report = run(&plan).unwrap_or_else(|broken| panic!("{broken}"));
@@ -60,7 +60,7 @@ fn t2_the_soak_holds_for_connections_that_come_and_go() {
 }
 
 #[test]
- fn every_sabotage_is_noticed() {
+fn every_sabotage_is_noticed() {
     // The sabotage, and a word of the expected failure.
     let rows = [
         ("mute", "does not come"),

@@ -94,7 +94,8 @@ fn stand_between_pipes(server: &mut Child, mischief: Mischief) -> io::Result<()>
 fn stand_between_sockets(server: &mut Child, mischief: Mischief) -> io::Result<()> {
     let stderr = server.stderr.take().ok_or_else(|| io::Error::other("no stderr"))?;
     let mut lines = BufReader::new(stderr).lines();
-    let line = lines.next().unwrap_or_else(|| Err(io::Error::other("the server prints no address")))?;
+    let line =
+        lines.next().unwrap_or_else(|| Err(io::Error::other("the server prints no address")))?;
     let (words, theirs) =
         line.rsplit_once("://").ok_or_else(|| io::Error::other(format!("no address: {line}")))?;
     let (theirs, path) = theirs.split_at(theirs.find('/').unwrap_or(theirs.len()));

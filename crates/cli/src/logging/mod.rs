@@ -80,10 +80,7 @@ impl Log {
             }),
             broken: Box::new(move |error| {
                 let style = Style { in_color: false, ..style };
-                warning(
-                    style,
-                    format!("the log file cannot be written, records are lost: {error}"),
-                )
+                warning(style, format!("the log file cannot be written, records are lost: {error}"))
             }),
         };
         let sink = Sink::start(file, is_file.then(stderr).transpose()?, words)?;

@@ -92,7 +92,7 @@ fn g3_g6_long_methods_and_ids_are_cut() {
 }
 
 #[test]
- fn g3_text_that_is_not_an_id_becomes_a_string() {
+fn g3_text_that_is_not_an_id_becomes_a_string() {
     let half = r#""\ud800""#;
     for shown in ["two words", "{}", "[1]", "true", "1,\"x\":2", "", "\"a\nb\"", "\"a\" id=7", half]
     {
@@ -102,7 +102,7 @@ fn g3_g6_long_methods_and_ids_are_cut() {
 }
 
 #[test]
- fn g6_messages_stay_on_one_line() {
+fn g6_messages_stay_on_one_line() {
     let mut message = "it broke".to_owned();
     push_field(&mut message, "error", &"a\nb\u{9b} = \"c\"");
     push_field(&mut message, "bytes", &7);

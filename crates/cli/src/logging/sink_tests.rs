@@ -23,7 +23,7 @@ fn pipe() -> (File, File) {
 }
 
 #[test]
- fn g1_lines_arrive_unchanged_and_in_order() {
+fn g1_lines_arrive_unchanged_and_in_order() {
     let (reader, writer) = pipe();
     let sink = Sink::start(writer, None, words()).expect("a thread");
     sink.push("one\n");
@@ -34,7 +34,7 @@ fn pipe() -> (File, File) {
 }
 
 #[test]
- fn l8_missing_reader_costs_lines_but_never_blocks() {
+fn l8_missing_reader_costs_lines_but_never_blocks() {
     let (reader, writer) = pipe();
     let sink = Sink::start(writer, None, words()).expect("a thread");
     let line = format!("{}\n", "x".repeat(99));
@@ -60,7 +60,7 @@ fn pipe() -> (File, File) {
 }
 
 #[test]
- fn g1_full_device_is_reported_once() {
+fn g1_full_device_is_reported_once() {
     let full = OpenOptions::new().append(true).open("/dev/full").expect("/dev/full");
     let (mut reader, emergency) = pipe();
     let sink = Sink::start(full, Some(emergency), words()).expect("a thread");
@@ -76,7 +76,7 @@ fn pipe() -> (File, File) {
 }
 
 #[test]
- fn g1_flush_without_a_reader_ends() {
+fn g1_flush_without_a_reader_ends() {
     let (reader, writer) = pipe();
     let sink = Sink::start(writer, None, words()).expect("a thread");
     for _ in 0..100 {

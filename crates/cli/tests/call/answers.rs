@@ -7,7 +7,7 @@ use crate::support::terminal::terminal;
 use crate::{answers, answers_and_stays, call_script, command, file, read_all, wait};
 
 #[test]
- fn t1_a_result_is_printed_unchanged_except_for_white_space() {
+fn t1_a_result_is_printed_unchanged_except_for_white_space() {
     let long = "1234567890123456789012345678901234567890";
     #[rustfmt::skip]
     let rows = [
@@ -26,7 +26,7 @@ use crate::{answers, answers_and_stays, call_script, command, file, read_all, wa
 }
 
 #[test]
- fn t1_an_answer_counts_whether_the_server_exits_stays_or_never_ends() {
+fn t1_an_answer_counts_whether_the_server_exits_stays_or_never_ends() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#;
     for script in [
         answers(answer),
@@ -45,7 +45,7 @@ use crate::{answers, answers_and_stays, call_script, command, file, read_all, wa
 }
 
 #[test]
- fn t1_the_answer_is_printed_before_the_server_is_stopped() {
+fn t1_the_answer_is_printed_before_the_server_is_stopped() {
     let seen = file("answer-was-seen");
     let _ = fs::remove_file(&seen);
     // It exits when the answer was seen, and ignores SIGTERM.
@@ -80,7 +80,7 @@ fn t1_an_answer_in_pretty_json_and_in_each_framing_is_understood() {
 }
 
 #[test]
- fn t1_other_messages_of_the_server_do_not_matter() {
+fn t1_other_messages_of_the_server_do_not_matter() {
     let first = r#"{"jsonrpc":"2.0","id":1,"result":"first"}"#;
     let second = r#"{"jsonrpc":"2.0","id":1,"result":"second"}"#;
     let other = r#"{"jsonrpc":"2.0","id":7,"result":"other"}"#;
@@ -97,7 +97,7 @@ fn t1_an_answer_in_pretty_json_and_in_each_framing_is_understood() {
 }
 
 #[test]
- fn t1_a_request_of_the_server_gets_method_not_found() {
+fn t1_a_request_of_the_server_gets_method_not_found() {
     let script = r#"printf '%s\n' '{"jsonrpc":"2.0","id":"s","method":"ask"}'
         read -r one; read -r two; printf '%s\n' "$one" "$two" >&2
         printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":null}'"#;
@@ -107,7 +107,7 @@ fn t1_an_answer_in_pretty_json_and_in_each_framing_is_understood() {
 }
 
 #[test]
- fn t1_the_servers_stderr_is_passed_on() {
+fn t1_the_servers_stderr_is_passed_on() {
     let answer = answers(r#"{"jsonrpc":"2.0","id":1,"result":1}"#);
     let ended =
         call_script(&[], &format!("echo one >&2; {answer}; echo two >&2; printf three >&2"));
@@ -116,7 +116,7 @@ fn t1_an_answer_in_pretty_json_and_in_each_framing_is_understood() {
 }
 
 #[test]
- fn g2_call_keeps_a_log_beside_a_foreign_server_on_request() {
+fn g2_call_keeps_a_log_beside_a_foreign_server_on_request() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":1}"#;
     let script = answers_and_stays(&format!("stray output\n{answer}"));
     assert_eq!(call_script(&[], &script).err, "");
@@ -126,7 +126,7 @@ fn t1_an_answer_in_pretty_json_and_in_each_framing_is_understood() {
 }
 
 #[test]
- fn t1_a_call_ends_even_if_nobody_reads_its_stderr() {
+fn t1_a_call_ends_even_if_nobody_reads_its_stderr() {
     let talk = "dd if=/dev/zero bs=65536 count=64 2>/dev/null | tr '\\0' x >&2; echo >&2";
     for (answer, code, printed) in [
         (r#"{"jsonrpc":"2.0","id":1,"result":1}"#, 0, "1\n"),
@@ -141,7 +141,7 @@ fn t1_an_answer_in_pretty_json_and_in_each_framing_is_understood() {
 }
 
 #[test]
- fn t1_a_closed_stdout_fails_the_call_without_a_panic() {
+fn t1_a_closed_stdout_fails_the_call_without_a_panic() {
     let script = answers_and_stays(r#"{"jsonrpc":"2.0","id":1,"result":1}"#);
     let mut child = command(&["m", "--", "sh", "-c", &script]);
     // Closed before anything is written.
@@ -153,7 +153,7 @@ fn t1_an_answer_in_pretty_json_and_in_each_framing_is_understood() {
 }
 
 #[test]
- fn c2_on_a_terminal_a_result_is_indented() {
+fn c2_on_a_terminal_a_result_is_indented() {
     let (screen, stdout) = terminal();
     let script = answers(r#"{"jsonrpc":"2.0","id":1,"result":{"a":[1.0,{}],"b":"\u009b"}}"#);
     let mut call = command(&["m", "--", "sh", "-c", &script]);

@@ -12,7 +12,7 @@ use crate::{Ended, call, call_with};
 const TOKEN: &str = "open-CANARY-sesame";
 
 #[test]
- fn t2_a_running_server_is_called_at_its_address() {
+fn t2_a_running_server_is_called_at_its_address() {
     let server = Server::testbed_everywhere(&[]);
     for url in &server.urls {
         let to = |words: &[&str]| call(&[&["--connect", &url.text], words].concat());
@@ -37,7 +37,7 @@ const TOKEN: &str = "open-CANARY-sesame";
 }
 
 #[test]
- fn t2_call_takes_the_framing_of_the_server() {
+fn t2_call_takes_the_framing_of_the_server() {
     for framing in ["lsp", "length"] {
         let server = Server::rpc("editor", &[TCP], &["--framing", framing]);
         let words = ["--framing", framing, "--connect", &server.urls[0].text, "version"];
@@ -47,7 +47,7 @@ const TOKEN: &str = "open-CANARY-sesame";
 }
 
 #[test]
- fn t3_call_sends_the_token() {
+fn t3_call_sends_the_token() {
     let folder = Folder::new();
     let path = folder.write("token", format!("{TOKEN}\n"));
     let wrong = folder.write("wrong", format!("{TOKEN}x\n"));
@@ -71,7 +71,7 @@ const TOKEN: &str = "open-CANARY-sesame";
 }
 
 #[test]
- fn t2_an_address_without_a_listener_is_reported() {
+fn t2_an_address_without_a_listener_is_reported() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = free.local_addr().expect("it has one").port();
     drop(free);
@@ -110,7 +110,7 @@ fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ende
 /// The call ends whatever the other side sends, and never like an error response: with 5 without a
 /// connection, because a WebSocket needs a handshake, otherwise with 6.
 #[test]
- fn t2_p6_a_server_that_speaks_another_protocol_is_not_an_error_answer() {
+fn t2_p6_a_server_that_speaks_another_protocol_is_not_an_error_answer() {
     let too_large = "the server refused: 413 Content Too Large; the server takes no";
     let words: [(&[u8], &str); 10] = [
         (b"", "the connection broke before the answer came"),
@@ -138,7 +138,7 @@ fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ende
 }
 
 #[test]
- fn p2_a_handshake_timeout_is_exit_code_4() {
+fn p2_a_handshake_timeout_is_exit_code_4() {
     // The system accepts the connection, and nobody answers the request.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("ws://{}/", listener.local_addr().expect("it has one"));
@@ -147,7 +147,7 @@ fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ende
 }
 
 #[test]
- fn t2_p6_the_close_reason_of_a_web_socket_is_reported() {
+fn t2_p6_the_close_reason_of_a_web_socket_is_reported() {
     let server = Server::testbed("agent", &[WS], &[]);
     let params = format!("[\"{}\"]", "x".repeat(2_000_000));
     let url = &server.urls[0].text;
@@ -157,7 +157,7 @@ fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ende
 }
 
 #[test]
- fn t2_p6_a_notification_refused_over_http_is_a_failure() {
+fn t2_p6_a_notification_refused_over_http_is_a_failure() {
     let unavailable = "not delivered: the server refused: 503 Service Unavailable";
     let rows: [(&[u8], i32, &str); 6] = [
         (b"HTTP/1.1 202 x\r\n\r\n", 0, ""),

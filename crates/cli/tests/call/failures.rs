@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[test]
- fn e1_an_error_answer_is_reported_with_its_data() {
+fn e1_an_error_answer_is_reported_with_its_data() {
     #[rustfmt::skip]
     let rows = [
         (r#"{"code":-32000,"message":"no such file"}"#,
@@ -38,7 +38,7 @@ use crate::{
 }
 
 #[test]
- fn m5_an_error_with_id_null_answers_the_only_request() {
+fn m5_an_error_with_id_null_answers_the_only_request() {
     let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
     let told = "duet-rpc: the server answered with an error: Parse error (-32700)\n";
     for script in [answers(error), answers_and_stays(error)] {
@@ -51,7 +51,7 @@ use crate::{
 }
 
 #[test]
- fn p2_a_timeout_is_reported_with_the_data_that_came() {
+fn p2_a_timeout_is_reported_with_the_data_that_came() {
     let silent = "cat >/dev/null; :";
     let other_id = answers_and_stays(r#"{"jsonrpc":"2.0","id":"1","result":1}"#);
     let half = "read -r request; printf '{\"jsonrpc\":'; cat >/dev/null; :";
@@ -72,7 +72,7 @@ use crate::{
 }
 
 #[test]
- fn p2_a_timeout_hints_at_the_wrong_framing() {
+fn p2_a_timeout_hints_at_the_wrong_framing() {
     let line = answers_and_stays(r#"{"jsonrpc":"2.0","id":1,"result":1}"#);
     let headers = "read -r request; printf 'Content-Length: 2\\r\\n\\r\\n{}'; cat >/dev/null; :";
     for (framing, script) in
@@ -85,7 +85,7 @@ use crate::{
 }
 
 #[test]
- fn p2_a_server_that_never_reads_times_out() {
+fn p2_a_server_that_never_reads_times_out() {
     let params = write("big-and-unread.json", big_params().as_bytes());
     let params = format!("@{params}");
     let server = ["--timeout", "0.5", "m", &params, "--", "sleep", "600"];
@@ -95,7 +95,7 @@ use crate::{
 }
 
 #[test]
- fn t1_a_server_that_cannot_be_started_is_named_with_advice() {
+fn t1_a_server_that_cannot_be_started_is_named_with_advice() {
     let no_program = write("no-program", b"hello\n");
     #[rustfmt::skip]
     let rows = [
@@ -112,7 +112,7 @@ use crate::{
 }
 
 #[test]
- fn t1_a_server_that_ends_without_an_answer_is_reported_with_its_exit_status() {
+fn t1_a_server_that_ends_without_an_answer_is_reported_with_its_exit_status() {
     let print = answers("usage: server [--stdio]");
     let other_id = answers(r#"{"jsonrpc":"2.0","id":2,"result":1}"#);
     #[rustfmt::skip]
@@ -131,7 +131,7 @@ use crate::{
 }
 
 #[test]
- fn t1_call_stops_and_names_leftover_processes_of_the_server() {
+fn t1_call_stops_and_names_leftover_processes_of_the_server() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":1}"#;
     #[rustfmt::skip]
     let rows = [
@@ -159,7 +159,7 @@ use crate::{
 }
 
 #[test]
- fn m8_an_error_that_is_not_an_object_breaks_the_protocol() {
+fn m8_an_error_that_is_not_an_object_breaks_the_protocol() {
     for error in ["5", "null", r#""text""#, "[]"] {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
         let ended = call_script(&[], &answers_and_stays(&answer));
@@ -169,7 +169,7 @@ use crate::{
 
 /// Waiting longer would end in a timeout, which hides the cause.
 #[test]
- fn m7_m8_an_unusable_answer_ends_the_call_immediately_and_is_described() {
+fn m7_m8_an_unusable_answer_ends_the_call_immediately_and_is_described() {
     #[rustfmt::skip]
     let rows = [
         (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, "has both `result` and `error`"),
@@ -213,7 +213,7 @@ fn f14_f31_an_answer_over_the_limit_ends_the_call_immediately() {
 }
 
 #[test]
- fn t1_a_notification_is_sent_without_any_output() {
+fn t1_a_notification_is_sent_without_any_output() {
     let ended = call(&["--notify", "n", "[1]", "--", "sh", "-c", "cat >&2"]);
     let sent = "{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[1]}\n";
     assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), "", sent));
@@ -225,7 +225,7 @@ fn f14_f31_an_answer_over_the_limit_ends_the_call_immediately() {
 }
 
 #[test]
- fn t1_a_notification_to_a_server_that_exited_is_a_failure() {
+fn t1_a_notification_to_a_server_that_exited_is_a_failure() {
     let params = write("big-and-refused.json", big_params().as_bytes());
     let ended = call(&["--notify", "n", &format!("@{params}"), "--", "sh", "-c", "exit 3"]);
     ended.has_failed(6, &["ended before it had read the notification, with exit status: 3"]);
@@ -242,7 +242,7 @@ fn start(mut call: Command) -> (Child, BufReader<ChildStderr>) {
 }
 
 #[test]
- fn t1_an_interrupt_ends_a_call() {
+fn t1_an_interrupt_ends_a_call() {
     let script = "echo ready >&2; cat >/dev/null; :";
     let (child, _) = start(command(&["--timeout", "0", "m", "--", "sh", "-c", script]));
     kill_process(Pid::from_child(&child), Signal::INT).expect("it is not reaped");
@@ -251,7 +251,7 @@ fn start(mut call: Command) -> (Child, BufReader<ChildStderr>) {
 
 /// The server must not outlive the call, even if it ignores everything except SIGKILL.
 #[test]
- fn t1_an_interrupted_call_stops_its_server() {
+fn t1_an_interrupted_call_stops_its_server() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         // It prints when it is ready, and its stderr is open for as long as it lives.
         let script = "trap '' INT TERM HUP; echo ready >&2; while :; do sleep 0.05; done";
@@ -282,7 +282,7 @@ fn l4_a_signal_ends_a_call_whose_result_nobody_reads() {
 /// SIGHUP is ignored under `nohup`, and SIGINT in the background of a script.
 #[test]
 #[cfg(target_os = "linux")]
- fn l4_a_signal_ignored_at_the_start_does_not_end_a_call() {
+fn l4_a_signal_ignored_at_the_start_does_not_end_a_call() {
     for (name, signal) in [("HUP", Signal::HUP), ("INT", Signal::INT), ("TERM", Signal::TERM)] {
         let go = file(&format!("go-{name}"));
         let answer = answers(r#"{"jsonrpc":"2.0","id":1,"result":7}"#);
@@ -304,7 +304,7 @@ fn l4_a_signal_ends_a_call_whose_result_nobody_reads() {
 }
 
 #[test]
- fn t1_a_server_that_fails_after_a_notification_is_reported() {
+fn t1_a_server_that_fails_after_a_notification_is_reported() {
     let failed = "duet-rpc: the notification was sent, and the server ended with exit status: 7\n";
     for (script, told) in [("read r; exit 0", ""), ("read r; exit 7", failed)] {
         let ended = call(&["--notify", "n", "--", "sh", "-c", script]);

@@ -35,7 +35,7 @@ fn m3_params_come_from_the_command_line_stdin_or_a_file() {
 }
 
 #[test]
- fn m3_bad_params_are_refused_before_a_server_is_started() {
+fn m3_bad_params_are_refused_before_a_server_is_started() {
     let text = write("text.json", b"\"text\"");
     let bytes = write("bytes.json", b"[\"\xff\"]");
     let (text, bytes) = (format!("@{text}"), format!("@{bytes}"));
@@ -59,7 +59,7 @@ fn m3_params_come_from_the_command_line_stdin_or_a_file() {
 }
 
 #[test]
- fn c3_a_bad_option_value_is_refused() {
+fn c3_a_bad_option_value_is_refused() {
     for words in [
         &[][..],
         &["--framing", "auto", "m"],

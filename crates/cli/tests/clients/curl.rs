@@ -42,7 +42,7 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
 const NOTE: &str = r#"{"jsonrpc":"2.0","method":"system.ping"}"#;
 
 #[test]
- fn t2_t3_curl_is_served_and_refused() {
+fn t2_t3_curl_is_served_and_refused() {
     if !has("curl") {
         return skip("curl", "it is not installed");
     }
@@ -116,7 +116,7 @@ fn is_served_and_refused(url: &str) {
 }
 
 #[test]
- fn t3_curl_needs_the_token() {
+fn t3_curl_needs_the_token() {
     if !has("curl") {
         return skip("curl", "it is not installed");
     }

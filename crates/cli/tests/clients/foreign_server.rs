@@ -7,7 +7,7 @@ use super::support::programs::example;
 use super::{fetched, has, skip};
 
 #[test]
- fn t1_p3_our_client_starts_and_stops_bash_language_server() {
+fn t1_p3_our_client_starts_and_stops_bash_language_server() {
     let program = "node_modules/.bin/bash-language-server";
     let Some(server) = fetched(program).filter(|_| has("node")) else {
         return skip("`bash-language-server`", "scripts/clients has not fetched it");

@@ -67,7 +67,7 @@ fn check(command: impl Fn() -> Command) {
 }
 
 #[test]
- fn t2_t3_ws_for_node_is_served_and_refused() {
+fn t2_t3_ws_for_node_is_served_and_refused() {
     let Some(modules) = fetched("node_modules/ws").filter(|_| has("node")) else {
         return skip("`ws` for Node", "scripts/clients has not fetched it");
     };
@@ -79,7 +79,7 @@ fn check(command: impl Fn() -> Command) {
 }
 
 #[test]
- fn t2_t3_websockets_for_python_is_served_and_refused() {
+fn t2_t3_websockets_for_python_is_served_and_refused() {
     let Some(python) = fetched("python/bin/python") else {
         return skip("`websockets` for Python", "scripts/clients has not fetched it");
     };

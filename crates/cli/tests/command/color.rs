@@ -72,7 +72,7 @@ const ENVIRONMENTS: [(&[(&str, &str)], bool); 6] = [
 ];
 
 #[test]
- fn c2_a_terminal_shows_colour_unless_disabled() {
+fn c2_a_terminal_shows_colour_unless_disabled() {
     for ((words, which), (environment, in_color)) in pairs(WRITERS, ENVIRONMENTS) {
         for no_color in [false, true] {
             let words = [&["--no-color"][..usize::from(no_color)], words].concat();
@@ -86,7 +86,7 @@ const ENVIRONMENTS: [(&[(&str, &str)], bool); 6] = [
 }
 
 #[test]
- fn c2_a_pipe_never_shows_colour() {
+fn c2_a_pipe_never_shows_colour() {
     let environments: [&[(&str, &str)]; 4] = [
         &[],
         &[("CLICOLOR_FORCE", "1")],
@@ -107,7 +107,7 @@ const ENVIRONMENTS: [(&[(&str, &str)], bool); 6] = [
 }
 
 #[test]
- fn c2_no_color_works_anywhere_and_machine_output_is_never_coloured() {
+fn c2_no_color_works_anywhere_and_machine_output_is_never_coloured() {
     // The middle column also forces colour.
     let rows: [(&[&str], bool, Terminal); 9] = [
         (&["rpc", "--help", "--no-color"], false, Terminal::Stdout),

@@ -55,7 +55,7 @@ fn l7_output_that_would_be_lost_is_exit_code_1_with_a_message() {
 
 /// Programs that discard the output open `/dev/null` for it, some of them also for reading.
 #[test]
- fn l7_discarded_output_is_not_a_failure() {
+fn l7_discarded_output_is_not_a_failure() {
     for preparation in ["exec >/dev/null", "exec 1<>/dev/null"] {
         for words in [&["version"][..], &["--help"], &["explain"], &["call", "version"], &["rpc"]] {
             let output = run_after(preparation, words, b"");
@@ -68,7 +68,7 @@ fn l7_output_that_would_be_lost_is_exit_code_1_with_a_message() {
 }
 
 #[test]
- fn l7_unreadable_input_is_reported() {
+fn l7_unreadable_input_is_reported() {
     let (params, stream) = ("cannot read the params from stdin", "cannot read stdin");
     let commands: [(&[&str], &str); 2] = [(&["call", "m", "-"], params), (&["explain"], stream)];
     let rows = [
@@ -110,7 +110,7 @@ fn l7_a_closed_stderr_changes_no_exit_code() {
 }
 
 #[test]
- fn l7_every_command_reports_too_few_descriptors_and_none_panics() {
+fn l7_every_command_reports_too_few_descriptors_and_none_panics() {
     let commands: [&[&str]; 9] = [
         &["version"],
         &["man"],
@@ -154,7 +154,7 @@ fn check_told(case: &str, status: ExitStatus, said: &str) {
 }
 
 #[test]
- fn l4_a_signal_ends_the_wait_for_a_pipe_without_a_writer() {
+fn l4_a_signal_ends_the_wait_for_a_pipe_without_a_writer() {
     let rows: [&[&str]; 4] = [
         &["rpc", "--listen", "http://127.0.0.1:0/", "--token-file", "PIPE"],
         &["rpc", "--token-file", "PIPE"],
@@ -179,7 +179,7 @@ fn check_told(case: &str, status: ExitStatus, said: &str) {
 }
 
 #[test]
- fn t3_an_unusable_token_file_is_reported_on_one_line() {
+fn t3_an_unusable_token_file_is_reported_on_one_line() {
     let folder = Folder::new();
     let rows = [
         ("/".to_owned(), "Is a directory"),

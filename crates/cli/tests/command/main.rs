@@ -75,7 +75,7 @@ fn c1_help_goes_to_stdout() {
 }
 
 #[test]
- fn c1_a_wrong_command_line_is_reported_on_stderr_with_the_usage() {
+fn c1_a_wrong_command_line_is_reported_on_stderr_with_the_usage() {
     let rows: [&[&str]; 15] = [
         &["nonsense"],
         &[""],
@@ -103,7 +103,7 @@ fn c1_help_goes_to_stdout() {
 }
 
 #[test]
- fn c1_words_that_are_not_utf8_are_refused() {
+fn c1_words_that_are_not_utf8_are_refused() {
     let word = OsString::from_vec(b"\xff\xfe".to_vec());
     let rows: [&[OsString]; 3] = [
         std::slice::from_ref(&word),
@@ -144,7 +144,7 @@ fn c1_global_flags_work_before_and_after_the_command() {
 }
 
 #[test]
- fn c1_every_command_accepts_global_flags() {
+fn c1_every_command_accepts_global_flags() {
     for command in ["version", "man", "explain"] {
         let output = run(&["--log-level", "error", command, "--log-format", "json", "--no-color"]);
         assert_eq!((stderr(&output), output.status.code()), ("", Some(0)), "{command}");
@@ -163,7 +163,7 @@ fn c1_prompt_is_reserved() {
 }
 
 #[test]
- fn l7_a_reader_that_closes_early_is_exit_code_1_without_a_message() {
+fn l7_a_reader_that_closes_early_is_exit_code_1_without_a_message() {
     for words in [&["version"][..], &["--help"], &["man"], &["completions", "bash"]] {
         let mut closed = command(words);
         closed.stdout(Stdio::from(support::daemon::pipe().1)).stderr(Stdio::piped());

@@ -73,7 +73,7 @@ fn c3_an_option_of_rpc_is_given_once_and_belongs_to_rpc() {
 }
 
 #[test]
- fn c3_g2_a_good_value_is_accepted() {
+fn c3_g2_a_good_value_is_accepted() {
     for (option, values) in GOOD {
         for value in values {
             for words in [&["rpc", option, value][..], &["rpc", &format!("{option}={value}")]] {
@@ -85,7 +85,7 @@ fn c3_an_option_of_rpc_is_given_once_and_belongs_to_rpc() {
 }
 
 #[test]
- fn c3_every_option_overrides_its_part_of_the_profile() {
+fn c3_every_option_overrides_its_part_of_the_profile() {
     // A batch that the profile would reject, in the framing of another profile, and a message within the
     // limit of the profile but above that of the option.
     let words = ["rpc", "--profile", "editor", "--framing", "ndjson", "--batch", "allow"];

@@ -74,7 +74,7 @@ fn c1_bash_completes_commands_options_and_values() {
 }
 
 #[test]
- fn c1_the_manual_has_every_option_of_the_help() {
+fn c1_the_manual_has_every_option_of_the_help() {
     for command in [None, Some("version"), Some("rpc"), Some("call"), Some("doctor"), Some("man")] {
         let words: Vec<_> = command.into_iter().collect();
         let page = in_plain(&print(&[&["man"], &words[..]].concat()));
@@ -100,7 +100,7 @@ fn c1_bash_completes_commands_options_and_values() {
 }
 
 #[test]
- fn explain_describes_a_stream_and_shows_no_payload() {
+fn explain_describes_a_stream_and_shows_no_payload() {
     let request = r#"{"jsonrpc":"2.0","id":7,"method":"a","params":["CANARY"]}"#;
     let stream = format!(
         "oops\r\nContent-Length: {}\r\n\r\n{request}Content-Length: 9\r\n\r\n[\"CANARY\"",

@@ -51,7 +51,7 @@ fn sorted(mut answers: Vec<Value>) -> Vec<Value> {
 }
 
 #[test]
- fn m6_a_batch_is_rejected_if_batches_are_disabled() {
+fn m6_a_batch_is_rejected_if_batches_are_disabled() {
     let error = json!({
         "code": -32600,
         "message": "Batch requests not supported",
@@ -66,7 +66,7 @@ fn sorted(mut answers: Vec<Value>) -> Vec<Value> {
 }
 
 #[test]
- fn m6_a_batch_is_served_if_batches_are_allowed() {
+fn m6_a_batch_is_served_if_batches_are_allowed() {
     let version = json!({"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}});
     let invalid = json!({
         "jsonrpc": "2.0",
@@ -116,7 +116,7 @@ fn m6_l4_every_request_of_a_batch_with_shutdown_is_answered() {
 }
 
 #[test]
- fn m6_l4_l5_an_unfinished_batch_is_answered_in_part_at_shutdown() {
+fn m6_l4_l5_an_unfinished_batch_is_answered_in_part_at_shutdown() {
     // Each takes two seconds.
     side_by_side(pairs(["test.sleep", "test.block"], Trigger::ALL), |(method, trigger)| {
         let mut daemon = Daemon::start("agent");

@@ -52,7 +52,7 @@ fn p1_the_client_is_called_and_its_answer_is_passed_on() {
 }
 
 #[test]
- fn c4_e4_callback_with_wrong_params_is_refused_without_a_call() {
+fn c4_e4_callback_with_wrong_params_is_refused_without_a_call() {
     // The params, the wrong one, and the received type.
     let rows = [
         ("", "method", "missing"),
@@ -82,7 +82,7 @@ fn p1_the_client_is_called_and_its_answer_is_passed_on() {
 }
 
 #[test]
- fn p1_many_concurrent_calls_each_get_their_own_answer() {
+fn p1_many_concurrent_calls_each_get_their_own_answer() {
     const COUNT: u64 = 500;
     let mut daemon = Daemon::rpc("agent", &[]);
     for id in 0..COUNT {
@@ -107,7 +107,7 @@ fn p1_the_client_is_called_and_its_answer_is_passed_on() {
 }
 
 #[test]
- fn p1_nested_calls_return_from_the_innermost_outwards() {
+fn p1_nested_calls_return_from_the_innermost_outwards() {
     const DEPTH: u64 = 100;
     let mut daemon = Daemon::rpc("agent", &[]);
     // Before it answers a call, the client requests another one.

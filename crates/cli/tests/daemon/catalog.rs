@@ -69,7 +69,7 @@ fn c4_a_method_exists_exactly_if_it_is_listed() {
 }
 
 #[test]
- fn c3_descriptions_have_the_right_shape() {
+fn c3_descriptions_have_the_right_shape() {
     for profile in PROFILES {
         let talk = ask(profile, &["listMethods", "describeMethods"]);
         let (listed, described) = (talk.answer(1), talk.answer(2));
@@ -126,7 +126,7 @@ fn c4_discovery_gives_an_openrpc_document_of_the_same_methods() {
 
 /// A program that reads the document must not assume that there are no params.
 #[test]
- fn c4_discovery_marks_the_method_that_takes_any_params() {
+fn c4_discovery_marks_the_method_that_takes_any_params() {
     let talk = ask("agent", &["rpc.discover"]);
     for method in entries(&talk.answer(1)["result"]["methods"]) {
         let free = json!({"type": ["object", "array", "null"]});

@@ -42,7 +42,7 @@ fn results(options: &[&str], framing: Framing, params: &[String]) -> BTreeMap<u6
 }
 
 #[test]
- fn c4_echo_returns_every_byte() {
+fn c4_echo_returns_every_byte() {
     for (options, framing) in ways(&["desktop", "agent"]) {
         let results = results(&options, framing, &compact());
         for (params, id) in compact().iter().zip(1..) {
@@ -52,7 +52,7 @@ fn results(options: &[&str], framing: Framing, params: &[String]) -> BTreeMap<u6
 }
 
 #[test]
- fn f5_echo_of_pretty_params_differs_only_in_white_space() {
+fn f5_echo_of_pretty_params_differs_only_in_white_space() {
     let pretty = [
         "{\r\n  \"a\": [\r\n    1.0,\r\n\t2\r\n  ]\r\n}\r\n",
         "[\n\n 1 , \"two\\n\" ,\t{ } ]",
@@ -84,7 +84,7 @@ fn c4_echo_of_no_params_is_null() {
 }
 
 #[test]
- fn m9_params_nested_too_deeply_are_refused() {
+fn m9_params_nested_too_deeply_are_refused() {
     let nested = format!("{}{}", "[".repeat(128), "]".repeat(128));
     for (options, framing) in ways(&["desktop", "agent"]) {
         let texts = requests(&[("system.echo", &*nested), ("system.ping", "")]);

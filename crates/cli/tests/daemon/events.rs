@@ -33,7 +33,7 @@ fn until_answer(daemon: &Daemon, id: u64) -> (Vec<Value>, Value) {
 }
 
 #[test]
- fn c5_events_subscribe_and_unsubscribe_return_the_subscribed_topics() {
+fn c5_events_subscribe_and_unsubscribe_return_the_subscribed_topics() {
     let rows: [(&str, &str, &[&str]); 10] = [
         ("subscribe", r#"{"topics":[]}"#, &[]),
         ("unsubscribe", r#"{"topics":["log","stats"]}"#, &[]),
@@ -89,7 +89,7 @@ fn c5_e4_an_unknown_topic_is_refused_with_the_accepted_ones() {
 }
 
 #[test]
- fn c5_g3_log_events_are_the_log_records_numbered_from_1() {
+fn c5_g3_log_events_are_the_log_records_numbered_from_1() {
     const COUNT: u64 = 100;
     for (options, framing) in ways(&BOTH) {
         let options = [&options[..], &["--log-format", "json", "--log-level", "warn"]].concat();
@@ -127,7 +127,7 @@ fn c5_e4_an_unknown_topic_is_refused_with_the_accepted_ones() {
 const RECORD: [&str; 5] = ["timestamp", "severity", "message", "method", "id"];
 
 #[test]
- fn c5_events_end_with_the_answer_to_unsubscribe_and_restart_at_1() {
+fn c5_events_end_with_the_answer_to_unsubscribe_and_restart_at_1() {
     for (options, framing) in ways(&BOTH) {
         let mut daemon = start(&[&options[..], &["--log-level", "debug"]].concat(), framing);
         for round in 0..20 {
@@ -151,7 +151,7 @@ const RECORD: [&str; 5] = ["timestamp", "severity", "message", "method", "id"];
 }
 
 #[test]
- fn c5_stats_come_each_second_and_cause_no_log_events() {
+fn c5_stats_come_each_second_and_cause_no_log_events() {
     side_by_side(BOTH, |profile| {
         let mut daemon = Daemon::rpc(profile, &["--log-level", "debug"]);
         daemon.send("}");
@@ -193,7 +193,7 @@ const RECORD: [&str; 5] = ["timestamp", "severity", "message", "method", "id"];
 }
 
 #[test]
- fn c5_log_events_never_cause_log_records() {
+fn c5_log_events_never_cause_log_records() {
     const COUNT: u64 = 50;
     for profile in BOTH {
         let mut daemon = Daemon::rpc(profile, &["--log-level", "debug"]);
@@ -216,7 +216,7 @@ const RECORD: [&str; 5] = ["timestamp", "severity", "message", "method", "id"];
 }
 
 #[test]
- fn c3_c5_the_editor_profile_has_no_events() {
+fn c3_c5_the_editor_profile_has_no_events() {
     let calls = ["subscribe", "unsubscribe"].map(|it| (format!("events.{it}"), r#"[["log"]]"#));
     let talk = talk(rpc(&[]), Framing::Lsp, &requests(&calls));
     for id in [1, 2] {

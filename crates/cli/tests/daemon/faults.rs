@@ -23,7 +23,7 @@ fn f1_frames_may_come_a_byte_at_a_time() {
 }
 
 #[test]
- fn f2_messages_after_bad_bytes_are_served() {
+fn f2_messages_after_bad_bytes_are_served() {
     // The framing, the bad bytes, and the number of faults.
     let rows: [(Framing, &[u8], usize); 9] = [
         (Framing::Lsp, b"oops, a stray line\r\n", 1),
@@ -53,7 +53,7 @@ fn f1_frames_may_come_a_byte_at_a_time() {
 }
 
 #[test]
- fn m2_m3_m4_m5_invalid_requests_get_an_error_response() {
+fn m2_m3_m4_m5_invalid_requests_get_an_error_response() {
     // The id, code and reason of the answer, and the message.
     let id_type = Some("invalid-id-type");
     let rows = [
@@ -87,7 +87,7 @@ fn f1_frames_may_come_a_byte_at_a_time() {
 }
 
 #[test]
- fn f7_only_a_thousand_consecutive_faults_are_answered() {
+fn f7_only_a_thousand_consecutive_faults_are_answered() {
     for (options, framing) in explicit_ways(&PROFILES) {
         let bad = frame(framing, "}").repeat(1500);
         let good = frame(framing, &message(Some(1), "nonsense", ""));

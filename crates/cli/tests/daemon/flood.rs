@@ -18,7 +18,7 @@ use super::support::side_by_side;
 const COUNT: usize = 6_000;
 
 #[test]
- fn p9_a_client_that_does_not_read_loses_events_and_gets_their_count() {
+fn p9_a_client_that_does_not_read_loses_events_and_gets_their_count() {
     side_by_side(["desktop", "agent"], flood);
 }
 

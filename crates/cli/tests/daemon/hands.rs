@@ -32,7 +32,7 @@ fn burst(profile: &str, ids: std::ops::Range<u64>, chance: &mut Chance) -> Vec<u
 }
 
 #[test]
- fn f1_l2_p4_every_request_is_answered_once_across_hand_offs() {
+fn f1_l2_p4_every_request_is_answered_once_across_hand_offs() {
     for (profile, seed) in PROFILES.into_iter().zip(1..) {
         let mut chance = Chance(seed);
         let mut daemon = Daemon::start(profile);
@@ -58,7 +58,7 @@ fn burst(profile: &str, ids: std::ops::Range<u64>, chance: &mut Chance) -> Vec<u
 }
 
 #[test]
- fn l3_l5_the_daemon_ends_in_time_while_a_thread_waits_for_input() {
+fn l3_l5_the_daemon_ends_in_time_while_a_thread_waits_for_input() {
     for trigger in Trigger::ALL {
         let mut daemon = Daemon::start("agent");
         for id in 1..100 {

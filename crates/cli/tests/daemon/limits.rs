@@ -44,7 +44,7 @@ fn check_refusal(answer: &Value, reason: &str, case: &str) {
 }
 
 #[test]
- fn c3_f14_f21_f31_the_option_limits_the_size_of_a_message() {
+fn c3_f14_f21_f31_the_option_limits_the_size_of_a_message() {
     for (profile, (name, framing)) in pairs(super::PROFILES, FRAMINGS) {
         for bound in ["100", "70000"] {
             let options = ["--profile", profile, "--framing", name, "--max-message-bytes", bound];
@@ -57,7 +57,7 @@ fn check_refusal(answer: &Value, reason: &str, case: &str) {
 }
 
 #[test]
- fn c3_f14_f21_f31_the_profile_limits_the_size_of_a_message() {
+fn c3_f14_f21_f31_the_profile_limits_the_size_of_a_message() {
     const MIB: usize = 1024 * 1024;
     let rows = [("editor", 10 * MIB), ("desktop", MIB), ("agent", MIB)];
     for (profile, bound) in rows {
@@ -89,7 +89,7 @@ fn f13_a_header_section_may_take_8192_bytes() {
 }
 
 #[test]
- fn f6_a_stalled_frame_is_dropped_with_a_warning_and_the_next_is_served() {
+fn f6_a_stalled_frame_is_dropped_with_a_warning_and_the_next_is_served() {
     side_by_side(FRAMINGS, |(name, framing)| {
         let options = ["--framing", name, "--read-timeout", "0.05", "--log-format", "json"];
         let mut daemon = start(&options, framing);
@@ -116,7 +116,7 @@ fn f13_a_header_section_may_take_8192_bytes() {
 }
 
 #[test]
- fn f6_an_idle_connection_never_times_out_and_zero_disables_the_timeout() {
+fn f6_an_idle_connection_never_times_out_and_zero_disables_the_timeout() {
     // The elapsed time is the test here: longer than one timeout, and shorter than another.
     let pause = Duration::from_millis(300);
     let timeouts = [("0.05", 0), ("0", 1), ("30", 1)];

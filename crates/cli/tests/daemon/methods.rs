@@ -32,7 +32,7 @@ fn known_result(method: &str) -> Option<Value> {
 }
 
 #[test]
- fn c4_methods_without_parameters_ignore_params() {
+fn c4_methods_without_parameters_ignore_params() {
     for (options, framing) in ways(&PROFILES) {
         let methods = plain_methods(options[1]);
         let calls: Vec<_> =
@@ -53,7 +53,7 @@ fn known_result(method: &str) -> Option<Value> {
 }
 
 #[test]
- fn m2_ids_are_returned_exactly_as_written() {
+fn m2_ids_are_returned_exactly_as_written() {
     let ids = ["0", "-0", "1.0", "1e3", "-7", "18446744073709551616", "0.1e-999", "null"];
     let long = "1234567890".repeat(4);
     let ids: Vec<_> = ids.into_iter().chain([&*long, r#""""#, r#""7""#, r#""é 💡""#]).collect();
@@ -93,7 +93,7 @@ fn c4_set_log_level_takes_a_level_in_any_case_by_name_and_by_position() {
 }
 
 #[test]
- fn e1_e4_a_bad_level_gets_the_accepted_ones_and_is_cut_at_64_characters() {
+fn e1_e4_a_bad_level_gets_the_accepted_ones_and_is_cut_at_64_characters() {
     let long = format!(r#"{{"level":"{}"}}"#, "é".repeat(65));
     let cut = "é".repeat(64);
     let fits = format!(r#"["{cut}"]"#);
@@ -134,7 +134,7 @@ fn c4_set_log_level_takes_a_level_in_any_case_by_name_and_by_position() {
 }
 
 #[test]
- fn c4_set_log_level_takes_effect_with_the_next_record() {
+fn c4_set_log_level_takes_effect_with_the_next_record() {
     for profile in PROFILES {
         let options = ["--profile", profile, "--log-level", "error", "--log-format", "json"];
         let talk = talk(
@@ -175,7 +175,7 @@ fn m10_a_notification_is_never_answered() {
 }
 
 #[test]
- fn l4_shutdown_answers_and_ends_the_daemon_with_any_params_and_as_a_notification() {
+fn l4_shutdown_answers_and_ends_the_daemon_with_any_params_and_as_a_notification() {
     let result = json!({"message": "Shutting down gracefully"});
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": result});
     let check = |mut daemon: Daemon, id, params: &str, case: &str| {

@@ -42,7 +42,7 @@ fn l2_sequential_answers_come_in_the_order_of_the_requests() {
 }
 
 #[test]
- fn l2_barrier_requests_run_concurrently() {
+fn l2_barrier_requests_run_concurrently() {
     let rows: [(&str, &[&str]); 4] = [
         ("agent", &[]),
         ("agent", &["--max-in-flight", "3"]),
@@ -127,7 +127,7 @@ fn p3_a_running_request_is_cancelled_in_every_profile() {
 }
 
 #[test]
- fn p3_a_waiting_request_is_cancelled_and_never_begins() {
+fn p3_a_waiting_request_is_cancelled_and_never_begins() {
     for profile in ["editor", "desktop"] {
         let mut daemon = testbed(profile, &[]);
         daemon.request(1, "test.sleep", LONG);
@@ -143,7 +143,7 @@ fn p3_a_running_request_is_cancelled_in_every_profile() {
 }
 
 #[test]
- fn p3_a_cancellation_directly_after_its_request_finds_it() {
+fn p3_a_cancellation_directly_after_its_request_finds_it() {
     for profile in PROFILES {
         let mut daemon = testbed(profile, &[]);
         let texts = [
@@ -184,7 +184,7 @@ fn p4_beyond_the_limit_of_requests_in_flight_the_daemon_is_busy() {
 }
 
 #[test]
- fn m11_a_duplicate_id_in_flight_is_refused_and_the_first_request_undisturbed() {
+fn m11_a_duplicate_id_in_flight_is_refused_and_the_first_request_undisturbed() {
     let rows: [(&str, &[&str]); 2] = [("agent", &[]), ("editor", &["--max-in-flight", "5"])];
     for (profile, options) in rows {
         let mut daemon = testbed(profile, options);

@@ -8,7 +8,7 @@ use super::support::pairs;
 use super::{FRAMINGS, PROFILES, message, requests};
 
 #[test]
- fn testbed_methods_behave_as_named() {
+fn testbed_methods_behave_as_named() {
     let fail = r#"{"code":-32042,"message":"no","data":{"why":[1]}}"#;
     let calls = [
         ("test.sleep", r#"{"ms":1}"#),
@@ -36,7 +36,7 @@ use super::{FRAMINGS, PROFILES, message, requests};
 }
 
 #[test]
- fn testbed_emits_the_requested_number_of_notifications() {
+fn testbed_emits_the_requested_number_of_notifications() {
     for (profile, count) in pairs(PROFILES, [0, 1, 1000]) {
         let calls = [("test.emit", format!(r#"{{"count":{count}}}"#))];
         let talk = talk(command(profile), framing_of(profile), &requests(&calls));
@@ -71,7 +71,7 @@ fn e2_a_handler_that_panics_is_an_internal_error_and_the_next_request_works() {
 }
 
 #[test]
- fn testbed_accepts_all_options_of_rpc() {
+fn testbed_accepts_all_options_of_rpc() {
     for (name, framing) in FRAMINGS {
         let mut testbed = command("agent");
         testbed.args(["--framing", name, "--max-message-bytes", "1000", "--read-timeout", "1.5"]);

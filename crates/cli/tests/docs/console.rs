@@ -25,7 +25,7 @@ struct Shown {
 }
 
 #[test]
- fn commands_print_the_output_in_the_pages() {
+fn commands_print_the_output_in_the_pages() {
     let programs = programs();
     super::check(&["console"], |page, block| {
         let shown = shown(&block.text)?;
@@ -214,7 +214,7 @@ fn line_matches(expected: &str, line: &str) -> bool {
 }
 
 #[test]
- fn expected_lines_are_compared_with_wildcards() {
+fn expected_lines_are_compared_with_wildcards() {
     for (expected, printed, same) in [
         (&["a", "b"][..], &["a", "b"][..], true),
         (&["a"], &["a", "b"], false),
@@ -230,7 +230,7 @@ fn line_matches(expected: &str, line: &str) -> bool {
 }
 
 #[test]
- fn a_wrong_block_is_found() {
+fn a_wrong_block_is_found() {
     let programs = programs();
     let check = |text: &str| prints_what_is_shown(&shown(text).expect("a block"), &programs);
     assert_eq!(check("$ duet-rpc version\n0.1.0\n$ false\n[exit status 1]\n"), Ok(()));
@@ -250,7 +250,7 @@ fn line_matches(expected: &str, line: &str) -> bool {
 }
 
 #[test]
- fn a_run_by_comment_must_name_a_ci_script_with_the_command() {
+fn a_run_by_comment_must_name_a_ci_script_with_the_command() {
     let check = |text: &str, path| is_run_by(&shown(text).expect("a block"), path);
     assert_eq!(check("$ scripts/test\n", ".ci/run"), Ok(()));
     assert_eq!(check("$ cargo test\n", "scripts/first-server"), Ok(()));

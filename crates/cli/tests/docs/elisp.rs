@@ -10,7 +10,7 @@ use super::support::programs::{DUET_RPC, root};
 use super::support::{has, skip};
 
 #[test]
- fn lisp_in_the_pages_runs_in_emacs() {
+fn lisp_in_the_pages_runs_in_emacs() {
     if !has("emacs") {
         return skip("the Lisp in the pages", "Emacs is not installed");
     }

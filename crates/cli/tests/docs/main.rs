@@ -1,16 +1,16 @@
 //! Compiles or runs every code block in the pages. A block that is not checked is not allowed:
 //!
- //! - `rust` is compiled and run as a doc test of a crate that includes the page. Below a comment
- //!   `<!-- file: PATH -->` it equals that file, which `cargo test` tests. `rust,ignore` and `js` are
+//! - `rust` is compiled and run as a doc test of a crate that includes the page. Below a comment
+//!   `<!-- file: PATH -->` it equals that file, which `cargo test` tests. `rust,ignore` and `js` are
 //!   programs on other libraries, and always files of `bench/peers`, whose `setup` builds them.
- //! - `console` is run here: lines that begin with `$ ` are commands, followed by their output. `…` stands
- //!   for anything in a line, and alone on a line for any lines. A block below a comment
- //!   `<!-- run by: PATH -->` takes long or installs something, so it is not run here; that script, which CI
- //!   runs, contains each of its lines. `<!-- needs: PROGRAM -->` names a program that may be missing.
+//! - `console` is run here: lines that begin with `$ ` are commands, followed by their output. `…` stands
+//!   for anything in a line, and alone on a line for any lines. A block below a comment
+//!   `<!-- run by: PATH -->` takes long or installs something, so it is not run here; that script, which CI
+//!   runs, contains each of its lines. `<!-- needs: PROGRAM -->` names a program that may be missing.
 //! - `json` is parsed, `ini` is for systemd, whose `ExecStart` is run, `elisp` is evaluated by Emacs, `ts`
- //!   in `clients/node/README.md` is checked by the tests of `clients/node`.
+//!   in `clients/node/README.md` is checked by the tests of `clients/node`.
 //! - `wire` is a conversation with a server, byte by byte.
- //! - `text` is for pictures and bytes.
+//! - `text` is for pictures and bytes.
 #![cfg(unix)]
 
 mod console;
@@ -106,7 +106,7 @@ fn rust_is_compiled_by_a_crate_that_includes_the_page() {
 }
 
 #[test]
- fn blocks_with_a_file_comment_equal_that_file() {
+fn blocks_with_a_file_comment_equal_that_file() {
     check(&["rust", "json", "elisp", "ts", "js"], |_, block| {
         let Some(path) = block.comment("file") else { return Ok(()) };
         let file =
@@ -119,7 +119,7 @@ fn rust_is_compiled_by_a_crate_that_includes_the_page() {
 }
 
 #[test]
- fn wire_examples_match_the_servers() {
+fn wire_examples_match_the_servers() {
     check(&["wire"], |_, block| wire::talk(&block.text));
 }
 
@@ -133,7 +133,7 @@ fn json_is_json() {
 }
 
 #[test]
- fn commands_in_systemd_units_start() {
+fn commands_in_systemd_units_start() {
     check(&["ini"], |_, block| {
         for line in block.text.lines() {
             let is_section = line.starts_with('[') && line.ends_with(']');
@@ -161,7 +161,7 @@ fn json_is_json() {
 }
 
 #[test]
- fn the_comparison_has_the_line_counts_of_scripts_lines() {
+fn the_comparison_has_the_line_counts_of_scripts_lines() {
     let output = run(Command::new(root().join("scripts/lines")), b"");
     let output = String::from_utf8(output.stdout).expect("it prints text");
     let page = fs::read_to_string(root().join("docs/migrating.md")).expect("it is there");

@@ -150,7 +150,7 @@ fn may_be_code(before: &str, line: &str) -> bool {
 }
 
 #[test]
- fn code_outside_of_plain_blocks_is_found() {
+fn code_outside_of_plain_blocks_is_found() {
     for (page, unseen) in [
         ("text\n\n```rust\nlet a = 1;\n```\n\ntext\n", 0),
         ("- item\n\n  ```rust\n  let a = 1;\n  ```   \n  text\n", 0),

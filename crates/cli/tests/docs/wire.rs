@@ -138,7 +138,7 @@ fn unescape(text: &str) -> Result<Vec<u8>, String> {
 }
 
 #[test]
- fn a_wrong_wire_example_is_noticed() {
+fn a_wrong_wire_example_is_noticed() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}\n"#;
     let pong = r#"{"jsonrpc":"2.0","id":1,"result":"pong"}\n"#;
     let agent = "duet-rpc rpc --profile agent";

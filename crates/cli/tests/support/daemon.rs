@@ -152,7 +152,9 @@ pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl
             let taken = decoder.feed(rest);
             rest = &rest[taken..];
             while let Some(event) = decoder.next_event() {
-                let Event::Frame(text) = event else { panic!("stdout holds bytes outside of frames: {event:?}") };
+                let Event::Frame(text) = event else {
+                    panic!("stdout holds bytes outside of frames: {event:?}")
+                };
                 let whole = frame(framing, text.as_str());
                 let came: Vec<u8> = raw.drain(..whole.len().min(raw.len())).collect();
                 assert_eq!(came, whole, "more than a frame came out");

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! mod      the plan, the header
- //! checks   the checks: request, expected answer, next step
+//! checks   the checks: request, expected answer, next step
 //! program  the program under test: requests, stdout byte by byte, exit
 //! report   the table
 //! ```

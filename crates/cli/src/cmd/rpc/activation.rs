@@ -134,9 +134,8 @@ impl Socket {
             Socket::Tcp(socket, _) => Listener::from_tcp(socket, address),
             Socket::Unix(socket) => Listener::from_unix(socket),
         };
-        listener.map_err(|error| {
-            Problem::failure(format!("cannot use an inherited socket: {error}"))
-        })
+        listener
+            .map_err(|error| Problem::failure(format!("cannot use an inherited socket: {error}")))
     }
 }
 
