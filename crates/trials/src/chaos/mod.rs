@@ -6,18 +6,18 @@
 //! | file | content |
 //! |---|---|
 //! | `command` `report` | the options and the command; the outcome of all lives |
- //! | `trial` `start` `checks` | one life and its steps; the start of a daemon; the checks at its end |
- //! | `piped` `requests` | a daemon driven by one thread; requests and their expected answers |
- //! | `scheduler_lag` | the machine's own lag |
+//! | `trial` `start` `checks` | one life and its steps; the start of a daemon; the checks at its end |
+//! | `piped` `requests` | a daemon driven by one thread; requests and their expected answers |
+//! | `scheduler_lag` | the machine's own lag |
 //! | `signals` | signals of every kind, one by one and in storms; the death of the parent |
 //! | `pipes` | stdin, stdout and stderr that are closed, in every order |
 //! | `unusual_fds` | descriptors that are files, devices, sockets, terminals, or missing |
- //! | `handlers` | handlers that run at the end |
+//! | `handlers` | handlers that run at the end |
 //! | `logs` | log files that cannot be written |
- //! | `interrupts` | non-blocking descriptors, small pipes, interrupted calls |
- //! | `inject` | failing system calls, one by one |
- //! | `memory` | limits on memory and descriptors, and remotes that demand much |
- //! | `listen` | listening daemons, with connections in every state |
+//! | `interrupts` | non-blocking descriptors, small pipes, interrupted calls |
+//! | `inject` | failing system calls, one by one |
+//! | `memory` | limits on memory and descriptors, and remotes that demand much |
+//! | `listen` | listening daemons, with connections in every state |
 
 mod checks;
 pub mod command;

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-     fn report_states_the_lag_that_was_allowed() {
+    fn report_states_the_lag_that_was_allowed() {
         let text = report(30, 10, &[(2500, 700), (1900, 100)]).to_string();
         assert!(text.contains("at most 700.0 ms; 1 lives took more than 2 s"), "{text}");
     }

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-     fn only_lag_within_the_period_counts() {
+    fn only_lag_within_the_period_counts() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let beats = Beats { late: vec![(at(10), at(20)), (at(50), at(90))], next: Some(at(120)) };

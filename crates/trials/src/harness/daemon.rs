@@ -168,7 +168,7 @@ mod tests {
     use crate::harness::channel::PIPES;
 
     #[test]
-     fn t4_flags_that_are_not_restored_are_found() {
+    fn t4_flags_that_are_not_restored_are_found() {
         let daemon = Daemon::start(Command::new("true"), PIPES).expect("`true` is everywhere");
         assert_eq!(daemon.changed_flags(), [""; 0]);
         rustix::io::ioctl_fionbio(&daemon.theirs[1].1, true).expect("it is a pipe");

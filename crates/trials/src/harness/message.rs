@@ -70,7 +70,7 @@ mod tests {
     use super::{Message, squeezed};
 
     #[test]
-     fn m4_duplicate_members_are_found() {
+    fn m4_duplicate_members_are_found() {
         assert!(Message::read(r#"{"id":1,"result":{"a": 1}}"#).is_ok());
         for text in [r#"{"id":1,"id":1}"#, r#"{"id": 1}"#, "[]", "7", r#"{"id":1"#] {
             assert!(Message::read(text).is_err(), "{text}");

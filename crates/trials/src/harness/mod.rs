@@ -4,11 +4,11 @@
 //! | file | content |
 //! |---|---|
 //! | `programs` `random` `profile` | the programs under test; seeded random numbers; names of profiles and transports |
- //! | `daemon` `channel` `proc` | the daemon's process; its standard descriptors; facts from `/proc` |
- //! | `wire` `ws` `http` `message` | framings, WebSocket and HTTP from the client's side; one JSON-RPC message |
- //! | `raw_client` `link` | one blocking connection to a listening daemon; one driven by a single thread, with its ledger |
- //! | `expect` `events` `ledger` | one expected answer; messages that are not answers; everything that a connection expects |
- //! | `counters` | the counters of a trial, and its first failure |
+//! | `daemon` `channel` `proc` | the daemon's process; its standard descriptors; facts from `/proc` |
+//! | `wire` `ws` `http` `message` | framings, WebSocket and HTTP from the client's side; one JSON-RPC message |
+//! | `raw_client` `link` | one blocking connection to a listening daemon; one driven by a single thread, with its ledger |
+//! | `expect` `events` `ledger` | one expected answer; messages that are not answers; everything that a connection expects |
+//! | `counters` | the counters of a trial, and its first failure |
 
 pub(crate) mod channel;
 pub(crate) mod counters;

@@ -165,7 +165,7 @@ mod tests {
     const STREAMS: [Framing; 3] = [Framing::Lsp, Framing::Ndjson, Framing::Length];
 
     #[test]
-     fn f1_f5_frames_arrive_unchanged_however_they_are_cut() {
+    fn f1_f5_frames_arrive_unchanged_however_they_are_cut() {
         for framing in STREAMS {
             let texts = ["{}", "[1,2]", "{\"é\":1}"];
             let bytes: Vec<u8> =
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-     fn l1_a_byte_outside_of_frames_is_a_fault() {
+    fn l1_a_byte_outside_of_frames_is_a_fault() {
         let check = |framing, bytes: &[u8]| {
             let mut inbound = Inbound::new(framing);
             inbound.feed(bytes);

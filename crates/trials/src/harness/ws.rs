@@ -91,7 +91,9 @@ pub(crate) fn next(bytes: &[u8]) -> Parsed<Event> {
     }
     let Some(payload) = bytes.get(begin..begin + length) else { return Ok(None) };
     let event = match first {
-        0x81 => Event::Text(String::from_utf8(payload.to_vec()).map_err(|_| "a text is not UTF-8")?),
+        0x81 => {
+            Event::Text(String::from_utf8(payload.to_vec()).map_err(|_| "a text is not UTF-8")?)
+        }
         0x8a => Event::Pong(payload.to_vec()),
         0x88 => Event::Close(payload.first_chunk().copied().map(u16::from_be_bytes)),
         _ => return Err(format!("a frame that begins with {first:#x}")),

@@ -38,8 +38,8 @@ pub struct OrphansOptions {
     /// Number of calls
     #[arg(long, default_value_t = 100)]
     pub lives: usize,
-    /// Number of calls at the same time
-    # Number of concurrent calls
+    /// Number of concurrent calls
+    #[arg(long, default_value_t = 8)]
     pub jobs: usize,
 }
 

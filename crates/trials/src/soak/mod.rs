@@ -6,10 +6,10 @@
 //! | file | content |
 //! |---|---|
 //! | `report` `resources` `log` | the report; memory, descriptors and threads; the log of the daemon |
- //! | `config` | limits, and the consequences of profile, transport and framing |
- //! | `clients` `client` `connection` | generations of clients; one client; its reads and writes |
+//! | `config` | limits, and the consequences of profile, transport and framing |
+//! | `clients` `client` `connection` | generations of clients; one client; its reads and writes |
 //! | `good` `bad` `texts` | requests, bad input, and pieces of JSON |
- //! | `scenarios` `disconnects` | steps that need an idle connection; every end of a connection |
+//! | `scenarios` `disconnects` | steps that need an idle connection; every end of a connection |
 //! | `http` | clients of HTTP |
 
 mod bad;

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-     fn memory_growth_is_found_and_warm_up_is_allowed() {
+    fn memory_growth_is_found_and_warm_up_is_allowed() {
         assert!(is_flat(|_| 10_000));
         assert!(is_flat(|time| if time < 40 { 5_000 + 500 * time } else { 25_000 }));
         assert!(is_flat(|time| 10_000 + time * 7919 % SLACK_KB));

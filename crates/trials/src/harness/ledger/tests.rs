@@ -55,7 +55,7 @@ fn l2_m2_answers_that_are_lost_wrong_doubled_or_out_of_order_are_found() {
 }
 
 #[test]
- fn l1_unexpected_messages_are_found() {
+fn l1_unexpected_messages_are_found() {
     let event = |it: u64| format!(r#"{{"jsonrpc":"2.0","method":"test.event","params":[{it}]}}"#);
     let [first, second, third] = [1, 2, 3].map(event);
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":2}"#;
@@ -81,7 +81,7 @@ fn l2_m2_answers_that_are_lost_wrong_doubled_or_out_of_order_are_found() {
 }
 
 #[test]
- fn m5_an_answer_without_an_id_belongs_to_a_fault() {
+fn m5_an_answer_without_an_id_belongs_to_a_fault() {
     let fault = |code: i64| {
         format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":""}}}}"#)
     };
@@ -99,7 +99,7 @@ fn l2_m2_answers_that_are_lost_wrong_doubled_or_out_of_order_are_found() {
 }
 
 #[test]
- fn t2_wrong_http_responses_are_found() {
+fn t2_wrong_http_responses_are_found() {
     let fails = |status: u16, body: &str| {
         let mut ledger = Ledger::default();
         for id in ["1", "2"] {
