@@ -60,7 +60,7 @@ fn rows() -> [Row; 9] {
             ..row("64 KB nested", Framing::Lsp, 1, 554_000.0)
         },
         Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 8490.0) },
-        Row { method: "gate", ..row("64 at once, guard and observer", Framing::Lsp, 64, 2346.0) },
+        Row { method: "hook", ..row("64 at once, guard and observer", Framing::Lsp, 64, 2346.0) },
         Row { method: "wrap", ..row("64 at once, wrapper", Framing::Lsp, 64, 3204.0) },
     ]
 }
@@ -233,14 +233,14 @@ fn serve(framing: &str) -> ExitCode {
     let Some(framing) = framing else { return ExitCode::FAILURE };
     // Method names of equal length, so that the rows differ in nothing else.
     let echo = |name| Router::new().method(name, quick(async |params: Box<RawValue>| params));
-    let gated = echo("gate").observe(Counter::default()).guard(|message| {
+    let hooked = echo("hook").observe(Counter::default()).guard(|message| {
         match message.method().is_empty() {
             true => Err(Failure::new(-32001, "No name")),
             false => Ok(()),
         }
     });
     let wrapped = echo("wrap").wrap(async |request, next| next.run(request).await);
-    let router = echo("echo").merge(gated).merge(wrapped).method(
+    let router = echo("echo").merge(hooked).merge(wrapped).method(
         "later",
         quick(async |params: Box<RawValue>| {
             tokio::task::yield_now().await;

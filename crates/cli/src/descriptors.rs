@@ -17,7 +17,7 @@ static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 ctor::declarative::ctor! {
     /// Runs before `main`, so it only makes system calls.
     #[ctor]
-    fn note_closed() {
+    fn record_closed() {
         let is_closed = |fd: BorrowedFd<'_>| rustix::io::fcntl_getfd(fd).is_err();
         STDIN_WAS_CLOSED.store(is_closed(rustix::stdio::stdin()), Ordering::Relaxed);
         STDOUT_WAS_CLOSED.store(is_closed(rustix::stdio::stdout()), Ordering::Relaxed);

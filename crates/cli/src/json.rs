@@ -44,7 +44,7 @@ pub(crate) fn pretty(text: &str) -> String {
 
 /// Escapes the characters that could control a terminal. They can only stand inside strings, where the
 /// escapes mean the same.
-pub(crate) fn tame(text: &str) -> String {
+pub(crate) fn escape_for_terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         if char != '\n' && is_obeyed(char) {
@@ -104,7 +104,7 @@ fn string_length(text: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{compact, pretty, tame};
+    use super::{compact, escape_for_terminal, pretty};
 
     #[test]
     fn white_space_changes_and_nothing_else() {
@@ -151,9 +151,9 @@ mod tests {
     #[test]
     fn characters_that_control_a_terminal_are_escaped_and_mean_the_same() {
         let text = "[\n  \"a\u{9b}31m\u{7f}\u{202e}é\"\n]";
-        let tamed = tame(text);
-        assert_eq!(tamed, "[\n  \"a\\u009b31m\\u007f\\u202eé\"\n]");
+        let escaped = escape_for_terminal(text);
+        assert_eq!(escaped, "[\n  \"a\\u009b31m\\u007f\\u202eé\"\n]");
         let read = |text| serde_json::from_str::<Vec<String>>(text).unwrap();
-        assert_eq!(read(&tamed), read(text));
+        assert_eq!(read(&escaped), read(text));
     }
 }

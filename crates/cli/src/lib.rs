@@ -38,7 +38,7 @@ use duet_rpc::Router;
 
 /// Runs the command. The first word is the program's own name.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    settings::note_parent();
+    settings::record_parent();
     let words: Vec<_> = words.into_iter().collect();
     match args::Args::try_parse_from(&words) {
         Ok(args) => cmd::run(args).into(),
@@ -64,7 +64,7 @@ impl Default for Additions {
 
 /// Runs the daemon with these additions. `words` holds a program name and the options of `duet-rpc rpc`.
 pub fn run_daemon(words: impl IntoIterator<Item = OsString>, additions: &Additions) -> ExitCode {
-    settings::note_parent();
+    settings::record_parent();
     let words: Vec<_> = words.into_iter().collect();
     match args::DaemonArgs::try_parse_from(&words) {
         Ok(args) => cmd::rpc::run(&args.rpc, &args.global, additions).into(),

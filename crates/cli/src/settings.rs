@@ -15,7 +15,7 @@ static PARENT: OnceLock<u32> = OnceLock::new();
 
 /// Records the parent process. Must run first: if the parent dies during startup, its replacement looks like
 /// the parent.
-pub(crate) fn note_parent() {
+pub(crate) fn record_parent() {
     PARENT.get_or_init(parent_id);
 }
 

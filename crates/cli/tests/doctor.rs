@@ -31,7 +31,7 @@ fn doctor(program: Option<&Path>) -> Command {
 
 /// Report for a program that does not pass.
 fn failure_of(program: &Path) -> Report {
-    let report = Report::of(doctor(Some(program)));
+    let report = Report::run(doctor(Some(program)));
     assert_eq!(report.code(), Some(1), "{}", report.text);
     report
 }
@@ -48,7 +48,7 @@ struct Report {
 }
 
 impl Report {
-    fn of(mut command: Command) -> Report {
+    fn run(mut command: Command) -> Report {
         let output = command.output().expect("the doctor ends");
         let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
         let report = Report { text, output };
@@ -118,7 +118,7 @@ const CHECKS: [&str; 4] = ["first answer", "echo", "exit", "stdout"];
 
 #[test]
 fn every_check_passes_on_the_real_daemon() {
-    let report = Report::of(doctor(None));
+    let report = Report::run(doctor(None));
     assert_eq!(report.code(), Some(0), "{}", report.text);
     assert!(report.text.starts_with("duet-rpc doctor 0.1.0\n"));
     for profile in PROFILES {
@@ -135,7 +135,7 @@ fn every_check_passes_on_the_real_daemon() {
 fn every_check_passes_where_signals_are_ignored() {
     let mut command = after("trap '' CHLD HUP INT TERM", &doctor(None));
     command.stdin(Stdio::null());
-    let report = Report::of(command);
+    let report = Report::run(command);
     assert_eq!(report.code(), Some(0), "{}", report.text);
 }
 
@@ -342,7 +342,7 @@ fn log_file_of_the_user_is_checked_and_unchanged() {
     let check = |log: &Path| {
         let mut command = doctor(None);
         command.env("DUET_RPC_LOG", log);
-        Report::of(command)
+        Report::run(command)
     };
     for log in [&there, &folder.path("not there")] {
         let report = check(log);

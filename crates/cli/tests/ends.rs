@@ -20,19 +20,20 @@ use support::daemon::{
     request, rpc,
 };
 use support::folder::Folder;
-use support::log::{FORMATS, Record, parse_line};
-use support::{pairs, side_by_side};
+use support::log::{FORMATS, ParsedRecord, parse_line};
+use support::{concurrently, pairs};
 
 /// Longer than any test waits.
 const FOR_EVER: &str = r#"{"ms": 3600000}"#;
 
-fn records(lines: &[String], format: &str) -> Vec<Record> {
+fn records(lines: &[String], format: &str) -> Vec<ParsedRecord> {
     lines.iter().map(|line| parse_line(line, format)).collect()
 }
 
 /// Counts the records with this severity and text.
-fn count(records: &[Record], severity: &str, said: &str) -> usize {
-    let says = |record: &&Record| record.severity == severity && record.message.contains(said);
+fn count(records: &[ParsedRecord], severity: &str, said: &str) -> usize {
+    let says =
+        |record: &&ParsedRecord| record.severity == severity && record.message.contains(said);
     records.iter().filter(says).count()
 }
 
@@ -73,10 +74,10 @@ fn l4_a_signal_ignored_at_the_start_stays_ignored() {
     ];
     for (name, ignored, heard) in rows {
         let started = after(&format!("trap '' {name}"), &rpc(&["--profile", "agent"]));
-        let mut daemon = Daemon::of(started, framing_of("agent"));
+        let mut daemon = Daemon::spawn(started, framing_of("agent"));
         daemon.ask(1, "version", "[]");
         for id in 2..5 {
-            daemon.pull(ignored);
+            daemon.trigger(ignored);
             daemon.ask(id, "version", "[]");
         }
         let end = daemon.end(heard);
@@ -95,7 +96,7 @@ fn l3_l4_the_log_states_the_reason_of_the_end_while_a_handler_blocks() {
         (Trigger::Terminate, "SIGTERM", "test.block"),
         (Trigger::Terminate, "SIGTERM", "test.jam"),
     ];
-    side_by_side(pairs(PROFILES, rows), |(profile, (trigger, said, method))| {
+    concurrently(pairs(PROFILES, rows), |(profile, (trigger, said, method))| {
         let mut testbed = Daemon::start(profile);
         testbed.request(1, method, FOR_EVER);
         testbed.wait_for(&format!("{method} begins"));
@@ -108,7 +109,7 @@ fn l3_l4_the_log_states_the_reason_of_the_end_while_a_handler_blocks() {
 
 /// Checks that the daemon ended. The shell is gone, so the end of stderr is the end of the daemon.
 fn check_ended_with_parent(daemon: &Daemon, case: &str) {
-    let records = records(&daemon.hear_out(), "text");
+    let records = records(&daemon.read_stderr_to_end(), "text");
     assert_eq!(count(&records, "info", "parent"), 1, "{case}: {records:?}");
     assert!(daemon.stdin.is_some(), "{case}");
 }
@@ -128,7 +129,7 @@ fn l10_the_daemon_ends_with_its_parent_although_stdin_stays_open() {
     ];
     for (profile, script) in pairs(PROFILES, scripts) {
         let shell = in_shell(script, &rpc(&["--profile", profile]));
-        let mut daemon = Daemon::of(shell, framing_of(profile));
+        let mut daemon = Daemon::spawn(shell, framing_of(profile));
         daemon.ask(1, "version", "[]");
         daemon.kill(Signal::KILL);
         check_ended_with_parent(&daemon, &format!("{profile} {script}"));
@@ -139,14 +140,14 @@ fn l10_the_daemon_ends_with_its_parent_although_stdin_stays_open() {
 #[test]
 fn l10_the_daemon_ends_with_its_parent_even_while_busy() {
     let busy = ["test.sleep", "test.block", "test.spin", "test.jam"];
-    side_by_side(pairs(PROFILES, busy), |(profile, method)| {
+    concurrently(pairs(PROFILES, busy), |(profile, method)| {
         let mut started = command(profile);
         started.arg("--exit-with-parent");
-        let mut testbed = Daemon::of(in_shell(PARENT, &started), framing_of(profile));
+        let mut testbed = Daemon::spawn(in_shell(PARENT, &started), framing_of(profile));
         testbed.request(1, method, FOR_EVER);
         testbed.wait_for(&format!("{method} begins"));
         testbed.kill(Signal::KILL);
-        let said = testbed.hear_out();
+        let said = testbed.read_stderr_to_end();
         let is_told = said.iter().any(|line| line.contains("parent"));
         assert!(is_told, "{profile} {method}: {said:?}");
         testbed.wait(Instant::now());
@@ -157,7 +158,7 @@ fn l10_the_daemon_ends_with_its_parent_even_while_busy() {
 fn l10_without_the_flag_the_daemon_outlives_its_parent() {
     for profile in PROFILES {
         let shell = in_shell(PARENT, &rpc(&["--profile", profile]));
-        let mut daemon = Daemon::of(shell, framing_of(profile));
+        let mut daemon = Daemon::spawn(shell, framing_of(profile));
         daemon.ask(1, "version", "[]");
         daemon.kill(Signal::KILL);
         daemon.process.wait().expect("it is our child");
@@ -165,7 +166,7 @@ fn l10_without_the_flag_the_daemon_outlives_its_parent() {
             assert_eq!(daemon.ask(id, "version", "[]")["id"], id, "{profile}");
         }
         drop(daemon.stdin.take());
-        let records = records(&daemon.hear_out(), "text");
+        let records = records(&daemon.read_stderr_to_end(), "text");
         assert_eq!(count(&records, "info", "stdin closed"), 1, "{profile}: {records:?}");
         assert_eq!(count(&records, "info", "parent"), 0, "{profile}: {records:?}");
     }
@@ -193,7 +194,7 @@ fn l10_a_parent_that_dies_immediately_leaves_no_process_behind() {
     let start = |profile: &str, option: &str, end: &str| {
         let script = format!(r#"exec 3<&0; "$@" {option} <&3 3<&- & {end}"#);
         let shell = in_shell(&script, &rpc(&["--profile", profile]));
-        let mut daemon = Daemon::of(shell, framing_of(profile));
+        let mut daemon = Daemon::spawn(shell, framing_of(profile));
         daemon.process.wait().expect("it is our child");
         daemon
     };
@@ -201,7 +202,7 @@ fn l10_a_parent_that_dies_immediately_leaves_no_process_behind() {
         // The daemon may have a new parent by then, which looks like the first one. It still ends with stdin.
         let mut daemon = start(profile, "--exit-with-parent", ends[0]);
         drop(daemon.stdin.take());
-        daemon.hear_out();
+        daemon.read_stderr_to_end();
     }
     // With the id of the shell, the daemon can detect it.
     for (number, end) in (0..12).zip(ends.iter().cycle()) {
@@ -217,10 +218,10 @@ fn l10_the_daemon_ends_with_its_parent_while_it_waits_for_the_token() {
     let token = folder.fifo("token");
     let file = token.to_str().expect("UTF-8");
     let words = ["--listen", "http://127.0.0.1:0/", "--exit-with-parent", "--token-file", file];
-    let mut daemon = Daemon::of(in_shell(PARENT, &rpc(&words)), framing_of("agent"));
+    let mut daemon = Daemon::spawn(in_shell(PARENT, &rpc(&words)), framing_of("agent"));
     let writer = daemon.wait_for_reader_of(&token);
     daemon.kill(Signal::KILL);
-    let said = daemon.hear_out();
+    let said = daemon.read_stderr_to_end();
     assert_eq!(said, ["duet-rpc: the parent process ended before the token file was read"]);
     assert!(daemon.stdin.is_some());
     drop(writer);

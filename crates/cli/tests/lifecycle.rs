@@ -13,7 +13,7 @@ use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
 use support::daemon::{Daemon, End, PROFILES, Trigger, command, full_pipe, pipe, request};
 use support::folder::Folder;
-use support::{pairs, side_by_side};
+use support::{concurrently, pairs};
 
 /// Handlers that may run at the end.
 const BUSY: [Option<&str>; 5] =
@@ -40,7 +40,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 
 #[test]
 fn l5_the_server_ends_whatever_runs_and_with_stdin_open() {
-    side_by_side(cases(), |case| {
+    concurrently(cases(), |case| {
         let (profile, busy, trigger) = case;
         let end = live_and_end(profile, busy, trigger);
         assert_eq!(end.status.code(), Some(0), "{case:?}: {end:?}");
@@ -187,7 +187,7 @@ fn l6_the_exit_hook_runs_and_is_cut_off_if_it_never_returns() {
             if is_never_done {
                 command.env("TESTBED_IS_NEVER_DONE", "1");
             }
-            let mut testbed = Daemon::of(command, Framing::Ndjson);
+            let mut testbed = Daemon::spawn(command, Framing::Ndjson);
             if let Some(method) = busy {
                 testbed.request(1, method, r#"{"ms": 25000}"#);
                 testbed.wait_for(&format!("{method} begins"));

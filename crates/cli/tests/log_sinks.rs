@@ -11,11 +11,11 @@ use std::thread;
 
 use duet_rpc::proto::frame::Framing;
 use rustix::fs::{Mode, OFlags, open};
+use support::concurrently;
 use support::daemon::{Daemon, PROFILES, Trigger, after, frame, framing_of, pipe, request, rpc};
 use support::folder::Folder;
 use support::listening::memory;
 use support::log::{FORMATS, Life, live, live_answered, live_with, parse};
-use support::side_by_side;
 
 /// Enough requests for more records than all buffers up to the log hold.
 const MANY: u64 = 3_000;
@@ -150,7 +150,7 @@ fn g1_a_log_reader_that_leaves_does_not_stop_the_daemon() {
 fn l5_l6_l8_an_unread_stderr_costs_only_records() {
     const COUNT: u64 = 50_000;
     let triggers = [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown];
-    side_by_side(PROFILES.into_iter().zip(triggers), |(profile, trigger)| {
+    concurrently(PROFILES.into_iter().zip(triggers), |(profile, trigger)| {
         let (unread, into) = pipe();
         let mut command = rpc(&["--profile", profile, "--log-level", "debug"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));

@@ -7,7 +7,7 @@ use duet_rpc::proto::frame::Framing;
 use serde_json::Value;
 use support::daemon::{Daemon, PROFILES, command, frame, framing_of, notification, request, rpc};
 use support::folder::Folder;
-use support::log::{FORMATS, LEVELS, Life, Record, live, live_with, parse};
+use support::log::{FORMATS, LEVELS, Life, ParsedRecord, live, live_with, parse};
 use support::pairs;
 
 /// Runs the daemon with these options and texts.
@@ -17,7 +17,7 @@ fn daemon(profile: &str, options: &[&str], texts: &[&str]) -> Life {
     live(rpc(&[&["--profile", profile], options].concat()), framing, &input)
 }
 
-fn severities(records: &[Record]) -> Vec<&str> {
+fn severities(records: &[ParsedRecord]) -> Vec<&str> {
     records.iter().map(|record| record.severity.as_str()).collect()
 }
 

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use support::daemon::{
     Daemon, PROFILES, Trigger, after, command, frame, framing_of, notification, request, rpc,
 };
-use support::log::{Record, live, parse_line};
+use support::log::{ParsedRecord, live, parse_line};
 use support::terminal::terminal;
-use support::{pairs, side_by_side};
+use support::{concurrently, pairs};
 
 #[test]
 fn l5_a_handler_that_was_quick_before_does_not_delay_the_end() {
-    side_by_side(pairs(PROFILES, ["test.block", "test.spin"]), |(profile, method)| {
+    concurrently(pairs(PROFILES, ["test.block", "test.spin"]), |(profile, method)| {
         let mut testbed = Daemon::start(profile);
         for id in 1..5 {
             assert_eq!(testbed.ask(id, method, r#"{"ms":0}"#)["result"], 0);
@@ -37,7 +37,7 @@ fn l5_a_handler_that_was_quick_before_does_not_delay_the_end() {
 #[test]
 fn l5_an_unmarked_blocking_handler_is_detected() {
     let long = r#"{"ms": 25000}"#;
-    side_by_side(["test.nap", "test.late"], |method| {
+    concurrently(["test.nap", "test.late"], |method| {
         let mut testbed = Daemon::start("agent");
         let both = |id, params: &str| {
             let texts = [request(id, "version", "[]"), request(id + 1, method, params)];
@@ -61,11 +61,11 @@ fn l5_an_unmarked_blocking_handler_is_detected() {
 /// The clock of a frame stops while the daemon does not read, for whatever reason.
 #[test]
 fn f6_a_frame_that_arrives_while_reading_is_held_up_does_not_time_out() {
-    side_by_side(PROFILES, |profile| {
+    concurrently(PROFILES, |profile| {
         let framing = framing_of(profile);
         let mut slow = command(profile);
         slow.args(["--read-timeout", "0.5"]);
-        let mut testbed = Daemon::of(slow, framing);
+        let mut testbed = Daemon::spawn(slow, framing);
         let late = frame(framing, &request(2, "version", "[]"));
         let (begin, rest) = late.split_at(late.len() / 2);
         let jam = frame(framing, &request(1, "test.jam", r#"{"ms": 2000}"#));
@@ -105,7 +105,7 @@ fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
 fn l7_too_few_descriptors_are_an_error_without_a_panic() {
     for most in 5..24 {
         let limited = after(&format!("ulimit -n {most}"), &rpc(&["--profile", "agent"]));
-        let end = Daemon::of(limited, Framing::Ndjson).end(Trigger::Eof);
+        let end = Daemon::spawn(limited, Framing::Ndjson).end(Trigger::Eof);
         let said = end.lines.join("\n");
         assert!(!said.contains("panicked") && !said.contains(".rs:"), "{most}: {said}");
         // With enough of them, it serves.
@@ -123,7 +123,7 @@ fn l3_l6_without_memory_for_a_thread_the_log_still_states_the_reason_of_the_end(
         let mut limited = after(&format!("ulimit -v {kib}"), &daemon);
         // Otherwise each thread would reserve 64 MiB.
         limited.env("MALLOC_ARENA_MAX", "1");
-        let mut daemon = Daemon::of(limited, Framing::Ndjson);
+        let mut daemon = Daemon::spawn(limited, Framing::Ndjson);
         // Enough output that it is not written immediately.
         let text = request(1, "version", "[]") + "\n";
         let stdin = daemon.stdin.as_mut().expect("a pipe");
@@ -214,7 +214,7 @@ fn p3_g5_a_cancelled_request_is_logged_as_answered() {
     let records = end.lines.iter().filter(|line| line.starts_with("20"));
     let records: Vec<_> = records.map(|line| parse_line(line, "text")).collect();
     for id in ["7", "8"] {
-        let is_response = |record: &&Record| {
+        let is_response = |record: &&ParsedRecord| {
             record.message == "response error=-32800" && record.id.as_deref() == Some(id)
         };
         assert_eq!(records.iter().filter(is_response).count(), 1, "{id}: {records:?}");

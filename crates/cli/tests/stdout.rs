@@ -15,7 +15,7 @@ use support::daemon::{
     Daemon, End, PROFILES, Trigger, command, frame, framing_of, pipe, read_frames, request, rpc,
 };
 use support::log::{FORMATS, LEVELS, parse_line};
-use support::{pairs, side_by_side};
+use support::{concurrently, pairs};
 
 /// Message limit of these tests, small so that oversize messages are short.
 const LIMIT: usize = 20_000;
@@ -138,7 +138,7 @@ fn l1_faults_of_every_kind_produce_only_frames() {
     for profile in PROFILES {
         let cases = LEVELS.into_iter().zip(FORMATS.into_iter().cycle());
         for (level, format) in cases {
-            side_by_side(Trigger::ALL, |trigger| {
+            concurrently(Trigger::ALL, |trigger| {
                 let end = live_through_faults(profile, level, format, trigger);
                 assert_eq!(end.status.code(), Some(0), "{profile} {level} {trigger:?}: {end:?}");
                 for line in &end.lines {
@@ -206,7 +206,7 @@ fn l1_l4_a_partly_read_answer_is_completed() {
         let mut out = File::from(out);
         let mut bytes = vec![0; 1000];
         out.read_exact(&mut bytes).expect("it answers");
-        testbed.pull(trigger);
+        testbed.trigger(trigger);
         let last_words = match trigger {
             Trigger::Eof => "stdin closed",
             Trigger::Shutdown => "shut down",
@@ -250,7 +250,7 @@ fn l1_l4_the_last_frame_is_whole() {
             let mut out = File::from(out);
             let mut bytes = vec![0; 10_000];
             out.read_exact(&mut bytes).expect("it answers");
-            daemon.pull(trigger);
+            daemon.trigger(trigger);
             let reader = thread::spawn(move || {
                 out.read_to_end(&mut bytes).expect("it is a pipe");
                 bytes

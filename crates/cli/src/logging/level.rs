@@ -35,25 +35,25 @@ impl Level {
 
 /// Error for an unknown level name.
 #[derive(Debug)]
-pub(crate) struct NoLevel;
+pub(crate) struct UnknownLevel;
 
 impl FromStr for Level {
-    type Err = NoLevel;
+    type Err = UnknownLevel;
 
     /// Ignores case.
-    fn from_str(name: &str) -> Result<Level, NoLevel> {
+    fn from_str(name: &str) -> Result<Level, UnknownLevel> {
         let level = Level::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name));
-        level.ok_or(NoLevel)
+        level.ok_or(UnknownLevel)
     }
 }
 
-impl fmt::Display for NoLevel {
+impl fmt::Display for UnknownLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "expected one of {}", Level::NAMES.join(", "))
     }
 }
 
-impl std::error::Error for NoLevel {}
+impl std::error::Error for UnknownLevel {}
 
 impl Serialize for Level {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -27,7 +27,7 @@ use serde_json::value::RawValue;
 use signal_hook::consts::SIGXFSZ;
 
 pub(crate) use level::Level;
-pub(crate) use sink::{Sink, Words};
+pub(crate) use sink::{LossMessages, Sink};
 
 use crate::args::Global;
 use crate::console;
@@ -42,15 +42,15 @@ pub(crate) struct Log {
     filter: Filter,
     style: Style,
     sink: Sink,
-    place: Place,
+    destination: Destination,
     /// Warning to write before all other records.
-    foreword: Mutex<Option<Record>>,
+    startup_warning: Mutex<Option<Record>>,
     listeners: Mutex<Vec<Weak<EventStream>>>,
     has_listeners: AtomicBool,
 }
 
 /// Destination of the log.
-enum Place {
+enum Destination {
     Stderr,
     File(PathBuf),
 }
@@ -66,15 +66,15 @@ impl Log {
         // installed, the write fails instead.
         signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let stderr = || io::stderr().as_fd().try_clone_to_owned().map(File::from);
-        let (file, place, failure) = match open_file() {
-            Some((path, Ok(file))) => (file, Place::File(path), None),
-            Some((path, Err(error))) => (stderr()?, Place::Stderr, Some((path, error))),
-            None => (stderr()?, Place::Stderr, None),
+        let (file, destination, failure) = match open_file() {
+            Some((path, Ok(file))) => (file, Destination::File(path), None),
+            Some((path, Err(error))) => (stderr()?, Destination::Stderr, Some((path, error))),
+            None => (stderr()?, Destination::Stderr, None),
         };
-        let is_file = matches!(place, Place::File(_));
+        let is_file = matches!(destination, Destination::File(_));
         let in_color = !is_file && console::may_color(&io::stderr(), global.no_color);
         let style = Style { format: global.log_format, in_color };
-        let words = Words {
+        let messages = LossMessages {
             dropped: Box::new(move |count| {
                 warning(style, format!("{count} log records were dropped"))
             }),
@@ -83,8 +83,8 @@ impl Log {
                 warning(style, format!("the log file cannot be written, records are lost: {error}"))
             }),
         };
-        let sink = Sink::start(file, is_file.then(stderr).transpose()?, words)?;
-        let foreword = failure.map(|(path, error)| {
+        let sink = Sink::start(file, is_file.then(stderr).transpose()?, messages)?;
+        let startup_warning = failure.map(|(path, error)| {
             // Written at any level: a user who looks for the file must learn why it is missing.
             let (path, on) = (path.display(), "logging to stderr instead");
             let message = format!("the log file {path} cannot be opened: {error}; {on}");
@@ -94,8 +94,8 @@ impl Log {
             filter: Filter::new(global.log_level.unwrap_or(default), traffic),
             style,
             sink,
-            place,
-            foreword: Mutex::new(foreword),
+            destination,
+            startup_warning: Mutex::new(startup_warning),
             listeners: Mutex::default(),
             has_listeners: AtomicBool::new(false),
         }));
@@ -107,8 +107,9 @@ impl Log {
     /// Writes the warning that the log is not where the user wanted it, if so. A caller with a first line of
     /// its own for stderr calls this afterwards.
     pub(crate) fn open(&self) {
-        let foreword = self.foreword.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(record) = foreword {
+        let startup_warning =
+            self.startup_warning.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(record) = startup_warning {
             self.write(&record);
         }
     }
@@ -129,15 +130,15 @@ impl Log {
     }
 
     /// Name of the destination, for the log itself.
-    pub(crate) fn place(&self) -> String {
-        match &self.place {
-            Place::Stderr => "stderr".to_owned(),
-            Place::File(path) => path.display().to_string(),
+    pub(crate) fn destination(&self) -> String {
+        match &self.destination {
+            Destination::Stderr => "stderr".to_owned(),
+            Destination::File(path) => path.display().to_string(),
         }
     }
 
     /// Also sends records to this stream, as long as it exists.
-    pub(crate) fn tell(&self, stream: &Arc<EventStream>) {
+    pub(crate) fn add_listener(&self, stream: &Arc<EventStream>) {
         let mut listeners = self.listeners();
         // Removes dropped streams here too, because the next record may be far off.
         listeners.retain(|listener| listener.strong_count() > 0);
@@ -153,11 +154,11 @@ impl Log {
     fn write(&self, record: &Record) {
         self.sink.push(&record.to_line(self.style));
         if self.has_listeners.load(Ordering::Acquire) {
-            self.tell_listeners(record);
+            self.notify_listeners(record);
         }
     }
 
-    fn tell_listeners(&self, record: &Record) {
+    fn notify_listeners(&self, record: &Record) {
         let Ok(data) = RawValue::from_string(record.to_json()) else { return };
         let priority = match record.severity {
             Level::Debug | Level::Info => Priority::Low,

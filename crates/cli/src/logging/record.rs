@@ -12,9 +12,9 @@ use super::clock::Timestamp;
 use crate::args::LogFormat;
 
 /// Maximum number of characters of a method name in a record.
-const LONGEST_METHOD: usize = 128;
+const MAX_METHOD_CHARS: usize = 128;
 /// Maximum number of characters of an id in a record.
-const LONGEST_ID: usize = 64;
+const MAX_ID_CHARS: usize = 64;
 
 /// One log record.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Record {
         push_harmless(&mut line, &self.message);
         if let Some(method) = &self.method {
             line.push_str(" method=");
-            push_value(&mut line, method.chars().take(LONGEST_METHOD));
+            push_value(&mut line, method.chars().take(MAX_METHOD_CHARS));
         }
         if let Some(id) = &self.id {
             line.push_str(" id=");
@@ -84,7 +84,7 @@ impl Record {
         push_json(&mut json, self.message.chars());
         if let Some(method) = &self.method {
             json.push_str(",\"method\":");
-            push_json(&mut json, method.chars().take(LONGEST_METHOD));
+            push_json(&mut json, method.chars().take(MAX_METHOD_CHARS));
         }
         if let Some(id) = &self.id {
             json.push_str(",\"id\":");
@@ -100,7 +100,7 @@ impl Record {
 
 impl LoggedId {
     /// Takes an id in the library's display form: safe JSON, followed by `…` if it was cut.
-    pub(crate) fn shown(shown: &str) -> Self {
+    pub(crate) fn from_display(shown: &str) -> Self {
         let json = shown.strip_suffix('…').unwrap_or(shown);
         let is_id = match json.as_bytes().first() {
             // JSON can hold half of a surrogate pair, but many log readers refuse it.
@@ -110,15 +110,15 @@ impl LoggedId {
         };
         match is_id && !json.chars().any(is_obeyed) {
             true => LoggedId { json: json.to_owned(), is_cut: json.len() < shown.len() },
-            false => LoggedId::of_text(shown),
+            false => LoggedId::from_text(shown),
         }
     }
 
     /// Takes an id that is a string.
-    pub(crate) fn of_text(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         let mut json = String::new();
-        push_json(&mut json, text.chars().take(LONGEST_ID));
-        LoggedId { json, is_cut: text.chars().nth(LONGEST_ID).is_some() }
+        push_json(&mut json, text.chars().take(MAX_ID_CHARS));
+        LoggedId { json, is_cut: text.chars().nth(MAX_ID_CHARS).is_some() }
     }
 }
 

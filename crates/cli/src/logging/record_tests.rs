@@ -7,7 +7,7 @@ use super::{LogFormat, LoggedId, Record, Style, push_field};
 use crate::logging::Level;
 
 fn record(method: Option<&str>, id: Option<&str>) -> Record {
-    let id = id.map(|raw| LoggedId::shown(&Id::from_raw(raw).expect("an id").to_string()));
+    let id = id.map(|raw| LoggedId::from_display(&Id::from_raw(raw).expect("an id").to_string()));
     Record { method: method.map(str::to_owned), id, ..Record::plain(Level::Info, "hello".into()) }
 }
 
@@ -96,7 +96,7 @@ fn g3_text_that_is_not_an_id_becomes_a_string() {
     let half = r#""\ud800""#;
     for shown in ["two words", "{}", "[1]", "true", "1,\"x\":2", "", "\"a\nb\"", "\"a\" id=7", half]
     {
-        let record = Record { id: Some(LoggedId::shown(shown)), ..record(None, None) };
+        let record = Record { id: Some(LoggedId::from_display(shown)), ..record(None, None) };
         assert_eq!(json(&record)["id"], json!(shown));
     }
 }

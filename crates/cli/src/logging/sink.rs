@@ -14,7 +14,7 @@ use duet_rpc::threads;
 use rustix::event::{PollFd, PollFlags};
 
 /// Maximum number of bytes that wait to be written.
-const MOST: usize = 256 * 1024;
+const MAX_WAITING: usize = 256 * 1024;
 /// Buffer capacity to keep for the next lines.
 const KEPT: usize = 16 * 1024;
 
@@ -39,7 +39,7 @@ struct State {
 }
 
 /// Makes the lines that report lost lines.
-pub(crate) struct Words {
+pub(crate) struct LossMessages {
     /// Reports the number of dropped lines.
     pub(crate) dropped: Box<dyn Fn(u64) -> String + Send>,
     /// Reports that the file cannot be written.
@@ -48,14 +48,24 @@ pub(crate) struct Words {
 
 impl Sink {
     /// Starts the writer thread. If the file cannot be written, the thread reports that once to `emergency`.
-    pub(crate) fn start(file: File, emergency: Option<File>, words: Words) -> io::Result<Sink> {
+    pub(crate) fn start(
+        file: File,
+        emergency: Option<File>,
+        messages: LossMessages,
+    ) -> io::Result<Sink> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State::default()),
             more: Condvar::new(),
             done: Condvar::new(),
         });
-        let writer =
-            Writer { shared: Arc::clone(&shared), file, emergency, words, lost: 0, is_torn: false };
+        let writer = Writer {
+            shared: Arc::clone(&shared),
+            file,
+            emergency,
+            messages,
+            lost: 0,
+            is_torn: false,
+        };
         threads::spawn("duet-rpc log", move || writer.run())?;
         Ok(Sink(shared))
     }
@@ -63,7 +73,7 @@ impl Sink {
     /// Queues a line, or drops it if the buffer is full.
     pub(crate) fn push(&self, line: &str) {
         let mut state = self.0.state();
-        if state.waiting.len() + line.len() > MOST {
+        if state.waiting.len() + line.len() > MAX_WAITING {
             state.dropped += 1;
             return;
         }
@@ -97,7 +107,7 @@ struct Writer {
     shared: Arc<Shared>,
     file: File,
     emergency: Option<File>,
-    words: Words,
+    messages: LossMessages,
     /// Lines that could not be written.
     lost: u64,
     /// True if the last line in the file is incomplete.
@@ -112,7 +122,7 @@ impl Writer {
             self.write(&lines);
             if dropped > 0 {
                 // These lines came after the ones just written.
-                self.write((self.words.dropped)(dropped).as_bytes());
+                self.write((self.messages.dropped)(dropped).as_bytes());
             }
             lines.clear();
             lines.shrink_to(KEPT);
@@ -145,7 +155,7 @@ impl Writer {
             Ok(()) => {
                 let lost = std::mem::take(&mut self.lost);
                 if lost > 0 {
-                    self.write((self.words.dropped)(lost).as_bytes());
+                    self.write((self.messages.dropped)(lost).as_bytes());
                 }
             }
             Err((written, error)) => self.handle_failure(lines, written, &error),
@@ -158,7 +168,7 @@ impl Writer {
         self.lost += after.iter().filter(|&&byte| byte == b'\n').count() as u64;
         self.is_torn = before.last().map_or(self.is_torn, |&byte| byte != b'\n');
         if let Some(mut emergency) = self.emergency.take() {
-            let _ = emergency.write_all((self.words.broken)(error).as_bytes());
+            let _ = emergency.write_all((self.messages.broken)(error).as_bytes());
         }
     }
 

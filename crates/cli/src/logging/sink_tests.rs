@@ -5,13 +5,13 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::{MOST, Sink, Words};
+use super::{LossMessages, MAX_WAITING, Sink};
 
 /// Longer than any step takes on any machine.
 const HANG: Duration = Duration::from_secs(30);
 
-fn words() -> Words {
-    Words {
+fn messages() -> LossMessages {
+    LossMessages {
         dropped: Box::new(|count| format!("dropped {count}\n")),
         broken: Box::new(|error| format!("broken {:?}\n", error.raw_os_error())),
     }
@@ -25,7 +25,7 @@ fn pipe() -> (File, File) {
 #[test]
 fn g1_lines_arrive_unchanged_and_in_order() {
     let (reader, writer) = pipe();
-    let sink = Sink::start(writer, None, words()).expect("a thread");
+    let sink = Sink::start(writer, None, messages()).expect("a thread");
     sink.push("one\n");
     sink.push("two\n");
     sink.flush(HANG);
@@ -36,10 +36,10 @@ fn g1_lines_arrive_unchanged_and_in_order() {
 #[test]
 fn l8_missing_reader_costs_lines_but_never_blocks() {
     let (reader, writer) = pipe();
-    let sink = Sink::start(writer, None, words()).expect("a thread");
+    let sink = Sink::start(writer, None, messages()).expect("a thread");
     let line = format!("{}\n", "x".repeat(99));
     // More than the pipe and the buffer hold. The test is that this loop ends.
-    let count = 10 * MOST / line.len();
+    let count = 10 * MAX_WAITING / line.len();
     for _ in 0..count {
         sink.push(&line);
     }
@@ -63,7 +63,7 @@ fn l8_missing_reader_costs_lines_but_never_blocks() {
 fn g1_full_device_is_reported_once() {
     let full = OpenOptions::new().append(true).open("/dev/full").expect("/dev/full");
     let (mut reader, emergency) = pipe();
-    let sink = Sink::start(full, Some(emergency), words()).expect("a thread");
+    let sink = Sink::start(full, Some(emergency), messages()).expect("a thread");
     for _ in 0..100 {
         sink.push("line\n");
         sink.flush(HANG);
@@ -78,7 +78,7 @@ fn g1_full_device_is_reported_once() {
 #[test]
 fn g1_flush_without_a_reader_ends() {
     let (reader, writer) = pipe();
-    let sink = Sink::start(writer, None, words()).expect("a thread");
+    let sink = Sink::start(writer, None, messages()).expect("a thread");
     for _ in 0..100 {
         sink.push(&format!("{}\n", "x".repeat(9999)));
     }

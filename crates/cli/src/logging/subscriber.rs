@@ -160,7 +160,7 @@ impl Visit for Reader {
         match field.name() {
             "message" => self.message = text,
             "method" => self.method = Some(text),
-            "id" => self.id = Some(LoggedId::shown(&text)),
+            "id" => self.id = Some(LoggedId::from_display(&text)),
             name => push_field(&mut self.fields, name, &text),
         }
     }
@@ -176,7 +176,7 @@ impl Visit for Reader {
         match field.name() {
             "message" => self.message = value.to_owned(),
             "method" => self.method = Some(value.to_owned()),
-            "id" => self.id = Some(LoggedId::of_text(value)),
+            "id" => self.id = Some(LoggedId::from_text(value)),
             name => push_field(&mut self.fields, name, &value),
         }
     }

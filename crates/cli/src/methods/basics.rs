@@ -6,7 +6,7 @@ use duet_rpc::service::MethodInfo;
 use serde_json::Value;
 
 use super::LogAccess;
-use super::catalog::{Catalog, Described, Kept, Listed, Page};
+use super::catalog::{Cached, CachedJson, Catalog, Described, Listed};
 use super::schema::{Schema, one_of, result, schema_of};
 use crate::logging::Level;
 
@@ -16,7 +16,7 @@ const PROTOCOL: &str = "2.0";
 
 pub(super) struct Basics {
     catalog: Catalog,
-    description: Kept,
+    description: CachedJson,
     log: LogAccess,
 }
 
@@ -24,9 +24,9 @@ pub(super) struct Basics {
 impl Basics {
     /// Says who serves here, and which protocol. No other method waits for it.
     #[rpc(quick)]
-    fn initialize(&self) -> Introduction {
+    fn initialize(&self) -> InitializeResult {
         let server_info = ServerInfo { name: "duet-rpc", version: VERSION };
-        Introduction { server_info, protocol_version: PROTOCOL }
+        InitializeResult { server_info, protocol_version: PROTOCOL }
     }
 
     /// Lists the methods that are served here.
@@ -37,8 +37,8 @@ impl Basics {
 
     /// Says what each method takes and returns.
     #[rpc(quick)]
-    fn describe_methods(&self) -> Result<Page<Vec<Described>>, Failure> {
-        Page::new(&self.description, || self.catalog.describe())
+    fn describe_methods(&self) -> Result<Cached<Vec<Described>>, Failure> {
+        Cached::new(&self.description, || self.catalog.describe())
     }
 
     /// Says which version this is.
@@ -53,21 +53,21 @@ impl Basics {
         &self,
         /// The least level that is logged, in any case.
         level: Level,
-    ) -> Result<Done, ErrorObject> {
+    ) -> Result<SetLogLevelResult, ErrorObject> {
         self.log.log()?.set_level(level);
-        Ok(Done { level, success: true })
+        Ok(SetLogLevelResult { level, success: true })
     }
 
     /// Ends the daemon: what runs is finished and answered first.
     #[rpc(quick, shutdown)]
-    fn shutdown(&self) -> Farewell {
-        Farewell { message: "Shutting down gracefully" }
+    fn shutdown(&self) -> ShutdownResult {
+        ShutdownResult { message: "Shutting down gracefully" }
     }
 }
 
 impl Basics {
     pub(super) fn new(catalog: Catalog, log: LogAccess) -> Self {
-        Basics { catalog, description: Kept::new(), log }
+        Basics { catalog, description: CachedJson::new(), log }
     }
 
     /// The methods, described for this access to the log.
@@ -84,7 +84,7 @@ impl Basics {
 }
 
 result! {
-    struct Introduction {
+    struct InitializeResult {
         "serverInfo" => server_info: ServerInfo,
         "protocolVersion" => protocol_version: &'static str,
     }
@@ -99,11 +99,11 @@ result! {
 }
 
 result! {
-    struct Done { "level" => level: Level, "success" => success: bool }
+    struct SetLogLevelResult { "level" => level: Level, "success" => success: bool }
 }
 
 result! {
-    struct Farewell { "message" => message: &'static str }
+    struct ShutdownResult { "message" => message: &'static str }
 }
 
 impl Schema for Level {

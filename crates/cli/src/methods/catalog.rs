@@ -57,30 +57,30 @@ impl Catalog {
 /// cached. Few clients ask for it, so it is not built at the start.
 #[derive(Serialize)]
 #[serde(transparent, bound = "")]
-pub(super) struct Page<T> {
+pub(super) struct Cached<T> {
     json: Box<RawValue>,
     #[serde(skip)]
     of: PhantomData<fn() -> T>,
 }
 
 /// Storage for a cached result.
-pub(super) type Kept = OnceLock<Box<RawValue>>;
+pub(super) type CachedJson = OnceLock<Box<RawValue>>;
 
-impl<T: Serialize> Page<T> {
+impl<T: Serialize> Cached<T> {
     /// Returns the cached result, built on first use.
-    pub(super) fn new(kept: &Kept, make: impl FnOnce() -> T) -> Result<Self, Failure> {
-        let json = match kept.get() {
+    pub(super) fn new(cached: &CachedJson, make: impl FnOnce() -> T) -> Result<Self, Failure> {
+        let json = match cached.get() {
             Some(json) => json,
             None => {
                 let json = to_raw_value(&make()).or_internal()?;
-                kept.get_or_init(|| json)
+                cached.get_or_init(|| json)
             }
         };
-        Ok(Page { json: json.clone(), of: PhantomData })
+        Ok(Cached { json: json.clone(), of: PhantomData })
     }
 }
 
-impl<T: Schema> Schema for Page<T> {
+impl<T: Schema> Schema for Cached<T> {
     fn schema() -> Value {
         T::schema()
     }

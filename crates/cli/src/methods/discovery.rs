@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::catalog::{Catalog, Kept, Page, make, named};
+use super::catalog::{Cached, CachedJson, Catalog, make, named};
 use super::schema::{Schema, object, schema_of};
 
 /// Version of the OpenRPC specification.
@@ -20,21 +20,21 @@ const NAME: &str = "rpc.discover";
 
 pub(super) struct Discovery {
     catalog: Catalog,
-    document: Kept,
+    document: CachedJson,
 }
 
 #[duet_rpc::service(schema = schema_of)]
 impl Discovery {
     /// Describes all methods in an OpenRPC document.
     #[rpc(quick)]
-    fn discover(&self) -> Result<Page<Document>, Failure> {
-        Page::new(&self.document, || Document::new(self.catalog.methods()))
+    fn discover(&self) -> Result<Cached<Document>, Failure> {
+        Cached::new(&self.document, || Document::new(self.catalog.methods()))
     }
 }
 
 impl Discovery {
     pub(super) fn new(catalog: Catalog) -> Self {
-        Discovery { catalog, document: Kept::new() }
+        Discovery { catalog, document: CachedJson::new() }
     }
 
     /// The method, under its full name.

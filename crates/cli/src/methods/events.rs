@@ -128,7 +128,7 @@ impl Subscriptions {
         let stream = Arc::new(peer.events(METHOD, topic.name()));
         let ticker = match topic {
             Topic::Log => {
-                log.inspect(|log| log.tell(&stream));
+                log.inspect(|log| log.add_listener(&stream));
                 None
             }
             Topic::Stats => Some(tick(peer.clone(), Arc::clone(&stream))),
@@ -155,7 +155,7 @@ impl Subscriptions {
 /// Statistics of a connection.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Figures {
+struct ConnectionStats {
     messages: u64,
     faults: u64,
     in_flight: usize,
@@ -171,7 +171,7 @@ fn tick(peer: Peer, stream: Arc<EventStream>) -> AbortHandle {
         loop {
             ticks.tick().await;
             let stats = peer.stats();
-            let figures = Figures {
+            let figures = ConnectionStats {
                 messages: stats.messages,
                 faults: stats.faults,
                 in_flight: stats.running + stats.waiting,

@@ -51,7 +51,7 @@ fn t2_t3_curl_is_served_and_refused() {
         command.args(["rpc", "--profile", "agent", "--listen", HTTP]);
         command.args(["--max-message-bytes", "100000"]).env("SABOTAGE", stage.mischief);
         command.env_remove("DUET_RPC_LOG");
-        let server = Server::of(command, 1);
+        let server = Server::spawn(command, 1);
         is_served_and_refused(&server.url("http").text);
         server.stop();
     };

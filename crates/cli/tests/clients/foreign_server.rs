@@ -17,7 +17,7 @@ fn t1_p3_our_client_starts_and_stops_bash_language_server() {
         command.args(["--patience", patience, "--"]).arg(program).arg("start");
         command.env("SABOTAGE", mischief).stdin(Stdio::null()).output().expect("it is built")
     };
-    let stage = Stage::of_foreign(&server);
+    let stage = Stage::foreign(&server);
     let stand_in = stage.program("SERVER");
     for (program, mischief) in [(&*server, ""), (stand_in, "nothing")] {
         let output = run(program, mischief, "60");

@@ -168,7 +168,7 @@ impl Stage {
     }
 
     /// A foreign server behind the saboteur; the caller sets the sabotage.
-    pub(crate) fn of_foreign(server: &Path) -> Self {
+    pub(crate) fn foreign(server: &Path) -> Self {
         Self::with_stand_ins(vec![("SERVER", server.to_owned())])
     }
 

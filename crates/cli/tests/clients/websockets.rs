@@ -24,7 +24,7 @@ fn run(mut command: Command, stage: &Stage) -> (bool, String) {
         let mut command = Command::new(stage.program("TESTBED"));
         command.args(["--profile", "agent", "--listen", WS]).args(options);
         command.env("SABOTAGE", stage.mischief).env_remove("DUET_RPC_LOG");
-        Server::of(command, 1)
+        Server::spawn(command, 1)
     };
     let server = start(&["--max-message-bytes", "100000"]);
     let guarded = start(&["--token-file", &path]);

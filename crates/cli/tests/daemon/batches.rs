@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, rpc};
 use super::support::once::talk;
-use super::support::{pairs, side_by_side};
+use super::support::{concurrently, pairs};
 use super::{FRAMINGS, message};
 
 const VERSION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
@@ -118,7 +118,7 @@ fn m6_l4_every_request_of_a_batch_with_shutdown_is_answered() {
 #[test]
 fn m6_l4_l5_an_unfinished_batch_is_answered_in_part_at_shutdown() {
     // Each takes two seconds.
-    side_by_side(pairs(["test.sleep", "test.block"], Trigger::ALL), |(method, trigger)| {
+    concurrently(pairs(["test.sleep", "test.block"], Trigger::ALL), |(method, trigger)| {
         let mut daemon = Daemon::start("agent");
         let slow = message(Some(2), method, r#"{"ms":20000}"#);
         daemon.send(&format!("[{VERSION},{slow}]"));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, framing_of, rpc};
 use super::support::once::talk;
-use super::support::{pairs, side_by_side};
+use super::support::{concurrently, pairs};
 use super::{message, requests, start, ways};
 
 const BOTH: [&str; 2] = ["desktop", "agent"];
@@ -152,7 +152,7 @@ fn c5_events_end_with_the_answer_to_unsubscribe_and_restart_at_1() {
 
 #[test]
 fn c5_stats_come_each_second_and_cause_no_log_events() {
-    side_by_side(BOTH, |profile| {
+    concurrently(BOTH, |profile| {
         let mut daemon = Daemon::rpc(profile, &["--log-level", "debug"]);
         daemon.send("}");
         assert_eq!(daemon.answer()["error"]["code"], -32700);

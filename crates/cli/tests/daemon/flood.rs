@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::message;
+use super::support::concurrently;
 use super::support::daemon::{Daemon, HANG, Trigger, frame, framing_of, pipe, read_frames, rpc};
-use super::support::side_by_side;
 
 /// Number of notifications. Each makes a few log events, in all more than the buffers and pipes to the client
 /// hold.
@@ -19,7 +19,7 @@ const COUNT: usize = 6_000;
 
 #[test]
 fn p9_a_client_that_does_not_read_loses_events_and_gets_their_count() {
-    side_by_side(["desktop", "agent"], flood);
+    concurrently(["desktop", "agent"], flood);
 }
 
 fn flood(profile: &str) {

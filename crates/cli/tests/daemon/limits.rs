@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Trigger, frame, framing_of, request, rpc};
 use super::support::once::{talk, talk_in_bytes};
-use super::support::{pairs, side_by_side};
+use super::support::{concurrently, pairs};
 use super::{FRAMINGS, message, start};
 
 /// A request of exactly this length.
@@ -90,7 +90,7 @@ fn f13_a_header_section_may_take_8192_bytes() {
 
 #[test]
 fn f6_a_stalled_frame_is_dropped_with_a_warning_and_the_next_is_served() {
-    side_by_side(FRAMINGS, |(name, framing)| {
+    concurrently(FRAMINGS, |(name, framing)| {
         let options = ["--framing", name, "--read-timeout", "0.05", "--log-format", "json"];
         let mut daemon = start(&options, framing);
         // Any number of consecutive timeouts leaves the daemon alive.
@@ -120,7 +120,7 @@ fn f6_an_idle_connection_never_times_out_and_zero_disables_the_timeout() {
     // The elapsed time is the test here: longer than one timeout, and shorter than another.
     let pause = Duration::from_millis(300);
     let timeouts = [("0.05", 0), ("0", 1), ("30", 1)];
-    side_by_side(pairs(timeouts, FRAMINGS), |((timeout, cut), (name, framing))| {
+    concurrently(pairs(timeouts, FRAMINGS), |((timeout, cut), (name, framing))| {
         let mut daemon = start(&["--framing", name, "--read-timeout", timeout], framing);
         assert_eq!(daemon.ask(1, "version", "[]")["id"], 1, "{timeout} {name}");
         let text = frame(framing, &request(2, "version", "[]"));

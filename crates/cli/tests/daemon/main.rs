@@ -8,7 +8,7 @@ mod echo;
 mod events;
 mod faults;
 mod flood;
-mod hands;
+mod handoff;
 mod limits;
 mod methods;
 mod order;
@@ -51,5 +51,5 @@ fn requests<M: AsRef<str>, P: AsRef<str>>(calls: &[(M, P)]) -> Vec<String> {
 
 /// Starts a daemon with these options, to talk to in this framing.
 fn start(options: &[&str], framing: Framing) -> Daemon {
-    Daemon::of(rpc(options), framing)
+    Daemon::spawn(rpc(options), framing)
 }

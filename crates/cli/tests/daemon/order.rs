@@ -13,7 +13,7 @@ const LONG: &str = r#"{"ms":25000}"#;
 fn testbed(profile: &str, options: &[&str]) -> Daemon {
     let mut command = command(profile);
     command.args(options);
-    Daemon::of(command, framing_of(profile))
+    Daemon::spawn(command, framing_of(profile))
 }
 
 fn cancel(daemon: &mut Daemon, id: u64) {

@@ -19,7 +19,7 @@ use super::support::{has, skip};
 
 /// A command with its expected output.
 #[derive(Debug, PartialEq, Eq)]
-struct Shown {
+struct ShownCommand {
     command: String,
     lines: Vec<String>,
 }
@@ -41,15 +41,15 @@ fn commands_print_the_output_in_the_pages() {
 }
 
 /// The commands of a block.
-fn shown(text: &str) -> Result<Vec<Shown>, String> {
-    let (mut all, mut lines) = (Vec::<Shown>::new(), text.lines());
+fn shown(text: &str) -> Result<Vec<ShownCommand>, String> {
+    let (mut all, mut lines) = (Vec::<ShownCommand>::new(), text.lines());
     while let Some(line) = lines.next() {
         if let Some(command) = line.strip_prefix("$ ") {
             let mut command = command.to_owned();
             while command.ends_with('\\') {
                 write!(command, "\n{}", lines.next().unwrap_or_default()).expect("a string");
             }
-            all.push(Shown { command, lines: Vec::new() });
+            all.push(ShownCommand { command, lines: Vec::new() });
         } else if let Some(last) = all.last_mut() {
             last.lines.push(line.to_owned());
         } else {
@@ -66,12 +66,12 @@ fn shown(text: &str) -> Result<Vec<Shown>, String> {
 const GATES: [&str; 3] = [".ci/run", ".github/workflows/ci.yml", "scripts/test"];
 
 /// Checks that a script contains these commands and checks their output.
-fn is_run_by(shown: &[Shown], path: &str) -> Result<(), String> {
+fn is_run_by(shown: &[ShownCommand], path: &str) -> Result<(), String> {
     let read = |path: &str| {
         fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
     };
     let script = read(path)?;
-    for Shown { command, lines } in shown {
+    for ShownCommand { command, lines } in shown {
         for line in lines.iter().chain([command]) {
             if !has_words(&script, line) {
                 return Err(format!("{path} does not have `{line}`"));
@@ -125,10 +125,10 @@ show() {
 }
 "#;
 
-fn prints_what_is_shown(shown: &[Shown], programs: &Folder) -> Result<(), String> {
+fn prints_what_is_shown(shown: &[ShownCommand], programs: &Folder) -> Result<(), String> {
     const MARK: &str = "--- that was it:";
     let mut script = PRELUDE.to_owned();
-    for Shown { command, lines } in shown {
+    for ShownCommand { command, lines } in shown {
         // A background command must print its lines before the next command runs.
         let command = match command.strip_suffix(" &") {
             Some(server) => format!("touch said; {server} >said 2>&1 &\nshow {} said", lines.len()),
@@ -138,7 +138,7 @@ fn prints_what_is_shown(shown: &[Shown], programs: &Folder) -> Result<(), String
     }
     let output = run(&script, &programs.path(""));
     let mut rest = &*output;
-    for Shown { command, lines } in shown {
+    for ShownCommand { command, lines } in shown {
         let Some((printed, after)) = rest.split_once(&format!("\n{MARK}")) else {
             return Err(format!("`{command}` did not end:\n{rest}"));
         };

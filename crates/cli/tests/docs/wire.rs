@@ -19,7 +19,7 @@ use super::support::programs::{DUET_RPC, testbed};
 
 /// One line of a conversation.
 #[derive(Debug, PartialEq)]
-enum Step {
+enum WireStep {
     Write(Vec<u8>),
     Expect(Vec<u8>),
 }
@@ -29,7 +29,7 @@ pub(crate) fn talk(block: &str) -> Result<(), String> {
     let mut lines = block.lines();
     let command = lines.next().unwrap_or_default();
     let steps = lines.map(step).collect::<Result<Vec<_>, _>>()?;
-    if !steps.iter().any(|step| matches!(step, Step::Expect(_))) {
+    if !steps.iter().any(|step| matches!(step, WireStep::Expect(_))) {
         return Err("nothing is expected".to_owned());
     }
     let mut words = command.split(' ');
@@ -52,21 +52,21 @@ pub(crate) fn talk(block: &str) -> Result<(), String> {
         {}
     });
     let mut held = (|| {
-        let writes = steps.iter().rposition(|step| matches!(step, Step::Write(_)));
+        let writes = steps.iter().rposition(|step| matches!(step, WireStep::Write(_)));
         for (number, step) in steps.into_iter().enumerate() {
             // After the last write, close stdin, so that a missing answer fails at the end of the output.
             if writes.is_none_or(|last| last < number) {
                 drop(stdin.take());
             }
             match step {
-                Step::Write(bytes) => {
+                WireStep::Write(bytes) => {
                     let stdin = stdin.as_mut().ok_or("stdin is not a pipe")?;
                     stdin
                         .write_all(&bytes)
                         .and_then(|()| stdin.flush())
                         .map_err(|it| it.to_string())?;
                 }
-                Step::Expect(bytes) => {
+                WireStep::Expect(bytes) => {
                     let mut received = Vec::new();
                     while received.len() < bytes.len() && bytes.starts_with(&received) {
                         received
@@ -100,12 +100,12 @@ fn differ(expected: &[u8], received: &[u8]) -> String {
     format!("expected:\n  {expected}\nreceived:\n  {received}")
 }
 
-fn step(line: &str) -> Result<Step, String> {
+fn step(line: &str) -> Result<WireStep, String> {
     if let Some(text) = line.strip_prefix("→ ") {
-        return Ok(Step::Write(unescape(text)?));
+        return Ok(WireStep::Write(unescape(text)?));
     }
     match line.strip_prefix("← ") {
-        Some(text) => Ok(Step::Expect(unescape(text)?)),
+        Some(text) => Ok(WireStep::Expect(unescape(text)?)),
         None => Err(format!("neither → nor ←: `{line}`")),
     }
 }

@@ -173,7 +173,7 @@ fn check_announcements(format: &str, level: &str, log: Option<&Path>) {
     let options = ["--profile", "agent", "--log-level", level, "--log-format", format];
     let mut command = rpc(&options);
     command.envs(log.map(|path| ("DUET_RPC_LOG", path)));
-    let server = Server::of(with_addresses(command, &addresses), addresses.len());
+    let server = Server::spawn(with_addresses(command, &addresses), addresses.len());
     let kinds: Vec<_> = server.urls.iter().map(|url| (&*url.scheme, &*url.path)).collect();
     let path = unix.strip_prefix("unix://").expect("it is one");
     let first = [("tcp", ""), ("ws", "/"), ("unix", path), ("http", "/rpc/here")];
@@ -221,11 +221,11 @@ fn t2_the_first_lines_of_stderr_are_the_addresses() {
 fn t2_the_addresses_are_printed_even_without_a_log() {
     let folder = Folder::new();
     let command = rpc(&["--log-level", "error"]);
-    let server = Server::of(with_addresses(command, &[TCP]), 1);
+    let server = Server::spawn(with_addresses(command, &[TCP]), 1);
     assert_eq!(server.stop(), [""; 0]);
     let mut command = rpc(&["--log-level", "error"]);
     command.env("DUET_RPC_LOG", folder.path("no/such/folder"));
-    let server = Server::of(with_addresses(command, &[TCP, WS]), 2);
+    let server = Server::spawn(with_addresses(command, &[TCP, WS]), 2);
     // After it comes the warning that the log file cannot be opened.
     assert_eq!(server.stop().len(), 1);
 }

@@ -7,21 +7,21 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::{Client, Framed, Way};
-use crate::script::{Needs, Row, Step, daemon_rows, rows};
+use crate::script::{Dialogue, Needs, Step, daemon_rows, rows};
+use crate::support::concurrently;
 use crate::support::daemon::{FRAMINGS, command};
 use crate::support::listening::Server;
-use crate::support::side_by_side;
 
 /// Runs all dialogues that the transport supports, on one connection.
-fn speak(client: &mut dyn Client, has_way_back: bool, of: &str) {
+fn speak(client: &mut dyn Client, can_push: bool, of: &str) {
     // `auto` detects the framing from the first byte, so begin with a request.
     client.check(1);
     let mut skipped = Vec::new();
     for row in rows().into_iter().chain(daemon_rows()) {
         let is_able = match row.needs {
             Needs::Answers => true,
-            Needs::WayBack => has_way_back,
-            Needs::NoWayBack => !has_way_back,
+            Needs::Push => can_push,
+            Needs::NoPush => !can_push,
         };
         if is_able {
             follow(client, &row, of);
@@ -29,11 +29,11 @@ fn speak(client: &mut dyn Client, has_way_back: bool, of: &str) {
             skipped.push(row.name);
         }
     }
-    let expected = if has_way_back { 1 } else { 7 };
+    let expected = if can_push { 1 } else { 7 };
     assert_eq!(skipped.len(), expected, "{of} skips the wrong dialogues: {skipped:?}");
 }
 
-fn follow(client: &mut dyn Client, row: &Row, of: &str) {
+fn follow(client: &mut dyn Client, row: &Dialogue, of: &str) {
     let mut call = String::new();
     for (number, step) in row.steps.iter().enumerate() {
         let case = || format!("{of}, “{}”, step {number}", row.name);
@@ -139,7 +139,7 @@ fn t1_the_dialogues_are_the_same_over_stdio_in_every_framing() {
 
 #[test]
 fn t1_t2_the_dialogues_are_the_same_over_every_transport_in_every_framing() {
-    side_by_side(FRAMINGS, |(name, framing)| {
+    concurrently(FRAMINGS, |(name, framing)| {
         // The framing does not affect the others, and HTTP skips dialogues that need server push.
         let others = [Way::WebSocket, Way::Binary, Way::Http];
         over(name, &[&[Way::Tcp(framing), Way::Unix(framing)], &others[..]].concat());
@@ -156,8 +156,8 @@ fn t2_all_transports_are_served_concurrently() {
             scope.spawn(move || {
                 client.check(0);
                 // Events and log records concern all connections, so those dialogues are left out.
-                let is_able = |row: &Row| row.needs == Needs::Answers || way != Way::Http;
-                for row in rows().iter().filter(|row| row.needs != Needs::NoWayBack) {
+                let is_able = |row: &Dialogue| row.needs == Needs::Answers || way != Way::Http;
+                for row in rows().iter().filter(|row| row.needs != Needs::NoPush) {
                     if is_able(row) {
                         follow(&mut *client, row, &format!("{way:?} beside others"));
                     }

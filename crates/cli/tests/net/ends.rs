@@ -12,10 +12,10 @@ use rustix::process::Signal;
 
 use crate::client::{Client, Framed, Way};
 use crate::http::Http;
+use crate::support::concurrently;
 use crate::support::daemon::{End, command, in_shell, request, rpc};
 use crate::support::folder::Folder;
 use crate::support::listening::{HTTP, Server, TCP, WS, with_addresses};
-use crate::support::side_by_side;
 use crate::websocket::WebSocket;
 
 const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
@@ -123,7 +123,7 @@ fn l5_clients_that_never_close_do_not_delay_the_end() {
 
 #[test]
 fn l5_handlers_that_never_return_do_not_delay_the_end() {
-    side_by_side(["test.sleep", "test.block", "test.spin", "test.jam"], |method| {
+    concurrently(["test.sleep", "test.block", "test.spin", "test.jam"], |method| {
         let server = Server::testbed_everywhere(&[]);
         let ways = if method == "test.jam" { &Way::ALL[..1] } else { &Way::ALL[..] };
         let mut clients: Vec<_> = ways.iter().map(|way| way.connect(&server)).collect();
@@ -267,7 +267,7 @@ fn l10_a_listening_daemon_ends_with_its_parent_on_request() {
         let folder = Folder::new();
         let mut started = with_addresses(command("agent"), &[&folder.url("socket"), WS]);
         started.arg("--exit-with-parent");
-        let server = Server::of(in_shell(r#""$@" & wait"#, &started), 2);
+        let server = Server::spawn(in_shell(r#""$@" & wait"#, &started), 2);
         let mut client = Way::ALL[1].connect(&server);
         let mut socket = WebSocket::connect(server.url("ws"));
         client.check(1);
@@ -277,7 +277,7 @@ fn l10_a_listening_daemon_ends_with_its_parent_on_request() {
         }
         server.daemon().kill(Signal::KILL);
         // The shell is gone, so this is the end of the daemon.
-        let said = server.daemon().hear_out();
+        let said = server.daemon().read_stderr_to_end();
         assert!(said.iter().any(|line| line.contains("parent")), "{busy:?}: {said:?}");
         assert!(!folder.path("socket").exists(), "{busy:?}");
         assert_eq!(socket.read_out(), Some(1001), "{busy:?}");

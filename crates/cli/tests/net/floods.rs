@@ -134,7 +134,7 @@ fn is_refusal(told: &str) -> bool {
 /// A daemon with this limit of descriptors.
 fn with_descriptors(limit: usize, addresses: &[&str]) -> Server {
     let started = with_addresses(rpc(&["--profile", "agent"]), addresses);
-    Server::of(after(&format!("ulimit -n {limit}"), &started), addresses.len())
+    Server::spawn(after(&format!("ulimit -n {limit}"), &started), addresses.len())
 }
 
 /// With few descriptors, each connection is either served or refused, and none hangs.

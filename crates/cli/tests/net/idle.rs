@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use duet_rpc::proto::frame::Framing;
 use rustix::net::sockopt::set_socket_linger;
 
+use crate::capacity::{Turn, make_room};
 use crate::client::{Way, framed};
-use crate::crowd::{Turn, make_room};
 use crate::http::{head, post};
 use crate::support::daemon::{HANG, request};
 use crate::support::listening::{HTTP, Server, TCP, Url, WS, wait_until};
@@ -20,37 +20,38 @@ const GROUP: usize = 100;
 const MIB: usize = 1 << 20;
 
 /// Time for the daemon to give back unused memory.
-const PATIENCE: Duration = Duration::from_secs(10);
+const GIVE_BACK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Open connections that send nothing.
-struct Crowd {
+struct IdleConnections {
     way: Way,
     url: Url,
     streams: Vec<TcpStream>,
 }
 
-impl Crowd {
+impl IdleConnections {
     fn gather(way: Way, url: &Url, count: usize) -> Self {
-        let mut crowd = Crowd { way, url: url.clone(), streams: Vec::with_capacity(count) };
+        let mut connections =
+            IdleConnections { way, url: url.clone(), streams: Vec::with_capacity(count) };
         let hello = match way {
             Way::WebSocket => head("GET", "/", &handshake(&url.authority)).into_bytes(),
             _ => Vec::new(),
         };
         // In groups, so that the queue of unaccepted connections does not overflow.
-        while crowd.streams.len() < count {
-            let from = crowd.streams.len();
+        while connections.streams.len() < count {
+            let from = connections.streams.len();
             for _ in 0..GROUP.min(count - from) {
                 let stream = TcpStream::connect(url.address()).expect("it listens");
                 stream.set_read_timeout(Some(HANG)).expect("a time that can be");
-                crowd.streams.push(stream);
+                connections.streams.push(stream);
             }
             if way == Way::WebSocket {
-                exchange(&mut crowd.streams[from..], &hello, b"\r\n\r\n");
+                exchange(&mut connections.streams[from..], &hello, b"\r\n\r\n");
             } else {
                 way.connect_to(url).check(0);
             }
         }
-        crowd
+        connections
     }
 
     /// Makes one request on each connection, and reads the answers.
@@ -94,7 +95,7 @@ fn growth(server: &Server, before: usize) -> usize {
     let begun = Instant::now();
     loop {
         let grown = server.resident().saturating_sub(before);
-        if grown < 64 * MIB || begun.elapsed() > PATIENCE {
+        if grown < 64 * MIB || begun.elapsed() > GIVE_BACK_TIMEOUT {
             return grown;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -112,9 +113,9 @@ fn check(way: Way, address: &str) {
     let url = server.url(way.scheme());
     way.connect(&server).check(1);
     let before = server.resident();
-    let mut crowd = Crowd::gather(way, url, count);
+    let mut connections = IdleConnections::gather(way, url, count);
     let silent = growth(&server, before);
-    crowd.ask();
+    connections.ask();
     let asked = growth(&server, before);
     let each = (silent / count, asked / count);
     eprintln!("{count} over {}: {silent} bytes, after a call {asked}, each {each:?}", url.scheme);
@@ -122,7 +123,7 @@ fn check(way: Way, address: &str) {
     assert!(asked < 64 * MIB, "{} idle connections cost {asked} bytes after a call", url.scheme);
     // Another client is served, now and after they have left.
     way.connect(&server).check(2);
-    crowd.leave();
+    connections.leave();
     way.connect(&server).check(3);
     server.stop();
 }

@@ -2,15 +2,15 @@
 //! contract).
 #![cfg(unix)]
 
+mod access;
 mod activation;
 mod addresses;
+mod capacity;
 mod client;
-mod crowd;
 mod dialogues;
 mod ends;
 mod floods;
 mod frames;
-mod gate;
 mod hostile;
 mod http;
 mod idle;

@@ -12,8 +12,8 @@ use duet_rpc::proto::frame::Framing;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 
+use crate::capacity::{Turn, make_room};
 use crate::client::{Client, Way};
-use crate::crowd::{Turn, make_room};
 use crate::stream::Stream;
 use crate::support::daemon::{HANG, PROFILES, request};
 use crate::support::listening::{Server, TCP};

@@ -12,11 +12,11 @@ use duet_rpc::proto::frame::Framing;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Way;
+use crate::support::concurrently;
 use crate::support::daemon::{after, rpc};
 use crate::support::folder::Folder;
 use crate::support::listening::{Server, TCP, wait_until, with_addresses};
 use crate::support::once::refused;
-use crate::support::side_by_side;
 
 const WAY: Way = Way::Unix(Framing::Ndjson);
 
@@ -38,7 +38,7 @@ fn t3_a_socket_is_accessible_only_to_its_owner() {
     for mask in ["000", "022", "077", "777"] {
         let folder = Folder::new();
         let started = rpc(&["--profile", "agent", "--listen", &folder.url("socket")]);
-        let server = Server::of(after(&format!("umask {mask}"), &started), 1);
+        let server = Server::spawn(after(&format!("umask {mask}"), &started), 1);
         let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
         assert!(data.file_type().is_socket());
         assert_eq!(data.permissions().mode() & 0o7777, 0o600, "umask {mask}");
@@ -49,7 +49,7 @@ fn t3_a_socket_is_accessible_only_to_its_owner() {
 
 #[test]
 fn t3_a_socket_is_removed_at_the_end_of_the_daemon() {
-    side_by_side([Signal::TERM, Signal::INT, Signal::HUP], |signal| {
+    concurrently([Signal::TERM, Signal::INT, Signal::HUP], |signal| {
         let folder = Folder::new();
         let addresses = [folder.url("one"), TCP.to_owned(), folder.url("two")];
         let server = Server::testbed("agent", &addresses.each_ref().map(String::as_str), &[]);

@@ -174,16 +174,16 @@ pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl
 impl Daemon {
     /// Starts a test bed, and reads all its pipes.
     pub(crate) fn start(profile: &str) -> Self {
-        Self::of(command(profile), framing_of(profile))
+        Self::spawn(command(profile), framing_of(profile))
     }
 
     /// Starts the daemon, and reads all its pipes.
     pub(crate) fn rpc(profile: &str, options: &[&str]) -> Self {
-        Self::of(rpc(&[&["--profile", profile], options].concat()), framing_of(profile))
+        Self::spawn(rpc(&[&["--profile", profile], options].concat()), framing_of(profile))
     }
 
     /// Starts a command, and reads all its pipes.
-    pub(crate) fn of(command: Command, framing: Framing) -> Self {
+    pub(crate) fn spawn(command: Command, framing: Framing) -> Self {
         Self::with_stdout(command, framing, Stdio::piped())
     }
 
@@ -272,7 +272,7 @@ impl Daemon {
     }
 
     /// Reads stderr until every writer has closed it.
-    pub(crate) fn hear_out(&self) -> Vec<String> {
+    pub(crate) fn read_stderr_to_end(&self) -> Vec<String> {
         let mut said = Vec::new();
         loop {
             match self.lines.recv_timeout(HANG) {
@@ -286,12 +286,12 @@ impl Daemon {
     /// Triggers the end, and waits for it. Stdin stays open unless closing it is the trigger.
     pub(crate) fn end(mut self, trigger: Trigger) -> End {
         let begun = Instant::now();
-        self.pull(trigger);
+        self.trigger(trigger);
         self.wait(begun)
     }
 
     /// Triggers the end, without waiting.
-    pub(crate) fn pull(&mut self, trigger: Trigger) {
+    pub(crate) fn trigger(&mut self, trigger: Trigger) {
         match trigger {
             Trigger::Eof => drop(self.stdin.take()),
             Trigger::Shutdown => self.request(99, "shutdown", "null"),

@@ -65,13 +65,13 @@ impl Server {
     pub(crate) fn testbed(profile: &str, addresses: &[&str], options: &[&str]) -> Self {
         let mut command = command(profile);
         command.args(options);
-        Self::of(with_addresses(command, addresses), addresses.len())
+        Self::spawn(with_addresses(command, addresses), addresses.len())
     }
 
     /// Starts the daemon on these addresses.
     pub(crate) fn rpc(profile: &str, addresses: &[&str], options: &[&str]) -> Self {
         let command = rpc(&[&["--profile", profile], options].concat());
-        Self::of(with_addresses(command, addresses), addresses.len())
+        Self::spawn(with_addresses(command, addresses), addresses.len())
     }
 
     /// Starts a test bed in the agent profile that listens on every transport.
@@ -92,12 +92,12 @@ impl Server {
     }
 
     /// Starts a command that must print `count` addresses first.
-    pub(crate) fn of(mut command: Command, count: usize) -> Self {
+    pub(crate) fn spawn(mut command: Command, count: usize) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self::with_stdin_and_stdout(command, count)
     }
 
-    /// Like `of`, with stdin and stdout as the command has them.
+    /// Like `spawn`, with stdin and stdout as the command has them.
     pub(crate) fn with_stdin_and_stdout(mut command: Command, count: usize) -> Self {
         command.stderr(Stdio::piped());
         // Nothing comes on stdout, so any framing will do.

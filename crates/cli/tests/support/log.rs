@@ -14,7 +14,7 @@ pub(crate) const FORMATS: [&str; 2] = ["text", "json"];
 
 /// One line of the log.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct ParsedRecord {
     /// In lower case.
     pub(crate) severity: String,
     pub(crate) message: String,
@@ -23,7 +23,7 @@ pub(crate) struct Record {
     pub(crate) id: Option<String>,
 }
 
-impl Record {
+impl ParsedRecord {
     /// The value of a field in the message, such as `level=info`, without quotes.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut words = self.message.split(' ');
@@ -32,14 +32,14 @@ impl Record {
 }
 
 /// Parses a log. Every byte must belong to a record.
-pub(crate) fn parse(log: &[u8], format: &str) -> Vec<Record> {
+pub(crate) fn parse(log: &[u8], format: &str) -> Vec<ParsedRecord> {
     let text = std::str::from_utf8(log).expect("the log is UTF-8");
     assert!(text.is_empty() || text.ends_with('\n'), "the last line is torn: {text:?}");
     text.split_terminator('\n').map(|line| parse_line(line, format)).collect()
 }
 
 /// Parses a line.
-pub(crate) fn parse_line(line: &str, format: &str) -> Record {
+pub(crate) fn parse_line(line: &str, format: &str) -> ParsedRecord {
     // Characters that move the cursor, end a line, or change the text direction.
     let plays = |character: char| {
         character.is_control()
@@ -71,7 +71,7 @@ fn check_id(id: &str) {
     assert!(characters <= 64, "the id is not cut: {id}");
 }
 
-fn parse_json(line: &str) -> Record {
+fn parse_json(line: &str) -> ParsedRecord {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Line {
@@ -93,7 +93,7 @@ fn parse_json(line: &str) -> Record {
 
     let parsed: Line = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     check_timestamp(&parsed.timestamp);
-    Record {
+    ParsedRecord {
         severity: parsed.severity,
         message: parsed.message,
         method: parsed.method,
@@ -101,7 +101,7 @@ fn parse_json(line: &str) -> Record {
     }
 }
 
-fn parse_text(line: &str) -> Record {
+fn parse_text(line: &str) -> ParsedRecord {
     let (timestamp, rest) = line.split_at_checked(24).expect("a line begins with a time");
     check_timestamp(timestamp);
     let (severity, rest) = rest.split_at_checked(7).expect("a severity follows");
@@ -112,8 +112,12 @@ fn parse_text(line: &str) -> Record {
         " ERROR " => "error",
         _ => panic!("{severity:?} is not a severity: {line:?}"),
     };
-    let mut record =
-        Record { severity: severity.to_owned(), message: String::new(), method: None, id: None };
+    let mut record = ParsedRecord {
+        severity: severity.to_owned(),
+        message: String::new(),
+        method: None,
+        id: None,
+    };
     let mut rest = Some(rest);
     while let Some(at) = rest {
         let (name, value, after) = next_word(at);
@@ -216,7 +220,7 @@ pub(crate) struct Life {
 
 impl Life {
     /// Its stderr, as records.
-    pub(crate) fn records(&self, format: &str) -> Vec<Record> {
+    pub(crate) fn records(&self, format: &str) -> Vec<ParsedRecord> {
         parse(&self.stderr, format)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn pairs<A: Clone, B>(
 }
 
 /// Runs all checks concurrently, because each waits most of the time.
-pub(crate) fn side_by_side<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + Sync) {
+pub(crate) fn concurrently<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + Sync) {
     let check = &check;
     thread::scope(|scope| {
         for case in cases {

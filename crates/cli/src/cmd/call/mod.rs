@@ -1,9 +1,9 @@
 //! `call`: starts a server or connects to one, sends one request, prints the answer.
 
-mod line;
 mod params;
 mod report;
 mod stderr;
+mod tracked;
 
 use std::ffi::{OsStr, OsString};
 use std::future::poll_fn;
@@ -25,9 +25,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::SignalKind;
 use tokio::sync::oneshot;
 
-use self::line::{Line, Traffic};
 use self::report::{Clue, Via};
 use self::stderr::Stderr;
+use self::tracked::{SendProgress, TrackedTransport};
 use super::interrupt::{self, Interruptions};
 use crate::args::{CallArgs, Global, LogFormat};
 use crate::exit::{Exit, Problem};
@@ -42,8 +42,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 
 /// Maximum size of an answer. The length framing needs a smaller limit: text that a server prints by mistake
 /// reads as a length, and every such length must exceed the limit.
-const LONGEST: usize = 256 * 1024 * 1024;
-const LONGEST_WITH_PREFIX: usize = 16 * 1024 * 1024 - 1;
+const MAX_ANSWER: usize = 256 * 1024 * 1024;
+const MAX_ANSWER_WITH_PREFIX: usize = 16 * 1024 * 1024 - 1;
 
 pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     // A request may change something, so it is not sent if its result would be lost.
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     };
     match start(args, global) {
         Ok((runtime, stderr, log)) => {
-            let exit = runtime.block_on(talk(args, global, input, &stderr));
+            let exit = runtime.block_on(converse(args, global, input, &stderr));
             // Dropping the runtime kills a server that still runs.
             drop(runtime);
             stderr.flush();
@@ -106,7 +106,7 @@ fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Optio
 
 /// Connects to the server, runs the conversation, and stops the server. A first signal stops the server too;
 /// a second one ends this process immediately.
-async fn talk(
+async fn converse(
     args: &CallArgs,
     global: &Global,
     Input { params, token }: Input,
@@ -136,21 +136,21 @@ async fn talk(
             return Ok(exit);
         }
     };
-    let (line, traffic) = Line::new(transport);
-    let peer = Peer::builder(line).profile(profile).router(Router::new()).spawn();
+    let (transport, progress) = TrackedTransport::new(transport);
+    let peer = Peer::builder(transport).profile(profile).router(Router::new()).spawn();
     let via = match &args.connect {
         None => Via::Stdout(framing),
         Some(Address::WebSocket(..) | Address::Http(..)) => Via::Messages,
         Some(_) => Via::Socket(framing),
     };
-    let talk = Talk { args, stderr, peer: &peer, traffic, via };
-    let conversation = async {
+    let conversation = Conversation { args, stderr, peer: &peer, progress, via };
+    let exchange = async {
         match args.notify {
-            true => talk.notify(params, time_left()).await,
-            false => talk.call(params, time_left()).await,
+            true => conversation.notify(params, time_left()).await,
+            false => conversation.call(params, time_left()).await,
         }
     };
-    let exit = interruptions.or(conversation).await;
+    let exit = interruptions.or(exchange).await;
     let end = interruptions.or(peer.close()).await?;
     if let Some(stopped) = report::stopped(&end) {
         stderr.say(&stopped);
@@ -176,11 +176,11 @@ async fn talk(
 }
 
 /// One conversation with a server.
-struct Talk<'a> {
+struct Conversation<'a> {
     args: &'a CallArgs,
     stderr: &'a Stderr,
     peer: &'a Peer,
-    traffic: Arc<Traffic>,
+    progress: Arc<SendProgress>,
     via: Via,
 }
 
@@ -189,11 +189,11 @@ enum Answer {
     Result(Box<RawValue>),
     Error(Error),
     /// An error response with `id: null`.
-    Complaint(RemoteError),
+    Uncorrelated(RemoteError),
     Unusable(UnusableAnswer),
 }
 
-impl Talk<'_> {
+impl Conversation<'_> {
     async fn call(&self, params: Option<Box<RawValue>>, time_left: Option<Duration>) -> Exit {
         let call = self.peer.call::<Box<RawValue>>(&self.args.method, params);
         let call = match time_left {
@@ -201,11 +201,11 @@ impl Talk<'_> {
             None => call.no_timeout(),
         };
         // A server that cannot read the request answers with `id: null`.
-        let (mut call, mut complaint) = (pin!(call), pin!(self.next_uncorrelated_error()));
+        let (mut call, mut uncorrelated) = (pin!(call), pin!(self.next_uncorrelated_error()));
         let mut unusable = pin!(self.peer.unusable_answer());
         let answer = poll_fn(|cx| {
-            if let Poll::Ready(complaint) = complaint.as_mut().poll(cx) {
-                return Poll::Ready(Answer::Complaint(complaint));
+            if let Poll::Ready(uncorrelated) = uncorrelated.as_mut().poll(cx) {
+                return Poll::Ready(Answer::Uncorrelated(uncorrelated));
             }
             // A usable answer may follow an unusable one.
             match (call.as_mut().poll(cx), unusable.as_mut().poll(cx)) {
@@ -221,7 +221,7 @@ impl Talk<'_> {
         let (exit, message) = match answer.await {
             Answer::Result(result) => return print(result).await,
             Answer::Error(error) => return self.explain(&error).await,
-            Answer::Complaint(complaint) => (Exit::ErrorAnswer, report::error_answer(&complaint)),
+            Answer::Uncorrelated(error) => (Exit::ErrorAnswer, report::error_answer(&error)),
             Answer::Unusable(why) => (Exit::BrokenProtocol, report::unusable(why, self.via)),
         };
         self.stderr.say(&message);
@@ -231,11 +231,11 @@ impl Talk<'_> {
     /// Waits for an error response with `id: null` that can only refer to our request, because nothing else
     /// arrived.
     async fn next_uncorrelated_error(&self) -> RemoteError {
-        let complaint = self.peer.next_uncorrelated_error().await;
+        let uncorrelated = self.peer.next_uncorrelated_error().await;
         let stats = self.peer.stats();
         match stats.messages > 1 || stats.faults > 0 {
             true => std::future::pending().await,
-            false => complaint,
+            false => uncorrelated,
         }
     }
 
@@ -263,7 +263,7 @@ impl Talk<'_> {
     async fn notify(&self, params: Option<Box<RawValue>>, time_left: Option<Duration>) -> Exit {
         let sent = async {
             let notified = self.peer.notify(&self.args.method, params).await;
-            notified.is_ok() && self.traffic.sent().await
+            notified.is_ok() && self.progress.sent().await
         };
         let sent = match time_left {
             Some(time) => tokio::time::timeout(time, sent).await.ok(),
@@ -303,7 +303,7 @@ impl Talk<'_> {
 /// stdout may never read, and a signal must still end the call.
 async fn print(result: Box<RawValue>) -> Exit {
     let mut text = match io::stdout().is_terminal() {
-        true => json::tame(&json::pretty(result.get())),
+        true => json::escape_for_terminal(&json::pretty(result.get())),
         false => json::compact(result.get()),
     };
     text.push('\n');
@@ -407,8 +407,8 @@ fn profile(args: &CallArgs) -> (Profile, Framing) {
     profile.drain_timeout = DRAIN;
     profile.limits.depth = Limits::MAX_DEPTH;
     profile.limits.message_bytes = match framing {
-        Framing::Length => LONGEST_WITH_PREFIX,
-        Framing::Lsp | Framing::Ndjson => LONGEST,
+        Framing::Length => MAX_ANSWER_WITH_PREFIX,
+        Framing::Lsp | Framing::Ndjson => MAX_ANSWER,
     };
     (profile, framing)
 }

@@ -11,7 +11,7 @@ use crate::console;
 use crate::exit::Problem;
 
 /// Maximum size of params: the same as that of an answer.
-const LONGEST: u64 = super::LONGEST as u64;
+const MAX_PARAMS: u64 = super::MAX_ANSWER as u64;
 
 /// Source of the params.
 enum Source<'a> {
@@ -70,12 +70,12 @@ impl Source<'_> {
     }
 }
 
-/// Reads to the end of the input, up to [`LONGEST`].
+/// Reads to the end of the input, up to [`MAX_PARAMS`].
 fn read_some(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    input.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > LONGEST {
-        true => Err(io::Error::other(format!("there are more than {LONGEST} bytes"))),
+    input.take(MAX_PARAMS + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MAX_PARAMS {
+        true => Err(io::Error::other(format!("there are more than {MAX_PARAMS} bytes"))),
         false => Ok(bytes),
     }
 }

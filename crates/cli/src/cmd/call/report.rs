@@ -83,7 +83,7 @@ pub(super) fn error_answer(error: &RemoteError) -> String {
     let mut text = format!("the server answered with an error{colon}{message} ({code})");
     if let Some(data) = data {
         text.push_str("\ndata: ");
-        text.push_str(&json::tame(&json::compact(data.get())));
+        text.push_str(&json::escape_for_terminal(&json::compact(data.get())));
     }
     text
 }

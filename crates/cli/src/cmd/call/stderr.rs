@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::logging::{Sink, Words};
+use crate::logging::{LossMessages, Sink};
 
 /// Time to write the queued lines: before a message of our own, and at the end.
-const PATIENCE: Duration = Duration::from_millis(500);
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Writes lines on a separate thread, so that a call ends even if nobody reads them.
 #[derive(Clone)]
@@ -17,14 +17,14 @@ pub(super) struct Stderr(Sink);
 impl Stderr {
     pub(super) fn start() -> io::Result<Stderr> {
         let file = io::stderr().as_fd().try_clone_to_owned().map(File::from)?;
-        let words = Words {
+        let messages = LossMessages {
             dropped: Box::new(|count| {
                 format!("duet-rpc: dropped {count} lines here because nobody read them in time\n")
             }),
             // stderr is the only place for a message about stderr.
             broken: Box::new(|_| String::new()),
         };
-        Ok(Stderr(Sink::start(file, None, words)?))
+        Ok(Stderr(Sink::start(file, None, messages)?))
     }
 
     /// Queues a line from the server, or drops it if the queue is full.
@@ -40,6 +40,6 @@ impl Stderr {
 
     /// Waits until all lines are written, for a bounded time.
     pub(super) fn flush(&self) {
-        self.0.flush(PATIENCE);
+        self.0.flush(FLUSH_TIMEOUT);
     }
 }

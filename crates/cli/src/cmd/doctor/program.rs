@@ -23,7 +23,7 @@ use tokio::time::timeout;
 pub(super) const LOG_VARIABLE: &str = "DUET_RPC_LOG";
 
 /// Maximum number of stdout bytes to keep. A daemon writes far less to doctor.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_STDOUT_BYTES: usize = 1024 * 1024;
 
 /// Time for each step of stopping the program: close stdin, SIGTERM, SIGKILL. Also the time for the rest of
 /// stdout after the exit, because a leftover process may hold it open.
@@ -43,7 +43,7 @@ pub(super) struct Program {
 pub(super) enum Silence {
     Timeout,
     Eof,
-    /// The program printed [`MOST_BYTES`].
+    /// The program printed [`MAX_STDOUT_BYTES`].
     Flood,
 }
 
@@ -94,7 +94,7 @@ impl Program {
                 if let Some(found) = find(&mut self.stdout) {
                     return Ok(found);
                 }
-                if self.stdout.bytes.len() >= MOST_BYTES {
+                if self.stdout.bytes.len() >= MAX_STDOUT_BYTES {
                     return Err(Silence::Flood);
                 }
                 if !poll_fn(|cx| self.poll_receive(cx)).await {
@@ -173,7 +173,7 @@ impl Stdout {
     }
 
     fn feed(&mut self, bytes: &[u8]) {
-        let room = MOST_BYTES - self.bytes.len();
+        let room = MAX_STDOUT_BYTES - self.bytes.len();
         let mut bytes = &bytes[..bytes.len().min(room)];
         self.bytes.extend_from_slice(bytes);
         loop {

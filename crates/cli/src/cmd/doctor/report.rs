@@ -48,7 +48,7 @@ impl Failure {
 /// Text of a program or of the system, made safe for a table in a bug report: short, without control
 /// characters and paths.
 pub(super) fn shown(text: &str) -> String {
-    const MOST: usize = 80;
+    const MAX_CHARS: usize = 80;
     const QUOTES: &str = "\"'`";
     let mut clean = String::new();
     let mut before = ' ';
@@ -78,7 +78,7 @@ pub(super) fn shown(text: &str) -> String {
             _ => clean.push(c),
         }
     }
-    match clean.char_indices().nth(MOST - 1) {
+    match clean.char_indices().nth(MAX_CHARS - 1) {
         Some((end, last)) if end + last.len_utf8() < clean.len() => clean[..end].to_owned() + "…",
         _ => clean,
     }

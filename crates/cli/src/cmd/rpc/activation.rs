@@ -15,7 +15,7 @@ use listenfd::ListenFd;
 use crate::exit::Problem;
 
 /// Maximum number of inherited sockets.
-const MOST: i32 = 1024;
+const MAX_SOCKETS: i32 = 1024;
 
 /// Inherited sockets that are not in use yet.
 pub(super) struct Inherited(Vec<Socket>);
@@ -66,9 +66,9 @@ fn check_count() -> Result<(), Problem> {
         Err(error) => error == VarError::NotPresent,
     };
     let Some(count) = number("LISTEN_FDS").filter(|_| is_for_us) else { return Ok(()) };
-    if count > MOST {
+    if count > MAX_SOCKETS {
         let told = format!("LISTEN_FDS promises {count} sockets");
-        return Err(Problem::failure(format!("{told}: the limit is {MOST}")));
+        return Err(Problem::failure(format!("{told}: the limit is {MAX_SOCKETS}")));
     }
     // Some service managers set it to begin elsewhere than at 3.
     match number("LISTEN_FDS_FIRST_FD").unwrap_or(3).checked_add(count) {

@@ -17,7 +17,7 @@ pub(super) struct EarlySignals {
 
 impl EarlySignals {
     /// Stops these signals from ending the process. An ignored signal stays ignored.
-    pub(super) fn note() -> io::Result<Self> {
+    pub(super) fn capture() -> io::Result<Self> {
         let signals = [SIGHUP, SIGINT, SIGTERM].map(|signal| (signal, Arc::default()));
         let is_released = Arc::new(AtomicBool::new(false));
         for (signal, came) in &signals {

@@ -15,10 +15,10 @@ use crate::args::ListenArgs;
 use crate::exit::Problem;
 
 /// Time for the parent process to read the addresses.
-const PATIENCE: Duration = Duration::from_millis(500);
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Endpoints that clients connect to.
-pub(super) enum Doors {
+pub(super) enum Endpoints {
     Stdio,
     Listeners {
         listeners: Vec<Listener>,
@@ -28,20 +28,20 @@ pub(super) enum Doors {
 }
 
 /// Listens on each address, and on each inherited socket.
-pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Doors, Problem> {
+pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Endpoints, Problem> {
     if args.listen.contains(&Address::Stdio) {
         return match args.listen.len() {
-            1 => Ok(Doors::Stdio),
+            1 => Ok(Endpoints::Stdio),
             _ => Err(Problem::usage(
                 "stdio: cannot be combined with other addresses: \
                  while there are connections, stdin is not read",
             )),
         };
     }
-    let gate = gate(args, token);
+    let policy = access_policy(args, token);
     let mut inherited = activation::inherited()?;
     if args.listen.is_empty() && inherited.is_empty() {
-        return Ok(Doors::Stdio);
+        return Ok(Endpoints::Stdio);
     }
     let mut listeners = Vec::new();
     for address in &args.listen {
@@ -57,24 +57,24 @@ pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Doors, Pr
         return Err(remote(open.address()));
     }
     let listeners: Vec<_> =
-        listeners.into_iter().map(|listener| listener.gate(gate.clone())).collect();
+        listeners.into_iter().map(|listener| listener.gate(policy.clone())).collect();
     let warnings = warnings(args, &listeners);
-    Ok(Doors::Listeners { listeners, warnings })
+    Ok(Endpoints::Listeners { listeners, warnings })
 }
 
 /// Access policy for WebSocket and HTTP.
-fn gate(args: &ListenArgs, token: Option<String>) -> Gate {
-    let mut gate = Gate::default();
+fn access_policy(args: &ListenArgs, token: Option<String>) -> Gate {
+    let mut policy = Gate::default();
     if let Some(token) = token {
-        gate = gate.token(token);
+        policy = policy.token(token);
     }
     for host in &args.allow_host {
-        gate = gate.allow_host(host);
+        policy = policy.allow_host(host);
     }
     for origin in &args.allow_origin {
-        gate = gate.allow_origin(origin);
+        policy = policy.allow_origin(origin);
     }
-    gate
+    policy
 }
 
 fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {
@@ -153,6 +153,6 @@ pub(super) fn announce(addresses: &[Address]) {
         let _ = done.send(());
     };
     if threads::spawn("duet-rpc announcement", write).is_ok() {
-        let _ = is_done.recv_timeout(PATIENCE);
+        let _ = is_done.recv_timeout(ANNOUNCE_TIMEOUT);
     }
 }

@@ -13,10 +13,10 @@ use duet_rpc::threads;
 use crate::exit::{Exit, Problem};
 
 /// Maximum size of a token file.
-const LONGEST: u64 = 4096;
+const MAX_TOKEN_BYTES: u64 = 4096;
 
 /// Interval between checks that the process to exit with still runs.
-const GLANCE: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Reads the token from a file, without surrounding white space.
 pub(crate) fn read(path: &Path) -> Result<String, Problem> {
@@ -26,9 +26,9 @@ pub(crate) fn read(path: &Path) -> Result<String, Problem> {
     };
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| complain(&error))?;
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| complain(&error))?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(complain(&format_args!("it holds more than {LONGEST} bytes")));
+    file.take(MAX_TOKEN_BYTES + 1).read_to_end(&mut bytes).map_err(|error| complain(&error))?;
+    if bytes.len() as u64 > MAX_TOKEN_BYTES {
+        return Err(complain(&format_args!("it holds more than {MAX_TOKEN_BYTES} bytes")));
     }
     // Bytes that are not UTF-8 become characters that no token has.
     let text = String::from_utf8_lossy(&bytes);
@@ -56,7 +56,7 @@ pub(super) fn read_beside(path: &Path, process: Option<u32>) -> Result<String, P
         return read(path);
     }
     loop {
-        if let Ok(token) = told.recv_timeout(GLANCE) {
+        if let Ok(token) = told.recv_timeout(POLL_INTERVAL) {
             return token;
         }
         if process.is_gone() {

@@ -1,9 +1,9 @@
 //! Dialogues of requests and answers only.
 
 use super::Step::{Back, Batch, Refused};
-use super::{INVALID, PARSE, Row, error, notification, ping, request, result, row, send};
+use super::{Dialogue, INVALID, PARSE, error, notification, ping, request, result, row, send};
 
-pub(super) fn rows() -> [Row; 10] {
+pub(super) fn rows() -> [Dialogue; 10] {
     [
         ids(),
         invalid_ids(),
@@ -18,7 +18,7 @@ pub(super) fn rows() -> [Row; 10] {
     ]
 }
 
-fn ids() -> Row {
+fn ids() -> Dialogue {
     let digits = "1234567890".repeat(4);
     let long = format!(r#""{}""#, "i".repeat(500));
     let ids = [
@@ -44,7 +44,7 @@ fn ids() -> Row {
     row("m2 an id is returned exactly as written", steps.collect())
 }
 
-fn invalid_ids() -> Row {
+fn invalid_ids() -> Dialogue {
     let object =
         r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"invalid-id-type"}}"#;
     let steps = ["{}", "[]", "[1]", "true", "false", r#"{"a":1}"#]
@@ -52,7 +52,7 @@ fn invalid_ids() -> Row {
     row("m2 an invalid id is refused", steps.into_iter().flatten().collect())
 }
 
-fn invalid() -> Row {
+fn invalid() -> Dialogue {
     let cases = [
         ("null", "7"),
         ("null", r#""text""#),
@@ -72,7 +72,7 @@ fn invalid() -> Row {
 }
 
 /// Bytes that are not JSON. The connection lives on.
-fn broken() -> Row {
+fn broken() -> Dialogue {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let texts: [&[u8]; 8] = [
         b"{",
@@ -93,7 +93,7 @@ fn broken() -> Row {
     })
 }
 
-fn silent() -> Row {
+fn silent() -> Dialogue {
     let mut steps = vec![
         notification("system.ping", "[]"),
         notification("no.such.method", "{}"),
@@ -107,7 +107,7 @@ fn silent() -> Row {
     row("m7 m10 notifications and strays are not answered", steps)
 }
 
-fn batches() -> Row {
+fn batches() -> Dialogue {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
     let told = r#"{"jsonrpc":"2.0","method":"system.ping"}"#;
     let unknown = r#"{"code":-32601,"message":"Method not found: no"}"#;
@@ -130,7 +130,7 @@ fn batches() -> Row {
     row("m6 batches are served", steps)
 }
 
-fn echoes() -> Row {
+fn echoes() -> Dialogue {
     let values = [
         "[]",
         "{}",
@@ -147,7 +147,7 @@ fn echoes() -> Row {
     row("echoed params are unchanged", steps.collect())
 }
 
-fn big() -> Row {
+fn big() -> Dialogue {
     let text = format!(r#"["{}"]"#, "0123456789é".repeat(9_000));
     let numbers: Vec<_> = (0..20_000).map(|number: u32| number.to_string()).collect();
     let numbers = format!("[{}]", numbers.join(","));
@@ -166,7 +166,7 @@ fn big() -> Row {
     )
 }
 
-fn errors() -> Row {
+fn errors() -> Dialogue {
     let wanted = r#"{"code":-32042,"message":"no ünit","data":{"why":[1,null,"\u00e9"]}}"#;
     row(
         "errors carry their data",
@@ -185,7 +185,7 @@ fn errors() -> Row {
     )
 }
 
-fn many() -> Row {
+fn many() -> Dialogue {
     let steps = (0..300).flat_map(|id: u32| {
         let (id, params) = (id.to_string(), format!("[{id}]"));
         [request(&id, "system.echo", &params), Back(result(&id, &params))]

@@ -2,16 +2,16 @@
 
 use super::Step::{Back, Both, Call, Refused, Settle};
 use super::{
-    CANCELLED, LONG, Needs, Row, error, notification, ping, request, result, with_way_back,
+    CANCELLED, Dialogue, LONG, Needs, error, notification, ping, request, result, with_push,
 };
 
-pub(super) fn rows() -> Vec<Row> {
-    let mut rows = vec![no_way_back(), cancelled(), overtaking(), duplicate(), emitted()];
+pub(super) fn rows() -> Vec<Dialogue> {
+    let mut rows = vec![no_push(), cancelled(), overtaking(), duplicate(), emitted()];
     rows.extend(callbacks());
     rows
 }
 
-fn no_way_back() -> Row {
+fn no_push() -> Dialogue {
     let steps = vec![
         request("1", "system.callback", r#"{"method":"a"}"#),
         Refused(1),
@@ -19,11 +19,11 @@ fn no_way_back() -> Row {
         Refused(2),
     ];
     let name = "t1 without server push, a method that needs it fails immediately";
-    Row { name, needs: Needs::NoWayBack, steps: steps.into_iter().chain(ping()).collect() }
+    Dialogue { name, needs: Needs::NoPush, steps: steps.into_iter().chain(ping()).collect() }
 }
 
-fn cancelled() -> Row {
-    with_way_back(
+fn cancelled() -> Dialogue {
+    with_push(
         "p3 a request is cancelled",
         vec![
             request("1", "test.sleep", LONG),
@@ -37,8 +37,8 @@ fn cancelled() -> Row {
     )
 }
 
-fn overtaking() -> Row {
-    with_way_back(
+fn overtaking() -> Dialogue {
+    with_push(
         "l2 a quick request overtakes a slow one",
         vec![
             request("1", "test.sleep", LONG),
@@ -50,9 +50,9 @@ fn overtaking() -> Row {
     )
 }
 
-fn duplicate() -> Row {
+fn duplicate() -> Dialogue {
     let object = r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"duplicate-id"}}"#;
-    with_way_back(
+    with_push(
         "m11 a duplicate id in flight is refused",
         vec![
             request("1", "test.sleep", LONG),
@@ -64,20 +64,20 @@ fn duplicate() -> Row {
     )
 }
 
-fn emitted() -> Row {
+fn emitted() -> Dialogue {
     let event =
         |number| format!(r#"{{"jsonrpc":"2.0","method":"test.event","params":[{number}]}}"#);
     let mut steps = vec![request("1", "test.emit", r#"{"count":100}"#)];
     steps.extend((1..=100).map(|number| Back(event(number))));
     steps.push(Back(result("1", "100")));
-    with_way_back("notifications come before the answer sent after them", steps)
+    with_push("notifications come before the answer sent after them", steps)
 }
 
-fn callbacks() -> [Row; 2] {
+fn callbacks() -> [Dialogue; 2] {
     let failed = r#""error":{"code":-32042,"message":"no ünit","data":{"why":[1,2]}}"#;
     let passed_on = r#"{"code":-32042,"message":"no ünit","data":{"why":[1,2]}}"#;
     [
-        with_way_back(
+        with_push(
             "p1 the daemon calls the client and passes its answer on",
             vec![
                 request("1", "system.callback", r#"{"method":"a/b","params":{"c":[1]}}"#),
@@ -90,7 +90,7 @@ fn callbacks() -> [Row; 2] {
                 Back(error("2", passed_on)),
             ],
         ),
-        with_way_back(
+        with_push(
             "p3 a cancelled callback cancels the call to the client",
             vec![
                 request("1", "system.callback", r#"{"method":"never"}"#),

@@ -6,7 +6,7 @@ mod both_ways;
 
 /// A dialogue. It leaves the connection as it was, so that the next one can follow on it.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct Dialogue {
     pub(crate) name: &'static str,
     pub(crate) needs: Needs,
     pub(crate) steps: Vec<Step>,
@@ -18,9 +18,9 @@ pub(crate) enum Needs {
     /// Responses, one after the other.
     Answers,
     /// Messages in both directions at any time.
-    WayBack,
+    Push,
     /// No server push: the dialogue shows the errors without it.
-    NoWayBack,
+    NoPush,
 }
 
 #[derive(Debug)]
@@ -53,12 +53,12 @@ const INVALID: &str = r#"{"code":-32600,"message":"Invalid Request"}"#;
 const PARSE: &str = r#"{"code":-32700,"message":"Parse error"}"#;
 const CANCELLED: &str = r#"{"code":-32800,"message":"Request cancelled"}"#;
 
-fn row(name: &'static str, steps: Vec<Step>) -> Row {
-    Row { name, needs: Needs::Answers, steps }
+fn row(name: &'static str, steps: Vec<Step>) -> Dialogue {
+    Dialogue { name, needs: Needs::Answers, steps }
 }
 
-fn with_way_back(name: &'static str, steps: Vec<Step>) -> Row {
-    Row { name, needs: Needs::WayBack, steps: steps.into_iter().chain(ping()).collect() }
+fn with_push(name: &'static str, steps: Vec<Step>) -> Dialogue {
+    Dialogue { name, needs: Needs::Push, steps: steps.into_iter().chain(ping()).collect() }
 }
 
 fn send(text: impl Into<Vec<u8>>) -> Step {
@@ -89,12 +89,12 @@ fn ping() -> [Step; 2] {
 }
 
 /// Dialogues for any server with the methods of the test bed.
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Dialogue> {
     answers::rows().into_iter().chain(both_ways::rows()).collect()
 }
 
 /// Further dialogues for the daemon.
-pub(crate) fn daemon_rows() -> Vec<Row> {
+pub(crate) fn daemon_rows() -> Vec<Dialogue> {
     let initialized =
         r#"{"serverInfo":{"name":"duet-rpc","version":"0.1.0"},"protocolVersion":"2.0"}"#;
     let level = r#"{"code":-32602,"message":"Invalid params","data":{"param":"level","expected":"one of the accepted values","received":"loud","accepted":["debug","info","warn","error"]}}"#;
@@ -110,7 +110,7 @@ pub(crate) fn daemon_rows() -> Vec<Row> {
                 Back(error("3", level)),
             ],
         ),
-        with_way_back(
+        with_push(
             "events come to subscribers",
             vec![
                 request("1", "events.subscribe", r#"{"topics":["log"]}"#),
