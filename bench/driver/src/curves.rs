@@ -4,11 +4,11 @@
 use std::io;
 
 use crate::Effort;
+use crate::contenders::OURS;
 use crate::drive::Drive;
 use crate::figures::{Curve, CurveKind, Point, median};
 use crate::load::{Load, Shape};
-use crate::roster::OURS;
-use crate::server::{Contender, Place, Server};
+use crate::server::{Contender, Cores, Server};
 use crate::table::{failed, warm_up};
 use crate::wire::Framing;
 
@@ -19,10 +19,10 @@ const PENDING: [usize; 6] = [0, 10, 100, 1_000, 10_000, 100_000];
 /// Number of points in the life of a process.
 const AGES: u64 = 20;
 
-pub fn measure(roster: &[Contender], effort: Effort, millions: u64) -> io::Result<Vec<Curve>> {
-    let mut curves = sizes(roster, effort)?;
+pub fn measure(contenders: &[Contender], effort: Effort, millions: u64) -> io::Result<Vec<Curve>> {
+    let mut curves = sizes(contenders, effort)?;
     let ours = |contender: &&Contender| contender.name == OURS && contender.framing == Framing::Lsp;
-    if let Some(ours) = roster.iter().find(ours) {
+    if let Some(ours) = contenders.iter().find(ours) {
         let pending = [(CurveKind::PendingCalls, "pend"), (CurveKind::RunningRequests, "hold")];
         for (kind, method) in pending {
             curves.push(waiting(ours, kind, method, effort).map_err(|e| failed(ours, &e))?);
@@ -33,9 +33,9 @@ pub fn measure(roster: &[Contender], effort: Effort, millions: u64) -> io::Resul
 }
 
 /// Measures the cost against the size. The servers take turns here too.
-fn sizes(roster: &[Contender], effort: Effort) -> io::Result<Vec<Curve>> {
+fn sizes(contenders: &[Contender], effort: Effort) -> io::Result<Vec<Curve>> {
     let mut entrants = Vec::new();
-    for contender in roster.iter().filter(|contender| contender.framing == Framing::Lsp) {
+    for contender in contenders.iter().filter(|contender| contender.framing == Framing::Lsp) {
         let server = Server::start(contender).map_err(|error| failed(contender, &error))?;
         entrants.push((contender, server, Vec::new()));
     }
@@ -45,7 +45,7 @@ fn sizes(roster: &[Contender], effort: Effort) -> io::Result<Vec<Curve>> {
         let load = Load::echo(window, size, Shape::Nested);
         let mut drives = Vec::new();
         for (contender, server, _) in &entrants {
-            server.pin(Place::OneCore);
+            server.pin(Cores::OneCore);
             drives.push(warm_up(load, server, effort).map_err(|e| failed(contender, &e))?);
         }
         let mut nanos = vec![Vec::new(); entrants.len()];
@@ -84,7 +84,7 @@ fn waiting(ours: &Contender, kind: CurveKind, method: &str, effort: Effort) -> i
     let mut entrants = Vec::new();
     for pending in PENDING {
         let mut server = Server::start(ours)?;
-        server.pin(Place::OneCore);
+        server.pin(Cores::OneCore);
         match kind {
             CurveKind::PendingCalls => server.have_pending_calls(method, pending)?,
             _ => server.hold_requests(method, pending)?,
@@ -109,7 +109,7 @@ fn waiting(ours: &Contender, kind: CurveKind, method: &str, effort: Effort) -> i
 fn age(ours: &Contender, millions: u64) -> io::Result<Curve> {
     eprintln!("cost against age, up to {millions} million messages");
     let server = Server::start(ours)?;
-    server.pin(Place::OneCore);
+    server.pin(Cores::OneCore);
     let mut drive = Drive::new(SMALL, &server)?;
     let step = (millions * 1_000_000 / AGES) as usize;
     let mut points = Vec::new();

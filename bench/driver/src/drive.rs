@@ -10,14 +10,14 @@ use rustix::io::Errno;
 use crate::load::Load;
 use crate::payload;
 use crate::server::Server;
-use crate::wire::{self, FIRST_ID, IdPlace, LAST_ID, Verifier};
+use crate::wire::{self, FIRST_ID, IdPosition, LAST_ID, Verifier};
 
 /// While fewer bytes than this are in flight, no pipe is full, so waiting for one direction never
 /// blocks the other.
 const NEVER_FULL: usize = 32 * 1024;
 
 /// Ids are remembered by their last digits; no load has more in flight.
-const UNDER_WAY: usize = 1 << 16;
+const IN_FLIGHT: usize = 1 << 16;
 
 const ROOM: usize = 1 << 20;
 
@@ -27,11 +27,11 @@ pub struct Drive {
     /// The maximum number of requests in flight, one after the other.
     requests: Vec<u8>,
     request_length: usize,
-    id_place: IdPlace,
+    id_position: IdPosition,
     next_id: u32,
     /// Position in `requests` to continue from.
     at: usize,
-    under_way: Vec<u32>,
+    in_flight: Vec<u32>,
     verifier: Verifier,
     input: Vec<u8>,
     /// Number of processed input bytes.
@@ -48,15 +48,15 @@ pub struct Run {
 impl Drive {
     pub fn new(load: Load, server: &Server) -> io::Result<Self> {
         let params = payload::params(load.shape, load.size);
-        let (request, id_place) = wire::request(server.framing, load.handler.method(), &params);
+        let (request, id_position) = wire::request(server.framing, load.handler.method(), &params);
         let mut drive = Drive {
             load,
             request_length: request.len(),
             requests: request.repeat(load.window),
-            id_place,
+            id_position,
             next_id: FIRST_ID,
             at: 0,
-            under_way: vec![0; UNDER_WAY],
+            in_flight: vec![0; IN_FLIGHT],
             verifier: Verifier::new(&params),
             input: Vec::with_capacity(ROOM),
             done: 0,
@@ -173,11 +173,11 @@ impl Drive {
     fn begin_request(&mut self, start: usize) -> io::Result<()> {
         let id = self.next_id;
         self.next_id = if id == LAST_ID { FIRST_ID } else { id + 1 };
-        let place = &mut self.under_way[id as usize % UNDER_WAY];
-        if std::mem::replace(place, id) != 0 {
+        let slot = &mut self.in_flight[id as usize % IN_FLIGHT];
+        if std::mem::replace(slot, id) != 0 {
             return Err(io::Error::other("an old request was never answered"));
         }
-        self.id_place.set(&mut self.requests[start..], id);
+        self.id_position.set(&mut self.requests[start..], id);
         Ok(())
     }
 
@@ -188,8 +188,8 @@ impl Drive {
             let frame = server.framing.next(&self.input[self.done..]).map_err(io::Error::other)?;
             let Some((body, end)) = frame else { break };
             let id = self.verifier.id_of(body).map_err(io::Error::other)?;
-            let place = &mut self.under_way[id as usize % UNDER_WAY];
-            if std::mem::take(place) != id {
+            let slot = &mut self.in_flight[id as usize % IN_FLIGHT];
+            if std::mem::take(slot) != id {
                 return Err(io::Error::other(format!("a second answer to {id}")));
             }
             self.done += end;

@@ -3,14 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::load::Load;
-use crate::server::Place;
+use crate::server::Cores;
 use crate::wire::Framing;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Figures {
     pub rows: Vec<Row>,
     pub peaks: Vec<Peak>,
-    pub lives: Vec<Life>,
+    #[serde(rename = "lives")]
+    pub startups: Vec<Startup>,
     pub system_calls: Vec<SystemCalls>,
     pub curves: Vec<Curve>,
     /// Servers that could not be measured.
@@ -28,7 +29,8 @@ pub struct Figures {
 pub struct Row {
     pub server: String,
     pub framing: Framing,
-    pub place: Place,
+    #[serde(rename = "place")]
+    pub cores: Cores,
     pub load: Load,
     /// Nanoseconds per message, in each round. The servers took turns, round by round.
     pub nanos: Vec<f64>,
@@ -52,7 +54,7 @@ pub struct Latency {
 
 /// The start of a server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Life {
+pub struct Startup {
     pub server: String,
     pub framing: Framing,
     /// From the start to the first answer, in nanoseconds, in each round.
@@ -66,7 +68,8 @@ pub struct Life {
 pub struct Peak {
     pub server: String,
     pub framing: Framing,
-    pub place: Place,
+    #[serde(rename = "place")]
+    pub cores: Cores,
     pub kib: u64,
 }
 

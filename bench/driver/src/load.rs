@@ -68,7 +68,7 @@ impl Load {
     }
 
     /// Small requests over many connections, one at a time over each.
-    pub const fn crowd(connections: usize, handler: Handler) -> Self {
+    pub const fn many(connections: usize, handler: Handler) -> Self {
         Load { connections, ..load(1, 64, Shape::Text, handler) }
     }
 }

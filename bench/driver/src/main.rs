@@ -3,17 +3,19 @@
 //!
 //! `bench/run` builds all of them, runs this, and writes the tables and charts into `docs/`.
 
-mod crowd;
+mod connections;
+mod contenders;
 mod curves;
 mod drive;
 mod figures;
-mod lives;
+
 mod load;
 mod payload;
 mod report;
-mod roster;
+
 mod server;
 mod sockets;
+mod startup;
 mod system_calls;
 mod table;
 mod web;
@@ -28,7 +30,7 @@ use std::time::Duration;
 use clap::Parser;
 use figures::Figures;
 use load::Load;
-use server::{Contender, Place};
+use server::{Contender, Cores};
 
 /// Measure JSON-RPC servers in alternation.
 #[derive(Parser)]
@@ -53,8 +55,8 @@ struct Arguments {
     #[arg(long)]
     load: Vec<String>,
     /// Only on these cores.
-    #[arg(long, value_enum)]
-    place: Option<Place>,
+    #[arg(long, value_enum, alias = "place")]
+    cores: Option<Cores>,
     /// Age of the process at the end of the age curve, in millions of messages.
     #[arg(long, default_value_t = 100)]
     age: u64,
@@ -74,7 +76,8 @@ enum Part {
     /// Round trips and pipelines of all sizes.
     Table,
     /// Time to the first answer, and memory.
-    Lives,
+    #[value(alias = "lives")]
+    Startup,
     /// System calls per message (needs strace).
     Calls,
     /// Cost against size, pending calls and age.
@@ -86,7 +89,7 @@ enum Part {
 }
 
 const ALL_PARTS: [Part; 6] =
-    [Part::Table, Part::Lives, Part::Calls, Part::Curves, Part::Sockets, Part::Report];
+    [Part::Table, Part::Startup, Part::Calls, Part::Curves, Part::Sockets, Part::Report];
 
 impl Part {
     /// Returns true if it needs no server on stdin and stdout.
@@ -124,9 +127,9 @@ fn run(arguments: &Arguments) -> io::Result<()> {
     if arguments.parts.iter().all(|part| *part == Part::Report) {
         return report::write(&figures, &arguments.docs);
     }
-    let roster = match arguments.parts.iter().all(Part::is_of_sockets) {
+    let contenders = match arguments.parts.iter().all(Part::is_of_sockets) {
         true => Vec::new(),
-        false => roster::find(&arguments.bench, &arguments.only, &mut figures.skipped)?,
+        false => contenders::find(&arguments.bench, &arguments.only, &mut figures.skipped)?,
     };
     let is_wanted = |load: &Load| {
         let name = load.to_string();
@@ -140,29 +143,29 @@ fn run(arguments: &Arguments) -> io::Result<()> {
                 let loads: Vec<_> = load::TABLE.into_iter().filter(is_wanted).collect();
                 figures.rows.clear();
                 figures.peaks.clear();
-                for place in [Place::OneCore, Place::TwoCores] {
-                    if arguments.place.is_none_or(|only| only == place) {
-                        table::measure(&roster, &loads, all, place, effort, &mut figures)?;
+                for cores in [Cores::OneCore, Cores::TwoCores] {
+                    if arguments.cores.is_none_or(|only| only == cores) {
+                        table::measure(&contenders, &loads, all, cores, effort, &mut figures)?;
                     }
                 }
             }
-            Part::Lives => figures.lives = lives::measure(&roster, effort)?,
-            Part::Calls => figures.system_calls = system_calls::measure(&roster, all)?,
-            Part::Curves => figures.curves = curves::measure(&roster, effort, arguments.age)?,
+            Part::Startup => figures.startups = startup::measure(&contenders, effort)?,
+            Part::Calls => figures.system_calls = system_calls::measure(&contenders, all)?,
+            Part::Curves => figures.curves = curves::measure(&contenders, effort, arguments.age)?,
             Part::Sockets => {
                 let mut of_sockets = Figures::default();
                 let skipped = &mut of_sockets.skipped;
-                let mut roster =
-                    roster::find_listening(&arguments.bench, &arguments.only, skipped)?;
+                let mut contenders =
+                    contenders::find_listening(&arguments.bench, &arguments.only, skipped)?;
                 let over = &arguments.over;
-                roster.retain(|contender| {
+                contenders.retain(|contender| {
                     let transport = contender.framing.transport();
                     over.is_empty()
-                        || contender.name == roster::LIMIT
+                        || contender.name == contenders::LIMIT
                         || over.iter().any(|name| name == transport)
                 });
                 let loads: Vec<_> = sockets::loads().filter(is_wanted).collect();
-                sockets::measure(roster, &loads, arguments.place, effort, &mut of_sockets)?;
+                sockets::measure(contenders, &loads, arguments.cores, effort, &mut of_sockets)?;
                 figures.sockets = Some(Box::new(of_sockets));
             }
             Part::Report => report::write(&figures, &arguments.docs)?,

@@ -49,7 +49,7 @@ pub enum Prelude {
 
 /// The cores that driver and server run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-pub enum Place {
+pub enum Cores {
     /// Both on one: this shows the software.
     OneCore,
     /// The driver on one, the server on another: this shows the scheduler too.
@@ -261,11 +261,11 @@ impl Server {
     }
 
     /// Pins all its threads to these cores.
-    pub fn pin(&self, place: Place) {
+    pub fn pin(&self, cores: Cores) {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.child.id())) else { return };
         for thread in threads.flatten() {
             if let Some(id) = thread.file_name().to_str().and_then(|name| name.parse().ok()) {
-                let _ = sched_setaffinity(Pid::from_raw(id), &cores_of_server(place));
+                let _ = sched_setaffinity(Pid::from_raw(id), &cores_of_server(cores));
             }
         }
     }
@@ -306,11 +306,11 @@ fn core(number: usize) -> CpuSet {
     set
 }
 
-fn cores_of_server(place: Place) -> CpuSet {
-    match place {
-        Place::OneCore => core(0),
+fn cores_of_server(cores: Cores) -> CpuSet {
+    match cores {
+        Cores::OneCore => core(0),
         // All other cores: a server with threads may use as many as there are.
-        Place::TwoCores => {
+        Cores::TwoCores => {
             let count = std::thread::available_parallelism().map_or(2, usize::from).max(2);
             let mut set = CpuSet::new();
             for number in 1..count {
@@ -318,7 +318,7 @@ fn cores_of_server(place: Place) -> CpuSet {
             }
             set
         }
-        Place::BothCores => both_cores(),
+        Cores::BothCores => both_cores(),
     }
 }
 

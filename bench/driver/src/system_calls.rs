@@ -18,7 +18,7 @@ const LOADS: [Load; 2] = [Load::echo(1, 1_000, Shape::Nested), Load::echo(64, 64
 const MESSAGES: usize = 6_400;
 
 pub fn measure(
-    roster: &[Contender],
+    contenders: &[Contender],
     takes: fn(&Contender, Load) -> bool,
 ) -> io::Result<Vec<SystemCalls>> {
     let strace = Command::new("strace").arg("-V").stdout(Stdio::null()).status();
@@ -29,7 +29,7 @@ pub fn measure(
     let mut counted = Vec::new();
     for load in LOADS {
         eprintln!("system calls: {load}");
-        for contender in roster.iter().filter(|contender| takes(contender, load)) {
+        for contender in contenders.iter().filter(|contender| takes(contender, load)) {
             counted.push(count(contender, load).map_err(|error| failed(contender, &error))?);
         }
     }

@@ -120,12 +120,12 @@ const BEFORE_ID: &str = r#"{"jsonrpc":"2.0","id":"#;
 
 /// Position of the id in a request, and its mask.
 #[derive(Clone, Copy)]
-pub struct IdPlace {
+pub struct IdPosition {
     start: usize,
     mask: [u8; DIGITS],
 }
 
-impl IdPlace {
+impl IdPosition {
     /// Overwrites the id.
     #[inline]
     pub fn set(self, request: &mut [u8], id: u32) {
@@ -139,7 +139,7 @@ impl IdPlace {
 }
 
 /// A request in its frame, and the position of its id.
-pub fn request(framing: Framing, method: &str, params: &str) -> (Vec<u8>, IdPlace) {
+pub fn request(framing: Framing, method: &str, params: &str) -> (Vec<u8>, IdPosition) {
     let body = format!(r#"{BEFORE_ID}{FIRST_ID},"method":"{method}","params":{params}}}"#);
     let mut frame = Vec::new();
     framing.write(&mut frame, body.as_bytes());
@@ -149,7 +149,7 @@ pub fn request(framing: Framing, method: &str, params: &str) -> (Vec<u8>, IdPlac
         Framing::WebSocket => std::array::from_fn(|n| web::MASK[(BEFORE_ID.len() + n) % 4]),
         _ => [0; DIGITS],
     };
-    (frame, IdPlace { start, mask })
+    (frame, IdPosition { start, mask })
 }
 
 /// Checks answers: each must answer a request, with the params as its result.
@@ -230,8 +230,8 @@ mod tests {
     fn an_id_is_overwritten_in_every_framing() {
         let framings = [Framing::Lsp, Framing::Ndjson, Framing::Length, Framing::Http];
         for framing in framings.into_iter().chain([Framing::WebSocket]) {
-            let (mut frame, place) = request(framing, "echo", "{}");
-            place.set(&mut frame, 87_654_321);
+            let (mut frame, position) = request(framing, "echo", "{}");
+            position.set(&mut frame, 87_654_321);
             let expected = br#"{"jsonrpc":"2.0","id":87654321,"method":"echo","params":{}}"#;
             let mut written = Vec::new();
             framing.write(&mut written, expected);

@@ -5,7 +5,7 @@ use crate::figures::{Curve, CurveKind, Point, median};
 use crate::load::{Handler, Load, TABLE};
 use crate::report::number;
 use crate::report::view::{Calls, Entrant, FRAMINGS, Role, View, short_name};
-use crate::server::Place;
+use crate::server::Cores;
 use crate::wire::Framing;
 
 /// One check per framing, if it was measured.
@@ -16,8 +16,8 @@ pub struct Check {
     pub holds: bool,
 }
 
-pub const PLACES: [(Place, &str); 2] =
-    [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")];
+pub const ALL_CORES: [(Cores, &str); 2] =
+    [(Cores::OneCore, "one core"), (Cores::TwoCores, "two cores")];
 
 pub fn is_round_trip(load: &Load) -> bool {
     load.window == 1 && load.size <= 1_000 && load.handler == Handler::Echo
@@ -30,10 +30,10 @@ fn loads(is_meant: fn(&Load) -> bool) -> impl Iterator<Item = Load> {
 /// 99 of 100 round trips take less than this, on any cores.
 pub fn p99_below(view: View<'_>, framings: [Framing; 3], bound: u32) -> Checks {
     framings.map(|framing| {
-        let p99 = |place, load| Some(view.row(Entrant::ours(framing), place, load)?.latency?.p99);
-        let on = |place| loads(is_round_trip).map(move |load| p99(place, load));
+        let p99 = |cores, load| Some(view.row(Entrant::ours(framing), cores, load)?.latency?.p99);
+        let on = |cores| loads(is_round_trip).map(move |load| p99(cores, load));
         let all =
-            PLACES.into_iter().flat_map(|(place, _)| on(place)).collect::<Option<Vec<_>>>()?;
+            ALL_CORES.into_iter().flat_map(|(cores, _)| on(cores)).collect::<Option<Vec<_>>>()?;
         let slowest = all.into_iter().max()?;
         let measured = format!("{} µs", number::multiple(f64::from(slowest) / 1e3));
         Some(Check { measured, holds: slowest < bound })
@@ -44,7 +44,7 @@ pub fn p99_below(view: View<'_>, framings: [Framing; 3], bound: u32) -> Checks {
 /// software. Names the worst.
 pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) -> Checks {
     FRAMINGS.map(|framing| {
-        let ratio = |load| Some((view.ratio(Entrant::ours(framing), Place::OneCore, load)?, load));
+        let ratio = |load| Some((view.ratio(Entrant::ours(framing), Cores::OneCore, load)?, load));
         let all = loads(is_meant).map(ratio).collect::<Option<Vec<_>>>()?;
         let (worst, load) = all.into_iter().max_by(|(one, _), (other, _)| one.total_cmp(other))?;
         let measured = format!("{} ({})", number::multiple(worst), short_name(load));
@@ -55,7 +55,7 @@ pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) ->
 /// More round trips per second than this, on one core.
 pub fn rate_above(view: View<'_>, framings: [Framing; 3], bound: f64) -> Checks {
     framings.map(|framing| {
-        let nanos = |load| view.nanos(Entrant::ours(framing), Place::OneCore, load);
+        let nanos = |load| view.nanos(Entrant::ours(framing), Cores::OneCore, load);
         let all = loads(is_round_trip).map(nanos).collect::<Option<Vec<_>>>()?;
         let slowest = all.into_iter().max_by(f64::total_cmp)?;
         Some(Check { measured: number::rate(slowest), holds: 1e9 / slowest > bound })
@@ -68,13 +68,13 @@ pub fn ahead(view: View<'_>) -> Checks {
     FRAMINGS.map(|framing| {
         let mut rows = 0;
         let mut lost = Vec::new();
-        for ((place, on), load) in PLACES.into_iter().flat_map(|p| TABLE.map(|load| (p, load))) {
-            let peers = view.entrants(place, load).into_iter();
+        for ((cores, on), load) in ALL_CORES.into_iter().flat_map(|p| TABLE.map(|load| (p, load))) {
+            let peers = view.entrants(cores, load).into_iter();
             let fastest = peers
                 .filter(|peer| peer.framing == framing && peer.role() == Role::Peer)
-                .filter_map(|peer| Some((view.nanos(peer, place, load)?, peer.server)))
+                .filter_map(|peer| Some((view.nanos(peer, cores, load)?, peer.server)))
                 .min_by(|(one, _), (other, _)| one.total_cmp(other));
-            let own = view.nanos(Entrant::ours(framing), place, load);
+            let own = view.nanos(Entrant::ours(framing), cores, load);
             let Some(((nanos, leader), own)) = fastest.zip(own) else { continue };
             rows += 1;
             if nanos <= own {
@@ -106,7 +106,7 @@ pub fn system_calls(
 
 fn curve(view: View<'_>, kind: CurveKind, framing: Framing) -> Option<&Curve> {
     let is_ours =
-        |curve: &&Curve| curve.framing == framing && Role::of(&curve.server) == Role::Ours;
+        |curve: &&Curve| curve.framing == framing && Role::from_server(&curve.server) == Role::Ours;
     view.curves(kind).find(is_ours)
 }
 
@@ -149,7 +149,7 @@ pub fn start_at_most(view: View<'_>, bound: f64) -> Checks {
 
 pub fn idle_memory_below(view: View<'_>, bound_kib: u64) -> Checks {
     FRAMINGS.map(|framing| {
-        let idle = view.life(Entrant::ours(framing))?.idle_kib;
+        let idle = view.startup(Entrant::ours(framing))?.idle_kib;
         let measured = format!("{} MiB", number::mebibytes(idle as f64));
         Some(Check { measured, holds: idle < bound_kib })
     })

@@ -209,11 +209,11 @@ fn is_pipelined(load: &Load) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contenders::OURS;
     use crate::figures::{Figures, Latency, Row};
     use crate::load::TABLE;
     use crate::report::sample;
-    use crate::roster::OURS;
-    use crate::server::Place;
+    use crate::server::Cores;
 
     /// Names of the missed goals, each with the value in lsp.
     fn missed(figures: &Figures) -> Vec<(&'static str, String)> {
@@ -226,7 +226,7 @@ mod tests {
 
     fn of_ours(figures: &mut Figures) -> impl Iterator<Item = &mut Row> {
         let is_ours = |row: &&mut Row| {
-            row.server == OURS && row.framing == Framing::Lsp && row.place == Place::OneCore
+            row.server == OURS && row.framing == Framing::Lsp && row.cores == Cores::OneCore
         };
         figures.rows.iter_mut().filter(is_ours)
     }
@@ -254,7 +254,7 @@ mod tests {
     fn the_leader_is_named() {
         let mut figures = sample::figures();
         let quick = figures.rows.iter_mut().find(|row| {
-            row.server == "quick 1.0" && row.place == Place::TwoCores && row.load == TABLE[13]
+            row.server == "quick 1.0" && row.cores == Cores::TwoCores && row.load == TABLE[13]
         });
         quick.unwrap().nanos = vec![5_000.0];
         let [(_, measured)] = &missed(&figures)[..] else { panic!("one goal is missed") };
@@ -288,9 +288,9 @@ mod tests {
             last.nanos *= 2.0;
             last.resident_kib += 300;
         }
-        for life in figures.lives.iter_mut().filter(|life| life.server == OURS) {
-            life.start_nanos[0] *= 2.0;
-            life.idle_kib = 4_096;
+        for startup in figures.startups.iter_mut().filter(|startup| startup.server == OURS) {
+            startup.start_nanos[0] *= 2.0;
+            startup.idle_kib = 4_096;
         }
         let measured: Vec<_> = missed(&figures).into_iter().map(|(_, measured)| measured).collect();
         assert_eq!(measured, ["2.0 ×", "2.0 ×", "2.0 ×", "300 KiB", "2.2 ×", "4.0 MiB"]);

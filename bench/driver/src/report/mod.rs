@@ -23,7 +23,7 @@ use std::io;
 use std::path::Path;
 
 use crate::figures::Figures;
-use crate::server::Place;
+use crate::server::Cores;
 use view::View;
 
 /// Document with all tables.
@@ -71,8 +71,8 @@ fn blocks(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> Vec<Block
     type Make = fn(View<'_>) -> String;
     let from_pipes: [(_, Make); 7] = [
         ("goals", goals::table),
-        ("table-one-core", |view| tables::ratios(view, Place::OneCore)),
-        ("table-two-cores", |view| tables::ratios(view, Place::TwoCores)),
+        ("table-one-core", |view| tables::ratios(view, Cores::OneCore)),
+        ("table-two-cores", |view| tables::ratios(view, Cores::TwoCores)),
         ("waiting", tables::waiting),
         ("latency", |view| tables::latency(view, tables::FRAMING)),
         ("cost", tables::cost),
@@ -80,11 +80,11 @@ fn blocks(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> Vec<Block
     ];
     let from_sockets: [(_, Make); 8] = [
         ("sockets-goals", socket_goals::table),
-        ("sockets-one-core", |view| socket_tables::ratios(view, Place::OneCore)),
-        ("sockets-two-cores", |view| socket_tables::ratios(view, Place::TwoCores)),
+        ("sockets-one-core", |view| socket_tables::ratios(view, Cores::OneCore)),
+        ("sockets-two-cores", |view| socket_tables::ratios(view, Cores::TwoCores)),
         ("sockets-latency", |view| tables::latency(view, tables::OVER)),
         ("sockets-system-calls", |view| tables::system_calls(view, tables::OVER)),
-        ("sockets-crowd", socket_tables::crowd),
+        ("sockets-crowd", socket_tables::many),
         ("sockets-cores", socket_tables::cores),
         ("sockets-fairness", socket_tables::fairness),
     ];
@@ -126,7 +126,7 @@ mod tests {
     fn missing_figures_are_left_out() {
         let mut figures = sample::figures();
         figures.rows.truncate(1);
-        (figures.lives, figures.peaks) = (Vec::new(), Vec::new());
+        (figures.startups, figures.peaks) = (Vec::new(), Vec::new());
         (figures.system_calls, figures.curves) = (Vec::new(), Vec::new());
         let mut of_sockets = figures.sockets.clone().unwrap();
         of_sockets.rows.truncate(1);

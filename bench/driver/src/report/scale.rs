@@ -12,20 +12,20 @@ pub enum Kind {
 pub struct Scale {
     kind: Kind,
     values: (f64, f64),
-    places: (f64, f64),
+    positions: (f64, f64),
 }
 
 impl Scale {
     /// Maps a range of values to a range of positions.
-    pub fn new(kind: Kind, values: (f64, f64), places: (f64, f64)) -> Self {
-        Scale { kind, values, places }
+    pub fn new(kind: Kind, values: (f64, f64), positions: (f64, f64)) -> Self {
+        Scale { kind, values, positions }
     }
 
     /// Maps zero to a round number of at least `most`.
-    pub fn from_zero(most: f64, places: (f64, f64)) -> Self {
+    pub fn from_zero(most: f64, positions: (f64, f64)) -> Self {
         let step = step(most);
         let top = (most / step).ceil().max(1.0) * step;
-        Scale { kind: Kind::Linear, values: (0.0, top), places }
+        Scale { kind: Kind::Linear, values: (0.0, top), positions }
     }
 
     /// Position of a value, clamped to the axis.
@@ -36,7 +36,7 @@ impl Scale {
             true => ((value - least) / (most - least)).clamp(0.0, 1.0),
             false => 0.5,
         };
-        self.places.0 + part * (self.places.1 - self.places.0)
+        self.positions.0 + part * (self.positions.1 - self.positions.0)
     }
 
     fn bend(&self, value: f64) -> f64 {
@@ -64,8 +64,8 @@ impl Scale {
         }
     }
 
-    pub fn places(&self) -> (f64, f64) {
-        self.places
+    pub fn positions(&self) -> (f64, f64) {
+        self.positions
     }
 }
 
@@ -82,10 +82,10 @@ fn step(most: f64) -> f64 {
 
 /// Moves positions apart until any two have `gap` between them. Keeps their order, and stays
 /// between `least` and `most` as far as there is room.
-pub fn spread(places: &[f64], gap: f64, least: f64, most: f64) -> Vec<f64> {
-    let mut order: Vec<_> = (0..places.len()).collect();
-    order.sort_by(|one, other| places[*one].total_cmp(&places[*other]));
-    let mut spread = places.to_vec();
+pub fn spread(positions: &[f64], gap: f64, least: f64, most: f64) -> Vec<f64> {
+    let mut order: Vec<_> = (0..positions.len()).collect();
+    order.sort_by(|one, other| positions[*one].total_cmp(&positions[*other]));
+    let mut spread = positions.to_vec();
     let mut free_from = least;
     for &index in &order {
         spread[index] = spread[index].max(free_from);

@@ -5,14 +5,14 @@ use crate::report::markdown::{Align, Table};
 use crate::report::number;
 use crate::report::tables::{self, Best, Column, NOT_MEASURED, OVER};
 use crate::report::view::{Entrant, FIRST, Role, View, short_name};
-use crate::server::Place;
-use crate::sockets::{self, BUSY_CROWD, CROWD};
+use crate::server::Cores;
+use crate::sockets::{self, MANY, MANY_BUSY};
 use crate::wire::Framing;
 
 /// Time per message over one connection, as a multiple of the bare loop's over TCP: one table for
 /// TCP and WebSocket, and one for HTTP, which has other loads.
-pub fn ratios(view: View<'_>, place: Place) -> String {
-    let all = view.entrants(place, FIRST);
+pub fn ratios(view: View<'_>, cores: Cores) -> String {
+    let all = view.entrants(cores, FIRST);
     let of_streams: Vec<_> =
         all.iter().copied().filter(|entrant| entrant.framing != Framing::Http).collect();
     let of_http: Vec<_> = all
@@ -22,8 +22,8 @@ pub fn ratios(view: View<'_>, place: Place) -> String {
     let tables: Vec<_> = [of_streams, of_http]
         .into_iter()
         .map(|entrants| {
-            let column = |load| tables::ratio(view, place, load);
-            let columns: Vec<_> = loads(view, place, &entrants).into_iter().map(column).collect();
+            let column = |load| tables::ratio(view, cores, load);
+            let columns: Vec<_> = loads(view, cores, &entrants).into_iter().map(column).collect();
             tables::table(OVER, &entrants, &columns, Best::Bold)
         })
         .filter(|table| table != NOT_MEASURED)
@@ -35,25 +35,25 @@ pub fn ratios(view: View<'_>, place: Place) -> String {
 }
 
 /// Loads over one connection with figures for more than the bare loop.
-fn loads(view: View<'_>, place: Place, entrants: &[Entrant<'_>]) -> Vec<Load> {
+fn loads(view: View<'_>, cores: Cores, entrants: &[Entrant<'_>]) -> Vec<Load> {
     let is_measured = |load: &Load| {
         let mut takers = entrants.iter().filter(|entrant| !entrant.role().is_limit());
-        takers.any(|entrant| view.row(*entrant, place, *load).is_some())
+        takers.any(|entrant| view.row(*entrant, cores, *load).is_some())
     };
     sockets::loads().filter(|load| load.connections == 1).filter(is_measured).collect()
 }
 
 /// Many connections with a request in flight each: microseconds per message.
-pub fn crowd(view: View<'_>) -> String {
-    let entrants = measured(view, CROWD, Place::OneCore);
+pub fn many(view: View<'_>) -> String {
+    let entrants = measured(view, MANY, Cores::OneCore);
     let mut columns = Vec::new();
-    for (place, on) in [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")] {
-        let title = format!("{on}, {}: µs", short_name(CROWD));
+    for (cores, on) in [(Cores::OneCore, "one core"), (Cores::TwoCores, "two cores")] {
+        let title = format!("{on}, {}: µs", short_name(MANY));
         columns.push(Column::alike(title, number::micros, move |entrant| {
-            view.nanos(entrant, place, CROWD)
+            view.nanos(entrant, cores, MANY)
         }));
         columns.push(Column::alike("on a core: µs", number::micros, move |entrant| {
-            view.cpu_nanos(entrant, place, CROWD)
+            view.cpu_nanos(entrant, cores, MANY)
         }));
     }
     tables::table(OVER, &entrants, &columns, Best::Bold)
@@ -61,27 +61,27 @@ pub fn crowd(view: View<'_>) -> String {
 
 /// Gain of a second core.
 pub fn cores(view: View<'_>) -> String {
-    let rate = |place, title: &'static str| {
+    let rate = |cores, title: &'static str| {
         Column::new(title, move |entrant| {
-            let nanos = view.nanos(entrant, place, BUSY_CROWD)?;
+            let nanos = view.nanos(entrant, cores, MANY_BUSY)?;
             Some((nanos, number::rate(nanos)))
         })
     };
     let micros = |title: &'static str, value: fn(&Growth) -> f64| {
-        Column::alike(title, number::micros, move |e| Growth::of(view, e).map(|g| value(&g)))
+        Column::alike(title, number::micros, move |e| Growth::new(view, e).map(|g| value(&g)))
     };
     let times = |title: &'static str, value: fn(&Growth) -> f64| {
-        Column::alike(title, number::multiple, move |e| Growth::of(view, e).map(|g| value(&g)))
+        Column::alike(title, number::multiple, move |e| Growth::new(view, e).map(|g| value(&g)))
     };
     let columns = [
-        rate(Place::TwoCores, "one core"),
-        rate(Place::BothCores, "both"),
+        rate(Cores::TwoCores, "one core"),
+        rate(Cores::BothCores, "both"),
         times("growth, ×", |growth| growth.seen),
         times("possible, ×", |growth| growth.possible),
         micros("server on one core: µs", |growth| growth.server_nanos),
         micros("driver beside both: µs", |growth| growth.driver_nanos),
     ];
-    tables::table(OVER, &measured(view, BUSY_CROWD, Place::BothCores), &columns, Best::Plain)
+    tables::table(OVER, &measured(view, MANY_BUSY, Cores::BothCores), &columns, Best::Plain)
 }
 
 /// Throughput on both cores, as a multiple of that on one.
@@ -95,19 +95,19 @@ pub struct Growth {
 }
 
 impl Growth {
-    pub fn of(view: View<'_>, entrant: Entrant<'_>) -> Option<Self> {
-        let one = view.nanos(entrant, Place::TwoCores, BUSY_CROWD)?;
-        let both = view.nanos(entrant, Place::BothCores, BUSY_CROWD)?;
-        let server_nanos = view.cpu_nanos(entrant, Place::TwoCores, BUSY_CROWD)?;
-        let driver_nanos = view.driver_nanos(entrant, Place::BothCores, BUSY_CROWD)?;
+    pub fn new(view: View<'_>, entrant: Entrant<'_>) -> Option<Self> {
+        let one = view.nanos(entrant, Cores::TwoCores, MANY_BUSY)?;
+        let both = view.nanos(entrant, Cores::BothCores, MANY_BUSY)?;
+        let server_nanos = view.cpu_nanos(entrant, Cores::TwoCores, MANY_BUSY)?;
+        let driver_nanos = view.driver_nanos(entrant, Cores::BothCores, MANY_BUSY)?;
         let possible = 2.0 * one / (server_nanos + driver_nanos);
         Some(Growth { seen: one / both, possible, server_nanos, driver_nanos })
     }
 }
 
-fn measured(view: View<'_>, load: Load, place: Place) -> Vec<Entrant<'_>> {
-    let mut entrants = view.entrants(place, load);
-    entrants.retain(|entrant| view.row(*entrant, place, load).is_some());
+fn measured(view: View<'_>, load: Load, cores: Cores) -> Vec<Entrant<'_>> {
+    let mut entrants = view.entrants(cores, load);
+    entrants.retain(|entrant| view.row(*entrant, cores, load).is_some());
     entrants
 }
 
@@ -125,7 +125,7 @@ pub fn fairness(view: View<'_>) -> String {
     let mut columns = vec![("server", Align::Left), (OVER.title(), Align::Left)];
     columns.extend(head.map(|title| (title, Align::Right)));
     let mut table = Table::new(&columns);
-    for entrant in measured(view, CROWD, Place::OneCore) {
+    for entrant in measured(view, MANY, Cores::OneCore) {
         let Some(waits) = view.fairness(entrant) else { continue };
         let millis = [waits.median, waits.p99, waits.worst].map(|n| number::millis(f64::from(n)));
         let mut line = vec![tables::name(entrant), entrant.framing.transport().to_owned()];
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn http_has_a_table_of_its_own_beside_the_same_limit() {
         let figures = sample::figures().sockets.unwrap();
-        let text = ratios(View(&figures), Place::OneCore);
+        let text = ratios(View(&figures), Cores::OneCore);
         let limit = lines(&text, "| bare loop | tcp");
         assert_eq!((limit[0].len(), limit[1].len()), (2 + 11 + 4, 2 + 3 + 4));
         assert_eq!(limit[0][2], "1 (100 k/s)");
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn many_connections_and_waits_are_shown() {
         let figures = sample::figures().sockets.unwrap();
-        let text = crowd(View(&figures));
+        let text = many(View(&figures));
         assert_eq!(
             lines(&text, "| **duet-rpc** | http")[0][2..],
             ["**15.0**", "**7.50**", "**15.0**", "**7.50**"]

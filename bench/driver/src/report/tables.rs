@@ -4,7 +4,7 @@ use crate::load::{Load, Shape};
 use crate::report::markdown::{Align, Table};
 use crate::report::number::{self, NONE};
 use crate::report::view::{ALL_FRAMINGS, Calls, Entrant, FIRST, Role, View, short_name};
-use crate::server::Place;
+use crate::server::Cores;
 use crate::wire::Framing;
 
 pub const NOT_MEASURED: &str = "Not measured yet.";
@@ -106,18 +106,18 @@ pub fn name(entrant: Entrant<'_>) -> String {
 }
 
 /// Time per message, as a multiple of the bare loop's.
-pub fn ratios(view: View<'_>, place: Place) -> String {
+pub fn ratios(view: View<'_>, cores: Cores) -> String {
     let columns: Vec<_> =
-        view.loads(place, false).into_iter().map(|load| ratio(view, place, load)).collect();
-    table(FRAMING, &view.entrants(place, FIRST), &columns, Best::Bold) + &skipped(view)
+        view.loads(cores, false).into_iter().map(|load| ratio(view, cores, load)).collect();
+    table(FRAMING, &view.entrants(cores, FIRST), &columns, Best::Bold) + &skipped(view)
 }
 
 /// The column of a load.
-pub fn ratio(view: View<'_>, place: Place, load: Load) -> Column<'_> {
+pub fn ratio(view: View<'_>, cores: Cores, load: Load) -> Column<'_> {
     Column::new(short_name(load), move |entrant| {
-        let ratio = view.ratio(entrant, place, load)?;
+        let ratio = view.ratio(entrant, cores, load)?;
         let shown = match entrant.role() {
-            Role::Limit => format!("1 ({})", number::rate(view.nanos(entrant, place, load)?)),
+            Role::Limit => format!("1 ({})", number::rate(view.nanos(entrant, cores, load)?)),
             _ => number::multiple(ratio),
         };
         Some((ratio, shown))
@@ -136,19 +136,19 @@ pub fn skipped(view: View<'_>) -> String {
 
 /// Handlers that wait. The bare loop has none, so the table shows plain times.
 pub fn waiting(view: View<'_>) -> String {
-    let place = Place::OneCore;
-    let loads = view.loads(place, true);
+    let cores = Cores::OneCore;
+    let loads = view.loads(cores, true);
     let Some(&first) = loads.first() else { return NOT_MEASURED.to_owned() };
-    let mut entrants = view.entrants(place, first);
+    let mut entrants = view.entrants(cores, first);
     entrants.retain(|entrant| !entrant.role().is_limit());
     let mut columns = Vec::new();
     for load in loads {
         let name = short_name(load);
         columns.push(Column::alike(format!("{name}: µs"), number::micros, move |entrant| {
-            view.nanos(entrant, place, load)
+            view.nanos(entrant, cores, load)
         }));
         columns.push(Column::alike("on a core: µs", number::micros, move |entrant| {
-            view.cpu_nanos(entrant, place, load)
+            view.cpu_nanos(entrant, cores, load)
         }));
     }
     table(FRAMING, &entrants, &columns, Best::Bold)
@@ -156,7 +156,7 @@ pub fn waiting(view: View<'_>) -> String {
 
 /// CPU time and context switches of a message, and memory and start of the process.
 pub fn cost(view: View<'_>) -> String {
-    let place = Place::OneCore;
+    let cores = Cores::OneCore;
     let on_a_core = [
         Load::echo(1, 64, Shape::Text),
         Load::echo(64, 64, Shape::Text),
@@ -168,20 +168,20 @@ pub fn cost(view: View<'_>) -> String {
     for load in on_a_core {
         let title = format!("µs on a core, {}", short_name(load));
         columns.push(Column::alike(title, number::micros, move |entrant| {
-            view.cpu_nanos(entrant, place, load)
+            view.cpu_nanos(entrant, cores, load)
         }));
     }
     for load in switches {
         let title = format!("context switches, {}", short_name(load));
         columns.push(Column::alike(title, number::multiple, move |entrant| {
-            view.row(entrant, place, load).map(|row| row.switches)
+            view.row(entrant, cores, load).map(|row| row.switches)
         }));
     }
     columns.push(Column::alike("most memory, MiB", number::mebibytes, move |entrant| {
         view.peak_kib(entrant).map(|kib| kib as f64)
     }));
     columns.push(Column::alike("idle memory, MiB", number::mebibytes, move |entrant| {
-        view.life(entrant).map(|life| life.idle_kib as f64)
+        view.startup(entrant).map(|startup| startup.idle_kib as f64)
     }));
     columns.push(Column::alike("first answer, ms", number::millis, move |entrant| {
         view.start_nanos(entrant)
@@ -189,25 +189,25 @@ pub fn cost(view: View<'_>) -> String {
     columns.push(Column::alike("× bare loop", number::multiple, move |entrant| {
         view.start_ratio(entrant)
     }));
-    table(FRAMING, &view.entrants(place, FIRST), &columns, Best::Bold)
+    table(FRAMING, &view.entrants(cores, FIRST), &columns, Best::Bold)
 }
 
 /// Latency of single requests: the median, and the slow ones.
 pub fn latency(view: View<'_>, second: Second) -> String {
     let mut columns = Vec::new();
-    for (place, on) in [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")] {
-        let loads = view.loads(place, false).into_iter().filter(|load| load.window == 1);
+    for (cores, on) in [(Cores::OneCore, "one core"), (Cores::TwoCores, "two cores")] {
+        let loads = view.loads(cores, false).into_iter().filter(|load| load.window == 1);
         for load in loads {
             let title = format!("{on}, {}", short_name(load).replace("round trip ", ""));
             columns.push(Column::new(title, move |entrant| {
-                let latency = view.row(entrant, place, load)?.latency?;
+                let latency = view.row(entrant, cores, load)?.latency?;
                 let parts = [latency.p50, latency.p99, latency.p999];
                 let shown = parts.map(|nanos| number::multiple(f64::from(nanos) / 1e3));
                 Some((f64::from(latency.p99), shown.join(" / ")))
             }));
         }
     }
-    table(second, &view.entrants(Place::OneCore, FIRST), &columns, Best::Plain)
+    table(second, &view.entrants(Cores::OneCore, FIRST), &columns, Best::Plain)
 }
 
 /// System calls per message: one table per load.
@@ -221,7 +221,7 @@ pub fn system_calls(view: View<'_>, second: Second) -> String {
         ("futex", |calls| calls.futexes),
         ("others", |calls| calls.others),
     ];
-    let entrants = view.entrants(Place::OneCore, FIRST);
+    let entrants = view.entrants(Cores::OneCore, FIRST);
     let of_load = |load: Load| {
         let column = |(title, count): (&'static str, Count)| {
             Column::alike(title, number::multiple, move |entrant| {
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn ratios_are_to_the_limit_and_the_best_is_bold() {
-        let text = ratios(View(&sample::figures()), Place::OneCore);
+        let text = ratios(View(&sample::figures()), Cores::OneCore);
         assert_eq!(line(&text, "| bare loop | lsp")[2], "1 (200 k/s)");
         assert_eq!(line(&text, "| **duet-rpc** | lsp")[2], "**1.10**");
         assert_eq!(line(&text, "| quick 1.0")[2], "2.3");
@@ -290,8 +290,8 @@ mod tests {
     #[test]
     fn cores_without_figures_are_reported() {
         let mut figures = sample::figures();
-        figures.rows.retain(|row| row.place == Place::OneCore);
+        figures.rows.retain(|row| row.cores == Cores::OneCore);
         figures.skipped.clear();
-        assert_eq!(ratios(View(&figures), Place::TwoCores), NOT_MEASURED);
+        assert_eq!(ratios(View(&figures), Cores::TwoCores), NOT_MEASURED);
     }
 }

@@ -1,9 +1,9 @@
 //! Queries over the figures, for tables and charts.
 
-use crate::figures::{Curve, CurveKind, Fairness, Figures, Life, Row, SystemCalls, median};
+use crate::contenders::{LIMIT, OURS, OURS_AS_TREE, OURS_TYPED, READY_LIMIT, WIDE_LIMIT};
+use crate::figures::{Curve, CurveKind, Fairness, Figures, Row, Startup, SystemCalls, median};
 use crate::load::{Handler, Load, TABLE};
-use crate::roster::{LIMIT, OURS, OURS_AS_TREE, OURS_TYPED, READY_LIMIT, WIDE_LIMIT};
-use crate::server::Place;
+use crate::server::Cores;
 use crate::wire::Framing;
 
 /// In the order of all tables.
@@ -38,7 +38,7 @@ pub enum Role {
 }
 
 impl Role {
-    pub fn of(server: &str) -> Self {
+    pub fn from_server(server: &str) -> Self {
         match server {
             LIMIT => Role::Limit,
             WIDE_LIMIT | READY_LIMIT => Role::OtherLimit,
@@ -56,7 +56,7 @@ impl Role {
 
 impl Entrant<'_> {
     pub fn role(self) -> Role {
-        Role::of(self.server)
+        Role::from_server(self.server)
     }
 
     pub fn ours(framing: Framing) -> Entrant<'static> {
@@ -75,9 +75,9 @@ impl Entrant<'_> {
 impl<'a> View<'a> {
     /// All measured servers, by framing: the limit first, then ours, then the others, ordered by
     /// their time under `first`.
-    pub fn entrants(self, place: Place, first: Load) -> Vec<Entrant<'a>> {
+    pub fn entrants(self, cores: Cores, first: Load) -> Vec<Entrant<'a>> {
         let mut entrants = Vec::new();
-        for row in self.0.rows.iter().filter(|row| row.place == place) {
+        for row in self.0.rows.iter().filter(|row| row.cores == cores) {
             let entrant = Entrant { server: row.server.as_str(), framing: row.framing };
             if !entrants.contains(&entrant) {
                 entrants.push(entrant);
@@ -85,39 +85,39 @@ impl<'a> View<'a> {
         }
         let framing =
             |entrant: &Entrant<'_>| ALL_FRAMINGS.iter().position(|f| *f == entrant.framing);
-        let nanos = |entrant: &Entrant<'_>| self.nanos(*entrant, place, first).unwrap_or(f64::MAX);
+        let nanos = |entrant: &Entrant<'_>| self.nanos(*entrant, cores, first).unwrap_or(f64::MAX);
         entrants.sort_by(|one, other| nanos(one).total_cmp(&nanos(other)));
         entrants.sort_by_key(|entrant| (framing(entrant), entrant.role()));
         entrants
     }
 
     /// The measured loads, with handlers that wait or not.
-    pub fn loads(self, place: Place, waiting: bool) -> Vec<Load> {
+    pub fn loads(self, cores: Cores, waiting: bool) -> Vec<Load> {
         let is_measured =
-            |load: &Load| self.0.rows.iter().any(|row| row.place == place && row.load == *load);
+            |load: &Load| self.0.rows.iter().any(|row| row.cores == cores && row.load == *load);
         let is_wanted = |load: &Load| (load.handler != Handler::Echo) == waiting;
         TABLE.into_iter().filter(is_wanted).filter(is_measured).collect()
     }
 
-    pub fn row(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<&'a Row> {
+    pub fn row(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<&'a Row> {
         self.0.rows.iter().find(|row| {
-            entrant.is(&row.server, row.framing) && row.place == place && row.load == load
+            entrant.is(&row.server, row.framing) && row.cores == cores && row.load == load
         })
     }
 
     /// Nanoseconds per message.
-    pub fn nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
-        self.row(entrant, place, load).map(|row| median(&row.nanos)).filter(|n| n.is_finite())
+    pub fn nanos(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<f64> {
+        self.row(entrant, cores, load).map(|row| median(&row.nanos)).filter(|n| n.is_finite())
     }
 
     /// Nanoseconds of CPU time per message.
-    pub fn cpu_nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
-        self.row(entrant, place, load).map(|row| median(&row.cpu_nanos)).filter(|n| n.is_finite())
+    pub fn cpu_nanos(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<f64> {
+        self.row(entrant, cores, load).map(|row| median(&row.cpu_nanos)).filter(|n| n.is_finite())
     }
 
     /// Nanoseconds of the driver's CPU time per message.
-    pub fn driver_nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
-        let row = self.row(entrant, place, load)?;
+    pub fn driver_nanos(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<f64> {
+        let row = self.row(entrant, cores, load)?;
         Some(median(&row.driver_nanos)).filter(|nanos| nanos.is_finite())
     }
 
@@ -127,20 +127,20 @@ impl<'a> View<'a> {
 
     /// Ratio to the bare loop in the same framing. WebSocket and HTTP have none, so they use that
     /// over plain TCP.
-    pub fn ratio(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
-        let limit = self.row(Entrant::limit(entrant.framing), place, load);
-        let limit = limit.or_else(|| self.row(Entrant::limit(Framing::Ndjson), place, load))?;
-        let row = self.row(entrant, place, load)?;
+    pub fn ratio(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<f64> {
+        let limit = self.row(Entrant::limit(entrant.framing), cores, load);
+        let limit = limit.or_else(|| self.row(Entrant::limit(Framing::Ndjson), cores, load))?;
+        let row = self.row(entrant, cores, load)?;
         Some(row.ratio_to(limit)).filter(|ratio| ratio.is_finite())
     }
 
-    pub fn life(self, entrant: Entrant<'_>) -> Option<&'a Life> {
-        self.0.lives.iter().find(|life| entrant.is(&life.server, life.framing))
+    pub fn startup(self, entrant: Entrant<'_>) -> Option<&'a Startup> {
+        self.0.startups.iter().find(|startup| entrant.is(&startup.server, startup.framing))
     }
 
     /// Time from the start to the first answer, in nanoseconds.
     pub fn start_nanos(self, entrant: Entrant<'_>) -> Option<f64> {
-        self.life(entrant).map(|life| median(&life.start_nanos)).filter(|n| n.is_finite())
+        self.startup(entrant).map(|startup| median(&startup.start_nanos)).filter(|n| n.is_finite())
     }
 
     /// Ratio to the bare loop's start.
@@ -158,7 +158,7 @@ impl<'a> View<'a> {
     pub fn system_calls(self, entrant: Entrant<'_>, load: Load) -> Option<Calls> {
         let of_entrant =
             |calls: &&SystemCalls| entrant.is(&calls.server, calls.framing) && calls.load == load;
-        self.0.system_calls.iter().find(of_entrant).map(Calls::of)
+        self.0.system_calls.iter().find(of_entrant).map(Calls::from_counts)
     }
 
     /// Loads with counted system calls.
@@ -190,7 +190,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    fn of(counted: &SystemCalls) -> Self {
+    fn from_counts(counted: &SystemCalls) -> Self {
         let mut calls = Calls { all: counted.all, ..Calls::default() };
         for (name, count) in &counted.by_name {
             let kind =
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn the_limit_comes_first_then_ours_then_the_fastest() {
         let figures = sample::figures();
-        let entrants = View(&figures).entrants(Place::OneCore, FIRST);
+        let entrants = View(&figures).entrants(Cores::OneCore, FIRST);
         let names: Vec<_> =
             entrants.iter().map(|entrant| (entrant.framing.name(), entrant.server)).collect();
         assert_eq!(

@@ -12,12 +12,12 @@ use crate::drive::Run;
 use crate::load::Load;
 use crate::payload;
 use crate::server::Server;
-use crate::wire::{self, FIRST_ID, Framing, IdPlace, LAST_ID, Verifier};
+use crate::wire::{self, FIRST_ID, Framing, IdPosition, LAST_ID, Verifier};
 
-pub struct Crowd {
+pub struct Connections {
     framing: Framing,
     request: Vec<u8>,
-    id_place: IdPlace,
+    id_position: IdPosition,
     next_id: u32,
     verifier: Verifier,
     connections: Vec<Connection>,
@@ -35,10 +35,10 @@ struct Connection {
     answered: u32,
 }
 
-impl Crowd {
+impl Connections {
     pub fn new(load: Load, server: &Server) -> io::Result<Self> {
         let params = payload::params(load.shape, load.size);
-        let (request, id_place) = wire::request(server.framing, load.handler.method(), &params);
+        let (request, id_position) = wire::request(server.framing, load.handler.method(), &params);
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::new();
         for number in 0..load.connections {
@@ -53,17 +53,17 @@ impl Crowd {
                 answered: 0,
             });
         }
-        let mut crowd = Crowd {
+        let mut connections = Connections {
             framing: server.framing,
             request,
-            id_place,
+            id_position,
             next_id: FIRST_ID,
             verifier: Verifier::new(&params),
             connections,
             ready,
         };
-        crowd.run(load.connections)?;
-        Ok(crowd)
+        connections.run(load.connections)?;
+        Ok(connections)
     }
 
     /// Sends `count` requests, each on a connection that has its answer, and returns when all are
@@ -107,7 +107,7 @@ impl Crowd {
         let connection = &mut self.connections[number];
         connection.id = self.next_id;
         self.next_id = if self.next_id == LAST_ID { FIRST_ID } else { self.next_id + 1 };
-        self.id_place.set(&mut self.request, connection.id);
+        self.id_position.set(&mut self.request, connection.id);
         connection.sent = Instant::now();
         // Nothing else is in flight, so there is room for all of it.
         match rustix::io::write(&connection.stream, &self.request)? == self.request.len() {
