@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     }
     let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
     if !valgrind.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: there is no valgrind");
+        println!("SKIPPED: valgrind is not installed");
         let is_required = std::env::var("HOT_PATH").is_ok_and(|value| value == "required");
         return if is_required { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }

@@ -222,7 +222,7 @@ const PROFILES: &str = "\
 Profiles:
                      editor      desktop     agent
   framing            lsp         length      ndjson
-  order              one by one  one by one  side by side, notifications as barriers
+  order              one by one  one by one  concurrent, notifications as barriers
   batch              reject      allow       allow
   max-message-bytes  10485760    1048576     1048576
   read-timeout       30          30          30
@@ -261,8 +261,8 @@ pub(crate) enum BatchName {
 /// Call one method of a server and print the result
 ///
 /// The server is this program's own daemon, the command after `--`, or the server at an address
-/// (`--connect`). stdout gets the result as JSON and nothing else. Errors go to stderr, together with
-/// what the server writes to its stderr.
+/// (`--connect`). stdout gets the result as JSON and nothing else. Errors go to stderr, and so
+/// does the server's stderr.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CALLS)]
 pub(crate) struct CallArgs {
@@ -311,8 +311,8 @@ fn fixed_framing() -> impl TypedValueParser<Value = FramingName> {
 
 /// Check this installation and print a report
 ///
-/// Starts the daemon in each profile, asks it two questions, ends its stdin, and checks every byte of its
-/// stdout. Prints a table for a bug report. Exits with 0 only if every check passed.
+/// Starts the daemon in each profile, makes two calls, closes its stdin, and checks every byte of its stdout.
+/// Prints a table for a bug report. Exits with 0 only if every check passed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
     /// Program to check [default: this one]

@@ -11,7 +11,7 @@ const LONGEST_PING: Duration = Duration::from_millis(100);
 /// Pause between two pings of the other connection.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Time limit for a ping.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Measure the memory of a server whose clients request large answers and never read them.
 ///
@@ -185,13 +185,13 @@ pub fn play(case: &Case, time: Duration) -> io::Result<Measured> {
     command.args(listen.iter().flat_map(|url| ["--listen", url]));
     let mut daemon = Daemon::start(command, PIPES)?;
     daemon.theirs.clear();
-    let url = listen.map(|_| daemon.listening_url(PATIENCE)).transpose()?;
+    let url = listen.map(|_| daemon.listening_url(PING_TIMEOUT)).transpose()?;
     if let Some(mut stderr) = daemon.stderr.take().map(fs::File::from) {
         // Drain the log, although the daemon never waits for its reader.
         thread::spawn(move || _ = stderr.read_to_end(&mut Vec::new()));
     }
     let stdin = daemon.stdin.take();
-    let connect = |url: &str| RawClient::connect(url, Framing::Ndjson, PATIENCE);
+    let connect = |url: &str| RawClient::connect(url, Framing::Ndjson, PING_TIMEOUT);
     let begun = Instant::now();
     let mut clients = Vec::new();
     let (mut worst_ping, mut first_ping) = (None, None);

@@ -77,7 +77,7 @@ fn every_sabotage_is_noticed() {
         ("cancel-lost", "does not come"),
         ("notice-lost", "the errors in the log"),
         ("status", "ends badly"),
-        ("misspelled", "not what is due"),
+        ("misspelled", "differs from the due one"),
     ];
     // A folder in which the saboteur has the name of the test bed.
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("soak");

@@ -31,7 +31,7 @@ fn write(command: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
         None => whole,
         Some(name) => {
             let found = whole.find_subcommand(name).cloned();
-            found.ok_or_else(|| io::Error::other("there is no such command"))?
+            found.ok_or_else(|| io::Error::other("no such command"))?
         }
     };
     let man = Man::new(described).source(concat!("duet-rpc ", env!("CARGO_PKG_VERSION")));

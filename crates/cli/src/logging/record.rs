@@ -65,7 +65,7 @@ impl Record {
             true => write!(line, "{}{name:5}\x1b[0m ", color(self.severity)),
             false => write!(line, "{name:5} "),
         };
-        push_harmless(&mut line, &self.message);
+        push_message(&mut line, &self.message);
         if let Some(method) = &self.method {
             line.push_str(" method=");
             push_value(&mut line, method.chars().take(MAX_METHOD_CHARS));
@@ -156,7 +156,7 @@ fn push_value(text: &mut String, value: impl Iterator<Item = char> + Clone) {
 }
 
 /// Appends text, escaped so that it stays on its line.
-fn push_harmless(text: &mut String, message: &str) {
+fn push_message(text: &mut String, message: &str) {
     message.chars().for_each(|character| push_escaped(text, character));
 }
 

@@ -96,7 +96,7 @@ impl Script {
             Runs::Alone(program, folder) => has(program) && root().join(folder).exists(),
         };
         if !is_here {
-            skip(self.client, "it is not here (scripts/clients fetches what can be fetched)");
+            skip(self.client, "it is not installed (see scripts/clients)");
         }
         is_here
     }

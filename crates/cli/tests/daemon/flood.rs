@@ -55,7 +55,11 @@ fn flood(profile: &str) {
         let sequence = params["sequence"].as_u64().expect("a number");
         let gap = params.get("dropped").map_or(0, |count| count.as_u64().expect("a number"));
         assert_eq!(sequence, last + 1 + gap, "{profile}: {params}");
-        assert_ne!(params.get("dropped"), Some(&Value::from(0)), "{profile}: none is no news");
+        assert_ne!(
+            params.get("dropped"),
+            Some(&Value::from(0)),
+            "{profile}: a count of 0 is not sent"
+        );
         last = sequence;
         seen += 1;
         dropped += gap;

@@ -1,6 +1,6 @@
 //! The input hand-off: a thread reads while handlers are ready immediately, the runtime reads while they
 //! wait. Nothing is lost, doubled or reordered at a hand-off (F1, L2, P4), and the daemon ends in time
-//! whoever reads (L3, L5).
+//! with either reader (L3, L5).
 
 use std::collections::BTreeSet;
 

@@ -83,7 +83,7 @@ fn p9_a_connection_above_the_limit_is_refused_and_the_others_are_served() {
 
 /// A thousand connections, with room for eight: each is either served or refused.
 #[test]
-fn p9_a_flood_of_connections_harms_nobody() {
+fn p9_a_flood_of_connections_affects_no_other_client() {
     let server = Server::rpc_everywhere(&["--max-connections", "8"]);
     let mut inside: Vec<_> = Way::ALL.into_iter().map(|way| way.connect(&server)).collect();
     for client in &mut inside {

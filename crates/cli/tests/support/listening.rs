@@ -168,7 +168,7 @@ impl Drop for Server {
 pub(crate) fn memory(process: &Child, name: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id()));
     let status = status.expect("it lives");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the line exists");
     let number = line.trim_start_matches(':').split_whitespace().next().expect("a number");
     number.parse::<usize>().expect("digits") * 1024
 }

@@ -146,7 +146,7 @@ pub(super) const KINDS: &[Kind] = &[
 ];
 
 const NO_STRACE: Skipped =
-    Skipped { why: "there is no strace that may trace", can_be_helped: true };
+    Skipped { why: "strace is missing or may not trace", can_be_helped: true };
 const READS: &str = "read,readv,recvfrom,recvmsg";
 const WRITES: &str = "write,writev,sendto,sendmsg";
 const WAITS: &str = "?poll,ppoll,?epoll_wait,epoll_pwait,?epoll_pwait2";

@@ -102,7 +102,7 @@ pub fn run(options: &ChaosOptions, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<
     let only = options.only.as_deref().unwrap_or_default();
     kinds.retain(|(name, _)| name.starts_with(only));
     if kinds.is_empty() {
-        return Err(io::Error::other("there is no such kind; see --list"));
+        return Err(io::Error::other("no such kind; see --list"));
     }
     let world = World::new(options)?;
     let next = AtomicUsize::new(0);

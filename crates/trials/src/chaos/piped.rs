@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 /// Interval for checking state that no descriptor announces.
-const GLANCE: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) struct PipedDaemon {
     pub(super) process: Daemon,
@@ -116,7 +116,7 @@ impl PipedDaemon {
             }
             let [stdin, stdout] = self.link.fds();
             let fds = [stdin, stdout, (self.process.stderr.as_ref(), PollFlags::IN)];
-            self.process.poll(&fds, left.min(GLANCE));
+            self.process.poll(&fds, left.min(CHECK_INTERVAL));
             // A closed stdin is noticed elsewhere.
             let _ = self.link.write();
             self.read();

@@ -55,7 +55,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.tell("shutdown").ask("shutdown", &json!(null), answer);
         let id = t.daemon().link.ledger.last;
         if t.random.once_in(2) {
-            t.tell("and more behind it").ask_many(20, "version");
+            t.tell("and more requests after it").ask_many(20, "version");
         }
         t.mark().finish(Ending::code(0))?;
         let [own, next] = [id, id + 1].map(|id| t.daemon().link.ledger.is_answered(id));
@@ -165,13 +165,13 @@ fn nap(t: &mut Trial<'_>) -> bool {
     let taken = read(t);
     t.daemon().run_for(NAP);
     if let Some((_, end)) = t.daemon().process.ended {
-        t.tell("it has ended while nobody read");
+        t.tell("it ended during a pause in reading");
         return end < taken + NAP + MARGIN;
     }
     read(t);
     let gap = taken.elapsed();
     t.daemon().run_for(2 * MARGIN);
     let late = t.world.lag.late_between(taken + NAP, Instant::now());
-    t.tell(format_args!("a nap of {gap:?}, and the machine was {late:?} late behind it"));
+    t.tell(format_args!("a pause of {gap:?}, after which the machine was {late:?} late"));
     gap < NAP + MARGIN && late < MARGIN
 }

@@ -9,7 +9,7 @@ use super::link::{PollFds, poll};
 use crate::harness::prelude::*;
 
 /// Poll interval for events without a descriptor.
-const GLANCE: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A process under test.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Daemon {
     pub(crate) fn poll(&self, fds: &PollFds<'_>, time: Duration) {
         // After the end, the pidfd stays readable, so it is not polled any more.
         let pidfd = self.pidfd.as_ref().filter(|_| self.ended.is_none());
-        let time = if pidfd.is_some() { time } else { time.min(GLANCE) };
+        let time = if pidfd.is_some() { time } else { time.min(POLL_INTERVAL) };
         poll(&[fds, &[(pidfd, PollFlags::IN)]].concat(), time);
     }
 
@@ -117,7 +117,7 @@ impl Daemon {
             match rustix::io::read(stderr, &mut byte) {
                 Ok(1) => line.push(byte[0]),
                 Err(Errno::AGAIN | Errno::INTR) => {
-                    self.poll(&[(Some(stderr), PollFlags::IN)], GLANCE);
+                    self.poll(&[(Some(stderr), PollFlags::IN)], POLL_INTERVAL);
                 }
                 _ => break,
             }
@@ -147,7 +147,7 @@ pub(crate) fn wait_until(time: Duration, mut is_done: impl FnMut() -> bool) -> b
         if begun.elapsed() >= time {
             return false;
         }
-        thread::sleep(GLANCE);
+        thread::sleep(POLL_INTERVAL);
     }
     true
 }

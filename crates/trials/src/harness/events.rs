@@ -85,7 +85,7 @@ impl Unasked {
             (None, "test.event") => self.take_emitted(message, text).map(|()| None),
             (None, "$/cancelRequest") => self.take_cancellation(message, text).map(|()| None),
             (Some(id), _) => self.take_call(id, &method, message, text),
-            _ => Err(Failure::because("nobody asked for this", "", text)),
+            _ => Err(Failure::because("an unexpected message", "", text)),
         }
     }
 
@@ -98,7 +98,7 @@ impl Unasked {
         let topic = params.text("topic").unwrap_or_default();
         let place = TOPICS.iter().position(|(name, _)| *name == topic);
         let last = place.and_then(|place| self.streams[place].as_mut());
-        let last = last.ok_or_else(|| failure("an event that nobody subscribed to"))?;
+        let last = last.ok_or_else(|| failure("an event without a subscription"))?;
         let is_event = params.has_only(&["topic", "sequence", "data"], &["dropped"]);
         Failure::unless(is_event, "an event is malformed", "", text)?;
         let sequence = params.number("sequence").unwrap_or(0) as u64;
@@ -129,7 +129,7 @@ impl Unasked {
         self.emit_counts.sort_unstable();
         let mut pairs = self.emits.iter().zip(&self.emit_counts);
         let is_asked = is_next && pairs.all(|(next, count)| next - 1 <= *count);
-        Failure::unless(is_asked, "nobody asked for this", &self.emits, text)
+        Failure::unless(is_asked, "an unexpected message", &self.emits, text)
     }
 
     fn take_call(
@@ -140,7 +140,7 @@ impl Unasked {
         text: &str,
     ) -> Result<Option<String>, Failure> {
         let call = self.calls.remove(method);
-        let call = call.ok_or_else(|| Failure::because("nobody asked for this", "", text))?;
+        let call = call.ok_or_else(|| Failure::because("an unexpected message", "", text))?;
         let is_same = message.get("params") == call.params.as_deref();
         Failure::unless(is_same, "a call has other params", call.params, text)?;
         if call.says.is_none() {

@@ -154,7 +154,7 @@ impl Ledger {
             let of_id: Vec<_> = self.dues.values().filter(|due| id == Some(&due.id)).collect();
             let what = match of_id[..] {
                 [] => "nothing is due with this id: it was answered before, or never asked",
-                _ => "an answer is not what is due",
+                _ => "an answer differs from the due one",
             };
             return Err(Failure::because(what, of_id, text));
         };
@@ -167,7 +167,7 @@ impl Ledger {
     fn take_batch(&mut self, text: &str) -> Result<(), Failure> {
         let found = self.batches.iter().find(|(_, dues)| is_batch(dues, text, &self.pages));
         let Some(place) = found.map(|(&place, _)| place) else {
-            let what = "the answer to a batch is not what is due";
+            let what = "the answer to a batch differs from the due one";
             return Err(Failure::because(what, &self.batches, text));
         };
         for due in self.batches.remove(&place).unwrap_or_default() {

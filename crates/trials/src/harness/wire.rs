@@ -39,7 +39,7 @@ pub(crate) enum Event {
 pub(crate) type Parsed<T> = Result<Option<(T, usize)>, String>;
 
 /// Limit on the length of an answer; no daemon under test sends a longer one.
-const LONGEST: usize = 1 << 24;
+const MAX_ANSWER: usize = 1 << 24;
 
 impl Framing {
     /// Frames a text. For HTTP this is only the body; `http::post` makes the head.
@@ -134,7 +134,7 @@ fn lsp(bytes: &[u8]) -> Place {
         return if is_begin { Ok(None) } else { Err("a header is malformed".to_owned()) };
     }
     let digits = String::from_utf8_lossy(&bytes[NAME.len()..end]).into_owned();
-    let length = digits.parse::<usize>().ok().filter(|&length| length < LONGEST);
+    let length = digits.parse::<usize>().ok().filter(|&length| length < MAX_ANSWER);
     let length = length.filter(|length| line == b"\r\n\r\n" && length.to_string() == digits);
     let length = length.ok_or("a header is malformed")?;
     let body = end + 4..end + 4 + length;
@@ -143,12 +143,12 @@ fn lsp(bytes: &[u8]) -> Place {
 
 fn length(bytes: &[u8]) -> Place {
     let Some(&prefix) = bytes.first_chunk::<4>() else {
-        // The first byte of a length below `LONGEST` is 0.
+        // The first byte of a length below `MAX_ANSWER` is 0.
         let is_begin = matches!(bytes.first(), None | Some(0));
         return if is_begin { Ok(None) } else { Err("no frame begins here".to_owned()) };
     };
     let length = u32::from_be_bytes(prefix) as usize;
-    if length == 0 || length >= LONGEST {
+    if length == 0 || length >= MAX_ANSWER {
         return Err(format!("a length of {length}"));
     }
     match bytes.get(4 + length) {

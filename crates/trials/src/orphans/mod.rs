@@ -14,7 +14,7 @@ use crate::harness::prelude::*;
 /// Environment variable that marks all processes of one call.
 const VARIABLE: &str = "DUET_RPC_ORPHANS";
 /// Maximum time of a call: its timeout, and each step of stopping its server.
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_CALL: Duration = Duration::from_secs(20);
 /// Signals that end a call, one list per call.
 const SIGNALS: [&[Signal]; 4] = [
     &[Signal::TERM],
@@ -122,7 +122,7 @@ fn call(
         story.push_str(&format!(", signal {} after {pause:?}", signal.as_raw()));
     }
     let mut status = None;
-    wait_until(LONGEST, || {
+    wait_until(MAX_CALL, || {
         status = call.try_wait().transpose();
         status.is_some()
     });

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_are_no_params_is_told_with_what_they_should_be() {
+    fn bad_params_are_refused_with_the_expected_form() {
         #[rustfmt::skip]
         let rows = [
             ("", "not JSON: EOF while parsing a value at line 1 column 0"),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn a_missing_file_is_named() {
         let problem = read(Some("@no/such/file.json")).unwrap_err();
         assert_eq!(problem.exit, Exit::Failed);
         assert!(problem.message.contains("`no/such/file.json`"), "{}", problem.message);

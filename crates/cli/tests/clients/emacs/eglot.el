@@ -92,7 +92,7 @@
         (lambda (a b) (or (< (car a) (car b)) (and (= (car a) (car b)) (< (cadr a) (cadr b)))))))
 
 (defun check-shown (what expected)
-  "Wait until Flymake shows what is EXPECTED."
+  "Wait until Flymake shows EXPECTED."
   (let (last)
     (condition-case error
         (wait-for what (lambda () (equal (setq last (shown)) expected)))

@@ -197,7 +197,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
     (check-exit daemon)))
 
 (defun try-waiting ()
-  "Calls that are given up, one at a time, so that what is not cancelled holds up the rest."
+  "Cancelled calls, one at a time: a call that is not cancelled would delay the rest."
   (let ((testbed (start "testbed" "TESTBED")) end)
     (check "a timeout" (condition-case error
                            (jsonrpc-request testbed 'test.sleep '(:ms 86400000) :timeout 0.05)
@@ -224,7 +224,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
     (check-exit testbed)))
 
 (defun try-agent (daemon)
-  "All methods, side by side, on any transport."
+  "All methods, concurrently, on any transport."
   (try-errors daemon)
   (check-call daemon 'system.ping nil '(result "pong"))
   (dolist (params (list ["naïve Ω 漢字 🦀 e\u0301 \u2028 \u0001 \" \\ / \n \t \u007f"]

@@ -100,7 +100,7 @@ class Visit:
 
     async def tool(self, name, arguments, wanted):
         result = await self.client.call_tool(name, arguments)
-        check(f"{name} is no error", result.is_error, False)
+        check(f"{name} is not an error", result.is_error, False)
         check(f"structured content of {name}", result.structured_content, wanted)
         check(f"content of {name}", [part.type for part in result.content], ["text"])
         check(f"text of {name}", json.loads(result.content[0].text), wanted)
