@@ -8,7 +8,7 @@ use crate::contenders::OURS;
 use crate::drive::Drive;
 use crate::figures::{Curve, CurveKind, Point, median};
 use crate::load::{Load, Shape};
-use crate::server::{Contender, Cores, Server};
+use crate::server::{Contender, Pinning, Server};
 use crate::table::{failed, warm_up};
 use crate::wire::Framing;
 
@@ -45,7 +45,7 @@ fn sizes(contenders: &[Contender], effort: Effort) -> io::Result<Vec<Curve>> {
         let load = Load::echo(window, size, Shape::Nested);
         let mut drives = Vec::new();
         for (contender, server, _) in &entrants {
-            server.pin(Cores::OneCore);
+            server.pin(Pinning::OneCore);
             drives.push(warm_up(load, server, effort).map_err(|e| failed(contender, &e))?);
         }
         let mut nanos = vec![Vec::new(); entrants.len()];
@@ -84,7 +84,7 @@ fn waiting(ours: &Contender, kind: CurveKind, method: &str, effort: Effort) -> i
     let mut entrants = Vec::new();
     for pending in PENDING {
         let mut server = Server::start(ours)?;
-        server.pin(Cores::OneCore);
+        server.pin(Pinning::OneCore);
         match kind {
             CurveKind::PendingCalls => server.have_pending_calls(method, pending)?,
             _ => server.hold_requests(method, pending)?,
@@ -109,7 +109,7 @@ fn waiting(ours: &Contender, kind: CurveKind, method: &str, effort: Effort) -> i
 fn age(ours: &Contender, millions: u64) -> io::Result<Curve> {
     eprintln!("cost against age, up to {millions} million messages");
     let server = Server::start(ours)?;
-    server.pin(Cores::OneCore);
+    server.pin(Pinning::OneCore);
     let mut drive = Drive::new(SMALL, &server)?;
     let step = (millions * 1_000_000 / AGES) as usize;
     let mut points = Vec::new();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::load::Load;
-use crate::server::Cores;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Row {
     pub server: String,
     pub framing: Framing,
     #[serde(rename = "place")]
-    pub cores: Cores,
+    pub cores: Pinning,
     pub load: Load,
     /// Nanoseconds per message, in each round. The servers took turns, round by round.
     pub nanos: Vec<f64>,
@@ -69,7 +69,7 @@ pub struct Peak {
     pub server: String,
     pub framing: Framing,
     #[serde(rename = "place")]
-    pub cores: Cores,
+    pub cores: Pinning,
     pub kib: u64,
 }
 

@@ -30,7 +30,7 @@ use std::time::Duration;
 use clap::Parser;
 use figures::Figures;
 use load::Load;
-use server::{Contender, Cores};
+use server::{Contender, Pinning};
 
 /// Measure JSON-RPC servers in alternation.
 #[derive(Parser)]
@@ -56,7 +56,7 @@ struct Arguments {
     load: Vec<String>,
     /// Only on these cores.
     #[arg(long, value_enum, alias = "place")]
-    cores: Option<Cores>,
+    cores: Option<Pinning>,
     /// Age of the process at the end of the age curve, in millions of messages.
     #[arg(long, default_value_t = 100)]
     age: u64,
@@ -143,7 +143,7 @@ fn run(arguments: &Arguments) -> io::Result<()> {
                 let loads: Vec<_> = load::TABLE.into_iter().filter(is_wanted).collect();
                 figures.rows.clear();
                 figures.peaks.clear();
-                for cores in [Cores::OneCore, Cores::TwoCores] {
+                for cores in [Pinning::OneCore, Pinning::TwoCores] {
                     if arguments.cores.is_none_or(|only| only == cores) {
                         table::measure(&contenders, &loads, all, cores, effort, &mut figures)?;
                     }

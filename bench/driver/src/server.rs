@@ -49,7 +49,7 @@ pub enum Prelude {
 
 /// The cores that driver and server run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-pub enum Cores {
+pub enum Pinning {
     /// Both on one: this shows the software.
     OneCore,
     /// The driver on one, the server on another: this shows the scheduler too.
@@ -261,7 +261,7 @@ impl Server {
     }
 
     /// Pins all its threads to these cores.
-    pub fn pin(&self, cores: Cores) {
+    pub fn pin(&self, cores: Pinning) {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.child.id())) else { return };
         for thread in threads.flatten() {
             if let Some(id) = thread.file_name().to_str().and_then(|name| name.parse().ok()) {
@@ -306,11 +306,11 @@ fn core(number: usize) -> CpuSet {
     set
 }
 
-fn cores_of_server(cores: Cores) -> CpuSet {
+fn cores_of_server(cores: Pinning) -> CpuSet {
     match cores {
-        Cores::OneCore => core(0),
+        Pinning::OneCore => core(0),
         // All other cores: a server with threads may use as many as there are.
-        Cores::TwoCores => {
+        Pinning::TwoCores => {
             let count = std::thread::available_parallelism().map_or(2, usize::from).max(2);
             let mut set = CpuSet::new();
             for number in 1..count {
@@ -318,7 +318,7 @@ fn cores_of_server(cores: Cores) -> CpuSet {
             }
             set
         }
-        Cores::BothCores => both_cores(),
+        Pinning::BothCores => both_cores(),
     }
 }
 

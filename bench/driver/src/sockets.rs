@@ -10,7 +10,7 @@ use crate::contenders::{LIMIT, READY_LIMIT};
 use crate::drive::Run;
 use crate::figures::{Fairness, Figures};
 use crate::load::{Handler, Load, Shape};
-use crate::server::{Contender, Cores, Server};
+use crate::server::{Contender, Pinning, Server};
 use crate::system_calls;
 use crate::table::{self, RunningServer, failed, percentiles};
 use crate::wire::Framing;
@@ -73,12 +73,12 @@ fn builds_tree(contender: &Contender) -> bool {
 pub fn measure(
     mut contenders: Vec<Contender>,
     loads: &[Load],
-    only: Option<Cores>,
+    only: Option<Pinning>,
     effort: Effort,
     figures: &mut Figures,
 ) -> io::Result<()> {
     allow_files();
-    for cores in [Cores::OneCore, Cores::TwoCores] {
+    for cores in [Pinning::OneCore, Pinning::TwoCores] {
         if only.is_none_or(|only| only == cores) {
             table::measure(&contenders, loads, takes, cores, effort, figures)?;
         }
@@ -89,7 +89,7 @@ pub fn measure(
         figures.system_calls = system_calls::measure(&contenders, takes)?;
     }
     contenders.retain(|contender| contender.name != LIMIT && contender.name != READY_LIMIT);
-    if only.is_none_or(|only| only == Cores::BothCores) {
+    if only.is_none_or(|only| only == Pinning::BothCores) {
         measure_growth(&contenders, effort, figures)?;
         figures.fairness = measure_fairness(&contenders, effort)?;
     }
@@ -108,8 +108,8 @@ fn measure_growth(
         contenders.iter().map(|one| Contender { threads: Some(2), ..one.clone() }).collect();
     let mut entrants = Vec::new();
     for (one, two) in contenders.iter().zip(&on_two) {
-        entrants.push(RunningServer::start(one, Cores::TwoCores)?);
-        entrants.push(RunningServer::start(two, Cores::BothCores)?);
+        entrants.push(RunningServer::start(one, Pinning::TwoCores)?);
+        entrants.push(RunningServer::start(two, Pinning::BothCores)?);
     }
     let mut all: Vec<_> = entrants.iter_mut().collect();
     table::measure_load(&mut all, MANY_BUSY, effort, &mut figures.rows)
@@ -121,7 +121,7 @@ fn measure_fairness(contenders: &[Contender], effort: Effort) -> io::Result<Vec<
     for contender in contenders {
         let contender = Contender { threads: Some(2), ..contender.clone() };
         let connections = Server::start(&contender).and_then(|server| {
-            server.pin(Cores::BothCores);
+            server.pin(Pinning::BothCores);
             let mut connections = Connections::new(THOUSAND, &server)?;
             let Run { took, .. } = connections.run(THOUSAND.connections)?;
             let slices = effort.slice.as_secs_f64() / took.as_secs_f64();

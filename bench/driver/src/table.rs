@@ -11,7 +11,7 @@ use crate::contenders::LIMIT;
 use crate::drive::{Drive, Run};
 use crate::figures::{Figures, Latency, Peak, Row, median};
 use crate::load::Load;
-use crate::server::{Contender, Cores, Server};
+use crate::server::{Contender, Pinning, Server};
 
 /// Minimum number of messages in a round.
 const FEWEST: usize = 4;
@@ -19,12 +19,12 @@ const FEWEST: usize = 4;
 /// A running server with its cores.
 pub struct RunningServer<'a> {
     contender: &'a Contender,
-    cores: Cores,
+    cores: Pinning,
     server: Server,
 }
 
 impl<'a> RunningServer<'a> {
-    pub fn start(contender: &'a Contender, cores: Cores) -> io::Result<Self> {
+    pub fn start(contender: &'a Contender, cores: Pinning) -> io::Result<Self> {
         let server = Server::start(contender).map_err(|error| failed(contender, &error))?;
         Ok(RunningServer { contender, cores, server })
     }
@@ -43,7 +43,7 @@ pub fn measure(
     contenders: &[Contender],
     loads: &[Load],
     takes: fn(&Contender, Load) -> bool,
-    cores: Cores,
+    cores: Pinning,
     effort: Effort,
     figures: &mut Figures,
 ) -> io::Result<()> {

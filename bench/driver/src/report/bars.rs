@@ -5,10 +5,10 @@ use crate::report::panels::{Panels, style};
 use crate::report::scale::{Kind, Scale};
 use crate::report::svg::{self, Anchor, Svg, colour};
 use crate::report::view::{Entrant, FIRST, Role, View};
-use crate::server::Cores;
+use crate::server::Pinning;
 
 /// One core, which shows the software.
-const CORES: Cores = Cores::OneCore;
+const CORES: Pinning = Pinning::OneCore;
 
 const COLUMNS: usize = 3;
 const BAR: f64 = 11.0;

@@ -5,7 +5,7 @@ use crate::figures::{Curve, CurveKind, Point, median};
 use crate::load::{Handler, Load, TABLE};
 use crate::report::number;
 use crate::report::view::{Calls, Entrant, FRAMINGS, Role, View, short_name};
-use crate::server::Cores;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
 /// One check per framing, if it was measured.
@@ -16,8 +16,8 @@ pub struct Check {
     pub holds: bool,
 }
 
-pub const ALL_CORES: [(Cores, &str); 2] =
-    [(Cores::OneCore, "one core"), (Cores::TwoCores, "two cores")];
+pub const ALL_CORES: [(Pinning, &str); 2] =
+    [(Pinning::OneCore, "one core"), (Pinning::TwoCores, "two cores")];
 
 pub fn is_round_trip(load: &Load) -> bool {
     load.window == 1 && load.size <= 1_000 && load.handler == Handler::Echo
@@ -44,7 +44,8 @@ pub fn p99_below(view: View<'_>, framings: [Framing; 3], bound: u32) -> Checks {
 /// software. Names the worst.
 pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) -> Checks {
     FRAMINGS.map(|framing| {
-        let ratio = |load| Some((view.ratio(Entrant::ours(framing), Cores::OneCore, load)?, load));
+        let ratio =
+            |load| Some((view.ratio(Entrant::ours(framing), Pinning::OneCore, load)?, load));
         let all = loads(is_meant).map(ratio).collect::<Option<Vec<_>>>()?;
         let (worst, load) = all.into_iter().max_by(|(one, _), (other, _)| one.total_cmp(other))?;
         let measured = format!("{} ({})", number::multiple(worst), short_name(load));
@@ -55,7 +56,7 @@ pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) ->
 /// More round trips per second than this, on one core.
 pub fn rate_above(view: View<'_>, framings: [Framing; 3], bound: f64) -> Checks {
     framings.map(|framing| {
-        let nanos = |load| view.nanos(Entrant::ours(framing), Cores::OneCore, load);
+        let nanos = |load| view.nanos(Entrant::ours(framing), Pinning::OneCore, load);
         let all = loads(is_round_trip).map(nanos).collect::<Option<Vec<_>>>()?;
         let slowest = all.into_iter().max_by(f64::total_cmp)?;
         Some(Check { measured: number::rate(slowest), holds: 1e9 / slowest > bound })

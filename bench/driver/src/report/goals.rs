@@ -213,7 +213,7 @@ mod tests {
     use crate::figures::{Figures, Latency, Row};
     use crate::load::TABLE;
     use crate::report::sample;
-    use crate::server::Cores;
+    use crate::server::Pinning;
 
     /// Names of the missed goals, each with the value in lsp.
     fn missed(figures: &Figures) -> Vec<(&'static str, String)> {
@@ -226,7 +226,7 @@ mod tests {
 
     fn of_ours(figures: &mut Figures) -> impl Iterator<Item = &mut Row> {
         let is_ours = |row: &&mut Row| {
-            row.server == OURS && row.framing == Framing::Lsp && row.cores == Cores::OneCore
+            row.server == OURS && row.framing == Framing::Lsp && row.cores == Pinning::OneCore
         };
         figures.rows.iter_mut().filter(is_ours)
     }
@@ -254,7 +254,7 @@ mod tests {
     fn the_leader_is_named() {
         let mut figures = sample::figures();
         let quick = figures.rows.iter_mut().find(|row| {
-            row.server == "quick 1.0" && row.cores == Cores::TwoCores && row.load == TABLE[13]
+            row.server == "quick 1.0" && row.cores == Pinning::TwoCores && row.load == TABLE[13]
         });
         quick.unwrap().nanos = vec![5_000.0];
         let [(_, measured)] = &missed(&figures)[..] else { panic!("one goal is missed") };

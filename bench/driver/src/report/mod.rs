@@ -23,7 +23,7 @@ use std::io;
 use std::path::Path;
 
 use crate::figures::Figures;
-use crate::server::Cores;
+use crate::server::Pinning;
 use view::View;
 
 /// Document with all tables.
@@ -71,8 +71,8 @@ fn blocks(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> Vec<Block
     type Make = fn(View<'_>) -> String;
     let from_pipes: [(_, Make); 7] = [
         ("goals", goals::table),
-        ("table-one-core", |view| tables::ratios(view, Cores::OneCore)),
-        ("table-two-cores", |view| tables::ratios(view, Cores::TwoCores)),
+        ("table-one-core", |view| tables::ratios(view, Pinning::OneCore)),
+        ("table-two-cores", |view| tables::ratios(view, Pinning::TwoCores)),
         ("waiting", tables::waiting),
         ("latency", |view| tables::latency(view, tables::FRAMING)),
         ("cost", tables::cost),
@@ -80,8 +80,8 @@ fn blocks(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> Vec<Block
     ];
     let from_sockets: [(_, Make); 8] = [
         ("sockets-goals", socket_goals::table),
-        ("sockets-one-core", |view| socket_tables::ratios(view, Cores::OneCore)),
-        ("sockets-two-cores", |view| socket_tables::ratios(view, Cores::TwoCores)),
+        ("sockets-one-core", |view| socket_tables::ratios(view, Pinning::OneCore)),
+        ("sockets-two-cores", |view| socket_tables::ratios(view, Pinning::TwoCores)),
         ("sockets-latency", |view| tables::latency(view, tables::OVER)),
         ("sockets-system-calls", |view| tables::system_calls(view, tables::OVER)),
         ("sockets-crowd", socket_tables::many),

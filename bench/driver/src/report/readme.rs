@@ -9,7 +9,7 @@ use crate::report::markdown::{Align, Table};
 use crate::report::number::{self, NONE};
 use crate::report::tables::NOT_MEASURED;
 use crate::report::view::{Entrant, FIRST, Role, View};
-use crate::server::Cores;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
 /// The columns: small and nested, one at a time and many.
@@ -29,11 +29,11 @@ struct TableLine<'a> {
 
 /// Over stdin and stdout, on one core. Ours has one line for all framings.
 pub fn pipes(view: View<'_>) -> String {
-    let measured = view.entrants(Cores::OneCore, FIRST);
+    let measured = view.entrants(Pinning::OneCore, FIRST);
     let mut names: Vec<&str> = vec![OURS, OURS_TYPED, OURS_AS_TREE];
     let mut peers: Vec<_> =
         measured.iter().copied().filter(|entrant| entrant.role() == Role::Peer).collect();
-    let ratio = |entrant: &Entrant<'_>| view.ratio(*entrant, Cores::OneCore, FIRST);
+    let ratio = |entrant: &Entrant<'_>| view.ratio(*entrant, Pinning::OneCore, FIRST);
     let first = |entrant: &Entrant<'_>| ratio(entrant).unwrap_or(f64::MAX);
     peers.sort_by(|one, other| first(one).total_cmp(&first(other)));
     names.extend(peers.iter().map(|peer| peer.server));
@@ -47,7 +47,7 @@ pub fn pipes(view: View<'_>) -> String {
 
 /// Over sockets, on one core: one line per transport.
 pub fn sockets(view: View<'_>) -> String {
-    let measured = view.entrants(Cores::OneCore, FIRST);
+    let measured = view.entrants(Pinning::OneCore, FIRST);
     let takes_part = |entrant: &Entrant<'_>| !entrant.role().is_limit();
     table(view, &measured.into_iter().filter(takes_part).map(over).collect::<Vec<_>>())
 }
@@ -103,7 +103,7 @@ fn table(view: View<'_>, lines: &[TableLine<'_>]) -> String {
 
 /// Lowest and highest multiple of the bare loop's time.
 fn range(view: View<'_>, line: &TableLine<'_>, load: Load) -> Option<(f64, f64)> {
-    let ratio = |entrant: &Entrant<'_>| view.ratio(*entrant, Cores::OneCore, load);
+    let ratio = |entrant: &Entrant<'_>| view.ratio(*entrant, Pinning::OneCore, load);
     let ratios: Vec<f64> = line.entrants.iter().filter_map(ratio).collect();
     let low = ratios.iter().copied().min_by(f64::total_cmp)?;
     let high = ratios.iter().copied().max_by(f64::total_cmp)?;

@@ -5,7 +5,7 @@ use crate::figures::{
     Curve, CurveKind, Fairness, Figures, Latency, Peak, Point, Row, Startup, SystemCalls,
 };
 use crate::load::{Load, Shape, TABLE};
-use crate::server::Cores;
+use crate::server::Pinning;
 use crate::sockets::{self, MANY, MANY_BUSY};
 use crate::wire::Framing;
 
@@ -48,7 +48,7 @@ fn of_sockets() -> Figures {
     let mut figures = Figures::default();
     for (name, framing, factor) in LISTENING {
         let nanos = 10_000.0 * factor;
-        for cores in [Cores::OneCore, Cores::TwoCores] {
+        for cores in [Pinning::OneCore, Pinning::TwoCores] {
             let takes = |load: &Load| framing != Framing::Http || load.window == 1;
             for load in sockets::loads().filter(takes) {
                 figures.rows.push(row(name, framing, cores, load, nanos));
@@ -58,7 +58,7 @@ fn of_sockets() -> Figures {
             figures.rows.retain(|row| row.load != MANY);
             continue;
         }
-        for (cores, factor) in [(Cores::TwoCores, 4.0), (Cores::BothCores, 2.5)] {
+        for (cores, factor) in [(Pinning::TwoCores, 4.0), (Pinning::BothCores, 2.5)] {
             let busy = row(name, framing, cores, MANY_BUSY, nanos * factor);
             figures.rows.push(Row { cpu_nanos: vec![nanos * factor], ..busy });
         }
@@ -76,7 +76,7 @@ fn of_sockets() -> Figures {
     figures
 }
 
-fn row(server: &str, framing: Framing, cores: Cores, load: Load, nanos: f64) -> Row {
+fn row(server: &str, framing: Framing, cores: Pinning, load: Load, nanos: f64) -> Row {
     let latency = Latency { p50: nanos as u32, p99: 2 * nanos as u32, p999: 60_000 };
     Row {
         server: server.to_owned(),
@@ -93,7 +93,7 @@ fn row(server: &str, framing: Framing, cores: Cores, load: Load, nanos: f64) -> 
 
 fn add_server(figures: &mut Figures, name: &str, framing: Framing, factor: f64) {
     let server = name.to_owned();
-    for cores in [Cores::OneCore, Cores::TwoCores] {
+    for cores in [Pinning::OneCore, Pinning::TwoCores] {
         for load in TABLE {
             figures.rows.push(row(name, framing, cores, load, 5_000.0 * factor));
         }

@@ -7,14 +7,14 @@ use crate::report::goals::{self, Goal, MESSAGES_A_SECOND, P99_NANOS, Seen};
 use crate::report::number;
 use crate::report::socket_tables::Growth;
 use crate::report::view::{Entrant, Role, View, short_name};
-use crate::server::Cores;
+use crate::server::Pinning;
 use crate::sockets;
 use crate::wire::Framing;
 
 /// In the order of the columns.
 const TRANSPORTS: [Framing; 3] = [Framing::Ndjson, Framing::WebSocket, Framing::Http];
 
-/// Cores always do some other work, and rounds differ by a quarter.
+/// Pinning always do some other work, and rounds differ by a quarter.
 const OF_POSSIBLE: f64 = 0.8;
 const WORST_WAIT: f64 = 10.0;
 
@@ -99,7 +99,7 @@ fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Check
 fn fastest<'a>(
     view: View<'a>,
     ours: Entrant<'_>,
-    cores: Cores,
+    cores: Pinning,
     load: Load,
     is_rival: fn(&str) -> bool,
 ) -> Option<(f64, &'a str)> {

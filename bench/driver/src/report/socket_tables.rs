@@ -5,13 +5,13 @@ use crate::report::markdown::{Align, Table};
 use crate::report::number;
 use crate::report::tables::{self, Best, Column, NOT_MEASURED, OVER};
 use crate::report::view::{Entrant, FIRST, Role, View, short_name};
-use crate::server::Cores;
+use crate::server::Pinning;
 use crate::sockets::{self, MANY, MANY_BUSY};
 use crate::wire::Framing;
 
 /// Time per message over one connection, as a multiple of the bare loop's over TCP: one table for
 /// TCP and WebSocket, and one for HTTP, which has other loads.
-pub fn ratios(view: View<'_>, cores: Cores) -> String {
+pub fn ratios(view: View<'_>, cores: Pinning) -> String {
     let all = view.entrants(cores, FIRST);
     let of_streams: Vec<_> =
         all.iter().copied().filter(|entrant| entrant.framing != Framing::Http).collect();
@@ -35,7 +35,7 @@ pub fn ratios(view: View<'_>, cores: Cores) -> String {
 }
 
 /// Loads over one connection with figures for more than the bare loop.
-fn loads(view: View<'_>, cores: Cores, entrants: &[Entrant<'_>]) -> Vec<Load> {
+fn loads(view: View<'_>, cores: Pinning, entrants: &[Entrant<'_>]) -> Vec<Load> {
     let is_measured = |load: &Load| {
         let mut takers = entrants.iter().filter(|entrant| !entrant.role().is_limit());
         takers.any(|entrant| view.row(*entrant, cores, *load).is_some())
@@ -45,9 +45,9 @@ fn loads(view: View<'_>, cores: Cores, entrants: &[Entrant<'_>]) -> Vec<Load> {
 
 /// Many connections with a request in flight each: microseconds per message.
 pub fn many(view: View<'_>) -> String {
-    let entrants = measured(view, MANY, Cores::OneCore);
+    let entrants = measured(view, MANY, Pinning::OneCore);
     let mut columns = Vec::new();
-    for (cores, on) in [(Cores::OneCore, "one core"), (Cores::TwoCores, "two cores")] {
+    for (cores, on) in [(Pinning::OneCore, "one core"), (Pinning::TwoCores, "two cores")] {
         let title = format!("{on}, {}: µs", short_name(MANY));
         columns.push(Column::alike(title, number::micros, move |entrant| {
             view.nanos(entrant, cores, MANY)
@@ -74,14 +74,14 @@ pub fn cores(view: View<'_>) -> String {
         Column::alike(title, number::multiple, move |e| Growth::new(view, e).map(|g| value(&g)))
     };
     let columns = [
-        rate(Cores::TwoCores, "one core"),
-        rate(Cores::BothCores, "both"),
+        rate(Pinning::TwoCores, "one core"),
+        rate(Pinning::BothCores, "both"),
         times("growth, ×", |growth| growth.seen),
         times("possible, ×", |growth| growth.possible),
         micros("server on one core: µs", |growth| growth.server_nanos),
         micros("driver beside both: µs", |growth| growth.driver_nanos),
     ];
-    tables::table(OVER, &measured(view, MANY_BUSY, Cores::BothCores), &columns, Best::Plain)
+    tables::table(OVER, &measured(view, MANY_BUSY, Pinning::BothCores), &columns, Best::Plain)
 }
 
 /// Throughput on both cores, as a multiple of that on one.
@@ -96,16 +96,16 @@ pub struct Growth {
 
 impl Growth {
     pub fn new(view: View<'_>, entrant: Entrant<'_>) -> Option<Self> {
-        let one = view.nanos(entrant, Cores::TwoCores, MANY_BUSY)?;
-        let both = view.nanos(entrant, Cores::BothCores, MANY_BUSY)?;
-        let server_nanos = view.cpu_nanos(entrant, Cores::TwoCores, MANY_BUSY)?;
-        let driver_nanos = view.driver_nanos(entrant, Cores::BothCores, MANY_BUSY)?;
+        let one = view.nanos(entrant, Pinning::TwoCores, MANY_BUSY)?;
+        let both = view.nanos(entrant, Pinning::BothCores, MANY_BUSY)?;
+        let server_nanos = view.cpu_nanos(entrant, Pinning::TwoCores, MANY_BUSY)?;
+        let driver_nanos = view.driver_nanos(entrant, Pinning::BothCores, MANY_BUSY)?;
         let possible = 2.0 * one / (server_nanos + driver_nanos);
         Some(Growth { seen: one / both, possible, server_nanos, driver_nanos })
     }
 }
 
-fn measured(view: View<'_>, load: Load, cores: Cores) -> Vec<Entrant<'_>> {
+fn measured(view: View<'_>, load: Load, cores: Pinning) -> Vec<Entrant<'_>> {
     let mut entrants = view.entrants(cores, load);
     entrants.retain(|entrant| view.row(*entrant, cores, load).is_some());
     entrants
@@ -125,7 +125,7 @@ pub fn fairness(view: View<'_>) -> String {
     let mut columns = vec![("server", Align::Left), (OVER.title(), Align::Left)];
     columns.extend(head.map(|title| (title, Align::Right)));
     let mut table = Table::new(&columns);
-    for entrant in measured(view, MANY, Cores::OneCore) {
+    for entrant in measured(view, MANY, Pinning::OneCore) {
         let Some(waits) = view.fairness(entrant) else { continue };
         let millis = [waits.median, waits.p99, waits.worst].map(|n| number::millis(f64::from(n)));
         let mut line = vec![tables::name(entrant), entrant.framing.transport().to_owned()];
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn http_has_a_table_of_its_own_beside_the_same_limit() {
         let figures = sample::figures().sockets.unwrap();
-        let text = ratios(View(&figures), Cores::OneCore);
+        let text = ratios(View(&figures), Pinning::OneCore);
         let limit = lines(&text, "| bare loop | tcp");
         assert_eq!((limit[0].len(), limit[1].len()), (2 + 11 + 4, 2 + 3 + 4));
         assert_eq!(limit[0][2], "1 (100 k/s)");

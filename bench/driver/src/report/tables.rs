@@ -4,7 +4,7 @@ use crate::load::{Load, Shape};
 use crate::report::markdown::{Align, Table};
 use crate::report::number::{self, NONE};
 use crate::report::view::{ALL_FRAMINGS, Calls, Entrant, FIRST, Role, View, short_name};
-use crate::server::Cores;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
 pub const NOT_MEASURED: &str = "Not measured yet.";
@@ -106,14 +106,14 @@ pub fn name(entrant: Entrant<'_>) -> String {
 }
 
 /// Time per message, as a multiple of the bare loop's.
-pub fn ratios(view: View<'_>, cores: Cores) -> String {
+pub fn ratios(view: View<'_>, cores: Pinning) -> String {
     let columns: Vec<_> =
         view.loads(cores, false).into_iter().map(|load| ratio(view, cores, load)).collect();
     table(FRAMING, &view.entrants(cores, FIRST), &columns, Best::Bold) + &skipped(view)
 }
 
 /// The column of a load.
-pub fn ratio(view: View<'_>, cores: Cores, load: Load) -> Column<'_> {
+pub fn ratio(view: View<'_>, cores: Pinning, load: Load) -> Column<'_> {
     Column::new(short_name(load), move |entrant| {
         let ratio = view.ratio(entrant, cores, load)?;
         let shown = match entrant.role() {
@@ -136,7 +136,7 @@ pub fn skipped(view: View<'_>) -> String {
 
 /// Handlers that wait. The bare loop has none, so the table shows plain times.
 pub fn waiting(view: View<'_>) -> String {
-    let cores = Cores::OneCore;
+    let cores = Pinning::OneCore;
     let loads = view.loads(cores, true);
     let Some(&first) = loads.first() else { return NOT_MEASURED.to_owned() };
     let mut entrants = view.entrants(cores, first);
@@ -156,7 +156,7 @@ pub fn waiting(view: View<'_>) -> String {
 
 /// CPU time and context switches of a message, and memory and start of the process.
 pub fn cost(view: View<'_>) -> String {
-    let cores = Cores::OneCore;
+    let cores = Pinning::OneCore;
     let on_a_core = [
         Load::echo(1, 64, Shape::Text),
         Load::echo(64, 64, Shape::Text),
@@ -195,7 +195,7 @@ pub fn cost(view: View<'_>) -> String {
 /// Latency of single requests: the median, and the slow ones.
 pub fn latency(view: View<'_>, second: Second) -> String {
     let mut columns = Vec::new();
-    for (cores, on) in [(Cores::OneCore, "one core"), (Cores::TwoCores, "two cores")] {
+    for (cores, on) in [(Pinning::OneCore, "one core"), (Pinning::TwoCores, "two cores")] {
         let loads = view.loads(cores, false).into_iter().filter(|load| load.window == 1);
         for load in loads {
             let title = format!("{on}, {}", short_name(load).replace("round trip ", ""));
@@ -207,7 +207,7 @@ pub fn latency(view: View<'_>, second: Second) -> String {
             }));
         }
     }
-    table(second, &view.entrants(Cores::OneCore, FIRST), &columns, Best::Plain)
+    table(second, &view.entrants(Pinning::OneCore, FIRST), &columns, Best::Plain)
 }
 
 /// System calls per message: one table per load.
@@ -221,7 +221,7 @@ pub fn system_calls(view: View<'_>, second: Second) -> String {
         ("futex", |calls| calls.futexes),
         ("others", |calls| calls.others),
     ];
-    let entrants = view.entrants(Cores::OneCore, FIRST);
+    let entrants = view.entrants(Pinning::OneCore, FIRST);
     let of_load = |load: Load| {
         let column = |(title, count): (&'static str, Count)| {
             Column::alike(title, number::multiple, move |entrant| {
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn ratios_are_to_the_limit_and_the_best_is_bold() {
-        let text = ratios(View(&sample::figures()), Cores::OneCore);
+        let text = ratios(View(&sample::figures()), Pinning::OneCore);
         assert_eq!(line(&text, "| bare loop | lsp")[2], "1 (200 k/s)");
         assert_eq!(line(&text, "| **duet-rpc** | lsp")[2], "**1.10**");
         assert_eq!(line(&text, "| quick 1.0")[2], "2.3");
@@ -290,8 +290,8 @@ mod tests {
     #[test]
     fn cores_without_figures_are_reported() {
         let mut figures = sample::figures();
-        figures.rows.retain(|row| row.cores == Cores::OneCore);
+        figures.rows.retain(|row| row.cores == Pinning::OneCore);
         figures.skipped.clear();
-        assert_eq!(ratios(View(&figures), Cores::TwoCores), NOT_MEASURED);
+        assert_eq!(ratios(View(&figures), Pinning::TwoCores), NOT_MEASURED);
     }
 }

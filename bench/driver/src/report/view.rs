@@ -3,7 +3,7 @@
 use crate::contenders::{LIMIT, OURS, OURS_AS_TREE, OURS_TYPED, READY_LIMIT, WIDE_LIMIT};
 use crate::figures::{Curve, CurveKind, Fairness, Figures, Row, Startup, SystemCalls, median};
 use crate::load::{Handler, Load, TABLE};
-use crate::server::Cores;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
 /// In the order of all tables.
@@ -75,7 +75,7 @@ impl Entrant<'_> {
 impl<'a> View<'a> {
     /// All measured servers, by framing: the limit first, then ours, then the others, ordered by
     /// their time under `first`.
-    pub fn entrants(self, cores: Cores, first: Load) -> Vec<Entrant<'a>> {
+    pub fn entrants(self, cores: Pinning, first: Load) -> Vec<Entrant<'a>> {
         let mut entrants = Vec::new();
         for row in self.0.rows.iter().filter(|row| row.cores == cores) {
             let entrant = Entrant { server: row.server.as_str(), framing: row.framing };
@@ -92,31 +92,31 @@ impl<'a> View<'a> {
     }
 
     /// The measured loads, with handlers that wait or not.
-    pub fn loads(self, cores: Cores, waiting: bool) -> Vec<Load> {
+    pub fn loads(self, cores: Pinning, waiting: bool) -> Vec<Load> {
         let is_measured =
             |load: &Load| self.0.rows.iter().any(|row| row.cores == cores && row.load == *load);
         let is_wanted = |load: &Load| (load.handler != Handler::Echo) == waiting;
         TABLE.into_iter().filter(is_wanted).filter(is_measured).collect()
     }
 
-    pub fn row(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<&'a Row> {
+    pub fn row(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<&'a Row> {
         self.0.rows.iter().find(|row| {
             entrant.is(&row.server, row.framing) && row.cores == cores && row.load == load
         })
     }
 
     /// Nanoseconds per message.
-    pub fn nanos(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<f64> {
+    pub fn nanos(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<f64> {
         self.row(entrant, cores, load).map(|row| median(&row.nanos)).filter(|n| n.is_finite())
     }
 
     /// Nanoseconds of CPU time per message.
-    pub fn cpu_nanos(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<f64> {
+    pub fn cpu_nanos(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<f64> {
         self.row(entrant, cores, load).map(|row| median(&row.cpu_nanos)).filter(|n| n.is_finite())
     }
 
     /// Nanoseconds of the driver's CPU time per message.
-    pub fn driver_nanos(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<f64> {
+    pub fn driver_nanos(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<f64> {
         let row = self.row(entrant, cores, load)?;
         Some(median(&row.driver_nanos)).filter(|nanos| nanos.is_finite())
     }
@@ -127,7 +127,7 @@ impl<'a> View<'a> {
 
     /// Ratio to the bare loop in the same framing. WebSocket and HTTP have none, so they use that
     /// over plain TCP.
-    pub fn ratio(self, entrant: Entrant<'_>, cores: Cores, load: Load) -> Option<f64> {
+    pub fn ratio(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<f64> {
         let limit = self.row(Entrant::limit(entrant.framing), cores, load);
         let limit = limit.or_else(|| self.row(Entrant::limit(Framing::Ndjson), cores, load))?;
         let row = self.row(entrant, cores, load)?;
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn the_limit_comes_first_then_ours_then_the_fastest() {
         let figures = sample::figures();
-        let entrants = View(&figures).entrants(Cores::OneCore, FIRST);
+        let entrants = View(&figures).entrants(Pinning::OneCore, FIRST);
         let names: Vec<_> =
             entrants.iter().map(|entrant| (entrant.framing.name(), entrant.server)).collect();
         assert_eq!(
