@@ -23,9 +23,9 @@ use system::{Callback, System};
 
 /// Messages that the daemon can send to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum Delivery {
     /// Requests, notifications and responses.
-    Both,
+    All,
     /// Responses only, over HTTP.
     AnswersOnly,
 }
@@ -56,18 +56,18 @@ const LOG_NOT_SHARED: &str = r#"{"reason":"log-not-shared","option":"--share-log
 
 /// The methods of a profile. A client that can only receive responses gets no method that calls it or sends
 /// it events.
-pub(crate) fn router(profile: ProfileName, direction: Direction, log: LogAccess) -> Router {
+pub(crate) fn router(profile: ProfileName, delivery: Delivery, log: LogAccess) -> Router {
     let catalog = Catalog::default();
     let mut served = Served::default();
     served.add(&Basics::methods(log), Basics::new(catalog.clone(), log).into_router());
     if profile != ProfileName::Editor {
         served.add(System::METHODS, System.into_router());
-        if direction == Direction::Both {
+        if delivery == Delivery::All {
             served.add(Events::METHODS, Events { log }.into_router());
         }
         served.add(&Discovery::methods(), Discovery::new(catalog.clone()).router());
     }
-    if profile == ProfileName::Agent && direction == Direction::Both {
+    if profile == ProfileName::Agent && delivery == Delivery::All {
         served.add(Callback::METHODS, Callback.into_router());
     }
     catalog.fill(served.methods);

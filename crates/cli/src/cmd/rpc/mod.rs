@@ -13,7 +13,7 @@ use self::listen::Endpoints;
 use crate::args::{Global, ListenArgs, ProfileName, RpcArgs};
 use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};
-use crate::methods::{self, Direction, LogAccess};
+use crate::methods::{self, Delivery, LogAccess};
 use crate::{Additions, console, settings};
 
 pub(crate) use token::read as read_token;
@@ -44,10 +44,10 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
         Endpoints::Listeners { .. } if !args.listen.share_log => LogAccess::Withheld,
         Endpoints::Listeners { .. } | Endpoints::Stdio => LogAccess::Shared(log),
     };
-    let router = |direction| (additions.methods)(methods::router(args.profile, direction, access));
+    let router = |delivery| (additions.methods)(methods::router(args.profile, delivery, access));
     let exit_hook = additions.before_exit;
     let mut server =
-        Server::new().profile(profile).router(router(Direction::Both)).before_exit(move || {
+        Server::new().profile(profile).router(router(Delivery::All)).before_exit(move || {
             log.flush();
             exit_hook();
         });
@@ -72,15 +72,14 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
         Endpoints::Listeners { listeners, warnings } => {
             log.show_connections();
             server = listeners.into_iter().fold(server, Server::listen);
-            server =
-                server.one_way(router(Direction::AnswersOnly)).on_listening(move |addresses| {
-                    listen::announce(addresses);
-                    log.open();
-                    log_start(log, profile_name, &profile);
-                    log_addresses(addresses);
-                    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-                    early.pass_on();
-                });
+            server = server.one_way(router(Delivery::AnswersOnly)).on_listening(move |addresses| {
+                listen::announce(addresses);
+                log.open();
+                log_start(log, profile_name, &profile);
+                log_addresses(addresses);
+                warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                early.pass_on();
+            });
         }
     }
     match server.run() {
