@@ -1,13 +1,14 @@
-//! How the cost of a message depends on its size, on what is pending and on the process's age.
+//! Cost of a message against its size, against pending calls and requests, and against the age of
+//! the process.
 
 use std::io;
 
 use crate::Effort;
+use crate::contenders::OURS;
 use crate::drive::Drive;
 use crate::figures::{Curve, CurveKind, Point, median};
 use crate::load::{Load, Shape};
-use crate::roster::OURS;
-use crate::server::{Contender, Place, Server};
+use crate::server::{Contender, Pinning, Server};
 use crate::table::{failed, warm_up};
 use crate::wire::Framing;
 
@@ -15,13 +16,13 @@ const SMALL: Load = Load::echo(64, 64, Shape::Text);
 
 const SIZES: [usize; 8] = [64, 256, 1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000];
 const PENDING: [usize; 6] = [0, 10, 100, 1_000, 10_000, 100_000];
-/// After which parts of its life a process is looked at.
+/// Number of points in the life of a process.
 const AGES: u64 = 20;
 
-pub fn measure(roster: &[Contender], effort: Effort, millions: u64) -> io::Result<Vec<Curve>> {
-    let mut curves = sizes(roster, effort)?;
+pub fn measure(contenders: &[Contender], effort: Effort, millions: u64) -> io::Result<Vec<Curve>> {
+    let mut curves = sizes(contenders, effort)?;
     let ours = |contender: &&Contender| contender.name == OURS && contender.framing == Framing::Lsp;
-    if let Some(ours) = roster.iter().find(ours) {
+    if let Some(ours) = contenders.iter().find(ours) {
         let pending = [(CurveKind::PendingCalls, "pend"), (CurveKind::RunningRequests, "hold")];
         for (kind, method) in pending {
             curves.push(waiting(ours, kind, method, effort).map_err(|e| failed(ours, &e))?);
@@ -31,10 +32,10 @@ pub fn measure(roster: &[Contender], effort: Effort, millions: u64) -> io::Resul
     Ok(curves)
 }
 
-/// Servers take turns here too.
-fn sizes(roster: &[Contender], effort: Effort) -> io::Result<Vec<Curve>> {
+/// Measures the cost against the size. The servers take turns here too.
+fn sizes(contenders: &[Contender], effort: Effort) -> io::Result<Vec<Curve>> {
     let mut entrants = Vec::new();
-    for contender in roster.iter().filter(|contender| contender.framing == Framing::Lsp) {
+    for contender in contenders.iter().filter(|contender| contender.framing == Framing::Lsp) {
         let server = Server::start(contender).map_err(|error| failed(contender, &error))?;
         entrants.push((contender, server, Vec::new()));
     }
@@ -44,7 +45,7 @@ fn sizes(roster: &[Contender], effort: Effort) -> io::Result<Vec<Curve>> {
         let load = Load::echo(window, size, Shape::Nested);
         let mut drives = Vec::new();
         for (contender, server, _) in &entrants {
-            server.pin(Place::OneCore);
+            server.pin(Pinning::OneCore);
             drives.push(warm_up(load, server, effort).map_err(|e| failed(contender, &e))?);
         }
         let mut nanos = vec![Vec::new(); entrants.len()];
@@ -76,13 +77,14 @@ fn point(x: f64, nanos: f64, server: &Server) -> Point {
     Point { x, nanos, resident_kib: server.memory_kib("VmRSS").unwrap_or_default() }
 }
 
-/// One server for each number, so that they can take turns.
+/// Measures the cost against pending work, with one server for each number, so that they can take
+/// turns.
 fn waiting(ours: &Contender, kind: CurveKind, method: &str, effort: Effort) -> io::Result<Curve> {
     eprintln!("cost against {kind:?}");
     let mut entrants = Vec::new();
     for pending in PENDING {
         let mut server = Server::start(ours)?;
-        server.pin(Place::OneCore);
+        server.pin(Pinning::OneCore);
         match kind {
             CurveKind::PendingCalls => server.have_pending_calls(method, pending)?,
             _ => server.hold_requests(method, pending)?,
@@ -103,11 +105,11 @@ fn waiting(ours: &Contender, kind: CurveKind, method: &str, effort: Effort) -> i
     Ok(Curve { kind, server: ours.name.clone(), framing: ours.framing, points })
 }
 
-/// One process, from its first message to its last.
+/// Measures one process, from its first message to its last.
 fn age(ours: &Contender, millions: u64) -> io::Result<Curve> {
     eprintln!("cost against age, up to {millions} million messages");
     let server = Server::start(ours)?;
-    server.pin(Place::OneCore);
+    server.pin(Pinning::OneCore);
     let mut drive = Drive::new(SMALL, &server)?;
     let step = (millions * 1_000_000 / AGES) as usize;
     let mut points = Vec::new();

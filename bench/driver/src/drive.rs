@@ -1,4 +1,4 @@
-//! Sends requests, keeps so many of them under way, and checks every answer.
+//! Load over one connection: keeps a fixed number of requests in flight, and checks every answer.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,58 +10,58 @@ use rustix::io::Errno;
 use crate::load::Load;
 use crate::payload;
 use crate::server::Server;
-use crate::wire::{self, FIRST_ID, IdPlace, LAST_ID, Verifier};
+use crate::wire::{self, FIRST_ID, IdPosition, LAST_ID, Verifier};
 
-/// While less than this is under way no pipe is full, so that waiting for one side never keeps the
-/// other waiting.
+/// While fewer bytes than this are in flight, no pipe is full, so waiting for one direction never
+/// blocks the other.
 const NEVER_FULL: usize = 32 * 1024;
 
-/// Ids are remembered by their last digits; no load has more under way.
-const UNDER_WAY: usize = 1 << 16;
+/// Ids are remembered by their last digits; no load has more in flight.
+const IN_FLIGHT: usize = 1 << 16;
 
 const ROOM: usize = 1 << 20;
 
-/// Prepares requests once, and sends them again and again with new ids.
+/// Prepares requests once, and sends them repeatedly with new ids.
 pub struct Drive {
     load: Load,
-    /// As many requests as may be under way, one behind the other.
+    /// The maximum number of requests in flight, one after the other.
     requests: Vec<u8>,
     request_length: usize,
-    id_place: IdPlace,
+    id_position: IdPosition,
     next_id: u32,
-    /// The place in `requests` to go on from.
+    /// Position in `requests` to continue from.
     at: usize,
-    under_way: Vec<u32>,
+    in_flight: Vec<u32>,
     verifier: Verifier,
     input: Vec<u8>,
-    /// How much of the input has been looked at.
+    /// Number of processed input bytes.
     done: usize,
 }
 
-/// How long the requests of a run took.
+/// Times of the requests of a run.
 pub struct Run {
     pub took: Duration,
-    /// Of each, if they were sent one by one.
+    /// Latency of each request, if they were sent one by one.
     pub latencies: Vec<u32>,
 }
 
 impl Drive {
     pub fn new(load: Load, server: &Server) -> io::Result<Self> {
         let params = payload::params(load.shape, load.size);
-        let (request, id_place) = wire::request(server.framing, load.handler.method(), &params);
+        let (request, id_position) = wire::request(server.framing, load.handler.method(), &params);
         let mut drive = Drive {
             load,
             request_length: request.len(),
             requests: request.repeat(load.window),
-            id_place,
+            id_position,
             next_id: FIRST_ID,
             at: 0,
-            under_way: vec![0; UNDER_WAY],
+            in_flight: vec![0; IN_FLIGHT],
             verifier: Verifier::new(&params),
             input: Vec::with_capacity(ROOM),
             done: 0,
         };
-        // The first answer is one of those that are parsed.
+        // The first answer is parsed.
         drive.run(server, 1)?;
         Ok(drive)
     }
@@ -86,7 +86,7 @@ impl Drive {
         Ok(Run { took: begun.elapsed(), latencies })
     }
 
-    /// Writes all that may be under way, then reads some answers, and so on.
+    /// Writes everything that may be in flight, then reads some answers, and so on.
     fn run_small(
         &mut self,
         server: &Server,
@@ -123,12 +123,12 @@ impl Drive {
         Ok(())
     }
 
-    /// Writes as much as goes and reads as much as there is, in turns.
+    /// Writes and reads as much as possible, in turns.
     fn run_large(&mut self, server: &Server, count: usize) -> io::Result<()> {
         let (to, from) = server.pipes()?;
         let (mut to_begin, mut to_receive) = (count, count);
         let mut room = self.load.window;
-        // Up to here the requests have their ids, and may be sent.
+        // Requests up to here have their ids, and may be sent.
         let mut begun = self.at;
         while to_receive > 0 {
             while room > 0 && to_begin > 0 && begun < self.requests.len() {
@@ -168,28 +168,28 @@ impl Drive {
         Ok(())
     }
 
-    /// Gives the request that stands here a new id.
+    /// Gives the request at this position a new id.
     #[inline]
     fn begin_request(&mut self, start: usize) -> io::Result<()> {
         let id = self.next_id;
         self.next_id = if id == LAST_ID { FIRST_ID } else { id + 1 };
-        let place = &mut self.under_way[id as usize % UNDER_WAY];
-        if std::mem::replace(place, id) != 0 {
+        let slot = &mut self.in_flight[id as usize % IN_FLIGHT];
+        if std::mem::replace(slot, id) != 0 {
             return Err(io::Error::other("an old request was never answered"));
         }
-        self.id_place.set(&mut self.requests[start..], id);
+        self.id_position.set(&mut self.requests[start..], id);
         Ok(())
     }
 
-    /// Checks the answers that have arrived, and says how many there are.
+    /// Checks the received answers, and returns their number.
     fn take_answers(&mut self, server: &Server) -> io::Result<usize> {
         let mut count = 0;
         loop {
             let frame = server.framing.next(&self.input[self.done..]).map_err(io::Error::other)?;
             let Some((body, end)) = frame else { break };
             let id = self.verifier.id_of(body).map_err(io::Error::other)?;
-            let place = &mut self.under_way[id as usize % UNDER_WAY];
-            if std::mem::take(place) != id {
+            let slot = &mut self.in_flight[id as usize % IN_FLIGHT];
+            if std::mem::take(slot) != id {
                 return Err(io::Error::other(format!("a second answer to {id}")));
             }
             self.done += end;

@@ -1,24 +1,25 @@
-//! What was measured. It is kept as JSON, and all tables and charts are made of it.
+//! The measured figures, stored as JSON. All tables and charts are generated from them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::load::Load;
-use crate::server::Place;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Figures {
     pub rows: Vec<Row>,
     pub peaks: Vec<Peak>,
-    pub lives: Vec<Life>,
+    #[serde(rename = "lives")]
+    pub startups: Vec<Startup>,
     pub system_calls: Vec<SystemCalls>,
     pub curves: Vec<Curve>,
-    /// The servers that could not be measured, and why.
+    /// Servers that could not be measured.
     pub skipped: Vec<String>,
-    /// How evenly connections were served; only over sockets.
+    /// Fairness between connections; only over sockets.
     #[serde(default)]
     pub fairness: Vec<Fairness>,
-    /// The same over sockets, where it was measured.
+    /// The same over sockets, if measured.
     #[serde(default)]
     pub sockets: Option<Box<Figures>>,
 }
@@ -28,18 +29,19 @@ pub struct Figures {
 pub struct Row {
     pub server: String,
     pub framing: Framing,
-    pub place: Place,
+    #[serde(rename = "place")]
+    pub cores: Pinning,
     pub load: Load,
-    /// Nanoseconds a message, in each round. Round by round the servers took turns.
+    /// Nanoseconds per message, in each round. The servers took turns, round by round.
     pub nanos: Vec<f64>,
-    /// Nanoseconds of the server's time on a core, a message, in each round.
+    /// Nanoseconds of the server's CPU time per message, in each round.
     pub cpu_nanos: Vec<f64>,
-    /// Nanoseconds of the driver's time on a core, a message, in each round.
+    /// Nanoseconds of the driver's CPU time per message, in each round.
     #[serde(default)]
     pub driver_nanos: Vec<f64>,
-    /// How often the server's threads were switched, a message.
+    /// Context switches of the server's threads per message.
     pub switches: f64,
-    /// Of all rounds together, in nanoseconds; only where requests were sent one by one.
+    /// Over all rounds together, in nanoseconds; only if requests were sent one by one.
     pub latency: Option<Latency>,
 }
 
@@ -50,42 +52,44 @@ pub struct Latency {
     pub p999: u32,
 }
 
-/// From the start of a server to its end.
+/// The start of a server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Life {
+pub struct Startup {
     pub server: String,
     pub framing: Framing,
     /// From the start to the first answer, in nanoseconds, in each round.
     pub start_nanos: Vec<f64>,
-    /// What is in memory after the first answer, in KiB: the median of the rounds.
+    /// Resident memory after the first answer, in KiB: the median of the rounds.
     pub idle_kib: u64,
 }
 
-/// The most that a server had in memory while the table was measured.
+/// Peak memory of a server while the table was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Peak {
     pub server: String,
     pub framing: Framing,
-    pub place: Place,
+    #[serde(rename = "place")]
+    pub cores: Pinning,
     pub kib: u64,
 }
 
-/// How long requests waited when all of many connections had one under way all the time.
+/// Waiting times with many connections that all have a request in flight all the time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fairness {
     pub server: String,
     pub framing: Framing,
     pub connections: usize,
-    /// Of the waits of all connections in all rounds, in nanoseconds.
+    /// Over the waits of all connections in all rounds, in nanoseconds.
     pub median: u32,
     pub p99: u32,
     pub worst: u32,
-    /// How many answers the connection got that got the fewest in its round, and the most.
+    /// Answers of the connection that got the fewest in its round, and of the one that got the
+    /// most.
     pub fewest: u32,
     pub most: u32,
 }
 
-/// What a server asked of the system, a message.
+/// System calls of a server per message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SystemCalls {
     pub server: String,
@@ -96,7 +100,7 @@ pub struct SystemCalls {
     pub by_name: Vec<(String, f64)>,
 }
 
-/// How the cost of a message depends on something.
+/// Cost of a message against another quantity.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Curve {
     pub kind: CurveKind,
@@ -107,22 +111,22 @@ pub struct Curve {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CurveKind {
-    /// Against the size of the params, nested, so many under way that it is 64 KB or 64 of them.
+    /// Size of the nested params, with 128 KB or 64 requests in flight.
     Size,
-    /// Against the number of calls to the client that are not answered.
+    /// Number of unanswered calls to the client.
     PendingCalls,
-    /// Against the number of requests that are not answered.
+    /// Number of unanswered requests.
     RunningRequests,
-    /// Against the number of messages that this process has served.
+    /// Number of messages that the process has served.
     Age,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Point {
     pub x: f64,
-    /// Nanoseconds a message: the median of the rounds.
+    /// Nanoseconds per message: the median of the rounds.
     pub nanos: f64,
-    /// What is in memory, in KiB.
+    /// Resident memory, in KiB.
     pub resident_kib: u64,
 }
 
@@ -137,15 +141,15 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 impl Fairness {
-    /// How many times as long as the median the longest wait was.
+    /// Ratio of the longest wait to the median.
     pub fn ratio(&self) -> f64 {
         f64::from(self.worst) / f64::from(self.median)
     }
 }
 
 impl Row {
-    /// How many times as long as the limit it takes: the median of the rounds, each against the
-    /// limit's round of the same minute.
+    /// Ratio to the time of the limit: the median over the rounds, each against the limit's round
+    /// at the same time.
     pub fn ratio_to(&self, limit: &Row) -> f64 {
         let ratios: Vec<_> =
             self.nanos.iter().zip(&limit.nanos).map(|(own, limit)| own / limit).collect();

@@ -1,4 +1,4 @@
-//! What is asked of a server: which method, how large, and how many at once.
+//! The load on a server: method, size, and number of concurrent requests.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 /// One kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Load {
-    /// Over how many connections, each of which has its own requests.
+    /// Number of connections, each with its own requests.
     #[serde(default = "one")]
     pub connections: usize,
-    /// How many requests a connection has under way at once; with 1 it is the round trip.
+    /// Number of requests in flight per connection; 1 is a round trip.
     pub window: usize,
     pub shape: Shape,
-    /// The size of the params, in bytes of JSON.
+    /// Size of the params, in bytes of JSON.
     pub size: usize,
     pub handler: Handler,
 }
 
-/// What the params look like.
+/// Shape of the params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
@@ -28,17 +28,17 @@ pub enum Shape {
     Nested,
 }
 
-/// What the server does with them before it sends them back.
+/// Work of the handler before it returns the params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Handler {
-    /// Nothing: it is ready at once.
+    /// None: it is ready immediately.
     Echo,
-    /// It lets others run once.
+    /// It yields once.
     Later,
-    /// It waits for a millisecond.
+    /// It sleeps for a millisecond.
     Nap,
-    /// It calculates, for a time that is much longer than that of the stack around it.
+    /// It calculates, for much longer than the stack around it takes.
     Spin,
 }
 
@@ -62,13 +62,13 @@ const fn load(window: usize, size: usize, shape: Shape, handler: Handler) -> Loa
 }
 
 impl Load {
-    /// Whose handler is ready at once, over one connection.
+    /// A load with an immediate handler, over one connection.
     pub const fn echo(window: usize, size: usize, shape: Shape) -> Self {
         load(window, size, shape, Handler::Echo)
     }
 
     /// Small requests over many connections, one at a time over each.
-    pub const fn crowd(connections: usize, handler: Handler) -> Self {
+    pub const fn many(connections: usize, handler: Handler) -> Self {
         Load { connections, ..load(1, 64, Shape::Text, handler) }
     }
 }

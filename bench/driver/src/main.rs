@@ -1,19 +1,21 @@
-//! Measures our server, those on other stacks and the bare loop side by side, over stdio and over
-//! sockets.
+//! Benchmark driver: measures our server, servers on other stacks and the bare loop in alternation,
+//! over stdio and over sockets.
 //!
 //! `bench/run` builds all of them, runs this, and writes the tables and charts into `docs/`.
 
-mod crowd;
+mod connections;
+mod contenders;
 mod curves;
 mod drive;
 mod figures;
-mod lives;
+
 mod load;
 mod payload;
 mod report;
-mod roster;
+
 mod server;
 mod sockets;
+mod startup;
 mod system_calls;
 mod table;
 mod web;
@@ -28,43 +30,43 @@ use std::time::Duration;
 use clap::Parser;
 use figures::Figures;
 use load::Load;
-use server::{Contender, Place};
+use server::{Contender, Pinning};
 
-/// Measures servers of JSON-RPC side by side.
+/// Measure JSON-RPC servers in alternation.
 #[derive(Parser)]
-#[command(args_override_self = true)] // bench/run has defaults of its own
+#[command(args_override_self = true)] // bench/run passes its own defaults first
 struct Arguments {
-    /// What to measure; what is not measured keeps the figures of the last run.
+    /// Parts to measure; the others keep the figures of the last run.
     #[arg(value_enum, default_values_t = ALL_PARTS)]
     parts: Vec<Part>,
-    /// How often the servers take turns.
+    /// Number of rounds in which the servers take turns.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// How long a server is measured at a time, in milliseconds.
+    /// Time per server and round, in milliseconds.
     #[arg(long, default_value_t = 100)]
     slice: u64,
     /// Only servers with one of these in their name, besides the bare loop.
     #[arg(long)]
     only: Vec<String>,
-    /// Of the servers that listen, only those over these: tcp, websocket, http.
+    /// Only listening servers over these transports: tcp, websocket, http.
     #[arg(long)]
     over: Vec<String>,
     /// Only loads with one of these in their name.
     #[arg(long)]
     load: Vec<String>,
     /// Only on these cores.
-    #[arg(long, value_enum)]
-    place: Option<Place>,
-    /// How old the process gets for the curve of age, in millions of messages.
+    #[arg(long, value_enum, alias = "place")]
+    cores: Option<Pinning>,
+    /// Age of the process at the end of the age curve, in millions of messages.
     #[arg(long, default_value_t = 100)]
     age: u64,
-    /// Where the figures are kept.
+    /// File with the figures.
     #[arg(long, default_value = "target/figures.json")]
     figures: PathBuf,
-    /// The folder with PERFORMANCE.md, into which the report goes.
+    /// Folder with PERFORMANCE.md, which receives the report.
     #[arg(long, default_value = "../docs")]
     docs: PathBuf,
-    /// The folder of this benchmark.
+    /// Folder of this benchmark.
     #[arg(long, default_value = ".")]
     bench: PathBuf,
 }
@@ -73,34 +75,35 @@ struct Arguments {
 enum Part {
     /// Round trips and pipelines of all sizes.
     Table,
-    /// From start to first answer, and memory.
-    Lives,
-    /// System calls for each message (needs strace).
+    /// Time to the first answer, and memory.
+    #[value(alias = "lives")]
+    Startup,
+    /// System calls per message (needs strace).
     Calls,
     /// Cost against size, pending calls and age.
     Curves,
     /// The table, system calls, and many connections, over sockets.
     Sockets,
-    /// Tables and charts of the figures, in the folder of documents.
+    /// Tables and charts of the figures, in the documents.
     Report,
 }
 
 const ALL_PARTS: [Part; 6] =
-    [Part::Table, Part::Lives, Part::Calls, Part::Curves, Part::Sockets, Part::Report];
+    [Part::Table, Part::Startup, Part::Calls, Part::Curves, Part::Sockets, Part::Report];
 
 impl Part {
-    /// Whether it needs none of the servers that serve stdin and stdout.
+    /// Returns true if it needs no server on stdin and stdout.
     fn is_of_sockets(&self) -> bool {
         matches!(self, Part::Sockets | Part::Report)
     }
 }
 
-/// Over stdin and stdout every server takes every load.
+/// Over stdin and stdout, every server takes every load.
 fn all(_: &Contender, _: Load) -> bool {
     true
 }
 
-/// How long and how often is measured.
+/// Number of rounds, and time per round.
 #[derive(Clone, Copy)]
 struct Effort {
     rounds: usize,
@@ -119,13 +122,14 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> io::Result<()> {
     let mut figures = read(&arguments.figures)?;
-    // A report needs no servers, and says who was skipped when the figures were taken.
+    // A report needs no servers, and lists the servers that were skipped when the figures were
+    // taken.
     if arguments.parts.iter().all(|part| *part == Part::Report) {
         return report::write(&figures, &arguments.docs);
     }
-    let roster = match arguments.parts.iter().all(Part::is_of_sockets) {
+    let contenders = match arguments.parts.iter().all(Part::is_of_sockets) {
         true => Vec::new(),
-        false => roster::find(&arguments.bench, &arguments.only, &mut figures.skipped)?,
+        false => contenders::find(&arguments.bench, &arguments.only, &mut figures.skipped)?,
     };
     let is_wanted = |load: &Load| {
         let name = load.to_string();
@@ -139,34 +143,34 @@ fn run(arguments: &Arguments) -> io::Result<()> {
                 let loads: Vec<_> = load::TABLE.into_iter().filter(is_wanted).collect();
                 figures.rows.clear();
                 figures.peaks.clear();
-                for place in [Place::OneCore, Place::TwoCores] {
-                    if arguments.place.is_none_or(|only| only == place) {
-                        table::measure(&roster, &loads, all, place, effort, &mut figures)?;
+                for cores in [Pinning::OneCore, Pinning::TwoCores] {
+                    if arguments.cores.is_none_or(|only| only == cores) {
+                        table::measure(&contenders, &loads, all, cores, effort, &mut figures)?;
                     }
                 }
             }
-            Part::Lives => figures.lives = lives::measure(&roster, effort)?,
-            Part::Calls => figures.system_calls = system_calls::measure(&roster, all)?,
-            Part::Curves => figures.curves = curves::measure(&roster, effort, arguments.age)?,
+            Part::Startup => figures.startups = startup::measure(&contenders, effort)?,
+            Part::Calls => figures.system_calls = system_calls::measure(&contenders, all)?,
+            Part::Curves => figures.curves = curves::measure(&contenders, effort, arguments.age)?,
             Part::Sockets => {
                 let mut of_sockets = Figures::default();
                 let skipped = &mut of_sockets.skipped;
-                let mut roster =
-                    roster::find_listening(&arguments.bench, &arguments.only, skipped)?;
+                let mut contenders =
+                    contenders::find_listening(&arguments.bench, &arguments.only, skipped)?;
                 let over = &arguments.over;
-                roster.retain(|contender| {
+                contenders.retain(|contender| {
                     let transport = contender.framing.transport();
                     over.is_empty()
-                        || contender.name == roster::LIMIT
+                        || contender.name == contenders::LIMIT
                         || over.iter().any(|name| name == transport)
                 });
                 let loads: Vec<_> = sockets::loads().filter(is_wanted).collect();
-                sockets::measure(roster, &loads, arguments.place, effort, &mut of_sockets)?;
+                sockets::measure(contenders, &loads, arguments.cores, effort, &mut of_sockets)?;
                 figures.sockets = Some(Box::new(of_sockets));
             }
             Part::Report => report::write(&figures, &arguments.docs)?,
         }
-        // What was measured is kept, also if a later part fails.
+        // Keep the measured figures, even if a later part fails.
         fs::write(&arguments.figures, serde_json::to_vec_pretty(&figures)?)?;
     }
     Ok(())

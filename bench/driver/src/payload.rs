@@ -1,4 +1,4 @@
-//! The params that are sent, of exactly the size that is asked for.
+//! The params to send, of exactly the requested size.
 
 use crate::load::Shape;
 
@@ -16,13 +16,13 @@ pub fn params(shape: Shape, size: usize) -> String {
     params
 }
 
-/// No character that is written in two ways, so that most answers look alike.
+/// No character has two JSON forms, so that most answers look alike.
 const TEXT: &str = "The quick brown fox jumps over the lazy dog; ";
 
-/// As many records as there is room for.
+/// Adds as many records as fit.
 fn add_records(params: &mut String, size: usize) {
     params.push_str("\"items\":[");
-    // What stands behind the last record.
+    // Text after the last record.
     let end = "],\"text\":\"\"}".len();
     for number in 1.. {
         let record = match size < 500 {
@@ -41,7 +41,7 @@ fn add_records(params: &mut String, size: usize) {
 }
 
 fn record(number: u32) -> String {
-    // From 1 on: a minus before a zero is lost in JavaScript.
+    // From 1 on, because JavaScript loses the minus before a zero.
     let (line, column) = (number * 7 % 1000, number % 80 + 1);
     format!(
         r#"{{"code":{number},"kind":"warning","range":{{"end":{{"column":{},"line":{line}}},"start":{{"column":{column},"line":{line}}}}},"related":[{{"path":"src/part_{number}.rs","score":{}.25}},[],[true,null,-{column}]]}}"#,

@@ -1,4 +1,4 @@
-//! The servers: how they are started, what is said to them first, and what they cost.
+//! The servers: their start, their initial messages, and their cost.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -20,24 +20,24 @@ use crate::wire::Framing;
 /// A server that can be started.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Contender {
-    /// As the tables show it, with its version.
+    /// Name in the tables, with its version.
     pub name: String,
     pub framing: Framing,
     #[serde(default)]
     pub prelude: Prelude,
-    /// The program, relative to `folder`, and its arguments.
+    /// Program, relative to `folder`, and its arguments.
     pub command: Vec<String>,
     #[serde(skip)]
     pub folder: PathBuf,
-    /// Whether it listens on a socket, whose address it prints, and does not serve its stdin.
+    /// True if it listens on a socket, whose address it prints, instead of serving stdin.
     #[serde(skip)]
     pub listens: bool,
-    /// How many threads it may serve with: its last argument, if it wants to know.
+    /// Number of threads to serve with: its last argument, if it takes one.
     #[serde(skip)]
     pub threads: Option<usize>,
 }
 
-/// What a server wants to hear before it serves.
+/// Messages that a server needs before it serves.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Prelude {
@@ -47,14 +47,14 @@ pub enum Prelude {
     Mcp,
 }
 
-/// On which cores driver and server run.
+/// The cores that driver and server run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-pub enum Place {
+pub enum Pinning {
     /// Both on one: this shows the software.
     OneCore,
     /// The driver on one, the server on another: this shows the scheduler too.
     TwoCores,
-    /// The driver on one, the server on that and another: this shows what a second core brings.
+    /// The driver on one, the server on that and another: this shows the gain of a second core.
     BothCores,
 }
 
@@ -84,13 +84,13 @@ fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).exists())
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Server {
     pub framing: Framing,
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
-    /// Where it listens, and the first connection to it, if it serves no pipes.
+    /// Its address and the first connection to it, if it listens.
     socket: Option<(SocketAddr, TcpStream)>,
     cpu_clock: Option<ClockId>,
 }
@@ -100,10 +100,10 @@ impl Server {
         Self::start_under(&[], contender)
     }
 
-    /// Starts it by means of another program, which has these arguments.
+    /// Starts it through another program with these arguments.
     pub fn start_under(program: &[String], contender: &Contender) -> io::Result<Self> {
         let mut command = contender.command(program);
-        // Some have as many threads as there are cores for them when they start.
+        // Some start as many threads as there are cores for them.
         let child = match contender.threads {
             Some(2..) => on_both_cores(|| command.spawn()),
             _ => command.spawn(),
@@ -123,16 +123,16 @@ impl Server {
         Ok(server)
     }
 
-    /// The first line that it prints: an address, which may stand in a URL.
+    /// Reads the first line: an address, perhaps within a URL.
     fn read_address(&mut self) -> io::Result<SocketAddr> {
         let mut line = String::new();
         BufReader::new(&mut self.output).read_line(&mut line)?;
         let address = line.rsplit("://").next().and_then(|url| url.split(['/', '\n']).next());
         let address = address.and_then(|address| address.parse().ok());
-        address.ok_or_else(|| io::Error::other(format!("it prints no address but {line:?}")))
+        address.ok_or_else(|| io::Error::other(format!("it prints {line:?} instead of an address")))
     }
 
-    /// Takes a new connection, if it has one: a server may close one that is idle for long.
+    /// Opens a new connection, if it listens: a server may close an idle one.
     pub fn reconnect(&mut self) -> io::Result<()> {
         if let Some((address, stream)) = &mut self.socket {
             *stream = connect(*address, self.framing)?;
@@ -140,7 +140,7 @@ impl Server {
         Ok(())
     }
 
-    /// One more connection to it.
+    /// Opens one more connection.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let (address, _) = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         connect(*address, self.framing)
@@ -163,12 +163,12 @@ impl Server {
         self.send(notification)
     }
 
-    /// Has it make calls to us, none of which will be answered.
+    /// Makes it call us, without ever answering the calls.
     pub fn have_pending_calls(&mut self, method: &str, count: usize) -> io::Result<()> {
         self.send(&format!(
             r#"{{"jsonrpc":"2.0","id":2,"method":"{method}","params":[{count}]}}"#
         ))?;
-        // Its own answer is one of what comes.
+        // Its own answer is among the messages.
         self.receive(count + 1)
     }
 
@@ -186,7 +186,7 @@ impl Server {
         self.write_all(&out)
     }
 
-    /// Takes so many messages, whatever they are.
+    /// Receives this many messages of any kind.
     fn receive(&mut self, count: usize) -> io::Result<()> {
         let (mut input, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
         let mut received = 0;
@@ -213,7 +213,7 @@ impl Server {
         self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(bytes)
     }
 
-    /// Where requests are written and answers read.
+    /// Descriptors to write requests to, and to read answers from.
     pub fn pipes(&self) -> io::Result<(BorrowedFd<'_>, BorrowedFd<'_>)> {
         if let Some((_, socket)) = &self.socket {
             return Ok((socket.as_fd(), socket.as_fd()));
@@ -222,7 +222,7 @@ impl Server {
         Ok((input.as_fd(), self.output.as_fd()))
     }
 
-    /// Whether reading and writing wait, at our ends of the pipes.
+    /// Sets our ends of the pipes to blocking or non-blocking.
     pub fn set_blocking(&self, is_blocking: bool) -> io::Result<()> {
         let (input, output) = self.pipes()?;
         for fd in [input, output] {
@@ -233,13 +233,13 @@ impl Server {
         Ok(())
     }
 
-    /// The time on a core that it has had, all threads together.
+    /// CPU time of all its threads.
     pub fn cpu_time(&self) -> Duration {
         let time = self.cpu_clock.and_then(|clock| clock.now().ok());
         time.map(Duration::from).unwrap_or_default()
     }
 
-    /// How often its threads have been switched to or from.
+    /// Number of context switches of its threads.
     pub fn switches(&self) -> u64 {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.child.id())) else { return 0 };
         let of_thread = |path: &Path| {
@@ -253,24 +253,24 @@ impl Server {
         threads.flatten().map(|thread| of_thread(&thread.path())).sum()
     }
 
-    /// A line of what the system says of it: `VmRSS`, `VmHWM`, in KiB.
+    /// A memory figure of the process, such as `VmRSS` or `VmHWM`, in KiB.
     pub fn memory_kib(&self, name: &str) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.trim().strip_suffix(" kB")?.parse().ok()
     }
 
-    /// Lets all its threads run on these cores.
-    pub fn pin(&self, place: Place) {
+    /// Pins all its threads to these cores.
+    pub fn pin(&self, cores: Pinning) {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.child.id())) else { return };
         for thread in threads.flatten() {
             if let Some(id) = thread.file_name().to_str().and_then(|name| name.parse().ok()) {
-                let _ = sched_setaffinity(Pid::from_raw(id), &cores_of_server(place));
+                let _ = sched_setaffinity(Pid::from_raw(id), &cores_of_server(cores));
             }
         }
     }
 
-    /// Closes its input, and waits for its end; one that does not end is killed.
+    /// Closes its input, and waits for its end; the drop kills a server that does not end.
     pub fn end(mut self) {
         self.input = None;
         let patience = Instant::now() + Duration::from_secs(5);
@@ -283,7 +283,7 @@ impl Server {
     }
 }
 
-/// Connects, and says what has to be said before the first message.
+/// Connects, with a handshake if the framing needs one.
 fn connect(address: SocketAddr, framing: Framing) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -306,11 +306,11 @@ fn core(number: usize) -> CpuSet {
     set
 }
 
-fn cores_of_server(place: Place) -> CpuSet {
-    match place {
-        Place::OneCore => core(0),
-        // All others: a server with threads may use as many as there are.
-        Place::TwoCores => {
+fn cores_of_server(cores: Pinning) -> CpuSet {
+    match cores {
+        Pinning::OneCore => core(0),
+        // All other cores: a server with threads may use as many as there are.
+        Pinning::TwoCores => {
             let count = std::thread::available_parallelism().map_or(2, usize::from).max(2);
             let mut set = CpuSet::new();
             for number in 1..count {
@@ -318,7 +318,7 @@ fn cores_of_server(place: Place) -> CpuSet {
             }
             set
         }
-        Place::BothCores => both_cores(),
+        Pinning::BothCores => both_cores(),
     }
 }
 
@@ -328,7 +328,7 @@ fn both_cores() -> CpuSet {
     set
 }
 
-/// Lets the driver run on both while it does this, and on its own again.
+/// Lets the driver run on both cores during `act`, and only on its own afterwards.
 fn on_both_cores<T>(act: impl FnOnce() -> T) -> T {
     let _ = sched_setaffinity(Pid::from_raw(0), &both_cores());
     let done = act();
@@ -336,7 +336,7 @@ fn on_both_cores<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Puts the driver on its core.
+/// Pins the driver to its core.
 pub fn pin_driver() {
     let _ = sched_setaffinity(Pid::from_raw(0), &core(0));
 }

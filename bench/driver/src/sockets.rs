@@ -1,27 +1,27 @@
-//! The same over sockets, where there may also be many connections: TCP, WebSocket and HTTP.
+//! Measurements over sockets, also with many connections: TCP, WebSocket and HTTP.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Effort;
-use crate::crowd::Crowd;
+use crate::connections::Connections;
+use crate::contenders::{LIMIT, READY_LIMIT};
 use crate::drive::Run;
 use crate::figures::{Fairness, Figures};
 use crate::load::{Handler, Load, Shape};
-use crate::roster::{LIMIT, READY_LIMIT};
-use crate::server::{Contender, Place, Server};
+use crate::server::{Contender, Pinning, Server};
 use crate::system_calls;
-use crate::table::{self, Entrant, failed, percentiles};
+use crate::table::{self, RunningServer, failed, percentiles};
 use crate::wire::Framing;
 
-/// What all of them are asked for, over one connection.
+/// Loads for all servers, over one connection.
 const ROUND_TRIPS: [Load; 3] = [
     Load::echo(1, 64, Shape::Text),
     Load::echo(1, 1_000, Shape::Text),
     Load::echo(1, 1_000, Shape::Nested),
 ];
-/// Several at once, which HTTP has no way for.
+/// Several requests in flight, which HTTP does not support.
 const PIPELINES: [Load; 8] = [
     Load::echo(64, 64, Shape::Text),
     Load::echo(64, 64, Shape::Nested),
@@ -32,7 +32,7 @@ const PIPELINES: [Load; 8] = [
     Load::echo(2, 1_000_000, Shape::Text),
     Load::echo(2, 1_000_000, Shape::Nested),
 ];
-/// What HTTP is asked for in their place.
+/// Loads for HTTP instead.
 const LARGE_ROUND_TRIPS: [Load; 4] = [
     Load::echo(1, 64_000, Shape::Text),
     Load::echo(1, 64_000, Shape::Nested),
@@ -40,27 +40,27 @@ const LARGE_ROUND_TRIPS: [Load; 4] = [
     Load::echo(1, 1_000_000, Shape::Nested),
 ];
 
-/// Many connections, each with a request under way.
-pub const CROWD: Load = Load::crowd(64, Handler::Echo);
-/// The same with handlers that take so long that the driver is not what is measured.
-pub const BUSY_CROWD: Load = Load::crowd(64, Handler::Spin);
-/// So many that one may be forgotten.
-const MULTITUDE: Load = Load::crowd(1_000, Handler::Echo);
-/// A round of the multitude takes so many slices.
+/// Many connections, each with a request in flight.
+pub const MANY: Load = Load::many(64, Handler::Echo);
+/// The same with handlers that take long enough for the driver not to dominate.
+pub const MANY_BUSY: Load = Load::many(64, Handler::Spin);
+/// Enough connections to show a neglected one.
+const THOUSAND: Load = Load::many(1_000, Handler::Echo);
+/// Number of slices in a round with a thousand connections.
 const LONG: usize = 5;
-/// Files that may be open, in this process and those that it starts.
+/// Limit of open files, in this process and its children.
 const FILES: u64 = 8_192;
 
-/// All loads of the tables, in their order.
+/// All loads of the tables, in order.
 pub fn loads() -> impl Iterator<Item = Load> {
-    ROUND_TRIPS.into_iter().chain(PIPELINES).chain(LARGE_ROUND_TRIPS).chain([CROWD])
+    ROUND_TRIPS.into_iter().chain(PIPELINES).chain(LARGE_ROUND_TRIPS).chain([MANY])
 }
 
-/// Whether a server is measured under a load.
+/// Returns true if a server is measured under a load.
 fn takes(contender: &Contender, load: Load) -> bool {
     let is_limit = contender.name == LIMIT;
     match load {
-        CROWD => !is_limit && !builds_tree(contender),
+        MANY => !is_limit && !builds_tree(contender),
         load if LARGE_ROUND_TRIPS.contains(&load) => is_limit || contender.framing == Framing::Http,
         load => load.window == 1 || contender.framing != Framing::Http,
     }
@@ -71,66 +71,72 @@ fn builds_tree(contender: &Contender) -> bool {
 }
 
 pub fn measure(
-    mut roster: Vec<Contender>,
+    mut contenders: Vec<Contender>,
     loads: &[Load],
-    only: Option<Place>,
+    only: Option<Pinning>,
     effort: Effort,
     figures: &mut Figures,
 ) -> io::Result<()> {
     allow_files();
-    for place in [Place::OneCore, Place::TwoCores] {
-        if only.is_none_or(|only| only == place) {
-            table::measure(&roster, loads, takes, place, effort, figures)?;
+    for cores in [Pinning::OneCore, Pinning::TwoCores] {
+        if only.is_none_or(|only| only == cores) {
+            table::measure(&contenders, loads, takes, cores, effort, figures)?;
         }
-        // What a tree costs was seen: it is the same on two cores.
-        roster.retain(|contender| !builds_tree(contender));
+        // The cost of a tree is known by now: it is the same on two cores.
+        contenders.retain(|contender| !builds_tree(contender));
     }
     if only.is_none() {
-        figures.system_calls = system_calls::measure(&roster, takes)?;
+        figures.system_calls = system_calls::measure(&contenders, takes)?;
     }
-    roster.retain(|contender| contender.name != LIMIT && contender.name != READY_LIMIT);
-    if only.is_none_or(|only| only == Place::BothCores) {
-        measure_growth(&roster, effort, figures)?;
-        figures.fairness = measure_fairness(&roster, effort)?;
+    contenders.retain(|contender| contender.name != LIMIT && contender.name != READY_LIMIT);
+    if only.is_none_or(|only| only == Pinning::BothCores) {
+        measure_growth(&contenders, effort, figures)?;
+        figures.fairness = measure_fairness(&contenders, effort)?;
     }
     Ok(())
 }
 
-/// A server on one core, which it has for itself, and on both, of which the driver takes a part.
-fn measure_growth(roster: &[Contender], effort: Effort, figures: &mut Figures) -> io::Result<()> {
-    eprintln!("one core and both: {BUSY_CROWD}");
+/// Measures each server on one core of its own, and on both cores, of which the driver takes a
+/// part.
+fn measure_growth(
+    contenders: &[Contender],
+    effort: Effort,
+    figures: &mut Figures,
+) -> io::Result<()> {
+    eprintln!("one core and both: {MANY_BUSY}");
     let on_two: Vec<_> =
-        roster.iter().map(|one| Contender { threads: Some(2), ..one.clone() }).collect();
+        contenders.iter().map(|one| Contender { threads: Some(2), ..one.clone() }).collect();
     let mut entrants = Vec::new();
-    for (one, two) in roster.iter().zip(&on_two) {
-        entrants.push(Entrant::start(one, Place::TwoCores)?);
-        entrants.push(Entrant::start(two, Place::BothCores)?);
+    for (one, two) in contenders.iter().zip(&on_two) {
+        entrants.push(RunningServer::start(one, Pinning::TwoCores)?);
+        entrants.push(RunningServer::start(two, Pinning::BothCores)?);
     }
     let mut all: Vec<_> = entrants.iter_mut().collect();
-    table::measure_load(&mut all, BUSY_CROWD, effort, &mut figures.rows)
+    table::measure_load(&mut all, MANY_BUSY, effort, &mut figures.rows)
 }
 
-fn measure_fairness(roster: &[Contender], effort: Effort) -> io::Result<Vec<Fairness>> {
-    eprintln!("fairness: {MULTITUDE}");
+fn measure_fairness(contenders: &[Contender], effort: Effort) -> io::Result<Vec<Fairness>> {
+    eprintln!("fairness: {THOUSAND}");
     let mut entrants = Vec::new();
-    for contender in roster {
+    for contender in contenders {
         let contender = Contender { threads: Some(2), ..contender.clone() };
-        let crowd = Server::start(&contender).and_then(|server| {
-            server.pin(Place::BothCores);
-            let mut crowd = Crowd::new(MULTITUDE, &server)?;
-            let Run { took, .. } = crowd.run(MULTITUDE.connections)?;
+        let connections = Server::start(&contender).and_then(|server| {
+            server.pin(Pinning::BothCores);
+            let mut connections = Connections::new(THOUSAND, &server)?;
+            let Run { took, .. } = connections.run(THOUSAND.connections)?;
             let slices = effort.slice.as_secs_f64() / took.as_secs_f64();
-            let count = MULTITUDE.connections * LONG * slices.ceil() as usize;
-            Ok((server, crowd, count))
+            let count = THOUSAND.connections * LONG * slices.ceil() as usize;
+            Ok((server, connections, count))
         });
-        let (server, crowd, count) = crowd.map_err(|error| failed(&contender, &error))?;
-        entrants.push((contender, server, crowd, count, Vec::new(), Vec::new()));
+        let (server, connections, count) =
+            connections.map_err(|error| failed(&contender, &error))?;
+        entrants.push((contender, server, connections, count, Vec::new(), Vec::new()));
     }
     for _ in 0..effort.rounds {
-        for (contender, _, crowd, count, waits, answered) in &mut entrants {
-            let run = crowd.run(*count).map_err(|error| failed(contender, &error))?;
+        for (contender, _, connections, count, waits, answered) in &mut entrants {
+            let run = connections.run(*count).map_err(|error| failed(contender, &error))?;
             waits.extend(run.latencies);
-            answered.push(crowd.answered());
+            answered.push(connections.answered());
         }
     }
     let mut all = Vec::new();
@@ -146,7 +152,7 @@ fn measure_fairness(roster: &[Contender], effort: Effort) -> io::Result<Vec<Fair
         let waits = Fairness {
             server: contender.name,
             framing: contender.framing,
-            connections: MULTITUDE.connections,
+            connections: THOUSAND.connections,
             median,
             p99,
             worst,
@@ -164,8 +170,8 @@ fn measure_fairness(roster: &[Contender], effort: Effort) -> io::Result<Vec<Fair
     Ok(all)
 }
 
-/// Each connection is a file, here and in the server. Where so many are not allowed, it fails later
-/// and says so.
+/// Raises the limit of open files: each connection is a file, here and in the server. If the limit
+/// stays too low, connecting fails later with an error.
 fn allow_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));

@@ -1,4 +1,4 @@
-//! What servers ask of the system for each message, counted by strace.
+//! System calls of servers per message, counted by strace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,25 +11,25 @@ use crate::load::{Load, Shape};
 use crate::server::{Contender, Server};
 use crate::table::failed;
 
-/// What is counted: a round trip, and a pipeline of small messages.
+/// Counted loads: a round trip, and a pipeline of small messages.
 const LOADS: [Load; 2] = [Load::echo(1, 1_000, Shape::Nested), Load::echo(64, 64, Shape::Text)];
 
-/// Twice as many messages in the second life, so that the difference is that of messages alone.
+/// The second run has twice as many messages, so the difference is the cost of messages alone.
 const MESSAGES: usize = 6_400;
 
 pub fn measure(
-    roster: &[Contender],
+    contenders: &[Contender],
     takes: fn(&Contender, Load) -> bool,
 ) -> io::Result<Vec<SystemCalls>> {
     let strace = Command::new("strace").arg("-V").stdout(Stdio::null()).status();
     if !strace.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: system calls are not counted, as there is no strace");
+        eprintln!("skipped: system calls are not counted: strace is not installed");
         return Ok(Vec::new());
     }
     let mut counted = Vec::new();
     for load in LOADS {
         eprintln!("system calls: {load}");
-        for contender in roster.iter().filter(|contender| takes(contender, load)) {
+        for contender in contenders.iter().filter(|contender| takes(contender, load)) {
             counted.push(count(contender, load).map_err(|error| failed(contender, &error))?);
         }
     }
@@ -55,7 +55,7 @@ fn count(contender: &Contender, load: Load) -> io::Result<SystemCalls> {
     })
 }
 
-/// The system calls of a server that serves so many messages, by name.
+/// System calls of a server that serves this many messages, by name.
 fn count_life(
     contender: &Contender,
     load: Load,

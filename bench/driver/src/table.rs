@@ -1,4 +1,4 @@
-//! The table: every server under every load, taking turns.
+//! The table: every server under every load, in turns.
 
 use std::io;
 use std::time::Duration;
@@ -6,70 +6,70 @@ use std::time::Duration;
 use nix::time::ClockId;
 
 use crate::Effort;
-use crate::crowd::Crowd;
+use crate::connections::Connections;
+use crate::contenders::LIMIT;
 use crate::drive::{Drive, Run};
 use crate::figures::{Figures, Latency, Peak, Row, median};
 use crate::load::Load;
-use crate::roster::LIMIT;
-use crate::server::{Contender, Place, Server};
+use crate::server::{Contender, Pinning, Server};
 
-/// How many messages a round has at the least.
+/// Minimum number of messages in a round.
 const FEWEST: usize = 4;
 
-/// A server that takes part, and where it runs.
-pub struct Entrant<'a> {
+/// A running server with its cores.
+pub struct RunningServer<'a> {
     contender: &'a Contender,
-    place: Place,
+    cores: Pinning,
     server: Server,
 }
 
-impl<'a> Entrant<'a> {
-    pub fn start(contender: &'a Contender, place: Place) -> io::Result<Self> {
+impl<'a> RunningServer<'a> {
+    pub fn start(contender: &'a Contender, cores: Pinning) -> io::Result<Self> {
         let server = Server::start(contender).map_err(|error| failed(contender, &error))?;
-        Ok(Entrant { contender, place, server })
+        Ok(RunningServer { contender, cores, server })
     }
 
-    /// Ends it, and says what it had at the most.
+    /// Ends the server, and returns its peak memory.
     pub fn end(self) -> Peak {
         let kib = self.server.memory_kib("VmHWM").unwrap_or_default();
         self.server.end();
         let (server, framing) = (self.contender.name.clone(), self.contender.framing);
-        Peak { server, framing, place: self.place, kib }
+        Peak { server, framing, cores: self.cores, kib }
     }
 }
 
-/// All of them under all loads, but for those that one does not take.
+/// Measures all servers under all loads that they take.
 pub fn measure(
-    roster: &[Contender],
+    contenders: &[Contender],
     loads: &[Load],
     takes: fn(&Contender, Load) -> bool,
-    place: Place,
+    cores: Pinning,
     effort: Effort,
     figures: &mut Figures,
 ) -> io::Result<()> {
     let entrants: io::Result<Vec<_>> =
-        roster.iter().map(|contender| Entrant::start(contender, place)).collect();
+        contenders.iter().map(|contender| RunningServer::start(contender, cores)).collect();
     let mut entrants = entrants?;
     for &load in loads {
-        eprintln!("{place:?}: {load}");
+        eprintln!("{cores:?}: {load}");
         let mut takers: Vec<_> =
             entrants.iter_mut().filter(|entrant| takes(entrant.contender, load)).collect();
         measure_load(&mut takers, load, effort, &mut figures.rows)?;
     }
-    figures.peaks.extend(entrants.into_iter().map(Entrant::end));
+    figures.peaks.extend(entrants.into_iter().map(RunningServer::end));
     Ok(())
 }
 
-/// Adds a row for each, in which they took turns.
+/// Adds a row for each server; they take turns.
 pub fn measure_load(
-    entrants: &mut [&mut Entrant<'_>],
+    entrants: &mut [&mut RunningServer<'_>],
     load: Load,
     effort: Effort,
     rows: &mut Vec<Row>,
 ) -> io::Result<()> {
     let mut drives = Vec::new();
-    for Entrant { contender, place, server } in entrants.iter_mut() {
-        server.pin(*place);
+    for RunningServer { contender, cores, server } in entrants.iter_mut() {
+        server.pin(*cores);
         let drive = server.reconnect().and_then(|()| warm_up(load, server, effort));
         drives.push(drive.map_err(|error| failed(contender, &error))?);
     }
@@ -87,7 +87,7 @@ pub fn measure_load(
         rows.push(Row {
             server: entrant.contender.name.clone(),
             framing: entrant.contender.framing,
-            place: entrant.place,
+            cores: entrant.cores,
             load,
             switches: measured.switches as f64 / measured.messages as f64,
             nanos: measured.nanos,
@@ -100,11 +100,11 @@ pub fn measure_load(
     Ok(())
 }
 
-/// Tells who waits for the end how it goes.
+/// Prints the progress.
 fn show(rows: &[Row]) {
     for row in rows {
         let mut limits = rows.iter().filter(|limit| limit.server == LIMIT);
-        // Over sockets there is but one, which the others are compared with too.
+        // Over sockets there is only one, which the others are compared with too.
         let limit = limits.clone().find(|l| l.framing == row.framing).or_else(|| limits.next());
         let ratio = limit.map(|limit| format!("{:.2}", row.ratio_to(limit))).unwrap_or_default();
         let (name, framing) = (&row.server, row.framing.name());
@@ -113,29 +113,29 @@ fn show(rows: &[Row]) {
     }
 }
 
-/// Whoever sends the requests of a load.
+/// Sender of the requests of a load.
 pub enum Client {
     One(Box<Drive>),
-    Many(Crowd),
+    Many(Connections),
 }
 
 impl Client {
     pub fn new(load: Load, server: &Server) -> io::Result<Self> {
         match load.connections {
             1 => Ok(Client::One(Box::new(Drive::new(load, server)?))),
-            _ => Ok(Client::Many(Crowd::new(load, server)?)),
+            _ => Ok(Client::Many(Connections::new(load, server)?)),
         }
     }
 
     pub fn run(&mut self, server: &Server, count: usize) -> io::Result<Run> {
         match self {
             Client::One(drive) => drive.run(server, count),
-            Client::Many(crowd) => crowd.run(count),
+            Client::Many(connections) => connections.run(count),
         }
     }
 }
 
-/// Runs until the server is warm, and finds out how many messages fill a slice.
+/// Runs until the server is warm, and finds the number of messages that fill a slice.
 pub fn warm_up(load: Load, server: &Server, effort: Effort) -> io::Result<(Client, usize)> {
     let mut drive = Client::new(load, server)?;
     let mut count = (load.window * load.connections).max(FEWEST);
@@ -178,7 +178,7 @@ impl Measured {
     }
 }
 
-/// The time on a core that this thread has had, which is the driver.
+/// CPU time of this thread, which is the driver.
 fn own_cpu_time() -> Duration {
     ClockId::CLOCK_THREAD_CPUTIME_ID.now().map(Duration::from).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The frames of WebSocket and the messages of HTTP, as bytes: as much of both as a client needs that
-//! trusts the other side.
+//! WebSocket frames and HTTP messages as bytes: as much of both as a client needs that trusts the
+//! server.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use crate::wire::content_length;
 
-/// All frames are masked alike, so that they can be made before their time is taken. The server
-/// cannot know, and undoes it byte by byte.
+/// All frames have the same mask, so that they can be prepared before the measurement. The server
+/// cannot know this, and unmasks byte by byte.
 pub const MASK: [u8; 4] = [0x9c, 0x35, 0xe1, 0x5a];
 
 const FINAL_TEXT: u8 = 0x81;
@@ -36,8 +36,8 @@ pub fn write_frame(out: &mut Vec<u8>, body: &[u8]) {
     out.extend(body.iter().zip(MASK.into_iter().cycle()).map(|(byte, mask)| byte ^ mask));
 }
 
-/// Where the next message of a server stands, if all of it is there. A server may ask whether we are
-/// still there; the next request is answer enough.
+/// Position of the server's next message, if it is complete. Pings are skipped: the next request is
+/// answer enough.
 #[inline]
 pub fn next_frame(input: &[u8]) -> Result<Option<Range<usize>>, String> {
     let mut at = 0;
@@ -56,7 +56,7 @@ pub fn next_frame(input: &[u8]) -> Result<Option<Range<usize>>, String> {
                 u64::from_be_bytes(length) as usize
             }
             length if length & MASKED == 0 => usize::from(length),
-            _ => return Err("a server does not mask what it sends".to_owned()),
+            _ => return Err("a server must not mask".to_owned()),
         };
         if input.len() - at < length {
             return Ok(None);
@@ -69,7 +69,7 @@ pub fn next_frame(input: &[u8]) -> Result<Option<Range<usize>>, String> {
     }
 }
 
-/// Appends a request whose body this is.
+/// Appends a request with this body.
 pub fn write_post(out: &mut Vec<u8>, body: &[u8]) {
     let head = format!(
         "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -80,26 +80,26 @@ pub fn write_post(out: &mut Vec<u8>, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// Where the body of the next answer stands, if all of it is there.
+/// Position of the body of the next answer, if it is complete.
 #[inline]
 pub fn next_answer(input: &[u8]) -> Result<Option<Range<usize>>, String> {
     let Some(end) = memchr::memmem::find(input, b"\r\n\r\n") else { return Ok(None) };
     let head = &input[..end];
     if !head.starts_with(b"HTTP/1.1 200 ") {
-        return Err(format!("not answered: {}", String::from_utf8_lossy(input)));
+        return Err(format!("not a 200 response: {}", String::from_utf8_lossy(input)));
     }
     let body = end + 4..end + 4 + content_length(head)?;
     Ok((body.end <= input.len()).then_some(body))
 }
 
-/// Asks a server to speak WebSocket from here on.
+/// Upgrades a connection to WebSocket.
 pub fn upgrade(stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(
         b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
           Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==\r\nSec-WebSocket-Version: 13\r\n\r\n",
     )?;
     let mut answer = Vec::new();
-    // Byte by byte, so that nothing is taken that comes after it.
+    // Byte by byte, so that nothing after the response is read.
     while !answer.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
         stream.read_exact(&mut byte)?;
@@ -115,7 +115,7 @@ pub fn upgrade(stream: &mut TcpStream) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// As a server would write it.
+    /// A frame in the form that a server writes.
     fn unmasked(first: u8, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         write_frame(&mut out, body);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_are_passed_over_and_other_frames_refused() {
+    fn pings_are_skipped_and_other_frames_refused() {
         let message = unmasked(FINAL_BINARY, b"{}");
         let frames = [unmasked(PING, b"?"), message.clone()].concat();
         assert_eq!(next_frame(&frames), Ok(Some(5..7)));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_good_answer_of_http_has_a_body() {
+    fn only_a_200_response_has_a_body() {
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
         assert_eq!(next_answer(answer), Ok(Some(answer.len() - 2..answer.len())));
         assert_eq!(next_answer(&answer[..answer.len() - 1]), Ok(None));

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::web;
 
-/// How messages are cut out of the stream.
+/// Framing of messages on the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Framing {
@@ -13,7 +13,7 @@ pub enum Framing {
     Ndjson,
     Length,
     WebSocket,
-    /// A request for each message, over one connection.
+    /// One request per message, over one connection.
     Http,
 }
 
@@ -28,7 +28,7 @@ impl Framing {
         }
     }
 
-    /// What it is called over sockets, where lines are plain TCP.
+    /// Name over sockets, where lines are plain TCP.
     pub fn transport(self) -> &'static str {
         match self {
             Framing::Ndjson => "tcp",
@@ -57,7 +57,7 @@ impl Framing {
         matches!(self, Framing::Ndjson | Framing::Length)
     }
 
-    /// The body of the next frame, and where the frame ends, if all of it is there.
+    /// The body of the next frame and the end of the frame, if it is complete.
     pub fn next(self, input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
         let (start, end, next) = match self {
             Framing::Lsp => {
@@ -85,8 +85,8 @@ impl Framing {
     }
 }
 
-/// Where the body begins, and how long it is. Most servers write nothing but the length, and the
-/// driver's own work must not hide theirs.
+/// Start and length of the body. Most servers write only the length, and the driver's own work must
+/// not hide theirs.
 #[inline]
 fn header(input: &[u8]) -> Result<Option<(usize, usize)>, String> {
     if let Some(rest) = input.strip_prefix(b"Content-Length: ") {
@@ -111,22 +111,22 @@ pub fn content_length(header: &[u8]) -> Result<usize, String> {
         .ok_or_else(|| format!("a header without a length: {}", text()))
 }
 
-/// The ids of requests all have eight digits, so that requests are all of one length.
+/// All ids have eight digits, so that all requests have the same length.
 pub const FIRST_ID: u32 = 10_000_000;
 pub const LAST_ID: u32 = 99_999_999;
 const DIGITS: usize = 8;
 
 const BEFORE_ID: &str = r#"{"jsonrpc":"2.0","id":"#;
 
-/// Where in a request its id stands, and how it is masked.
+/// Position of the id in a request, and its mask.
 #[derive(Clone, Copy)]
-pub struct IdPlace {
+pub struct IdPosition {
     start: usize,
     mask: [u8; DIGITS],
 }
 
-impl IdPlace {
-    /// Writes an id where one stands already.
+impl IdPosition {
+    /// Overwrites the id.
     #[inline]
     pub fn set(self, request: &mut [u8], id: u32) {
         let mut rest = id;
@@ -138,8 +138,8 @@ impl IdPlace {
     }
 }
 
-/// A request in its frame, and where in it the id stands.
-pub fn request(framing: Framing, method: &str, params: &str) -> (Vec<u8>, IdPlace) {
+/// A request in its frame, and the position of its id.
+pub fn request(framing: Framing, method: &str, params: &str) -> (Vec<u8>, IdPosition) {
     let body = format!(r#"{BEFORE_ID}{FIRST_ID},"method":"{method}","params":{params}}}"#);
     let mut frame = Vec::new();
     framing.write(&mut frame, body.as_bytes());
@@ -149,13 +149,13 @@ pub fn request(framing: Framing, method: &str, params: &str) -> (Vec<u8>, IdPlac
         Framing::WebSocket => std::array::from_fn(|n| web::MASK[(BEFORE_ID.len() + n) % 4]),
         _ => [0; DIGITS],
     };
-    (frame, IdPlace { start, mask })
+    (frame, IdPosition { start, mask })
 }
 
-/// Checks that answers are right: each is the answer to a request, with the params as its result.
+/// Checks answers: each must answer a request, with the params as its result.
 ///
-/// The first is parsed. From then on an answer that is the same but for its id is known to be right
-/// too, which costs the driver little; one that is not is parsed again.
+/// The first answer is parsed. After that, an answer that differs only in its id is right too,
+/// which costs the driver little. Any other answer is parsed again.
 pub struct Verifier {
     expected: Value,
     known: Vec<u8>,
@@ -169,7 +169,7 @@ impl Verifier {
         Verifier { expected, known: Vec::new(), id_start: 0, parsed: 0 }
     }
 
-    /// The id of an answer, if it is right.
+    /// The id of an answer, if the answer is right.
     #[inline]
     pub fn id_of(&mut self, answer: &[u8]) -> Result<u32, String> {
         let id_end = self.id_start + DIGITS;
@@ -194,9 +194,9 @@ impl Verifier {
             return Err(format!("an answer to none of our requests: {}", shown()));
         };
         if value.get("result") != Some(&self.expected) {
-            return Err(format!("not what was sent: {}", shown()));
+            return Err(format!("another result: {}", shown()));
         }
-        // The params hold no number of eight digits, so this is the id.
+        // The params contain no number of eight digits, so this is the id.
         if let Some(id_start) = memchr::memmem::find(answer, id.to_string().as_bytes()) {
             self.known = answer.to_vec();
             self.id_start = id_start;
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_back_as_they_were_written() {
+    fn frames_are_read_as_written() {
         for framing in [Framing::Lsp, Framing::Ndjson, Framing::Length] {
             let mut out = Vec::new();
             framing.write(&mut out, b"{}");
@@ -227,11 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_written_where_one_stands_in_every_framing() {
+    fn an_id_is_overwritten_in_every_framing() {
         let framings = [Framing::Lsp, Framing::Ndjson, Framing::Length, Framing::Http];
         for framing in framings.into_iter().chain([Framing::WebSocket]) {
-            let (mut frame, place) = request(framing, "echo", "{}");
-            place.set(&mut frame, 87_654_321);
+            let (mut frame, position) = request(framing, "echo", "{}");
+            position.set(&mut frame, 87_654_321);
             let expected = br#"{"jsonrpc":"2.0","id":87654321,"method":"echo","params":{}}"#;
             let mut written = Vec::new();
             framing.write(&mut written, expected);

@@ -1,15 +1,15 @@
 //! The limit: a loop that reads, finds frames, copies the id and the params, and writes back.
 //!
-//! It parses nothing, checks nothing, and trusts that a request looks exactly as the driver writes
-//! it. No server that reads JSON can be faster on the same pipes.
+//! It parses nothing, checks nothing, and relies on the exact form of the driver's requests. No
+//! server that reads JSON can be faster on the same pipes.
 //!
 //! ```console
 //! bench-limit lsp|ndjson|length [wide]
 //! bench-limit tcp|ready
 //! ```
 //!
-//! With `wide` it has the system enlarge both pipes, as far as that is allowed. The last two serve
-//! lines over TCP.
+//! With `wide` it enlarges both pipes, as far as the system allows. The last two serve lines over
+//! TCP.
 
 mod sockets;
 
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use rustix::buffer::spare_capacity;
 use rustix::stdio::{stdin, stdout};
 
-/// What stands before the id, and between it and the params, in a request of the driver.
+/// Lengths and texts around the id and the params in a request of the driver.
 const BEFORE_ID: usize = br#"{"jsonrpc":"2.0","id":"#.len();
 const ID_DIGITS: usize = 8;
 const PARAMS: &[u8] = br#""params":"#;
@@ -64,7 +64,7 @@ fn serve(framing: Framing, from: impl AsFd, to: impl AsFd) -> rustix::io::Result
     Ok(())
 }
 
-/// Reads once, answers what is whole, and says whether there may be more.
+/// Reads once, and answers complete frames. Returns false at the end of the input.
 fn serve_once(
     framing: Framing,
     from: impl AsFd,
@@ -92,7 +92,7 @@ fn serve_once(
     Ok(true)
 }
 
-/// Where the body of the next frame begins and ends, if all of it is there.
+/// Start and end of the next body, if it is complete.
 fn next_frame(framing: Framing, input: &[u8]) -> Option<(usize, usize)> {
     let (start, end) = match framing {
         Framing::Lsp => {
@@ -112,7 +112,7 @@ fn next_frame(framing: Framing, input: &[u8]) -> Option<(usize, usize)> {
         Framing::Ndjson => (0, memchr::memchr(b'\n', input)? + 1),
         Framing::Length => {
             let length = u32::from_be_bytes(*input.first_chunk()?);
-            // A line end follows, which the length does not count.
+            // A newline follows, which the length does not count.
             (4, 4 + length as usize + 1)
         }
     };

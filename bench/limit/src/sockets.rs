@@ -1,4 +1,4 @@
-//! The same over TCP: the address is printed first, and the end of stdin is the end of it.
+//! The limit over TCP: it prints the address first, and ends with its stdin.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use rustix::event::epoll;
 
 use crate::{Framing, ROOM, serve, serve_once};
 
-/// A thread for each connection, which waits in `read`: no server can be faster with one.
+/// One thread per connection, blocked in `read`: no server can be faster with one connection.
 pub fn serve_each_on_a_thread() -> io::Result<()> {
     let listener = listen()?;
     loop {
@@ -21,12 +21,12 @@ pub fn serve_each_on_a_thread() -> io::Result<()> {
 
 struct Connection {
     stream: TcpStream,
-    /// What has come of a message that is not whole.
+    /// Received part of a message.
     input: Vec<u8>,
 }
 
-/// One thread for all connections, which asks the system which of them have something to read, as
-/// every server does that has many.
+/// One thread for all connections, which waits for readiness, as every server with many connections
+/// does.
 pub fn serve_when_ready() -> io::Result<()> {
     let listener = listen()?;
     let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -53,7 +53,7 @@ pub fn serve_when_ready() -> io::Result<()> {
             }
             let goes_on = serve_once(Framing::Ndjson, &*stream, &*stream, input, &mut output);
             if !goes_on.unwrap_or(false) {
-                // Closed with its last handle, and so forgotten by the system too.
+                // Dropping its last handle closes the connection, and removes it from epoll.
                 connections.remove(&key);
             }
         }

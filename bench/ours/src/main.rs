@@ -1,15 +1,16 @@
-//! Our own echo server, as docs/serving.md has it.
+//! Our echo server, written as in docs/serving.md.
 //!
 //! ```console
 //! bench-ours lsp|ndjson|length raw|typed|value
 //! bench-ours tcp|ws|http raw|typed|value THREADS
 //! ```
 //!
-//! `raw` takes the params as JSON text, `typed` reads them into types of its own, `value` builds a tree of
-//! them, as the other stacks do. The second form listens and prints where; it has as many threads as there are processors that it may use, which
-//! whoever starts it has seen to.
-//! Besides what all of them serve there is `hold`, which is never answered, and `pend`, which makes
-//! calls that nobody answers: to see what waiting costs.
+//! `raw` takes the params as JSON text, `typed` reads them into Rust types, and `value` builds a
+//! tree, as the other stacks do. The second form listens and prints its address; it has as many
+//! threads as processors that it may use, which the caller has set.
+//!
+//! There are two further methods, to measure the cost of waiting: `hold` is never answered, and
+//! `pend` makes calls that nobody answers.
 
 mod typed;
 
@@ -29,10 +30,10 @@ use crate::typed::Params;
 
 type Answer<T> = Result<T, Failure>;
 
-/// More than any curve asks for.
+/// More than any curve needs.
 const MANY: usize = 1 << 20;
 
-/// What `spin` does is the same in all servers.
+/// Iterations of `spin`, the same in all servers.
 const SPINS: u64 = 25_000;
 
 fn main() -> ExitCode {
@@ -46,7 +47,8 @@ fn main() -> ExitCode {
         Some("http") => (Framing::Ndjson, Some("http://127.0.0.1:0/")),
         _ => return ExitCode::from(2),
     };
-    // Marked as quick, as in every server that knows it: the first call does not go to a worker thread then.
+    // Marked as quick, as in every server with such handlers: otherwise the first call would go to
+    // a worker thread.
     let router = match arguments.get(1).map(String::as_str) {
         Some("raw") => Router::new()
             .method("echo", quick(async |params: Box<RawValue>| Answer::Ok(params)))
@@ -82,11 +84,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says where it listens, and ends with its stdin.
+/// Prints its address, serves, and ends with stdin.
 fn listen(profile: &Profile, router: Router, address: &str) -> Result<(), Box<dyn Error>> {
     let listener = Listener::bind(address)?;
     println!("{}", listener.address());
-    // The server keeps stdin to itself.
+    // The server takes stdin for itself.
     let stdin = rustix::io::dup(rustix::stdio::stdin())?;
     std::thread::spawn(move || {
         let _ = rustix::io::read(stdin, &mut [0]);

@@ -1,4 +1,4 @@
-//! The params of the benchmark as types: what a handler that knows its params has.
+//! The params of the benchmark as Rust types.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Params {
     text: String,
 }
 
-/// Records, or in small messages pairs. Serde's own untagged enums would build a tree first.
+/// Records, or pairs in small messages. Serde's untagged enums would build a tree first.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item {
@@ -80,7 +80,7 @@ mod tests {
     use super::Params;
 
     #[test]
-    fn params_are_echoed_to_the_byte() {
+    fn params_are_echoed_byte_for_byte() {
         let record = r#"{"code":7,"kind":"warning","range":{"end":{"column":20,"line":49},"start":{"column":8,"line":49}},"related":[{"path":"src/part_7.rs","score":7.25},[],[true,null,-8]]}"#;
         for text in [
             r#"{"text":"The quick"}"#.to_owned(),

@@ -1,18 +1,18 @@
-//! What a message costs, in instructions: the guard against getting slower unnoticed.
+//! Instructions per message: a guard against unnoticed slowdowns.
 //!
-//! Time differs from machine to machine and from minute to minute; instructions do not. An echo
-//! server is run twice under callgrind, with as many messages again the second time, and the
-//! difference is that of the messages alone. One that costs more than the table below allows fails
-//! the run; one that costs much less is pointed out, so that the table can follow.
+//! Time differs between machines and between minutes; instruction counts do not. An echo server runs twice
+//! under callgrind, the second time with twice as many messages, and the difference is the cost of the
+//! messages alone. A row above the table below fails the run. A row far below it is reported, so that the
+//! table can follow.
 //!
 //! ```console
 //! cargo bench -p duet-rpc-cli --bench hot_path
 //! ```
 //!
-//! It needs valgrind and a processor with AVX2, and says so where it has to be skipped. With
-//! `HOT_PATH=required` in the environment, as the gate has it, a missing valgrind is a failure.
+//! It needs valgrind and a processor with AVX2, and prints a line if it is skipped. With `HOT_PATH=required`
+//! in the environment, as `.ci/run` sets it, a missing valgrind is a failure.
 
-#![expect(clippy::print_stdout, reason = "that is what it is for")]
+#![expect(clippy::print_stdout, reason = "it prints its result")]
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -25,16 +25,16 @@ use serde_json::value::RawValue;
 
 const SERVE: &str = "--serve";
 
-/// How far a figure may be from the table. Compilers and libraries differ by a few in a hundred.
+/// Allowed deviation from the table. Compilers and libraries differ by a few percent.
 const MARGIN: f64 = 0.12;
 
-/// A kind of work, and what one message of it may cost.
+/// A kind of work, and the allowed cost of one message.
 struct Row {
     name: &'static str,
     framing: Framing,
     method: &'static str,
     params: fn() -> String,
-    /// How many are sent at once.
+    /// Number of requests sent together.
     burst: usize,
     bursts: usize,
     instructions: f64,
@@ -60,7 +60,7 @@ fn rows() -> [Row; 9] {
             ..row("64 KB nested", Framing::Lsp, 1, 554_000.0)
         },
         Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 8490.0) },
-        Row { method: "gate", ..row("64 at once, guard and observer", Framing::Lsp, 64, 2346.0) },
+        Row { method: "hook", ..row("64 at once, guard and observer", Framing::Lsp, 64, 2346.0) },
         Row { method: "wrap", ..row("64 at once, wrapper", Framing::Lsp, 64, 3204.0) },
     ]
 }
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     }
     let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
     if !valgrind.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: there is no valgrind");
+        println!("SKIPPED: valgrind is not installed");
         let is_required = std::env::var("HOT_PATH").is_ok_and(|value| value == "required");
         return if is_required { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            println!("instructions cannot be counted: {error}");
+            println!("cannot count instructions: {error}");
             ExitCode::FAILURE
         }
     }
@@ -123,14 +123,14 @@ fn check() -> io::Result<bool> {
 }
 
 impl Row {
-    /// The instructions of one message.
+    /// Instructions per message.
     fn count(&self) -> io::Result<f64> {
         let once = self.count_life(self.bursts)?;
         let twice = self.count_life(2 * self.bursts)?;
         Ok((twice - once) / (self.bursts * self.burst) as f64)
     }
 
-    /// The instructions of a server from its start to its end.
+    /// Instructions of a server from its start to its end.
     fn count_life(&self, bursts: usize) -> io::Result<f64> {
         let counts = std::env::temp_dir().join(format!("hot-path-{}", std::process::id()));
         let mut server = Command::new("valgrind")
@@ -159,7 +159,7 @@ impl Row {
         let totals = text.lines().find_map(|line| line.strip_prefix("totals: "));
         totals
             .and_then(|totals| totals.trim().parse().ok())
-            .ok_or_else(|| io::Error::other("callgrind says nothing"))
+            .ok_or_else(|| io::Error::other("callgrind printed no totals"))
     }
 
     fn request(&self, number: usize) -> Vec<u8> {
@@ -175,8 +175,8 @@ impl Row {
     }
 }
 
-/// Reads until so many results have come. The end of the last may be left for the next time, as
-/// all of it is on its way.
+/// Reads until `count` results have arrived. The rest of the last one may stay for the next call, because it
+/// is already on its way.
 fn read_results(output: &mut impl Read, count: usize) -> io::Result<()> {
     const RESULT: &[u8] = b"\"result\":";
     let (mut answers, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
@@ -195,7 +195,7 @@ fn small() -> String {
     format!(r#"{{"text":"{text}"}}"#)
 }
 
-/// A list of records, of about so many bytes.
+/// A list of records, of about this size.
 fn nested(bytes: usize) -> String {
     let mut params = String::from("[");
     for number in 0.. {
@@ -209,7 +209,7 @@ fn nested(bytes: usize) -> String {
     params + "[]]"
 }
 
-/// Counts messages, as metrics do.
+/// Counts messages, like a metrics observer.
 #[derive(Default)]
 struct Counter {
     begun: AtomicU64,
@@ -231,16 +231,16 @@ impl Observer for Counter {
 fn serve(framing: &str) -> ExitCode {
     let framing = Framing::ALL.into_iter().find(|known| known.name() == framing);
     let Some(framing) = framing else { return ExitCode::FAILURE };
-    // Names of one length, so that the rows differ in nothing else.
+    // Method names of equal length, so that the rows differ in nothing else.
     let echo = |name| Router::new().method(name, quick(async |params: Box<RawValue>| params));
-    let gated = echo("gate").observe(Counter::default()).guard(|message| {
+    let hooked = echo("hook").observe(Counter::default()).guard(|message| {
         match message.method().is_empty() {
             true => Err(Failure::new(-32001, "No name")),
             false => Ok(()),
         }
     });
     let wrapped = echo("wrap").wrap(async |request, next| next.run(request).await);
-    let router = echo("echo").merge(gated).merge(wrapped).method(
+    let router = echo("echo").merge(hooked).merge(wrapped).method(
         "later",
         quick(async |params: Box<RawValue>| {
             tokio::task::yield_now().await;

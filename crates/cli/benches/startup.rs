@@ -1,14 +1,14 @@
-//! How long the daemon takes from its start to its first answer, and what it holds when it is idle
-//! (S5). A loop that parses nothing takes turns with it, because machines are noisy.
+//! Time from the start of the daemon to its first answer, and its idle memory (S5). A loop that parses
+//! nothing alternates with it, because machines are noisy.
 //!
-//! The command is built as `packaging/build` builds it. The one that cargo builds beside a benchmark has
-//! another profile, and the features that tests need.
+//! The command is built like `packaging/build` does. The one that cargo builds beside a benchmark has another
+//! profile, and the features that tests need.
 //!
 //! ```console
 //! cargo bench -p duet-rpc-cli --bench startup
 //! ```
 
-#![expect(clippy::print_stdout, reason = "that is what it is for")]
+#![expect(clippy::print_stdout, reason = "it prints its result")]
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 200;
 const BARE_LOOP: &str = "--bare-loop";
 
-/// A contender: how to start it, and what to send.
+/// A contender: its arguments, and the message to send.
 struct Contender {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -78,7 +78,7 @@ fn main() {
 }
 
 impl Contender {
-    /// One life, from its start to its end.
+    /// Measures one run, from start to end.
     fn live(&mut self, released: &Path) {
         let mut command = match self.arguments {
             [] => {
@@ -107,7 +107,7 @@ impl Contender {
     }
 }
 
-/// Builds the command as it is released, and returns its path.
+/// Builds the command with the release settings, and returns its path.
 fn build_released() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--release", "--locked", "--quiet", "-p", "duet-rpc-cli"]);
@@ -128,7 +128,7 @@ fn bare_loop() {
     }
 }
 
-/// What of a process is in memory, where the system tells.
+/// Resident memory of a process, if the system reports it.
 fn resident_kib(child: &Child) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,5 +1,5 @@
-//! The test bed: the daemon with methods that misbehave on purpose. Tests of the life cycle drive it
-//! as a process. Its options are those of `duet-rpc rpc`.
+//! The test bed: the daemon with methods that misbehave on purpose. Life-cycle tests run it as a process. Its
+//! options are those of `duet-rpc rpc`.
 //!
 //! ```console
 //! testbed [--profile editor|desktop|agent] …
@@ -14,10 +14,10 @@ use duet_rpc::{Context, Error, Failure, Router};
 use duet_rpc_cli::Additions;
 use serde_json::value::RawValue;
 
-/// Says something on stderr, if that is wanted.
+/// Prints a line to stderr, if enabled.
 fn tell(what: &str) {
     if std::env::var_os("TESTBED_TELLS").is_some() {
-        // With one write, so that a record of the log cannot come in between.
+        // One write, so that no log record comes in between.
         let _ = std::io::stderr().write_all(format!("{what}\n").as_bytes());
     }
 }
@@ -26,7 +26,7 @@ struct Testbed;
 
 #[duet_rpc::service(prefix = "test.")]
 impl Testbed {
-    /// Waits as a good handler does: others run meanwhile.
+    /// Waits asynchronously: other handlers run meanwhile.
     #[rpc]
     async fn sleep(&self, ms: u64) -> u64 {
         tell("test.sleep begins");
@@ -34,13 +34,13 @@ impl Testbed {
         ms
     }
 
-    /// Blocks its thread, and with it everything that the thread has to do.
+    /// Blocks its thread, and everything else on that thread.
     #[rpc(blocking)]
     async fn block(&self, ms: u64) -> u64 {
         hold("test.block", ms)
     }
 
-    /// The same, with the processor busy.
+    /// Blocks its thread with a busy processor.
     #[rpc(blocking)]
     async fn spin(&self, ms: u64) -> u64 {
         tell("test.spin begins");
@@ -51,20 +51,20 @@ impl Testbed {
         ms
     }
 
-    /// Blocks too, and nobody says so.
+    /// Blocks its thread without being marked as blocking.
     #[rpc]
     async fn nap(&self, ms: u64) -> u64 {
         hold("test.nap", ms)
     }
 
-    /// The same, but only after it has waited.
+    /// Like `nap`, but only after it has yielded once.
     #[rpc]
     async fn late(&self, ms: u64) -> u64 {
         tokio::task::yield_now().await;
         hold("test.late", ms)
     }
 
-    /// Blocks the very thread that reads and writes, before it is even a future.
+    /// Blocks the thread that reads and writes, before it returns a future.
     #[rpc]
     fn jam(&self, ms: u64) -> u64 {
         hold("test.jam", ms)
@@ -94,7 +94,7 @@ impl Testbed {
         Ok("x".repeat(bytes))
     }
 
-    /// As many notifications as are asked for, and then the answer.
+    /// Sends this many notifications, and then the answer.
     #[rpc]
     async fn emit(&self, count: u64, cx: Context) -> Result<u64, Error> {
         for number in 1..=count {
@@ -103,7 +103,7 @@ impl Testbed {
         Ok(count)
     }
 
-    /// Prints where it should not.
+    /// Prints to stdout, which belongs to the messages.
     #[rpc]
     #[expect(clippy::print_stdout, reason = "that is the test")]
     async fn print(&self) -> Result<(), Failure> {
@@ -123,9 +123,9 @@ fn add_methods(router: Router) -> Router {
     router.merge(Testbed.into_router())
 }
 
-/// A last act that never ends must not keep the process.
-fn last_act() {
-    tell("the last act begins");
+/// Runs before the exit. If it never returns, the process must still end.
+fn exit_hook() {
+    tell("the exit hook begins");
     if std::env::var_os("TESTBED_IS_NEVER_DONE").is_some() {
         loop {
             std::thread::park();
@@ -134,6 +134,6 @@ fn last_act() {
 }
 
 fn main() -> ExitCode {
-    let additions = Additions { methods: add_methods, before_exit: last_act };
+    let additions = Additions { methods: add_methods, before_exit: exit_hook };
     duet_rpc_cli::run_daemon(std::env::args_os(), &additions)
 }

@@ -1,4 +1,4 @@
-//! The command line as it is typed (C1–C3). Help, completions and the manual are made of this.
+//! The command line (C1–C3). Help, shell completions and the manual page come from these definitions.
 
 use std::ffi::OsString;
 use std::net::Ipv6Addr;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     pub(crate) command: Option<Command>,
 }
 
-/// How help looks on a terminal.
+/// Colours of the help text on a terminal.
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Yellow.on_default().bold())
     .usage(AnsiColor::Yellow.on_default().bold())
@@ -44,7 +44,7 @@ Examples:
   duet-rpc rpc                            run the daemon for an editor, on stdin and stdout
   duet-rpc doctor                         check this installation";
 
-/// The daemon alone, with the options of `rpc` right behind its name.
+/// The command line of the test bed: the daemon alone, with the options of `rpc` directly after its name.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, styles = STYLES)]
 pub(crate) struct DaemonArgs {
@@ -54,7 +54,7 @@ pub(crate) struct DaemonArgs {
     pub(crate) rpc: RpcArgs,
 }
 
-/// What all commands have.
+/// Options of every command.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
@@ -109,7 +109,7 @@ pub(crate) enum Command {
     },
 }
 
-/// The commands that have a page of their own in the manual.
+/// Commands with a manual page of their own.
 pub(crate) const PAGES: [&str; 7] =
     ["version", "rpc", "call", "doctor", "explain", "completions", "man"];
 
@@ -135,7 +135,7 @@ pub(crate) struct RpcArgs {
     /// Maximum time from the first byte of a message to its last; 0 means no limit
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) read_timeout: Option<Duration>,
-    /// Whether to serve batches
+    /// Handling of batches
     #[arg(long, value_name = "RULE")]
     pub(crate) batch: Option<BatchName>,
     /// Maximum number of running requests; above 1, requests run concurrently
@@ -175,16 +175,16 @@ pub(crate) struct ListenArgs {
     /// Origin of web pages that may use ws and http; can be given several times
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(crate) allow_origin: Vec<String>,
-    /// Let all who connect read the log, with `events.subscribe`, and change its level
+    /// Let every client read the log with `events.subscribe` and change its level
     ///
-    /// The log names the methods and ids of every connection, also of those that show a token. Without
-    /// this, the topic `log` and `setLogLevel` are refused where the daemon listens. On stdio the client
-    /// has both.
+    /// The log names the methods and ids of every connection, including connections that need a token.
+    /// Without this option, a listening daemon refuses the topic `log` and `setLogLevel`. On stdio, the
+    /// client always has both.
     #[arg(long)]
     pub(crate) share_log: bool,
 }
 
-/// Where a server is that runs already.
+/// Parses the address of a running server.
 fn elsewhere(text: &str) -> Result<Address, String> {
     match address(text)? {
         Address::Stdio => Err("a server on stdio: has to be started: name it after --".to_owned()),
@@ -192,7 +192,7 @@ fn elsewhere(text: &str) -> Result<Address, String> {
     }
 }
 
-/// A name or an IP address, without a port.
+/// Parses a host name or an IP address, without a port.
 fn host(text: &str) -> Result<String, String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let is_host = !text.is_empty() && text.bytes().all(is_name);
@@ -202,7 +202,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// An origin as browsers send it.
+/// Parses an origin as browsers send it.
 fn origin(text: &str) -> Result<String, String> {
     let is_plain = |host: &str| {
         !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
@@ -213,7 +213,7 @@ fn origin(text: &str) -> Result<String, String> {
     }
 }
 
-/// Where a server is.
+/// Parses an address.
 fn address(text: &str) -> Result<Address, String> {
     text.parse::<Address>().map_err(|error| error.to_string())
 }
@@ -222,7 +222,7 @@ const PROFILES: &str = "\
 Profiles:
                      editor      desktop     agent
   framing            lsp         length      ndjson
-  order              one by one  one by one  side by side, notifications as barriers
+  order              one by one  one by one  concurrent, notifications as barriers
   batch              reject      allow       allow
   max-message-bytes  10485760    1048576     1048576
   read-timeout       30          30          30
@@ -261,8 +261,8 @@ pub(crate) enum BatchName {
 /// Call one method of a server and print the result
 ///
 /// The server is this program's own daemon, the command after `--`, or the server at an address
-/// (`--connect`). stdout gets the result as JSON and nothing else. Errors go to stderr, together with
-/// what the server writes to its stderr.
+/// (`--connect`). stdout gets the result as JSON and nothing else. Errors go to stderr, and so
+/// does the server's stderr.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CALLS)]
 pub(crate) struct CallArgs {
@@ -303,7 +303,7 @@ Examples:
 Exit codes: 0 a result, 3 an error as the answer, 4 no answer in time, 5 the server could not be
 started or reached, 6 it ended without an answer or sent one that cannot be used.";
 
-/// Who speaks first has to know how.
+/// Framings for a side that speaks first: it cannot detect the framing.
 fn fixed_framing() -> impl TypedValueParser<Value = FramingName> {
     PossibleValuesParser::new(["lsp", "ndjson", "length"])
         .try_map(|name| FramingName::from_str(&name, false))
@@ -311,8 +311,8 @@ fn fixed_framing() -> impl TypedValueParser<Value = FramingName> {
 
 /// Check this installation and print a report
 ///
-/// Starts the daemon in each profile, asks it two questions, ends its stdin, and checks every byte of its
-/// stdout. Prints a table for a bug report. Exits with 0 only if every check passed.
+/// Starts the daemon in each profile, makes two calls, closes its stdin, and checks every byte of its stdout.
+/// Prints a table for a bug report. Exits with 0 only if every check passed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
     /// Program to check [default: this one]
@@ -331,7 +331,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) framing: FramingName,
 }
 
-/// A time in seconds that may have a fraction. Zero stands for no limit.
+/// Parses a time in seconds, with an optional fraction. Zero means no limit.
 fn seconds(text: &str) -> Result<Duration, String> {
     const LEAST: f64 = 0.001;
     const MOST: f64 = 365.0 * 24.0 * 3600.0;

@@ -1,13 +1,13 @@
-//! Parameters that are one of a closed list of strings.
+//! Parameters with a closed list of string values.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserializer, EnumAccess, Error, IgnoredAny, Unexpected, VariantAccess, Visitor};
 
-/// Reads one of these names. Whoever sends something else is told of the list.
+/// Reads one of `names`. The error for any other value lists them.
 ///
-/// serde has enums for that, but takes `{"name": null}` for a name too, which is more than we offer.
+/// A serde enum would also accept `{"name": null}`, which we do not offer.
 pub(crate) fn deserialize<'de, T, D: Deserializer<'de>>(
     deserializer: D,
     names: &'static [&'static str],
@@ -31,7 +31,7 @@ impl<'de, T, F: Fn(&str) -> Option<T>> Visitor<'de> for Choice<F, T> {
 
     fn visit_enum<A: EnumAccess<'de>>(self, chosen: A) -> Result<T, A::Error> {
         let (name, with) = chosen.variant::<String>()?;
-        // Only an object has something to come with the name.
+        // Only an object has a value beside the name.
         if with.newtype_variant::<IgnoredAny>().is_ok() {
             return Err(A::Error::invalid_type(Unexpected::Map, &self));
         }

@@ -1,4 +1,4 @@
-//! What is said to people: on stdout what was asked for, on stderr what went wrong.
+//! Output for people: results on stdout, errors on stderr.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,17 +9,17 @@ use clap::error::ErrorKind;
 use crate::descriptors;
 use crate::exit::Exit;
 
-/// stdin, if it can be read.
+/// Returns stdin, if it can be read.
 pub(crate) fn stdin() -> io::Result<Stdin> {
     descriptors::check_stdin().map(|()| io::stdin())
 }
 
-/// stdout, if it can be written.
+/// Returns stdout, if it can be written.
 pub(crate) fn stdout() -> io::Result<Stdout> {
     descriptors::check_stdout().map(|()| io::stdout())
 }
 
-/// Prints what was asked for.
+/// Prints a result to stdout.
 pub(crate) fn print(text: &str) -> Exit {
     let print =
         |mut stdout: Stdout| stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
@@ -29,7 +29,7 @@ pub(crate) fn print(text: &str) -> Exit {
     }
 }
 
-/// How a command ends that cannot write what was asked for.
+/// Reports that stdout cannot be written, and returns the exit code.
 pub(crate) fn cannot_write(error: &io::Error) -> Exit {
     // A reader that closes the pipe has seen enough.
     if error.kind() != io::ErrorKind::BrokenPipe {
@@ -38,13 +38,13 @@ pub(crate) fn cannot_write(error: &io::Error) -> Exit {
     Exit::Failed
 }
 
-/// Says something on stderr. If that fails there is nobody left to tell.
+/// Writes a message to stderr. A failure is ignored: there is no other place to report it.
 pub(crate) fn say(what: fmt::Arguments<'_>) {
-    // With one write, so that nothing else comes in between.
+    // One write, so that no other output comes in between.
     let _ = io::stderr().write_all(format!("duet-rpc: {what}\n").as_bytes());
 }
 
-/// Tells of a command line that was not understood, or shows the help that it asks for (C1).
+/// Reports a wrong command line, or prints the requested help or version (C1).
 pub(crate) fn report(error: &clap::Error, words: &[OsString]) -> Exit {
     let no_color = words.iter().take_while(|word| *word != "--").any(|word| word == "--no-color");
     match error.kind() {
@@ -60,7 +60,7 @@ pub(crate) fn report(error: &clap::Error, words: &[OsString]) -> Exit {
     }
 }
 
-/// A styled text, with or without its colours.
+/// Renders a styled text, with or without colours.
 pub(crate) fn render(text: &clap::builder::StyledStr, in_color: bool) -> String {
     match in_color {
         true => text.ansi().to_string(),
@@ -68,8 +68,8 @@ pub(crate) fn render(text: &clap::builder::StyledStr, in_color: bool) -> String 
     }
 }
 
-/// Whether what is written there may have colours: on a terminal that knows them, and only there,
-/// unless somebody does not want them (C2).
+/// Returns true if output to this stream may have colours: only on a terminal that supports them, unless the
+/// user disabled them (C2).
 pub(crate) fn may_color(stream: &impl IsTerminal, no_color: bool) -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");

@@ -1,9 +1,9 @@
-//! The descriptors that this process has: which of stdin and stdout were closed when it started, and
-//! whether there is room for more.
+//! The descriptors of this process: checks that stdin and stdout were open at the start, and that more can be
+//! opened.
 //!
-//! Before `main`, Rust opens `/dev/null` in place of a closed one. A write to it succeeds and what was
-//! written is lost; and nothing tells it from a `/dev/null` that the user asked for, whose output is
-//! thrown away on purpose. So the descriptors are looked at before Rust does that.
+//! Before `main`, Rust opens `/dev/null` in place of a closed descriptor. A write to it succeeds and is lost.
+//! Nothing distinguishes it from a `/dev/null` that the user asked for. So the descriptors are checked before
+//! Rust replaces them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,9 +15,9 @@ static STDIN_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 ctor::declarative::ctor! {
-    /// Runs before `main`, so it makes system calls and nothing else.
+    /// Runs before `main`, so it only makes system calls.
     #[ctor]
-    fn note_closed() {
+    fn record_closed() {
         let is_closed = |fd: BorrowedFd<'_>| rustix::io::fcntl_getfd(fd).is_err();
         STDIN_WAS_CLOSED.store(is_closed(rustix::stdio::stdin()), Ordering::Relaxed);
         STDOUT_WAS_CLOSED.store(is_closed(rustix::stdio::stdout()), Ordering::Relaxed);
@@ -34,7 +34,7 @@ pub(crate) fn check_stdout() -> io::Result<()> {
     check_open(&STDOUT_WAS_CLOSED, rustix::stdio::stdout(), OFlags::RDONLY, "writing")
 }
 
-/// `wrong` is the mode in which Rust drops what is written, and reads nothing, without an error.
+/// `wrong` is the access mode in which Rust discards writes, and reads nothing, without an error.
 fn check_open(
     was_closed: &AtomicBool,
     fd: BorrowedFd<'_>,
@@ -50,7 +50,7 @@ fn check_open(
     }
 }
 
-/// Fails if fewer than this many descriptors can be opened.
+/// Fails if fewer than `count` descriptors can be opened.
 pub(crate) fn check_free(count: usize) -> io::Result<()> {
     let one = |_| io::stderr().as_fd().try_clone_to_owned();
     (0..count).map(one).collect::<io::Result<Vec<_>>>().map(drop)

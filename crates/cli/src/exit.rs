@@ -1,19 +1,19 @@
-//! Every exit code, and what it means.
+//! The exit codes and their meanings.
 
 use std::process::ExitCode;
 
-/// How a command ends.
+/// Exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It did what it was asked to.
+    /// The command succeeded.
     Success = 0,
-    /// It did not.
+    /// The command failed.
     Failed = 1,
-    /// The command line was not understood.
+    /// The command line is wrong.
     Usage = 2,
-    /// A call was answered with an error.
+    /// The answer to a call is an error.
     ErrorAnswer = 3,
-    /// A call was not answered in time.
+    /// A call timed out.
     Timeout = 4,
     /// The server of a call could not be started or reached.
     NotStarted = 5,
@@ -32,10 +32,10 @@ impl Exit {
         Exit::BrokenProtocol,
     ];
 
-    /// What it means, for the manual.
+    /// Meaning of the exit code, for the manual page.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
-            Exit::Success => "success; a daemon that was asked to end",
+            Exit::Success => "success; for a daemon, an orderly shutdown",
             Exit::Failed => {
                 "failure: output, a file or a descriptor cannot be used, or a check failed"
             }
@@ -50,7 +50,7 @@ impl Exit {
     }
 }
 
-/// Why a command cannot do what it was asked to, and how it ends.
+/// A failed command: the error message and the exit code.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) exit: Exit,

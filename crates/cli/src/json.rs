@@ -1,16 +1,16 @@
-//! JSON text written anew, token by token: what stands between the tokens changes, and nothing else.
+//! JSON text reformatted token by token: only the white space between tokens changes.
 //!
-//! No value is made of it, so numbers of any size, the order of members and members that are there
-//! twice come out as they came. The text is known to be valid.
+//! The text is never parsed into values, so numbers of any size, the order of members and duplicate members
+//! stay as they were. The input must be valid JSON.
 
 use duet_rpc::proto::message::{is_obeyed, write_escape};
 
-/// Without white space, so on one line.
+/// Removes all white space between tokens.
 pub(crate) fn compact(text: &str) -> String {
     Tokens(text).collect()
 }
 
-/// A member or an element a line, indented by two spaces.
+/// Puts each member and element on a line of its own, indented by two spaces.
 pub(crate) fn pretty(text: &str) -> String {
     let (mut out, mut depth) = (String::new(), 0);
     let mut tokens = Tokens(text).peekable();
@@ -42,9 +42,9 @@ pub(crate) fn pretty(text: &str) -> String {
     out
 }
 
-/// The same text for a terminal: characters that could play with it become escapes, which JSON reads
-/// as the same. They can only stand inside strings.
-pub(crate) fn tame(text: &str) -> String {
+/// Escapes the characters that could control a terminal. They can only stand inside strings, where the
+/// escapes mean the same.
+pub(crate) fn escape_for_terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         if char != '\n' && is_obeyed(char) {
@@ -66,7 +66,7 @@ fn begin_line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// The tokens of what is left of a text.
+/// Iterator over the tokens of the remaining text.
 struct Tokens<'a>(&'a str);
 
 const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
@@ -79,7 +79,7 @@ impl<'a> Iterator for Tokens<'a> {
         let length = match text.as_bytes().first()? {
             b'"' => string_length(text.as_bytes()),
             b'{' | b'}' | b'[' | b']' | b',' | b':' => 1,
-            // A number, `true`, `false` or `null` goes on until something else begins.
+            // A number, `true`, `false` or `null` ends where another token begins.
             _ => text.find([' ', '\t', '\n', '\r', ',', '}', ']']).unwrap_or(text.len()),
         };
         let (token, rest) = text.split_at(length);
@@ -88,7 +88,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// How long the string is that a text begins with, with its quotes.
+/// Length of the string at the start of the text, including its quotes.
 fn string_length(text: &[u8]) -> usize {
     let mut is_escaped = false;
     for (at, byte) in text.iter().enumerate().skip(1) {
@@ -104,13 +104,13 @@ fn string_length(text: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{compact, pretty, tame};
+    use super::{compact, escape_for_terminal, pretty};
 
     #[test]
     fn white_space_changes_and_nothing_else() {
         #[rustfmt::skip]
         let rows = [
-            // what came, compact, pretty
+            // input, compact, pretty
             ("null", "null", "null"),
             (" \t\r\n true \n", "true", "true"),
             ("1.0", "1.0", "1.0"),
@@ -130,9 +130,9 @@ mod tests {
             ("[\n  1\n]", "[1]", "[\n  1\n]"),
             (r#"{"b": 1, "a": {"c": [true, null]}}"#, r#"{"b":1,"a":{"c":[true,null]}}"#,
              "{\n  \"b\": 1,\n  \"a\": {\n    \"c\": [\n      true,\n      null\n    ]\n  }\n}"),
-            // The order of members, and members that are there twice.
+            // The order of members, and duplicate members.
             (r#"{"a":1,"a":2}"#, r#"{"a":1,"a":2}"#, "{\n  \"a\": 1,\n  \"a\": 2\n}"),
-            // What looks like a token inside a string is none.
+            // Text that looks like a token inside a string.
             (r#"{"{\"[,:": "],} : "}"#, r#"{"{\"[,:":"],} : "}"#, "{\n  \"{\\\"[,:\": \"],} : \"\n}"),
         ];
         for (text, on_one_line, on_many) in rows {
@@ -149,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn what_could_play_with_a_terminal_is_escaped_and_means_the_same() {
+    fn characters_that_control_a_terminal_are_escaped_and_mean_the_same() {
         let text = "[\n  \"a\u{9b}31m\u{7f}\u{202e}é\"\n]";
-        let tamed = tame(text);
-        assert_eq!(tamed, "[\n  \"a\\u009b31m\\u007f\\u202eé\"\n]");
+        let escaped = escape_for_terminal(text);
+        assert_eq!(escaped, "[\n  \"a\\u009b31m\\u007f\\u202eé\"\n]");
         let read = |text| serde_json::from_str::<Vec<String>>(text).unwrap();
-        assert_eq!(read(&tamed), read(text));
+        assert_eq!(read(&escaped), read(text));
     }
 }

@@ -1,22 +1,22 @@
-//! What the `duet-rpc` command is made of.
+//! The implementation of the `duet-rpc` command.
 //!
-//! This is a library only so that the command and its test bed can share it; what programs build on
-//! is the `duet-rpc` package.
+//! It is a library only so that the command and its test bed can share it. Programs build on the `duet-rpc`
+//! package.
 //!
 //! ```text
-//! args         flags as typed
-//! settings     what they come to
-//! cmd          one verb, one file
-//! methods      what the daemon serves
-//! logging      records, and where they go
-//! exit         every exit code
-//! choice       params that are one of a closed list
+//! args         command-line options
+//! settings     options translated to settings
+//! cmd          one file or folder for each command
+//! methods      the daemon's methods
+//! logging      log records and their destination
+//! exit         exit codes
+//! choice       params with a closed list of values
 //! console      messages to people
-//! descriptors  which ones were closed at the start, and whether there is room for more
-//! json         text of JSON, laid out anew
+//! descriptors  checks of stdin, stdout and free descriptors
+//! json         JSON reformatting
 //! ```
 
-// Nothing that comes from outside may end the process; tests may.
+// Input must not end the process; in tests it may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod args;
@@ -38,7 +38,7 @@ use duet_rpc::Router;
 
 /// Runs the command. The first word is the program's own name.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    settings::note_parent();
+    settings::record_parent();
     let words: Vec<_> = words.into_iter().collect();
     match args::Args::try_parse_from(&words) {
         Ok(args) => cmd::run(args).into(),
@@ -46,26 +46,25 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// What a test bed adds to the daemon.
+/// Additions of a test bed to the daemon.
 #[derive(Debug)]
 pub struct Additions {
-    /// Adds methods.
+    /// Adds methods to the router.
     pub methods: fn(Router) -> Router,
-    /// Called when all is done, before the process ends.
+    /// Runs after the log is flushed, before the process ends.
     pub before_exit: fn(),
 }
 
 impl Default for Additions {
-    /// Nothing.
+    /// No additions.
     fn default() -> Self {
         Additions { methods: |router| router, before_exit: || {} }
     }
 }
 
-/// Runs the daemon with these additions. The words are a program's name and the options of
-/// `duet-rpc rpc`.
+/// Runs the daemon with these additions. `words` holds a program name and the options of `duet-rpc rpc`.
 pub fn run_daemon(words: impl IntoIterator<Item = OsString>, additions: &Additions) -> ExitCode {
-    settings::note_parent();
+    settings::record_parent();
     let words: Vec<_> = words.into_iter().collect();
     match args::DaemonArgs::try_parse_from(&words) {
         Ok(args) => cmd::rpc::run(&args.rpc, &args.global, additions).into(),

@@ -1,5 +1,4 @@
-//! The `duet-rpc` command. All of it stands in the library beside this file, which the test bed
-//! shares.
+//! The `duet-rpc` command. Its code is in the library beside this file, shared with the test bed.
 
 use std::process::ExitCode;
 

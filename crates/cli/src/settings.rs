@@ -1,4 +1,4 @@
-//! What the flags come to.
+//! Settings derived from the command line.
 
 use std::os::unix::process::parent_id;
 use std::sync::OnceLock;
@@ -10,19 +10,19 @@ use duet_rpc::proto::policy::BatchRule;
 
 use crate::args::{BatchName, FramingName, ProfileName, RpcArgs};
 
-/// The process that started this one.
+/// Parent process at the start.
 static PARENT: OnceLock<u32> = OnceLock::new();
 
-/// Reads who the parent is. To be called before anything else: a parent that dies while this process
-/// starts cannot be told from the process that takes its place.
-pub(crate) fn note_parent() {
+/// Records the parent process. Must run first: if the parent dies during startup, its replacement looks like
+/// the parent.
+pub(crate) fn record_parent() {
     PARENT.get_or_init(parent_id);
 }
 
-/// The process that the daemon is to end with, if there is one that can be seen from here.
+/// Process whose exit ends the daemon, if it is visible from here.
 ///
-/// A shell that is asked to run one command, and passes its own id, may become that command: `bash -c`
-/// does. Then the id is that of this process, and its parent is meant.
+/// A shell that runs a single command may replace itself with that command, as `bash -c` does. If the shell
+/// passed its own id, that id is now ours, and the parent is meant.
 pub(crate) fn process_to_end_with(args: &RpcArgs) -> Option<u32> {
     let parent = || PARENT.get().copied().filter(|&id| id > 0);
     let named = args.exit_with_parent?.filter(|&id| id != std::process::id());
@@ -30,7 +30,7 @@ pub(crate) fn process_to_end_with(args: &RpcArgs) -> Option<u32> {
 }
 
 impl ProfileName {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ProfileName::Editor => "editor",
@@ -59,7 +59,7 @@ impl FramingName {
     }
 }
 
-/// A profile, with each piece that an option overrides (C3).
+/// The profile with all overrides from the command line (C3).
 pub(crate) fn profile(args: &RpcArgs) -> Profile {
     let mut profile = args.profile.profile();
     if let Some(framing) = args.framing {
@@ -83,7 +83,7 @@ pub(crate) fn profile(args: &RpcArgs) -> Profile {
     }
 }
 
-/// Zero on the command line stands for no limit.
+/// Converts a timeout: zero means no limit.
 pub(crate) fn limited(time: Duration) -> Option<Duration> {
     Some(time).filter(|time| !time.is_zero())
 }
@@ -95,9 +95,9 @@ mod tests {
 
     use crate::args::{Args, ProfileName};
 
-    /// The table in the help is written by hand, and must say what the profiles are.
+    /// The table in the help is written by hand, so it is checked against the profiles.
     #[test]
-    fn c3_the_help_of_rpc_has_the_profiles_as_they_are() {
+    fn c3_help_of_rpc_matches_the_profiles() {
         let mut command = Args::command();
         let rpc = command.find_subcommand_mut("rpc").expect("it is there");
         let help = rpc.render_long_help().to_string();

@@ -1,4 +1,4 @@
-//! `duet-rpc doctor` on the real daemon, on scripts that break it, and on programs that are no daemon.
+//! `duet-rpc doctor` on the real daemon, on scripts that break it, and on programs that are not daemons.
 
 #![cfg(unix)]
 
@@ -17,7 +17,7 @@ use support::daemon::{PROFILES, after};
 use support::folder::Folder;
 use support::programs::DUET_RPC as DAEMON;
 
-/// Far longer than anything takes, on any machine.
+/// Longer than any step takes on any machine.
 const HANG: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
 
 fn doctor(program: Option<&Path>) -> Command {
@@ -29,14 +29,14 @@ fn doctor(program: Option<&Path>) -> Command {
     command
 }
 
-/// Doctor's output for a program that does not pass.
+/// Report for a program that does not pass.
 fn failure_of(program: &Path) -> Report {
-    let report = Report::of(doctor(Some(program)));
+    let report = Report::run(doctor(Some(program)));
     assert_eq!(report.code(), Some(1), "{}", report.text);
     report
 }
 
-/// The same of a script.
+/// Report for a script that does not pass.
 fn failure_of_script(text: &str) -> Report {
     failure_of(&script(&Folder::new(), text))
 }
@@ -48,7 +48,7 @@ struct Report {
 }
 
 impl Report {
-    fn of(mut command: Command) -> Report {
+    fn run(mut command: Command) -> Report {
         let output = command.output().expect("the doctor ends");
         let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
         let report = Report { text, output };
@@ -69,7 +69,7 @@ impl Report {
         self.output.status.code()
     }
 
-    /// The rows of a check in a profile, cell by cell.
+    /// Rows of a check in a profile, cell by cell.
     fn rows(&self, check: &str, profile: &str) -> Vec<[&str; 5]> {
         let rows = self.text.lines().filter_map(|line| {
             let cells: Vec<_> = line.strip_prefix("| ")?.split(" | ").map(str::trim).collect();
@@ -78,7 +78,7 @@ impl Report {
         rows.filter(|cells| cells[0] == check && cells[1] == profile).collect()
     }
 
-    /// There is a row of this check in this profile that failed for this reason.
+    /// Checks for a row of this check and profile that failed for this reason.
     fn has_failed(&self, check: &str, profile: &str, why: &str, detail: &str) {
         let rows = self.rows(check, profile);
         let is_it = |row: &[&str; 5]| {
@@ -87,7 +87,7 @@ impl Report {
         assert!(rows.iter().any(is_it), "{check} {profile} {why} {detail}: {}", self.text);
     }
 
-    /// There is one row of this check in this profile, with this result.
+    /// Checks for exactly one row of this check and profile, with this result.
     fn is(&self, result: &str, check: &str, profile: &str) {
         let rows = self.rows(check, profile);
         assert!(rows.len() == 1 && rows[0][3] == result, "{check} {profile}: {}", self.text);
@@ -98,8 +98,8 @@ impl Report {
     }
 }
 
-/// Makes a script. Another process writes it: a file that one of us has open for writing, if only
-/// for the moment in which some other test starts a process, cannot be run.
+/// Makes a script. Another process writes it: a file cannot be executed while a process holds it open for
+/// writing, and a concurrent test may start a process that inherits our descriptor.
 fn script(folder: &Folder, text: &str) -> PathBuf {
     let path = folder.path("script");
     let mut writer = Command::new("sh")
@@ -118,7 +118,7 @@ const CHECKS: [&str; 4] = ["first answer", "echo", "exit", "stdout"];
 
 #[test]
 fn every_check_passes_on_the_real_daemon() {
-    let report = Report::of(doctor(None));
+    let report = Report::run(doctor(None));
     assert_eq!(report.code(), Some(0), "{}", report.text);
     assert!(report.text.starts_with("duet-rpc doctor 0.1.0\n"));
     for profile in PROFILES {
@@ -135,7 +135,7 @@ fn every_check_passes_on_the_real_daemon() {
 fn every_check_passes_where_signals_are_ignored() {
     let mut command = after("trap '' CHLD HUP INT TERM", &doctor(None));
     command.stdin(Stdio::null());
-    let report = Report::of(command);
+    let report = Report::run(command);
     assert_eq!(report.code(), Some(0), "{}", report.text);
 }
 
@@ -201,7 +201,7 @@ fn wrong_answers_fail_with_what_was_expected_and_seen() {
     }
     report.is("ok", "first answer", "agent");
     report.has_failed("echo", "agent", "another answer", r#"saw ["a\|b"]; "#);
-    report.has_failed("stdout", "agent", "a message that nobody asked for", r#""method":"hello""#);
+    report.has_failed("stdout", "agent", "an unexpected message", r#""method":"hello""#);
     report.is("ok", "exit", "agent");
 }
 
@@ -236,7 +236,7 @@ fn program_that_prints_without_end_is_stopped() {
     }
 }
 
-/// A program whose processes hold a pipe open, which tells whether one of them is left.
+/// A program whose processes hold a pipe open, which shows if one of them is left.
 struct Watched {
     program: PathBuf,
     pipe: File,
@@ -261,7 +261,7 @@ impl Watched {
     }
 }
 
-/// Answers `--version` at once, to save the time for it.
+/// Answers `--version` immediately, to save time.
 const VERSION: &str = "test \"$1\" = --version && exec DAEMON \"$@\"\n";
 
 #[test]
@@ -317,9 +317,9 @@ fn doctor_that_is_interrupted_leaves_no_process() {
     }
 }
 
-/// As under `nohup`. The program lets doctor go on only when the signal has been sent.
+/// SIGHUP is ignored under `nohup`. The program lets doctor continue only after the signal was sent.
 #[test]
-fn l4_doctor_is_not_interrupted_by_a_signal_that_it_ignores() {
+fn l4_doctor_is_not_interrupted_by_an_ignored_signal() {
     let folder = Folder::new();
     let go = folder.fifo("go");
     let text = format!(
@@ -336,13 +336,13 @@ fn l4_doctor_is_not_interrupted_by_a_signal_that_it_ignores() {
 }
 
 #[test]
-fn log_file_of_the_user_is_checked_and_not_touched() {
+fn log_file_of_the_user_is_checked_and_unchanged() {
     let folder = Folder::new();
     let there = PathBuf::from(folder.write("there", "what I wrote\n"));
     let check = |log: &Path| {
         let mut command = doctor(None);
         command.env("DUET_RPC_LOG", log);
-        Report::of(command)
+        Report::run(command)
     };
     for log in [&there, &folder.path("not there")] {
         let report = check(log);

@@ -1,5 +1,5 @@
-//! What the daemon says when it ends, that it ends with its parent if that is wanted, and what it
-//! cannot survive (L3, L4, L7, L10).
+//! The end of the daemon: its log records, its end with the parent, and failures that it cannot survive (L3,
+//! L4, L7, L10).
 #![cfg(unix)]
 
 mod support;
@@ -20,24 +20,25 @@ use support::daemon::{
     request, rpc,
 };
 use support::folder::Folder;
-use support::log::{FORMATS, Record, parse_line};
-use support::{pairs, side_by_side};
+use support::log::{FORMATS, ParsedRecord, parse_line};
+use support::{concurrently, pairs};
 
 /// Longer than any test waits.
 const FOR_EVER: &str = r#"{"ms": 3600000}"#;
 
-fn records(lines: &[String], format: &str) -> Vec<Record> {
+fn records(lines: &[String], format: &str) -> Vec<ParsedRecord> {
     lines.iter().map(|line| parse_line(line, format)).collect()
 }
 
-/// The records that say this.
-fn count(records: &[Record], severity: &str, said: &str) -> usize {
-    let says = |record: &&Record| record.severity == severity && record.message.contains(said);
+/// Counts the records with this severity and text.
+fn count(records: &[ParsedRecord], severity: &str, said: &str) -> usize {
+    let says =
+        |record: &&ParsedRecord| record.severity == severity && record.message.contains(said);
     records.iter().filter(says).count()
 }
 
 #[test]
-fn l3_l4_the_log_says_why_it_ends_and_says_it_once() {
+fn l3_l4_the_log_states_the_reason_of_the_end_once() {
     let rows = [
         (Trigger::Eof, "stdin closed, shutting down gracefully"),
         (Trigger::Interrupt, "SIGINT"),
@@ -56,16 +57,16 @@ fn l3_l4_the_log_says_why_it_ends_and_says_it_once() {
                 assert_eq!(count(&records, "info", text), expect, "{trigger:?}: {records:?}");
             }
             assert_eq!(count(&records, "info", said), 1);
-            // Nothing of this is a fault.
+            // None of this is a fault.
             assert!(records.iter().all(|record| record.severity == "info"), "{records:?}");
         }
     }
 }
 
-/// As SIGHUP is under `nohup`.
+/// SIGHUP is ignored under `nohup`.
 #[test]
 #[cfg(target_os = "linux")]
-fn l4_signal_that_is_ignored_at_start_stays_ignored() {
+fn l4_a_signal_ignored_at_the_start_stays_ignored() {
     let rows = [
         ("HUP", Trigger::HangUp, Trigger::Terminate),
         ("INT", Trigger::Interrupt, Trigger::HangUp),
@@ -73,10 +74,10 @@ fn l4_signal_that_is_ignored_at_start_stays_ignored() {
     ];
     for (name, ignored, heard) in rows {
         let started = after(&format!("trap '' {name}"), &rpc(&["--profile", "agent"]));
-        let mut daemon = Daemon::of(started, framing_of("agent"));
+        let mut daemon = Daemon::spawn(started, framing_of("agent"));
         daemon.ask(1, "version", "[]");
         for id in 2..5 {
-            daemon.pull(ignored);
+            daemon.trigger(ignored);
             daemon.ask(id, "version", "[]");
         }
         let end = daemon.end(heard);
@@ -86,16 +87,16 @@ fn l4_signal_that_is_ignored_at_start_stays_ignored() {
     }
 }
 
-/// Also when a handler keeps its thread busy for longer than it has, or even the one that reads.
+/// Even if a handler blocks its thread, or the reading thread, beyond the time limit.
 #[test]
-fn l3_l4_the_log_says_why_it_ends_while_a_handler_blocks() {
+fn l3_l4_the_log_states_the_reason_of_the_end_while_a_handler_blocks() {
     let rows = [
         (Trigger::Eof, "stdin closed", "test.block"),
         (Trigger::Eof, "stdin closed", "test.jam"),
         (Trigger::Terminate, "SIGTERM", "test.block"),
         (Trigger::Terminate, "SIGTERM", "test.jam"),
     ];
-    side_by_side(pairs(PROFILES, rows), |(profile, (trigger, said, method))| {
+    concurrently(pairs(PROFILES, rows), |(profile, (trigger, said, method))| {
         let mut testbed = Daemon::start(profile);
         testbed.request(1, method, FOR_EVER);
         testbed.wait_for(&format!("{method} begins"));
@@ -106,29 +107,29 @@ fn l3_l4_the_log_says_why_it_ends_while_a_handler_blocks() {
     });
 }
 
-/// The shell is gone, so the end of stderr is the end of the daemon.
+/// Checks that the daemon ended. The shell is gone, so the end of stderr is the end of the daemon.
 fn check_ended_with_parent(daemon: &Daemon, case: &str) {
-    let records = records(&daemon.hear_out(), "text");
+    let records = records(&daemon.read_stderr_to_end(), "text");
     assert_eq!(count(&records, "info", "parent"), 1, "{case}: {records:?}");
     assert!(daemon.stdin.is_some(), "{case}");
 }
 
-/// A shell starts it with its own stdin, stdout and stderr, and waits. What runs in the background of a
-/// shell has no stdin of its own accord.
+/// A shell starts the daemon with its own stdin, stdout and stderr, and waits. Without the redirection, a
+/// background process has no stdin.
 const PARENT: &str = r#"exec 3<&0; "$@" <&3 3<&- & wait"#;
 
 #[test]
-fn l10_it_ends_with_the_parent_though_stdin_stays_open() {
+fn l10_the_daemon_ends_with_its_parent_although_stdin_stays_open() {
     let scripts = [
         r#"exec 3<&0; "$@" --exit-with-parent <&3 3<&- & wait"#,
-        // It need not be the parent: here it is a shell that another shell has started.
+        // The process need not be the parent: here it is a shell that started another shell.
         r#"sh -c 'exec 3<&0; "$@" <&3 3<&- & wait' sh "$@" --exit-with-parent=$$; :"#,
-        // `bash -c` becomes the one command that it is to run, so that its id is the daemon's own.
+        // `bash -c` replaces itself with a single command, so the id is the daemon's own.
         r#"exec 3<&0; sh -c 'exec "$@" --exit-with-parent=$$' sh "$@" <&3 3<&- & wait"#,
     ];
     for (profile, script) in pairs(PROFILES, scripts) {
         let shell = in_shell(script, &rpc(&["--profile", profile]));
-        let mut daemon = Daemon::of(shell, framing_of(profile));
+        let mut daemon = Daemon::spawn(shell, framing_of(profile));
         daemon.ask(1, "version", "[]");
         daemon.kill(Signal::KILL);
         check_ended_with_parent(&daemon, &format!("{profile} {script}"));
@@ -137,16 +138,16 @@ fn l10_it_ends_with_the_parent_though_stdin_stays_open() {
 }
 
 #[test]
-fn l10_it_ends_with_the_parent_also_while_it_is_busy() {
+fn l10_the_daemon_ends_with_its_parent_even_while_busy() {
     let busy = ["test.sleep", "test.block", "test.spin", "test.jam"];
-    side_by_side(pairs(PROFILES, busy), |(profile, method)| {
+    concurrently(pairs(PROFILES, busy), |(profile, method)| {
         let mut started = command(profile);
         started.arg("--exit-with-parent");
-        let mut testbed = Daemon::of(in_shell(PARENT, &started), framing_of(profile));
+        let mut testbed = Daemon::spawn(in_shell(PARENT, &started), framing_of(profile));
         testbed.request(1, method, FOR_EVER);
         testbed.wait_for(&format!("{method} begins"));
         testbed.kill(Signal::KILL);
-        let said = testbed.hear_out();
+        let said = testbed.read_stderr_to_end();
         let is_told = said.iter().any(|line| line.contains("parent"));
         assert!(is_told, "{profile} {method}: {said:?}");
         testbed.wait(Instant::now());
@@ -154,10 +155,10 @@ fn l10_it_ends_with_the_parent_also_while_it_is_busy() {
 }
 
 #[test]
-fn l10_without_the_flag_it_outlives_its_parent() {
+fn l10_without_the_flag_the_daemon_outlives_its_parent() {
     for profile in PROFILES {
         let shell = in_shell(PARENT, &rpc(&["--profile", profile]));
-        let mut daemon = Daemon::of(shell, framing_of(profile));
+        let mut daemon = Daemon::spawn(shell, framing_of(profile));
         daemon.ask(1, "version", "[]");
         daemon.kill(Signal::KILL);
         daemon.process.wait().expect("it is our child");
@@ -165,13 +166,13 @@ fn l10_without_the_flag_it_outlives_its_parent() {
             assert_eq!(daemon.ask(id, "version", "[]")["id"], id, "{profile}");
         }
         drop(daemon.stdin.take());
-        let records = records(&daemon.hear_out(), "text");
+        let records = records(&daemon.read_stderr_to_end(), "text");
         assert_eq!(count(&records, "info", "stdin closed"), 1, "{profile}: {records:?}");
         assert_eq!(count(&records, "info", "parent"), 0, "{profile}: {records:?}");
     }
 }
 
-/// The parent is a process, and not the thread of it that happened to start the daemon.
+/// The parent is a process, not the thread that started the daemon.
 #[test]
 fn l10_the_end_of_the_thread_that_started_it_is_not_the_end_of_the_parent() {
     for profile in PROFILES {
@@ -186,51 +187,50 @@ fn l10_the_end_of_the_thread_that_started_it_is_not_the_end_of_the_parent() {
     }
 }
 
-/// The shell may be dead before the daemon runs at all.
+/// The shell may be dead before the daemon runs.
 #[test]
-fn l10_parent_that_dies_at_once_leaves_no_process_behind() {
+fn l10_a_parent_that_dies_immediately_leaves_no_process_behind() {
     let ends = ["kill -KILL $$", "sleep 0.001; kill -KILL $$", "sleep 0.01; kill -KILL $$"];
     let start = |profile: &str, option: &str, end: &str| {
         let script = format!(r#"exec 3<&0; "$@" {option} <&3 3<&- & {end}"#);
         let shell = in_shell(&script, &rpc(&["--profile", profile]));
-        let mut daemon = Daemon::of(shell, framing_of(profile));
+        let mut daemon = Daemon::spawn(shell, framing_of(profile));
         daemon.process.wait().expect("it is our child");
         daemon
     };
     for profile in PROFILES {
-        // It may have another parent then, which cannot be told from the first. That it goes when stdin
-        // does holds all the same.
+        // The daemon may have a new parent by then, which looks like the first one. It still ends with stdin.
         let mut daemon = start(profile, "--exit-with-parent", ends[0]);
         drop(daemon.stdin.take());
-        daemon.hear_out();
+        daemon.read_stderr_to_end();
     }
-    // With the id of the shell, it can be told.
+    // With the id of the shell, the daemon can detect it.
     for (number, end) in (0..12).zip(ends.iter().cycle()) {
         let daemon = start(PROFILES[number % PROFILES.len()], "--exit-with-parent=$$", end);
         check_ended_with_parent(&daemon, end);
     }
 }
 
-/// The token is in a pipe that nobody writes to.
+/// The token file is a pipe without a writer.
 #[test]
-fn l10_it_ends_with_the_parent_while_it_waits_for_the_token() {
+fn l10_the_daemon_ends_with_its_parent_while_it_waits_for_the_token() {
     let folder = Folder::new();
     let token = folder.fifo("token");
     let file = token.to_str().expect("UTF-8");
     let words = ["--listen", "http://127.0.0.1:0/", "--exit-with-parent", "--token-file", file];
-    let mut daemon = Daemon::of(in_shell(PARENT, &rpc(&words)), framing_of("agent"));
+    let mut daemon = Daemon::spawn(in_shell(PARENT, &rpc(&words)), framing_of("agent"));
     let writer = daemon.wait_for_reader_of(&token);
     daemon.kill(Signal::KILL);
-    let said = daemon.hear_out();
-    assert_eq!(said, ["duet-rpc: the parent process has ended before the token file was read"]);
+    let said = daemon.read_stderr_to_end();
+    assert_eq!(said, ["duet-rpc: the parent process ended before the token file was read"]);
     assert!(daemon.stdin.is_some());
     drop(writer);
 }
 
-/// What it has to say is not read, and it cannot say it without waiting.
+/// Nobody reads stderr, so writing the error message would block.
 #[test]
 #[cfg(target_os = "linux")]
-fn l4_signal_ends_a_daemon_that_cannot_start_and_whose_stderr_is_full() {
+fn l4_a_signal_ends_a_daemon_that_cannot_start_and_has_a_full_stderr() {
     let (reader, writer) = full_pipe();
     let mut daemon = rpc(&["--listen", "unix:///no/such/folder/socket"]);
     daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer);
@@ -250,7 +250,7 @@ fn l4_signal_ends_a_daemon_that_cannot_start_and_whose_stderr_is_full() {
     drop(reader);
 }
 
-/// Ends with 1, and says on stderr why, in records and nothing else.
+/// Checks for exit code 1 and one error record, with only records on stderr.
 fn check_failure(daemon: Daemon, case: &str) {
     let end = daemon.wait(Instant::now());
     assert_eq!(end.status.code(), Some(1), "{case}: {end:?}");
@@ -259,7 +259,7 @@ fn check_failure(daemon: Daemon, case: &str) {
     assert!(!end.lines.iter().any(|line| line.contains("panicked")), "{records:?}");
 }
 
-/// What stdout may be: our end, and that of the daemon.
+/// Kinds of stdout: our end, and the daemon's.
 fn outputs() -> [(&'static str, OwnedFd, OwnedFd); 2] {
     let (reader, writer) = pipe();
     let (ours, theirs) = UnixStream::pair().expect("sockets are to be had");
@@ -267,7 +267,7 @@ fn outputs() -> [(&'static str, OwnedFd, OwnedFd); 2] {
 }
 
 #[test]
-fn l7_stdout_closed_while_idle_ends_it_with_1() {
+fn l7_stdout_closed_while_idle_is_exit_code_1() {
     for profile in PROFILES {
         // After some requests a thread waits in `read`.
         for (is_testbed, requests) in [(false, 0), (false, 20), (true, 0), (true, 20)] {
@@ -285,7 +285,7 @@ fn l7_stdout_closed_while_idle_ends_it_with_1() {
                 drop(ours);
                 let end = daemon.wait(Instant::now());
                 assert_eq!(end.status.code(), Some(1), "{case}: {end:?}");
-                // The test bed says more than records.
+                // The test bed prints more than records.
                 let errors = end.lines.iter().filter(|line| line.contains(" ERROR ")).count();
                 assert_eq!(errors, 1, "{case}: {:?}", end.lines);
             }
@@ -293,9 +293,9 @@ fn l7_stdout_closed_while_idle_ends_it_with_1() {
     }
 }
 
-/// Whoever exits closes both, in whichever order.
+/// A process that exits closes both, in either order.
 #[test]
-fn l3_stdin_closed_right_behind_stdout_is_the_usual_end() {
+fn l3_stdin_closed_directly_after_stdout_is_a_normal_end() {
     for (kind, ours, theirs) in outputs() {
         let command = rpc(&["--profile", "agent"]);
         let mut daemon = Daemon::with_stdout(command, framing_of("agent"), theirs);
@@ -306,19 +306,19 @@ fn l3_stdin_closed_right_behind_stdout_is_the_usual_end() {
     }
 }
 
-/// A connection over the network that its other end has broken off.
+/// A TCP connection that the other side has reset.
 fn reset_connection() -> TcpStream {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is to be had");
     let ours = TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
     let (theirs, _) = listener.accept().expect("it was called");
-    // Not to linger is to break off.
+    // Closing without lingering resets the connection.
     rustix::net::sockopt::set_socket_linger(&theirs, Some(Duration::ZERO)).expect("it is a socket");
     drop(theirs);
     ours
 }
 
 #[test]
-fn l7_what_cannot_be_survived_is_exit_code_1_and_a_record() {
+fn l7_a_fatal_failure_is_exit_code_1_and_a_record() {
     for profile in PROFILES {
         let (framing, folder) = (framing_of(profile), Folder::new());
         let full = File::options().write(true).open("/dev/full").expect("a device");
@@ -327,7 +327,7 @@ fn l7_what_cannot_be_survived_is_exit_code_1_and_a_record() {
         let rows: [(&str, &str, Stdio); 5] = [
             ("closed", ":", pipe().1.into()),
             ("full", ":", full.into()),
-            // A file that may not grow: the system would end the process with a signal.
+            // A file with a size limit: the system would end the process with a signal.
             ("limited", "ulimit -f 0", limited.into()),
             ("gone", ":", gone.into()),
             ("reset", ":", OwnedFd::from(reset_connection()).into()),
@@ -336,7 +336,7 @@ fn l7_what_cannot_be_survived_is_exit_code_1_and_a_record() {
             let command = after(preparation, &rpc(&["--profile", profile]));
             let mut daemon = Daemon::with_stdout(command, framing, stdout);
             let stdin = daemon.stdin.as_mut().expect("a pipe");
-            // It may be gone already.
+            // The daemon may have ended already.
             let _ = stdin.write_all(&frame(framing, &request(1, "version", "[]")));
             check_failure(daemon, &format!("{profile} {case}"));
         }

@@ -1,4 +1,4 @@
-//! The life of a server as a real process, over real pipes, with real signals (L1, L3–L9, T4).
+//! The life cycle of a server as a real process, over real pipes, with real signals (L1, L3–L9, T4).
 #![cfg(unix)]
 
 mod support;
@@ -13,13 +13,13 @@ use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
 use support::daemon::{Daemon, End, PROFILES, Trigger, command, full_pipe, pipe, request};
 use support::folder::Folder;
-use support::{pairs, side_by_side};
+use support::{concurrently, pairs};
 
-/// What may run when the end comes.
+/// Handlers that may run at the end.
 const BUSY: [Option<&str>; 5] =
     [None, Some("test.sleep"), Some("test.block"), Some("test.spin"), Some("test.jam")];
 
-/// Starts a testbed, makes it busy for longer than it has, and ends it.
+/// Starts a test bed, keeps it busy beyond its time limit, and ends it.
 fn live_and_end(profile: &str, busy: Option<&str>, trigger: Trigger) -> End {
     let mut testbed = Daemon::start(profile);
     let version = json!({"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}});
@@ -31,7 +31,7 @@ fn live_and_end(profile: &str, busy: Option<&str>, trigger: Trigger) -> End {
     testbed.end(trigger)
 }
 
-/// A message cannot be read while the thread that reads is jammed, so that is no trigger then.
+/// All cases. A jammed reading thread cannot read a message, so `shutdown` is left out there.
 fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)> + Clone {
     let cases = pairs(pairs(PROFILES, BUSY), Trigger::ALL).into_iter();
     let cases = cases.map(|((profile, busy), trigger)| (profile, busy, trigger));
@@ -39,8 +39,8 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 }
 
 #[test]
-fn l5_every_end_comes_whatever_runs_and_with_stdin_open() {
-    side_by_side(cases(), |case| {
+fn l5_the_server_ends_whatever_runs_and_with_stdin_open() {
+    concurrently(cases(), |case| {
         let (profile, busy, trigger) = case;
         let end = live_and_end(profile, busy, trigger);
         assert_eq!(end.status.code(), Some(0), "{case:?}: {end:?}");
@@ -50,11 +50,11 @@ fn l5_every_end_comes_whatever_runs_and_with_stdin_open() {
     });
 }
 
-/// How long the ends really take. `LIVES=500 cargo test --release -p duet-rpc-cli --test lifecycle --
-/// --ignored --nocapture` measures as many as you like.
+/// Measures how long ends take: `LIVES=500 cargo test --release -p duet-rpc-cli --test lifecycle -- --ignored
+/// --nocapture`.
 #[test]
-#[ignore = "it measures"]
-fn l5_every_end_comes_within_two_seconds() {
+#[ignore = "it measures times"]
+fn l5_every_end_takes_less_than_two_seconds() {
     let lives = std::env::var("LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(100);
     let (mut idle, mut busy_ends) = (Vec::new(), Vec::new());
     for (profile, busy, trigger) in cases().cycle().take(lives) {
@@ -72,7 +72,7 @@ fn l5_every_end_comes_within_two_seconds() {
 }
 
 #[test]
-fn l3_everything_that_came_before_the_end_is_answered() {
+fn l3_everything_before_the_end_of_input_is_answered() {
     for profile in PROFILES {
         let mut testbed = Daemon::start(profile);
         for id in 0..500 {
@@ -91,7 +91,7 @@ fn l3_everything_that_came_before_the_end_is_answered() {
 }
 
 #[test]
-fn l4_a_running_request_is_given_the_time_to_be_answered() {
+fn l4_a_running_request_gets_time_to_finish() {
     for trigger in [Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp, Trigger::Shutdown] {
         let mut testbed = Daemon::start("agent");
         testbed.request(1, "test.sleep", r#"{"ms": 100}"#);
@@ -105,7 +105,7 @@ fn l4_a_running_request_is_given_the_time_to_be_answered() {
 }
 
 #[test]
-fn l4_after_shutdown_nothing_more_is_begun() {
+fn l4_nothing_starts_after_shutdown() {
     for profile in PROFILES {
         let mut testbed = Daemon::start(profile);
         testbed.request(1, "shutdown", "null");
@@ -117,7 +117,7 @@ fn l4_after_shutdown_nothing_more_is_begun() {
 }
 
 #[test]
-fn l4_shutdown_as_a_notification_ends_it_too() {
+fn l4_shutdown_as_a_notification_ends_the_server() {
     let mut testbed = Daemon::start("agent");
     testbed.send(r#"{"jsonrpc":"2.0","method":"shutdown"}"#);
     let end = testbed.wait(Instant::now());
@@ -125,7 +125,7 @@ fn l4_shutdown_as_a_notification_ends_it_too() {
 }
 
 #[test]
-fn l5_a_stdout_that_nobody_reads_does_not_keep_it() {
+fn l5_an_unread_stdout_does_not_delay_the_end() {
     for trigger in [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown] {
         let (out, into) = pipe();
         let mut testbed = Daemon::with_stdout(command("agent"), Framing::Ndjson, into);
@@ -139,7 +139,7 @@ fn l5_a_stdout_that_nobody_reads_does_not_keep_it() {
 }
 
 #[test]
-fn l5_a_stderr_that_nobody_reads_does_not_keep_it() {
+fn l5_an_unread_stderr_does_not_delay_the_end() {
     for trigger in Trigger::ALL {
         let (err, into) = full_pipe();
         let mut command = command("agent");
@@ -165,7 +165,7 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
         writeln!(stdin, "{text}").expect("it reads");
     }
     drop(stdin);
-    // Slower than two seconds in all, and never idle for so long. The time is the test here.
+    // Slower than two seconds in all, but never idle that long. The time is the test here.
     let mut stdout = process.stdout.take().expect("a pipe");
     let (mut count, mut chunk) = (0, vec![0; 100_000]);
     loop {
@@ -180,14 +180,14 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
 }
 
 #[test]
-fn l6_the_last_act_is_done_and_one_that_never_ends_is_cut_off() {
+fn l6_the_exit_hook_runs_and_is_cut_off_if_it_never_returns() {
     for (is_never_done, busy) in [(false, None), (true, None), (true, Some("test.jam"))] {
         for trigger in [Trigger::Eof, Trigger::Terminate] {
             let mut command = command("agent");
             if is_never_done {
                 command.env("TESTBED_IS_NEVER_DONE", "1");
             }
-            let mut testbed = Daemon::of(command, Framing::Ndjson);
+            let mut testbed = Daemon::spawn(command, Framing::Ndjson);
             if let Some(method) = busy {
                 testbed.request(1, method, r#"{"ms": 25000}"#);
                 testbed.wait_for(&format!("{method} begins"));
@@ -198,14 +198,14 @@ fn l6_the_last_act_is_done_and_one_that_never_ends_is_cut_off() {
             let end = testbed.end(trigger);
             let case = (is_never_done, busy, trigger);
             assert_eq!(end.status.code(), Some(0), "{case:?}");
-            assert!(end.lines.iter().any(|line| line == "the last act begins"), "{case:?}");
+            assert!(end.lines.iter().any(|line| line == "the exit hook begins"), "{case:?}");
         }
     }
 }
 
 #[test]
-fn l7_what_cannot_be_survived_is_exit_code_1_and_no_panic() {
-    // A stdin that cannot be read.
+fn l7_a_fatal_failure_is_exit_code_1_without_a_panic() {
+    // An unreadable stdin.
     let mut directory = command("agent");
     directory.stdin(File::open("/").expect("a directory")).stdout(Stdio::piped());
     let output = directory.stderr(Stdio::piped()).output().expect("the example is built");
@@ -213,7 +213,7 @@ fn l7_what_cannot_be_survived_is_exit_code_1_and_no_panic() {
     assert!(output.stdout.is_empty());
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("directory") && !message.contains("panicked"), "{message}");
-    // A stdout that is gone, and one that is full.
+    // A closed stdout, and a full one.
     let full = File::options().write(true).open("/dev/full").expect("a device");
     let sinks = [("closed", Stdio::from(pipe().1)), ("full", full.into())];
     for (sink, stdout) in sinks {
@@ -225,11 +225,11 @@ fn l7_what_cannot_be_survived_is_exit_code_1_and_no_panic() {
 }
 
 #[test]
-fn l8_the_closing_of_stdin_is_noticed_while_reading_is_paused() {
+fn l8_a_closed_stdin_is_noticed_while_reading_is_paused() {
     let (out, into) = pipe();
     let mut testbed = Daemon::with_stdout(command("agent"), Framing::Ndjson, into);
     let mut stdin = testbed.stdin.take().expect("a pipe");
-    // It stops reading when too much waits, and so this stops being written.
+    // The daemon stops reading when too much waits, and then this write stops.
     let writer = thread::spawn(move || {
         rustix::io::ioctl_fionbio(&stdin, true).expect("a pipe can be made so");
         let line = |id| request(id, "test.big", r#"{"bytes":100000}"#) + "\n";
@@ -250,7 +250,7 @@ fn l8_the_closing_of_stdin_is_noticed_while_reading_is_paused() {
         written
     });
     let written = writer.join().expect("it only writes");
-    assert!(written < 10_000_000, "{written} bytes were read though nobody reads the answers");
+    assert!(written < 10_000_000, "{written} bytes were read although the answers are unread");
     let end = testbed.wait(Instant::now());
     assert_eq!(end.status.code(), Some(0));
     drop(out);
@@ -284,7 +284,7 @@ fn t4_files_as_stdin_and_stdout_work() {
 }
 
 #[test]
-fn t4_a_socket_as_node_gives_it_works_both_ways() {
+fn t4_one_socket_for_both_directions_works_as_with_node() {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("sockets are to be had");
     let mut command = command("agent");
     command.stdin(std::os::fd::OwnedFd::from(theirs.try_clone().expect("a second one")));

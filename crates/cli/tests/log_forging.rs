@@ -1,5 +1,5 @@
-//! What a client sends can neither forge a line of the log nor get into it, nor into an answer that
-//! is not its own (G6, E1).
+//! Client input cannot forge a log line, and its payload appears neither in the log nor in answers to others
+//! (G6, E1).
 #![cfg(unix)]
 
 mod support;
@@ -11,7 +11,7 @@ use support::folder::Folder;
 use support::log::{FORMATS, LEVELS, live, live_with, parse, parse_line};
 use support::pairs;
 
-/// Texts that would be lines, commands or fields of their own if they were written as they are.
+/// Texts that would become lines, commands or fields of their own if written raw.
 fn forgeries() -> Vec<String> {
     let line = "2026-01-02T03:04:05.678Z ERROR forged method=x id=7";
     let mut texts: Vec<String> =
@@ -26,7 +26,7 @@ fn forgeries() -> Vec<String> {
             "\u{9d}0;title\u{9c}",
             "\u{8}\u{8}\u{8}\u{7f}",
             "\u{202e}\u{2066}\u{feff}\u{200f}",
-            // What shows nothing, so that it looks like another method.
+            // Invisible characters, which make it look like another method.
             "ver\u{200b}sion\u{2060}\u{2064}\u{fffb}\u{e0001}\u{e0041}\u{e007f}",
             "\" id=7",
             "x\" id=7 \"",
@@ -53,7 +53,7 @@ fn cut(text: &str, length: usize) -> String {
 }
 
 #[test]
-fn g6_no_line_can_be_forged_and_a_megabyte_is_a_short_one() {
+fn g6_no_line_can_be_forged_and_long_names_are_cut() {
     for (profile, format) in pairs(PROFILES, FORMATS) {
         check_lines(profile, format, &forgeries());
     }
@@ -62,9 +62,9 @@ fn g6_no_line_can_be_forged_and_a_megabyte_is_a_short_one() {
     }
 }
 
-/// Every text as a method and as an id: each is one line, and means what was sent, cut.
+/// Sends every text as a method and as an id: each makes one line with the text, cut.
 fn check_lines(profile: &str, format: &str, texts: &[String]) {
-    // Raw where JSON allows it, and all escaped.
+    // Raw where JSON allows it, and fully escaped.
     let requests = texts.iter().flat_map(|text| {
         let escapes = cut(text, 999).encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
         let (raw, escaped): (_, String) = (json!(text).to_string(), escapes);
@@ -88,15 +88,15 @@ fn check_lines(profile: &str, format: &str, texts: &[String]) {
     }
 }
 
-/// The name of the method is cut in the answer too.
+/// Checks that the answer cuts the name of the method too.
 fn check_unknown(answer: &Value) {
     let message = answer["error"]["message"].as_str().expect("a text");
     let name = message.strip_prefix("Method not found: ").expect("that is the error");
     assert!(name.trim_end_matches('…').chars().count() <= 128, "{message}");
 }
 
-/// A JSON string can hold half of a character, which many a reader of JSON does not take. An answer
-/// has to echo it, but a record does not.
+/// A JSON string can hold half of a surrogate pair, which many JSON readers reject. An answer must echo it,
+/// but a record must not.
 #[test]
 fn g3_g6_half_a_character_does_not_break_a_line() {
     for (profile, format) in pairs(PROFILES, FORMATS) {
@@ -113,22 +113,22 @@ fn g3_g6_half_a_character_does_not_break_a_line() {
     }
 }
 
-/// What must show nowhere.
+/// Text that must never appear.
 const CANARY: &str = "CANARY-5d41";
-/// The test bed's panics say this.
+/// Text of the test bed's panics.
 const PANIC: &str = "must not show";
 
-/// Answers to requests from this id on may show what was sent: it is what was asked for.
+/// Answers to requests from this id on may show the input, because the request asks for that.
 const MAY_SHOW: u64 = 1000;
 
-/// Messages with a canary in every place but a method and an id.
+/// Messages with a canary everywhere except in short methods and ids.
 fn messages(profile: &str) -> Vec<String> {
     let long_id = format!("{}{CANARY}", "i".repeat(64));
     let long_method = format!("{}{CANARY}", "m".repeat(128));
     let deep = format!("{}\"{CANARY}\"{}", "[".repeat(200), "]".repeat(200));
     let failure =
         |code: i64| format!(r#"{{"code":{code},"message":"{CANARY}","data":["{CANARY}"]}}"#);
-    // Ids of their own, as some of them may still be under way when the next comes.
+    // Unique ids, because some requests may still be running when the next comes.
     let mut ids = 1..MAY_SHOW;
     let mut both = |method: &str, params: &str| {
         [request(ids.next().expect("enough"), method, params), notification(method, params)]
@@ -175,7 +175,7 @@ fn messages(profile: &str) -> Vec<String> {
         format!(r#"{{"jsonrpc":"2.0","id":"a","method":"version","params":["{CANARY}\x"]}}"#),
         deep,
     ]);
-    // The exceptions: a closed list, and what the application means to say.
+    // The exceptions: a closed list, and messages of the application itself.
     texts.push(request(MAY_SHOW, "setLogLevel", &format!(r#"{{"level":"{CANARY}"}}"#)));
     texts.push(request(MAY_SHOW + 1, "setLogLevel", &format!("[\"{CANARY}\"]")));
     for (id, code) in [(MAY_SHOW + 2, -32001), (MAY_SHOW + 3, -32603), (MAY_SHOW + 4, 7)] {
@@ -187,7 +187,7 @@ fn messages(profile: &str) -> Vec<String> {
         let topics = format!(r#"{{"topics":["{CANARY}"]}}"#);
         texts.push(request(MAY_SHOW + 6, "events.subscribe", &topics));
     }
-    // Beyond its 64th character not even that may show.
+    // Beyond the 64th character, even these must not show it.
     let long = format!("{}{CANARY}", "v".repeat(64));
     texts.extend(both("setLogLevel", &format!("[\"{long}\"]")));
     texts
@@ -238,7 +238,7 @@ fn faults(framing: Framing) -> Vec<u8> {
     }
 }
 
-/// Sends all of it, and speaks with the client that the test bed calls in turn.
+/// Sends all of it, and answers the calls of the test bed.
 fn plant(daemon: &mut Daemon, profile: &str) {
     let framing = framing_of(profile);
     if profile != "editor" {
@@ -271,7 +271,7 @@ fn plant(daemon: &mut Daemon, profile: &str) {
     }
 }
 
-/// Waits for a message, and checks all that come before it.
+/// Waits for a message, and checks all messages before it.
 fn wait_for(daemon: &Daemon, is_it: impl Fn(&Value) -> bool) -> Value {
     loop {
         let message = daemon.answer();
@@ -282,7 +282,7 @@ fn wait_for(daemon: &Daemon, is_it: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// No error answer and no event shows a canary.
+/// Checks that no error and no event shows a canary.
 fn check_message(message: &Value) {
     let shown = if message["method"] == "event" {
         let data = &message["params"]["data"];
@@ -304,7 +304,7 @@ fn check_log(log: &[u8], format: &str) {
 }
 
 #[test]
-fn e1_g6_nothing_that_a_message_carries_shows_anywhere() {
+fn e1_g6_the_payload_of_a_message_appears_nowhere() {
     for profile in PROFILES {
         for (level, format) in pairs(LEVELS, FORMATS) {
             // Each level to each sink, in one of the formats.

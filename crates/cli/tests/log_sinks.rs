@@ -1,4 +1,4 @@
-//! Where the log goes, and that nobody has to wait for it (G1, L6, L8).
+//! Destinations of the log; logging never blocks the daemon (G1, L6, L8).
 #![cfg(unix)]
 
 mod support;
@@ -11,16 +11,16 @@ use std::thread;
 
 use duet_rpc::proto::frame::Framing;
 use rustix::fs::{Mode, OFlags, open};
+use support::concurrently;
 use support::daemon::{Daemon, PROFILES, Trigger, after, frame, framing_of, pipe, request, rpc};
 use support::folder::Folder;
 use support::listening::memory;
 use support::log::{FORMATS, Life, live, live_answered, live_with, parse};
-use support::side_by_side;
 
-/// So many requests give far more records than anything between the daemon and its log holds.
+/// Enough requests for more records than all buffers up to the log hold.
 const MANY: u64 = 3_000;
 
-/// A daemon that logs there.
+/// A daemon with this log file.
 fn logging_to(path: &Path, options: &[&str]) -> Command {
     let mut command = rpc(options);
     command.env("DUET_RPC_LOG", path);
@@ -55,7 +55,7 @@ fn g1_a_file_is_appended_to() {
     }
 }
 
-/// The only record that warns, and that it is the only one.
+/// Checks for exactly one warning, about this file.
 fn check_one_warning(life: &Life, format: &str, path: &Path) {
     let records = life.records(format);
     let warnings: Vec<_> = records.iter().filter(|record| record.severity == "warn").collect();
@@ -65,7 +65,7 @@ fn check_one_warning(life: &Life, format: &str, path: &Path) {
 }
 
 #[test]
-fn g1_a_file_that_cannot_be_opened_is_told_of_once_and_stderr_takes_its_place() {
+fn g1_an_unusable_log_file_is_reported_once_and_replaced_by_stderr() {
     let folder = Folder::new();
     let mut paths = vec![folder.path("missing/log"), folder.path("."), folder.fifo("fifo")];
     if !rustix::process::geteuid().is_root() {
@@ -87,13 +87,13 @@ fn g1_a_file_that_cannot_be_opened_is_told_of_once_and_stderr_takes_its_place() 
             assert_eq!(last.message, "stdin closed, shutting down gracefully");
         }
     }
-    // Whatever the level: who looks for the file must learn why it is not there.
+    // At any level: a user who looks for the file must learn why it is missing.
     let life = live(logging_to(&paths[0], &["--log-level", "error"]), Framing::Lsp, b"");
     check_one_warning(&life, "text", &paths[0]);
 }
 
 #[test]
-fn g1_a_full_disk_does_not_stop_it() {
+fn g1_a_full_disk_does_not_stop_the_daemon() {
     for (profile, format) in PROFILES.into_iter().zip(FORMATS.into_iter().cycle()) {
         let framing = framing_of(profile);
         let options = ["--profile", profile, "--log-format", format, "--log-level", "debug"];
@@ -105,14 +105,14 @@ fn g1_a_full_disk_does_not_stop_it() {
     }
 }
 
-/// A limit on the size of files makes writes fail that did not fail in the beginning.
+/// A file size limit makes later writes fail.
 #[test]
-fn g1_a_file_that_can_be_written_no_more_does_not_stop_it() {
+fn g1_a_log_file_at_its_size_limit_does_not_stop_the_daemon() {
     let folder = Folder::new();
     for profile in PROFILES {
         let (framing, path) = (framing_of(profile), folder.path(profile));
         let daemon = logging_to(&path, &["--profile", profile, "--log-level", "debug"]);
-        // It counts blocks of 512 bytes or of 1024.
+        // The unit is blocks of 512 or 1024 bytes.
         let limited = after("ulimit -f 8", &daemon);
         let life = live_answered(limited, framing, &requests(framing, MANY), MANY);
         assert_eq!(life.records("text").len(), 1);
@@ -123,9 +123,9 @@ fn g1_a_file_that_can_be_written_no_more_does_not_stop_it() {
     }
 }
 
-/// The same of a pipe whose reader goes.
+/// A pipe whose reader closes it.
 #[test]
-fn g1_a_reader_of_the_log_that_goes_does_not_stop_it() {
+fn g1_a_log_reader_that_leaves_does_not_stop_the_daemon() {
     let folder = Folder::new();
     let path = folder.fifo("fifo");
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -144,13 +144,13 @@ fn g1_a_reader_of_the_log_that_goes_does_not_stop_it() {
     check_one_warning(&life, "text", &path);
 }
 
-/// Nobody ever reads stderr, and it holds a small part of what is logged.
+/// Nobody reads stderr, and it holds only a small part of the log.
 #[test]
 #[cfg(target_os = "linux")]
-fn l5_l6_l8_a_stderr_that_nobody_reads_costs_records_and_nothing_else() {
+fn l5_l6_l8_an_unread_stderr_costs_only_records() {
     const COUNT: u64 = 50_000;
     let triggers = [Trigger::Eof, Trigger::Terminate, Trigger::Shutdown];
-    side_by_side(PROFILES.into_iter().zip(triggers), |(profile, trigger)| {
+    concurrently(PROFILES.into_iter().zip(triggers), |(profile, trigger)| {
         let (unread, into) = pipe();
         let mut command = rpc(&["--profile", profile, "--log-level", "debug"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(into));
@@ -172,9 +172,9 @@ fn l5_l6_l8_a_stderr_that_nobody_reads_costs_records_and_nothing_else() {
     });
 }
 
-/// What was dropped is counted, and the count is there when somebody reads again.
+/// Dropped records are counted, and the count appears when somebody reads again.
 #[test]
-fn l8_records_that_were_dropped_are_counted() {
+fn l8_dropped_records_are_counted() {
     for format in FORMATS {
         let (unread, into) = pipe();
         let mut command = rpc(&["--log-level", "debug", "--log-format", format]);
@@ -196,7 +196,7 @@ fn l8_records_that_were_dropped_are_counted() {
             number.unwrap_or_else(|| panic!("it counts nothing: {warning:?}"))
         });
         let dropped: u64 = counts.sum();
-        // The beginning and the end, and for each request a frame, the request and the response.
+        // The start, the end, and for each request a frame, the request and the response.
         let written = (records.len() - warnings.len()) as u64;
         assert_eq!(dropped + written, 2 + 3 * MANY, "{format}");
     }

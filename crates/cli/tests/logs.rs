@@ -1,4 +1,4 @@
-//! What the daemon writes into its log, as a stranger reads it (G2–G5).
+//! Records in the daemon's log, read with a strict parser (G2–G5).
 #![cfg(unix)]
 
 mod support;
@@ -7,23 +7,23 @@ use duet_rpc::proto::frame::Framing;
 use serde_json::Value;
 use support::daemon::{Daemon, PROFILES, command, frame, framing_of, notification, request, rpc};
 use support::folder::Folder;
-use support::log::{FORMATS, LEVELS, Life, Record, live, live_with, parse};
+use support::log::{FORMATS, LEVELS, Life, ParsedRecord, live, live_with, parse};
 use support::pairs;
 
-/// The daemon itself lives with these options, and is sent these texts.
+/// Runs the daemon with these options and texts.
 fn daemon(profile: &str, options: &[&str], texts: &[&str]) -> Life {
     let framing = framing_of(profile);
     let input: Vec<u8> = texts.iter().flat_map(|text| frame(framing, text)).collect();
     live(rpc(&[&["--profile", profile], options].concat()), framing, &input)
 }
 
-fn severities(records: &[Record]) -> Vec<&str> {
+fn severities(records: &[ParsedRecord]) -> Vec<&str> {
     records.iter().map(|record| record.severity.as_str()).collect()
 }
 
 #[test]
-fn g2_only_what_is_at_the_level_or_above_is_logged() {
-    // What gives a record of each severity, besides those of the beginning and the end.
+fn g2_only_records_at_the_level_or_above_are_logged() {
+    // Messages that cause a record of each severity, besides those of start and end.
     let unknown = request(1, "unknown", "[]");
     let failing = notification("setLogLevel", "[]");
     let options: [&[&str]; 7] = [
@@ -48,9 +48,9 @@ fn g2_only_what_is_at_the_level_or_above_is_logged() {
     }
 }
 
-/// All is sent with one write: a level holds from the very next message on.
+/// Everything is sent in one write: a level applies from the very next message.
 #[test]
-fn g2_a_new_level_is_in_force_for_the_next_message() {
+fn g2_a_new_level_applies_from_the_next_message() {
     for (profile, by_notification) in pairs(PROFILES, [false, true]) {
         let set = |id, level: &str| match by_notification {
             false => request(id, "setLogLevel", &format!("[\"{level}\"]")),
@@ -88,8 +88,7 @@ fn g2_a_new_level_is_in_force_for_the_next_message() {
     }
 }
 
-/// Each id in a request for a method that nobody serves, and how the log shows it: as it came, and
-/// cut if it is long.
+/// Each id in a request for an unknown method, and its form in the log: as it came, and cut if it is long.
 #[test]
 fn g3_ids_are_logged_as_they_came() {
     let (digits, letters) = ("7".repeat(64), "é".repeat(64));
@@ -121,7 +120,7 @@ fn g3_ids_are_logged_as_they_came() {
         assert_eq!(records.len(), rows.len(), "{records:?}");
         for ((id, shown), record) in rows.iter().zip(&records) {
             assert_eq!(record.method.as_deref(), Some("unknown"));
-            // A number that is cut is no number any more, which only JSON has to say.
+            // A cut number is not that number any more, which only JSON has to show.
             let shown = shown.as_ref().unwrap_or(id);
             let shown = match format {
                 "text" if id.starts_with('7') => shown.trim_matches('"'),
@@ -134,7 +133,7 @@ fn g3_ids_are_logged_as_they_came() {
 
 #[test]
 fn g3_a_record_has_the_method_and_the_id_if_they_are_known() {
-    // What is sent at level `warn`, and the method and the id of the only record.
+    // A message at level `warn`, and the method and id of the only record.
     let rows = [
         (r#"{"jsonrpc":"2.0","id":1,"method":"a b"}"#, Some("a b"), Some("1")),
         (r#"{"jsonrpc":"2.0","method":"x=\"y\""}"#, Some("x=\"y\""), None),
@@ -162,7 +161,7 @@ fn g3_a_record_has_the_method_and_the_id_if_they_are_known() {
             assert_eq!(known, (method, id), "{profile} {format} {text}");
         }
     }
-    // The body of a frame whose headers are refused is known too (F12).
+    // The body of a frame with refused headers is known too (F12).
     let body = r#"{"jsonrpc":"2.0","id":9,"method":"version"}"#;
     let length = body.len();
     let input = format!("Content-Length: {length}\r\nContent-Type: text/html\r\n\r\n{body}");
@@ -183,7 +182,7 @@ fn g3_long_methods_are_cut() {
 }
 
 #[test]
-fn g4_the_first_record_says_what_was_started() {
+fn g4_the_first_record_describes_the_daemon() {
     let framings: [&[&str]; 5] = [
         &[],
         &["--framing", "lsp"],
@@ -243,9 +242,9 @@ fn g4_the_first_record_names_the_file_and_the_level() {
     }
 }
 
-/// What the test bed is sent at level `warn`, and the severity of the only record of it.
+/// A message to the test bed at level `warn`, and the severity of its only record.
 #[test]
-fn g5_m10_who_caused_it_decides_how_severe_it_is() {
+fn g5_m10_the_cause_decides_the_severity() {
     let failure = r#"{"code":-32001,"message":"no","data":null}"#;
     let rows = [
         (request(1, "unknown", "[]"), "warn"),
@@ -272,7 +271,7 @@ fn g5_m10_who_caused_it_decides_how_severe_it_is() {
             assert_eq!(severities(&records), [*severity], "{profile} {text}: {records:?}");
         }
     }
-    // Bytes that are no frame, in the framings where such a thing is known.
+    // Bytes outside of frames, in the framings that can detect them.
     for (profile, bytes) in [("editor", "stray\r\n\r\n"), ("desktop", "stray")] {
         let life = live(
             rpc(&["--profile", profile, "--log-level", "warn"]),
@@ -286,7 +285,7 @@ fn g5_m10_who_caused_it_decides_how_severe_it_is() {
 
 /// A server may ignore notifications that begin with `$/`; requests of that kind must be answered.
 #[test]
-fn m10_unknown_notification_that_may_be_ignored_is_logged_at_debug() {
+fn m10_an_ignorable_unknown_notification_is_logged_at_debug() {
     let rows = [
         (notification("$/setTrace", r#"{"value":"off"}"#), "debug"),
         (notification("$setTrace", "[]"), "warn"),
@@ -301,7 +300,7 @@ fn m10_unknown_notification_that_may_be_ignored_is_logged_at_debug() {
 }
 
 #[test]
-fn g5_traffic_is_debug_and_in_the_desktop_profile_info() {
+fn g5_traffic_is_logged_at_debug_and_in_the_desktop_profile_at_info() {
     for (profile, format) in pairs(PROFILES, FORMATS) {
         let text = request(7, "version", "[]");
         let options = ["--log-level", "debug", "--log-format", format];
@@ -314,7 +313,7 @@ fn g5_traffic_is_debug_and_in_the_desktop_profile_info() {
             assert_eq!(record.method.as_deref(), Some("version"));
             assert_eq!(record.severity, traffic, "{profile}");
         }
-        // The frame is one thing more, and all else is the life of the process.
+        // Besides, there is one record for the frame, and those of start and end.
         let others = records.iter().filter(|record| record.id.is_none());
         let others: Vec<_> = others.map(|record| record.severity.as_str()).collect();
         assert_eq!(others, ["info", "debug", "info"], "{records:?}");
@@ -322,7 +321,7 @@ fn g5_traffic_is_debug_and_in_the_desktop_profile_info() {
 }
 
 #[test]
-fn g6_a_panic_is_logged_with_its_place_and_not_its_message() {
+fn g6_a_panic_is_logged_with_its_location_and_without_its_message() {
     for (profile, format) in pairs(PROFILES, FORMATS) {
         let mut command = command(profile);
         command.args(["--log-format", format, "--log-level", "debug"]);
@@ -346,8 +345,8 @@ fn g6_a_panic_is_logged_with_its_place_and_not_its_message() {
     }
 }
 
-/// The level can be changed while somebody follows the log over the connection, and the records that
-/// they are sent are those of the file.
+/// The level can change while a client follows the log over its connection. The events hold the same records
+/// as the file.
 #[test]
 fn g3_records_in_events_are_those_of_the_log() {
     for profile in ["desktop", "agent"] {

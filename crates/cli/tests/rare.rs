@@ -1,4 +1,4 @@
-//! What is rare: handlers that block all of a sudden, frames that come while nobody looks, logs that
+//! Rare situations: handlers that suddenly block, frames that arrive while reading is held up, logs that
 //! point at stdout, too few descriptors, terminals that hang up.
 #![cfg(unix)]
 
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use support::daemon::{
     Daemon, PROFILES, Trigger, after, command, frame, framing_of, notification, request, rpc,
 };
-use support::log::{Record, live, parse_line};
+use support::log::{ParsedRecord, live, parse_line};
 use support::terminal::terminal;
-use support::{pairs, side_by_side};
+use support::{concurrently, pairs};
 
 #[test]
-fn l5_a_handler_that_was_quick_before_does_not_keep_it() {
-    side_by_side(pairs(PROFILES, ["test.block", "test.spin"]), |(profile, method)| {
+fn l5_a_handler_that_was_quick_before_does_not_delay_the_end() {
+    concurrently(pairs(PROFILES, ["test.block", "test.spin"]), |(profile, method)| {
         let mut testbed = Daemon::start(profile);
         for id in 1..5 {
             assert_eq!(testbed.ask(id, method, r#"{"ms":0}"#)["result"], 0);
@@ -32,12 +32,12 @@ fn l5_a_handler_that_was_quick_before_does_not_keep_it() {
     });
 }
 
-/// Nobody has said of these that they block, and they do it where it is hard to see: behind another
-/// answer, or only after they have waited. Once it has happened, it holds up nobody any more.
+/// These handlers are not marked as blocking, and block where it is hard to see: after another answer, or
+/// after they have waited. Once one has blocked, it delays nobody any more.
 #[test]
-fn l5_a_handler_that_blocks_is_found_out() {
+fn l5_an_unmarked_blocking_handler_is_detected() {
     let long = r#"{"ms": 25000}"#;
-    side_by_side(["test.nap", "test.late"], |method| {
+    concurrently(["test.nap", "test.late"], |method| {
         let mut testbed = Daemon::start("agent");
         let both = |id, params: &str| {
             let texts = [request(id, "version", "[]"), request(id + 1, method, params)];
@@ -58,14 +58,14 @@ fn l5_a_handler_that_blocks_is_found_out() {
     });
 }
 
-/// The clock of a frame stands still while the daemon does not read, whatever keeps it from that.
+/// The clock of a frame stops while the daemon does not read, for whatever reason.
 #[test]
-fn f6_a_frame_that_came_while_the_reading_thread_was_held_up_is_not_late() {
-    side_by_side(PROFILES, |profile| {
+fn f6_a_frame_that_arrives_while_reading_is_held_up_does_not_time_out() {
+    concurrently(PROFILES, |profile| {
         let framing = framing_of(profile);
         let mut slow = command(profile);
         slow.args(["--read-timeout", "0.5"]);
-        let mut testbed = Daemon::of(slow, framing);
+        let mut testbed = Daemon::spawn(slow, framing);
         let late = frame(framing, &request(2, "version", "[]"));
         let (begin, rest) = late.split_at(late.len() / 2);
         let jam = frame(framing, &request(1, "test.jam", r#"{"ms": 2000}"#));
@@ -79,7 +79,7 @@ fn f6_a_frame_that_came_while_the_reading_thread_was_held_up_is_not_late() {
     });
 }
 
-/// By whatever name, the log does not go where messages come or go.
+/// The log never goes to stdin or stdout, under any name.
 #[test]
 fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
     for name in ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "/dev/stdin", "/proc/self/fd/0"] {
@@ -94,7 +94,7 @@ fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
             assert_eq!(warned.count(), 1, "{name}: {records:?}");
         }
     }
-    // The device that forgets everything may be both.
+    // `/dev/null` may be both.
     let mut daemon = rpc(&["--profile", "agent"]);
     daemon.env("DUET_RPC_LOG", "/dev/null").stdin(Stdio::null()).stdout(Stdio::null());
     let output = daemon.stderr(Stdio::piped()).output().expect("it is built");
@@ -102,32 +102,32 @@ fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
 }
 
 #[test]
-fn l7_too_few_descriptors_are_an_error_and_no_panic() {
+fn l7_too_few_descriptors_are_an_error_without_a_panic() {
     for most in 5..24 {
         let limited = after(&format!("ulimit -n {most}"), &rpc(&["--profile", "agent"]));
-        let end = Daemon::of(limited, Framing::Ndjson).end(Trigger::Eof);
+        let end = Daemon::spawn(limited, Framing::Ndjson).end(Trigger::Eof);
         let said = end.lines.join("\n");
         assert!(!said.contains("panicked") && !said.contains(".rs:"), "{most}: {said}");
-        // Where there are enough, it serves.
+        // With enough of them, it serves.
         let expect = if said.contains("duet-rpc started") { 0 } else { 1 };
         assert_eq!(end.status.code(), Some(expect), "{most}: {said}");
     }
 }
 
-/// With the least memory that it starts with, and a little more, it has none for a further thread.
+/// With just enough memory to start, and a little more, there is none for a further thread.
 #[test]
-fn l3_l6_with_no_thread_to_spare_it_says_all_the_same_why_it_ends() {
+fn l3_l6_without_memory_for_a_thread_the_log_still_states_the_reason_of_the_end() {
     let mut started = 0;
     for kib in (4 * 1024..512 * 1024).step_by(64) {
         let daemon = rpc(&["--profile", "agent", "--log-level", "debug"]);
         let mut limited = after(&format!("ulimit -v {kib}"), &daemon);
-        // Else each thread would have 64 MiB set aside.
+        // Otherwise each thread would reserve 64 MiB.
         limited.env("MALLOC_ARENA_MAX", "1");
-        let mut daemon = Daemon::of(limited, Framing::Ndjson);
-        // So much to be written that it is not done by itself.
+        let mut daemon = Daemon::spawn(limited, Framing::Ndjson);
+        // Enough output that it is not written immediately.
         let text = request(1, "version", "[]") + "\n";
         let stdin = daemon.stdin.as_mut().expect("a pipe");
-        // It may be gone already.
+        // The daemon may have ended already.
         let _ = stdin.write_all(text.repeat(200).as_bytes());
         let end = daemon.end(Trigger::Eof);
         let said = end.lines.join("\n");
@@ -145,7 +145,7 @@ fn l3_l6_with_no_thread_to_spare_it_says_all_the_same_why_it_ends() {
 }
 
 #[test]
-fn l4_g4_who_has_read_that_it_started_can_end_it_with_a_signal() {
+fn l4_g4_after_its_first_record_a_signal_ends_the_daemon_gracefully() {
     for (trigger, _) in pairs([Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp], 0..20) {
         let daemon = Daemon::rpc("agent", &[]);
         daemon.wait_for_line(|line| line.contains("duet-rpc started"));
@@ -155,7 +155,7 @@ fn l4_g4_who_has_read_that_it_started_can_end_it_with_a_signal() {
     }
 }
 
-/// A terminal whose other side is gone tells it as an error, but it is the end of input.
+/// A terminal whose other side is closed reports an error, but it is the end of input.
 #[test]
 fn l3_a_terminal_that_hangs_up_is_the_end_of_input() {
     let (screen, end) = terminal();
@@ -171,7 +171,7 @@ fn l3_a_terminal_that_hangs_up_is_the_end_of_input() {
     assert_eq!(end.answers, [json!({"jsonrpc": "2.0", "id": 1, "result": 300})]);
 }
 
-/// The severity and the message of the records about a method.
+/// Severity and message of the records about a method.
 fn told(lines: &[String], method: &str) -> Vec<(String, String)> {
     let records = lines.iter().map(|line| parse_line(line, "text"));
     let about = records.filter(|record| record.method.as_deref() == Some(method));
@@ -179,7 +179,7 @@ fn told(lines: &[String], method: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn g5_what_goes_wrong_because_of_the_client_is_a_warning() {
+fn g5_a_failure_caused_by_the_client_is_a_warning() {
     let answers = [
         r#""error":{"code":-32603,"message":"no"}"#,
         r#""error":"no object""#,
@@ -198,7 +198,7 @@ fn g5_what_goes_wrong_because_of_the_client_is_a_warning() {
     }
 }
 
-/// A request that is cancelled, while it runs or while it waits, has a response in the log too.
+/// A cancelled request has a response in the log, whether it was running or waiting.
 #[test]
 fn p3_g5_a_cancelled_request_is_logged_as_answered() {
     let mut testbed = Daemon::start("desktop");
@@ -214,16 +214,16 @@ fn p3_g5_a_cancelled_request_is_logged_as_answered() {
     let records = end.lines.iter().filter(|line| line.starts_with("20"));
     let records: Vec<_> = records.map(|line| parse_line(line, "text")).collect();
     for id in ["7", "8"] {
-        let is_response = |record: &&Record| {
+        let is_response = |record: &&ParsedRecord| {
             record.message == "response error=-32800" && record.id.as_deref() == Some(id)
         };
         assert_eq!(records.iter().filter(is_response).count(), 1, "{id}: {records:?}");
     }
 }
 
-/// Bad messages beyond those that are answered are all counted, also if the end comes soon.
+/// Unanswered bad messages are all counted, even if the end comes soon.
 #[test]
-fn f7_what_was_not_answered_is_counted_to_the_end() {
+fn f7_unanswered_faults_are_counted_to_the_end() {
     let framing = Framing::Ndjson;
     let life = live(rpc(&["--profile", "agent"]), framing, "no\n".repeat(3000).as_bytes());
     let records = life.records("text");
@@ -236,7 +236,7 @@ fn f7_what_was_not_answered_is_counted_to_the_end() {
 }
 
 #[test]
-fn p7_a_closed_list_takes_strings_and_nothing_else() {
+fn p7_a_closed_list_accepts_only_strings() {
     let rows = [
         ("setLogLevel", r#"{"level":{"debug":null}}"#, "level", "object"),
         ("setLogLevel", r#"{"level":{"CANARY":null}}"#, "level", "object"),
@@ -254,7 +254,7 @@ fn p7_a_closed_list_takes_strings_and_nothing_else() {
         assert!(error["data"]["accepted"].is_array(), "{params}: {error}");
         assert!(!error.to_string().contains("CANARY"));
     }
-    // By position, what may be left out may be left out too.
+    // By position, an optional param may be left out too.
     let mut agent = Daemon::rpc("agent", &[]);
     let asked = agent.ask(1, "system.callback", r#"["m"]"#);
     assert_eq!((&asked["method"], &asked["params"]), (&json!("m"), &Value::Null));

@@ -1,5 +1,5 @@
-//! stdout carries framed messages and nothing else, whatever comes in, whatever handlers do, and
-//! however the daemon ends (L1). What reads it checks every byte.
+//! stdout carries only framed messages, for any input, any handlers and any end of the daemon (L1). The
+//! reader checks every byte.
 #![cfg(unix)]
 
 mod support;
@@ -15,12 +15,12 @@ use support::daemon::{
     Daemon, End, PROFILES, Trigger, command, frame, framing_of, pipe, read_frames, request, rpc,
 };
 use support::log::{FORMATS, LEVELS, parse_line};
-use support::{pairs, side_by_side};
+use support::{concurrently, pairs};
 
-/// The message limit of these tests: what is over it need not be long.
+/// Message limit of these tests, small so that oversize messages are short.
 const LIMIT: usize = 20_000;
 
-/// Bodies that are no message, or not one that can be served.
+/// Bodies that are not a message, or not one that can be served.
 fn bad_texts() -> Vec<Vec<u8>> {
     let mut texts: Vec<Vec<u8>> = [
         r#"{"jsonrpc":"2.0","id":1,"method":"version""#,
@@ -49,7 +49,7 @@ fn bad_texts() -> Vec<Vec<u8>> {
     texts
 }
 
-/// Every kind of fault that the framing knows (F11–F15, F21, F30, F31), one behind the other.
+/// Every kind of fault of the framing (F11–F15, F21, F30, F31), one after the other.
 fn faults(framing: Framing) -> Vec<u8> {
     let over = vec![b'x'; LIMIT + 1000];
     let mut bytes = Vec::new();
@@ -107,7 +107,7 @@ fn faults(framing: Framing) -> Vec<u8> {
     bytes
 }
 
-/// A request behind it all is served, and then it ends.
+/// Sends all faults, checks that a request after them is served, and ends the daemon.
 fn live_through_faults(profile: &str, level: &str, format: &str, trigger: Trigger) -> End {
     let framing = framing_of(profile);
     let limit = LIMIT.to_string();
@@ -126,7 +126,7 @@ fn live_through_faults(profile: &str, level: &str, format: &str, trigger: Trigge
     }
     assert!(errors > 15, "{profile}: {errors} errors");
     if trigger == Trigger::Eof {
-        // A frame that the end cuts short is a fault too (F15).
+        // A frame cut by the end of input is a fault too (F15).
         let whole = frame(framing, &request(1, "version", "[]"));
         daemon.send_raw(&whole[..whole.len() - 5]);
     }
@@ -134,11 +134,11 @@ fn live_through_faults(profile: &str, level: &str, format: &str, trigger: Trigge
 }
 
 #[test]
-fn l1_faults_of_every_kind_give_frames_and_nothing_else() {
+fn l1_faults_of_every_kind_produce_only_frames() {
     for profile in PROFILES {
         let cases = LEVELS.into_iter().zip(FORMATS.into_iter().cycle());
         for (level, format) in cases {
-            side_by_side(Trigger::ALL, |trigger| {
+            concurrently(Trigger::ALL, |trigger| {
                 let end = live_through_faults(profile, level, format, trigger);
                 assert_eq!(end.status.code(), Some(0), "{profile} {level} {trigger:?}: {end:?}");
                 for line in &end.lines {
@@ -151,9 +151,9 @@ fn l1_faults_of_every_kind_give_frames_and_nothing_else() {
     }
 }
 
-/// Handlers that print, panic and talk without end.
+/// Handlers that print, panic and send many messages.
 #[test]
-fn l1_l9_e2_handlers_that_misbehave_do_not_show_on_stdout() {
+fn l1_l9_e2_misbehaving_handlers_do_not_show_on_stdout() {
     const COUNT: u64 = 2_000;
     for (profile, trigger) in pairs(PROFILES, Trigger::ALL) {
         let mut testbed = Daemon::start(profile);
@@ -179,7 +179,7 @@ fn l1_l9_e2_handlers_that_misbehave_do_not_show_on_stdout() {
         let end = testbed.end(trigger);
         assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
         let strays = end.lines.iter().filter(|line| *line == "stray").count();
-        assert_eq!(strays, 10, "{profile} {trigger:?}: what was printed shows on stderr");
+        assert_eq!(strays, 10, "{profile} {trigger:?}: printed text goes to stderr");
     }
 }
 
@@ -194,9 +194,9 @@ impl Read for Sips {
     }
 }
 
-/// The end comes when a part of an answer was read, and the rest only after that.
+/// The end comes after a part of an answer was read, and the rest is read afterwards.
 #[test]
-fn l1_l4_an_answer_that_is_being_read_comes_whole() {
+fn l1_l4_a_partly_read_answer_is_completed() {
     const BYTES: usize = 500_000;
     for (profile, trigger) in pairs(PROFILES, Trigger::ALL) {
         let (out, into) = pipe();
@@ -206,7 +206,7 @@ fn l1_l4_an_answer_that_is_being_read_comes_whole() {
         let mut out = File::from(out);
         let mut bytes = vec![0; 1000];
         out.read_exact(&mut bytes).expect("it answers");
-        testbed.pull(trigger);
+        testbed.trigger(trigger);
         let last_words = match trigger {
             Trigger::Eof => "stdin closed",
             Trigger::Shutdown => "shut down",
@@ -227,7 +227,7 @@ fn l1_l4_an_answer_that_is_being_read_comes_whole() {
     }
 }
 
-/// The end comes in the middle of a stream of requests that never ends by itself.
+/// The end comes during an endless stream of requests.
 #[test]
 fn l1_l4_the_last_frame_is_whole() {
     for profile in PROFILES {
@@ -244,13 +244,13 @@ fn l1_l4_the_last_frame_is_whole() {
             let mut stdin = daemon.stdin.take().expect("a pipe");
             let writer = thread::spawn(move || {
                 let send = |id| stdin.write_all(&frame(framing, &request(id, "version", "[]")));
-                // Until it reads no more.
+                // Until the daemon stops reading.
                 (1..).map(send).take_while(Result::is_ok).count() as u64
             });
             let mut out = File::from(out);
             let mut bytes = vec![0; 10_000];
             out.read_exact(&mut bytes).expect("it answers");
-            daemon.pull(trigger);
+            daemon.trigger(trigger);
             let reader = thread::spawn(move || {
                 out.read_to_end(&mut bytes).expect("it is a pipe");
                 bytes
@@ -268,7 +268,7 @@ fn l1_l4_the_last_frame_is_whole() {
                 ids.sort_unstable();
             }
             let expect: Vec<_> = (1..=ids.len() as u64).collect();
-            assert_eq!(ids, expect, "{profile}: each was answered, up to the last that was read");
+            assert_eq!(ids, expect, "{profile}: each request that was read is answered");
             assert!(ids.len() as u64 <= sent + 1, "{profile}");
         }
     }

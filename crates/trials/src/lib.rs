@@ -1,4 +1,4 @@
-//! Trials of the daemon: load of every kind for as long as one likes, and ends of every kind.
+//! Trials of the daemon: long runs under every kind of load, and every kind of end.
 #![cfg(unix)]
 
 pub mod chaos;

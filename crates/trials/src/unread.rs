@@ -1,46 +1,46 @@
-//! Unread: the memory of a server whose clients ask for large answers and never read them (L8, P9).
+//! Unread: the memory of a server whose clients request large answers and never read them (L8, P9).
 //!
-//! Each case starts the testbed, lets some connections ask for answers that nobody reads, and takes the peak of
-//! its memory. While it listens, one more connection pings it and takes the time.
+//! Each case starts the test bed, opens connections that request answers without reading them, and takes the
+//! peak of its memory. While the test bed listens, another connection measures ping times.
 
 use crate::harness::prelude::*;
 
 const SIZES: [usize; 4] = [1000, 1_000_000, 10_000_000, 100_000_000];
 const CONNECTIONS: [usize; 2] = [1, 200];
 const LONGEST_PING: Duration = Duration::from_millis(100);
-/// The pause between two pings of the other connection.
+/// Pause between two pings of the other connection.
 const PAUSE: Duration = Duration::from_millis(5);
-/// A ping that takes longer counts as unanswered.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for a ping.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Measure the memory of a server whose clients ask for large answers and never read them.
+/// Measure the memory of a server whose clients request large answers and never read them.
 ///
-/// Prints one row for each case. Exit code: 1 if the memory of a case exceeds the bound that docs/limits.md
-/// states, or if the ping of another connection took longer than 100 ms. The first ping is that of a connection
-/// opened after all others had asked.
+/// Prints one row per case. Exit code: 1 if the memory of a case exceeds the bound in docs/limits.md, or if a
+/// ping of another connection took longer than 100 ms. The first ping is on a connection opened after all
+/// requests were sent.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "unread")]
-struct Options {
+struct UnreadOptions {
     /// Seconds for each case
     #[arg(long, default_value_t = 6)]
     seconds: u64,
-    /// Only this profile
+    /// Run only this profile
     #[arg(long)]
     profile: Option<Profile>,
-    /// Only this transport
+    /// Run only this transport
     #[arg(long)]
     over: Option<Transport>,
-    /// Only with so many connections
+    /// Run only with this number of connections
     #[arg(long)]
     connections: Option<usize>,
-    /// Only with answers of this size
+    /// Run only with answers of this size
     #[arg(long, value_name = "BYTES")]
     answer: Option<usize>,
 }
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = UnreadOptions::parse();
     say(
         "| profile | transport | connections | answer | peak | bound | slowest ping | first ping |",
     );
@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-impl Options {
+impl UnreadOptions {
     fn cases(&self) -> Vec<Case> {
         fn chosen<T: Copy>(only: Option<T>, all: &[T]) -> Vec<T> {
             only.map_or(all.to_vec(), |it| vec![it])
@@ -75,7 +75,7 @@ impl Options {
         for over in chosen(self.over, Transport::value_variants()) {
             for profile in chosen(self.profile, Profile::value_variants()) {
                 for connections in chosen(self.connections, &CONNECTIONS) {
-                    // There is one connection on stdio.
+                    // stdio has only one connection.
                     if over != Transport::Stdio || connections == 1 {
                         let case = |answer| Case { profile, over, connections, answer };
                         cases.extend(chosen(self.answer, &SIZES).into_iter().map(case));
@@ -102,7 +102,7 @@ fn row(case: &Case, measured: &Measured) -> String {
     format!("{left} {peak} MiB | {bound} MiB | {worst}| {first}|")
 }
 
-/// One case: who asks for what.
+/// One case: profile, transport, connections and answer size.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The profile of the daemon.
@@ -117,26 +117,26 @@ pub struct Case {
 
 const MIB: u64 = 1024 * 1024;
 
-// The parts of the bound, as `docs/limits.md` states it.
+// The parts of the bound in `docs/limits.md`.
 
 /// Memory of an idle daemon, with its threads.
 const AT_REST: u64 = 24 * MIB;
-/// `outgoing_bytes`: what may wait to be sent on one connection before no further request begins.
+/// `outgoing_bytes`: bytes that may wait on one connection before further requests wait.
 const OUTGOING: u64 = MIB;
-/// Other memory of a connection: the requests that wait, and buffers.
+/// Other memory of a connection: waiting requests, and buffers.
 const PER_CONNECTION: u64 = MIB;
-/// What may wait to be sent on all connections of a server together.
+/// Bytes that may wait to be sent on all connections of a server together.
 const BUDGET: u64 = 64 * MIB;
-/// The number of answers in the making, if each is larger than all that may wait: one waits to be sent, and
-/// others began before it was there.
+/// Number of answers in the making, if each is larger than the limit: one waits to be sent, and others began
+/// before it.
 const MADE_AT_ONCE: u64 = 4;
-/// An answer takes this many times its size while it is made: as a value, and as JSON.
+/// Copies of an answer while it is made: as a value, and as JSON.
 const COPIES: u64 = 2;
-/// A handler whose answer is smaller than this is quick, and runs on the thread of its connection.
+/// A handler with a smaller answer is quick, and runs on the thread of its connection.
 const QUICK: u64 = 4 * MIB;
 
 impl Case {
-    /// How much memory the daemon may take, in bytes.
+    /// Maximum memory of the daemon, in bytes.
     pub fn bound(&self) -> u64 {
         let (connections, answer) = (self.connections as u64, self.answer as u64);
         let on_each = OUTGOING + PER_CONNECTION + if answer < QUICK { answer } else { 0 };
@@ -144,7 +144,7 @@ impl Case {
         AT_REST + connections * on_each + COPIES * (shared + MADE_AT_ONCE * answer)
     }
 
-    /// The number of requests of each client: more than are ever answered.
+    /// Number of requests per client: more than are ever answered.
     fn requests(&self) -> usize {
         match self.answer {
             0..100_000 => 20_000 / self.connections.min(10),
@@ -163,15 +163,15 @@ impl fmt::Display for Case {
 /// The outcome of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// The peak of the daemon's memory, in bytes.
+    /// Peak memory of the daemon, in bytes.
     pub peak: u64,
-    /// The slowest ping of another connection, from before the others ask.
+    /// Slowest ping of another connection, measured from before the requests.
     pub worst_ping: Option<Duration>,
-    /// The first ping of a connection opened after all others had asked.
+    /// First ping of a connection opened after all requests were sent.
     pub first_ping: Option<Duration>,
 }
 
-/// Plays a case for so long.
+/// Runs a case for this time.
 ///
 /// # Errors
 ///
@@ -185,13 +185,13 @@ pub fn play(case: &Case, time: Duration) -> io::Result<Measured> {
     command.args(listen.iter().flat_map(|url| ["--listen", url]));
     let mut daemon = Daemon::start(command, PIPES)?;
     daemon.theirs.clear();
-    let url = listen.map(|_| daemon.listening_url(PATIENCE)).transpose()?;
+    let url = listen.map(|_| daemon.listening_url(PING_TIMEOUT)).transpose()?;
     if let Some(mut stderr) = daemon.stderr.take().map(fs::File::from) {
-        // The daemon never waits for a reader of its log.
+        // Drain the log, although the daemon never waits for its reader.
         thread::spawn(move || _ = stderr.read_to_end(&mut Vec::new()));
     }
     let stdin = daemon.stdin.take();
-    let connect = |url: &str| RawClient::connect(url, Framing::Ndjson, PATIENCE);
+    let connect = |url: &str| RawClient::connect(url, Framing::Ndjson, PING_TIMEOUT);
     let begun = Instant::now();
     let mut clients = Vec::new();
     let (mut worst_ping, mut first_ping) = (None, None);
@@ -217,7 +217,7 @@ pub fn play(case: &Case, time: Duration) -> io::Result<Measured> {
         thread::sleep(time);
     }
     let peak = proc::number(daemon.id(), "status", "VmHWM");
-    let peak = peak.ok_or_else(|| io::Error::other("the peak of its memory is not known"))? * 1024;
+    let peak = peak.ok_or_else(|| io::Error::other("its peak memory is unknown"))? * 1024;
     daemon.signal(Signal::TERM);
     let end = daemon.wait(Duration::from_secs(10));
     end.ok_or_else(|| io::Error::other("the daemon does not end"))?;

@@ -1,5 +1,5 @@
-//! The chaos, in small: one life of each kind and some more, always the same. And that it finds what is wrong:
-//! programs that misbehave in one way each are found out.
+//! A short chaos run: one life of each kind and some more, always the same. Also checks that chaos finds
+//! faults: each test runs a program that misbehaves in one way.
 #![cfg(unix)]
 
 use std::fs;
@@ -8,18 +8,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use duet_rpc_trials::chaos::command::Options;
-use duet_rpc_trials::chaos::report::Report;
+use duet_rpc_trials::chaos::command::ChaosOptions;
+use duet_rpc_trials::chaos::report::ChaosReport;
 use duet_rpc_trials::chaos::{kinds, run};
 
-/// A machine that tests has other things to do.
+/// The machine may be busy with other tests.
 const PATIENCE: f64 = 10.0;
 
-fn live(options: &Options) -> Report {
+fn live(options: &ChaosOptions) -> ChaosReport {
     let report = run(options, &|_| ()).expect("it can be tried");
     for (kind, why) in report.skipped() {
-        // It goes past the capture of the tests' output, so that it is seen.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {kind}, as {why}");
+        // Write past the capture of the tests' output, so that it is seen.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {kind}: {why}");
     }
     report
 }
@@ -27,13 +27,14 @@ fn live(options: &Options) -> Report {
 #[test]
 fn l3_l4_l5_l7_l10_every_life_ends_as_it_should() {
     let lives = kinds().len() + 40;
-    let options = Options { seed: 8, lives, jobs: 8, patience: PATIENCE, ..Options::default() };
+    let options =
+        ChaosOptions { seed: 8, lives, jobs: 8, patience: PATIENCE, ..ChaosOptions::default() };
     let report = live(&options);
     assert!(report.is_good(PATIENCE), "{report}\n{:#?}", report.failed());
     assert_eq!(report.lived() + report.skipped().len(), kinds().len(), "{report}");
 }
 
-/// Lives with a script in the place of the daemon, which is `$REAL` there. What is said of it has this word.
+/// Runs lives with a script in place of the daemon, which is `$REAL` there. A failure must contain `expect`.
 fn check(name: &str, script: &str, only: &str, expect: &str) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chaos-{name}-{only}"));
     let real = duet_rpc_trials::programs::duet_rpc();
@@ -41,7 +42,7 @@ fn check(name: &str, script: &str, only: &str, expect: &str) {
     fs::write(&path, text).expect("it can be written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let (only, daemon, testbed) = (Some(only.to_owned()), Some(path.clone()), Some(path));
-    let report = live(&Options { only, lives: 4, daemon, testbed, ..Options::default() });
+    let report = live(&ChaosOptions { only, lives: 4, daemon, testbed, ..ChaosOptions::default() });
     assert!(!report.is_good(PATIENCE), "{name}: nothing is found");
     let found = report.failed().into_iter().flat_map(|life| &life.complaints);
     assert!(found.clone().any(|it| it.contains(expect)), "{name}: {:?}", found.collect::<Vec<_>>());
@@ -59,24 +60,24 @@ fn l5_a_daemon_that_hangs_is_found() {
 
 #[test]
 fn l1_a_stray_line_is_found() {
-    check("stray", r#"echo hello; exec "$REAL" "$@""#, "eof-idle", "no frame: hello");
-    check("late", r#""$REAL" "$@"; echo goodbye"#, "eof-idle", "no frame: goodbye");
+    check("stray", r#"echo hello; exec "$REAL" "$@""#, "eof-idle", "outside of frames: hello");
+    check("late", r#""$REAL" "$@"; echo goodbye"#, "eof-idle", "outside of frames: goodbye");
 }
 
 #[test]
-fn l3_an_answer_that_is_lost_is_found() {
+fn l3_a_lost_answer_is_found() {
     let script = r#"exec 3<&0; "$REAL" "$@" <&3 | head -c 1"#;
     check("lost", script, "eof-traffic", "unanswered");
 }
 
-/// A daemon that does not wait for a reader that was away for a second or so.
+/// A daemon that does not wait for a reader that pauses for a second.
 #[test]
-fn l5_a_reader_that_naps_and_loses_something_is_found() {
+fn l5_a_loss_after_a_pause_of_the_reader_is_found() {
     let script = r#"timeout -s KILL 1 "$REAL" "$@"; exit 0"#;
     check("hasty", script, "eof-slow-reader-naps", "unanswered");
 }
 
-/// Without a record of its start or its end, at whatever level.
+/// A daemon without a record of its start or end, at any level.
 #[test]
 fn g1_a_daemon_that_logs_nothing_is_found() {
     let script = r#"exec "$REAL" "$@" 2>/dev/null"#;
@@ -92,9 +93,9 @@ fn l8_a_daemon_that_needs_many_descriptors_is_found() {
     check("many", script, "files-few", "exit status: 1");
 }
 
-/// A notification that nobody has asked for, in whatever framing.
+/// An unexpected notification, in every framing.
 #[test]
-fn l1_a_message_that_nobody_asked_for_is_found() {
+fn l1_an_unexpected_message_is_found() {
     let script = r#"
         text='{"jsonrpc":"2.0","method":"x"}'
         case "$*" in
@@ -103,17 +104,17 @@ fn l1_a_message_that_nobody_asked_for_is_found() {
             *) echo "$text" ;;
         esac
         exec "$REAL" "$@""#;
-    check("unasked", script, "eof-idle", "nobody asked for this");
+    check("unasked", script, "eof-idle", "an unexpected message");
 }
 
 #[test]
-fn l4_a_signal_that_is_not_received_is_found() {
+fn l4_a_missed_signal_is_found() {
     let script = r#"trap '' TERM; "$REAL" "$@"; exit 0"#;
-    check("deaf", script, "signal-term", "it does not end");
+    check("ignores", script, "signal-term", "it does not end");
 }
 
 #[test]
-fn t1_a_process_that_is_left_is_found() {
+fn t1_a_process_left_behind_is_found() {
     let script = r#"sleep 60 >/dev/null 2>&1 & exec "$REAL" "$@""#;
     check("orphan", script, "eof-idle", "left a process behind");
 }
@@ -125,7 +126,7 @@ fn g1_a_panic_is_found() {
 }
 
 #[test]
-fn t3_a_socket_that_is_left_is_found() {
+fn t3_a_socket_left_behind_is_found() {
     let script = r#"
         "$REAL" "$@" & real=$!
         trap 'kill $real; wait $real; : >socket; exit 0' INT TERM HUP
@@ -137,15 +138,15 @@ fn chaos() -> Command {
     Command::new(env!("CARGO_BIN_EXE_chaos"))
 }
 
-/// The exit code of a command, and what it printed.
+/// Runs a command. Returns its exit code and its stdout.
 fn output(command: &mut Command) -> (Option<i32>, String) {
     let output = command.output().expect("it is built");
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The words by which a life can be had again are told, and the exit code says that something is wrong.
+/// The command prints how to repeat a failed life, and exits with 1.
 #[test]
-fn the_command_tells_how_to_have_a_failure_again() {
+fn the_command_prints_how_to_repeat_a_failure() {
     let run = |words: &[&str]| output(chaos().args(words));
     let bad = ["--daemon", "false", "--testbed", "false"];
     let words = ["--seed", "3", "--lives", "2", "--only", "eof-idle"];
@@ -161,7 +162,7 @@ fn the_command_tells_how_to_have_a_failure_again() {
     }
 }
 
-/// What lacks a program is not tried, and that is a failure where it is required.
+/// A kind whose program is missing is skipped, and fails where it is required.
 #[test]
 fn the_command_fails_without_strace_where_it_is_required() {
     let run = |value: &str| {
@@ -171,14 +172,14 @@ fn the_command_fails_without_strace_where_it_is_required() {
     };
     let (code, said) = run("");
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("NOT TRIED: there is no strace"), "{said}");
+    assert!(said.contains("NOT TRIED: strace is missing"), "{said}");
     let (code, said) = run("required");
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("there is no strace that may trace, and CHAOS=required"), "{said}");
+    assert!(said.contains("strace is missing or may not trace, and CHAOS=required"), "{said}");
 }
 
 #[test]
-fn a_file_that_is_left_is_found() {
+fn a_file_left_behind_is_found() {
     check("file", r#": >core; exec "$REAL" "$@""#, "eof-idle", "has left the file core");
     assert!(!Path::new("core").exists());
 }

@@ -1,4 +1,4 @@
-//! The soak in short: a fixed amount of work on any machine. And that it can fail: each of many faults is found.
+//! A short soak: a fixed amount of work on any machine. Also checks that soak finds each of many faults.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,7 +11,7 @@ use duet_rpc_trials::{Group, Profile, Transport, programs};
 
 const PROFILES: [Profile; 3] = [Profile::Editor, Profile::Desktop, Profile::Agent];
 
-/// A plan for so many rounds.
+/// A plan for this number of rounds.
 fn plan(profile: Profile, over: Transport, rounds: u64) -> Plan {
     let rounds = Some(rounds);
     Plan { profile, over, rounds, quiet: true, connections: 3, ..Plan::default() }
@@ -46,13 +46,13 @@ fn t2_the_soak_holds_for_connections_that_come_and_go() {
 }
 
 #[test]
-fn the_same_seed_plays_the_same_game() {
+fn the_same_seed_repeats_the_same_steps() {
     let plan = plan(Profile::Editor, Transport::Stdio, 4);
     let game = || {
         let report = run(&plan).unwrap_or_else(|broken| panic!("{broken}"));
         let all =
             [Group::Answers, Group::BadInput, Group::Actions].map(|it| report.counters.group(it));
-        // How often the log is looked at is up to the machine.
+        // The number of marks in the log depends on the machine.
         let is_played = |count: &(&str, u64)| count.0 != "marks in the log";
         all.concat().into_iter().filter(is_played).collect::<Vec<_>>()
     };
@@ -60,8 +60,8 @@ fn the_same_seed_plays_the_same_game() {
 }
 
 #[test]
-fn what_is_broken_is_noticed() {
-    // What is spoiled, and a word of what is said then.
+fn every_sabotage_is_noticed() {
+    // The sabotage, and a word of the expected failure.
     let rows = [
         ("mute", "does not come"),
         ("answer-lost", "does not come"),
@@ -77,7 +77,7 @@ fn what_is_broken_is_noticed() {
         ("cancel-lost", "does not come"),
         ("notice-lost", "the errors in the log"),
         ("status", "ends badly"),
-        ("misspelled", "not what is due"),
+        ("misspelled", "differs from the due one"),
     ];
     // A folder in which the saboteur has the name of the test bed.
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("soak");
@@ -88,11 +88,11 @@ fn what_is_broken_is_noticed() {
         std::os::unix::fs::symlink(program, folder.join(place)).expect("a link can be made");
     }
     let sabotaged = |mischief: &str, patience: u64| {
-        // The saboteur is told by its environment what to do.
+        // The saboteur reads its task from the environment.
         let program =
             vec!["env".into(), format!("SABOTAGE={mischief}").into(), folder.join("testbed")];
         let patience = Duration::from_secs(patience);
-        // One round with this seed has all that is spoiled.
+        // One round with this seed contains everything that can be sabotaged.
         run(&Plan { seed: 2, program, patience, ..plan(Profile::Agent, Transport::Stdio, 1) })
     };
     if let Err(broken) = sabotaged("nothing", 60) {

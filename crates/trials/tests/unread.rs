@@ -1,5 +1,5 @@
-//! Clients that never read cost bounded memory, in short: `scripts/unread` has all cases, and takes the time
-//! of pings too.
+//! Clients that never read cost bounded memory: a short version of `scripts/unread`, which has all cases and
+//! also measures pings.
 #![cfg(unix)]
 
 use std::time::Duration;

@@ -1,26 +1,26 @@
-//! The charts that compare servers under each load.
+//! Charts that compare servers under each load.
 
 use crate::report::number;
 use crate::report::panels::{Panels, style};
 use crate::report::scale::{Kind, Scale};
 use crate::report::svg::{self, Anchor, Svg, colour};
 use crate::report::view::{Entrant, FIRST, Role, View};
-use crate::server::Place;
+use crate::server::Pinning;
 
-/// On one core, which shows the software.
-const PLACE: Place = Place::OneCore;
+/// One core, which shows the software.
+const CORES: Pinning = Pinning::OneCore;
 
 const COLUMNS: usize = 3;
 const BAR: f64 = 11.0;
 const DOT: f64 = 4.5;
 
-/// How many times as long as the bare loop each takes: bars that begin at the bare loop.
+/// Ratio to the bare loop for each server: bars that begin at the bare loop.
 pub fn ratios(view: View<'_>) -> String {
-    let loads = view.loads(PLACE, false);
-    let mut entrants = view.entrants(PLACE, FIRST);
-    // It is where the bars begin.
+    let loads = view.loads(CORES, false);
+    let mut entrants = view.entrants(CORES, FIRST);
+    // The bars begin there.
     entrants.retain(|entrant| entrant.role() != Role::Limit);
-    let ratio = |entrant: Entrant<'_>, load| view.ratio(entrant, PLACE, load);
+    let ratio = |entrant: Entrant<'_>, load| view.ratio(entrant, CORES, load);
     let all = entrants.iter().flat_map(|e| loads.iter().filter_map(|load| ratio(*e, *load)));
     let range = range(all, (0.9, 10.0));
     let panels = Panels::new(&entrants, COLUMNS, loads.len(), 1);
@@ -55,14 +55,14 @@ pub fn ratios(view: View<'_>) -> String {
     svg.finish()
 }
 
-/// Handlers that wait: how long a message takes, and how much of that on a core.
+/// Handlers that wait: the time of a message, and its CPU time.
 pub fn waiting(view: View<'_>) -> String {
-    let loads = view.loads(PLACE, true);
-    let mut entrants = view.entrants(PLACE, loads.first().copied().unwrap_or(FIRST));
-    // It does not wait.
+    let loads = view.loads(CORES, true);
+    let mut entrants = view.entrants(CORES, loads.first().copied().unwrap_or(FIRST));
+    // The bare loop does not wait.
     entrants.retain(|entrant| !entrant.role().is_limit());
     let both = |entrant: Entrant<'_>, load| {
-        view.nanos(entrant, PLACE, load).zip(view.cpu_nanos(entrant, PLACE, load))
+        view.nanos(entrant, CORES, load).zip(view.cpu_nanos(entrant, CORES, load))
     };
     let all = entrants.iter().flat_map(|e| loads.iter().filter_map(|load| both(*e, *load)));
     let range = range(all.flat_map(|(nanos, cpu)| [nanos, cpu]), (1_000.0, 10_000.0));
@@ -101,7 +101,7 @@ pub fn waiting(view: View<'_>) -> String {
     svg.finish()
 }
 
-/// From the least to the most of them, and at the least over these.
+/// The least and the most of the values, and at least `over`.
 fn range(values: impl Iterator<Item = f64>, over: (f64, f64)) -> (f64, f64) {
     let positive = values.filter(|value| value.is_finite() && *value > 0.0);
     positive.fold(over, |(least, most), value| (least.min(value), most.max(value)))

@@ -1,14 +1,14 @@
-//! What the figures say about a goal, in each framing. Where a part of the figures is missing there
-//! is no check, so that nothing is called met that was not measured.
+//! Checks of the figures against a goal, in each framing. Without figures there is no check, so
+//! that nothing counts as met that was not measured.
 
 use crate::figures::{Curve, CurveKind, Point, median};
 use crate::load::{Handler, Load, TABLE};
 use crate::report::number;
 use crate::report::view::{Calls, Entrant, FRAMINGS, Role, View, short_name};
-use crate::server::Place;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
-/// One for each framing, if it was measured.
+/// One check per framing, if it was measured.
 pub type Checks = [Option<Check>; FRAMINGS.len()];
 
 pub struct Check {
@@ -16,8 +16,8 @@ pub struct Check {
     pub holds: bool,
 }
 
-pub const PLACES: [(Place, &str); 2] =
-    [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")];
+pub const ALL_CORES: [(Pinning, &str); 2] =
+    [(Pinning::OneCore, "one core"), (Pinning::TwoCores, "two cores")];
 
 pub fn is_round_trip(load: &Load) -> bool {
     load.window == 1 && load.size <= 1_000 && load.handler == Handler::Echo
@@ -27,24 +27,25 @@ fn loads(is_meant: fn(&Load) -> bool) -> impl Iterator<Item = Load> {
     TABLE.into_iter().filter(is_meant)
 }
 
-/// That 99 of 100 round trips take less than this, wherever they run.
+/// 99 of 100 round trips take less than this, on any cores.
 pub fn p99_below(view: View<'_>, framings: [Framing; 3], bound: u32) -> Checks {
     framings.map(|framing| {
-        let p99 = |place, load| Some(view.row(Entrant::ours(framing), place, load)?.latency?.p99);
-        let on = |place| loads(is_round_trip).map(move |load| p99(place, load));
+        let p99 = |cores, load| Some(view.row(Entrant::ours(framing), cores, load)?.latency?.p99);
+        let on = |cores| loads(is_round_trip).map(move |load| p99(cores, load));
         let all =
-            PLACES.into_iter().flat_map(|(place, _)| on(place)).collect::<Option<Vec<_>>>()?;
+            ALL_CORES.into_iter().flat_map(|(cores, _)| on(cores)).collect::<Option<Vec<_>>>()?;
         let slowest = all.into_iter().max()?;
         let measured = format!("{} µs", number::multiple(f64::from(slowest) / 1e3));
         Some(Check { measured, holds: slowest < bound })
     })
 }
 
-/// That they take at most so many times as long as the bare loop, on one core, which shows the
-/// software. The worst is named.
+/// The loads take at most this multiple of the bare loop's time, on one core, which shows the
+/// software. Names the worst.
 pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) -> Checks {
     FRAMINGS.map(|framing| {
-        let ratio = |load| Some((view.ratio(Entrant::ours(framing), Place::OneCore, load)?, load));
+        let ratio =
+            |load| Some((view.ratio(Entrant::ours(framing), Pinning::OneCore, load)?, load));
         let all = loads(is_meant).map(ratio).collect::<Option<Vec<_>>>()?;
         let (worst, load) = all.into_iter().max_by(|(one, _), (other, _)| one.total_cmp(other))?;
         let measured = format!("{} ({})", number::multiple(worst), short_name(load));
@@ -52,29 +53,29 @@ pub fn ratio_at_most(view: View<'_>, bound: f64, is_meant: fn(&Load) -> bool) ->
     })
 }
 
-/// That there are more round trips in a second, on one core.
+/// More round trips per second than this, on one core.
 pub fn rate_above(view: View<'_>, framings: [Framing; 3], bound: f64) -> Checks {
     framings.map(|framing| {
-        let nanos = |load| view.nanos(Entrant::ours(framing), Place::OneCore, load);
+        let nanos = |load| view.nanos(Entrant::ours(framing), Pinning::OneCore, load);
         let all = loads(is_round_trip).map(nanos).collect::<Option<Vec<_>>>()?;
         let slowest = all.into_iter().max_by(f64::total_cmp)?;
         Some(Check { measured: number::rate(slowest), holds: 1e9 / slowest > bound })
     })
 }
 
-/// That no other stack in the same framing is as fast, in any row. A row where one is gets named,
-/// however small the difference.
+/// No other stack in the same framing is as fast, in any row. Names every row where one is, however
+/// small the difference.
 pub fn ahead(view: View<'_>) -> Checks {
     FRAMINGS.map(|framing| {
         let mut rows = 0;
         let mut lost = Vec::new();
-        for ((place, on), load) in PLACES.into_iter().flat_map(|p| TABLE.map(|load| (p, load))) {
-            let peers = view.entrants(place, load).into_iter();
+        for ((cores, on), load) in ALL_CORES.into_iter().flat_map(|p| TABLE.map(|load| (p, load))) {
+            let peers = view.entrants(cores, load).into_iter();
             let fastest = peers
                 .filter(|peer| peer.framing == framing && peer.role() == Role::Peer)
-                .filter_map(|peer| Some((view.nanos(peer, place, load)?, peer.server)))
+                .filter_map(|peer| Some((view.nanos(peer, cores, load)?, peer.server)))
                 .min_by(|(one, _), (other, _)| one.total_cmp(other));
-            let own = view.nanos(Entrant::ours(framing), place, load);
+            let own = view.nanos(Entrant::ours(framing), cores, load);
             let Some(((nanos, leader), own)) = fastest.zip(own) else { continue };
             rows += 1;
             if nanos <= own {
@@ -90,8 +91,7 @@ pub fn ahead(view: View<'_>) -> Checks {
     })
 }
 
-/// What is asked of the system under the loads that are meant: the first that does not hold, or
-/// else the last.
+/// System calls under the selected loads: the first failed check, or else the last.
 pub fn system_calls(
     view: View<'_>,
     is_meant: fn(&Load) -> bool,
@@ -107,16 +107,16 @@ pub fn system_calls(
 
 fn curve(view: View<'_>, kind: CurveKind, framing: Framing) -> Option<&Curve> {
     let is_ours =
-        |curve: &&Curve| curve.framing == framing && Role::of(&curve.server) == Role::Ours;
+        |curve: &&Curve| curve.framing == framing && Role::from_server(&curve.server) == Role::Ours;
     view.curves(kind).find(is_ours)
 }
 
-/// That the most is at most so many times the least, over the whole curve.
+/// Over the whole curve, the most is at most this multiple of the least.
 pub fn flat(view: View<'_>, kind: CurveKind, bound: f64) -> Checks {
     FRAMINGS.map(|framing| {
         let nanos: Vec<_> = curve(view, kind, framing)?.points.iter().map(|p| p.nanos).collect();
-        // A point of age is a single run, where the others are medians of rounds. So it is looked
-        // at in quarters.
+        // A point of the age curve is a single run, while other points are medians of rounds. So it
+        // is checked in quarters.
         let runs = match kind {
             CurveKind::Age => nanos.len().div_ceil(4),
             _ => 1,
@@ -129,7 +129,8 @@ pub fn flat(view: View<'_>, kind: CurveKind, bound: f64) -> Checks {
     })
 }
 
-/// That no more memory is gained after the first point of age, when all that is made once has been.
+/// No more memory is gained after the first point of the age curve, when all one-time allocations
+/// are done.
 pub fn memory_gained(view: View<'_>, bound_kib: i64) -> Checks {
     FRAMINGS.map(|framing| {
         let points = &curve(view, CurveKind::Age, framing)?.points;
@@ -139,7 +140,7 @@ pub fn memory_gained(view: View<'_>, bound_kib: i64) -> Checks {
     })
 }
 
-/// That the first answer comes within so many times the bare loop's time.
+/// The first answer takes at most this multiple of the bare loop's time.
 pub fn start_at_most(view: View<'_>, bound: f64) -> Checks {
     FRAMINGS.map(|framing| {
         let ratio = view.start_ratio(Entrant::ours(framing))?;
@@ -149,7 +150,7 @@ pub fn start_at_most(view: View<'_>, bound: f64) -> Checks {
 
 pub fn idle_memory_below(view: View<'_>, bound_kib: u64) -> Checks {
     FRAMINGS.map(|framing| {
-        let idle = view.life(Entrant::ours(framing))?.idle_kib;
+        let idle = view.startup(Entrant::ours(framing))?.idle_kib;
         let measured = format!("{} MiB", number::mebibytes(idle as f64));
         Some(Check { measured, holds: idle < bound_kib })
     })

@@ -1,4 +1,4 @@
-//! What is aimed at, and whether the figures show it. Every verdict is computed.
+//! The goals, and verdicts computed from the figures.
 
 use crate::figures::CurveKind;
 use crate::load::{Handler, Load};
@@ -14,10 +14,10 @@ const SMALL_PIPELINE: f64 = 1.2;
 const LARGE_PIPELINE: f64 = 1.6;
 pub const MESSAGES_A_SECOND: f64 = 10_000.0;
 const CALLS_PIPELINED: f64 = 0.1;
-/// Two lives of a process are compared to count system calls, and they are never quite alike.
+/// System calls are the difference between two runs of a process, which are never quite alike.
 const CALLS_BY_CHANCE: f64 = 0.01;
-/// Rounds differ by a quarter; what grows with the number of things, over five powers of ten, goes
-/// far beyond this.
+/// Rounds differ by a quarter; a cost that grows with the number of things, over five powers of
+/// ten, exceeds this by far.
 const FLAT: f64 = 1.5;
 const GAINED_KIB: i64 = 256;
 const START: f64 = 2.0;
@@ -30,10 +30,10 @@ pub struct Goal {
     pub seen: Seen,
 }
 
-/// Where it shows whether a goal is met.
+/// Evidence for a goal.
 pub enum Seen {
     Here(Checks),
-    /// In a test.
+    /// A test.
     Elsewhere,
 }
 
@@ -62,7 +62,7 @@ pub fn table(view: View<'_>) -> String {
     show(goals(view), FRAMINGS.map(Framing::name))
 }
 
-/// A line for each goal, with a column for each of what it is checked for.
+/// One line per goal, with a column for each check.
 pub fn show(goals: Vec<Goal>, [first, second, third]: [&str; 3]) -> String {
     let head = ["", "goal", "bound", first, second, third, "verdict"];
     let mut table = Table::new(&head.map(|title| (title, Align::Left)));
@@ -209,13 +209,13 @@ fn is_pipelined(load: &Load) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contenders::OURS;
     use crate::figures::{Figures, Latency, Row};
     use crate::load::TABLE;
     use crate::report::sample;
-    use crate::roster::OURS;
-    use crate::server::Place;
+    use crate::server::Pinning;
 
-    /// The texts of the goals that are not met, each with what was measured in lsp.
+    /// Names of the missed goals, each with the value in lsp.
     fn missed(figures: &Figures) -> Vec<(&'static str, String)> {
         goals(View(figures))
             .into_iter()
@@ -226,7 +226,7 @@ mod tests {
 
     fn of_ours(figures: &mut Figures) -> impl Iterator<Item = &mut Row> {
         let is_ours = |row: &&mut Row| {
-            row.server == OURS && row.framing == Framing::Lsp && row.place == Place::OneCore
+            row.server == OURS && row.framing == Framing::Lsp && row.cores == Pinning::OneCore
         };
         figures.rows.iter_mut().filter(is_ours)
     }
@@ -251,10 +251,10 @@ mod tests {
     }
 
     #[test]
-    fn who_leads_is_named() {
+    fn the_leader_is_named() {
         let mut figures = sample::figures();
         let quick = figures.rows.iter_mut().find(|row| {
-            row.server == "quick 1.0" && row.place == Place::TwoCores && row.load == TABLE[13]
+            row.server == "quick 1.0" && row.cores == Pinning::TwoCores && row.load == TABLE[13]
         });
         quick.unwrap().nanos = vec![5_000.0];
         let [(_, measured)] = &missed(&figures)[..] else { panic!("one goal is missed") };
@@ -281,23 +281,23 @@ mod tests {
     }
 
     #[test]
-    fn cost_and_memory_that_grow_are_noticed() {
+    fn growing_cost_and_memory_are_noticed() {
         let mut figures = sample::figures();
         for curve in figures.curves.iter_mut().filter(|curve| curve.server == OURS) {
             let last = curve.points.last_mut().unwrap();
             last.nanos *= 2.0;
             last.resident_kib += 300;
         }
-        for life in figures.lives.iter_mut().filter(|life| life.server == OURS) {
-            life.start_nanos[0] *= 2.0;
-            life.idle_kib = 4_096;
+        for startup in figures.startups.iter_mut().filter(|startup| startup.server == OURS) {
+            startup.start_nanos[0] *= 2.0;
+            startup.idle_kib = 4_096;
         }
         let measured: Vec<_> = missed(&figures).into_iter().map(|(_, measured)| measured).collect();
         assert_eq!(measured, ["2.0 ×", "2.0 ×", "2.0 ×", "300 KiB", "2.2 ×", "4.0 MiB"]);
     }
 
     #[test]
-    fn what_was_not_measured_is_not_judged() {
+    fn missing_figures_are_not_judged() {
         let verdicts = |figures: &Figures| -> Vec<_> {
             goals(View(figures)).iter().map(Goal::verdict).collect()
         };

@@ -1,4 +1,4 @@
-//! The charts that show how the cost of a message depends on something.
+//! Charts of the cost of a message against another quantity.
 
 use crate::figures::{Curve, CurveKind, Point};
 use crate::report::number;
@@ -8,15 +8,15 @@ use crate::report::view::{Role, View};
 
 const WIDTH: f64 = 820.0;
 const LEFT: f64 = 76.0;
-/// Below the title of the picture and that of the axis.
+/// Space below the title of the picture and that of the axis.
 const TOP: f64 = 96.0;
 const AXIS: f64 = 52.0;
-/// Between the ends of two lines' labels.
+/// Space between the labels of two lines.
 const LABEL_GAP: f64 = 16.0;
-/// Between the plot and the labels, for what leads to them.
+/// Space between the plot and the labels.
 const LABEL_LEFT: f64 = 34.0;
 
-struct Line {
+struct PlotLine {
     name: String,
     colour: &'static str,
     /// Ours stands out.
@@ -31,15 +31,17 @@ struct Axis<'a> {
     shown: fn(f64) -> String,
 }
 
-/// One line for each server.
+/// One line per server.
 pub fn size(view: View<'_>) -> String {
     let mut curves: Vec<_> = view.curves(CurveKind::Size).collect();
-    // What is drawn last stands before the others.
-    curves.sort_by_key(|curve| (Role::of(&curve.server) == Role::Ours, curve.server.clone()));
+    // The line drawn last is in front of the others.
+    curves.sort_by_key(|curve| {
+        (Role::from_server(&curve.server) == Role::Ours, curve.server.clone())
+    });
     let mut peers = 0;
     let mut lines = Vec::new();
     for curve in curves {
-        let role = Role::of(&curve.server);
+        let role = Role::from_server(&curve.server);
         let (colour, shape) = match role {
             Role::Peer => {
                 peers += 1;
@@ -83,7 +85,7 @@ pub fn size(view: View<'_>) -> String {
     svg.finish()
 }
 
-/// One line for calls that wait for an answer, and one for requests that do.
+/// One line for pending calls, and one for pending requests.
 pub fn pending(view: View<'_>) -> String {
     let kinds = [
         (CurveKind::PendingCalls, "pending calls", colour(Role::Ours)),
@@ -159,12 +161,12 @@ pub fn age(view: View<'_>) -> String {
     svg.finish()
 }
 
-/// One line, named by the value at its end; none if there are no points.
+/// One line, labelled with its last value; none without points.
 fn age_line(
     points: &[Point],
     value: impl Fn(&Point) -> f64,
     shown: fn(f64) -> String,
-) -> Vec<Line> {
+) -> Vec<PlotLine> {
     let points: Vec<_> = points.iter().map(|point| (point.x, value(point))).collect();
     let of_last =
         |(_, last): &(f64, f64)| line(&shown(*last), colour(Role::Ours), true, 0, &points);
@@ -188,25 +190,25 @@ fn line(
     is_strong: bool,
     shape: usize,
     points: &[(f64, f64)],
-) -> Line {
+) -> PlotLine {
     let points = points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
-    Line { name: name.to_owned(), colour, is_strong, shape, points }
+    PlotLine { name: name.to_owned(), colour, is_strong, shape, points }
 }
 
-fn most(lines: &[Line]) -> (f64, f64) {
+fn most(lines: &[PlotLine]) -> (f64, f64) {
     let points = lines.iter().flat_map(|line| &line.points);
     points.fold((0.0, 0.0), |(x, y): (f64, f64), point| (x.max(point.0), y.max(point.1)))
 }
 
 /// The labels stand right of the plot.
-fn right_of_plot(lines: &[Line]) -> f64 {
+fn right_of_plot(lines: &[PlotLine]) -> f64 {
     let widths = lines.iter().map(|line| width_of(&line.name, svg::LABEL.bold(line.is_strong)));
     WIDTH - 16.0 - LABEL_LEFT - widths.fold(0.0, f64::max)
 }
 
-/// Axes, lines, and a label at the end of each line.
-fn plot(svg: &mut Svg, x: &Axis<'_>, y: &Axis<'_>, lines: &[Line]) {
-    let ((left, right), (bottom, top)) = (x.scale.places(), y.scale.places());
+/// Draws axes, lines, and a label at the end of each line.
+fn plot(svg: &mut Svg, x: &Axis<'_>, y: &Axis<'_>, lines: &[PlotLine]) {
+    let ((left, right), (bottom, top)) = (x.scale.positions(), y.scale.positions());
     svg.text((20.0, top - 14.0), y.title, svg::HEADING, Anchor::Start);
     svg.text((right, bottom + 36.0), x.title, svg::HEADING, Anchor::End);
     for tick in y.scale.ticks() {
@@ -222,14 +224,14 @@ fn plot(svg: &mut Svg, x: &Axis<'_>, y: &Axis<'_>, lines: &[Line]) {
     svg.line((left, bottom), (right, bottom), svg::AXIS, 1.0);
     let mut ends = Vec::new();
     for line in lines {
-        let place = |(px, py): &(f64, f64)| (x.scale.at(*px), y.scale.at(*py));
-        let places: Vec<_> = line.points.iter().map(place).collect();
+        let position = |(px, py): &(f64, f64)| (x.scale.at(*px), y.scale.at(*py));
+        let positions: Vec<_> = line.points.iter().map(position).collect();
         let (width, size) = if line.is_strong { (3.0, 4.0) } else { (1.6, 3.0) };
-        svg.polyline(&places, line.colour, width);
-        for place in &places {
-            svg.shape(line.shape, *place, size, line.colour);
+        svg.polyline(&positions, line.colour, width);
+        for position in &positions {
+            svg.shape(line.shape, *position, size, line.colour);
         }
-        ends.push(places.last().map_or(bottom, |(_, y)| *y));
+        ends.push(positions.last().map_or(bottom, |(_, y)| *y));
     }
     let labels = spread(&ends, LABEL_GAP, top, bottom);
     for ((line, end), label) in lines.iter().zip(ends).zip(labels) {

@@ -1,6 +1,6 @@
-//! Tables of Markdown.
+//! Markdown tables.
 
-/// A line of a table for each line that is added.
+/// A table; each added line is a row.
 pub struct Table {
     text: String,
 }
@@ -39,7 +39,7 @@ impl Table {
     }
 }
 
-/// Names are text: none of them begins a cell or a tag.
+/// Escapes text, so that it begins no cell and no tag.
 fn escape(cell: &str) -> String {
     cell.replace('&', "&amp;").replace('<', "&lt;").replace('|', "\\|").replace('\n', " ")
 }

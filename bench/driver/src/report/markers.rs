@@ -1,10 +1,10 @@
-//! Puts generated text into a document, between comments that say where it belongs.
+//! Inserts generated text into a document, between marker comments.
 
 const BEGIN: (&str, &str) = ("<!-- figures: ", " -->");
 const END: &str = "<!-- end of figures -->";
 
-/// The document with each block in its place. All that stands outside of the comments stays, and so
-/// does what stands in the place of a block that there are no figures for.
+/// Returns the document with each block replaced. Text outside of the markers stays, and so does a
+/// block without figures.
 pub fn fill(document: &str, blocks: &[(&str, Option<String>)]) -> Result<String, String> {
     let mut filled = String::new();
     let mut missing: Vec<_> = blocks.iter().map(|(name, _)| *name).collect();
@@ -28,7 +28,7 @@ pub fn fill(document: &str, blocks: &[(&str, Option<String>)]) -> Result<String,
             (Some(_), Some((name, _))) => return Err(without_end(name)),
             (None, Some((_, true))) if line.trim() != END => {}
             (None, None) if line.trim() == END => {
-                return Err(format!("\"{END}\" stands where no figures begin"));
+                return Err(format!("\"{END}\" without a beginning"));
             }
             (None, _) => {
                 open = open.filter(|_| line.trim() != END);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_are_no_figures_for_stays() {
+    fn blocks_without_figures_stay() {
         let [_, b] = blocks();
         let filled = fill(DOCUMENT, &[("a", None), b]).unwrap();
         assert!(filled.contains("a -->\nold\n<!--") && filled.contains("new b"), "{filled}");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_that_do_not_match_are_refused() {
+    fn unmatched_markers_are_refused() {
         for document in [
             "<!-- figures: a -->\n",
             "<!-- figures: a -->\n<!-- figures: b -->\n<!-- end of figures -->\n",

@@ -1,4 +1,4 @@
-//! Makes tables and charts of the figures, and writes them into the folder of documents.
+//! Generates tables and charts from the figures, and writes them into the documents.
 
 mod bars;
 mod checks;
@@ -23,14 +23,14 @@ use std::io;
 use std::path::Path;
 
 use crate::figures::Figures;
-use crate::server::Place;
+use crate::server::Pinning;
 use view::View;
 
-/// The document that has the tables.
+/// Document with all tables.
 const DOCUMENT: &str = "PERFORMANCE.md";
-/// The one that has the most important ones, from the folder of documents.
+/// Document with the most important tables, relative to the docs folder.
 const README: &str = "../README.md";
-/// The folder of the charts.
+/// Folder of the charts.
 const CHARTS: &str = "performance";
 
 pub fn write(figures: &Figures, docs: &Path) -> io::Result<()> {
@@ -51,7 +51,7 @@ pub fn write(figures: &Figures, docs: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts tables into a document.
+/// Inserts tables into a document.
 fn fill(document: &Path, blocks: &[Block]) -> io::Result<()> {
     let said_of = |what: &dyn std::fmt::Display| format!("{}: {what}", document.display());
     let text = fs::read_to_string(document).map_err(|e| io::Error::new(e.kind(), said_of(&e)))?;
@@ -59,7 +59,7 @@ fn fill(document: &Path, blocks: &[Block]) -> io::Result<()> {
     fs::write(document, text)
 }
 
-/// A table and its name; what was not measured has none.
+/// A named table; `None` if it was not measured.
 type Block = (&'static str, Option<String>);
 
 fn blocks_of_readme(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> [Block; 2] {
@@ -71,8 +71,8 @@ fn blocks(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> Vec<Block
     type Make = fn(View<'_>) -> String;
     let from_pipes: [(_, Make); 7] = [
         ("goals", goals::table),
-        ("table-one-core", |view| tables::ratios(view, Place::OneCore)),
-        ("table-two-cores", |view| tables::ratios(view, Place::TwoCores)),
+        ("table-one-core", |view| tables::ratios(view, Pinning::OneCore)),
+        ("table-two-cores", |view| tables::ratios(view, Pinning::TwoCores)),
         ("waiting", tables::waiting),
         ("latency", |view| tables::latency(view, tables::FRAMING)),
         ("cost", tables::cost),
@@ -80,11 +80,11 @@ fn blocks(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> Vec<Block
     ];
     let from_sockets: [(_, Make); 8] = [
         ("sockets-goals", socket_goals::table),
-        ("sockets-one-core", |view| socket_tables::ratios(view, Place::OneCore)),
-        ("sockets-two-cores", |view| socket_tables::ratios(view, Place::TwoCores)),
+        ("sockets-one-core", |view| socket_tables::ratios(view, Pinning::OneCore)),
+        ("sockets-two-cores", |view| socket_tables::ratios(view, Pinning::TwoCores)),
         ("sockets-latency", |view| tables::latency(view, tables::OVER)),
         ("sockets-system-calls", |view| tables::system_calls(view, tables::OVER)),
-        ("sockets-crowd", socket_tables::crowd),
+        ("sockets-crowd", socket_tables::many),
         ("sockets-cores", socket_tables::cores),
         ("sockets-fairness", socket_tables::fairness),
     ];
@@ -123,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_left_out_without_harm() {
+    fn missing_figures_are_left_out() {
         let mut figures = sample::figures();
         figures.rows.truncate(1);
-        (figures.lives, figures.peaks) = (Vec::new(), Vec::new());
+        (figures.startups, figures.peaks) = (Vec::new(), Vec::new());
         (figures.system_calls, figures.curves) = (Vec::new(), Vec::new());
         let mut of_sockets = figures.sockets.clone().unwrap();
         of_sockets.rows.truncate(1);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_was_not_measured_has_no_tables() {
+    fn a_part_without_figures_has_no_tables() {
         let figures = sample::figures();
         let count = |of_pipes, of_sockets| {
             blocks(of_pipes, of_sockets).iter().filter(|(_, text)| text.is_some()).count()

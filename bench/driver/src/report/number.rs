@@ -1,9 +1,9 @@
-//! Numbers as people read them, with as many digits as can be trusted.
+//! Numbers for people, with as many digits as are significant.
 
-/// What stands where nothing was measured.
+/// Cell without a measurement.
 pub const NONE: &str = "–";
 
-/// A multiple or a count. Below 2 the difference from 1 is what matters, so it gets two digits.
+/// A multiple or a count. Below 2 the difference from 1 matters, so it gets two decimals.
 pub fn multiple(value: f64) -> String {
     match value {
         value if !value.is_finite() => NONE.to_owned(),
@@ -14,7 +14,7 @@ pub fn multiple(value: f64) -> String {
     }
 }
 
-/// Three digits, or more if it is a whole number anyway.
+/// Three digits, or more for a whole number.
 pub fn three_digits(value: f64) -> String {
     match value {
         value if !value.is_finite() => NONE.to_owned(),
@@ -24,12 +24,12 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// A whole number with its thousands set apart.
+/// A whole number with separated thousands.
 pub fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -49,7 +49,7 @@ pub fn mebibytes(kib: f64) -> String {
     format!("{:.1}", kib / 1024.0)
 }
 
-/// How many messages that is in a second.
+/// Messages per second.
 pub fn rate(nanos: f64) -> String {
     match 1e9 / nanos {
         rate if rate >= 999_500.0 => format!("{} M/s", two_digits(rate / 1e6)),
@@ -65,23 +65,23 @@ fn two_digits(value: f64) -> String {
     }
 }
 
-/// A point on an axis of time.
+/// A label on a time axis.
 pub fn duration(nanos: f64) -> String {
     with_unit(nanos, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
 }
 
-/// A time beside its mark, with two digits.
+/// A time label with two digits.
 pub fn rounded_duration(nanos: f64) -> String {
     let digits = 10f64.powf(nanos.log10().floor() - 1.0);
     duration((nanos / digits).round() * digits)
 }
 
-/// A point on an axis of multiples.
+/// A label on an axis of multiples.
 pub fn multiple_on_axis(value: f64) -> String {
     format!("{value} ×")
 }
 
-/// A point on an axis of sizes.
+/// A label on an axis of sizes.
 pub fn bytes(bytes: f64) -> String {
     with_unit(bytes, &[(1e6, "MB"), (1e3, "KB"), (1.0, "B")])
 }
@@ -93,7 +93,7 @@ fn with_unit(value: f64, units: &[(f64, &str)]) -> String {
     }
 }
 
-/// Hundredths at the most, and no zeros behind the point.
+/// Rounds to hundredths.
 pub fn hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }

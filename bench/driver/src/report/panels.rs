@@ -1,28 +1,28 @@
-//! Small multiples: the servers at the left, and beside them panels that share their lines.
+//! Small multiples: the servers on the left, and panels beside them that share their lines.
 
 use crate::report::scale::Scale;
 use crate::report::svg::{self, Anchor, Svg, width_of};
 use crate::report::view::{Entrant, FRAMINGS, Role};
 use crate::wire::Framing;
 
-/// Of a server, of the name of its framing, and between the lines of two framings.
+/// Heights of a server's line, of a framing's name, and of the gap between two framings.
 const LINE: f64 = 17.0;
 const HEADING: f64 = 17.0;
 const BETWEEN: f64 = 6.0;
 
-/// Above the first panel: the title of the picture; above a panel: its own, in one line or two;
-/// below: its axis.
+/// Space above the first panel for the title of the picture, above each panel for its own title of
+/// one or two lines, and below for its axis.
 const TOP: f64 = 74.0;
 const TITLE_LINE: f64 = 16.0;
 const AXIS: f64 = 40.0;
 
 const SIDE: f64 = 20.0;
 const PANEL: f64 = 235.0;
-/// Right of a panel's axis, for what is written beside its last value.
+/// Space right of a panel's axis, for the label of its last value.
 const VALUE: f64 = 62.0;
 
 pub struct Panels<'a> {
-    /// The servers, and how far down in a panel their lines are.
+    /// The servers, with the vertical positions of their lines in a panel.
     pub lines: Vec<(Entrant<'a>, f64)>,
     headings: Vec<(Framing, f64)>,
     panel_height: f64,
@@ -33,7 +33,7 @@ pub struct Panels<'a> {
 }
 
 impl<'a> Panels<'a> {
-    /// So many panels, whose titles have so many lines.
+    /// Lays out `count` panels, with `title_lines` lines of title each.
     pub fn new(entrants: &[Entrant<'a>], columns: usize, count: usize, title_lines: u8) -> Self {
         let (mut lines, mut headings) = (Vec::new(), Vec::new());
         let mut y = 0.0;
@@ -70,13 +70,13 @@ impl<'a> Panels<'a> {
         (width, TOP + rows * self.row_height())
     }
 
-    /// From where to where the axis of a panel goes.
+    /// Horizontal range of a panel's axis.
     pub fn axis(&self, index: usize) -> (f64, f64) {
         let left = SIDE + self.labels + (index % self.columns) as f64 * PANEL;
         (left, left + PANEL - VALUE)
     }
 
-    /// Where the lines of a panel begin.
+    /// Top of the lines of a panel.
     pub fn top(&self, index: usize) -> f64 {
         let row = (index / self.columns) as f64;
         TOP + self.title_height + row * self.row_height()
@@ -86,7 +86,7 @@ impl<'a> Panels<'a> {
         self.title_height + self.panel_height + AXIS
     }
 
-    /// The title of a panel, its axis, and the servers if it is the first of its row.
+    /// Draws the title and axis of a panel, and the servers if it is the first of its row.
     pub fn draw(
         &self,
         svg: &mut Svg,

@@ -1,15 +1,15 @@
-//! The tables of the README: fewer loads, and one line for each way to take the params.
+//! The README tables: fewer loads, and one line for each form of the params.
 //!
-//! Ours stands there as text, typed and as a tree, each in a line of its own: what other stacks build of
-//! the params is for the reader to compare.
+//! Ours has separate lines for text, typed params and a tree, so that the reader can compare each
+//! with what the other stacks build.
 
+use crate::contenders::{OURS, OURS_AS_TREE, OURS_TYPED};
 use crate::load::{Load, Shape};
 use crate::report::markdown::{Align, Table};
 use crate::report::number::{self, NONE};
 use crate::report::tables::NOT_MEASURED;
 use crate::report::view::{Entrant, FIRST, Role, View};
-use crate::roster::{OURS, OURS_AS_TREE, OURS_TYPED};
-use crate::server::Place;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
 /// The columns: small and nested, one at a time and many.
@@ -22,46 +22,46 @@ const LOADS: [Load; 5] = [
 ];
 
 /// A line of the table: a server, in each of these framings.
-struct Line<'a> {
+struct TableLine<'a> {
     name: String,
     entrants: Vec<Entrant<'a>>,
 }
 
 /// Over stdin and stdout, on one core. Ours has one line for all framings.
 pub fn pipes(view: View<'_>) -> String {
-    let measured = view.entrants(Place::OneCore, FIRST);
+    let measured = view.entrants(Pinning::OneCore, FIRST);
     let mut names: Vec<&str> = vec![OURS, OURS_TYPED, OURS_AS_TREE];
     let mut peers: Vec<_> =
         measured.iter().copied().filter(|entrant| entrant.role() == Role::Peer).collect();
-    let ratio = |entrant: &Entrant<'_>| view.ratio(*entrant, Place::OneCore, FIRST);
+    let ratio = |entrant: &Entrant<'_>| view.ratio(*entrant, Pinning::OneCore, FIRST);
     let first = |entrant: &Entrant<'_>| ratio(entrant).unwrap_or(f64::MAX);
     peers.sort_by(|one, other| first(one).total_cmp(&first(other)));
     names.extend(peers.iter().map(|peer| peer.server));
     names.dedup();
-    let line = |name: &str| Line {
+    let line = |name: &str| TableLine {
         name: shown(name),
         entrants: measured.iter().copied().filter(|entrant| entrant.server == name).collect(),
     };
     table(view, &names.into_iter().map(line).collect::<Vec<_>>())
 }
 
-/// Over sockets, on one core: a line for each transport.
+/// Over sockets, on one core: one line per transport.
 pub fn sockets(view: View<'_>) -> String {
-    let measured = view.entrants(Place::OneCore, FIRST);
+    let measured = view.entrants(Pinning::OneCore, FIRST);
     let takes_part = |entrant: &Entrant<'_>| !entrant.role().is_limit();
     table(view, &measured.into_iter().filter(takes_part).map(over).collect::<Vec<_>>())
 }
 
-fn over(entrant: Entrant<'_>) -> Line<'_> {
+fn over(entrant: Entrant<'_>) -> TableLine<'_> {
     let transport = match entrant.framing {
         Framing::WebSocket => "WebSocket",
         Framing::Http => "HTTP",
         _ => "TCP",
     };
-    Line { name: format!("{} · {transport}", shown(entrant.server)), entrants: vec![entrant] }
+    TableLine { name: format!("{} · {transport}", shown(entrant.server)), entrants: vec![entrant] }
 }
 
-/// Our own servers, by how they take the params.
+/// Names of our own servers, with the form of the params.
 fn shown(server: &str) -> String {
     match server {
         OURS => format!("**{OURS}**, params as text"),
@@ -71,7 +71,7 @@ fn shown(server: &str) -> String {
     }
 }
 
-fn table(view: View<'_>, lines: &[Line<'_>]) -> String {
+fn table(view: View<'_>, lines: &[TableLine<'_>]) -> String {
     if lines.iter().all(|line| line.entrants.is_empty()) {
         return NOT_MEASURED.to_owned();
     }
@@ -101,9 +101,9 @@ fn table(view: View<'_>, lines: &[Line<'_>]) -> String {
     table.finish()
 }
 
-/// The lowest and the highest multiple of the bare loop's time.
-fn range(view: View<'_>, line: &Line<'_>, load: Load) -> Option<(f64, f64)> {
-    let ratio = |entrant: &Entrant<'_>| view.ratio(*entrant, Place::OneCore, load);
+/// Lowest and highest multiple of the bare loop's time.
+fn range(view: View<'_>, line: &TableLine<'_>, load: Load) -> Option<(f64, f64)> {
+    let ratio = |entrant: &Entrant<'_>| view.ratio(*entrant, Pinning::OneCore, load);
     let ratios: Vec<f64> = line.entrants.iter().filter_map(ratio).collect();
     let low = ratios.iter().copied().min_by(f64::total_cmp)?;
     let high = ratios.iter().copied().max_by(f64::total_cmp)?;
@@ -116,7 +116,7 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn each_way_to_take_the_params_has_a_line_even_where_it_was_not_measured() {
+    fn each_form_of_the_params_has_a_line_even_without_figures() {
         let figures = sample::figures();
         let text = pipes(View(&figures));
         let lines: Vec<_> = text.lines().collect();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_a_column_is_bold_whoever_it_is() {
+    fn the_best_of_a_column_is_bold() {
         let mut figures = sample::figures();
         for row in figures.rows.iter_mut().filter(|row| row.server == "quick 1.0") {
             row.nanos.iter_mut().for_each(|nanos| *nanos /= 10.0);

@@ -1,15 +1,15 @@
 //! Invented figures for tests: ours is a little slower than the limit, and ahead of all peers.
 
+use crate::contenders::{LIMIT, OURS, OURS_AS_TREE};
 use crate::figures::{
-    Curve, CurveKind, Fairness, Figures, Latency, Life, Peak, Point, Row, SystemCalls,
+    Curve, CurveKind, Fairness, Figures, Latency, Peak, Point, Row, Startup, SystemCalls,
 };
 use crate::load::{Load, Shape, TABLE};
-use crate::roster::{LIMIT, OURS, OURS_AS_TREE};
-use crate::server::Place;
-use crate::sockets::{self, BUSY_CROWD, CROWD};
+use crate::server::Pinning;
+use crate::sockets::{self, MANY, MANY_BUSY};
 use crate::wire::Framing;
 
-/// The servers, and how many times as long as the limit they take.
+/// The servers, with their multiples of the limit's time.
 const SERVERS: [(&str, Framing, f64); 6] = [
     ("slow & <old> 2", Framing::Lsp, 28.0),
     ("quick 1.0", Framing::Lsp, 2.3),
@@ -48,18 +48,18 @@ fn of_sockets() -> Figures {
     let mut figures = Figures::default();
     for (name, framing, factor) in LISTENING {
         let nanos = 10_000.0 * factor;
-        for place in [Place::OneCore, Place::TwoCores] {
+        for cores in [Pinning::OneCore, Pinning::TwoCores] {
             let takes = |load: &Load| framing != Framing::Http || load.window == 1;
             for load in sockets::loads().filter(takes) {
-                figures.rows.push(row(name, framing, place, load, nanos));
+                figures.rows.push(row(name, framing, cores, load, nanos));
             }
         }
         if name == LIMIT {
-            figures.rows.retain(|row| row.load != CROWD);
+            figures.rows.retain(|row| row.load != MANY);
             continue;
         }
-        for (place, factor) in [(Place::TwoCores, 4.0), (Place::BothCores, 2.5)] {
-            let busy = row(name, framing, place, BUSY_CROWD, nanos * factor);
+        for (cores, factor) in [(Pinning::TwoCores, 4.0), (Pinning::BothCores, 2.5)] {
+            let busy = row(name, framing, cores, MANY_BUSY, nanos * factor);
             figures.rows.push(Row { cpu_nanos: vec![nanos * factor], ..busy });
         }
         figures.fairness.push(Fairness {
@@ -76,12 +76,12 @@ fn of_sockets() -> Figures {
     figures
 }
 
-fn row(server: &str, framing: Framing, place: Place, load: Load, nanos: f64) -> Row {
+fn row(server: &str, framing: Framing, cores: Pinning, load: Load, nanos: f64) -> Row {
     let latency = Latency { p50: nanos as u32, p99: 2 * nanos as u32, p999: 60_000 };
     Row {
         server: server.to_owned(),
         framing,
-        place,
+        cores,
         load,
         nanos: vec![nanos, nanos * 1.2, nanos * 0.9],
         cpu_nanos: vec![nanos / 2.0],
@@ -93,14 +93,19 @@ fn row(server: &str, framing: Framing, place: Place, load: Load, nanos: f64) -> 
 
 fn add_server(figures: &mut Figures, name: &str, framing: Framing, factor: f64) {
     let server = name.to_owned();
-    for place in [Place::OneCore, Place::TwoCores] {
+    for cores in [Pinning::OneCore, Pinning::TwoCores] {
         for load in TABLE {
-            figures.rows.push(row(name, framing, place, load, 5_000.0 * factor));
+            figures.rows.push(row(name, framing, cores, load, 5_000.0 * factor));
         }
-        figures.peaks.push(Peak { server: server.clone(), framing, place, kib: 4_000 });
+        figures.peaks.push(Peak { server: server.clone(), framing, cores, kib: 4_000 });
     }
     let start_nanos = vec![1e6 * factor];
-    figures.lives.push(Life { server: server.clone(), framing, start_nanos, idle_kib: 2_560 });
+    figures.startups.push(Startup {
+        server: server.clone(),
+        framing,
+        start_nanos,
+        idle_kib: 2_560,
+    });
     for (window, count) in [(1, 1.0), (64, 0.02)] {
         let load = Load::echo(window, 64, Shape::Text);
         let names = ["read", "write", "epoll_wait"].map(|name| (name.to_owned(), count));
@@ -117,7 +122,7 @@ fn add_server(figures: &mut Figures, name: &str, framing: Framing, factor: f64) 
     }
 }
 
-/// Flat, with the numbers of things that are looked at.
+/// A flat curve, with the usual x values.
 fn curve(kind: CurveKind, server: &str, factor: f64) -> Curve {
     let xs = match kind {
         CurveKind::Size => [64.0, 1e3, 64e3, 1e6],

@@ -1,10 +1,10 @@
-//! Where values stand on an axis.
+//! Scales: positions of values on an axis.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Linear,
     Log,
-    /// Powers of ten from ten on, and zero as far below as one of them.
+    /// Powers of ten from ten on, and zero one step below.
     ZeroAndLog,
 }
 
@@ -12,23 +12,23 @@ pub enum Kind {
 pub struct Scale {
     kind: Kind,
     values: (f64, f64),
-    places: (f64, f64),
+    positions: (f64, f64),
 }
 
 impl Scale {
-    /// From the first of the values, at the first of the places, to the last.
-    pub fn new(kind: Kind, values: (f64, f64), places: (f64, f64)) -> Self {
-        Scale { kind, values, places }
+    /// Maps a range of values to a range of positions.
+    pub fn new(kind: Kind, values: (f64, f64), positions: (f64, f64)) -> Self {
+        Scale { kind, values, positions }
     }
 
-    /// From zero to a round number that is not less than `most`.
-    pub fn from_zero(most: f64, places: (f64, f64)) -> Self {
+    /// Maps zero to a round number of at least `most`.
+    pub fn from_zero(most: f64, positions: (f64, f64)) -> Self {
         let step = step(most);
         let top = (most / step).ceil().max(1.0) * step;
-        Scale { kind: Kind::Linear, values: (0.0, top), places }
+        Scale { kind: Kind::Linear, values: (0.0, top), positions }
     }
 
-    /// Nothing stands outside of the axis.
+    /// Position of a value, clamped to the axis.
     pub fn at(&self, value: f64) -> f64 {
         let [value, least, most] =
             [value, self.values.0, self.values.1].map(|value| self.bend(value));
@@ -36,7 +36,7 @@ impl Scale {
             true => ((value - least) / (most - least)).clamp(0.0, 1.0),
             false => 0.5,
         };
-        self.places.0 + part * (self.places.1 - self.places.0)
+        self.positions.0 + part * (self.positions.1 - self.positions.0)
     }
 
     fn bend(&self, value: f64) -> f64 {
@@ -48,10 +48,10 @@ impl Scale {
         }
     }
 
-    /// The values that are written at the axis.
+    /// The labelled values.
     pub fn ticks(&self) -> Vec<f64> {
         let (least, most) = self.values;
-        // What is on the end of the axis is on it, however it was computed.
+        // A value at the end of the axis counts as on it, despite rounding.
         let is_on_it = |value: &f64| *value >= least * 0.999 && *value <= most * 1.001;
         let powers = |from: i32| (from..13).map(|power| 10f64.powi(power));
         match self.kind {
@@ -64,12 +64,12 @@ impl Scale {
         }
     }
 
-    pub fn places(&self) -> (f64, f64) {
-        self.places
+    pub fn positions(&self) -> (f64, f64) {
+        self.positions
     }
 }
 
-/// Between two ticks, so that there are up to five of them.
+/// Distance between two ticks, for at most five of them.
 fn step(most: f64) -> f64 {
     if most <= 0.0 || !most.is_finite() {
         return 1.0;
@@ -80,12 +80,12 @@ fn step(most: f64) -> f64 {
     round * power
 }
 
-/// Moves places apart until there is `gap` between any two, and keeps them in their order and
+/// Moves positions apart until any two have `gap` between them. Keeps their order, and stays
 /// between `least` and `most` as far as there is room.
-pub fn spread(places: &[f64], gap: f64, least: f64, most: f64) -> Vec<f64> {
-    let mut order: Vec<_> = (0..places.len()).collect();
-    order.sort_by(|one, other| places[*one].total_cmp(&places[*other]));
-    let mut spread = places.to_vec();
+pub fn spread(positions: &[f64], gap: f64, least: f64, most: f64) -> Vec<f64> {
+    let mut order: Vec<_> = (0..positions.len()).collect();
+    order.sort_by(|one, other| positions[*one].total_cmp(&positions[*other]));
+    let mut spread = positions.to_vec();
     let mut free_from = least;
     for &index in &order {
         spread[index] = spread[index].max(free_from);
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_find_their_places() {
+    fn values_map_to_positions() {
         let log = Scale::new(Kind::Log, (1.0, 100.0), (0.0, 200.0));
         assert_eq!(
             [1.0, 10.0, 100.0, 1_000.0, 0.1].map(|v| log.at(v)),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_moved_apart() {
+    fn positions_are_moved_apart() {
         let moved = spread(&[50.0, 10.0, 12.0, 49.0], 10.0, 0.0, 55.0);
         assert_eq!(moved, [55.0, 10.0, 20.0, 45.0]);
     }

@@ -1,20 +1,20 @@
-//! What is aimed at over sockets, and whether the figures show it.
+//! The goals over sockets, and verdicts computed from the figures.
 
+use crate::contenders::{OURS, OURS_AS_TREE};
 use crate::load::Load;
-use crate::report::checks::{self, Check, Checks, PLACES};
+use crate::report::checks::{self, ALL_CORES, Check, Checks};
 use crate::report::goals::{self, Goal, MESSAGES_A_SECOND, P99_NANOS, Seen};
 use crate::report::number;
 use crate::report::socket_tables::Growth;
 use crate::report::view::{Entrant, Role, View, short_name};
-use crate::roster::{OURS, OURS_AS_TREE};
-use crate::server::Place;
+use crate::server::Pinning;
 use crate::sockets;
 use crate::wire::Framing;
 
 /// In the order of the columns.
 const TRANSPORTS: [Framing; 3] = [Framing::Ndjson, Framing::WebSocket, Framing::Http];
 
-/// Cores are never quite free of other work, and rounds differ by a quarter.
+/// Pinning always do some other work, and rounds differ by a quarter.
 const OF_POSSIBLE: f64 = 0.8;
 const WORST_WAIT: f64 = 10.0;
 
@@ -69,17 +69,17 @@ fn is_tree(server: &str) -> bool {
     server.ends_with(", as a tree")
 }
 
-/// That no rival is as fast over the same transport, in any row. Over plain TCP there are none, and
-/// those over the others stand in for them.
+/// No rival is as fast over the same transport, in any row. Plain TCP has no rivals, so those over
+/// other transports stand in.
 fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Checks {
     TRANSPORTS.map(|framing| {
         let ours = Entrant { server: own, framing };
         let mut rows = 0;
         let mut lost = Vec::new();
-        for ((place, on), load) in
-            PLACES.into_iter().flat_map(|place| sockets::loads().map(move |load| (place, load)))
+        for ((cores, on), load) in
+            ALL_CORES.into_iter().flat_map(|cores| sockets::loads().map(move |load| (cores, load)))
         {
-            let Some((ratio, rival)) = fastest(view, ours, place, load, is_rival) else { continue };
+            let Some((ratio, rival)) = fastest(view, ours, cores, load, is_rival) else { continue };
             rows += 1;
             if ratio >= 1.0 {
                 let by = number::multiple(ratio);
@@ -94,27 +94,27 @@ fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Check
     })
 }
 
-/// The rival that comes closest, and how many times as long as it we take: the median of the rounds,
-/// each against the rival's round beside it.
+/// The closest rival, and our ratio to its time: the median over the rounds, each against the
+/// rival's round at the same time.
 fn fastest<'a>(
     view: View<'a>,
     ours: Entrant<'_>,
-    place: Place,
+    cores: Pinning,
     load: Load,
     is_rival: fn(&str) -> bool,
 ) -> Option<(f64, &'a str)> {
-    let own = view.row(ours, place, load)?;
-    view.entrants(place, load)
+    let own = view.row(ours, cores, load)?;
+    view.entrants(cores, load)
         .into_iter()
         .filter(|rival| rival.role() == Role::Peer && is_rival(rival.server))
         .filter(|rival| ours.framing == Framing::Ndjson || ours.framing == rival.framing)
-        .filter_map(|rival| Some((own.ratio_to(view.row(rival, place, load)?), rival.server)))
+        .filter_map(|rival| Some((own.ratio_to(view.row(rival, cores, load)?), rival.server)))
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
 }
 
 fn grows(view: View<'_>) -> Checks {
     TRANSPORTS.map(|framing| {
-        let growth = Growth::of(view, Entrant::ours(framing))?;
+        let growth = Growth::new(view, Entrant::ours(framing))?;
         let [seen, possible] = [growth.seen, growth.possible].map(number::multiple);
         let part = growth.seen / growth.possible;
         let measured = format!("{} ({seen} of {possible} ×)", number::multiple(part));
@@ -137,13 +137,13 @@ mod tests {
     use super::*;
     use crate::figures::Figures;
     use crate::report::sample;
-    use crate::sockets::{BUSY_CROWD, CROWD};
+    use crate::sockets::{MANY, MANY_BUSY};
 
     fn figures() -> Figures {
         *sample::figures().sockets.unwrap()
     }
 
-    /// The texts of the goals that are not met, each with what was measured over WebSocket.
+    /// Names of the missed goals, each with the value over WebSocket.
     fn missed(figures: &Figures) -> Vec<(&'static str, String)> {
         goals(View(figures))
             .into_iter()
@@ -169,7 +169,7 @@ mod tests {
     fn plain_tcp_is_compared_with_the_others_of_its_kind() {
         let mut figures = figures();
         let of_http = |row: &&mut crate::figures::Row| {
-            row.server == "rival 1" && row.framing == Framing::Http && row.load == CROWD
+            row.server == "rival 1" && row.framing == Framing::Http && row.load == MANY
         };
         figures.rows.iter_mut().find(of_http).unwrap().nanos = vec![10_000.0];
         let measured = goals(View(&figures)).remove(2).measured();
@@ -179,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn a_second_core_that_brings_little_and_long_waits_are_noticed() {
+    fn little_growth_and_long_waits_are_noticed() {
         let mut figures = figures();
-        for row in figures.rows.iter_mut().filter(|row| row.load == BUSY_CROWD) {
+        for row in figures.rows.iter_mut().filter(|row| row.load == MANY_BUSY) {
             row.nanos = vec![50_000.0];
         }
         figures.fairness.iter_mut().for_each(|waits| waits.worst = 20_200_000);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_judged() {
+    fn missing_figures_are_not_judged() {
         assert!(goals(View(&Figures::default())).iter().all(|g| g.verdict() == "not measured"));
     }
 }

@@ -1,18 +1,18 @@
-//! The tables of what was measured over sockets.
+//! Tables of the measurements over sockets.
 
 use crate::load::Load;
 use crate::report::markdown::{Align, Table};
 use crate::report::number;
 use crate::report::tables::{self, Best, Column, NOT_MEASURED, OVER};
 use crate::report::view::{Entrant, FIRST, Role, View, short_name};
-use crate::server::Place;
-use crate::sockets::{self, BUSY_CROWD, CROWD};
+use crate::server::Pinning;
+use crate::sockets::{self, MANY, MANY_BUSY};
 use crate::wire::Framing;
 
-/// Time a message over one connection, as a multiple of the bare loop's over TCP: one table for TCP
-/// and WebSocket, and one for HTTP, which has other loads.
-pub fn ratios(view: View<'_>, place: Place) -> String {
-    let all = view.entrants(place, FIRST);
+/// Time per message over one connection, as a multiple of the bare loop's over TCP: one table for
+/// TCP and WebSocket, and one for HTTP, which has other loads.
+pub fn ratios(view: View<'_>, cores: Pinning) -> String {
+    let all = view.entrants(cores, FIRST);
     let of_streams: Vec<_> =
         all.iter().copied().filter(|entrant| entrant.framing != Framing::Http).collect();
     let of_http: Vec<_> = all
@@ -22,8 +22,8 @@ pub fn ratios(view: View<'_>, place: Place) -> String {
     let tables: Vec<_> = [of_streams, of_http]
         .into_iter()
         .map(|entrants| {
-            let column = |load| tables::ratio(view, place, load);
-            let columns: Vec<_> = loads(view, place, &entrants).into_iter().map(column).collect();
+            let column = |load| tables::ratio(view, cores, load);
+            let columns: Vec<_> = loads(view, cores, &entrants).into_iter().map(column).collect();
             tables::table(OVER, &entrants, &columns, Best::Bold)
         })
         .filter(|table| table != NOT_MEASURED)
@@ -34,84 +34,84 @@ pub fn ratios(view: View<'_>, place: Place) -> String {
     }
 }
 
-/// The loads over one connection that others than the bare loop were measured under.
-fn loads(view: View<'_>, place: Place, entrants: &[Entrant<'_>]) -> Vec<Load> {
+/// Loads over one connection with figures for more than the bare loop.
+fn loads(view: View<'_>, cores: Pinning, entrants: &[Entrant<'_>]) -> Vec<Load> {
     let is_measured = |load: &Load| {
         let mut takers = entrants.iter().filter(|entrant| !entrant.role().is_limit());
-        takers.any(|entrant| view.row(*entrant, place, *load).is_some())
+        takers.any(|entrant| view.row(*entrant, cores, *load).is_some())
     };
     sockets::loads().filter(|load| load.connections == 1).filter(is_measured).collect()
 }
 
-/// Many connections with a request under way each: microseconds a message.
-pub fn crowd(view: View<'_>) -> String {
-    let entrants = measured(view, CROWD, Place::OneCore);
+/// Many connections with a request in flight each: microseconds per message.
+pub fn many(view: View<'_>) -> String {
+    let entrants = measured(view, MANY, Pinning::OneCore);
     let mut columns = Vec::new();
-    for (place, on) in [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")] {
-        let title = format!("{on}, {}: µs", short_name(CROWD));
+    for (cores, on) in [(Pinning::OneCore, "one core"), (Pinning::TwoCores, "two cores")] {
+        let title = format!("{on}, {}: µs", short_name(MANY));
         columns.push(Column::alike(title, number::micros, move |entrant| {
-            view.nanos(entrant, place, CROWD)
+            view.nanos(entrant, cores, MANY)
         }));
         columns.push(Column::alike("on a core: µs", number::micros, move |entrant| {
-            view.cpu_nanos(entrant, place, CROWD)
+            view.cpu_nanos(entrant, cores, MANY)
         }));
     }
     tables::table(OVER, &entrants, &columns, Best::Bold)
 }
 
-/// What a second core brings.
+/// Gain of a second core.
 pub fn cores(view: View<'_>) -> String {
-    let rate = |place, title: &'static str| {
+    let rate = |cores, title: &'static str| {
         Column::new(title, move |entrant| {
-            let nanos = view.nanos(entrant, place, BUSY_CROWD)?;
+            let nanos = view.nanos(entrant, cores, MANY_BUSY)?;
             Some((nanos, number::rate(nanos)))
         })
     };
     let micros = |title: &'static str, value: fn(&Growth) -> f64| {
-        Column::alike(title, number::micros, move |e| Growth::of(view, e).map(|g| value(&g)))
+        Column::alike(title, number::micros, move |e| Growth::new(view, e).map(|g| value(&g)))
     };
     let times = |title: &'static str, value: fn(&Growth) -> f64| {
-        Column::alike(title, number::multiple, move |e| Growth::of(view, e).map(|g| value(&g)))
+        Column::alike(title, number::multiple, move |e| Growth::new(view, e).map(|g| value(&g)))
     };
     let columns = [
-        rate(Place::TwoCores, "one core"),
-        rate(Place::BothCores, "both"),
+        rate(Pinning::TwoCores, "one core"),
+        rate(Pinning::BothCores, "both"),
         times("growth, ×", |growth| growth.seen),
         times("possible, ×", |growth| growth.possible),
         micros("server on one core: µs", |growth| growth.server_nanos),
         micros("driver beside both: µs", |growth| growth.driver_nanos),
     ];
-    tables::table(OVER, &measured(view, BUSY_CROWD, Place::BothCores), &columns, Best::Plain)
+    tables::table(OVER, &measured(view, MANY_BUSY, Pinning::BothCores), &columns, Best::Plain)
 }
 
-/// How many times the messages of one core a server got through on both.
+/// Throughput on both cores, as a multiple of that on one.
 pub struct Growth {
     pub seen: f64,
-    /// If both were busy all the time: the driver needs its part of them too.
+    /// The maximum, if both cores were busy all the time: the driver needs its part of them too.
     pub possible: f64,
-    /// Time on a core, a message.
+    /// CPU time per message.
     server_nanos: f64,
     driver_nanos: f64,
 }
 
 impl Growth {
-    pub fn of(view: View<'_>, entrant: Entrant<'_>) -> Option<Self> {
-        let one = view.nanos(entrant, Place::TwoCores, BUSY_CROWD)?;
-        let both = view.nanos(entrant, Place::BothCores, BUSY_CROWD)?;
-        let server_nanos = view.cpu_nanos(entrant, Place::TwoCores, BUSY_CROWD)?;
-        let driver_nanos = view.driver_nanos(entrant, Place::BothCores, BUSY_CROWD)?;
+    pub fn new(view: View<'_>, entrant: Entrant<'_>) -> Option<Self> {
+        let one = view.nanos(entrant, Pinning::TwoCores, MANY_BUSY)?;
+        let both = view.nanos(entrant, Pinning::BothCores, MANY_BUSY)?;
+        let server_nanos = view.cpu_nanos(entrant, Pinning::TwoCores, MANY_BUSY)?;
+        let driver_nanos = view.driver_nanos(entrant, Pinning::BothCores, MANY_BUSY)?;
         let possible = 2.0 * one / (server_nanos + driver_nanos);
         Some(Growth { seen: one / both, possible, server_nanos, driver_nanos })
     }
 }
 
-fn measured(view: View<'_>, load: Load, place: Place) -> Vec<Entrant<'_>> {
-    let mut entrants = view.entrants(place, load);
-    entrants.retain(|entrant| view.row(*entrant, place, load).is_some());
+fn measured(view: View<'_>, load: Load, cores: Pinning) -> Vec<Entrant<'_>> {
+    let mut entrants = view.entrants(cores, load);
+    entrants.retain(|entrant| view.row(*entrant, cores, load).is_some());
     entrants
 }
 
-/// How long a connection waits among many.
+/// Waiting time of a connection among many.
 pub fn fairness(view: View<'_>) -> String {
     let all = &view.0.fairness;
     let Some(first) = all.first() else { return NOT_MEASURED.to_owned() };
@@ -125,7 +125,7 @@ pub fn fairness(view: View<'_>) -> String {
     let mut columns = vec![("server", Align::Left), (OVER.title(), Align::Left)];
     columns.extend(head.map(|title| (title, Align::Right)));
     let mut table = Table::new(&columns);
-    for entrant in measured(view, CROWD, Place::OneCore) {
+    for entrant in measured(view, MANY, Pinning::OneCore) {
         let Some(waits) = view.fairness(entrant) else { continue };
         let millis = [waits.median, waits.p99, waits.worst].map(|n| number::millis(f64::from(n)));
         let mut line = vec![tables::name(entrant), entrant.framing.transport().to_owned()];
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// The cells of the lines that begin so.
+    /// Cells of the lines that begin with this.
     fn lines(table: &str, begin: &str) -> Vec<Vec<String>> {
         let lines = table.lines().filter(|line| line.starts_with(begin));
         let cells = |line: &str| {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn http_has_a_table_of_its_own_beside_the_same_limit() {
         let figures = sample::figures().sockets.unwrap();
-        let text = ratios(View(&figures), Place::OneCore);
+        let text = ratios(View(&figures), Pinning::OneCore);
         let limit = lines(&text, "| bare loop | tcp");
         assert_eq!((limit[0].len(), limit[1].len()), (2 + 11 + 4, 2 + 3 + 4));
         assert_eq!(limit[0][2], "1 (100 k/s)");
@@ -164,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_seen_beside_what_is_possible() {
+    fn growth_is_shown_beside_its_maximum() {
         let figures = sample::figures().sockets.unwrap();
         let text = cores(View(&figures));
-        // The server needs all of the 48 µs on one core, and the driver, beside both, 7.5.
+        // The server needs 48 µs on one core, and the driver needs 7.5 µs beside both.
         assert_eq!(
             lines(&text, "| **duet-rpc** | websocket")[0][2..],
             ["21 k/s", "33 k/s", "1.60", "1.73", "48.0", "7.50"]
@@ -175,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn crowds_and_waits_are_shown() {
+    fn many_connections_and_waits_are_shown() {
         let figures = sample::figures().sockets.unwrap();
-        let text = crowd(View(&figures));
+        let text = many(View(&figures));
         assert_eq!(
             lines(&text, "| **duet-rpc** | http")[0][2..],
             ["**15.0**", "**7.50**", "**15.0**", "**7.50**"]

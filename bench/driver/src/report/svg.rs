@@ -1,16 +1,16 @@
-//! Pictures, written by hand: nothing but lines, shapes and text on a light ground.
+//! Hand-written SVG: only lines, shapes and text on a light background.
 
 use crate::report::view::Role;
 
-/// Legible on the light ground, which every picture brings along.
+/// Colours that are legible on the light background, which every picture includes.
 const GROUND: &str = "#fdfdfc";
 pub const INK: &str = "#1f2328";
 pub const FAINT_INK: &str = "#59636e";
 pub const GRID: &str = "#e3e5e8";
 pub const AXIS: &str = "#a5abb3";
 
-/// One strong colour for ours, a weak one for its other way, grey for the limit. All eyes tell blue
-/// and orange apart.
+/// One strong colour for ours, a weak one for its variants, grey for the limit. Blue and orange are
+/// distinct for all kinds of colour vision.
 pub fn colour(role: Role) -> &'static str {
     match role {
         Role::Limit => "#57606a",
@@ -22,7 +22,7 @@ pub fn colour(role: Role) -> &'static str {
     }
 }
 
-/// For peers that share one plot; each also gets a shape.
+/// Colours for peers in one plot; each also gets a shape.
 pub const PEER_COLOURS: [&str; 7] =
     ["#d55e00", "#009e73", "#b5508c", "#c99700", "#5b4b8a", "#8b5e3c", "#3a8fa8"];
 
@@ -53,7 +53,7 @@ impl Style {
     }
 }
 
-/// How wide a text is, at the most: fonts differ.
+/// Upper bound of a text's width, because fonts differ.
 pub fn width_of(text: &str, style: Style) -> f64 {
     let of_a_letter = if style.bold { 0.64 } else { 0.58 };
     text.chars().count() as f64 * style.size * of_a_letter
@@ -68,7 +68,7 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// Begins with its title, and a note below it.
+    /// A picture with a title, and a note below it.
     pub fn new(width: f64, height: f64, title: &str, note: &str, description: &str) -> Self {
         let mut svg = Svg {
             width,
@@ -132,12 +132,12 @@ impl Svg {
         );
     }
 
-    /// A dot that only its outline shows.
+    /// A circle without a fill.
     pub fn ring(&mut self, at: (f64, f64), radius: f64, stroke: &str) {
         self.dot(at, radius, GROUND, stroke);
     }
 
-    /// One of four shapes, for lines that colour alone may not tell apart.
+    /// One of four shapes, for lines that colour alone may not distinguish.
     pub fn shape(&mut self, number: usize, (x, y): (f64, f64), size: f64, fill: &str) {
         let corners: &[(f64, f64)] = match number % 4 {
             0 => return self.dot((x, y), size, fill, fill),
@@ -194,7 +194,7 @@ impl Svg {
     }
 }
 
-/// A tenth of a pixel is fine enough.
+/// Tenths of a pixel are precise enough.
 fn number(value: f64) -> String {
     format!("{}", (value * 10.0).round() / 10.0)
 }
@@ -214,7 +214,7 @@ fn escape(text: &str) -> String {
 pub mod tests {
     use super::*;
 
-    /// Every element is closed, in order; attributes are quoted; numbers are numbers.
+    /// Checks that elements are closed in order, attributes are quoted, and numbers are finite.
     pub fn assert_well_formed(svg: &str) {
         let mut open = Vec::new();
         for tag in svg.split('<').skip(1) {

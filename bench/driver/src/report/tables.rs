@@ -1,15 +1,15 @@
-//! The tables: each column is a way to look at a server.
+//! The tables: each column shows one aspect of a server.
 
 use crate::load::{Load, Shape};
 use crate::report::markdown::{Align, Table};
 use crate::report::number::{self, NONE};
 use crate::report::view::{ALL_FRAMINGS, Calls, Entrant, FIRST, Role, View, short_name};
-use crate::server::Place;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
 pub const NOT_MEASURED: &str = "Not measured yet.";
 
-/// What the second column says of a server.
+/// Contents of the second column.
 #[derive(Clone, Copy)]
 pub struct Second {
     title: &'static str,
@@ -25,7 +25,7 @@ impl Second {
 pub const FRAMING: Second = Second { title: "framing", name: Framing::name };
 pub const OVER: Second = Second { title: "over", name: Framing::transport };
 
-/// A value to compare, and how it is shown.
+/// A value to compare, and its text.
 type Cell = Option<(f64, String)>;
 
 pub struct Column<'a> {
@@ -38,7 +38,7 @@ impl<'a> Column<'a> {
         Column { title: title.into(), cell: Box::new(cell) }
     }
 
-    /// One that shows all its values alike.
+    /// A column with one number format.
     pub fn alike(
         title: impl Into<String>,
         show: fn(f64) -> String,
@@ -48,7 +48,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Whether the least of each column is set in bold, in each framing where others take part.
+/// Selects if the least value of each column is bold, in each framing with other stacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Best {
     Bold,
@@ -83,7 +83,7 @@ pub fn table(
                 .filter(|_| best == Best::Bold && has_peers)
                 .map(|(_, shown)| shown);
             for ((line, cell), entrant) in lines.iter_mut().zip(&cells).zip(&group) {
-                // What looks the same as the best is as good.
+                // A value that looks the same as the best is as good.
                 line.push(match cell {
                     Some((_, shown)) if Some(shown) == least && !entrant.role().is_limit() => {
                         format!("**{shown}**")
@@ -105,58 +105,58 @@ pub fn name(entrant: Entrant<'_>) -> String {
     }
 }
 
-/// Time a message, as a multiple of the bare loop's.
-pub fn ratios(view: View<'_>, place: Place) -> String {
+/// Time per message, as a multiple of the bare loop's.
+pub fn ratios(view: View<'_>, cores: Pinning) -> String {
     let columns: Vec<_> =
-        view.loads(place, false).into_iter().map(|load| ratio(view, place, load)).collect();
-    table(FRAMING, &view.entrants(place, FIRST), &columns, Best::Bold) + &skipped(view)
+        view.loads(cores, false).into_iter().map(|load| ratio(view, cores, load)).collect();
+    table(FRAMING, &view.entrants(cores, FIRST), &columns, Best::Bold) + &skipped(view)
 }
 
 /// The column of a load.
-pub fn ratio(view: View<'_>, place: Place, load: Load) -> Column<'_> {
+pub fn ratio(view: View<'_>, cores: Pinning, load: Load) -> Column<'_> {
     Column::new(short_name(load), move |entrant| {
-        let ratio = view.ratio(entrant, place, load)?;
+        let ratio = view.ratio(entrant, cores, load)?;
         let shown = match entrant.role() {
-            Role::Limit => format!("1 ({})", number::rate(view.nanos(entrant, place, load)?)),
+            Role::Limit => format!("1 ({})", number::rate(view.nanos(entrant, cores, load)?)),
             _ => number::multiple(ratio),
         };
         Some((ratio, shown))
     })
 }
 
-/// Names those that could not take part.
+/// Lists the servers that could not be measured.
 pub fn skipped(view: View<'_>) -> String {
     match view.0.skipped.as_slice() {
         [] => String::new(),
         skipped => {
-            format!("\nNot measured, as they were not installed: {}.\n", skipped.join(", "))
+            format!("\nNot measured, because they were not installed: {}.\n", skipped.join(", "))
         }
     }
 }
 
-/// Handlers that wait. The bare loop has none, so the times stand for themselves.
+/// Handlers that wait. The bare loop has none, so the table shows plain times.
 pub fn waiting(view: View<'_>) -> String {
-    let place = Place::OneCore;
-    let loads = view.loads(place, true);
+    let cores = Pinning::OneCore;
+    let loads = view.loads(cores, true);
     let Some(&first) = loads.first() else { return NOT_MEASURED.to_owned() };
-    let mut entrants = view.entrants(place, first);
+    let mut entrants = view.entrants(cores, first);
     entrants.retain(|entrant| !entrant.role().is_limit());
     let mut columns = Vec::new();
     for load in loads {
         let name = short_name(load);
         columns.push(Column::alike(format!("{name}: µs"), number::micros, move |entrant| {
-            view.nanos(entrant, place, load)
+            view.nanos(entrant, cores, load)
         }));
         columns.push(Column::alike("on a core: µs", number::micros, move |entrant| {
-            view.cpu_nanos(entrant, place, load)
+            view.cpu_nanos(entrant, cores, load)
         }));
     }
     table(FRAMING, &entrants, &columns, Best::Bold)
 }
 
-/// What a message costs the machine, and what the process does.
+/// CPU time and context switches of a message, and memory and start of the process.
 pub fn cost(view: View<'_>) -> String {
-    let place = Place::OneCore;
+    let cores = Pinning::OneCore;
     let on_a_core = [
         Load::echo(1, 64, Shape::Text),
         Load::echo(64, 64, Shape::Text),
@@ -168,20 +168,20 @@ pub fn cost(view: View<'_>) -> String {
     for load in on_a_core {
         let title = format!("µs on a core, {}", short_name(load));
         columns.push(Column::alike(title, number::micros, move |entrant| {
-            view.cpu_nanos(entrant, place, load)
+            view.cpu_nanos(entrant, cores, load)
         }));
     }
     for load in switches {
         let title = format!("context switches, {}", short_name(load));
         columns.push(Column::alike(title, number::multiple, move |entrant| {
-            view.row(entrant, place, load).map(|row| row.switches)
+            view.row(entrant, cores, load).map(|row| row.switches)
         }));
     }
     columns.push(Column::alike("most memory, MiB", number::mebibytes, move |entrant| {
         view.peak_kib(entrant).map(|kib| kib as f64)
     }));
     columns.push(Column::alike("idle memory, MiB", number::mebibytes, move |entrant| {
-        view.life(entrant).map(|life| life.idle_kib as f64)
+        view.startup(entrant).map(|startup| startup.idle_kib as f64)
     }));
     columns.push(Column::alike("first answer, ms", number::millis, move |entrant| {
         view.start_nanos(entrant)
@@ -189,28 +189,28 @@ pub fn cost(view: View<'_>) -> String {
     columns.push(Column::alike("× bare loop", number::multiple, move |entrant| {
         view.start_ratio(entrant)
     }));
-    table(FRAMING, &view.entrants(place, FIRST), &columns, Best::Bold)
+    table(FRAMING, &view.entrants(cores, FIRST), &columns, Best::Bold)
 }
 
-/// How long a single request takes: the median, and the slow ones.
+/// Latency of single requests: the median, and the slow ones.
 pub fn latency(view: View<'_>, second: Second) -> String {
     let mut columns = Vec::new();
-    for (place, on) in [(Place::OneCore, "one core"), (Place::TwoCores, "two cores")] {
-        let loads = view.loads(place, false).into_iter().filter(|load| load.window == 1);
+    for (cores, on) in [(Pinning::OneCore, "one core"), (Pinning::TwoCores, "two cores")] {
+        let loads = view.loads(cores, false).into_iter().filter(|load| load.window == 1);
         for load in loads {
             let title = format!("{on}, {}", short_name(load).replace("round trip ", ""));
             columns.push(Column::new(title, move |entrant| {
-                let latency = view.row(entrant, place, load)?.latency?;
+                let latency = view.row(entrant, cores, load)?.latency?;
                 let parts = [latency.p50, latency.p99, latency.p999];
                 let shown = parts.map(|nanos| number::multiple(f64::from(nanos) / 1e3));
                 Some((f64::from(latency.p99), shown.join(" / ")))
             }));
         }
     }
-    table(second, &view.entrants(Place::OneCore, FIRST), &columns, Best::Plain)
+    table(second, &view.entrants(Pinning::OneCore, FIRST), &columns, Best::Plain)
 }
 
-/// What is asked of the system for each message: one table for each load.
+/// System calls per message: one table per load.
 pub fn system_calls(view: View<'_>, second: Second) -> String {
     type Count = fn(&Calls) -> f64;
     const KINDS: [(&str, Count); 6] = [
@@ -221,7 +221,7 @@ pub fn system_calls(view: View<'_>, second: Second) -> String {
         ("futex", |calls| calls.futexes),
         ("others", |calls| calls.others),
     ];
-    let entrants = view.entrants(Place::OneCore, FIRST);
+    let entrants = view.entrants(Pinning::OneCore, FIRST);
     let of_load = |load: Load| {
         let column = |(title, count): (&'static str, Count)| {
             Column::alike(title, number::multiple, move |entrant| {
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// The cells of the line that begins so.
+    /// Cells of the line that begins with this.
     fn line(table: &str, begin: &str) -> Vec<String> {
         let line = table.lines().find(|line| line.starts_with(begin)).expect(begin);
         line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn ratios_are_to_the_limit_and_the_best_is_bold() {
-        let text = ratios(View(&sample::figures()), Place::OneCore);
+        let text = ratios(View(&sample::figures()), Pinning::OneCore);
         assert_eq!(line(&text, "| bare loop | lsp")[2], "1 (200 k/s)");
         assert_eq!(line(&text, "| **duet-rpc** | lsp")[2], "**1.10**");
         assert_eq!(line(&text, "| quick 1.0")[2], "2.3");
@@ -288,10 +288,10 @@ mod tests {
     }
 
     #[test]
-    fn a_place_without_figures_says_so() {
+    fn cores_without_figures_are_reported() {
         let mut figures = sample::figures();
-        figures.rows.retain(|row| row.place == Place::OneCore);
+        figures.rows.retain(|row| row.cores == Pinning::OneCore);
         figures.skipped.clear();
-        assert_eq!(ratios(View(&figures), Place::TwoCores), NOT_MEASURED);
+        assert_eq!(ratios(View(&figures), Pinning::TwoCores), NOT_MEASURED);
     }
 }

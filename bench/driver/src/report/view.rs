@@ -1,19 +1,19 @@
-//! The figures, as tables and charts ask for them.
+//! Queries over the figures, for tables and charts.
 
-use crate::figures::{Curve, CurveKind, Fairness, Figures, Life, Row, SystemCalls, median};
+use crate::contenders::{LIMIT, OURS, OURS_AS_TREE, OURS_TYPED, READY_LIMIT, WIDE_LIMIT};
+use crate::figures::{Curve, CurveKind, Fairness, Figures, Row, Startup, SystemCalls, median};
 use crate::load::{Handler, Load, TABLE};
-use crate::roster::{LIMIT, OURS, OURS_AS_TREE, OURS_TYPED, READY_LIMIT, WIDE_LIMIT};
-use crate::server::Place;
+use crate::server::Pinning;
 use crate::wire::Framing;
 
 /// In the order of all tables.
 pub const FRAMINGS: [Framing; 3] = [Framing::Lsp, Framing::Ndjson, Framing::Length];
 
-/// Those of sockets too.
+/// Including those of sockets.
 pub const ALL_FRAMINGS: [Framing; 5] =
     [Framing::Lsp, Framing::Ndjson, Framing::Length, Framing::WebSocket, Framing::Http];
 
-/// By this load the servers are ordered where no other is named.
+/// Load that orders the servers, if no other is given.
 pub const FIRST: Load = TABLE[0];
 
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ pub enum Role {
 }
 
 impl Role {
-    pub fn of(server: &str) -> Self {
+    pub fn from_server(server: &str) -> Self {
         match server {
             LIMIT => Role::Limit,
             WIDE_LIMIT | READY_LIMIT => Role::OtherLimit,
@@ -56,7 +56,7 @@ impl Role {
 
 impl Entrant<'_> {
     pub fn role(self) -> Role {
-        Role::of(self.server)
+        Role::from_server(self.server)
     }
 
     pub fn ours(framing: Framing) -> Entrant<'static> {
@@ -73,11 +73,11 @@ impl Entrant<'_> {
 }
 
 impl<'a> View<'a> {
-    /// All that were measured there: by framing; the limit first, then ours, then the others, the
-    /// fastest under the first load first.
-    pub fn entrants(self, place: Place, first: Load) -> Vec<Entrant<'a>> {
+    /// All measured servers, by framing: the limit first, then ours, then the others, ordered by
+    /// their time under `first`.
+    pub fn entrants(self, cores: Pinning, first: Load) -> Vec<Entrant<'a>> {
         let mut entrants = Vec::new();
-        for row in self.0.rows.iter().filter(|row| row.place == place) {
+        for row in self.0.rows.iter().filter(|row| row.cores == cores) {
             let entrant = Entrant { server: row.server.as_str(), framing: row.framing };
             if !entrants.contains(&entrant) {
                 entrants.push(entrant);
@@ -85,39 +85,39 @@ impl<'a> View<'a> {
         }
         let framing =
             |entrant: &Entrant<'_>| ALL_FRAMINGS.iter().position(|f| *f == entrant.framing);
-        let nanos = |entrant: &Entrant<'_>| self.nanos(*entrant, place, first).unwrap_or(f64::MAX);
+        let nanos = |entrant: &Entrant<'_>| self.nanos(*entrant, cores, first).unwrap_or(f64::MAX);
         entrants.sort_by(|one, other| nanos(one).total_cmp(&nanos(other)));
         entrants.sort_by_key(|entrant| (framing(entrant), entrant.role()));
         entrants
     }
 
-    /// The loads that were measured there, of those whose handlers answer at once or wait.
-    pub fn loads(self, place: Place, waiting: bool) -> Vec<Load> {
+    /// The measured loads, with handlers that wait or not.
+    pub fn loads(self, cores: Pinning, waiting: bool) -> Vec<Load> {
         let is_measured =
-            |load: &Load| self.0.rows.iter().any(|row| row.place == place && row.load == *load);
+            |load: &Load| self.0.rows.iter().any(|row| row.cores == cores && row.load == *load);
         let is_wanted = |load: &Load| (load.handler != Handler::Echo) == waiting;
         TABLE.into_iter().filter(is_wanted).filter(is_measured).collect()
     }
 
-    pub fn row(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<&'a Row> {
+    pub fn row(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<&'a Row> {
         self.0.rows.iter().find(|row| {
-            entrant.is(&row.server, row.framing) && row.place == place && row.load == load
+            entrant.is(&row.server, row.framing) && row.cores == cores && row.load == load
         })
     }
 
-    /// Nanoseconds a message.
-    pub fn nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
-        self.row(entrant, place, load).map(|row| median(&row.nanos)).filter(|n| n.is_finite())
+    /// Nanoseconds per message.
+    pub fn nanos(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<f64> {
+        self.row(entrant, cores, load).map(|row| median(&row.nanos)).filter(|n| n.is_finite())
     }
 
-    /// Nanoseconds on a core, a message.
-    pub fn cpu_nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
-        self.row(entrant, place, load).map(|row| median(&row.cpu_nanos)).filter(|n| n.is_finite())
+    /// Nanoseconds of CPU time per message.
+    pub fn cpu_nanos(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<f64> {
+        self.row(entrant, cores, load).map(|row| median(&row.cpu_nanos)).filter(|n| n.is_finite())
     }
 
-    /// Nanoseconds of the driver on a core, a message.
-    pub fn driver_nanos(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
-        let row = self.row(entrant, place, load)?;
+    /// Nanoseconds of the driver's CPU time per message.
+    pub fn driver_nanos(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<f64> {
+        let row = self.row(entrant, cores, load)?;
         Some(median(&row.driver_nanos)).filter(|nanos| nanos.is_finite())
     }
 
@@ -125,31 +125,31 @@ impl<'a> View<'a> {
         self.0.fairness.iter().find(|waits| entrant.is(&waits.server, waits.framing))
     }
 
-    /// How many times as long as the bare loop in the same framing it takes. For WebSocket and HTTP
-    /// there is none, and it is that over plain TCP.
-    pub fn ratio(self, entrant: Entrant<'_>, place: Place, load: Load) -> Option<f64> {
-        let limit = self.row(Entrant::limit(entrant.framing), place, load);
-        let limit = limit.or_else(|| self.row(Entrant::limit(Framing::Ndjson), place, load))?;
-        let row = self.row(entrant, place, load)?;
+    /// Ratio to the bare loop in the same framing. WebSocket and HTTP have none, so they use that
+    /// over plain TCP.
+    pub fn ratio(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<f64> {
+        let limit = self.row(Entrant::limit(entrant.framing), cores, load);
+        let limit = limit.or_else(|| self.row(Entrant::limit(Framing::Ndjson), cores, load))?;
+        let row = self.row(entrant, cores, load)?;
         Some(row.ratio_to(limit)).filter(|ratio| ratio.is_finite())
     }
 
-    pub fn life(self, entrant: Entrant<'_>) -> Option<&'a Life> {
-        self.0.lives.iter().find(|life| entrant.is(&life.server, life.framing))
+    pub fn startup(self, entrant: Entrant<'_>) -> Option<&'a Startup> {
+        self.0.startups.iter().find(|startup| entrant.is(&startup.server, startup.framing))
     }
 
-    /// From the start to the first answer, in nanoseconds.
+    /// Time from the start to the first answer, in nanoseconds.
     pub fn start_nanos(self, entrant: Entrant<'_>) -> Option<f64> {
-        self.life(entrant).map(|life| median(&life.start_nanos)).filter(|n| n.is_finite())
+        self.startup(entrant).map(|startup| median(&startup.start_nanos)).filter(|n| n.is_finite())
     }
 
-    /// As a multiple of the bare loop's.
+    /// Ratio to the bare loop's start.
     pub fn start_ratio(self, entrant: Entrant<'_>) -> Option<f64> {
         let limit = self.start_nanos(Entrant::limit(entrant.framing))?;
         Some(self.start_nanos(entrant)? / limit)
     }
 
-    /// The most memory it ever had, in KiB.
+    /// Peak memory, in KiB.
     pub fn peak_kib(self, entrant: Entrant<'_>) -> Option<u64> {
         let peaks = self.0.peaks.iter();
         peaks.filter(|peak| entrant.is(&peak.server, peak.framing)).map(|peak| peak.kib).max()
@@ -158,10 +158,10 @@ impl<'a> View<'a> {
     pub fn system_calls(self, entrant: Entrant<'_>, load: Load) -> Option<Calls> {
         let of_entrant =
             |calls: &&SystemCalls| entrant.is(&calls.server, calls.framing) && calls.load == load;
-        self.0.system_calls.iter().find(of_entrant).map(Calls::of)
+        self.0.system_calls.iter().find(of_entrant).map(Calls::from_counts)
     }
 
-    /// The loads under which system calls were counted.
+    /// Loads with counted system calls.
     pub fn loads_of_system_calls(self) -> Vec<Load> {
         let mut loads: Vec<Load> = Vec::new();
         for calls in &self.0.system_calls {
@@ -177,20 +177,20 @@ impl<'a> View<'a> {
     }
 }
 
-/// System calls a message, by what they are for.
+/// System calls per message, by purpose.
 #[derive(Clone, Copy, Default)]
 pub struct Calls {
     pub all: f64,
     pub reads: f64,
     pub writes: f64,
-    /// Until something is ready.
+    /// Waits for readiness.
     pub waits: f64,
     pub futexes: f64,
     pub others: f64,
 }
 
 impl Calls {
-    fn of(counted: &SystemCalls) -> Self {
+    fn from_counts(counted: &SystemCalls) -> Self {
         let mut calls = Calls { all: counted.all, ..Calls::default() };
         for (name, count) in &counted.by_name {
             let kind =
@@ -210,7 +210,7 @@ impl Calls {
     }
 }
 
-/// What a load is called where there is little room.
+/// Short name of a load.
 pub fn short_name(load: Load) -> String {
     load.to_string().replace("round trip, ", "round trip ").replace(" at once, ", " × ")
 }
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn the_limit_comes_first_then_ours_then_the_fastest() {
         let figures = sample::figures();
-        let entrants = View(&figures).entrants(Place::OneCore, FIRST);
+        let entrants = View(&figures).entrants(Pinning::OneCore, FIRST);
         let names: Vec<_> =
             entrants.iter().map(|entrant| (entrant.framing.name(), entrant.server)).collect();
         assert_eq!(
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn system_calls_are_told_apart_by_what_they_are_for() {
+    fn system_calls_are_grouped_by_purpose() {
         let figures = sample::figures();
         let load = View(&figures).loads_of_system_calls()[0];
         let calls = View(&figures).system_calls(Entrant::ours(Framing::Lsp), load).unwrap();

@@ -1,8 +1,8 @@
-//! The saboteur: it stands between a client and a server, and spoils one thing that passes. The tests run
-//! every client through it, as a test that does not notice a broken server shows nothing.
+//! The saboteur: a proxy between a client and a server that corrupts one kind of message. The tests run every
+//! client through it: a test that does not notice a broken server shows nothing.
 //!
-//! It is started in the server's place, under the server's name and with its arguments. The real one is in
-//! the folder `real` beside it, and the environment variable `SABOTAGE` has the name of a [`Mischief`].
+//! It runs in the server's place, under the server's name and with its arguments. The real server is in the
+//! folder `real` beside it, and the environment variable `SABOTAGE` names a [`Mischief`].
 
 mod mischief;
 mod units;
@@ -40,7 +40,7 @@ fn run() -> io::Result<ExitCode> {
     let mut command = Command::new(real_server()?);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
     if listens {
-        // It reads no stdin then, whose end would end it.
+        // A listening server does not read stdin, so the end of stdin would not end it.
         command.arg("--exit-with-parent").stderr(Stdio::piped());
     }
     let mut server = command.spawn()?;
@@ -56,12 +56,12 @@ fn run() -> io::Result<ExitCode> {
 fn real_server() -> io::Result<PathBuf> {
     let name = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let (Some(folder), Some(name)) = (name.parent(), name.file_name()) else {
-        return Err(io::Error::other("it does not know under which name it was started"));
+        return Err(io::Error::other("its own program name is unknown"));
     };
     Ok(folder.join("real").join(name))
 }
 
-/// A client that wants the server to end means the server, and not whoever stands before it.
+/// Passes signals on: a client that sends one means the server, not this proxy.
 fn pass_signals_on(server: &Child) -> io::Result<()> {
     let pid = Pid::from_child(server);
     for (number, signal) in [(SIGHUP, Signal::HUP), (SIGINT, Signal::INT), (SIGTERM, Signal::TERM)]
@@ -70,7 +70,7 @@ fn pass_signals_on(server: &Child) -> io::Result<()> {
         signal_hook::low_level::pipe::register(number, arrives)?;
         thread::spawn(move || {
             while arrivals.read_exact(&mut [0]).is_ok() {
-                // It may be gone.
+                // The server may have exited.
                 let _ = kill_process(pid, signal);
             }
         });
@@ -78,7 +78,7 @@ fn pass_signals_on(server: &Child) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns when the server has said its last word.
+/// Connects the pipes. Returns at the end of the server's output.
 fn stand_between_pipes(server: &mut Child, mischief: Mischief) -> io::Result<()> {
     let (stdin, stdout) = (server.stdin.take(), server.stdout.take());
     let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
@@ -90,11 +90,12 @@ fn stand_between_pipes(server: &mut Child, mischief: Mischief) -> io::Result<()>
     Ok(())
 }
 
-/// Listens in the server's place, and says so in its place.
+/// Listens in the server's place, and prints its own address.
 fn stand_between_sockets(server: &mut Child, mischief: Mischief) -> io::Result<()> {
     let stderr = server.stderr.take().ok_or_else(|| io::Error::other("no stderr"))?;
     let mut lines = BufReader::new(stderr).lines();
-    let line = lines.next().unwrap_or_else(|| Err(io::Error::other("it says nothing")))?;
+    let line =
+        lines.next().unwrap_or_else(|| Err(io::Error::other("the server prints no address")))?;
     let (words, theirs) =
         line.rsplit_once("://").ok_or_else(|| io::Error::other(format!("no address: {line}")))?;
     let (theirs, path) = theirs.split_at(theirs.find('/').unwrap_or(theirs.len()));
@@ -123,7 +124,7 @@ fn stand_between(client: &TcpStream, server: &TcpStream, mischief: Mischief) -> 
     client.shutdown(std::net::Shutdown::Write)
 }
 
-/// Passes on what comes from one side to the other, until either is gone.
+/// Copies one direction, until either side closes.
 fn pass(mut from: impl Read, mut to: impl Write, mut spoiler: Option<Spoiler>) {
     let (mut units, mut chunk) = (Units::default(), vec![0; 64 * 1024]);
     loop {
@@ -134,7 +135,7 @@ fn pass(mut from: impl Read, mut to: impl Write, mut spoiler: Option<Spoiler>) {
         };
         let mut output = Vec::new();
         match &mut spoiler {
-            // What is not spoiled goes on in the pieces that it comes in.
+            // Unchanged data keeps its pieces.
             None => output.extend_from_slice(&chunk[..count]),
             Some(spoiler) => {
                 units.feed(&chunk[..count]);

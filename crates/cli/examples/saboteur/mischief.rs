@@ -1,4 +1,4 @@
-//! What can be spoiled.
+//! The kinds of sabotage.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,27 +7,27 @@ use serde_json::{Value, json};
 
 use crate::units::{Framing, Unit};
 
-/// One way for a server to be broken. Its name is in kebab-case, such as `answer-lost`.
+/// One way to break a server. Its name is in kebab-case, such as `answer-lost`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Mischief {
-    /// Nothing is spoiled: a client that fails with this fails for another reason.
+    /// Changes nothing: a client that fails with this fails for another reason.
     Nothing,
-    /// The server says nothing at all.
+    /// The server sends nothing.
     Mute,
     /// The second answer is lost.
     AnswerLost,
     /// The second answer has the id of another request.
     WrongId,
-    /// The second answer that is a result has another one.
+    /// The second successful answer has another result.
     WrongResult,
     /// Errors have another code.
     ErrorCode,
     /// Errors have no `data`.
     ErrorData,
-    /// The second message of the server is one byte longer than it says, or its line does not end.
+    /// The second message of the server is one byte longer than its length, or its line does not end.
     ShortCount,
-    /// Something is printed between the first and the second message of the server.
+    /// A stray line is printed between the first and the second message of the server.
     StrayPrint,
     /// Requests of the server are lost.
     CallLost,
@@ -37,13 +37,13 @@ pub(crate) enum Mischief {
     EventTwice,
     /// Cancellations by the client are lost.
     CancelLost,
-    /// Every cancellation by the client is answered with an error, whatever the server does.
+    /// Every cancellation by the client gets an error response, whatever the server does.
     CancelAnswered,
     /// Notifications by the client, other than cancellations, are lost.
     NoticeLost,
     /// The server ends with another status.
     Status,
-    /// Members are misspelled, with as many letters: this goes through any protocol.
+    /// Members are misspelled with the same length, so this works in any protocol.
     Misspelled,
 }
 
@@ -52,7 +52,7 @@ impl Mischief {
         serde_json::from_value(json!(name)).ok()
     }
 
-    /// The faults of the two directions of one connection; none where nothing is spoiled.
+    /// The spoilers for the two directions of one connection; `None` for an unchanged direction.
     pub(crate) fn spoilers(self) -> Spoilers {
         let cancelled = Arc::default();
         let spoiler = |direction, is_used: bool| {
@@ -86,27 +86,27 @@ pub(crate) struct Spoilers {
     pub(crate) to_client: Option<Spoiler>,
 }
 
-/// Spoils what goes in one direction.
+/// Corrupts the messages of one direction.
 pub(crate) struct Spoiler {
     mischief: Mischief,
     direction: Direction,
-    /// How many have passed, with this one.
+    /// Number of messages so far, including the current one.
     messages: u32,
     answers: u32,
     results: u32,
-    /// The ids of the requests that the client cancelled, seen in one direction for the other.
+    /// Ids of the requests that the client cancelled, shared by both directions.
     cancelled: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Spoiler {
-    /// Writes what is left of it.
+    /// Writes the unit, corrupted or not, or drops it.
     pub(crate) fn pass(&mut self, unit: &Unit, output: &mut Vec<u8>) {
         match self.mischief {
             Mischief::Mute => return,
             Mischief::Misspelled => return misspelled(unit).write(output),
             _ => {}
         }
-        // What is no message, as clients may send it on purpose, and batches pass as they are.
+        // Batches and bytes that are not a message pass unchanged; clients may send the latter on purpose.
         let message = serde_json::from_slice(&unit.body).ok().filter(Value::is_object);
         let Some(mut message) = message else { return unit.write(output) };
         let (has_method, has_id) = (message.get("method").is_some(), message.get("id").is_some());
@@ -177,7 +177,7 @@ fn rewritten(message: &Value, framing: Framing) -> Unit {
     Unit { framing, body: message.to_string().into_bytes() }
 }
 
-/// With `"Result"` and `"Error"`, which nobody looks for.
+/// Replaces the names with `"Result"` and `"Error"`, which no client reads.
 fn misspelled(unit: &Unit) -> Unit {
     let mut body = unit.body.clone();
     for (right, wrong) in [(&b"\"result\""[..], b'R'), (b"\"error\"", b'E')] {

@@ -1,13 +1,12 @@
-//! A stream cut into messages, for those who send them as they should. Whatever else comes is passed on as
-//! it is.
+//! Splits a well-formed stream into messages. Everything else passes unchanged.
 
 use std::mem;
 
-/// One message with what stands around it, or bytes that are none.
+/// One message with its frame, or bytes that are not a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
     pub(crate) framing: Framing,
-    /// The JSON text; of [`Framing::None`], all bytes.
+    /// The JSON text; for [`Framing::None`], all bytes.
     pub(crate) body: Vec<u8>,
 }
 
@@ -16,18 +15,18 @@ pub(crate) enum Framing {
     Lsp,
     Ndjson,
     Length,
-    /// A protocol with frames of its own, such as HTTP.
+    /// A protocol with its own frames, such as HTTP.
     #[default]
     None,
 }
 
 impl Unit {
-    /// As it stands on the wire.
+    /// Writes the unit with its frame.
     pub(crate) fn write(&self, output: &mut Vec<u8>) {
         write(self.framing, &self.body, self.body.len(), output);
     }
 
-    /// The same with a count that is one too small; where nothing is counted, with no end.
+    /// Writes the unit with a length that is one too small; without a length, with no newline.
     pub(crate) fn write_short(&self, output: &mut Vec<u8>) {
         write(self.framing, &self.body, self.body.len().saturating_sub(1), output);
         if matches!(self.framing, Framing::Ndjson) {
@@ -52,7 +51,7 @@ fn write(framing: Framing, body: &[u8], count: usize, output: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that have come, and the framing that the first of them showed.
+/// Received bytes, and the framing detected from the first one.
 #[derive(Default)]
 pub(crate) struct Units {
     framing: Option<Framing>,
@@ -64,7 +63,7 @@ impl Units {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole one; at the end, the rest.
+    /// Returns the next complete unit; at the end, the rest.
     pub(crate) fn next_unit(&mut self, at_end: bool) -> Option<Unit> {
         let first = *self.bytes.first()?;
         let framing = *self.framing.get_or_insert(match first {
@@ -86,7 +85,7 @@ impl Units {
 }
 
 enum Cut {
-    /// A message from `start` to `end`; what follows it begins at `next`.
+    /// A message from `start` to `end`; the next one begins at `next`.
     At {
         start: usize,
         end: usize,

@@ -1,4 +1,4 @@
-//! `completions`: a script that completes this command's words in a shell.
+//! `completions`: the completion script for a shell.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -12,8 +12,7 @@ pub(crate) fn run(shell: Shell) -> Exit {
     clap_complete::generate(shell, &mut Args::command(), "duet-rpc", &mut script);
     let script = String::from_utf8_lossy(&script);
     console::print(&match shell {
-        // It takes the hyphen in our name for the beginning of a command in one half of the script,
-        // and not in the other.
+        // The generator writes the hyphenated name in two different ways.
         Shell::Bash => script.replace("duet__subcmd__rpc", "duet__rpc"),
         _ => script.into_owned(),
     })

@@ -1,7 +1,7 @@
-//! `explain`: what a stream of bytes holds, line by line.
+//! `explain`: describes a stream of bytes, one line per message.
 //!
-//! It shows the method, the id and the shape of messages, and nothing of what they carry, so its
-//! output can be pasted into a bug report.
+//! It shows the method, the id and the shape of each message, but no params and no results, so its output is
+//! safe for a bug report.
 
 use std::io::{self, Read, Write};
 
@@ -29,7 +29,7 @@ pub(crate) fn run(framing: FramingChoice) -> Exit {
     }
 }
 
-/// Where it went wrong.
+/// Failed side of the copy.
 enum Stopped {
     Reading(io::Error),
     Writing(io::Error),
@@ -106,7 +106,7 @@ fn describe(incoming: &Incoming<'_>) -> String {
     }
 }
 
-/// The remote's own words are cut, and escaped so that they cannot play with a terminal.
+/// Cuts and escapes the remote's text, so that it cannot control a terminal.
 fn method(name: &str) -> String {
     format!("{:?}", name.chars().take(128).collect::<String>())
 }

@@ -1,4 +1,4 @@
-//! Signals that end a call or a check: no program that it started may outlive it.
+//! Signals that end a call or a check. No process that the command started may outlive it.
 
 use std::future::poll_fn;
 use std::io;
@@ -8,7 +8,7 @@ use std::task::Poll;
 use duet_rpc::is_signal_ignored;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end a command, from here on received. A signal that is ignored stays ignored.
+/// Receivers for the signals that end a command. An ignored signal stays ignored.
 pub(super) struct Interruptions(Vec<(SignalKind, Signal)>);
 
 impl Interruptions {
@@ -19,7 +19,7 @@ impl Interruptions {
         received.collect::<io::Result<_>>().map(Interruptions)
     }
 
-    /// What this comes to, or the signal that comes before.
+    /// Runs `work`. Returns its output, or the signal that arrived first.
     pub(super) async fn or<T>(&mut self, work: impl Future<Output = T>) -> Result<T, SignalKind> {
         let mut work = pin!(work);
         poll_fn(|cx| {
@@ -34,8 +34,8 @@ impl Interruptions {
     }
 }
 
-/// Ends this process as the signal would have done.
+/// Ends this process the way the signal would have.
 pub(super) fn die_of(kind: SignalKind) {
-    // It comes back only if it cannot be.
+    // Returns only if that fails.
     let _ = signal_hook::low_level::emulate_default_handler(kind.as_raw_value());
 }

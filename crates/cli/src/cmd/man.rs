@@ -1,4 +1,4 @@
-//! `man`: the manual, made of the same definitions as the help.
+//! `man`: the manual, rendered from the definitions of the help.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::console;
 use crate::exit::Exit;
 
-/// Prints the page of a command, or of the whole.
+/// Prints the page of one command, or the main page.
 pub(crate) fn run(command: Option<&str>) -> Exit {
     let mut page = Vec::new();
     match write(command, &mut page) {
@@ -23,15 +23,15 @@ pub(crate) fn run(command: Option<&str>) -> Exit {
 
 fn write(command: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
     let whole = Args::command().disable_help_subcommand(true);
-    // What is reserved has no page.
+    // A reserved command has no page.
     let mut whole = whole.mut_subcommand("prompt", |prompt| prompt.hide(true));
-    // So that each command knows its full name, and the options that all have.
+    // Gives each command its full name and the global options.
     whole.build();
     let described = match command {
         None => whole,
         Some(name) => {
             let found = whole.find_subcommand(name).cloned();
-            found.ok_or_else(|| io::Error::other("there is no such command"))?
+            found.ok_or_else(|| io::Error::other("no such command"))?
         }
     };
     let man = Man::new(described).source(concat!("duet-rpc ", env!("CARGO_PKG_VERSION")));
@@ -54,7 +54,7 @@ fn write(command: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// The examples and tables of the help, line by line as they stand there.
+/// Writes the examples and tables of the help, with their line breaks.
 fn write_tables(man: &Man, page: &mut Vec<u8>) -> io::Result<()> {
     let mut section = Vec::new();
     man.render_extra_section(&mut section)?;

@@ -1,4 +1,4 @@
-//! The commands: one verb, one file.
+//! The commands, one file or folder each.
 
 mod call;
 mod completions;
@@ -16,7 +16,7 @@ use crate::args::{Args, Command};
 use crate::exit::Exit;
 use crate::{Additions, console};
 
-/// Does what the command line says.
+/// Runs the command.
 pub(crate) fn run(args: Args) -> Exit {
     let global = &args.global;
     match args.command {

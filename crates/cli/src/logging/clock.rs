@@ -1,9 +1,9 @@
-//! The time of day, as RFC 3339 has it.
+//! RFC 3339 timestamps.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A moment, shown in UTC to the millisecond.
+/// A point in time, shown in UTC to the millisecond.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timestamp(SystemTime);
 
@@ -15,7 +15,7 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A clock that stands before 1970 is not set; the epoch is as good as anything.
+        // A clock before 1970 is not set; the epoch is as good as any other time.
         let since = self.0.duration_since(UNIX_EPOCH).unwrap_or_default();
         let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
         let (year, month, day) = date(days);
@@ -25,15 +25,15 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// The date so many days after 1970-01-01. Years are counted from March, so that the leap day is
-/// their last.
+/// Converts a number of days since 1970-01-01 to a date. Years begin in March, so that the leap day is the
+/// last day of a year.
 fn date(days: u64) -> (u64, u64, u64) {
-    // 400 years have 146,097 days, and begin anew with 0000-03-01.
+    // A cycle of 400 years has 146,097 days and begins on a March 1.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // Months from March on have 31, 30, 31, 30, 31 days, over and over.
+    // From March on, months have 31, 30, 31, 30, 31 days, repeatedly.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };

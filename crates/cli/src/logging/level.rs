@@ -1,4 +1,4 @@
-//! How much a record matters (G2).
+//! Severity of log records (G2).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::ser::Serializer;
 
 use crate::choice;
 
-/// How much a record matters, the least first.
+/// Severity of a record, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Debug,
@@ -33,27 +33,27 @@ impl Level {
     }
 }
 
-/// A word that is no level.
+/// Error for an unknown level name.
 #[derive(Debug)]
-pub(crate) struct NoLevel;
+pub(crate) struct UnknownLevel;
 
 impl FromStr for Level {
-    type Err = NoLevel;
+    type Err = UnknownLevel;
 
-    /// In any case.
-    fn from_str(name: &str) -> Result<Level, NoLevel> {
+    /// Ignores case.
+    fn from_str(name: &str) -> Result<Level, UnknownLevel> {
         let level = Level::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name));
-        level.ok_or(NoLevel)
+        level.ok_or(UnknownLevel)
     }
 }
 
-impl fmt::Display for NoLevel {
+impl fmt::Display for UnknownLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "expected one of {}", Level::NAMES.join(", "))
     }
 }
 
-impl std::error::Error for NoLevel {}
+impl std::error::Error for UnknownLevel {}
 
 impl Serialize for Level {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -62,7 +62,7 @@ impl Serialize for Level {
 }
 
 impl<'de> Deserialize<'de> for Level {
-    /// In any case.
+    /// Ignores case.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Level, D::Error> {
         choice::deserialize(deserializer, &Level::NAMES, |name| name.parse().ok())
     }

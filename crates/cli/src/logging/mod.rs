@@ -1,5 +1,4 @@
-//! The log (G1–G6): records of what happens, as lines on stderr or in a file, and as events for those
-//! who have subscribed.
+//! The log (G1–G6): records as lines on stderr or in a file, and as events for subscribers.
 //!
 //! ```text
 //! tracing ──> subscriber ──> record ──> sink ──(its thread)──> file or stderr
@@ -28,68 +27,65 @@ use serde_json::value::RawValue;
 use signal_hook::consts::SIGXFSZ;
 
 pub(crate) use level::Level;
-pub(crate) use sink::{Sink, Words};
+pub(crate) use sink::{LossMessages, Sink};
 
 use crate::args::Global;
 use crate::console;
 use record::{Record, Style};
 use subscriber::{Filter, Recorder};
 
-/// How long the log may take to be written at the end (L6).
+/// Time to write the remaining log at the end (L6).
 const LAST_FLUSH: Duration = Duration::from_millis(490);
 
-/// The log of this process. It lives as long as that does.
+/// The log of this process. It lives as long as the process.
 pub(crate) struct Log {
     filter: Filter,
     style: Style,
     sink: Sink,
-    place: Place,
-    /// What is to be said before all else.
-    foreword: Mutex<Option<Record>>,
+    destination: Destination,
+    /// Warning to write before all other records.
+    startup_warning: Mutex<Option<Record>>,
     listeners: Mutex<Vec<Weak<EventStream>>>,
     has_listeners: AtomicBool,
 }
 
-/// Where the log goes.
-enum Place {
+/// Destination of the log.
+enum Destination {
     Stderr,
     File(PathBuf),
 }
 
 impl Log {
-    /// Starts the log, from this level on if the command line says no other.
+    /// Starts the log, at level `default` unless the command line sets another.
     pub(crate) fn start(
         global: &Global,
         default: Level,
         traffic: Level,
     ) -> io::Result<&'static Log> {
-        // Beyond a limit on the size of files, a write first brings a signal that ends the process,
-        // and fails only if somebody receives that.
+        // A write beyond the file size limit raises SIGXFSZ, which ends the process. With a handler
+        // installed, the write fails instead.
         signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let stderr = || io::stderr().as_fd().try_clone_to_owned().map(File::from);
-        let (file, place, failure) = match open_file() {
-            Some((path, Ok(file))) => (file, Place::File(path), None),
-            Some((path, Err(error))) => (stderr()?, Place::Stderr, Some((path, error))),
-            None => (stderr()?, Place::Stderr, None),
+        let (file, destination, failure) = match open_file() {
+            Some((path, Ok(file))) => (file, Destination::File(path), None),
+            Some((path, Err(error))) => (stderr()?, Destination::Stderr, Some((path, error))),
+            None => (stderr()?, Destination::Stderr, None),
         };
-        let is_file = matches!(place, Place::File(_));
+        let is_file = matches!(destination, Destination::File(_));
         let in_color = !is_file && console::may_color(&io::stderr(), global.no_color);
         let style = Style { format: global.log_format, in_color };
-        let words = Words {
+        let messages = LossMessages {
             dropped: Box::new(move |count| {
                 warning(style, format!("{count} log records were dropped"))
             }),
             broken: Box::new(move |error| {
                 let style = Style { in_color: false, ..style };
-                warning(
-                    style,
-                    format!("the log file cannot be written, and records are lost: {error}"),
-                )
+                warning(style, format!("the log file cannot be written, records are lost: {error}"))
             }),
         };
-        let sink = Sink::start(file, is_file.then(stderr).transpose()?, words)?;
-        let foreword = failure.map(|(path, error)| {
-            // It is told whatever the level: who looks for the file must learn why it is not there.
+        let sink = Sink::start(file, is_file.then(stderr).transpose()?, messages)?;
+        let startup_warning = failure.map(|(path, error)| {
+            // Written at any level: a user who looks for the file must learn why it is missing.
             let (path, on) = (path.display(), "logging to stderr instead");
             let message = format!("the log file {path} cannot be opened: {error}; {on}");
             Record::plain(Level::Warn, message)
@@ -98,8 +94,8 @@ impl Log {
             filter: Filter::new(global.log_level.unwrap_or(default), traffic),
             style,
             sink,
-            place,
-            foreword: Mutex::new(foreword),
+            destination,
+            startup_warning: Mutex::new(startup_warning),
             listeners: Mutex::default(),
             has_listeners: AtomicBool::new(false),
         }));
@@ -108,48 +104,49 @@ impl Log {
         Ok(log)
     }
 
-    /// Writes what is to be said before all else: that the log is not where it was wanted, if so. Who
-    /// has to say something on stderr before the log does calls it afterwards.
+    /// Writes the warning that the log is not where the user wanted it, if so. A caller with a first line of
+    /// its own for stderr calls this afterwards.
     pub(crate) fn open(&self) {
-        let foreword = self.foreword.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(record) = foreword {
+        let startup_warning =
+            self.startup_warning.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(record) = startup_warning {
             self.write(&record);
         }
     }
 
-    /// From which level on records are made.
+    /// The minimum level of records.
     pub(crate) fn level(&self) -> Level {
         self.filter.least()
     }
 
-    /// Makes records from this level on. It is in force from the next record on.
+    /// Sets the minimum level, from the next record on.
     pub(crate) fn set_level(&self, level: Level) {
         self.filter.set(level);
     }
 
-    /// Names the connection in records that are about one, from the next connection on.
+    /// Adds the connection number to records, from the next connection on.
     pub(crate) fn show_connections(&self) {
         self.filter.show_connections();
     }
 
-    /// Where the log goes, for the log itself.
-    pub(crate) fn place(&self) -> String {
-        match &self.place {
-            Place::Stderr => "stderr".to_owned(),
-            Place::File(path) => path.display().to_string(),
+    /// Name of the destination, for the log itself.
+    pub(crate) fn destination(&self) -> String {
+        match &self.destination {
+            Destination::Stderr => "stderr".to_owned(),
+            Destination::File(path) => path.display().to_string(),
         }
     }
 
-    /// Sends records to this stream too, as long as there is one.
-    pub(crate) fn tell(&self, stream: &Arc<EventStream>) {
+    /// Also sends records to this stream, as long as it exists.
+    pub(crate) fn add_listener(&self, stream: &Arc<EventStream>) {
         let mut listeners = self.listeners();
-        // Those that are gone are forgotten here too, as there may be no record for long.
+        // Removes dropped streams here too, because the next record may be far off.
         listeners.retain(|listener| listener.strong_count() > 0);
         listeners.push(Arc::downgrade(stream));
         self.has_listeners.store(true, Ordering::Release);
     }
 
-    /// Waits until all is written, but not for long.
+    /// Waits until all records are written, for a bounded time.
     pub(crate) fn flush(&self) {
         self.sink.flush(LAST_FLUSH);
     }
@@ -157,11 +154,11 @@ impl Log {
     fn write(&self, record: &Record) {
         self.sink.push(&record.to_line(self.style));
         if self.has_listeners.load(Ordering::Acquire) {
-            self.tell_listeners(record);
+            self.notify_listeners(record);
         }
     }
 
-    fn tell_listeners(&self, record: &Record) {
+    fn notify_listeners(&self, record: &Record) {
         let Ok(data) = RawValue::from_string(record.to_json()) else { return };
         let priority = match record.severity {
             Level::Debug | Level::Info => Priority::Low,
@@ -169,7 +166,7 @@ impl Log {
         };
         let mut listeners = self.listeners();
         listeners.retain(|listener| match listener.upgrade() {
-            // What is JSON can be sent.
+            // Valid JSON can always be sent.
             Some(stream) => stream.send(priority, &data).is_ok(),
             None => false,
         });
@@ -185,16 +182,16 @@ fn warning(style: Style, message: String) -> String {
     Record::plain(Level::Warn, message).to_line(style)
 }
 
-/// The file that the environment names, if it names one (G1).
+/// Opens the log file that the environment names, if any (G1).
 fn open_file() -> Option<(PathBuf, io::Result<File>)> {
     let path: OsString = std::env::var_os("DUET_RPC_LOG").filter(|path| !path.is_empty())?;
     let path = PathBuf::from(path);
-    // To open a pipe that nobody reads would wait for a reader.
+    // Opening a pipe without a reader would block.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let opened = OpenOptions::new().append(true).create(true).custom_flags(flags).open(&path);
     let opened = opened.and_then(|file| {
         if is_ours(&file)? {
-            return Err(io::Error::other("it is where messages come or go"));
+            return Err(io::Error::other("it is stdin or stdout, which carry messages"));
         }
         let flags = rustix::fs::fcntl_getfl(&file)?;
         rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
@@ -203,8 +200,8 @@ fn open_file() -> Option<(PathBuf, io::Result<File>)> {
     Some((path, opened))
 }
 
-/// Whether a file is what this process has as stdin or stdout: no line of the log may get there, by
-/// whatever name (L1). The device that forgets everything may be anything.
+/// Returns true if the file is this process's stdin or stdout, under any name: no log line may get there
+/// (L1). `/dev/null` is always allowed.
 fn is_ours(file: &File) -> io::Result<bool> {
     let what = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
     let file = what(file.as_fd())?;

@@ -1,7 +1,7 @@
-//! A record, and how it is written (G3, G6).
+//! Log records and their text and JSON forms (G3, G6).
 //!
-//! A method and an id are the client's text. Whatever stands in them, a record is one line, and what
-//! looks like a part of it is a part of it.
+//! Methods and ids are the client's text. Whatever they contain, a record stays on one line, and its fields
+//! cannot be forged.
 
 use std::fmt::{self, Write};
 
@@ -11,12 +11,12 @@ use super::Level;
 use super::clock::Timestamp;
 use crate::args::LogFormat;
 
-/// How much of a method's name is shown.
-const LONGEST_METHOD: usize = 128;
-/// How much of an id is shown.
-const LONGEST_ID: usize = 64;
+/// Maximum number of characters of a method name in a record.
+const MAX_METHOD_CHARS: usize = 128;
+/// Maximum number of characters of an id in a record.
+const MAX_ID_CHARS: usize = 64;
 
-/// One thing that happened.
+/// One log record.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) timestamp: Timestamp,
@@ -30,11 +30,11 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct LoggedId {
     json: String,
-    /// Whether it was longer.
+    /// True if the id was longer.
     is_cut: bool,
 }
 
-/// How records are written.
+/// Output format of records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     pub(crate) format: LogFormat,
@@ -42,12 +42,12 @@ pub(crate) struct Style {
 }
 
 impl Record {
-    /// A record of now that is about no message.
+    /// Makes a record with the current time, without a method or id.
     pub(crate) fn plain(severity: Level, message: String) -> Self {
         Record { timestamp: Timestamp::now(), severity, message, method: None, id: None }
     }
 
-    /// The record as a line.
+    /// Formats the record as a line.
     pub(crate) fn to_line(&self, style: Style) -> String {
         let mut line = match style.format {
             LogFormat::Json => self.to_json(),
@@ -60,15 +60,15 @@ impl Record {
     fn to_text(&self, in_color: bool) -> String {
         let mut line = format!("{} ", self.timestamp);
         let name = self.severity.name().to_ascii_uppercase();
-        // Padded, so that messages stand below each other.
+        // Padding aligns the messages.
         let _ = match in_color {
             true => write!(line, "{}{name:5}\x1b[0m ", color(self.severity)),
             false => write!(line, "{name:5} "),
         };
-        push_harmless(&mut line, &self.message);
+        push_message(&mut line, &self.message);
         if let Some(method) = &self.method {
             line.push_str(" method=");
-            push_value(&mut line, method.chars().take(LONGEST_METHOD));
+            push_value(&mut line, method.chars().take(MAX_METHOD_CHARS));
         }
         if let Some(id) = &self.id {
             line.push_str(" id=");
@@ -77,18 +77,18 @@ impl Record {
         line
     }
 
-    /// The record as a JSON object, with exactly the names that records have.
+    /// Formats the record as a JSON object with the members of the contract.
     pub(crate) fn to_json(&self) -> String {
         let (timestamp, severity) = (self.timestamp, self.severity.name());
         let mut json = format!(r#"{{"timestamp":"{timestamp}","severity":"{severity}","message":"#);
         push_json(&mut json, self.message.chars());
         if let Some(method) = &self.method {
             json.push_str(",\"method\":");
-            push_json(&mut json, method.chars().take(LONGEST_METHOD));
+            push_json(&mut json, method.chars().take(MAX_METHOD_CHARS));
         }
         if let Some(id) = &self.id {
             json.push_str(",\"id\":");
-            // What is left of a long number is not that number.
+            // A truncated number is another number, so it becomes a string.
             let is_string = id.json.starts_with('"');
             let quote = if id.is_cut && !is_string { "\"" } else { "" };
             let _ = write!(json, "{quote}{}{quote}", id.json);
@@ -99,26 +99,26 @@ impl Record {
 }
 
 impl LoggedId {
-    /// An id as the library shows it: harmless JSON, with a `…` behind it if it was cut.
-    pub(crate) fn shown(shown: &str) -> Self {
+    /// Takes an id in the library's display form: safe JSON, followed by `…` if it was cut.
+    pub(crate) fn from_display(shown: &str) -> Self {
         let json = shown.strip_suffix('…').unwrap_or(shown);
         let is_id = match json.as_bytes().first() {
-            // Half of a character can be written in JSON, but many a reader of the log refuses it.
+            // JSON can hold half of a surrogate pair, but many log readers refuse it.
             Some(b'"') => serde_json::from_str::<String>(json).is_ok(),
             Some(b'-' | b'0'..=b'9') => serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok(),
             _ => json == "null",
         };
         match is_id && !json.chars().any(is_obeyed) {
             true => LoggedId { json: json.to_owned(), is_cut: json.len() < shown.len() },
-            false => LoggedId::of_text(shown),
+            false => LoggedId::from_text(shown),
         }
     }
 
-    /// An id that is a string.
-    pub(crate) fn of_text(text: &str) -> Self {
+    /// Takes an id that is a string.
+    pub(crate) fn from_text(text: &str) -> Self {
         let mut json = String::new();
-        push_json(&mut json, text.chars().take(LONGEST_ID));
-        LoggedId { json, is_cut: text.chars().nth(LONGEST_ID).is_some() }
+        push_json(&mut json, text.chars().take(MAX_ID_CHARS));
+        LoggedId { json, is_cut: text.chars().nth(MAX_ID_CHARS).is_some() }
     }
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn push_field(text: &mut String, name: &str, value: &dyn fmt::Display
     push_value(text, value.to_string().chars());
 }
 
-/// Appends a value, quoted if it could be taken for something else.
+/// Appends a value, quoted if it could be mistaken for something else.
 fn push_value(text: &mut String, value: impl Iterator<Item = char> + Clone) {
     let is_odd = |character: char| {
         character.is_whitespace() || matches!(character, '"' | '\\' | '=') || is_obeyed(character)
@@ -155,8 +155,8 @@ fn push_value(text: &mut String, value: impl Iterator<Item = char> + Clone) {
     text.push('"');
 }
 
-/// Appends a text that stays on its line.
-fn push_harmless(text: &mut String, message: &str) {
+/// Appends text, escaped so that it stays on its line.
+fn push_message(text: &mut String, message: &str) {
     message.chars().for_each(|character| push_escaped(text, character));
 }
 
@@ -168,7 +168,7 @@ fn push_escaped(text: &mut String, character: char) {
     }
 }
 
-/// Appends a JSON string, with nothing in it that a terminal obeys.
+/// Appends a JSON string, with terminal control characters escaped.
 fn push_json(json: &mut String, text: impl Iterator<Item = char>) {
     json.push('"');
     for character in text {

@@ -1,4 +1,4 @@
-//! Records as lines.
+//! Tests of records as lines.
 
 use duet_rpc::proto::message::Id;
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use super::{LogFormat, LoggedId, Record, Style, push_field};
 use crate::logging::Level;
 
 fn record(method: Option<&str>, id: Option<&str>) -> Record {
-    let id = id.map(|raw| LoggedId::shown(&Id::from_raw(raw).expect("an id").to_string()));
+    let id = id.map(|raw| LoggedId::from_display(&Id::from_raw(raw).expect("an id").to_string()));
     Record { method: method.map(str::to_owned), id, ..Record::plain(Level::Info, "hello".into()) }
 }
 
-/// What stands behind the time.
+/// The line without its timestamp.
 fn text(record: &Record) -> String {
     let line = record.to_line(Style { format: LogFormat::Text, in_color: false });
     assert!(line.ends_with('\n') && line.matches('\n').count() == 1, "{line:?}");
@@ -92,17 +92,17 @@ fn g3_g6_long_methods_and_ids_are_cut() {
 }
 
 #[test]
-fn g3_an_id_that_is_none_is_text() {
+fn g3_text_that_is_not_an_id_becomes_a_string() {
     let half = r#""\ud800""#;
     for shown in ["two words", "{}", "[1]", "true", "1,\"x\":2", "", "\"a\nb\"", "\"a\" id=7", half]
     {
-        let record = Record { id: Some(LoggedId::shown(shown)), ..record(None, None) };
+        let record = Record { id: Some(LoggedId::from_display(shown)), ..record(None, None) };
         assert_eq!(json(&record)["id"], json!(shown));
     }
 }
 
 #[test]
-fn g6_no_message_breaks_its_line() {
+fn g6_messages_stay_on_one_line() {
     let mut message = "it broke".to_owned();
     push_field(&mut message, "error", &"a\nb\u{9b} = \"c\"");
     push_field(&mut message, "bytes", &7);

@@ -1,8 +1,8 @@
-//! Where lines go: a file or stderr, through a thread of its own (G1, L8).
+//! Log sink: writes lines to a file or to stderr, on a separate thread (G1, L8).
 //!
-//! Whoever logs must never wait for whoever reads the log. So lines are put into a buffer of bounded
-//! size, and a thread writes them. If it cannot keep up, lines are dropped and counted, and the count
-//! is the first thing that it writes when it can again.
+//! Logging must never wait for the reader of the log. So lines go to a bounded buffer, and a thread writes
+//! them. If it cannot keep up, lines are dropped and counted. The thread writes the count as soon as it can
+//! write again.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -13,12 +13,12 @@ use std::time::Duration;
 use duet_rpc::threads;
 use rustix::event::{PollFd, PollFlags};
 
-/// How many bytes wait to be written.
-const MOST: usize = 256 * 1024;
-/// Memory that is kept for the next lines.
+/// Maximum number of bytes that wait to be written.
+const MAX_WAITING: usize = 256 * 1024;
+/// Buffer capacity to keep for the next lines.
 const KEPT: usize = 16 * 1024;
 
-/// Takes lines, and never waits.
+/// Queue of lines. Adding a line never blocks.
 #[derive(Clone)]
 pub(crate) struct Sink(Arc<Shared>);
 
@@ -26,45 +26,54 @@ struct Shared {
     state: Mutex<State>,
     /// Wakes the writer.
     more: Condvar,
-    /// Tells that all is written.
+    /// Signals that everything is written.
     done: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
-    /// Lines that were dropped since the last that was taken.
+    /// Lines dropped since the last line that was taken.
     dropped: u64,
     is_writing: bool,
 }
 
-/// Says in a line what became of others.
-pub(crate) struct Words {
-    /// So many were dropped.
+/// Makes the lines that report lost lines.
+pub(crate) struct LossMessages {
+    /// Reports the number of dropped lines.
     pub(crate) dropped: Box<dyn Fn(u64) -> String + Send>,
-    /// The file cannot be written to, for this reason.
+    /// Reports that the file cannot be written.
     pub(crate) broken: Box<dyn Fn(&io::Error) -> String + Send>,
 }
 
 impl Sink {
-    /// Starts the thread that writes. What it has to say of a file that it cannot write to goes to
-    /// `emergency`, once.
-    pub(crate) fn start(file: File, emergency: Option<File>, words: Words) -> io::Result<Sink> {
+    /// Starts the writer thread. If the file cannot be written, the thread reports that once to `emergency`.
+    pub(crate) fn start(
+        file: File,
+        emergency: Option<File>,
+        messages: LossMessages,
+    ) -> io::Result<Sink> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State::default()),
             more: Condvar::new(),
             done: Condvar::new(),
         });
-        let writer =
-            Writer { shared: Arc::clone(&shared), file, emergency, words, lost: 0, is_torn: false };
+        let writer = Writer {
+            shared: Arc::clone(&shared),
+            file,
+            emergency,
+            messages,
+            lost: 0,
+            is_torn: false,
+        };
         threads::spawn("duet-rpc log", move || writer.run())?;
         Ok(Sink(shared))
     }
 
-    /// Takes a line, or drops it if too much waits already.
+    /// Queues a line, or drops it if the buffer is full.
     pub(crate) fn push(&self, line: &str) {
         let mut state = self.0.state();
-        if state.waiting.len() + line.len() > MOST {
+        if state.waiting.len() + line.len() > MAX_WAITING {
             state.dropped += 1;
             return;
         }
@@ -73,7 +82,7 @@ impl Sink {
         self.0.more.notify_one();
     }
 
-    /// Waits until all is written, but not for longer than this.
+    /// Waits until everything is written, at most for this time.
     pub(crate) fn flush(&self, at_most: Duration) {
         let is_busy = |state: &mut State| !state.is_done();
         let state = self.0.state();
@@ -93,15 +102,15 @@ impl Shared {
     }
 }
 
-/// The thread that writes.
+/// The writer thread.
 struct Writer {
     shared: Arc<Shared>,
     file: File,
     emergency: Option<File>,
-    words: Words,
-    /// Lines that were taken and could not be written.
+    messages: LossMessages,
+    /// Lines that could not be written.
     lost: u64,
-    /// Whether the last line that is in the file is not whole.
+    /// True if the last line in the file is incomplete.
     is_torn: bool,
 }
 
@@ -112,15 +121,15 @@ impl Writer {
             let dropped = self.take(&mut lines);
             self.write(&lines);
             if dropped > 0 {
-                // They came after those that were just written.
-                self.write((self.words.dropped)(dropped).as_bytes());
+                // These lines came after the ones just written.
+                self.write((self.messages.dropped)(dropped).as_bytes());
             }
             lines.clear();
             lines.shrink_to(KEPT);
         }
     }
 
-    /// Waits for lines, and takes all that there are.
+    /// Waits for lines, and takes all of them. Returns the number of dropped lines.
     fn take(&self, lines: &mut Vec<u8>) -> u64 {
         let mut state = self.shared.state();
         state.is_writing = false;
@@ -146,24 +155,24 @@ impl Writer {
             Ok(()) => {
                 let lost = std::mem::take(&mut self.lost);
                 if lost > 0 {
-                    self.write((self.words.dropped)(lost).as_bytes());
+                    self.write((self.messages.dropped)(lost).as_bytes());
                 }
             }
             Err((written, error)) => self.handle_failure(lines, written, &error),
         }
     }
 
-    /// What cannot be written is lost, and counted; the next may be written again.
+    /// Counts lines that cannot be written as lost. Later lines may succeed again.
     fn handle_failure(&mut self, lines: &[u8], written: usize, error: &io::Error) {
         let (before, after) = lines.split_at(written.min(lines.len()));
         self.lost += after.iter().filter(|&&byte| byte == b'\n').count() as u64;
         self.is_torn = before.last().map_or(self.is_torn, |&byte| byte != b'\n');
         if let Some(mut emergency) = self.emergency.take() {
-            let _ = emergency.write_all((self.words.broken)(error).as_bytes());
+            let _ = emergency.write_all((self.messages.broken)(error).as_bytes());
         }
     }
 
-    /// Writes all of this, or says how much of it was written.
+    /// Writes all bytes, or returns the number of bytes written before the error.
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
         let mut written = 0;
         while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -171,7 +180,7 @@ impl Writer {
                 Ok(0) => return Err((written, ErrorKind::WriteZero.into())),
                 Ok(count) => written += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Whoever shares stderr with us may have made it so that writes do not wait.
+                // A process that shares stderr with us may have made it non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     wait_for_room(&self.file).map_err(|error| (written, error))?;
                 }

@@ -1,17 +1,17 @@
-//! The sink on real pipes and devices.
+//! Tests of the sink on real pipes and devices.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::{MOST, Sink, Words};
+use super::{LossMessages, MAX_WAITING, Sink};
 
-/// Far longer than anything takes, on any machine.
+/// Longer than any step takes on any machine.
 const HANG: Duration = Duration::from_secs(30);
 
-fn words() -> Words {
-    Words {
+fn messages() -> LossMessages {
+    LossMessages {
         dropped: Box::new(|count| format!("dropped {count}\n")),
         broken: Box::new(|error| format!("broken {:?}\n", error.raw_os_error())),
     }
@@ -23,9 +23,9 @@ fn pipe() -> (File, File) {
 }
 
 #[test]
-fn g1_lines_come_out_as_they_went_in() {
+fn g1_lines_arrive_unchanged_and_in_order() {
     let (reader, writer) = pipe();
-    let sink = Sink::start(writer, None, words()).expect("a thread");
+    let sink = Sink::start(writer, None, messages()).expect("a thread");
     sink.push("one\n");
     sink.push("two\n");
     sink.flush(HANG);
@@ -34,12 +34,12 @@ fn g1_lines_come_out_as_they_went_in() {
 }
 
 #[test]
-fn l8_who_does_not_read_costs_lines_and_never_progress() {
+fn l8_missing_reader_costs_lines_but_never_blocks() {
     let (reader, writer) = pipe();
-    let sink = Sink::start(writer, None, words()).expect("a thread");
+    let sink = Sink::start(writer, None, messages()).expect("a thread");
     let line = format!("{}\n", "x".repeat(99));
-    // More than the pipe and the buffer can hold. That this ends at all is the test.
-    let count = 10 * MOST / line.len();
+    // More than the pipe and the buffer hold. The test is that this loop ends.
+    let count = 10 * MAX_WAITING / line.len();
     for _ in 0..count {
         sink.push(&line);
     }
@@ -54,31 +54,31 @@ fn l8_who_does_not_read_costs_lines_and_never_progress() {
     }
     assert_eq!(seen + dropped, count);
     assert!(dropped > 0);
-    // And it goes on.
+    // It continues afterwards.
     sink.push("more\n");
     assert_eq!(lines.next().as_deref(), Some("more"));
 }
 
 #[test]
-fn g1_a_full_device_is_told_of_once() {
+fn g1_full_device_is_reported_once() {
     let full = OpenOptions::new().append(true).open("/dev/full").expect("/dev/full");
     let (mut reader, emergency) = pipe();
-    let sink = Sink::start(full, Some(emergency), words()).expect("a thread");
+    let sink = Sink::start(full, Some(emergency), messages()).expect("a thread");
     for _ in 0..100 {
         sink.push("line\n");
         sink.flush(HANG);
     }
     let mut said = String::new();
-    // The pipe is closed when it has been used.
+    // The sink closes the pipe after its one report.
     reader.read_to_string(&mut said).expect("text");
     let no_space = rustix::io::Errno::NOSPC.raw_os_error();
     assert_eq!(said, format!("broken {:?}\n", Some(no_space)));
 }
 
 #[test]
-fn g1_flushing_what_nobody_reads_ends() {
+fn g1_flush_without_a_reader_ends() {
     let (reader, writer) = pipe();
-    let sink = Sink::start(writer, None, words()).expect("a thread");
+    let sink = Sink::start(writer, None, messages()).expect("a thread");
     for _ in 0..100 {
         sink.push(&format!("{}\n", "x".repeat(9999)));
     }

@@ -1,4 +1,4 @@
-//! Takes the events of `tracing`, and makes records of those that matter.
+//! `tracing` subscriber: turns events into log records.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,12 +15,12 @@ use super::Level;
 use super::clock::Timestamp;
 use super::record::{LoggedId, Record, push_field};
 
-/// From which level on records are made; it can be changed at any time.
+/// Filter by level, adjustable at any time.
 pub(super) struct Filter {
     least: AtomicU8,
-    /// At which level requests and responses are logged.
+    /// Level of requests and responses.
     traffic: Level,
-    /// Whether records name their connection: there are many.
+    /// True if records name their connection, because there are several.
     shows_connections: AtomicBool,
 }
 
@@ -30,13 +30,13 @@ impl Filter {
         Filter { least, traffic, shows_connections: AtomicBool::new(false) }
     }
 
-    /// In force from the next event on.
+    /// Takes effect with the next event.
     pub(super) fn set(&self, least: Level) {
         self.least.store(least as u8, Ordering::SeqCst);
         tracing::callsite::rebuild_interest_cache();
     }
 
-    /// From the next connection on.
+    /// Takes effect with the next connection.
     pub(super) fn show_connections(&self) {
         self.shows_connections.store(true, Ordering::SeqCst);
         tracing::callsite::rebuild_interest_cache();
@@ -72,7 +72,7 @@ impl Filter {
     }
 }
 
-/// Hands records on.
+/// Passes records to `take`.
 pub(super) struct Recorder<F> {
     pub(super) filter: &'static Filter,
     pub(super) take: F,
@@ -83,8 +83,8 @@ impl<F: Fn(Record) + Send + Sync + 'static> Subscriber for Recorder<F> {
         self.filter.passes(metadata)
     }
 
-    /// Asked once for each place in the code, and again when the level changes: an event that does
-    /// not matter costs nearly nothing.
+    /// `tracing` calls this once per call site, and again when the level changes, so a disabled event costs
+    /// almost nothing.
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         match self.filter.passes(metadata) {
             true => Interest::always(),
@@ -94,7 +94,7 @@ impl<F: Fn(Record) + Send + Sync + 'static> Subscriber for Recorder<F> {
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
         let least = self.filter.least();
-        // Traffic is always `debug` to `tracing`.
+        // `tracing` sees traffic as `debug` always.
         let least = if self.filter.traffic >= least { Level::Debug } else { least };
         Some(match least {
             Level::Debug => LevelFilter::DEBUG,
@@ -116,8 +116,8 @@ impl<F: Fn(Record) + Send + Sync + 'static> Subscriber for Recorder<F> {
         (self.take)(Record { timestamp: Timestamp::now(), severity, message, method, id });
     }
 
-    // The only spans that pass are those of connections, whose numbers are their ids. A driver is polled
-    // on one thread at a time, and never inside another's.
+    // Only connection spans pass, and their ids are the connection numbers. A driver is polled on one thread
+    // at a time, and never inside another driver.
 
     fn new_span(&self, span: &Attributes<'_>) -> tracing::span::Id {
         let mut reader = Reader::default();
@@ -139,11 +139,11 @@ impl<F: Fn(Record) + Send + Sync + 'static> Subscriber for Recorder<F> {
 }
 
 thread_local! {
-    /// The connection that this thread works on, or 0.
+    /// Connection that this thread works on, or 0.
     static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What an event says. A record has a message, a method and an id; all else becomes a part of the
+/// Fields of an event. A record has a message, a method and an id; all other fields become part of the
 /// message.
 #[derive(Default)]
 struct Reader {
@@ -160,7 +160,7 @@ impl Visit for Reader {
         match field.name() {
             "message" => self.message = text,
             "method" => self.method = Some(text),
-            "id" => self.id = Some(LoggedId::shown(&text)),
+            "id" => self.id = Some(LoggedId::from_display(&text)),
             name => push_field(&mut self.fields, name, &text),
         }
     }
@@ -176,7 +176,7 @@ impl Visit for Reader {
         match field.name() {
             "message" => self.message = value.to_owned(),
             "method" => self.method = Some(value.to_owned()),
-            "id" => self.id = Some(LoggedId::of_text(value)),
+            "id" => self.id = Some(LoggedId::from_text(value)),
             name => push_field(&mut self.fields, name, &value),
         }
     }

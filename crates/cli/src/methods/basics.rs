@@ -6,17 +6,17 @@ use duet_rpc::service::MethodInfo;
 use serde_json::Value;
 
 use super::LogAccess;
-use super::catalog::{Catalog, Described, Kept, Listed, Page};
+use super::catalog::{Cached, CachedJson, Catalog, Described, Listed};
 use super::schema::{Schema, one_of, result, schema_of};
 use crate::logging::Level;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Of JSON-RPC, which has no other.
+/// Version of JSON-RPC; there is no other.
 const PROTOCOL: &str = "2.0";
 
 pub(super) struct Basics {
     catalog: Catalog,
-    description: Kept,
+    description: CachedJson,
     log: LogAccess,
 }
 
@@ -24,9 +24,9 @@ pub(super) struct Basics {
 impl Basics {
     /// Says who serves here, and which protocol. No other method waits for it.
     #[rpc(quick)]
-    fn initialize(&self) -> Introduction {
+    fn initialize(&self) -> InitializeResult {
         let server_info = ServerInfo { name: "duet-rpc", version: VERSION };
-        Introduction { server_info, protocol_version: PROTOCOL }
+        InitializeResult { server_info, protocol_version: PROTOCOL }
     }
 
     /// Lists the methods that are served here.
@@ -37,8 +37,8 @@ impl Basics {
 
     /// Says what each method takes and returns.
     #[rpc(quick)]
-    fn describe_methods(&self) -> Result<Page<Vec<Described>>, Failure> {
-        Page::new(&self.description, || self.catalog.describe())
+    fn describe_methods(&self) -> Result<Cached<Vec<Described>>, Failure> {
+        Cached::new(&self.description, || self.catalog.describe())
     }
 
     /// Says which version this is.
@@ -53,24 +53,24 @@ impl Basics {
         &self,
         /// The least level that is logged, in any case.
         level: Level,
-    ) -> Result<Done, ErrorObject> {
+    ) -> Result<SetLogLevelResult, ErrorObject> {
         self.log.log()?.set_level(level);
-        Ok(Done { level, success: true })
+        Ok(SetLogLevelResult { level, success: true })
     }
 
     /// Ends the daemon: what runs is finished and answered first.
     #[rpc(quick, shutdown)]
-    fn shutdown(&self) -> Farewell {
-        Farewell { message: "Shutting down gracefully" }
+    fn shutdown(&self) -> ShutdownResult {
+        ShutdownResult { message: "Shutting down gracefully" }
     }
 }
 
 impl Basics {
     pub(super) fn new(catalog: Catalog, log: LogAccess) -> Self {
-        Basics { catalog, description: Kept::new(), log }
+        Basics { catalog, description: CachedJson::new(), log }
     }
 
-    /// The methods, with what this access to the log makes of them.
+    /// The methods, described for this access to the log.
     pub(super) fn methods(log: LogAccess) -> Vec<MethodInfo> {
         let mut methods = Basics::METHODS.to_vec();
         if let LogAccess::Withheld = log {
@@ -84,7 +84,7 @@ impl Basics {
 }
 
 result! {
-    struct Introduction {
+    struct InitializeResult {
         "serverInfo" => server_info: ServerInfo,
         "protocolVersion" => protocol_version: &'static str,
     }
@@ -99,11 +99,11 @@ result! {
 }
 
 result! {
-    struct Done { "level" => level: Level, "success" => success: bool }
+    struct SetLogLevelResult { "level" => level: Level, "success" => success: bool }
 }
 
 result! {
-    struct Farewell { "message" => message: &'static str }
+    struct ShutdownResult { "message" => message: &'static str }
 }
 
 impl Schema for Level {

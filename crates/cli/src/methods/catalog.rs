@@ -1,4 +1,4 @@
-//! The descriptions of all methods that are served, for people: `listMethods` and `describeMethods`.
+//! Descriptions of all served methods, for people: `listMethods` and `describeMethods`.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::schema::{Schema, result};
 
-/// The methods that are served, in order. Services that describe all of them share it; it is filled when
-/// the last of them is there.
+/// The served methods, in order. Services that describe all methods share it. It is filled once all services
+/// exist.
 #[derive(Clone, Default)]
 pub(super) struct Catalog(Arc<OnceLock<Vec<MethodInfo>>>);
 
@@ -30,7 +30,7 @@ result! {
 
 impl Catalog {
     pub(super) fn fill(&self, methods: Vec<MethodInfo>) {
-        // Only the first time counts, and there is no other.
+        // Called once, so `set` cannot fail.
         let _ = self.0.set(methods);
     }
 
@@ -53,40 +53,40 @@ impl Catalog {
     }
 }
 
-/// A result of type `T` that never changes, as JSON. Making it takes ten times as long as sending it, so it is
-/// kept; and not every client asks for it, so it is not made at the start.
+/// A constant result of type `T`, as JSON. Building it takes ten times as long as sending it, so it is
+/// cached. Few clients ask for it, so it is not built at the start.
 #[derive(Serialize)]
 #[serde(transparent, bound = "")]
-pub(super) struct Page<T> {
+pub(super) struct Cached<T> {
     json: Box<RawValue>,
     #[serde(skip)]
     of: PhantomData<fn() -> T>,
 }
 
-/// The place where a page is kept.
-pub(super) type Kept = OnceLock<Box<RawValue>>;
+/// Storage for a cached result.
+pub(super) type CachedJson = OnceLock<Box<RawValue>>;
 
-impl<T: Serialize> Page<T> {
-    /// The page that is kept here, made if it is the first time.
-    pub(super) fn new(kept: &Kept, make: impl FnOnce() -> T) -> Result<Self, Failure> {
-        let json = match kept.get() {
+impl<T: Serialize> Cached<T> {
+    /// Returns the cached result, built on first use.
+    pub(super) fn new(cached: &CachedJson, make: impl FnOnce() -> T) -> Result<Self, Failure> {
+        let json = match cached.get() {
             Some(json) => json,
             None => {
                 let json = to_raw_value(&make()).or_internal()?;
-                kept.get_or_init(|| json)
+                cached.get_or_init(|| json)
             }
         };
-        Ok(Page { json: json.clone(), of: PhantomData })
+        Ok(Cached { json: json.clone(), of: PhantomData })
     }
 }
 
-impl<T: Schema> Schema for Page<T> {
+impl<T: Schema> Schema for Cached<T> {
     fn schema() -> Value {
         T::schema()
     }
 }
 
-/// The params that have names.
+/// Params that have names.
 pub(super) fn named(method: &MethodInfo) -> &'static [ParamInfo] {
     match method.params_form {
         ParamsForm::Whole => &[],
@@ -94,7 +94,7 @@ pub(super) fn named(method: &MethodInfo) -> &'static [ParamInfo] {
     }
 }
 
-/// The schema that a description has; without one, any value will do.
+/// Evaluates a schema. Without one, any value is allowed.
 pub(super) fn make(schema: Option<fn() -> Value>) -> Value {
     schema.map_or_else(|| json!({}), |schema| schema())
 }
@@ -104,12 +104,12 @@ fn param_text(param: &ParamInfo) -> String {
     format!("{}{mark}: {}", param.name, type_name(&make(param.schema)))
 }
 
-/// The JSON type of a schema's values.
+/// JSON type of the values that match a schema.
 fn type_name(schema: &Value) -> String {
     match &schema["type"] {
         Value::String(name) => name.clone(),
         Value::Array(names) => {
-            // It means that the value may be left out, which is said elsewhere.
+            // `null` means that the value may be left out, which `?` shows already.
             let names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
             names.collect::<Vec<_>>().join(" or ")
         }
@@ -117,7 +117,7 @@ fn type_name(schema: &Value) -> String {
     }
 }
 
-/// A schema for people: `{"level": "debug" | "info", "success": boolean}`.
+/// Formats a schema for people: `{"level": "debug" | "info", "success": boolean}`.
 fn text(schema: &Value) -> String {
     if let Some(values) = schema["enum"].as_array() {
         return values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
@@ -125,7 +125,7 @@ fn text(schema: &Value) -> String {
     match schema["type"].as_str() {
         Some("array") => format!("[{}]", text(&schema["items"])),
         Some("object") => {
-            // Not those of `properties`, which are in no order.
+            // `required` keeps the order of members; `properties` does not.
             let names =
                 schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let members =

@@ -1,4 +1,4 @@
-//! `rpc.discover`: the methods that are served as an OpenRPC document.
+//! `rpc.discover`: the served methods as an OpenRPC document.
 
 use duet_rpc::service::{MethodInfo, ParamInfo, ParamsForm};
 use duet_rpc::{Failure, Router, quick};
@@ -6,37 +6,38 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::catalog::{Catalog, Kept, Page, make, named};
+use super::catalog::{Cached, CachedJson, Catalog, make, named};
 use super::schema::{Schema, object, schema_of};
 
-/// The version of the OpenRPC specification that the document is written to.
+/// Version of the OpenRPC specification.
 const OPENRPC: &str = "1.3.2";
-/// Our extension of it: the schema of params that have no names.
+/// Our OpenRPC extension: the schema of params without names.
 const FREE_PARAMS: &str = "x-params";
 
-/// A service cannot have it, because JSON-RPC reserves the prefix. OpenRPC defines this one method there.
+/// A service cannot define this name, because JSON-RPC reserves the prefix. OpenRPC defines this one method
+/// there.
 const NAME: &str = "rpc.discover";
 
 pub(super) struct Discovery {
     catalog: Catalog,
-    document: Kept,
+    document: CachedJson,
 }
 
 #[duet_rpc::service(schema = schema_of)]
 impl Discovery {
     /// Describes all methods in an OpenRPC document.
     #[rpc(quick)]
-    fn discover(&self) -> Result<Page<Document>, Failure> {
-        Page::new(&self.document, || Document::new(self.catalog.methods()))
+    fn discover(&self) -> Result<Cached<Document>, Failure> {
+        Cached::new(&self.document, || Document::new(self.catalog.methods()))
     }
 }
 
 impl Discovery {
     pub(super) fn new(catalog: Catalog) -> Self {
-        Discovery { catalog, document: Kept::new() }
+        Discovery { catalog, document: CachedJson::new() }
     }
 
-    /// The method, with its whole name.
+    /// The method, under its full name.
     pub(super) fn methods() -> Vec<MethodInfo> {
         let mut methods = Discovery::METHODS.to_vec();
         methods.iter_mut().for_each(|method| method.name = NAME);
@@ -67,7 +68,7 @@ impl Document {
 }
 
 impl Schema for Document {
-    /// Of the parts that every program needs.
+    /// Schema of the parts that every program needs.
     fn schema() -> Value {
         object(&[
             ("openrpc", String::schema),
@@ -77,7 +78,7 @@ impl Schema for Document {
     }
 }
 
-/// A method in the document.
+/// Schema of a method in the document.
 struct Method;
 
 impl Schema for Method {
@@ -99,7 +100,8 @@ fn describe(method: &MethodInfo) -> Value {
         "result": {"name": "result", "schema": make(method.result_schema)},
     });
     if let (ParamsForm::Whole, [params]) = (method.params_form, method.params) {
-        // OpenRPC can only name params. Without this, a program would take it that there are none.
+        // OpenRPC can only describe named params. Without this extension, a program would assume that there
+        // are none.
         described[FREE_PARAMS] = make(params.schema);
     }
     described

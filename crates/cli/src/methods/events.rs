@@ -1,4 +1,4 @@
-//! Events for clients that want to see what goes on: log records, and figures once a second.
+//! Event subscriptions of clients: log records, and connection statistics once a second.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,9 +15,9 @@ use super::schema::{Schema, one_of, result, schema_of};
 use crate::choice;
 use crate::logging::Log;
 
-/// The notification that an event comes in.
+/// Notification that carries an event.
 const METHOD: &str = "event";
-/// How often there are figures.
+/// Interval between statistics.
 const PERIOD: Duration = Duration::from_secs(1);
 
 pub(super) struct Events {
@@ -35,7 +35,7 @@ impl Events {
         cx: Context,
     ) -> Result<Topics, ErrorObject> {
         let subscriptions = cx.peer().extension::<Subscriptions>();
-        // A client that may not have one of them gets none.
+        // All topics or none: a forbidden topic fails the whole request.
         let log = match topics.contains(&Topic::Log) {
             true => Some(self.log.log()?),
             false => None,
@@ -98,11 +98,11 @@ impl Topic {
     }
 }
 
-/// What the client of a connection has subscribed to.
+/// Subscriptions of one connection's client.
 #[derive(Default)]
 struct Subscriptions(Mutex<Vec<Subscription>>);
 
-/// Ends when it is dropped.
+/// One subscription. Dropping it ends it.
 struct Subscription {
     topic: Topic,
     stream: Arc<EventStream>,
@@ -111,7 +111,7 @@ struct Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // What waits would come after the answer that says that nothing comes any more.
+        // Queued events must not follow the response that confirms the end.
         self.stream.close();
         if let Some(ticker) = &self.ticker {
             ticker.abort();
@@ -128,7 +128,7 @@ impl Subscriptions {
         let stream = Arc::new(peer.events(METHOD, topic.name()));
         let ticker = match topic {
             Topic::Log => {
-                log.inspect(|log| log.tell(&stream));
+                log.inspect(|log| log.add_listener(&stream));
                 None
             }
             Topic::Stats => Some(tick(peer.clone(), Arc::clone(&stream))),
@@ -152,10 +152,10 @@ impl Subscriptions {
     }
 }
 
-/// The figures of a connection.
+/// Statistics of a connection.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Figures {
+struct ConnectionStats {
     messages: u64,
     faults: u64,
     in_flight: usize,
@@ -163,7 +163,7 @@ struct Figures {
     bytes_sent: u64,
 }
 
-/// Sends the figures once a second.
+/// Starts a task that sends the statistics once a second.
 fn tick(peer: Peer, stream: Arc<EventStream>) -> AbortHandle {
     let ticker = tokio::spawn(async move {
         let mut ticks = interval_at(Instant::now() + PERIOD, PERIOD);
@@ -171,14 +171,14 @@ fn tick(peer: Peer, stream: Arc<EventStream>) -> AbortHandle {
         loop {
             ticks.tick().await;
             let stats = peer.stats();
-            let figures = Figures {
+            let figures = ConnectionStats {
                 messages: stats.messages,
                 faults: stats.faults,
                 in_flight: stats.running + stats.waiting,
                 bytes_received: stats.bytes_received,
                 bytes_sent: stats.bytes_sent,
             };
-            // Figures are JSON.
+            // Statistics are valid JSON, so this cannot fail.
             let _ = stream.send(Priority::Low, &figures);
         }
     });

@@ -1,5 +1,5 @@
-//! The methods of the daemon (section 4 of the contract). They are services: what they tell of themselves
-//! comes from their doc comments and types.
+//! The methods of the daemon (section 4 of the contract). They are services: their descriptions come from doc
+//! comments and types.
 
 mod basics;
 mod catalog;
@@ -21,21 +21,22 @@ use discovery::Discovery;
 use events::Events;
 use system::{Callback, System};
 
-/// What can be sent to a client.
+/// Messages that the daemon can send to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Anything.
-    Both,
-    /// Answers alone, as over HTTP.
+pub(crate) enum Delivery {
+    /// Requests, notifications and responses.
+    All,
+    /// Responses only, over HTTP.
     AnswersOnly,
 }
 
-/// The log, and whether clients may read it and set its level. It has the records of all connections.
+/// Access of clients to the log, which holds the records of all connections.
 #[derive(Clone, Copy)]
 pub(crate) enum LogAccess {
-    /// They may: the client on stdio is alone, and `--share-log` allows all others.
+    /// Clients may read the log and set its level: the only client on stdio, or all clients with
+    /// `--share-log`.
     Shared(&'static Log),
-    /// They may not: clients on listeners know nothing of each other.
+    /// Clients may not: those on listeners must not learn about each other.
     Withheld,
 }
 
@@ -53,27 +54,27 @@ impl LogAccess {
 
 const LOG_NOT_SHARED: &str = r#"{"reason":"log-not-shared","option":"--share-log"}"#;
 
-/// The methods of a profile. Where a client can only be answered, there is none that calls it or sends
+/// The methods of a profile. A client that can only receive responses gets no method that calls it or sends
 /// it events.
-pub(crate) fn router(profile: ProfileName, way: Way, log: LogAccess) -> Router {
+pub(crate) fn router(profile: ProfileName, delivery: Delivery, log: LogAccess) -> Router {
     let catalog = Catalog::default();
     let mut served = Served::default();
     served.add(&Basics::methods(log), Basics::new(catalog.clone(), log).into_router());
     if profile != ProfileName::Editor {
         served.add(System::METHODS, System.into_router());
-        if way == Way::Both {
+        if delivery == Delivery::All {
             served.add(Events::METHODS, Events { log }.into_router());
         }
         served.add(&Discovery::methods(), Discovery::new(catalog.clone()).router());
     }
-    if profile == ProfileName::Agent && way == Way::Both {
+    if profile == ProfileName::Agent && delivery == Delivery::All {
         served.add(Callback::METHODS, Callback.into_router());
     }
     catalog.fill(served.methods);
     served.router
 }
 
-/// Services that are served together, with their descriptions in the same order.
+/// Services, with their descriptions in the same order.
 #[derive(Default)]
 struct Served {
     router: Router,

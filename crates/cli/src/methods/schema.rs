@@ -1,14 +1,14 @@
-//! JSON schemas of params and results: each type has its own.
+//! JSON schemas of params and results, one per type.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A type with a schema that its values hold to.
+/// A type with a JSON schema for its values.
 pub(super) trait Schema {
     fn schema() -> Value;
 }
 
-/// The schema of a type; the function that our services name.
+/// Schema of a type, in the form that `#[service(schema = …)]` takes.
 pub(super) fn schema_of<T: Schema>() -> Value {
     T::schema()
 }
@@ -44,22 +44,22 @@ impl<T: Schema> Schema for Vec<T> {
     }
 }
 
-/// A param that may be left out: its description says so, besides the schema.
+/// An optional param. Its description says so, not its schema.
 impl<T: Schema> Schema for Option<T> {
     fn schema() -> Value {
         T::schema()
     }
 }
 
-/// The schema of one of these strings.
+/// Schema of a string with these values.
 pub(super) fn one_of(names: &[&str]) -> Value {
     json!({"type": "string", "enum": names})
 }
 
-/// The members of an object, all of which are there, with the schema of each.
+/// Members of an object, all required, with their schemas.
 pub(super) type Members = [(&'static str, fn() -> Value)];
 
-/// The schema of an object.
+/// Schema of an object.
 pub(super) fn object(members: &Members) -> Value {
     let mut properties = serde_json::Map::new();
     for (name, schema) in members {
@@ -69,7 +69,7 @@ pub(super) fn object(members: &Members) -> Value {
     json!({"type": "object", "properties": properties, "required": names})
 }
 
-/// Defines the struct of a result and its schema, so that neither can have a member that the other has not.
+/// Defines the struct of a result together with its schema, so that their members agree.
 macro_rules! result {
     ($vis:vis struct $name:ident { $($member:literal => $field:ident: $ty:ty),+ $(,)? }) => {
         #[derive(serde::Serialize)]

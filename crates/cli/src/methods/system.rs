@@ -1,4 +1,4 @@
-//! Methods to try a connection with.
+//! Methods for trying out a connection.
 
 use duet_rpc::proto::message::{ErrorObject, ParamProblem};
 use duet_rpc::{Context, Failure};
@@ -25,7 +25,7 @@ impl System {
     }
 }
 
-/// The method that calls the client.
+/// Methods that call the client.
 pub(super) struct Callback;
 
 #[duet_rpc::service(prefix = "system.", schema = schema_of)]
@@ -76,7 +76,7 @@ impl Schema for AnyParams {
 }
 
 impl AnyParams {
-    /// The JSON type of a value that cannot be params.
+    /// JSON type of a value that cannot be params.
     fn wrong_type(&self) -> Option<&'static str> {
         match self.0.get().as_bytes().first() {
             Some(b'{' | b'[') => None,

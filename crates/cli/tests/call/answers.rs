@@ -1,4 +1,4 @@
-//! Calls that are answered, by servers of all manners.
+//! Calls that are answered, by servers of every kind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -7,7 +7,7 @@ use crate::support::terminal::terminal;
 use crate::{answers, answers_and_stays, call_script, command, file, read_all, wait};
 
 #[test]
-fn t1_a_result_comes_out_as_it_came_but_for_white_space() {
+fn t1_a_result_is_printed_unchanged_except_for_white_space() {
     let long = "1234567890123456789012345678901234567890";
     #[rustfmt::skip]
     let rows = [
@@ -26,18 +26,18 @@ fn t1_a_result_comes_out_as_it_came_but_for_white_space() {
 }
 
 #[test]
-fn t1_one_that_ends_or_stays_or_never_ends_is_understood() {
+fn t1_an_answer_counts_whether_the_server_exits_stays_or_never_ends() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#;
     for script in [
         answers(answer),
         format!("{}; exit 3", answers(answer)),
         answers_and_stays(answer),
         format!("{}; exec sleep 600", answers(answer)),
-        // It has left somebody behind who holds its pipes.
+        // A background process holds its pipes.
         format!("{}; sleep 30 & exit", answers(answer)),
-        // It answers before it was asked.
+        // It answers before the request.
         format!("printf '%s\\n' '{answer}'; cat >/dev/null; :"),
-        // Its last line has no end.
+        // Its last line has no newline.
         format!("read -r request; printf '%s' '{answer}'"),
     ] {
         call_script(&[], &script).has_result(r#""ok""#);
@@ -45,10 +45,10 @@ fn t1_one_that_ends_or_stays_or_never_ends_is_understood() {
 }
 
 #[test]
-fn t1_the_answer_is_printed_before_the_server_is_ended() {
+fn t1_the_answer_is_printed_before_the_server_is_stopped() {
     let seen = file("answer-was-seen");
     let _ = fs::remove_file(&seen);
-    // It ends when the answer was seen, and does not let itself be hurried.
+    // It exits when the answer was seen, and ignores SIGTERM.
     let script = format!(
         "trap '' TERM; {}; while [ ! -e '{}' ]; do sleep 0.01; done; echo it was seen >&2",
         answers(r#"{"jsonrpc":"2.0","id":1,"result":1}"#),
@@ -80,7 +80,7 @@ fn t1_an_answer_in_pretty_json_and_in_each_framing_is_understood() {
 }
 
 #[test]
-fn t1_what_else_it_sends_does_not_matter() {
+fn t1_other_messages_of_the_server_do_not_matter() {
     let first = r#"{"jsonrpc":"2.0","id":1,"result":"first"}"#;
     let second = r#"{"jsonrpc":"2.0","id":1,"result":"second"}"#;
     let other = r#"{"jsonrpc":"2.0","id":7,"result":"other"}"#;
@@ -97,7 +97,7 @@ fn t1_what_else_it_sends_does_not_matter() {
 }
 
 #[test]
-fn t1_a_request_of_the_server_is_answered_that_there_is_no_such_method() {
+fn t1_a_request_of_the_server_gets_method_not_found() {
     let script = r#"printf '%s\n' '{"jsonrpc":"2.0","id":"s","method":"ask"}'
         read -r one; read -r two; printf '%s\n' "$one" "$two" >&2
         printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":null}'"#;
@@ -107,7 +107,7 @@ fn t1_a_request_of_the_server_is_answered_that_there_is_no_such_method() {
 }
 
 #[test]
-fn t1_what_the_server_writes_to_stderr_is_passed_on() {
+fn t1_the_servers_stderr_is_passed_on() {
     let answer = answers(r#"{"jsonrpc":"2.0","id":1,"result":1}"#);
     let ended =
         call_script(&[], &format!("echo one >&2; {answer}; echo two >&2; printf three >&2"));
@@ -116,7 +116,7 @@ fn t1_what_the_server_writes_to_stderr_is_passed_on() {
 }
 
 #[test]
-fn g2_beside_a_foreign_server_this_side_keeps_the_log_if_it_is_asked_to() {
+fn g2_call_keeps_a_log_beside_a_foreign_server_on_request() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":1}"#;
     let script = answers_and_stays(&format!("stray output\n{answer}"));
     assert_eq!(call_script(&[], &script).err, "");
@@ -126,7 +126,7 @@ fn g2_beside_a_foreign_server_this_side_keeps_the_log_if_it_is_asked_to() {
 }
 
 #[test]
-fn t1_a_call_ends_also_if_nobody_reads_its_stderr() {
+fn t1_a_call_ends_even_if_nobody_reads_its_stderr() {
     let talk = "dd if=/dev/zero bs=65536 count=64 2>/dev/null | tr '\\0' x >&2; echo >&2";
     for (answer, code, printed) in [
         (r#"{"jsonrpc":"2.0","id":1,"result":1}"#, 0, "1\n"),
@@ -141,10 +141,10 @@ fn t1_a_call_ends_also_if_nobody_reads_its_stderr() {
 }
 
 #[test]
-fn t1_a_result_that_nobody_takes_is_a_failure_and_no_panic() {
+fn t1_a_closed_stdout_fails_the_call_without_a_panic() {
     let script = answers_and_stays(r#"{"jsonrpc":"2.0","id":1,"result":1}"#);
     let mut child = command(&["m", "--", "sh", "-c", &script]);
-    // The reading end is closed before anything is written.
+    // Closed before anything is written.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut child = child.stdout(writer).spawn().unwrap();
@@ -153,14 +153,14 @@ fn t1_a_result_that_nobody_takes_is_a_failure_and_no_panic() {
 }
 
 #[test]
-fn c2_on_a_terminal_a_result_is_laid_out_for_people() {
+fn c2_on_a_terminal_a_result_is_indented() {
     let (screen, stdout) = terminal();
     let script = answers(r#"{"jsonrpc":"2.0","id":1,"result":{"a":[1.0,{}],"b":"\u009b"}}"#);
     let mut call = command(&["m", "--", "sh", "-c", &script]);
     let status = wait(call.stdout(stdout).spawn().unwrap());
     drop(call);
     let mut shown = Vec::new();
-    // A terminal that nobody writes to any more ends with an error.
+    // Reading a terminal without a writer ends with an error.
     let _ = fs::File::from(screen).read_to_end(&mut shown);
     let expect = "{\r\n  \"a\": [\r\n    1.0,\r\n    {}\r\n  ],\r\n  \"b\": \"\\u009b\"\r\n}\r\n";
     assert_eq!((&*String::from_utf8_lossy(&shown), status.code()), (expect, Some(0)));

@@ -1,4 +1,4 @@
-//! Calls to a server that runs already, over every transport (T2, T3).
+//! Calls to a running server, over every transport (T2, T3).
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
@@ -12,7 +12,7 @@ use crate::{Ended, call, call_with};
 const TOKEN: &str = "open-CANARY-sesame";
 
 #[test]
-fn t2_a_server_that_runs_is_called_at_its_address() {
+fn t2_a_running_server_is_called_at_its_address() {
     let server = Server::testbed_everywhere(&[]);
     for url in &server.urls {
         let to = |words: &[&str]| call(&[&["--connect", &url.text], words].concat());
@@ -24,12 +24,12 @@ fn t2_a_server_that_runs_is_called_at_its_address() {
         let noted = to(&["--notify", "test.sleep", r#"{"ms":0}"#]);
         assert_eq!((noted.code, &*noted.out, &*noted.err), (Some(0), "", ""), "{}", url.text);
         server.daemon().wait_for("test.sleep begins");
-        // Longer than a pipe or a socket takes at once, in both directions.
+        // More than a pipe or a socket takes in one write, in both directions.
         let long = format!(r#"["{}"]"#, "x".repeat(900_000));
         let answer = call_with(&["--connect", &url.text, "system.echo", "-"], long.as_bytes());
         assert_eq!(answer.code, Some(0), "{}: {}", url.text, answer.err);
         assert!(answer.out.contains(&long), "{}", url.text);
-        // It ends no server that it did not start.
+        // A call does not stop a server that it did not start.
         to(&["shutdown"]).has_result(r#"{"message":"Shutting down gracefully"}"#);
         to(&["system.ping"]).has_result(r#""pong""#);
     }
@@ -37,7 +37,7 @@ fn t2_a_server_that_runs_is_called_at_its_address() {
 }
 
 #[test]
-fn t2_the_framing_is_said_to_who_calls() {
+fn t2_call_takes_the_framing_of_the_server() {
     for framing in ["lsp", "length"] {
         let server = Server::rpc("editor", &[TCP], &["--framing", framing]);
         let words = ["--framing", framing, "--connect", &server.urls[0].text, "version"];
@@ -47,7 +47,7 @@ fn t2_the_framing_is_said_to_who_calls() {
 }
 
 #[test]
-fn t3_the_token_is_shown_where_there_is_one() {
+fn t3_call_sends_the_token() {
     let folder = Folder::new();
     let path = folder.write("token", format!("{TOKEN}\n"));
     let wrong = folder.write("wrong", format!("{TOKEN}x\n"));
@@ -71,7 +71,7 @@ fn t3_the_token_is_shown_where_there_is_one() {
 }
 
 #[test]
-fn t2_where_nobody_listens_that_is_told() {
+fn t2_an_address_without_a_listener_is_reported() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = free.local_addr().expect("it has one").port();
     drop(free);
@@ -88,7 +88,7 @@ fn t2_where_nobody_listens_that_is_told() {
     assert_eq!((both.code, &*both.out), (Some(2), ""), "{}", both.err);
 }
 
-/// Calls with these words, over this scheme, a server that says this to the first who connects.
+/// Calls a server over this scheme that sends these bytes to the first client.
 fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ended {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it has one");
@@ -96,7 +96,7 @@ fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ende
         let (mut stream, _) = listener.accept().expect("it connects");
         let _ = stream.read(&mut [0; 10]);
         let _ = stream.write_all(said);
-        // To close while bytes are unread would reset the connection, and lose what was said.
+        // Closing with unread bytes would reset the connection and lose the data.
         let _ = stream.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
@@ -107,10 +107,10 @@ fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ende
     ended
 }
 
-/// Whatever is at the other end, the call ends, and never as if the server had answered: with 5 if there is no
-/// connection, as a WebSocket needs a handshake, else with 6.
+/// The call ends whatever the other side sends, and never like an error response: with 5 without a
+/// connection, because a WebSocket needs a handshake, otherwise with 6.
 #[test]
-fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
+fn t2_p6_a_server_that_speaks_another_protocol_is_not_an_error_answer() {
     let too_large = "the server refused: 413 Content Too Large; the server takes no";
     let words: [(&[u8], &str); 10] = [
         (b"", "the connection broke before the answer came"),
@@ -138,8 +138,8 @@ fn t2_p6_a_server_that_speaks_something_else_is_no_error_answer() {
 }
 
 #[test]
-fn p2_a_handshake_that_is_not_answered_in_time_is_exit_code_4() {
-    // The system takes the connection, and nobody the request.
+fn p2_a_handshake_timeout_is_exit_code_4() {
+    // The system accepts the connection, and nobody answers the request.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("ws://{}/", listener.local_addr().expect("it has one"));
     let ended = call(&["--timeout", "0.3", "--connect", &url, "system.ping"]);
@@ -147,7 +147,7 @@ fn p2_a_handshake_that_is_not_answered_in_time_is_exit_code_4() {
 }
 
 #[test]
-fn t2_p6_why_a_web_socket_ended_is_told() {
+fn t2_p6_the_close_reason_of_a_web_socket_is_reported() {
     let server = Server::testbed("agent", &[WS], &[]);
     let params = format!("[\"{}\"]", "x".repeat(2_000_000));
     let url = &server.urls[0].text;
@@ -157,7 +157,7 @@ fn t2_p6_why_a_web_socket_ended_is_told() {
 }
 
 #[test]
-fn t2_p6_a_notification_that_a_http_server_did_not_take_is_a_failure() {
+fn t2_p6_a_notification_refused_over_http_is_a_failure() {
     let unavailable = "not delivered: the server refused: 503 Service Unavailable";
     let rows: [(&[u8], i32, &str); 6] = [
         (b"HTTP/1.1 202 x\r\n\r\n", 0, ""),

@@ -1,4 +1,4 @@
-//! Calls of our own daemon, which is what is called if nothing else is said.
+//! Calls of our own daemon, the default server.
 
 use crate::{big_params, call, write};
 
@@ -16,7 +16,7 @@ fn t1_the_daemon_is_called_in_each_profile_and_framing() {
 }
 
 #[test]
-fn m2_what_is_echoed_is_unchanged() {
+fn m2_echoed_params_are_unchanged() {
     for params in ["[]", "{}", r#"[1.0,1e400,-0,"\u00e9é",{"a":1,"a":2}]"#] {
         call(&["system.echo", params]).has_result(params);
     }
@@ -24,7 +24,7 @@ fn m2_what_is_echoed_is_unchanged() {
 }
 
 #[test]
-fn e1_an_error_of_the_daemon_is_told() {
+fn e1_an_error_of_the_daemon_is_reported() {
     let told = "duet-rpc: the server answered with an error: Method not found: nothing (-32601)\n";
     call(&["nothing"]).has_failed(3, &[told]);
     let ended = call(&["setLogLevel", r#"{"level": "loud"}"#]);
@@ -34,7 +34,7 @@ fn e1_an_error_of_the_daemon_is_told() {
 }
 
 #[test]
-fn g2_the_daemon_logs_as_the_call_was_told_to() {
+fn g2_the_daemon_logs_with_the_options_of_the_call() {
     let quiet = call(&["system.ping"]);
     quiet.has_result(r#""pong""#);
     assert_eq!(quiet.err, "");

@@ -1,4 +1,4 @@
-//! Calls that go wrong: each says what happened, and ends with its own code.
+//! Failing calls: each reports the failure, and has its own exit code.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[test]
-fn e1_an_error_answer_is_told_with_its_data() {
+fn e1_an_error_answer_is_reported_with_its_data() {
     #[rustfmt::skip]
     let rows = [
         (r#"{"code":-32000,"message":"no such file"}"#,
@@ -22,7 +22,7 @@ fn e1_an_error_answer_is_told_with_its_data() {
         (r#"{"code":7,"message":"it broke","data":{ "a": [1.0, 2] }}"#,
          "duet-rpc: the server answered with an error: it broke (7)\ndata: {\"a\":[1.0,2]}\n"),
         (r#"{}"#, "duet-rpc: the server answered with an error (0)\n"),
-        // It can neither forge a line nor play with the terminal.
+        // The text can neither forge a line nor control the terminal.
         (r#"{"code":1,"message":"a\nb\u001b[2J\u202ec","data":"\u001b[2J"}"#,
          "duet-rpc: the server answered with an error: a\\nb\\u{1b}[2J\\u{202e}c (1)\n\
           data: \"\\u001b[2J\"\n"),
@@ -38,20 +38,20 @@ fn e1_an_error_answer_is_told_with_its_data() {
 }
 
 #[test]
-fn m5_an_error_without_an_id_answers_the_one_request_there_is() {
+fn m5_an_error_with_id_null_answers_the_only_request() {
     let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
     let told = "duet-rpc: the server answered with an error: Parse error (-32700)\n";
     for script in [answers(error), answers_and_stays(error)] {
         call_script(&[], &script).has_failed(3, &[told]);
     }
-    // Here it may as well answer what we sent about the line that is no message.
+    // Here it may refer to our error response to the stray line.
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#;
     let script = answers_and_stays(&format!("stray output\n{error}\n{answer}"));
     call_script(&[], &script).has_result(r#""ok""#);
 }
 
 #[test]
-fn p2_no_answer_in_time_is_told_with_what_came_instead() {
+fn p2_a_timeout_is_reported_with_the_data_that_came() {
     let silent = "cat >/dev/null; :";
     let other_id = answers_and_stays(r#"{"jsonrpc":"2.0","id":"1","result":1}"#);
     let half = "read -r request; printf '{\"jsonrpc\":'; cat >/dev/null; :";
@@ -62,7 +62,7 @@ fn p2_no_answer_in_time_is_told_with_what_came_instead() {
         (silent, "it wrote nothing to stdout"),
         (&*other_id, "it answered something that was not asked"),
         (half, "it began a message and did not end it"),
-        (&*print, "it wrote something to stdout that is no message"),
+        (&*print, "it wrote something to stdout that is not a message"),
         (&*log, "it sent messages, but no answer to this one"),
     ];
     for (script, told) in rows {
@@ -72,7 +72,7 @@ fn p2_no_answer_in_time_is_told_with_what_came_instead() {
 }
 
 #[test]
-fn p2_the_wrong_framing_is_suspected() {
+fn p2_a_timeout_hints_at_the_wrong_framing() {
     let line = answers_and_stays(r#"{"jsonrpc":"2.0","id":1,"result":1}"#);
     let headers = "read -r request; printf 'Content-Length: 2\\r\\n\\r\\n{}'; cat >/dev/null; :";
     for (framing, script) in
@@ -80,12 +80,12 @@ fn p2_the_wrong_framing_is_suspected() {
     {
         let told = format!("is `--framing {framing}` not right for it?");
         let ended = call_script(&["--timeout", "0.5", "--framing", framing], script);
-        ended.has_failed(4, &["no message", &told]);
+        ended.has_failed(4, &["not a message", &told]);
     }
 }
 
 #[test]
-fn p2_one_that_never_reads_is_given_up() {
+fn p2_a_server_that_never_reads_times_out() {
     let params = write("big-and-unread.json", big_params().as_bytes());
     let params = format!("@{params}");
     let server = ["--timeout", "0.5", "m", &params, "--", "sleep", "600"];
@@ -95,7 +95,7 @@ fn p2_one_that_never_reads_is_given_up() {
 }
 
 #[test]
-fn t1_a_server_that_cannot_be_started_is_named_with_what_to_do() {
+fn t1_a_server_that_cannot_be_started_is_named_with_advice() {
     let no_program = write("no-program", b"hello\n");
     #[rustfmt::skip]
     let rows = [
@@ -112,7 +112,7 @@ fn t1_a_server_that_cannot_be_started_is_named_with_what_to_do() {
 }
 
 #[test]
-fn t1_a_server_that_ends_without_an_answer_is_told_with_its_exit_status() {
+fn t1_a_server_that_ends_without_an_answer_is_reported_with_its_exit_status() {
     let print = answers("usage: server [--stdio]");
     let other_id = answers(r#"{"jsonrpc":"2.0","id":2,"result":1}"#);
     #[rustfmt::skip]
@@ -120,8 +120,8 @@ fn t1_a_server_that_ends_without_an_answer_is_told_with_its_exit_status() {
         ("echo it broke >&2; exit 3", ["it broke\nduet-rpc: ", "exit status: 3; it wrote nothing"]),
         ("read -r request; kill -KILL $$", ["ended without an answer", "signal: 9"]),
         ("exit 0", ["ended without an answer", "exit status: 0"]),
-        (&*print, ["exit status: 0", "that is no message: does it print there"]),
-        ("read -r request; printf '{\"jsonrpc\":\"2.0\",'", ["exit status: 0", "no message"]),
+        (&*print, ["exit status: 0", "that is not a message: does it print there"]),
+        ("read -r request; printf '{\"jsonrpc\":\"2.0\",'", ["exit status: 0", "not a message"]),
         (&*other_id, ["exit status: 0", "it answered something that was not asked"]),
         ("exec >&-; exec sleep 600", ["closed its stdout without an answer", "had to be stopped"]),
     ];
@@ -131,7 +131,7 @@ fn t1_a_server_that_ends_without_an_answer_is_told_with_its_exit_status() {
 }
 
 #[test]
-fn t1_call_stops_what_the_server_left_running_and_names_it() {
+fn t1_call_stops_and_names_leftover_processes_of_the_server() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":1}"#;
     #[rustfmt::skip]
     let rows = [
@@ -148,18 +148,18 @@ fn t1_call_stops_what_the_server_left_running_and_names_it() {
         assert!(line.contains(program) && line.contains(signal), "{then}: {line}");
         let pid = line.split("(pid ").nth(1).and_then(|rest| rest.split(',').next());
         let status = format!("/proc/{}/status", pid.expect("a pid"));
-        // One that has ended may wait for somebody to reap it.
+        // It may be a zombie until somebody reaps it.
         let status = std::fs::read_to_string(status).unwrap_or_default();
         assert!(status.is_empty() || status.contains("zombie"), "{then}: {status}");
     }
-    // What exits with its stdin is not signalled, behind a wrapper too.
+    // A process that exits when stdin closes gets no signal, even behind a wrapper.
     let script = format!("sh -c '{}; cat >/dev/null; :' ; :", answers("{}").replace('\'', "\""));
     let ended = call_script(&["--timeout", "0.3"], &script);
     assert!(!ended.err.contains("stopped processes"), "{ended:?}");
 }
 
 #[test]
-fn m8_an_error_that_is_no_object_breaks_the_protocol() {
+fn m8_an_error_that_is_not_an_object_breaks_the_protocol() {
     for error in ["5", "null", r#""text""#, "[]"] {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
         let ended = call_script(&[], &answers_and_stays(&answer));
@@ -167,9 +167,9 @@ fn m8_an_error_that_is_no_object_breaks_the_protocol() {
     }
 }
 
-/// Waiting on would end in a timeout, which blames something else.
+/// Waiting longer would end in a timeout, which hides the cause.
 #[test]
-fn m7_m8_an_answer_that_cannot_be_used_ends_the_call_immediately_and_is_described() {
+fn m7_m8_an_unusable_answer_ends_the_call_immediately_and_is_described() {
     #[rustfmt::skip]
     let rows = [
         (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":null}"#, "has both `result` and `error`"),
@@ -190,7 +190,7 @@ fn m7_m8_an_answer_that_cannot_be_used_ends_the_call_immediately_and_is_describe
             call_script(&["--timeout", "0"], &script).has_failed(6, &[&told]);
         }
     }
-    // An answer that can be used counts, wherever it stands.
+    // A usable answer counts, wherever it stands.
     let good = r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#;
     for bad in [r#"{"jsonrpc":"2.0","id":2}"#, r#"{"jsonrpc":"2.0","id":1,"method":1}"#] {
         let script = answers_and_stays(&format!("{bad}\n{good}"));
@@ -213,11 +213,11 @@ fn f14_f31_an_answer_over_the_limit_ends_the_call_immediately() {
 }
 
 #[test]
-fn t1_a_notification_is_sent_and_nothing_is_printed() {
+fn t1_a_notification_is_sent_without_any_output() {
     let ended = call(&["--notify", "n", "[1]", "--", "sh", "-c", "cat >&2"]);
     let sent = "{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[1]}\n";
     assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), "", sent));
-    // However large it is, the server gets all of it before its stdin ends.
+    // The server gets even a large one completely before its stdin ends.
     let params = write("big-notification.json", big_params().as_bytes());
     let ended = call(&["--notify", "n", &format!("@{params}"), "--", "sh", "-c", "wc -c >&2"]);
     let length = "{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":}\n".len() + big_params().len();
@@ -225,13 +225,13 @@ fn t1_a_notification_is_sent_and_nothing_is_printed() {
 }
 
 #[test]
-fn t1_a_notification_to_one_that_is_gone_is_a_failure() {
+fn t1_a_notification_to_a_server_that_exited_is_a_failure() {
     let params = write("big-and-refused.json", big_params().as_bytes());
     let ended = call(&["--notify", "n", &format!("@{params}"), "--", "sh", "-c", "exit 3"]);
     ended.has_failed(6, &["ended before it had read the notification, with exit status: 3"]);
 }
 
-/// Starts a call, and waits until its server says that it is ready. Returns the rest of stderr, too.
+/// Starts a call, and waits until its server prints `ready`. Also returns the rest of stderr.
 fn start(mut call: Command) -> (Child, BufReader<ChildStderr>) {
     let mut child = call.stdin(Stdio::null()).spawn().expect("it starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -242,21 +242,21 @@ fn start(mut call: Command) -> (Child, BufReader<ChildStderr>) {
 }
 
 #[test]
-fn t1_an_interrupt_ends_a_call_as_usual() {
+fn t1_an_interrupt_ends_a_call() {
     let script = "echo ready >&2; cat >/dev/null; :";
     let (child, _) = start(command(&["--timeout", "0", "m", "--", "sh", "-c", script]));
     kill_process(Pid::from_child(&child), Signal::INT).expect("it is not reaped");
     assert_eq!(wait(child).signal(), Some(2));
 }
 
-/// The server must not outlive the call, also if it obeys nothing but SIGKILL.
+/// The server must not outlive the call, even if it ignores everything except SIGKILL.
 #[test]
-fn t1_a_call_that_is_interrupted_ends_its_server() {
+fn t1_an_interrupted_call_stops_its_server() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        // It says when it is there, and its stderr is open for as long as it lives.
+        // It prints when it is ready, and its stderr is open for as long as it lives.
         let script = "trap '' INT TERM HUP; echo ready >&2; while :; do sleep 0.05; done";
         let (mut child, mut stderr) = start(command(&["m", "--", "sh", "-c", script]));
-        // Whoever is impatient sends it again and again.
+        // An impatient user sends the signal repeatedly.
         while child.try_wait().expect("our child").is_none() {
             kill_process(Pid::from_child(&child), signal).expect("it is not reaped");
             thread::yield_now();
@@ -279,10 +279,10 @@ fn l4_a_signal_ends_a_call_whose_result_nobody_reads() {
     assert_eq!(wait(child).signal(), Some(15));
 }
 
-/// As SIGHUP is under `nohup`, and SIGINT in the background of a script.
+/// SIGHUP is ignored under `nohup`, and SIGINT in the background of a script.
 #[test]
 #[cfg(target_os = "linux")]
-fn l4_a_signal_that_is_ignored_at_the_start_does_not_end_a_call() {
+fn l4_a_signal_ignored_at_the_start_does_not_end_a_call() {
     for (name, signal) in [("HUP", Signal::HUP), ("INT", Signal::INT), ("TERM", Signal::TERM)] {
         let go = file(&format!("go-{name}"));
         let answer = answers(r#"{"jsonrpc":"2.0","id":1,"result":7}"#);
@@ -304,7 +304,7 @@ fn l4_a_signal_that_is_ignored_at_the_start_does_not_end_a_call() {
 }
 
 #[test]
-fn t1_a_server_that_fails_after_a_notification_is_told() {
+fn t1_a_server_that_fails_after_a_notification_is_reported() {
     let failed = "duet-rpc: the notification was sent, and the server ended with exit status: 7\n";
     for (script, told) in [("read r; exit 0", ""), ("read r; exit 7", failed)] {
         let ended = call(&["--notify", "n", "--", "sh", "-c", script]);

@@ -1,8 +1,8 @@
-//! What is called, and with which params.
+//! Methods and params of calls: from the command line, stdin or a file.
 
 use crate::{Ended, call, call_with, write};
 
-/// Shows the request that is made of these words, on stderr.
+/// Returns a call whose stderr shows the request made from these words.
 fn request(words: &[&str], input: &[u8]) -> Ended {
     let script = r#"read -r request; printf '%s\n' "$request" >&2
         printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":null}'"#;
@@ -22,7 +22,7 @@ fn m3_params_come_from_the_command_line_stdin_or_a_file() {
         (&["m", " [1.0, 1e400]"], b"", r#""method":"m","params":[1.0, 1e400]}"#),
         (&["m", "{}"], b"", r#""method":"m","params":{}}"#),
         (&["m", "-"], b"[\"from stdin\"]\n", r#""method":"m","params":["from stdin"]}"#),
-        // What is on many lines goes onto one, and nothing else of it changes.
+        // Line breaks go, and nothing else changes.
         (&["m", &file], b"", r#""params":{    "a": 1.0,    "a": 2  }}"#),
     ];
     for (words, input, expect) in rows {
@@ -35,7 +35,7 @@ fn m3_params_come_from_the_command_line_stdin_or_a_file() {
 }
 
 #[test]
-fn m3_what_are_no_params_is_refused_before_anything_is_started() {
+fn m3_bad_params_are_refused_before_a_server_is_started() {
     let text = write("text.json", b"\"text\"");
     let bytes = write("bytes.json", b"[\"\xff\"]");
     let (text, bytes) = (format!("@{text}"), format!("@{bytes}"));
@@ -59,7 +59,7 @@ fn m3_what_are_no_params_is_refused_before_anything_is_started() {
 }
 
 #[test]
-fn c3_a_bad_word_is_refused() {
+fn c3_a_bad_option_value_is_refused() {
     for words in [
         &[][..],
         &["--framing", "auto", "m"],

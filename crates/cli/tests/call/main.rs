@@ -1,6 +1,6 @@
 //! `duet-rpc call` as a process (T1), against small servers in `sh` and against our own daemon.
 //!
-//! The id of its one request is 1, which the servers here know.
+//! Its only request has the id 1, which the servers here rely on.
 
 mod answers;
 mod connect;
@@ -20,7 +20,7 @@ use std::thread;
 use support::daemon::guard;
 use support::once;
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug)]
 struct Ended {
     code: Option<i32>,
@@ -36,7 +36,7 @@ fn command(words: &[&str]) -> Command {
     command
 }
 
-/// Calls with these words and this on stdin.
+/// Calls with these words and this stdin.
 fn call_with(words: &[&str], input: &[u8]) -> Ended {
     let output = once::run(command(words), input);
     assert_ne!(output.status.signal(), Some(9), "it hung");
@@ -49,7 +49,7 @@ fn call(words: &[&str]) -> Ended {
     call_with(words, b"")
 }
 
-/// Calls the method `m` of a server that is a script.
+/// Calls the method `m` of a shell script.
 fn call_script(options: &[&str], script: &str) -> Ended {
     call(&[options, &["m", "--", "sh", "-c", script]].concat())
 }
@@ -63,7 +63,7 @@ fn read_all(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<St
     })
 }
 
-/// Waits for the end; one that hangs is killed.
+/// Waits for the end; a process that hangs is killed.
 fn wait(mut child: Child) -> ExitStatus {
     let guard = guard(&child);
     let status = child.wait().expect("it is our child");
@@ -83,12 +83,12 @@ fn write(name: &str, bytes: &[u8]) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// A script that reads the request, answers, and ends.
+/// A script that reads the request, answers, and exits.
 fn answers(answer: &str) -> String {
     format!("read -r request; printf '%s\\n' '{answer}'")
 }
 
-/// A script that reads the request, answers so, and stays until its stdin ends.
+/// A script that reads the request, answers, and stays until its stdin ends.
 fn answers_and_stays(answer: &str) -> String {
     format!("{}; cat >/dev/null; :", answers(answer))
 }
@@ -99,13 +99,13 @@ fn big_params() -> String {
 }
 
 impl Ended {
-    /// It ended with this result alone.
+    /// Checks for this result and nothing else.
     #[track_caller]
     fn has_result(&self, result: &str) {
         assert_eq!((self.code, &*self.out), (Some(0), &*format!("{result}\n")), "{self:?}");
     }
 
-    /// It ended with this code, said all of this on stderr, and nothing on stdout.
+    /// Checks for this exit code, all of these texts on stderr, and an empty stdout.
     #[track_caller]
     fn has_failed(&self, code: i32, told: &[&str]) {
         assert_eq!((self.code, &*self.out), (Some(code), ""), "{self:?}");

@@ -1,4 +1,4 @@
-//! curl as a client of HTTP.
+//! curl as an HTTP client.
 
 use std::panic::catch_unwind;
 use std::process::{Command, Stdio};
@@ -10,14 +10,14 @@ use super::support::folder::Folder;
 use super::support::listening::{HTTP, Server};
 use super::{has, skip};
 
-/// What curl got: the status, the head, the body.
+/// Response that curl received.
 struct Got {
     status: u16,
     head: String,
     body: String,
 }
 
-/// Runs curl with these arguments behind those that make it tell all.
+/// Runs curl with these arguments, and with options that show everything.
 fn curl(url: &str, arguments: &[&str]) -> Got {
     let mut command = Command::new("curl");
     command.args(["--silent", "--show-error", "--max-time", "30", "--noproxy", "*"]);
@@ -28,7 +28,7 @@ fn curl(url: &str, arguments: &[&str]) -> Got {
     assert!(output.status.success(), "{arguments:?}: {said}");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let (text, status) = text.rsplit_once('\n').expect("the status stands last");
-    // Heads of interim responses come before the one that counts.
+    // Heads of interim responses come before the final one.
     let start = text.rfind("HTTP/1.1 ").expect("a head");
     let (head, body) = text[start..].split_once("\r\n\r\n").expect("a head ends");
     Got {
@@ -42,7 +42,7 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
 const NOTE: &str = r#"{"jsonrpc":"2.0","method":"system.ping"}"#;
 
 #[test]
-fn t2_t3_curl_is_served_and_refused_as_it_should_be() {
+fn t2_t3_curl_is_served_and_refused() {
     if !has("curl") {
         return skip("curl", "it is not installed");
     }
@@ -51,7 +51,7 @@ fn t2_t3_curl_is_served_and_refused_as_it_should_be() {
         command.args(["rpc", "--profile", "agent", "--listen", HTTP]);
         command.args(["--max-message-bytes", "100000"]).env("SABOTAGE", stage.mischief);
         command.env_remove("DUET_RPC_LOG");
-        let server = Server::of(command, 1);
+        let server = Server::spawn(command, 1);
         is_served_and_refused(&server.url("http").text);
         server.stop();
     };
@@ -66,26 +66,26 @@ fn is_served_and_refused(url: &str) {
     let post = |body: &str, more: &[&str]| {
         curl(url, &[&["--data-binary", body], &json[..], more].concat())
     };
-    // A request, whatever type curl says that it is of.
+    // A request, with any content type.
     let pong = json!({"jsonrpc": "2.0", "id": 1, "result": "pong"});
     for got in [post(PING, &[]), curl(url, &["--data", PING]), post(PING, &["--http1.0"])] {
         assert_eq!(got.status, 200, "{}", got.head);
         assert!(got.head.contains("content-type: application/json"), "{}", got.head);
         assert_eq!(serde_json::from_str::<Value>(&got.body).expect("JSON"), pong);
     }
-    // What has no answer.
+    // Messages without an answer.
     let got = post(NOTE, &[]);
     assert_eq!((got.status, &*got.body), (202, ""));
     let got = post(&format!("[{NOTE},{NOTE}]"), &[]);
     assert_eq!((got.status, &*got.body), (202, ""));
-    // A batch, and what is no JSON.
+    // A batch, and a body that is not JSON.
     let got = post(&format!("[{PING},{NOTE},1]"), &[]);
     let answers: Vec<Value> = serde_json::from_str(&got.body).expect("JSON");
     assert_eq!((got.status, answers.len()), (200, 2), "{answers:?}");
     let got = post("{", &[]);
     let answer: Value = serde_json::from_str(&got.body).expect("JSON");
     assert_eq!((got.status, &answer["error"]["code"]), (200, &json!(-32700)));
-    // A long body, for which curl asks to go on first, and one in chunks.
+    // A long body, for which curl waits for `100 Continue`, and one in chunks.
     let long = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"system.echo","params":["{}"]}}"#,
         "x".repeat(90_000)
@@ -96,7 +96,7 @@ fn is_served_and_refused(url: &str) {
         assert_eq!(got.status, 200, "{more:?}");
         assert_eq!(answer["result"][0].as_str().map(str::len), Some(90_000), "{more:?}");
     }
-    // Too long, from afar, the wrong way.
+    // Too long, foreign origin or host, wrong method, wrong path.
     let got = post(&"x".repeat(100_001), &["--header", "Expect:"]);
     let answer: Value = serde_json::from_str(&got.body).expect("JSON");
     assert_eq!((got.status, &answer["error"]["data"]["reason"]), (413, &json!("oversize")));
@@ -105,7 +105,7 @@ fn is_served_and_refused(url: &str) {
     assert_eq!(post(PING, &["--header", "Host: evil.example"]).status, 403);
     assert_eq!(curl(url, &[]).status, 405);
     assert_eq!(curl(&format!("{url}elsewhere"), &["--data", PING]).status, 404);
-    // The second request goes over the connection of the first.
+    // The second request reuses the connection.
     let mut command = Command::new("curl");
     command.args(["--silent", "--noproxy", "*", "--max-time", "30", "--data", PING]);
     command.args(["--write-out", " %{http_code} %{num_connects}\n", url, url]);
@@ -116,7 +116,7 @@ fn is_served_and_refused(url: &str) {
 }
 
 #[test]
-fn t3_curl_needs_the_token_where_there_is_one() {
+fn t3_curl_needs_the_token() {
     if !has("curl") {
         return skip("curl", "it is not installed");
     }

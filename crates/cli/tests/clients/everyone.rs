@@ -1,18 +1,18 @@
-//! Every client that is a script, with the server as it is and with one that is broken.
+//! Every script client, with the real server and with a sabotaged one.
 
 use super::script::{Runs, Script, notice_what_is_broken};
 
-/// What every client must notice that starts quickly.
+/// Sabotage that every quick client must notice.
 macro_rules! broken {
     ($($more:literal)*) => {
         &["mute", "answer-lost", "wrong-id", "wrong-result", "status", $($more),*]
     };
 }
 
-/// What a client must notice that takes longer: nothing is in here that looks like another to it.
+/// Sabotage that a slow client must notice; kinds that look alike to it are left out.
 const FEW: &[&str] = &["answer-lost", "wrong-result", "status", "event-lost"];
 
-/// What clients of the Model Context Protocol must notice.
+/// Sabotage that clients of the Model Context Protocol must notice.
 const MCP: &[&str] = &[
     "answer-lost",
     "wrong-result",
@@ -24,7 +24,7 @@ const MCP: &[&str] = &[
     "cancel-answered",
 ];
 
-/// A script, and the test of it with the server as it is.
+/// A script, and its test with the real server.
 macro_rules! script {
     ($name:ident, $succeeds:ident, $script:expr) => {
         const $name: Script = $script;
@@ -36,7 +36,7 @@ macro_rules! script {
     };
 }
 
-/// All but the one that has to be built.
+/// All clients except the one that has to be built.
 #[test]
 fn every_client_notices_a_broken_server() {
     notice_what_is_broken(&[
@@ -168,7 +168,7 @@ const OUR_NODE: Script = Script {
     notices: &["wrong-result", "error-data", "call-lost", "event-lost", "cancel-lost"],
 };
 
-/// One test and not two, as the first part builds what the second needs.
+/// One test for both, because the first part builds what the second needs.
 #[test]
 fn our_client_for_node_works_with_the_daemon_and_notices_a_broken_one() {
     OUR_NODE.succeeds();

@@ -1,4 +1,4 @@
-//! The other way around: our client, the example `any_server`, starts a server of other people's making.
+//! The reverse: our client, the example `any_server`, starts a foreign server.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use super::support::programs::example;
 use super::{fetched, has, skip};
 
 #[test]
-fn t1_p3_our_client_starts_bash_language_server_and_sends_it_home() {
+fn t1_p3_our_client_starts_and_stops_bash_language_server() {
     let program = "node_modules/.bin/bash-language-server";
     let Some(server) = fetched(program).filter(|_| has("node")) else {
         return skip("`bash-language-server`", "scripts/clients has not fetched it");
@@ -17,7 +17,7 @@ fn t1_p3_our_client_starts_bash_language_server_and_sends_it_home() {
         command.args(["--patience", patience, "--"]).arg(program).arg("start");
         command.env("SABOTAGE", mischief).stdin(Stdio::null()).output().expect("it is built")
     };
-    let stage = Stage::of_foreign(&server);
+    let stage = Stage::foreign(&server);
     let stand_in = stage.program("SERVER");
     for (program, mischief) in [(&*server, ""), (stand_in, "nothing")] {
         let output = run(program, mischief, "60");
@@ -32,7 +32,7 @@ fn t1_p3_our_client_starts_bash_language_server_and_sends_it_home() {
         assert_eq!(asked, "asked: workspace/configuration");
         assert_eq!(end, "end: the remote closed it; its process ended with exit status: 0");
     }
-    // What the server is asked, is asked by the server, and is told at the end must all arrive.
+    // Requests in both directions, and the final messages, must all arrive.
     std::thread::scope(|scope| {
         for mischief in ["mute", "wrong-id", "answer-lost", "status", "misspelled"] {
             scope.spawn(move || {

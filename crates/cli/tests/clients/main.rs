@@ -1,6 +1,6 @@
-//! Clients of other people's making against the daemon and the examples: whatever speaks JSON-RPC to
-//! servers on stdio, sockets and the web. `scripts/clients` fetches those that are libraries. What is
-//! missing is skipped, and says so, unless the environment variable REAL_CLIENTS is `required`.
+//! Foreign clients against the daemon and the examples, on stdio, sockets and the web. `scripts/clients`
+//! fetches the libraries. A missing client is skipped with a message, unless the environment variable
+//! REAL_CLIENTS is `required`.
 #![cfg(unix)]
 
 mod curl;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use support::programs::root;
 use support::{has, skip};
 
-/// Where `scripts/clients` puts what it fetches.
+/// Path of a file fetched by `scripts/clients`.
 fn fetched(name: &str) -> Option<PathBuf> {
     let path = root().join("target/clients").join(name);
     path.exists().then_some(path)

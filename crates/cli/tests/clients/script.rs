@@ -1,5 +1,5 @@
-//! Scripts that do with a server what programs of their kind do, each in the language and with the library
-//! of its kind. They start the server themselves, and end with 0 if all came as it should.
+//! Client scripts, each in the language and with the library of its kind. They start the server themselves,
+//! and exit with 0 if everything went right.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -11,33 +11,33 @@ use super::support::folder::Folder;
 use super::support::programs::{DUET_RPC, example, root, testbed};
 use super::{fetched, has, skip};
 
-/// Something that can be run, with all that it needs.
+/// A script with everything that it needs.
 pub(crate) struct Script {
-    /// What it speaks with, for who reads that it is missing.
+    /// Client library, named if it is missing.
     pub(crate) client: &'static str,
     pub(crate) runs_in: Runs,
-    /// In `tests/clients`, or from the root of the repository.
+    /// Path in `tests/clients`, or from the root of the repository.
     pub(crate) file: &'static str,
-    /// The example of the library that it speaks with, where that is not the daemon.
+    /// Example of the library to run as the server; `None` for the daemon.
     pub(crate) server: Option<&'static str>,
-    /// The mischief of the saboteur that it must notice.
+    /// Sabotage that the script must notice.
     pub(crate) notices: &'static [&'static str],
 }
 
-/// What runs a script, with what `scripts/clients` has fetched for it.
+/// Interpreter of a script, with the package that `scripts/clients` fetches for it.
 pub(crate) enum Runs {
-    /// With this package, if it has a name.
+    /// Node with this package; an empty name for none.
     Node(&'static str),
-    /// With this package; none needs nothing to be fetched.
+    /// Python with this package; `None` needs nothing fetched.
     Python(Option<&'static str>),
-    /// With this feature.
+    /// Emacs with this feature.
     Emacs(&'static str),
-    /// A program by itself, which needs this program and this folder.
+    /// A program that needs this other program and this folder.
     Alone(&'static str, &'static str),
 }
 
-/// Each of these fails with a server that is broken in any of the ways that concern it, but not because
-/// somebody stands between.
+/// Checks that each script fails with every sabotage that concerns it, and succeeds with the saboteur doing
+/// nothing.
 pub(crate) fn notice_what_is_broken(scripts: &[&Script]) {
     let here = scripts.iter().filter(|script| script.is_here());
     let tries = here.flat_map(|script| {
@@ -46,7 +46,7 @@ pub(crate) fn notice_what_is_broken(scripts: &[&Script]) {
     let tries: Vec<_> = tries.collect();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        // Most of them wait most of the time.
+        // Most scripts wait most of the time.
         for _ in 0..8 {
             scope.spawn(|| {
                 while let Some((script, mischief)) = tries.get(next.fetch_add(1, Ordering::Relaxed))
@@ -62,7 +62,7 @@ pub(crate) fn notice_what_is_broken(scripts: &[&Script]) {
 }
 
 impl Script {
-    /// It ends well with the server as it is.
+    /// Checks that the script succeeds with the real server.
     pub(crate) fn succeeds(&self) {
         if self.is_here() {
             let output = self.run(&Stage::real(self.server), "60");
@@ -70,7 +70,7 @@ impl Script {
         }
     }
 
-    /// What it says if it does not notice this.
+    /// Returns the script's output if it does not notice this sabotage.
     fn misses(&self, mischief: &'static str) -> Option<String> {
         let output = self.run(&Stage::sabotaged(self.server, mischief), patience_with(mischief));
         let has_failed = output.status.code().is_some_and(|code| code != 0);
@@ -79,7 +79,7 @@ impl Script {
         })
     }
 
-    /// Whether all that it needs is here.
+    /// Returns true if everything that it needs is installed.
     fn is_here(&self) -> bool {
         let is_here = match self.runs_in {
             Runs::Node(package) => {
@@ -96,7 +96,7 @@ impl Script {
             Runs::Alone(program, folder) => has(program) && root().join(folder).exists(),
         };
         if !is_here {
-            skip(self.client, "it is not here (scripts/clients fetches what can be fetched)");
+            skip(self.client, "it is not installed (see scripts/clients)");
         }
         is_here
     }
@@ -134,7 +134,7 @@ impl Script {
         }
         command.env("PATIENCE", patience).env("SABOTAGE", stage.mischief);
         if !stage.mischief.is_empty() {
-            // Once is enough for what is the same each time.
+            // Unchanged steps need to run only once.
             command.env("BUILT", "1");
         }
         command.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
@@ -142,16 +142,16 @@ impl Script {
     }
 }
 
-/// How many seconds a script waits. With what is broken it waits in vain, and need not do that for long.
+/// Seconds that a script waits. With a sabotaged server it waits in vain, so the time is short.
 pub(crate) fn patience_with(mischief: &str) -> &'static str {
     if mischief == "nothing" { "60" } else { "5" }
 }
 
 /// The programs that a script starts.
 pub(crate) struct Stage {
-    /// With the variables that name them.
+    /// Environment variables, each with its program.
     programs: Vec<(&'static str, PathBuf)>,
-    /// For the saboteur.
+    /// Task for the saboteur.
     pub(crate) mischief: &'static str,
     _folder: Option<Folder>,
 }
@@ -167,12 +167,12 @@ impl Stage {
         Stage { mischief, ..Self::with_stand_ins(Self::real(server).programs) }
     }
 
-    /// A server of other people's making that is sabotaged; the mischief is for who starts it to say.
-    pub(crate) fn of_foreign(server: &Path) -> Self {
+    /// A foreign server behind the saboteur; the caller sets the sabotage.
+    pub(crate) fn foreign(server: &Path) -> Self {
         Self::with_stand_ins(vec![("SERVER", server.to_owned())])
     }
 
-    /// The saboteur under the name of each, which finds the real ones in a folder beside it.
+    /// Puts the saboteur under the name of each program, with the real ones in a folder beside it.
     fn with_stand_ins(real: Vec<(&'static str, PathBuf)>) -> Self {
         let (folder, saboteur) = (Folder::new(), example("duet-rpc-cli", "saboteur"));
         std::fs::create_dir(folder.path("real")).expect("a folder can be made");
@@ -186,7 +186,7 @@ impl Stage {
         Stage { programs, mischief: "", _folder: Some(folder) }
     }
 
-    /// The program that this variable names.
+    /// The program in this variable.
     pub(crate) fn program(&self, variable: &str) -> &Path {
         let named = self.programs.iter().find(|(name, _)| *name == variable);
         &named.expect("it has a name").1

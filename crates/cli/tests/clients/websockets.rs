@@ -1,5 +1,5 @@
-//! `ws` for Node and `websockets` for Python as clients of WebSockets. Each is a script that does the same
-//! things, and ends with 0 if all came as it should.
+//! `ws` for Node and `websockets` for Python as WebSocket clients. Each is a script that makes the same
+//! checks, and exits with 0 if all passed.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -14,9 +14,9 @@ use super::{fetched, has, skip};
 
 const TOKEN: &str = "open-sesame";
 
-/// Runs a script to its end, and returns whether it ended well, and what it said. Its arguments are the URL
-/// of a daemon that takes messages of 100,000 bytes, and that of another with a token, and the token. When
-/// it says `waiting`, the first one is stopped.
+/// Runs a script to its end. Returns true if it succeeded, and its stderr. Its arguments are the URL of a
+/// daemon that accepts messages of 100,000 bytes, the URL of another with a token, and the token. When it
+/// prints `waiting`, the first daemon is stopped.
 fn run(mut command: Command, stage: &Stage) -> (bool, String) {
     let folder = Folder::new();
     let path = folder.write("token", TOKEN);
@@ -24,7 +24,7 @@ fn run(mut command: Command, stage: &Stage) -> (bool, String) {
         let mut command = Command::new(stage.program("TESTBED"));
         command.args(["--profile", "agent", "--listen", WS]).args(options);
         command.env("SABOTAGE", stage.mischief).env_remove("DUET_RPC_LOG");
-        Server::of(command, 1)
+        Server::spawn(command, 1)
     };
     let server = start(&["--max-message-bytes", "100000"]);
     let guarded = start(&["--token-file", &path]);
@@ -49,8 +49,8 @@ fn run(mut command: Command, stage: &Stage) -> (bool, String) {
     (is_waiting && status.success(), said)
 }
 
-/// It ends well with the daemon as it is, and with somebody between who does nothing; and not with one that
-/// is broken.
+/// Checks that the script succeeds with the real daemon and with an idle saboteur, and fails with a sabotaged
+/// daemon.
 fn check(command: impl Fn() -> Command) {
     let (is_well, said) = run(command(), &Stage::real(None));
     assert!(is_well, "{said}");
@@ -67,7 +67,7 @@ fn check(command: impl Fn() -> Command) {
 }
 
 #[test]
-fn t2_t3_ws_for_node_is_served_and_refused_as_it_should_be() {
+fn t2_t3_ws_for_node_is_served_and_refused() {
     let Some(modules) = fetched("node_modules/ws").filter(|_| has("node")) else {
         return skip("`ws` for Node", "scripts/clients has not fetched it");
     };
@@ -79,7 +79,7 @@ fn t2_t3_ws_for_node_is_served_and_refused_as_it_should_be() {
 }
 
 #[test]
-fn t2_t3_websockets_for_python_is_served_and_refused_as_it_should_be() {
+fn t2_t3_websockets_for_python_is_served_and_refused() {
     let Some(python) = fetched("python/bin/python") else {
         return skip("`websockets` for Python", "scripts/clients has not fetched it");
     };

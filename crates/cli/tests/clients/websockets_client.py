@@ -1,6 +1,6 @@
-"""What a program in Python does with the daemon.
+"""Test of the daemon with `websockets` for Python.
 
-Arguments: the URL of a daemon whose limit is 100,000 bytes, the URL of one with a token, the token.
+Arguments: the URL of a daemon with a limit of 100,000 bytes, the URL of one with a token, the token.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ URL, GUARDED, TOKEN = sys.argv[1:]
 
 
 class Client:
-    """A connection whose calls are matched to their answers."""
+    """A connection that matches answers to its calls."""
 
     def __init__(self, socket):
         self.socket = socket
@@ -30,7 +30,7 @@ class Client:
         return cls(await connect(url, max_size=None, proxy=None, **options))
 
     async def read(self):
-        """Takes what comes until the end, and returns the code that it came with."""
+        """Receives until the end, and returns the close code."""
         try:
             while True:
                 text = await self.socket.recv()
@@ -81,31 +81,31 @@ async def main():
     equal((await client.call("no.such.method"))["error"]["code"], -32601)
     answers = await asyncio.gather(*(client.call("system.echo", [n]) for n in range(200)))
     equal([answer["result"][0] for answer in answers], list(range(200)))
-    # Binary, in pieces, long.
+    # Binary, fragmented and long messages.
     equal((await client.call("system.ping", wrap=str.encode))["result"], "pong")
     pieces = lambda text: [text[:10], text[10:20], "", text[20:]]
     equal((await client.call("system.ping", wrap=pieces))["result"], "pong")
     long = "ü" * 45_000
     equal((await client.call("system.echo", [long]))["result"], [long])
     equal(len((await client.call("test.big", {"bytes": 1_000_000}))["result"]), 1_000_000)
-    # A ping is answered with what it held, or the library would wait for ever.
+    # A pong returns the payload of its ping; otherwise the library would wait forever.
     await (await socket.ping(b"are you there"))
-    # The server calls the client, and tells it things.
+    # The server calls the client, and notifies it.
     client.serves["add"] = sum
     equal((await client.call("system.callback", {"method": "add", "params": [2, 3]}))["result"], 5)
     equal((await client.call("test.emit", {"count": 3}))["result"], 3)
     equal([message["params"][0] for message in client.strays], [1, 2, 3])
     client.strays.clear()
-    # What is no answer does not come; what is no JSON is answered, and the connection lives.
+    # A notification gets no answer; text that is not JSON gets one, and the connection lives.
     await socket.send(json.dumps({"jsonrpc": "2.0", "method": "system.ping"}))
     await socket.send("{")
     equal((await client.call("system.ping"))["result"], "pong")
     equal([message["error"]["code"] for message in client.strays], [-32700])
-    # What is too long ends the connection, and no other.
+    # An oversize message ends its connection, and no other.
     greedy = await Client.open()
     await greedy.socket.send("x" * 100_001)
     equal(await greedy.reader, 1009)
-    # A farewell from either side.
+    # A close from either side.
     polite = await Client.open()
     await polite.socket.close(1000, "bye")
     equal(await polite.reader, 1000)
@@ -113,7 +113,7 @@ async def main():
     farewell = await leaving.call("shutdown")
     equal(farewell["result"]["message"], "Shutting down gracefully")
     equal(await leaving.reader, 1000)
-    # Who is not let in.
+    # Refused connections.
     equal(await refused(URL, origin="https://evil.example"), 403)
     equal(await refused(URL, origin="null"), 403)
     equal(await refused(URL + "elsewhere"), 404)
@@ -129,5 +129,5 @@ async def main():
     equal(await client.reader, 1001)
 
 
-# A hang must fail the test, and not hang it.
+# A hang must fail the test, not block it.
 asyncio.run(asyncio.wait_for(main(), float(os.environ.get("PATIENCE", "60"))))

@@ -1,4 +1,4 @@
-// What a program on Node does with the daemon. Arguments: where `ws` is, the URL of a daemon whose limit is
+// Test of the daemon with `ws` for Node. Arguments: the path of `ws`, the URL of a daemon with a limit of
 // 100,000 bytes, the URL of one with a token, the token.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
@@ -6,13 +6,13 @@ import { createRequire } from 'node:module';
 const [modules, url, guarded, token] = process.argv.slice(2);
 const WebSocket = createRequire(import.meta.url)(modules);
 
-// A hang must fail the test, and not hang it.
+// A hang must fail the test, not block it.
 setTimeout(() => {
   console.error('it hangs');
   process.exit(1);
 }, 1000 * (process.env.PATIENCE ?? 60)).unref();
 
-/** A connection whose calls are matched to their answers. */
+/** A connection that matches answers to its calls. */
 class Client {
   constructor(socket) {
     this.socket = socket;
@@ -78,7 +78,7 @@ const numbers = Array.from({ length: 200 }, (_, number) => number);
 const answers = await Promise.all(numbers.map((number) => client.call('system.echo', [number])));
 assert.deepEqual(answers.map((answer) => answer.result[0]), numbers);
 
-// Binary, in pieces, long.
+// Binary, fragmented and long messages.
 assert.equal((await client.call('system.ping', [], (text) => socket.send(Buffer.from(text)))).result, 'pong');
 const inPieces = (text) => {
   socket.send(text.slice(0, 10), { fin: false });
@@ -90,30 +90,30 @@ const long = 'ü'.repeat(45_000);
 assert.deepEqual((await client.call('system.echo', [long])).result, [long]);
 assert.equal((await client.call('test.big', { bytes: 1_000_000 })).result.length, 1_000_000);
 
-// A ping is answered with what it held.
+// A pong returns the payload of its ping.
 const pong = new Promise((resolve) => socket.on('pong', (data) => resolve(data.toString())));
 socket.ping('are you there');
 assert.equal(await pong, 'are you there');
 
-// The server calls the client, and tells it things.
+// The server calls the client, and notifies it.
 client.serves.add = ([one, two]) => one + two;
 assert.equal((await client.call('system.callback', { method: 'add', params: [2, 3] })).result, 5);
 assert.equal((await client.call('test.emit', { count: 3 })).result, 3);
 assert.deepEqual(client.strays.map((message) => message.params[0]), [1, 2, 3]);
 client.strays.length = 0;
 
-// What is no answer does not come; what is no JSON is answered, and the connection lives.
+// A notification gets no answer; text that is not JSON gets one, and the connection lives.
 socket.send(JSON.stringify({ jsonrpc: '2.0', method: 'system.ping' }));
 socket.send('{');
 assert.equal((await client.call('system.ping')).result, 'pong');
 assert.deepEqual(client.strays.map((message) => message.error.code), [-32700]);
 
-// What is too long ends the connection, and no other.
+// An oversize message ends its connection, and no other.
 const greedy = await Client.open();
 greedy.socket.send('x'.repeat(100_001));
 assert.equal(await greedy.closed, 1009);
 
-// A farewell from either side.
+// A close from either side.
 const polite = await Client.open();
 polite.socket.close(1000, 'bye');
 assert.equal(await polite.closed, 1000);
@@ -121,7 +121,7 @@ const leaving = await Client.open();
 assert.equal((await leaving.call('shutdown')).result.message, 'Shutting down gracefully');
 assert.equal(await leaving.closed, 1000);
 
-// Who is not let in.
+// Refused connections.
 assert.equal(await refused(url, { origin: 'https://evil.example' }), 403);
 assert.equal(await refused(url, { origin: 'null' }), 403);
 assert.equal(await refused(url, { headers: { Host: 'evil.example' } }), 403);

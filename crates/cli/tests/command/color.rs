@@ -1,4 +1,4 @@
-//! Colour on a terminal, and only there (C2). The terminals are real ones, without a screen.
+//! Colour on terminals, and only there (C2). The terminals are pseudo-terminals.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,11 +10,10 @@ use super::support::pairs;
 use super::support::terminal::terminal;
 use super::{command, once};
 
-/// What begins every colour.
+/// Start of every colour code.
 const ESCAPE: &str = "\x1b[";
 
-/// Reads what is shown until no program has the terminal any more, which the system tells as an
-/// error.
+/// Reads the screen until no program has the terminal open, which the system reports as an error.
 fn read_screen(screen: OwnedFd) -> String {
     let (mut screen, mut shown, mut chunk) = (File::from(screen), Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = screen.read(&mut chunk) {
@@ -23,14 +22,14 @@ fn read_screen(screen: OwnedFd) -> String {
     String::from_utf8(shown).expect("UTF-8")
 }
 
-/// Which stream is a terminal; the other one is a pipe.
+/// The stream that is a terminal; the other one is a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Terminal {
     Stdout,
     Stderr,
 }
 
-/// What came out.
+/// Output on the terminal and in the pipe.
 #[derive(Debug)]
 struct Shown {
     on_terminal: String,
@@ -52,7 +51,7 @@ fn show(words: &[&str], environment: &[(&str, &str)], which: Terminal) -> Shown 
     Shown { on_terminal, in_pipe: String::from_utf8(in_pipe).expect("UTF-8") }
 }
 
-/// What writes something, and the stream that it writes to.
+/// Commands that write something, each with its stream.
 const WRITERS: [(&[&str], Terminal); 6] = [
     (&[], Terminal::Stdout),
     (&["--help"], Terminal::Stdout),
@@ -62,7 +61,7 @@ const WRITERS: [(&[&str], Terminal); 6] = [
     (&["rpc"], Terminal::Stderr),
 ];
 
-/// An environment, and whether there is colour on a terminal in it.
+/// Environments, with true if a terminal shows colour.
 const ENVIRONMENTS: [(&[(&str, &str)], bool); 6] = [
     (&[], true),
     (&[("NO_COLOR", "")], true),
@@ -73,7 +72,7 @@ const ENVIRONMENTS: [(&[(&str, &str)], bool); 6] = [
 ];
 
 #[test]
-fn c2_a_terminal_shows_colour_unless_it_is_not_wanted() {
+fn c2_a_terminal_shows_colour_unless_disabled() {
     for ((words, which), (environment, in_color)) in pairs(WRITERS, ENVIRONMENTS) {
         for no_color in [false, true] {
             let words = [&["--no-color"][..usize::from(no_color)], words].concat();
@@ -87,7 +86,7 @@ fn c2_a_terminal_shows_colour_unless_it_is_not_wanted() {
 }
 
 #[test]
-fn c2_a_pipe_shows_no_colour_whatever_is_asked_for() {
+fn c2_a_pipe_never_shows_colour() {
     let environments: [&[(&str, &str)]; 4] = [
         &[],
         &[("CLICOLOR_FORCE", "1")],
@@ -95,7 +94,7 @@ fn c2_a_pipe_shows_no_colour_whatever_is_asked_for() {
         &[("COLORTERM", "truecolor")],
     ];
     for ((words, which), environment) in pairs(WRITERS, environments) {
-        // The stream that is written to is the pipe; a terminal beside it changes nothing.
+        // The output goes to the pipe; a terminal on the other stream changes nothing.
         let other = match which {
             Terminal::Stdout => Terminal::Stderr,
             Terminal::Stderr => Terminal::Stdout,
@@ -108,8 +107,8 @@ fn c2_a_pipe_shows_no_colour_whatever_is_asked_for() {
 }
 
 #[test]
-fn c2_no_color_is_obeyed_wherever_it_stands_and_what_programs_read_is_never_coloured() {
-    // Whether colour is asked for by force, too.
+fn c2_no_color_works_anywhere_and_machine_output_is_never_coloured() {
+    // The middle column also forces colour.
     let rows: [(&[&str], bool, Terminal); 9] = [
         (&["rpc", "--help", "--no-color"], false, Terminal::Stdout),
         (&["rpc", "--no-color", "--help"], false, Terminal::Stdout),

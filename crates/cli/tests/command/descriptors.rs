@@ -1,4 +1,4 @@
-//! Odd descriptors: closed, full, of the wrong mode, too few of them, and pipes that nobody writes to.
+//! Unusual descriptors: closed, full, wrong mode, too few, and pipes without a writer.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Output, Stdio};
@@ -12,7 +12,7 @@ use crate::support::folder::Folder;
 use crate::support::pairs;
 use crate::{command, once, stderr, stdout};
 
-/// Runs these words to their end in a shell that does this first, such as `exec >&-`.
+/// Runs a command to its end in a shell, after a preparation such as `exec >&-`.
 fn run_after(preparation: &str, words: &[&str], input: &[u8]) -> Output {
     once::run(after(preparation, &command(words)), input)
 }
@@ -53,9 +53,9 @@ fn l7_output_that_would_be_lost_is_exit_code_1_with_a_message() {
     }
 }
 
-/// Programs that do not want the output open `/dev/null` for it, and some of them for reading too.
+/// Programs that discard the output open `/dev/null` for it, some of them also for reading.
 #[test]
-fn l7_output_that_is_thrown_away_on_purpose_is_no_failure() {
+fn l7_discarded_output_is_not_a_failure() {
     for preparation in ["exec >/dev/null", "exec 1<>/dev/null"] {
         for words in [&["version"][..], &["--help"], &["explain"], &["call", "version"], &["rpc"]] {
             let output = run_after(preparation, words, b"");
@@ -68,7 +68,7 @@ fn l7_output_that_is_thrown_away_on_purpose_is_no_failure() {
 }
 
 #[test]
-fn l7_input_that_cannot_be_read_is_told() {
+fn l7_unreadable_input_is_reported() {
     let (params, stream) = ("cannot read the params from stdin", "cannot read stdin");
     let commands: [(&[&str], &str); 2] = [(&["call", "m", "-"], params), (&["explain"], stream)];
     let rows = [
@@ -82,7 +82,8 @@ fn l7_input_that_cannot_be_read_is_told() {
         let told = format!("{what}: {why}");
         assert!(stderr(&output).contains(&told), "{words:?}: {}", stderr(&output));
     }
-    // A command that does not read stdin does not need it, and for the daemon it is the end of input.
+    // A command that does not read stdin does not need it. For the daemon, a closed stdin is the end of
+    // input.
     for words in [&["version"][..], &["call", "version"], &["rpc"]] {
         let output = run_after("exec <&-", words, b"");
         assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
@@ -109,7 +110,7 @@ fn l7_a_closed_stderr_changes_no_exit_code() {
 }
 
 #[test]
-fn l7_too_few_descriptors_are_told_by_every_command_and_none_panics() {
+fn l7_every_command_reports_too_few_descriptors_and_none_panics() {
     let commands: [&[&str]; 9] = [
         &["version"],
         &["man"],
@@ -127,7 +128,7 @@ fn l7_too_few_descriptors_are_told_by_every_command_and_none_panics() {
             let output = run_after(&limit, words, b"");
             check_told(&format!("{words:?} with {most}"), output.status, stderr(&output));
         }
-        // This one has to be ended where there are enough.
+        // With enough descriptors, this one must be stopped.
         let mut listening = after(&limit, &command(&["rpc", "--listen", "tcp://127.0.0.1:0"]));
         listening.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let listening = Daemon::with_pipes(listening, Framing::Ndjson);
@@ -140,20 +141,20 @@ fn l7_too_few_descriptors_are_told_by_every_command_and_none_panics() {
     }
 }
 
-/// It worked, or it says why not in words of its own.
+/// Checks that the command succeeded, or reported the reason itself.
 fn check_told(case: &str, status: ExitStatus, said: &str) {
     let case = format!("{case}: {status} {said}");
     assert!(!said.contains("panicked") && !said.contains(".rs:"), "{case}");
     match status.code() {
         Some(0) => {}
-        // Below 4 the shell cannot even load its libraries.
+        // Below 4, the shell cannot even load its libraries.
         Some(1 | 5 | 6 | 127) => assert!(!said.is_empty(), "{case}"),
         _ => panic!("{case}"),
     }
 }
 
 #[test]
-fn l4_a_signal_ends_the_wait_for_a_file_that_is_a_pipe_nobody_writes_to() {
+fn l4_a_signal_ends_the_wait_for_a_pipe_without_a_writer() {
     let rows: [&[&str]; 4] = [
         &["rpc", "--listen", "http://127.0.0.1:0/", "--token-file", "PIPE"],
         &["rpc", "--token-file", "PIPE"],
@@ -178,7 +179,7 @@ fn l4_a_signal_ends_the_wait_for_a_file_that_is_a_pipe_nobody_writes_to() {
 }
 
 #[test]
-fn t3_a_token_file_that_cannot_be_used_is_told_on_one_line() {
+fn t3_an_unusable_token_file_is_reported_on_one_line() {
     let folder = Folder::new();
     let rows = [
         ("/".to_owned(), "Is a directory"),

@@ -1,4 +1,4 @@
-//! The command line as people and scripts meet it: the real binary, on pipes and on terminals.
+//! The command line, tested with the real binary on pipes and terminals.
 #![cfg(unix)]
 
 mod color;
@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 
 use support::once;
 
-/// The command with these words, and with nothing in its environment that changes what it does.
+/// The command with these words, without environment variables that change its behaviour.
 fn command<W: AsRef<OsStr>>(words: &[W]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duet-rpc"));
     command.args(words);
@@ -52,7 +52,7 @@ fn c1_the_version_is_one_line_and_nothing_else() {
 
 #[test]
 fn c1_help_goes_to_stdout() {
-    // The words, and what their help speaks of.
+    // The words, and words that their help contains.
     let rows: [(&[&str], &[&str]); 8] = [
         (&[], &COMMANDS),
         (&["-h"], &COMMANDS),
@@ -75,7 +75,7 @@ fn c1_help_goes_to_stdout() {
 }
 
 #[test]
-fn c1_what_is_not_understood_is_told_on_stderr_with_the_usage() {
+fn c1_a_wrong_command_line_is_reported_on_stderr_with_the_usage() {
     let rows: [&[&str]; 15] = [
         &["nonsense"],
         &[""],
@@ -103,7 +103,7 @@ fn c1_what_is_not_understood_is_told_on_stderr_with_the_usage() {
 }
 
 #[test]
-fn c1_words_that_are_no_text_are_not_understood_either() {
+fn c1_words_that_are_not_utf8_are_refused() {
     let word = OsString::from_vec(b"\xff\xfe".to_vec());
     let rows: [&[OsString]; 3] = [
         std::slice::from_ref(&word),
@@ -119,8 +119,7 @@ fn c1_words_that_are_no_text_are_not_understood_either() {
 
 #[test]
 fn c1_global_flags_work_before_and_after_the_command() {
-    // The words, whether records of the level `info` are made, and whether they are JSON. What
-    // stands after the command is nearer to it.
+    // The words, true if `info` records appear, and true if they are JSON. An option after the command wins.
     let rows: [(&[&str], bool, bool); 9] = [
         (&["rpc"], true, false),
         (&["--log-level", "warn", "rpc"], false, false),
@@ -145,7 +144,7 @@ fn c1_global_flags_work_before_and_after_the_command() {
 }
 
 #[test]
-fn c1_global_flags_are_understood_by_every_command() {
+fn c1_every_command_accepts_global_flags() {
     for command in ["version", "man", "explain"] {
         let output = run(&["--log-level", "error", command, "--log-format", "json", "--no-color"]);
         assert_eq!((stderr(&output), output.status.code()), ("", Some(0)), "{command}");
@@ -164,7 +163,7 @@ fn c1_prompt_is_reserved() {
 }
 
 #[test]
-fn l7_a_reader_that_has_seen_enough_is_exit_code_1_without_a_message() {
+fn l7_a_reader_that_closes_early_is_exit_code_1_without_a_message() {
     for words in [&["version"][..], &["--help"], &["man"], &["completions", "bash"]] {
         let mut closed = command(words);
         closed.stdout(Stdio::from(support::daemon::pipe().1)).stderr(Stdio::piped());

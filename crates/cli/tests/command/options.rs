@@ -1,8 +1,8 @@
-//! The options of `rpc`, and those of every command, with good and with bad values (C3, G2).
+//! The options of `rpc` and the global ones, with good and bad values (C3, G2).
 
 use super::{command, once, run, stderr, stdout};
 
-/// Each option with values that it does not take.
+/// Options with values that they refuse.
 const BAD: [(&str, &[&str]); 12] = [
     ("--profile", &["", "nobody", "editor,agent", " editor"]),
     ("--framing", &["", "morse", "lsp ", "content-length"]),
@@ -21,7 +21,7 @@ const BAD: [(&str, &[&str]); 12] = [
     ("--log-format", &["", "xml", "JSON "]),
 ];
 
-/// Each option with values that it takes, among them the least and the greatest.
+/// Options with values that they accept, including the least and the greatest.
 const GOOD: [(&str, &[&str]); 12] = [
     ("--profile", &["editor", "desktop", "agent"]),
     ("--framing", &["lsp", "ndjson", "length", "auto"]),
@@ -73,7 +73,7 @@ fn c3_an_option_of_rpc_is_given_once_and_belongs_to_rpc() {
 }
 
 #[test]
-fn c3_g2_a_good_value_is_taken() {
+fn c3_g2_a_good_value_is_accepted() {
     for (option, values) in GOOD {
         for value in values {
             for words in [&["rpc", option, value][..], &["rpc", &format!("{option}={value}")]] {
@@ -85,9 +85,9 @@ fn c3_g2_a_good_value_is_taken() {
 }
 
 #[test]
-fn c3_every_option_overrides_its_piece_of_the_profile() {
-    // In the framing of another profile, a batch whose requests are longer than the limit, as far
-    // as the profile is concerned, and a profile that would reject it.
+fn c3_every_option_overrides_its_part_of_the_profile() {
+    // A batch that the profile would reject, in the framing of another profile, and a message within the
+    // limit of the profile but above that of the option.
     let words = ["rpc", "--profile", "editor", "--framing", "ndjson", "--batch", "allow"];
     let more = ["--max-message-bytes", "64", "--read-timeout", "1.5", "--max-in-flight", "7"];
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"version"}]"#;

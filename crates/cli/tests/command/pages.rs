@@ -1,24 +1,24 @@
-//! What is printed for people and shells to read: completions, the manual, explanations.
+//! Printed texts: completions, the manual, explanations.
 
 use std::collections::BTreeSet;
 
 use super::{COMMANDS, command, once, run, stderr, stdout};
 
-/// Runs it well, and returns what it prints.
+/// Runs a command successfully, and returns its stdout.
 fn print(words: &[&str]) -> String {
     let output = run(words);
     assert_eq!((stderr(&output), output.status.code()), ("", Some(0)), "{words:?}");
     stdout(&output).to_owned()
 }
 
-/// The long options that a text speaks of.
+/// Long options in a text.
 fn long_options(text: &str) -> BTreeSet<String> {
     let is_of_a_name = |character: char| character.is_ascii_alphanumeric() || character == '-';
     let words = text.split(|character| !is_of_a_name(character));
     words.filter(|word| word.len() > 2 && word.starts_with("--")).map(str::to_owned).collect()
 }
 
-/// What bash would offer for the last of these words.
+/// Completions that bash offers for the last word.
 fn complete(words: &[&str]) -> Option<Vec<String>> {
     let script = print(&["completions", "bash"]);
     let ask = r#"
@@ -33,7 +33,7 @@ fn complete(words: &[&str]) -> Option<Vec<String>> {
     Some(stdout(&output).lines().map(str::to_owned).collect())
 }
 
-/// A manual page as it reads: it writes hyphens as `\-`, and has marks for bold and slanted text.
+/// A manual page without its markup for hyphens, bold and italics.
 fn in_plain(page: &str) -> String {
     ["\\fB", "\\fI", "\\fR"]
         .iter()
@@ -66,7 +66,7 @@ fn c1_bash_completes_commands_options_and_values() {
     ];
     for (words, expect) in rows {
         let Some(offered) = complete(words) else {
-            eprintln!("SKIPPED: completions in bash, as there is no bash");
+            eprintln!("SKIPPED: completions in bash: bash is not installed");
             return;
         };
         assert_eq!(offered, expect, "{words:?}");
@@ -74,7 +74,7 @@ fn c1_bash_completes_commands_options_and_values() {
 }
 
 #[test]
-fn c1_the_manual_holds_all_that_the_help_does() {
+fn c1_the_manual_has_every_option_of_the_help() {
     for command in [None, Some("version"), Some("rpc"), Some("call"), Some("doctor"), Some("man")] {
         let words: Vec<_> = command.into_iter().collect();
         let page = in_plain(&print(&[&["man"], &words[..]].concat()));
@@ -92,7 +92,7 @@ fn c1_the_manual_holds_all_that_the_help_does() {
     }
     let whole = print(&["man"]);
     for name in COMMANDS {
-        // What is reserved has no page that the manual could refer to.
+        // A reserved command has no page to refer to.
         let is_told = whole.contains(&format!("duet\\-rpc\\-{name}(1)"));
         assert_eq!(is_told, name != "prompt", "what the manual says of {name}");
     }
@@ -100,7 +100,7 @@ fn c1_the_manual_holds_all_that_the_help_does() {
 }
 
 #[test]
-fn explain_says_what_a_stream_holds_and_shows_none_of_it() {
+fn explain_describes_a_stream_and_shows_no_payload() {
     let request = r#"{"jsonrpc":"2.0","id":7,"method":"a","params":["CANARY"]}"#;
     let stream = format!(
         "oops\r\nContent-Length: {}\r\n\r\n{request}Content-Length: 9\r\n\r\n[\"CANARY\"",

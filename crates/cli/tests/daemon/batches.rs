@@ -1,17 +1,17 @@
-//! Batches: rejected or served, as the profile has it and as `--batch` overrides it (M6).
+//! Batches: rejected or served, depending on the profile and `--batch` (M6).
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, rpc};
 use super::support::once::talk;
-use super::support::{pairs, side_by_side};
+use super::support::{concurrently, pairs};
 use super::{FRAMINGS, message};
 
 const VERSION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
 const NOTIFICATION: &str = r#"{"jsonrpc":"2.0","method":"version"}"#;
 
-/// The options that come to each of the rules.
+/// Options that lead to each rule.
 const REJECTING: [&[&str]; 4] = [
     &[],
     &["--profile", "editor"],
@@ -25,7 +25,7 @@ const ALLOWING: [&[&str]; 4] = [
     &["--profile", "agent", "--batch", "allow"],
 ];
 
-/// With each of these options, and in every framing, this is said to these texts.
+/// Checks the answers to these texts, with each of these options and in every framing.
 fn check(all_options: [&[&str]; 4], texts: &[String], expected: Vec<Value>) {
     let expected = sorted(expected);
     for (options, framing) in pairs(all_options, FRAMINGS) {
@@ -34,14 +34,14 @@ fn check(all_options: [&[&str]; 4], texts: &[String], expected: Vec<Value>) {
     }
 }
 
-/// What is said to these texts. They are all sent before anything is read, and what is side by side
-/// may be answered in any order, so the answers are sorted.
+/// Answers to these texts, sorted. All texts are sent before anything is read, and concurrent requests may be
+/// answered in any order.
 fn answers_to(options: &[&str], framing: (&str, Framing), texts: &[String]) -> Vec<Value> {
     let options = [options, &["--framing", framing.0]].concat();
     sorted(talk(rpc(&options), framing.1, texts).values())
 }
 
-/// Answers, and those within a batch, in a certain order.
+/// Sorts answers, and the entries within batches.
 fn sorted(mut answers: Vec<Value>) -> Vec<Value> {
     for entries in answers.iter_mut().filter_map(Value::as_array_mut) {
         entries.sort_unstable_by_key(Value::to_string);
@@ -51,7 +51,7 @@ fn sorted(mut answers: Vec<Value>) -> Vec<Value> {
 }
 
 #[test]
-fn m6_a_batch_is_rejected_where_batches_are() {
+fn m6_a_batch_is_rejected_if_batches_are_disabled() {
     let error = json!({
         "code": -32600,
         "message": "Batch requests not supported",
@@ -60,13 +60,13 @@ fn m6_a_batch_is_rejected_where_batches_are() {
     let rejected = json!({"jsonrpc": "2.0", "id": null, "error": error});
     let version = json!({"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}});
     let batches = ["[]", "[1]", &format!("[{VERSION}]"), &format!(" [{NOTIFICATION}]")];
-    // What is no batch is served.
+    // A single request is served.
     let texts: Vec<_> = batches.into_iter().chain([VERSION]).map(str::to_owned).collect();
     check(REJECTING, &texts, [vec![rejected; batches.len()], vec![version]].concat());
 }
 
 #[test]
-fn m6_a_batch_is_served_where_batches_are_allowed() {
+fn m6_a_batch_is_served_if_batches_are_allowed() {
     let version = json!({"jsonrpc": "2.0", "id": 1, "result": {"version": "0.1.0"}});
     let invalid = json!({
         "jsonrpc": "2.0",
@@ -110,15 +110,15 @@ fn m6_l4_every_request_of_a_batch_with_shutdown_is_answered() {
     let [shutdown, echo, again] = [(2, "shutdown"), (3, "system.echo"), (4, "shutdown")]
         .map(|(id, method)| message(Some(id), method, ""));
     let batch = format!("[{VERSION},{shutdown},{echo},7,{NOTIFICATION},{again}]");
-    // What comes behind the batch came too late.
+    // Messages after the batch come too late.
     let texts = [batch, format!("[{VERSION}]"), VERSION.to_owned()];
     check(ALLOWING, &texts, vec![expected]);
 }
 
 #[test]
-fn m6_l4_l5_a_batch_that_is_not_done_in_time_leaves_with_the_answers_that_it_has() {
+fn m6_l4_l5_an_unfinished_batch_is_answered_in_part_at_shutdown() {
     // Each takes two seconds.
-    side_by_side(pairs(["test.sleep", "test.block"], Trigger::ALL), |(method, trigger)| {
+    concurrently(pairs(["test.sleep", "test.block"], Trigger::ALL), |(method, trigger)| {
         let mut daemon = Daemon::start("agent");
         let slow = message(Some(2), method, r#"{"ms":20000}"#);
         daemon.send(&format!("[{VERSION},{slow}]"));

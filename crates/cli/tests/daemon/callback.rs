@@ -7,21 +7,21 @@ use super::support::daemon::{Daemon, Trigger, framing_of, rpc};
 use super::support::once::talk;
 use super::{message, requests, start, ways};
 
-/// Asks the daemon to call us, and returns its call.
+/// Requests a callback, and returns the daemon's call.
 fn ask_for_call(daemon: &mut Daemon, id: u64, params: &str) -> Value {
     let call = daemon.ask(id, "system.callback", params);
     assert!(call.get("id").is_some() && call["method"].is_string(), "no call: {call}");
     call
 }
 
-/// Answers a call of the daemon's. The outcome is a `result` or an `error` with its value.
+/// Answers a call of the daemon. The outcome is a `result` or an `error` with its value.
 fn settle(daemon: &mut Daemon, call: &Value, outcome: &str) {
     daemon.send(&format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, call["id"]));
 }
 
 #[test]
 fn p1_the_client_is_called_and_its_answer_is_passed_on() {
-    // What is asked for, the call that comes, what the client answers with.
+    // The params, the expected call, and the client's answer.
     let (plain, nested) = (r#"{"method":"a"}"#, r#"{"method":"a/b","params":{"c":[1]}}"#);
     let rows = [
         (plain, plain, r#""result":null"#),
@@ -52,8 +52,8 @@ fn p1_the_client_is_called_and_its_answer_is_passed_on() {
 }
 
 #[test]
-fn c4_e4_callback_with_wrong_params_is_refused_and_calls_nobody() {
-    // The params, which of them is wrong, and what was received.
+fn c4_e4_callback_with_wrong_params_is_refused_without_a_call() {
+    // The params, the wrong one, and the received type.
     let rows = [
         ("", "method", "missing"),
         ("{}", "method", "missing"),
@@ -82,19 +82,19 @@ fn c4_e4_callback_with_wrong_params_is_refused_and_calls_nobody() {
 }
 
 #[test]
-fn p1_many_calls_at_once_each_get_their_own_answer() {
+fn p1_many_concurrent_calls_each_get_their_own_answer() {
     const COUNT: u64 = 500;
     let mut daemon = Daemon::rpc("agent", &[]);
     for id in 0..COUNT {
         daemon.request(id, "system.callback", &format!(r#"{{"method":"a","params":[{id}]}}"#));
     }
     let mut calls: Vec<_> = (0..COUNT).map(|_| daemon.answer()).collect();
-    // Its ids are its own, and none is used twice.
+    // The daemon chooses the ids, and all differ.
     let mut ids: Vec<_> = calls.iter().map(|call| call["id"].to_string()).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), COUNT as usize);
-    // The last is answered first.
+    // Answer in reverse order.
     calls.sort_unstable_by_key(|call| std::cmp::Reverse(call["params"][0].as_u64()));
     for call in &calls {
         settle(&mut daemon, call, &format!(r#""result":{{"of":{}}}"#, call["params"][0]));
@@ -107,13 +107,13 @@ fn p1_many_calls_at_once_each_get_their_own_answer() {
 }
 
 #[test]
-fn p1_calls_within_calls_come_back_from_the_innermost_outwards() {
+fn p1_nested_calls_return_from_the_innermost_outwards() {
     const DEPTH: u64 = 100;
     let mut daemon = Daemon::rpc("agent", &[]);
-    // Before it answers a call, the client asks for another one.
+    // Before it answers a call, the client requests another one.
     let calls: Vec<_> =
         (0..DEPTH).map(|id| ask_for_call(&mut daemon, id, r#"{"method":"inner"}"#)).collect();
-    // The client's own requests still go through.
+    // The client's own requests still work.
     assert_eq!(daemon.ask(DEPTH, "system.ping", "null")["result"], "pong");
     for (id, call) in (0..DEPTH).rev().zip(calls.iter().rev()) {
         settle(&mut daemon, call, &format!(r#""result":{id}"#));
@@ -138,7 +138,7 @@ fn p3_a_cancelled_callback_cancels_the_call_to_the_client() {
     assert_eq!(cancelled["params"], json!({"id": call["id"]}));
     let error = json!({"code": -32800, "message": "Request cancelled"});
     assert_eq!(answered, Some(json!({"jsonrpc": "2.0", "id": 1, "error": error})));
-    // A late answer finds nobody, and is no harm.
+    // A late answer is ignored.
     settle(&mut daemon, &call, r#""result":1"#);
     assert_eq!(daemon.ask(2, "system.ping", "null")["result"], "pong");
     assert_eq!(daemon.end(Trigger::Eof).answers, [json!(null); 0]);

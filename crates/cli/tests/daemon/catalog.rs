@@ -1,4 +1,4 @@
-//! What is told of the methods: to people, and to programs as an OpenRPC document (section 4).
+//! Descriptions of the methods: for people, and for programs as an OpenRPC document (section 4).
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn c4_a_method_exists_exactly_if_it_is_listed() {
 }
 
 #[test]
-fn c3_descriptions_have_the_shape_that_they_should_have() {
+fn c3_descriptions_have_the_right_shape() {
     for profile in PROFILES {
         let talk = ask(profile, &["listMethods", "describeMethods"]);
         let (listed, described) = (talk.answer(1), talk.answer(2));
@@ -124,9 +124,9 @@ fn c4_discovery_gives_an_openrpc_document_of_the_same_methods() {
     }
 }
 
-/// A program that reads the document must not take it that there are no params.
+/// A program that reads the document must not assume that there are no params.
 #[test]
-fn c4_discovery_says_which_method_takes_any_params() {
+fn c4_discovery_marks_the_method_that_takes_any_params() {
     let talk = ask("agent", &["rpc.discover"]);
     for method in entries(&talk.answer(1)["result"]["methods"]) {
         let free = json!({"type": ["object", "array", "null"]});
@@ -135,7 +135,7 @@ fn c4_discovery_says_which_method_takes_any_params() {
     }
 }
 
-/// What the document says of itself.
+/// The document must match the schema in it.
 #[test]
 fn c4_discovery_matches_its_own_schema() {
     let talk = ask("desktop", &["rpc.discover"]);
@@ -145,7 +145,7 @@ fn c4_discovery_matches_its_own_schema() {
     check_schema(&itself["result"]["schema"], document);
 }
 
-/// Whether a value holds to a schema, as far as our schemas go.
+/// Checks that a value matches a schema, as far as our schemas go.
 fn check_schema(schema: &Value, value: &Value) {
     match schema["type"].as_str() {
         None => assert_eq!(*schema, json!({})),
@@ -161,11 +161,11 @@ fn check_schema(schema: &Value, value: &Value) {
                 check_schema(&schema["properties"][name], member);
             }
         }
-        Some(other) => panic!("a type that is not looked at: {other}"),
+        Some(other) => panic!("an unexpected type: {other}"),
     }
 }
 
-/// What the OpenRPC specification calls a content descriptor: a name and a schema.
+/// Checks an OpenRPC content descriptor: a name and a schema.
 fn check_descriptor(descriptor: &Map<String, Value>) {
     assert!(descriptor["name"].as_str().is_some_and(|name| !name.is_empty()), "{descriptor:?}");
     let schema = &descriptor["schema"];

@@ -1,4 +1,4 @@
-//! `system.echo`: the params come back, to the byte.
+//! `system.echo` returns the params, byte for byte.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::support::daemon::rpc;
 use super::support::once::talk;
 use super::{requests, ways};
 
-/// Params without white space, so that not a byte may change.
+/// Params without white space, so that no byte may change.
 fn compact() -> Vec<String> {
     let rows = [
         "{}",
@@ -42,7 +42,7 @@ fn results(options: &[&str], framing: Framing, params: &[String]) -> BTreeMap<u6
 }
 
 #[test]
-fn c4_echo_gives_back_every_byte() {
+fn c4_echo_returns_every_byte() {
     for (options, framing) in ways(&["desktop", "agent"]) {
         let results = results(&options, framing, &compact());
         for (params, id) in compact().iter().zip(1..) {
@@ -52,7 +52,7 @@ fn c4_echo_gives_back_every_byte() {
 }
 
 #[test]
-fn f5_echo_of_pretty_params_differs_in_white_space_alone() {
+fn f5_echo_of_pretty_params_differs_only_in_white_space() {
     let pretty = [
         "{\r\n  \"a\": [\r\n    1.0,\r\n\t2\r\n  ]\r\n}\r\n",
         "[\n\n 1 , \"two\\n\" ,\t{ } ]",
@@ -69,7 +69,7 @@ fn f5_echo_of_pretty_params_differs_in_white_space_alone() {
             assert_eq!(squeezed(&results[&id]), squeezed(params), "{options:?}");
         }
     }
-    // Carriage returns are the only line ends that can come in a line; none may go out.
+    // Carriage returns are the only line ends that a line can contain; none may be sent.
     let in_lines = ["[1,\r2,\t3 ]".to_owned()];
     let results = results(&["--profile", "agent"], Framing::Ndjson, &in_lines);
     assert_eq!(results[&1].replace(['\r', '\t', ' '], ""), "[1,2,3]");
@@ -84,7 +84,7 @@ fn c4_echo_of_no_params_is_null() {
 }
 
 #[test]
-fn m9_what_is_nested_too_deeply_is_refused() {
+fn m9_params_nested_too_deeply_are_refused() {
     let nested = format!("{}{}", "[".repeat(128), "]".repeat(128));
     for (options, framing) in ways(&["desktop", "agent"]) {
         let texts = requests(&[("system.echo", &*nested), ("system.ping", "")]);

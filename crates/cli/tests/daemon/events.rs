@@ -1,4 +1,4 @@
-//! Events: log records and figures, for those who have subscribed (section 4).
+//! Events for subscribers: log records and statistics (section 4).
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Daemon, Trigger, framing_of, rpc};
 use super::support::once::talk;
-use super::support::{pairs, side_by_side};
+use super::support::{concurrently, pairs};
 use super::{message, requests, start, ways};
 
 const BOTH: [&str; 2] = ["desktop", "agent"];
@@ -18,7 +18,7 @@ fn subscribe(daemon: &mut Daemon, id: u64, topics: &str) {
     assert!(answer["result"]["topics"].is_array() && events.is_empty(), "{events:?} {answer}");
 }
 
-/// What comes up to the answer to a request: the params of events, and the answer.
+/// Messages up to the answer to a request: the params of events, and the answer.
 fn until_answer(daemon: &Daemon, id: u64) -> (Vec<Value>, Value) {
     let mut events = Vec::new();
     loop {
@@ -33,7 +33,7 @@ fn until_answer(daemon: &Daemon, id: u64) -> (Vec<Value>, Value) {
 }
 
 #[test]
-fn c5_events_subscribe_and_unsubscribe_return_what_is_subscribed() {
+fn c5_events_subscribe_and_unsubscribe_return_the_subscribed_topics() {
     let rows: [(&str, &str, &[&str]); 10] = [
         ("subscribe", r#"{"topics":[]}"#, &[]),
         ("unsubscribe", r#"{"topics":["log","stats"]}"#, &[]),
@@ -64,7 +64,7 @@ fn c5_events_subscribe_and_unsubscribe_return_what_is_subscribed() {
 #[test]
 fn c5_e4_an_unknown_topic_is_refused_with_the_accepted_ones() {
     let accepted = json!(["log", "stats"]);
-    // The params, what was received, and whether that is from a closed list.
+    // The params, the received value, and true if a closed list applies.
     let rows = [
         (r#"{"topics":["weather"]}"#, "weather", true),
         (r#"{"topics":["log","LOG"]}"#, "LOG", true),
@@ -89,7 +89,7 @@ fn c5_e4_an_unknown_topic_is_refused_with_the_accepted_ones() {
 }
 
 #[test]
-fn c5_g3_log_events_are_the_records_of_the_log_counted_from_1() {
+fn c5_g3_log_events_are_the_log_records_numbered_from_1() {
     const COUNT: u64 = 100;
     for (options, framing) in ways(&BOTH) {
         let options = [&options[..], &["--log-format", "json", "--log-level", "warn"]].concat();
@@ -107,7 +107,7 @@ fn c5_g3_log_events_are_the_records_of_the_log_counted_from_1() {
             }
         }
         for (event, sequence) in events.iter().zip(1..) {
-            // Each is what stands in the log too.
+            // Each event equals a line of the log.
             let line = daemon.wait_for_line(|_| true);
             let record: Value = serde_json::from_str(&line).expect("JSON");
             let expected = json!({"topic": "log", "sequence": sequence, "data": record});
@@ -123,11 +123,11 @@ fn c5_g3_log_events_are_the_records_of_the_log_counted_from_1() {
     }
 }
 
-/// The names in a record about a request.
+/// Members of a record about a request.
 const RECORD: [&str; 5] = ["timestamp", "severity", "message", "method", "id"];
 
 #[test]
-fn c5_events_end_with_the_answer_to_unsubscribe_and_count_anew_after_it() {
+fn c5_events_end_with_the_answer_to_unsubscribe_and_restart_at_1() {
     for (options, framing) in ways(&BOTH) {
         let mut daemon = start(&[&options[..], &["--log-level", "debug"]].concat(), framing);
         for round in 0..20 {
@@ -151,8 +151,8 @@ fn c5_events_end_with_the_answer_to_unsubscribe_and_count_anew_after_it() {
 }
 
 #[test]
-fn c5_stats_come_each_second_and_make_no_log_events() {
-    side_by_side(BOTH, |profile| {
+fn c5_stats_come_each_second_and_cause_no_log_events() {
+    concurrently(BOTH, |profile| {
         let mut daemon = Daemon::rpc(profile, &["--log-level", "debug"]);
         daemon.send("}");
         assert_eq!(daemon.answer()["error"]["code"], -32700);
@@ -169,8 +169,8 @@ fn c5_stats_come_each_second_and_make_no_log_events() {
         };
         let (first, _) = next_figures();
         let (second, log_events) = next_figures();
-        // Nothing was sent since the first figures. Their own delivery, and that of the log
-        // events before them, is no news.
+        // Nothing was sent since the first statistics. Delivering them, and the log events before them, must
+        // not be logged.
         assert_eq!(log_events, 0, "{profile}");
         assert_eq!((&first["sequence"], &second["sequence"]), (&json!(1), &json!(2)));
         let names = ["messages", "faults", "inFlight"];
@@ -193,7 +193,7 @@ fn c5_stats_come_each_second_and_make_no_log_events() {
 }
 
 #[test]
-fn c5_log_events_never_make_log_records() {
+fn c5_log_events_never_cause_log_records() {
     const COUNT: u64 = 50;
     for profile in BOTH {
         let mut daemon = Daemon::rpc(profile, &["--log-level", "debug"]);
@@ -205,8 +205,8 @@ fn c5_log_events_never_make_log_records() {
         }
         daemon.request(COUNT + 1, "events.unsubscribe", r#"{"topics":["log"]}"#);
         events.extend(until_answer(&daemon, COUNT + 1).0);
-        // A request makes a few records: its frame, its begin, its end. If each event made only one
-        // more, there would be no end to them.
+        // A request makes a few records: its frame, its begin, its end. If each event made one more, they
+        // would never end.
         let most = (COUNT as usize + 2) * 5;
         assert!(events.len() <= most, "{profile}: {} events of {COUNT} requests", events.len());
         let about = |event: &&Value| event["data"]["method"] == "system.ping";
@@ -216,7 +216,7 @@ fn c5_log_events_never_make_log_records() {
 }
 
 #[test]
-fn c3_c5_editors_have_no_events() {
+fn c3_c5_the_editor_profile_has_no_events() {
     let calls = ["subscribe", "unsubscribe"].map(|it| (format!("events.{it}"), r#"[["log"]]"#));
     let talk = talk(rpc(&[]), Framing::Lsp, &requests(&calls));
     for id in [1, 2] {

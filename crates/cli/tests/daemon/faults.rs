@@ -1,4 +1,4 @@
-//! Bad bytes and bad messages over real pipes: what comes after them is served (F1, F2, F7, M3–M5).
+//! Bad bytes and bad messages over real pipes: later messages are served (F1, F2, F7, M3–M5).
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::json;
@@ -23,8 +23,8 @@ fn f1_frames_may_come_a_byte_at_a_time() {
 }
 
 #[test]
-fn f2_what_comes_after_bad_bytes_is_served() {
-    // What is spoken, the bad bytes, and how many faults they are.
+fn f2_messages_after_bad_bytes_are_served() {
+    // The framing, the bad bytes, and the number of faults.
     let rows: [(Framing, &[u8], usize); 9] = [
         (Framing::Lsp, b"oops, a stray line\r\n", 1),
         (Framing::Lsp, b"Content-Length: many\r\n\r\n", 1),
@@ -53,8 +53,8 @@ fn f2_what_comes_after_bad_bytes_is_served() {
 }
 
 #[test]
-fn m2_m3_m4_m5_invalid_requests_are_told_so() {
-    // The id, the code and the reason of the answer, and the message.
+fn m2_m3_m4_m5_invalid_requests_get_an_error_response() {
+    // The id, code and reason of the answer, and the message.
     let id_type = Some("invalid-id-type");
     let rows = [
         ("null", -32600, None, "7"),
@@ -87,7 +87,7 @@ fn m2_m3_m4_m5_invalid_requests_are_told_so() {
 }
 
 #[test]
-fn f7_only_a_thousand_faults_in_a_row_are_answered() {
+fn f7_only_a_thousand_consecutive_faults_are_answered() {
     for (options, framing) in explicit_ways(&PROFILES) {
         let bad = frame(framing, "}").repeat(1500);
         let good = frame(framing, &message(Some(1), "nonsense", ""));
@@ -99,7 +99,7 @@ fn f7_only_a_thousand_faults_in_a_row_are_answered() {
         let storm = [vec![-32700; 1000], vec![-32601]].concat();
         assert_eq!(codes.len(), 2 * storm.len(), "{options:?}");
         assert!(codes == storm.repeat(2), "{options:?}: the answers come in order");
-        // Nor is the log flooded by what is not answered.
+        // Unanswered faults do not flood the log either.
         let warnings = talk.log.iter().filter(|line| line.contains(r#""severity":"warn""#)).count();
         assert!(warnings < 2100, "{options:?}: {warnings}");
     }

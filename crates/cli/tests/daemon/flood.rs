@@ -1,4 +1,4 @@
-//! More events than the client reads: they are bounded, and counted (P9).
+//! More events than the client reads: bounded, and counted (P9).
 
 use std::fs::File;
 use std::io::Write;
@@ -10,16 +10,16 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::message;
+use super::support::concurrently;
 use super::support::daemon::{Daemon, HANG, Trigger, frame, framing_of, pipe, read_frames, rpc};
-use super::support::side_by_side;
 
-/// How many notifications are sent. Each makes a few log events, which are more in all than the
-/// buffers and pipes on the way to the client take.
+/// Number of notifications. Each makes a few log events, in all more than the buffers and pipes to the client
+/// hold.
 const COUNT: usize = 6_000;
 
 #[test]
-fn p9_a_client_that_does_not_read_loses_events_and_is_told_how_many() {
-    side_by_side(["desktop", "agent"], flood);
+fn p9_a_client_that_does_not_read_loses_events_and_gets_their_count() {
+    concurrently(["desktop", "agent"], flood);
 }
 
 fn flood(profile: &str) {
@@ -38,7 +38,7 @@ fn flood(profile: &str) {
         let _ = written.send(());
         stdin
     });
-    // Until all of it is read, or no more is read because the answers are not.
+    // Until everything is read, or the daemon stops reading because its answers are not read.
     let _ = is_written.recv_timeout(Duration::from_secs(3));
     let (message, messages) = channel();
     let reader = thread::spawn(move || {
@@ -55,7 +55,11 @@ fn flood(profile: &str) {
         let sequence = params["sequence"].as_u64().expect("a number");
         let gap = params.get("dropped").map_or(0, |count| count.as_u64().expect("a number"));
         assert_eq!(sequence, last + 1 + gap, "{profile}: {params}");
-        assert_ne!(params.get("dropped"), Some(&Value::from(0)), "{profile}: none is no news");
+        assert_ne!(
+            params.get("dropped"),
+            Some(&Value::from(0)),
+            "{profile}: a count of 0 is not sent"
+        );
         last = sequence;
         seen += 1;
         dropped += gap;

@@ -1,4 +1,4 @@
-//! The bounds on what a client may send: sizes and times (C3, F6, F13, F14, F21, F31).
+//! Limits on input: sizes and times (C3, F6, F13, F14, F21, F31).
 
 use std::thread;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::{Trigger, frame, framing_of, request, rpc};
 use super::support::once::{talk, talk_in_bytes};
-use super::support::{pairs, side_by_side};
+use super::support::{concurrently, pairs};
 use super::{FRAMINGS, message, start};
 
 /// A request of exactly this length.
@@ -17,7 +17,7 @@ fn request_of(bytes: usize) -> String {
     request(1, "version", &format!(r#"["{}"]"#, "x".repeat(bytes - empty.len())))
 }
 
-/// Sends a request of this size to a daemon that takes so much and no more, and another after it.
+/// Sends a request of this size to a daemon with this limit, and another request after it.
 fn check_size(options: &[&str], framing: Framing, bytes: usize, bound: usize) {
     let texts = [request_of(bytes), message(Some(2), "version", "")];
     let talk = talk(rpc(options), framing, &texts);
@@ -44,7 +44,7 @@ fn check_refusal(answer: &Value, reason: &str, case: &str) {
 }
 
 #[test]
-fn c3_f14_f21_f31_a_message_may_be_as_long_as_the_option_says_and_no_longer() {
+fn c3_f14_f21_f31_the_option_limits_the_size_of_a_message() {
     for (profile, (name, framing)) in pairs(super::PROFILES, FRAMINGS) {
         for bound in ["100", "70000"] {
             let options = ["--profile", profile, "--framing", name, "--max-message-bytes", bound];
@@ -57,7 +57,7 @@ fn c3_f14_f21_f31_a_message_may_be_as_long_as_the_option_says_and_no_longer() {
 }
 
 #[test]
-fn c3_f14_f21_f31_a_message_may_be_as_long_as_the_profile_says_and_no_longer() {
+fn c3_f14_f21_f31_the_profile_limits_the_size_of_a_message() {
     const MIB: usize = 1024 * 1024;
     let rows = [("editor", 10 * MIB), ("desktop", MIB), ("agent", MIB)];
     for (profile, bound) in rows {
@@ -89,11 +89,11 @@ fn f13_a_header_section_may_take_8192_bytes() {
 }
 
 #[test]
-fn f6_a_frame_that_stalls_is_dropped_with_a_warning_and_the_next_is_served() {
-    side_by_side(FRAMINGS, |(name, framing)| {
+fn f6_a_stalled_frame_is_dropped_with_a_warning_and_the_next_is_served() {
+    concurrently(FRAMINGS, |(name, framing)| {
         let options = ["--framing", name, "--read-timeout", "0.05", "--log-format", "json"];
         let mut daemon = start(&options, framing);
-        // Any number of timeouts in a row leaves it alive.
+        // Any number of consecutive timeouts leaves the daemon alive.
         for id in 1..=3 {
             let stalled = frame(framing, &request(id, "shutdown", "null"));
             let (begin, rest) = stalled.split_at(stalled.len() / 2);
@@ -104,7 +104,7 @@ fn f6_a_frame_that_stalls_is_dropped_with_a_warning_and_the_next_is_served() {
             let figures = message.split(|it: char| !it.is_ascii_digit());
             let figures: Vec<_> = figures.filter(|figure| !figure.is_empty()).collect();
             assert!(figures.len() >= 2 && figures.contains(&"50"), "{name}: {line}");
-            // What comes late of it is skipped.
+            // The late rest is skipped.
             daemon.send_raw(rest);
             let answer = daemon.ask(id + 10, "version", "[]");
             assert_eq!(answer["id"], id + 10);
@@ -116,11 +116,11 @@ fn f6_a_frame_that_stalls_is_dropped_with_a_warning_and_the_next_is_served() {
 }
 
 #[test]
-fn f6_an_idle_connection_never_times_out_and_zero_turns_the_timeout_off() {
-    // The time that passes is the test here: longer than one timeout, and no longer than another.
+fn f6_an_idle_connection_never_times_out_and_zero_disables_the_timeout() {
+    // The elapsed time is the test here: longer than one timeout, and shorter than another.
     let pause = Duration::from_millis(300);
     let timeouts = [("0.05", 0), ("0", 1), ("30", 1)];
-    side_by_side(pairs(timeouts, FRAMINGS), |((timeout, cut), (name, framing))| {
+    concurrently(pairs(timeouts, FRAMINGS), |((timeout, cut), (name, framing))| {
         let mut daemon = start(&["--framing", name, "--read-timeout", timeout], framing);
         assert_eq!(daemon.ask(1, "version", "[]")["id"], 1, "{timeout} {name}");
         let text = frame(framing, &request(2, "version", "[]"));

@@ -1,4 +1,4 @@
-//! What the methods answer, in every profile and every framing (section 4).
+//! Answers of the methods, in every profile and framing (section 4).
 
 use std::time::Instant;
 
@@ -10,17 +10,17 @@ use super::support::once::talk;
 use super::support::pairs;
 use super::{PROFILES, explicit_ways, message, requests, start, ways};
 
-/// What methods without parameters accept.
+/// Params that methods without parameters accept.
 const NO_PARAMS: [&str; 6] = ["", "null", "{}", "[]", r#"[1, "more"]"#, r#"{"more": {}}"#];
 
-/// The methods of a profile that have no parameters and answer at once.
+/// Methods of a profile without parameters that answer immediately.
 fn plain_methods(profile: &str) -> Vec<&'static str> {
     let six = ["initialize", "listMethods", "describeMethods", "version"];
     let more = ["system.ping", "rpc.discover"];
     six.into_iter().chain(more.into_iter().filter(|_| profile != "editor")).collect()
 }
 
-/// The result of a method, where the contract says all of it.
+/// The result of a method, if the contract fixes all of it.
 fn known_result(method: &str) -> Option<Value> {
     let server = json!({"name": "duet-rpc", "version": "0.1.0"});
     match method {
@@ -32,7 +32,7 @@ fn known_result(method: &str) -> Option<Value> {
 }
 
 #[test]
-fn c4_methods_without_parameters_ignore_what_they_are_sent() {
+fn c4_methods_without_parameters_ignore_params() {
     for (options, framing) in ways(&PROFILES) {
         let methods = plain_methods(options[1]);
         let calls: Vec<_> =
@@ -53,7 +53,7 @@ fn c4_methods_without_parameters_ignore_what_they_are_sent() {
 }
 
 #[test]
-fn m2_ids_come_back_as_they_were_written() {
+fn m2_ids_are_returned_exactly_as_written() {
     let ids = ["0", "-0", "1.0", "1e3", "-7", "18446744073709551616", "0.1e-999", "null"];
     let long = "1234567890".repeat(4);
     let ids: Vec<_> = ids.into_iter().chain([&*long, r#""""#, r#""7""#, r#""é 💡""#]).collect();
@@ -93,7 +93,7 @@ fn c4_set_log_level_takes_a_level_in_any_case_by_name_and_by_position() {
 }
 
 #[test]
-fn e1_e4_a_bad_level_is_answered_with_the_accepted_ones_and_cut_at_64_characters() {
+fn e1_e4_a_bad_level_gets_the_accepted_ones_and_is_cut_at_64_characters() {
     let long = format!(r#"{{"level":"{}"}}"#, "é".repeat(65));
     let cut = "é".repeat(64);
     let fits = format!(r#"["{cut}"]"#);
@@ -134,7 +134,7 @@ fn e1_e4_a_bad_level_is_answered_with_the_accepted_ones_and_cut_at_64_characters
 }
 
 #[test]
-fn c4_set_log_level_is_in_force_from_the_next_record_on() {
+fn c4_set_log_level_takes_effect_with_the_next_record() {
     for profile in PROFILES {
         let options = ["--profile", profile, "--log-level", "error", "--log-format", "json"];
         let talk = talk(
@@ -163,7 +163,7 @@ fn m10_a_notification_is_never_answered() {
     for (options, framing) in ways(&PROFILES) {
         let every = methods.iter().flat_map(|method| params.map(|it| message(None, method, it)));
         let mut texts: Vec<_> = every.collect();
-        // Who calls the client back has nothing to call with these.
+        // These params make no call to the client.
         texts.push(message(None, "system.callback", r#"{"method":7}"#));
         texts.push(message(Some(1), "version", ""));
         let talk = talk(rpc(&options), framing, &texts);
@@ -175,7 +175,7 @@ fn m10_a_notification_is_never_answered() {
 }
 
 #[test]
-fn l4_shutdown_answers_and_ends_the_daemon_whatever_it_is_sent_and_as_a_notification() {
+fn l4_shutdown_answers_and_ends_the_daemon_with_any_params_and_as_a_notification() {
     let result = json!({"message": "Shutting down gracefully"});
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": result});
     let check = |mut daemon: Daemon, id, params: &str, case: &str| {

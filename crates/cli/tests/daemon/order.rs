@@ -1,4 +1,4 @@
-//! Which message runs when, how many at a time, and what calls them off (L2, M11, P3, P4).
+//! Order, concurrency and cancellation of messages (L2, M11, P3, P4).
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const LONG: &str = r#"{"ms":25000}"#;
 fn testbed(profile: &str, options: &[&str]) -> Daemon {
     let mut command = command(profile);
     command.args(options);
-    Daemon::of(command, framing_of(profile))
+    Daemon::spawn(command, framing_of(profile))
 }
 
 fn cancel(daemon: &mut Daemon, id: u64) {
@@ -32,7 +32,7 @@ fn l2_sequential_answers_come_in_the_order_of_the_requests() {
     for (profile, options) in rows {
         let mut command = command(profile);
         command.args(options);
-        // The later a request comes, the sooner it would be done by itself.
+        // Later requests would finish sooner on their own.
         let params = |id: u64| format!(r#"{{"ms":{}}}"#, 20 - 5 * (id % 4));
         let texts: Vec<_> = (0..20).map(|id| request(id, "test.sleep", &params(id))).collect();
         let talk = talk(command, framing_of(profile), &texts);
@@ -42,7 +42,7 @@ fn l2_sequential_answers_come_in_the_order_of_the_requests() {
 }
 
 #[test]
-fn l2_barrier_requests_run_side_by_side() {
+fn l2_barrier_requests_run_concurrently() {
     let rows: [(&str, &[&str]); 4] = [
         ("agent", &[]),
         ("agent", &["--max-in-flight", "3"]),
@@ -75,7 +75,7 @@ fn l2_a_notification_is_finished_before_any_later_message_starts() {
         let texts = [slow.clone(), request(1, "version", "[]"), slow, request(2, "version", "[]")];
         let talk = talk(command, framing_of(profile), &texts);
         assert_eq!(talk.texts.len(), 2, "{profile}");
-        // What the records are about, in their order, with repetitions left out.
+        // Methods of the records in order, without repetitions.
         let records = talk.log.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut methods: Vec<_> =
             records.filter_map(|record| Some(record.get("method")?.as_str()?.to_owned())).collect();
@@ -114,7 +114,7 @@ fn p3_a_running_request_is_cancelled_in_every_profile() {
         let mut daemon = testbed(profile, &[]);
         daemon.request(1, "test.sleep", LONG);
         daemon.wait_for("test.sleep begins");
-        // What is malformed, or unknown, or of another type, is ignored.
+        // Malformed and unknown ids are ignored.
         for params in ["", "null", "{}", "[]", r#"{"id":"1"}"#, r#"{"id":7}"#, r#"{"id":{}}"#] {
             daemon.send(&message(None, "$/cancelRequest", params));
         }
@@ -127,7 +127,7 @@ fn p3_a_running_request_is_cancelled_in_every_profile() {
 }
 
 #[test]
-fn p3_a_request_that_waits_is_cancelled_and_never_begins() {
+fn p3_a_waiting_request_is_cancelled_and_never_begins() {
     for profile in ["editor", "desktop"] {
         let mut daemon = testbed(profile, &[]);
         daemon.request(1, "test.sleep", LONG);
@@ -143,7 +143,7 @@ fn p3_a_request_that_waits_is_cancelled_and_never_begins() {
 }
 
 #[test]
-fn p3_a_cancellation_right_behind_its_request_finds_it() {
+fn p3_a_cancellation_directly_after_its_request_finds_it() {
     for profile in PROFILES {
         let mut daemon = testbed(profile, &[]);
         let texts = [
@@ -173,7 +173,7 @@ fn p4_beyond_the_limit_of_requests_in_flight_the_daemon_is_busy() {
         });
         let busy = json!({"jsonrpc": "2.0", "id": 50, "error": error});
         assert_eq!(daemon.ask(50, "test.sleep", LONG), busy, "{profile} {limit}");
-        // Cancellations still flow, and make room.
+        // Cancellations still work, and make room.
         for id in 1..=limit {
             cancel(&mut daemon, id);
             assert_eq!(daemon.answer(), cancelled(id), "{profile} {limit}");
@@ -184,7 +184,7 @@ fn p4_beyond_the_limit_of_requests_in_flight_the_daemon_is_busy() {
 }
 
 #[test]
-fn m11_an_id_that_is_in_flight_is_refused_and_the_first_request_not_disturbed() {
+fn m11_a_duplicate_id_in_flight_is_refused_and_the_first_request_undisturbed() {
     let rows: [(&str, &[&str]); 2] = [("agent", &[]), ("editor", &["--max-in-flight", "5"])];
     for (profile, options) in rows {
         let mut daemon = testbed(profile, options);
@@ -200,7 +200,7 @@ fn m11_an_id_that_is_in_flight_is_refused_and_the_first_request_not_disturbed() 
             assert_eq!(answer["error"]["code"], -32600, "{profile}");
             assert_eq!(answer["error"]["data"], json!({"reason": "duplicate-id"}), "{profile}");
             if id == json!(1) {
-                // A number and a string are two ids.
+                // A number and a string are different ids.
                 daemon.send(r#"{"jsonrpc":"2.0","id":"1","method":"version"}"#);
                 assert_eq!(daemon.answer()["result"]["version"], "0.1.0", "{profile}");
             }

@@ -1,4 +1,4 @@
-//! The test bed, which other tests stand on, does what the contract says of it (section 10, E2).
+//! The test bed, which other tests rely on, matches the contract (section 10, E2).
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::support::pairs;
 use super::{FRAMINGS, PROFILES, message, requests};
 
 #[test]
-fn testbed_methods_do_what_they_are_for() {
+fn testbed_methods_behave_as_named() {
     let fail = r#"{"code":-32042,"message":"no","data":{"why":[1]}}"#;
     let calls = [
         ("test.sleep", r#"{"ms":1}"#),
@@ -36,7 +36,7 @@ fn testbed_methods_do_what_they_are_for() {
 }
 
 #[test]
-fn testbed_emits_as_many_notifications_as_it_is_asked_for() {
+fn testbed_emits_the_requested_number_of_notifications() {
     for (profile, count) in pairs(PROFILES, [0, 1, 1000]) {
         let calls = [("test.emit", format!(r#"{{"count":{count}}}"#))];
         let talk = talk(command(profile), framing_of(profile), &requests(&calls));
@@ -59,7 +59,7 @@ fn e2_a_handler_that_panics_is_an_internal_error_and_the_next_request_works() {
             assert_eq!(daemon.ask(id, "test.panic", "null"), expected, "{profile}");
             assert_eq!(daemon.ask(id + 10, "version", "[]")["id"], id + 10, "{profile}");
         }
-        // Nobody hears of a notification that panics, and the daemon lives on.
+        // A notification that panics gets no answer, and the daemon lives on.
         daemon.send(&message(None, "test.panic", ""));
         assert_eq!(daemon.ask(20, "version", "[]")["id"], 20, "{profile}");
         let end = daemon.end(Trigger::Eof);
@@ -71,7 +71,7 @@ fn e2_a_handler_that_panics_is_an_internal_error_and_the_next_request_works() {
 }
 
 #[test]
-fn testbed_takes_all_options_of_rpc() {
+fn testbed_accepts_all_options_of_rpc() {
     for (name, framing) in FRAMINGS {
         let mut testbed = command("agent");
         testbed.args(["--framing", name, "--max-message-bytes", "1000", "--read-timeout", "1.5"]);
@@ -85,7 +85,7 @@ fn testbed_takes_all_options_of_rpc() {
         assert_eq!(talk.answer(1)["error"]["code"], -32601, "{name}");
         assert!(talk.log.iter().all(|line| line.starts_with('{') || !line.contains("WARN")));
     }
-    // The same help, but for the name of the program, and the same complaints.
+    // The same help, apart from the program name, and the same errors.
     let help = |command| {
         let output = run(command, b"");
         let text = String::from_utf8(output.stdout).expect("UTF-8");

@@ -1,4 +1,4 @@
-//! Commands as the pages show them, run in an empty folder, and what they print beside what is promised.
+//! Commands in the pages: runs them in an empty folder, and compares their output with the page.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,15 +17,15 @@ use super::support::folder::Folder;
 use super::support::programs::{DUET_RPC, example, first_server, folder, root, testbed};
 use super::support::{has, skip};
 
-/// A command and the lines that it prints.
+/// A command with its expected output.
 #[derive(Debug, PartialEq, Eq)]
-struct Shown {
+struct ShownCommand {
     command: String,
     lines: Vec<String>,
 }
 
 #[test]
-fn commands_print_what_the_pages_say() {
+fn commands_print_the_output_in_the_pages() {
     let programs = programs();
     super::check(&["console"], |page, block| {
         let shown = shown(&block.text)?;
@@ -41,15 +41,15 @@ fn commands_print_what_the_pages_say() {
 }
 
 /// The commands of a block.
-fn shown(text: &str) -> Result<Vec<Shown>, String> {
-    let (mut all, mut lines) = (Vec::<Shown>::new(), text.lines());
+fn shown(text: &str) -> Result<Vec<ShownCommand>, String> {
+    let (mut all, mut lines) = (Vec::<ShownCommand>::new(), text.lines());
     while let Some(line) = lines.next() {
         if let Some(command) = line.strip_prefix("$ ") {
             let mut command = command.to_owned();
             while command.ends_with('\\') {
                 write!(command, "\n{}", lines.next().unwrap_or_default()).expect("a string");
             }
-            all.push(Shown { command, lines: Vec::new() });
+            all.push(ShownCommand { command, lines: Vec::new() });
         } else if let Some(last) = all.last_mut() {
             last.lines.push(line.to_owned());
         } else {
@@ -62,16 +62,16 @@ fn shown(text: &str) -> Result<Vec<Shown>, String> {
     }
 }
 
-/// What is run on every change: by itself, and by those that it runs.
+/// Scripts that run on every change.
 const GATES: [&str; 3] = [".ci/run", ".github/workflows/ci.yml", "scripts/test"];
 
-/// Somebody else runs it, and looks at what it prints.
-fn is_run_by(shown: &[Shown], path: &str) -> Result<(), String> {
+/// Checks that a script contains these commands and checks their output.
+fn is_run_by(shown: &[ShownCommand], path: &str) -> Result<(), String> {
     let read = |path: &str| {
         fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
     };
     let script = read(path)?;
-    for Shown { command, lines } in shown {
+    for ShownCommand { command, lines } in shown {
         for line in lines.iter().chain([command]) {
             if !has_words(&script, line) {
                 return Err(format!("{path} does not have `{line}`"));
@@ -82,11 +82,11 @@ fn is_run_by(shown: &[Shown], path: &str) -> Result<(), String> {
     let is_gate = GATES.contains(&path);
     match is_gate || gates.any(|gate| gate.is_ok_and(|gate| has_words(&gate, path))) {
         true => Ok(()),
-        false => Err(format!("nobody runs {path}")),
+        false => Err(format!("no CI script runs {path}")),
     }
 }
 
-/// Whether these words stand in a script, whole, in a line that is no comment.
+/// Returns true if these words stand in a script as whole words, outside of comments.
 fn has_words(script: &str, words: &str) -> bool {
     let is_end = |letter: Option<char>| letter.is_none_or(|letter| " ()'\"".contains(letter));
     let lines = script.lines().filter(|line| !line.trim_start().starts_with('#'));
@@ -106,7 +106,7 @@ fn programs() -> Folder {
     example("duet-rpc", "mcp_server");
     for entry in fs::read_dir(folder().join("examples")).expect("it is built").flatten() {
         let name = entry.file_name().into_string().expect("a plain name");
-        // Others are what cargo keeps for itself.
+        // Other names are cargo's own files.
         if name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_') {
             symlink(entry.path(), bin.path(&name)).expect("a link can be made");
         }
@@ -114,7 +114,7 @@ fn programs() -> Folder {
     bin
 }
 
-/// `cargo run --release -- …` is the command, which is built already. `show N FILE` waits for lines.
+/// `cargo run --release -- …` runs the command, which is built already. `show N FILE` waits for lines.
 const PRELUDE: &str = r#"exec 2>&1 </dev/null
 cargo() {
   if [ "$1 $2 $3" = "run --release --" ]; then shift 3; duet-rpc "$@"; else command cargo "$@"; fi
@@ -125,11 +125,11 @@ show() {
 }
 "#;
 
-fn prints_what_is_shown(shown: &[Shown], programs: &Folder) -> Result<(), String> {
+fn prints_what_is_shown(shown: &[ShownCommand], programs: &Folder) -> Result<(), String> {
     const MARK: &str = "--- that was it:";
     let mut script = PRELUDE.to_owned();
-    for Shown { command, lines } in shown {
-        // What goes on in the background has said what it has to say before the next command comes.
+    for ShownCommand { command, lines } in shown {
+        // A background command must print its lines before the next command runs.
         let command = match command.strip_suffix(" &") {
             Some(server) => format!("touch said; {server} >said 2>&1 &\nshow {} said", lines.len()),
             None => command.clone(),
@@ -138,9 +138,9 @@ fn prints_what_is_shown(shown: &[Shown], programs: &Folder) -> Result<(), String
     }
     let output = run(&script, &programs.path(""));
     let mut rest = &*output;
-    for Shown { command, lines } in shown {
+    for ShownCommand { command, lines } in shown {
         let Some((printed, after)) = rest.split_once(&format!("\n{MARK}")) else {
-            return Err(format!("`{command}` did not come to an end:\n{rest}"));
+            return Err(format!("`{command}` did not end:\n{rest}"));
         };
         let (status, after) = after.split_once('\n').unwrap_or((after, ""));
         rest = after;
@@ -157,7 +157,7 @@ fn prints_what_is_shown(shown: &[Shown], programs: &Folder) -> Result<(), String
     Ok(())
 }
 
-/// All that a script of bash prints. What it leaves running is ended with it.
+/// Runs a bash script, and returns its output. Kills background processes at the end.
 fn run(script: &str, programs: &Path) -> String {
     // Paths in it are short enough for sockets.
     let folder = Folder::new();
@@ -166,7 +166,7 @@ fn run(script: &str, programs: &Path) -> String {
     command.args(["-c", script]).current_dir(folder.path("")).process_group(0);
     command.env("PATH", format!("{}:{path}", programs.display()));
     command.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8");
-    // What this machine's user has set up for the shell and for curl is not what is shown.
+    // The user's own settings for the shell and curl must not apply.
     command.env_remove("BASH_ENV").env("HOME", folder.path("")).env("no_proxy", "*");
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut process = command.spawn().expect("there is a shell");
@@ -179,7 +179,7 @@ fn run(script: &str, programs: &Path) -> String {
     });
     let (ended, has_ended) = channel();
     let guard = thread::spawn(move || {
-        // A command that hangs is ended, and fails the test.
+        // A command that hangs is killed, and fails the test.
         let _ = has_ended.recv_timeout(HANG);
         let _ = kill_process_group(group, Signal::KILL);
     });
@@ -189,7 +189,7 @@ fn run(script: &str, programs: &Path) -> String {
     reader.join().expect("it only reads")
 }
 
-/// Whether these lines are those that are promised.
+/// Returns true if the output matches the expected lines.
 fn lines_match(expected: &[&str], printed: &[&str]) -> bool {
     match expected.split_first() {
         None => printed.is_empty(),
@@ -214,7 +214,7 @@ fn line_matches(expected: &str, line: &str) -> bool {
 }
 
 #[test]
-fn lines_are_compared_as_the_pages_promise() {
+fn expected_lines_are_compared_with_wildcards() {
     for (expected, printed, same) in [
         (&["a", "b"][..], &["a", "b"][..], true),
         (&["a"], &["a", "b"], false),
@@ -230,7 +230,7 @@ fn lines_are_compared_as_the_pages_promise() {
 }
 
 #[test]
-fn a_block_that_is_wrong_is_found() {
+fn a_wrong_block_is_found() {
     let programs = programs();
     let check = |text: &str| prints_what_is_shown(&shown(text).expect("a block"), &programs);
     assert_eq!(check("$ duet-rpc version\n0.1.0\n$ false\n[exit status 1]\n"), Ok(()));
@@ -250,7 +250,7 @@ fn a_block_that_is_wrong_is_found() {
 }
 
 #[test]
-fn what_others_are_said_to_run_is_run() {
+fn a_run_by_comment_must_name_a_ci_script_with_the_command() {
     let check = |text: &str, path| is_run_by(&shown(text).expect("a block"), path);
     assert_eq!(check("$ scripts/test\n", ".ci/run"), Ok(()));
     assert_eq!(check("$ cargo test\n", "scripts/first-server"), Ok(()));
@@ -258,9 +258,9 @@ fn what_others_are_said_to_run_is_run() {
         ("$ scripts/tests\n", ".ci/run"),
         ("$ scripts/tes\n", ".ci/run"),
         ("$ cargo test\nall is well\n", "scripts/first-server"),
-        // It is in a comment there.
+        // There it stands in a comment.
         ("$ scripts/first-server\n", "scripts/first-server"),
-        // This is run by nobody but a release.
+        // Only a release runs this.
         ("$ cargo deb\n", "packaging/deb"),
         ("$ true\n", "scripts/none"),
     ] {

@@ -1,4 +1,4 @@
-//! Lisp of the pages, evaluated by Emacs with the client in `clients/emacs`, block after block.
+//! Lisp in the pages, evaluated by Emacs with the client in `clients/emacs`, block after block.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::support::programs::{DUET_RPC, root};
 use super::support::{has, skip};
 
 #[test]
-fn lisp_does_what_it_should_in_emacs() {
+fn lisp_in_the_pages_runs_in_emacs() {
     if !has("emacs") {
         return skip("the Lisp in the pages", "Emacs is not installed");
     }

@@ -1,15 +1,14 @@
-//! Every block of code in the pages for people is compiled or run. What stands there is what is shown to
-//! work, or it may not stand there:
+//! Compiles or runs every code block in the pages. A block that is not checked is not allowed:
 //!
-//! - `rust` is compiled and run as a doc test of a crate that includes the page. Under a comment
-//!   `<!-- file: PATH -->` it is that file, to the byte, as `cargo test` tests it. `rust,ignore` and `js` are
+//! - `rust` is compiled and run as a doc test of a crate that includes the page. Below a comment
+//!   `<!-- file: PATH -->` it equals that file, which `cargo test` tests. `rust,ignore` and `js` are
 //!   programs on other libraries, and always files of `bench/peers`, whose `setup` builds them.
-//! - `console` is run here: lines that begin with `$ ` are commands, the lines behind them what they print.
-//!   `…` stands for anything in a line, and alone on a line for any lines. Under a comment
-//!   `<!-- run by: PATH -->` it is not, as it takes long or installs something; then that file, which the
-//!   gate runs, has each of these lines. `<!-- needs: PROGRAM -->` names a program that is not everywhere.
+//! - `console` is run here: lines that begin with `$ ` are commands, followed by their output. `…` stands
+//!   for anything in a line, and alone on a line for any lines. A block below a comment
+//!   `<!-- run by: PATH -->` takes long or installs something, so it is not run here; that script, which CI
+//!   runs, contains each of its lines. `<!-- needs: PROGRAM -->` names a program that may be missing.
 //! - `json` is parsed, `ini` is for systemd, whose `ExecStart` is run, `elisp` is evaluated by Emacs, `ts`
-//!   is checked by the tests of `clients/node`, for the page that stands there.
+//!   in `clients/node/README.md` is checked by the tests of `clients/node`.
 //! - `wire` is a conversation with a server, byte by byte.
 //! - `text` is for pictures and bytes.
 #![cfg(unix)]
@@ -28,7 +27,7 @@ use pages::{Block, Page, pages};
 use support::once::run;
 use support::programs::{DUET_RPC, root};
 
-/// Runs a check for each block of these languages, and shows all that failed.
+/// Runs a check for each block of these languages, and reports all failures.
 fn check(languages: &[&str], check: impl Fn(&Page, &Block) -> Result<(), String>) {
     let (mut count, mut failures) = (0, Vec::new());
     for page in &pages() {
@@ -40,7 +39,7 @@ fn check(languages: &[&str], check: impl Fn(&Page, &Block) -> Result<(), String>
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    assert!(count > 0, "no block of {languages:?}: the pages are not read as they should be");
+    assert!(count > 0, "no block of {languages:?}: the pages are not parsed correctly");
 }
 
 #[test]
@@ -50,7 +49,7 @@ fn every_block_has_a_language_that_is_checked() {
         strange.append(&mut page.unseen);
         for block in &page.blocks {
             let is_checked = match block.language() {
-                // Whatever else stands there might keep it from being compiled.
+                // Any other attribute might keep it from being compiled.
                 "rust" if block.info == "rust,ignore" => is_on_another_library(block),
                 "rust" => matches!(&*block.info, "rust" | "rust,no_run"),
                 "js" => block.info == "js" && is_on_another_library(block),
@@ -67,7 +66,7 @@ fn every_block_has_a_language_that_is_checked() {
     assert!(strange.is_empty(), "{strange:#?}");
 }
 
-/// It is compiled or run where that library is installed.
+/// Returns true if the block is compiled or run where that library is installed.
 fn is_on_another_library(block: &Block) -> bool {
     block.comment("file").is_some_and(|path| path.starts_with("bench/peers/"))
 }
@@ -107,7 +106,7 @@ fn rust_is_compiled_by_a_crate_that_includes_the_page() {
 }
 
 #[test]
-fn what_is_said_to_be_a_file_is_that_file() {
+fn blocks_with_a_file_comment_equal_that_file() {
     check(&["rust", "json", "elisp", "ts", "js"], |_, block| {
         let Some(path) = block.comment("file") else { return Ok(()) };
         let file =
@@ -120,7 +119,7 @@ fn what_is_said_to_be_a_file_is_that_file() {
 }
 
 #[test]
-fn wire_examples_are_what_servers_say() {
+fn wire_examples_match_the_servers() {
     check(&["wire"], |_, block| wire::talk(&block.text));
 }
 
@@ -134,7 +133,7 @@ fn json_is_json() {
 }
 
 #[test]
-fn what_systemd_is_told_to_start_can_be_started() {
+fn commands_in_systemd_units_start() {
     check(&["ini"], |_, block| {
         for line in block.text.lines() {
             let is_section = line.starts_with('[') && line.ends_with(']');
@@ -146,7 +145,7 @@ fn what_systemd_is_told_to_start_can_be_started() {
                     let program = words.next().unwrap_or_default();
                     assert!(program.ends_with("/duet-rpc"), "{program}");
                     let mut command = Command::new(DUET_RPC);
-                    // It is handed nothing here, so it serves stdin, which ends at once.
+                    // It inherits no socket here, so it serves stdin, which ends immediately.
                     command.args(words);
                     let output = run(command, b"");
                     if !output.status.success() {
@@ -162,7 +161,7 @@ fn what_systemd_is_told_to_start_can_be_started() {
 }
 
 #[test]
-fn the_comparison_has_the_lines_that_scripts_lines_counts() {
+fn the_comparison_has_the_line_counts_of_scripts_lines() {
     let output = run(Command::new(root().join("scripts/lines")), b"");
     let output = String::from_utf8(output.stdout).expect("it prints text");
     let page = fs::read_to_string(root().join("docs/migrating.md")).expect("it is there");
@@ -175,7 +174,7 @@ fn the_comparison_has_the_lines_that_scripts_lines_counts() {
     }
 }
 
-/// No example needs a type annotation for its result.
+/// No example may need a type annotation for its result.
 #[test]
 fn no_example_annotates_the_type_of_ok() {
     let mark = concat!("Ok", "::<");
@@ -202,7 +201,7 @@ fn no_example_annotates_the_type_of_ok() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The newcomer's promise: a typed method, served and tested.
+/// The promise to newcomers: a typed method, served and tested.
 #[test]
 fn the_first_server_has_at_most_20_lines() {
     let pages = pages();

@@ -1,26 +1,26 @@
-//! The pages for people, and the blocks in them.
+//! The Markdown pages, and their code blocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::support::programs::root;
 
-/// A file of Markdown.
+/// A Markdown file.
 pub(crate) struct Page {
-    /// From the root of the repository.
+    /// Path from the root of the repository.
     pub(crate) path: String,
     pub(crate) blocks: Vec<Block>,
-    /// Lines that show code, or may, where it is not taken for a block.
+    /// Lines that show code, or may, outside of a plain block.
     pub(crate) unseen: Vec<String>,
     prose: String,
 }
 
-/// What stands between two fences.
+/// A fenced code block.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// The number of its first fence's line.
+    /// Line number of the opening fence.
     pub(crate) line: usize,
-    /// What stands behind the first fence.
+    /// Text after the opening fence.
     pub(crate) info: String,
     pub(crate) text: String,
     /// The line before the fence.
@@ -32,7 +32,7 @@ impl Block {
         self.info.split([',', ' ']).next().unwrap_or_default()
     }
 
-    /// What a comment before it says, such as `<!-- file: PATH -->`.
+    /// Value of a comment before the block, such as `<!-- file: PATH -->`.
     pub(crate) fn comment(&self, key: &str) -> Option<&str> {
         let comment = self.before.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
         comment.strip_prefix(key)?.strip_prefix(": ")
@@ -51,7 +51,7 @@ pub(crate) fn pages() -> Vec<Page> {
     paths.iter().map(read).collect()
 }
 
-/// The files with this extension in a folder and the folders in it.
+/// Files with this extension in a folder and its subfolders.
 pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     collect(folder, extension, &mut paths);
@@ -63,12 +63,12 @@ fn collect(folder: &Path, extension: &str, paths: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        // What is fetched or built is not ours.
+        // Skip fetched and built files.
         let others = ["target", "node_modules", ".git", ".venv"];
         let is_ours = !others.iter().any(|other| name == *other);
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && is_ours => collect(&path, extension, paths),
-            // A link to a page is that page.
+            // Skip links, because their target is listed itself.
             Ok(kind) if kind.is_file() && path.extension().is_some_and(|it| it == extension) => {
                 paths.push(path);
             }
@@ -104,7 +104,7 @@ impl Page {
                 if is_closed {
                     break;
                 }
-                // A fence that is longer, or opens another block, is read differently by others.
+                // Other parsers read a longer fence, or one that opens another block, differently.
                 if line.trim_start().starts_with(FENCE) {
                     is_strange(number, line);
                 }
@@ -120,14 +120,14 @@ impl Page {
         Page { path: path.to_owned(), blocks, unseen, prose }
     }
 
-    /// Where its links lead to in this repository.
+    /// Targets of its links within this repository.
     pub(crate) fn links(&self) -> Vec<String> {
         let ends = self.prose.split("](").skip(1);
         let links = ends.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
         links.filter(|link| !link.contains("://")).map(str::to_owned).collect()
     }
 
-    /// Whether one of its headings, or an anchor of its own, has this name in links.
+    /// Returns true if a heading or an explicit anchor has this name.
     pub(crate) fn has_anchor(&self, anchor: &str) -> bool {
         if self.prose.contains(&format!("<a id=\"{anchor}\"></a>")) {
             return true;
@@ -141,7 +141,7 @@ impl Page {
     }
 }
 
-/// Markdown has more ways to show code than fences at the start of a line. None is used here.
+/// Returns true if a line may show code in another way than a fence at the start of a line. None is allowed.
 fn may_be_code(before: &str, line: &str) -> bool {
     let has_fence = line.contains(FENCE) || line.contains("~~~");
     let is_indented = line.starts_with("    ") || line.starts_with('\t');
@@ -150,7 +150,7 @@ fn may_be_code(before: &str, line: &str) -> bool {
 }
 
 #[test]
-fn code_that_is_not_in_a_plain_block_is_found() {
+fn code_outside_of_plain_blocks_is_found() {
     for (page, unseen) in [
         ("text\n\n```rust\nlet a = 1;\n```\n\ntext\n", 0),
         ("- item\n\n  ```rust\n  let a = 1;\n  ```   \n  text\n", 0),

@@ -6,8 +6,8 @@
 //! ← {"jsonrpc":"2.0","id":1,"result":"pong"}\n
 //! ```
 //!
-//! Lines with `→` are written, lines with `←` must come back, byte by byte. Then stdin is closed, nothing
-//! more may come, and the server must exit with 0.
+//! Lines with `→` are sent, lines with `←` must come back, byte for byte. Then stdin is closed, nothing more
+//! may come, and the server must exit with 0.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -19,17 +19,17 @@ use super::support::programs::{DUET_RPC, testbed};
 
 /// One line of a conversation.
 #[derive(Debug, PartialEq)]
-enum Step {
+enum WireStep {
     Write(Vec<u8>),
     Expect(Vec<u8>),
 }
 
-/// Holds the conversation of a block; says what was different.
+/// Runs the conversation of a block. Returns the first difference.
 pub(crate) fn talk(block: &str) -> Result<(), String> {
     let mut lines = block.lines();
     let command = lines.next().unwrap_or_default();
     let steps = lines.map(step).collect::<Result<Vec<_>, _>>()?;
-    if !steps.iter().any(|step| matches!(step, Step::Expect(_))) {
+    if !steps.iter().any(|step| matches!(step, WireStep::Expect(_))) {
         return Err("nothing is expected".to_owned());
     }
     let mut words = command.split(' ');
@@ -52,28 +52,28 @@ pub(crate) fn talk(block: &str) -> Result<(), String> {
         {}
     });
     let mut held = (|| {
-        let writes = steps.iter().rposition(|step| matches!(step, Step::Write(_)));
+        let writes = steps.iter().rposition(|step| matches!(step, WireStep::Write(_)));
         for (number, step) in steps.into_iter().enumerate() {
-            // Whoever waits for what never comes then waits for the end only.
+            // After the last write, close stdin, so that a missing answer fails at the end of the output.
             if writes.is_none_or(|last| last < number) {
                 drop(stdin.take());
             }
             match step {
-                Step::Write(bytes) => {
+                WireStep::Write(bytes) => {
                     let stdin = stdin.as_mut().ok_or("stdin is not a pipe")?;
                     stdin
                         .write_all(&bytes)
                         .and_then(|()| stdin.flush())
                         .map_err(|it| it.to_string())?;
                 }
-                Step::Expect(bytes) => {
+                WireStep::Expect(bytes) => {
                     let mut received = Vec::new();
                     while received.len() < bytes.len() && bytes.starts_with(&received) {
                         received
                             .push(told.recv_timeout(HANG).map_err(|_| differ(&bytes, &received))?);
                     }
                     if received != bytes {
-                        // What else comes soon shows what it is.
+                        // Further output makes the failure clearer.
                         drop(stdin.take());
                         received.extend(told.iter());
                         return Err(differ(&bytes, &received));
@@ -87,7 +87,7 @@ pub(crate) fn talk(block: &str) -> Result<(), String> {
     let rest: Vec<u8> = told.iter().collect();
     let status = server.wait().map_err(|error| error.to_string())?;
     if held.is_ok() && !rest.is_empty() {
-        held = Err(format!("this came too:\n  {}", rest.escape_ascii()));
+        held = Err(format!("further output:\n  {}", rest.escape_ascii()));
     }
     if held.is_ok() && !status.success() {
         held = Err(format!("the server ended with {status}"));
@@ -100,12 +100,12 @@ fn differ(expected: &[u8], received: &[u8]) -> String {
     format!("expected:\n  {expected}\nreceived:\n  {received}")
 }
 
-fn step(line: &str) -> Result<Step, String> {
+fn step(line: &str) -> Result<WireStep, String> {
     if let Some(text) = line.strip_prefix("→ ") {
-        return Ok(Step::Write(unescape(text)?));
+        return Ok(WireStep::Write(unescape(text)?));
     }
     match line.strip_prefix("← ") {
-        Some(text) => Ok(Step::Expect(unescape(text)?)),
+        Some(text) => Ok(WireStep::Expect(unescape(text)?)),
         None => Err(format!("neither → nor ←: `{line}`")),
     }
 }
@@ -138,7 +138,7 @@ fn unescape(text: &str) -> Result<Vec<u8>, String> {
 }
 
 #[test]
-fn a_wire_example_that_is_wrong_is_noticed() {
+fn a_wrong_wire_example_is_noticed() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}\n"#;
     let pong = r#"{"jsonrpc":"2.0","id":1,"result":"pong"}\n"#;
     let agent = "duet-rpc rpc --profile agent";

@@ -1,4 +1,4 @@
-//! Sockets that the service manager opened before it started the daemon (T2).
+//! Socket activation: sockets that the service manager opened before it started the daemon (T2).
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,13 +17,13 @@ use crate::support::daemon::{in_shell, rpc};
 use crate::support::folder::Folder;
 use crate::support::listening::{HTTP, Server, TCP, Url};
 
-/// Starts the daemon so, which listens on this many addresses.
+/// Starts the daemon with inherited sockets; it listens on `count` addresses.
 fn serve(sockets: Vec<OwnedFd>, variables: &str, options: &[&str], count: usize) -> Server {
     Server::with_stdin_and_stdout(activated(sockets, variables, options), count)
 }
 
-/// The daemon as a service manager starts it: its sockets are the descriptors from 3 on, and the
-/// environment says how many. A shell places them, and becomes the daemon then, so `$$` is its pid.
+/// The daemon as a service manager starts it: its sockets are the descriptors from 3 on, and the environment
+/// holds their number. A shell places them, and then becomes the daemon, so `$$` is its pid.
 fn activated(sockets: Vec<OwnedFd>, variables: &str, options: &[&str]) -> Command {
     let started = rpc(&[&["--profile", "agent"], options].concat());
     let count = sockets.len();
@@ -49,7 +49,7 @@ fn tcp() -> (TcpListener, u16) {
 fn t2_sockets_of_a_service_manager_are_served() {
     let folder = Folder::new();
     let (listener, port) = tcp();
-    // Who connects before the daemon is there is served, too. That is what it is for.
+    // A client that connects before the daemon starts is served too: the purpose of socket activation.
     let mut early =
         Way::Tcp(Framing::Ndjson).connect_to(&Url::parse(&format!("tcp://127.0.0.1:{port}")));
     let unix = UnixListener::bind(folder.path("socket")).expect("it can be made");
@@ -61,13 +61,13 @@ fn t2_sockets_of_a_service_manager_are_served() {
         way.connect(&server).check(1);
     }
     assert_eq!(server.end(Signal::TERM).status.code(), Some(0));
-    // The socket belongs to the manager, which starts the daemon again when somebody connects.
+    // The socket belongs to the manager, which starts the daemon again for the next connection.
     assert!(folder.path("socket").exists());
 }
 
-/// systemd makes them for everyone, unless `SocketMode` says otherwise.
+/// systemd creates sockets for all users, unless `SocketMode` is set.
 #[test]
-fn t3_a_socket_of_a_service_manager_that_all_users_can_connect_to_is_warned_of() {
+fn t3_an_inherited_socket_open_to_all_users_is_warned_of() {
     let folder = Folder::new();
     let said_of = |socket: UnixListener| {
         serve(vec![socket.into()], "", &[], 1).end(Signal::TERM).lines.concat()
@@ -93,7 +93,7 @@ fn t3_a_socket_of_a_service_manager_that_all_users_can_connect_to_is_warned_of()
 }
 
 #[test]
-fn t2_the_name_of_a_socket_says_what_is_spoken_on_it() {
+fn t2_the_name_of_an_inherited_socket_sets_its_protocol() {
     for (name, way) in [("ws", Way::WebSocket), ("http", Way::Http), ("tcp", Way::ALL[0])] {
         let (listener, port) = tcp();
         let variables = format!("LISTEN_FDNAMES={name}");
@@ -110,7 +110,7 @@ fn t2_the_name_of_a_socket_says_what_is_spoken_on_it() {
 }
 
 #[test]
-fn t2_an_address_that_the_manager_has_opened_is_taken_over() {
+fn t2_an_address_opened_by_the_manager_is_taken_over() {
     let (listener, port) = tcp();
     let url = format!("http://127.0.0.1:{port}/rpc");
     let server = serve(vec![listener.into()], "", &["--listen", &url, "--listen", TCP], 2);
@@ -120,7 +120,7 @@ fn t2_an_address_that_the_manager_has_opened_is_taken_over() {
     server.stop();
 }
 
-/// What is meant for another process, such as the one that started this one, is not touched.
+/// Sockets for another process, such as the parent, are not used.
 #[test]
 fn t2_sockets_of_another_process_are_left_alone() {
     let others = "LISTEN_PID=1 LISTEN_FDS=2147483647";
@@ -136,9 +136,9 @@ fn t2_sockets_of_another_process_are_left_alone() {
     }
 }
 
-/// Descriptors that are no sockets, or are not there, are no reason to panic.
+/// Descriptors that are not sockets, or are missing, must not cause a panic.
 #[test]
-fn t2_what_is_no_socket_is_exit_code_1() {
+fn t2_an_inherited_descriptor_that_is_not_a_socket_is_exit_code_1() {
     let (read, _write) = crate::support::daemon::pipe();
     let file = std::fs::File::open("/dev/null").expect("it is there");
     let (stream, _peer) = std::os::unix::net::UnixStream::pair().expect("sockets are to be had");
@@ -148,7 +148,7 @@ fn t2_what_is_no_socket_is_exit_code_1() {
         ("a file", file.into(), ""),
         ("a connection", stream.into(), ""),
         ("one that is not there", tcp().0.into(), missing),
-        // No list of that many may be made.
+        // No list of that length may be allocated.
         ("far too many", tcp().0.into(), "LISTEN_FDS=2147483647"),
         ("beyond the last", tcp().0.into(), "LISTEN_FDS_FIRST_FD=2147483647"),
     ];

@@ -1,4 +1,4 @@
-//! Where the daemon listens, what it says of it, and where it does not (T2, T3, G1).
+//! Addresses: where the daemon listens, how it prints them, and which it refuses (T2, T3, G1).
 
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::support::log::{FORMATS, parse_line};
 use crate::support::once::{refused, talk};
 use crate::support::say_skipped;
 
-/// The exit code of a daemon that cannot listen there, and what it says.
+/// The exit code and stderr of a daemon that cannot listen there.
 fn refused_at(addresses: &[&str]) -> (Option<i32>, String) {
     refused(with_addresses(rpc(&[]), addresses))
 }
 
 #[test]
-fn t2_what_is_no_url_is_exit_code_2() {
+fn t2_a_bad_url_is_exit_code_2() {
     let rows = [
         "",
         "nowhere",
@@ -51,7 +51,7 @@ fn t2_what_is_no_url_is_exit_code_2() {
         "http://127.0.0.1:0/\r\nX: y",
     ];
     for url in rows {
-        // Also if another one is good.
+        // Even if another one is good.
         for addresses in [&[url][..], &[TCP, url]] {
             let (code, said) = refused_at(addresses);
             assert_eq!(code, Some(2), "{addresses:?}: {said}");
@@ -60,7 +60,7 @@ fn t2_what_is_no_url_is_exit_code_2() {
 }
 
 #[test]
-fn t2_stdio_is_served_alone_or_not_at_all() {
+fn t2_stdio_cannot_be_combined_with_other_addresses() {
     for addresses in [["stdio:", TCP], [HTTP, "stdio:"], ["stdio:", "stdio:"]] {
         let (code, said) = refused_at(&addresses);
         assert_eq!(code, Some(2), "{addresses:?}: {said}");
@@ -71,7 +71,7 @@ fn t2_stdio_is_served_alone_or_not_at_all() {
     assert!(!talk.log.iter().any(|line| line.contains("listening")), "{:?}", talk.log);
 }
 
-/// An address of this machine that others can reach, if it has one. Nothing is sent for that.
+/// An address of this machine that others can reach, if it has one. Sends nothing.
 fn outer_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
@@ -80,7 +80,7 @@ fn outer_address() -> Option<IpAddr> {
 }
 
 #[test]
-fn t3_beyond_loopback_it_listens_only_if_that_is_allowed() {
+fn t3_a_remote_address_is_refused_without_allow_remote() {
     let mut hosts = vec!["0.0.0.0".to_owned(), "[::]".to_owned(), "192.0.2.7".to_owned()];
     hosts.push("[::ffff:192.0.2.7]".to_owned());
     let outer = outer_address();
@@ -93,20 +93,20 @@ fn t3_beyond_loopback_it_listens_only_if_that_is_allowed() {
             let (code, said) = refused_at(&[&url]);
             assert_eq!(code, Some(2), "{url}: {said}");
             assert!(said.contains("--allow-remote"), "{url}: {said}");
-            // One that is good does not make the other so.
+            // A good address does not make up for a bad one.
             assert_eq!(refused_at(&[TCP, &url]).0, Some(2), "{url}");
         }
     }
 }
 
 #[test]
-fn t3_beyond_loopback_it_listens_if_that_is_allowed() {
+fn t3_allow_remote_serves_every_address() {
     let addresses = ["tcp://0.0.0.0:0", "ws://0.0.0.0:0/", "http://0.0.0.0:0/"];
     let server = Server::rpc("agent", &addresses, &["--allow-remote"]);
     for way in [Way::Tcp(Framing::Ndjson), Way::WebSocket, Way::Http] {
         way.connect(&server).check(1);
         if let Some(outer) = outer_address() {
-            // Any address is as good a host as another then, as it can be no name of somebody else's.
+            // Then any IP address is accepted as the host, because it cannot be a foreign name.
             let mut url = server.url(way.scheme()).clone();
             url.authority = format!("{outer}:{}", url.address().port());
             way.connect_to(&url).check(2);
@@ -135,7 +135,7 @@ fn t3_every_loopback_address_is_served() {
 }
 
 #[test]
-fn t2_a_name_is_an_address_too() {
+fn t2_a_host_name_can_be_listened_on() {
     let server = Server::rpc("agent", &["http://localhost:0/"], &[]);
     let url = &server.urls[0];
     assert!(url.text.starts_with("http://localhost:"), "{url:?}");
@@ -148,7 +148,7 @@ fn t2_a_name_is_an_address_too() {
 }
 
 #[test]
-fn t2_an_address_that_is_taken_is_exit_code_1() {
+fn t2_an_address_in_use_is_exit_code_1() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("it has one").port();
     for url in ["tcp://127.0.0.1:P", "ws://127.0.0.1:P/", "http://127.0.0.1:P/"] {
@@ -157,7 +157,7 @@ fn t2_an_address_that_is_taken_is_exit_code_1() {
         assert_eq!(code, Some(1), "{url}: {said}");
         assert!(said.contains(&url), "which one? {said}");
     }
-    // Of one that it has taken itself it says the same.
+    // The same holds for an address in use by another daemon.
     let first = Server::rpc("agent", &[TCP], &[]);
     let (code, said) = refused_at(&[&first.urls[0].text]);
     assert_eq!(code, Some(1), "{said}");
@@ -165,7 +165,7 @@ fn t2_an_address_that_is_taken_is_exit_code_1() {
     first.stop();
 }
 
-/// Starts it, and checks that its first lines say where it listens, and the others are a log.
+/// Starts it, and checks that its first lines are the addresses, and the others log records.
 fn check_announcements(format: &str, level: &str, log: Option<&Path>) {
     let socket = Folder::new();
     let unix = socket.url("a socket").replace(' ', "%20");
@@ -173,7 +173,7 @@ fn check_announcements(format: &str, level: &str, log: Option<&Path>) {
     let options = ["--profile", "agent", "--log-level", level, "--log-format", format];
     let mut command = rpc(&options);
     command.envs(log.map(|path| ("DUET_RPC_LOG", path)));
-    let server = Server::of(with_addresses(command, &addresses), addresses.len());
+    let server = Server::spawn(with_addresses(command, &addresses), addresses.len());
     let kinds: Vec<_> = server.urls.iter().map(|url| (&*url.scheme, &*url.path)).collect();
     let path = unix.strip_prefix("unix://").expect("it is one");
     let first = [("tcp", ""), ("ws", "/"), ("unix", path), ("http", "/rpc/here")];
@@ -207,7 +207,7 @@ fn check_announcements(format: &str, level: &str, log: Option<&Path>) {
 }
 
 #[test]
-fn t2_the_first_lines_of_stderr_say_where_it_listens() {
+fn t2_the_first_lines_of_stderr_are_the_addresses() {
     for format in FORMATS {
         for level in ["debug", "info"] {
             let folder = Folder::new();
@@ -218,14 +218,14 @@ fn t2_the_first_lines_of_stderr_say_where_it_listens() {
 }
 
 #[test]
-fn t2_where_it_listens_is_said_also_when_nothing_is_logged_or_nothing_can_be() {
+fn t2_the_addresses_are_printed_even_without_a_log() {
     let folder = Folder::new();
     let command = rpc(&["--log-level", "error"]);
-    let server = Server::of(with_addresses(command, &[TCP]), 1);
+    let server = Server::spawn(with_addresses(command, &[TCP]), 1);
     assert_eq!(server.stop(), [""; 0]);
     let mut command = rpc(&["--log-level", "error"]);
     command.env("DUET_RPC_LOG", folder.path("no/such/folder"));
-    let server = Server::of(with_addresses(command, &[TCP, WS]), 2);
-    // Behind it stands the warning that the log has no file.
+    let server = Server::spawn(with_addresses(command, &[TCP, WS]), 2);
+    // After it comes the warning that the log file cannot be opened.
     assert_eq!(server.stop().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Clients, one for each way to reach the daemon, written without anything of the library.
+//! Clients for every transport, written without the library.
 
 use std::io::{BufRead, BufReader, Read, Write};
 
@@ -10,12 +10,12 @@ use crate::support::daemon::request;
 use crate::support::listening::{Server, Url};
 use crate::websocket::WebSocket;
 
-/// What every client can do.
+/// Operations of every client.
 pub(crate) trait Client: Send {
     /// Sends a message.
     fn send(&mut self, text: &[u8]);
 
-    /// The next message that comes, or nothing if the connection was closed in an orderly way.
+    /// Receives the next message, or `None` after an orderly close.
     fn receive(&mut self) -> Option<String>;
 
     /// Sends a request, and returns the next message.
@@ -31,7 +31,7 @@ pub(crate) trait Client: Send {
     }
 }
 
-/// How a daemon is spoken to.
+/// Transport and framing of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Tcp(Framing),
@@ -43,7 +43,7 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// One for each transport. The framing is that of the agent profile.
+    /// One for each transport, in the framing of the agent profile.
     pub(crate) const ALL: [Way; 4] =
         [Way::Tcp(Framing::Ndjson), Way::Unix(Framing::Ndjson), Way::WebSocket, Way::Http];
 
@@ -75,7 +75,7 @@ impl Way {
     }
 }
 
-/// A client on a stream of bytes.
+/// A client on a byte stream.
 pub(crate) struct Framed {
     input: BufReader<Box<dyn Read + Send>>,
     output: Box<dyn Write + Send>,
@@ -96,12 +96,12 @@ impl Framed {
         Framed { input: BufReader::new(Box::new(input)), output: Box::new(output), framing }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         self.output.write_all(bytes).and_then(|()| self.output.flush()).expect("it reads");
     }
 
-    /// A line without its end, or nothing at the end of all.
+    /// A line without its end, or `None` at the end of the stream.
     fn line(&mut self, end: &str) -> Option<String> {
         let mut line = String::new();
         self.input.read_line(&mut line).expect("a line comes");
@@ -118,7 +118,7 @@ impl Framed {
     }
 }
 
-/// A message as it goes over the wire.
+/// Frames a message.
 pub(crate) fn framed(framing: Framing, text: &[u8]) -> Vec<u8> {
     match framing {
         Framing::Lsp => {

@@ -1,4 +1,4 @@
-//! The script of dialogues, over every transport and in every framing, and the same each time (T1, T2).
+//! The dialogues, over every transport and in every framing, with identical messages (T1, T2).
 
 use std::process::Stdio;
 
@@ -7,21 +7,21 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::{Client, Framed, Way};
-use crate::script::{Needs, Row, Step, daemon_rows, rows};
+use crate::script::{Dialogue, Needs, Step, daemon_rows, rows};
+use crate::support::concurrently;
 use crate::support::daemon::{FRAMINGS, command};
 use crate::support::listening::Server;
-use crate::support::side_by_side;
 
-/// Has all the dialogues that a transport is able to, on one connection.
-fn speak(client: &mut dyn Client, has_way_back: bool, of: &str) {
-    // The first byte tells `auto` the framing, so it had better be that of a request.
+/// Runs all dialogues that the transport supports, on one connection.
+fn speak(client: &mut dyn Client, can_push: bool, of: &str) {
+    // `auto` detects the framing from the first byte, so begin with a request.
     client.check(1);
     let mut skipped = Vec::new();
     for row in rows().into_iter().chain(daemon_rows()) {
         let is_able = match row.needs {
             Needs::Answers => true,
-            Needs::WayBack => has_way_back,
-            Needs::NoWayBack => !has_way_back,
+            Needs::Push => can_push,
+            Needs::NoPush => !can_push,
         };
         if is_able {
             follow(client, &row, of);
@@ -29,11 +29,11 @@ fn speak(client: &mut dyn Client, has_way_back: bool, of: &str) {
             skipped.push(row.name);
         }
     }
-    let expected = if has_way_back { 1 } else { 7 };
-    assert_eq!(skipped.len(), expected, "{of} cannot do what it should: {skipped:?}");
+    let expected = if can_push { 1 } else { 7 };
+    assert_eq!(skipped.len(), expected, "{of} skips the wrong dialogues: {skipped:?}");
 }
 
-fn follow(client: &mut dyn Client, row: &Row, of: &str) {
+fn follow(client: &mut dyn Client, row: &Dialogue, of: &str) {
     let mut call = String::new();
     for (number, step) in row.steps.iter().enumerate() {
         let case = || format!("{of}, “{}”, step {number}", row.name);
@@ -92,21 +92,21 @@ fn sorted(texts: impl IntoIterator<Item = String>) -> Vec<String> {
     texts
 }
 
-/// Long texts are better not shown whole.
+/// Compares texts, and shortens long ones in the failure.
 fn assert_same(came: &str, expected: &str, case: &str) {
     let cut = |text: &str| text.chars().take(300).collect::<String>();
     let lengths = (came.len(), expected.len());
     assert!(came == expected, "{case}: {lengths:?}\n  {}\n  {}", cut(came), cut(expected));
 }
 
-/// Says farewell: the answer comes, and then the end.
+/// Calls `shutdown`: the answer comes, and then the end of the connection.
 fn leave(client: &mut dyn Client, of: &str) {
     let answer = r#"{"jsonrpc":"2.0","id":9,"result":{"message":"Shutting down gracefully"}}"#;
     assert_eq!(client.ask(9, "shutdown", "[]"), answer, "{of}");
     assert_eq!(client.receive(), None, "{of}");
 }
 
-/// A daemon that listens on everything, with this framing, is spoken to in these ways one by one.
+/// Starts a daemon on all transports with this framing, and runs the dialogues in these ways.
 fn over(framing: &str, ways: &[Way]) {
     let server = Server::testbed_everywhere(&["--framing", framing, "--share-log"]);
     for &way in ways {
@@ -139,25 +139,25 @@ fn t1_the_dialogues_are_the_same_over_stdio_in_every_framing() {
 
 #[test]
 fn t1_t2_the_dialogues_are_the_same_over_every_transport_in_every_framing() {
-    side_by_side(FRAMINGS, |(name, framing)| {
-        // The framing has nothing to do with the others, and over HTTP what needs a way back is left out.
+    concurrently(FRAMINGS, |(name, framing)| {
+        // The framing does not affect the others, and HTTP skips dialogues that need server push.
         let others = [Way::WebSocket, Way::Binary, Way::Http];
         over(name, &[&[Way::Tcp(framing), Way::Unix(framing)], &others[..]].concat());
     });
 }
 
-/// Connections of one daemon do not disturb each other, however they came.
+/// Connections of one daemon do not disturb each other.
 #[test]
-fn t2_all_transports_are_served_at_once() {
+fn t2_all_transports_are_served_concurrently() {
     let server = Server::testbed_everywhere(&[]);
     std::thread::scope(|scope| {
         for way in Way::ALL.into_iter().chain([Way::Binary]).cycle().take(10) {
             let mut client = way.connect(&server);
             scope.spawn(move || {
                 client.check(0);
-                // Events and log records are those of all connections, so no dialogue about them.
-                let is_able = |row: &Row| row.needs == Needs::Answers || way != Way::Http;
-                for row in rows().iter().filter(|row| row.needs != Needs::NoWayBack) {
+                // Events and log records concern all connections, so those dialogues are left out.
+                let is_able = |row: &Dialogue| row.needs == Needs::Answers || way != Way::Http;
+                for row in rows().iter().filter(|row| row.needs != Needs::NoPush) {
                     if is_able(row) {
                         follow(&mut *client, row, &format!("{way:?} beside others"));
                     }

@@ -1,4 +1,4 @@
-//! How a daemon that listens ends, and how a connection does (L4, L5, L10, T2).
+//! The end of a listening daemon, and of a connection (L4, L5, L10, T2).
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,19 +12,19 @@ use rustix::process::Signal;
 
 use crate::client::{Client, Framed, Way};
 use crate::http::Http;
+use crate::support::concurrently;
 use crate::support::daemon::{End, command, in_shell, request, rpc};
 use crate::support::folder::Folder;
 use crate::support::listening::{HTTP, Server, TCP, WS, with_addresses};
-use crate::support::side_by_side;
 use crate::websocket::WebSocket;
 
 const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 
-/// It gives up at 1.9 s. A busy machine needs time of its own beyond that, but a daemon that waits for
-/// what runs, which is 20 s, shows.
+/// The daemon gives up after 1.9 s. A busy machine takes longer, but a daemon that waits for its handlers,
+/// which take 20 s, exceeds this.
 const GIVES_UP: Duration = Duration::from_secs(8);
 
-/// Ends with 0, and the log names the signal.
+/// Checks for exit code 0, and a log record that names the signal.
 fn check_end(end: &End, signal: Signal, case: &str) {
     let name = match signal {
         Signal::TERM => "SIGTERM",
@@ -37,7 +37,7 @@ fn check_end(end: &End, signal: Signal, case: &str) {
     assert!(!end.lines.concat().contains("ERROR"), "{case}: {:?}", end.lines);
 }
 
-/// Whoever has started it reads the end of stdout as its end, and not before.
+/// The parent process reads the end of stdout as the end of the daemon, so it must not come earlier.
 #[test]
 fn t2_l1_stdout_stays_empty_and_open_until_the_end() {
     let (mut reader, writer) = std::io::pipe().expect("a pipe can be had");
@@ -55,7 +55,7 @@ fn t2_l1_stdout_stays_empty_and_open_until_the_end() {
 }
 
 #[test]
-fn l4_t2_what_runs_on_any_connection_is_answered_before_the_end() {
+fn l4_t2_running_requests_on_every_connection_are_answered_before_the_end() {
     for signal in SIGNALS {
         let server = Server::testbed_everywhere(&[]);
         let mut clients = Way::ALL.map(|way| (way, way.connect(&server)));
@@ -81,7 +81,7 @@ fn l4_t2_what_runs_on_any_connection_is_answered_before_the_end() {
 }
 
 #[test]
-fn l5_t2_idle_connections_are_closed_and_do_not_hold_it_up() {
+fn l5_t2_idle_connections_are_closed_and_do_not_delay_the_end() {
     for signal in SIGNALS {
         let server = Server::testbed_everywhere(&[]);
         let mut clients: Vec<_> =
@@ -90,7 +90,7 @@ fn l5_t2_idle_connections_are_closed_and_do_not_hold_it_up() {
         for (_, client) in &mut clients {
             client.check(1);
         }
-        // Some have not said anything, and some have not said all.
+        // Some have sent nothing, and some only a part.
         let mut silent: Vec<_> =
             server.urls.iter().chain(&server.urls).map(crate::stream::Stream::connect).collect();
         for stream in &mut silent[..4] {
@@ -108,9 +108,9 @@ fn l5_t2_idle_connections_are_closed_and_do_not_hold_it_up() {
     }
 }
 
-/// Of those that do not even close their end, no one is waited for.
+/// The daemon does not wait for clients that never close their end.
 #[test]
-fn l5_clients_that_never_close_do_not_hold_it_up() {
+fn l5_clients_that_never_close_do_not_delay_the_end() {
     let server = Server::testbed_everywhere(&[]);
     let mut clients: Vec<_> = Way::ALL.into_iter().map(|way| way.connect(&server)).collect();
     for client in &mut clients {
@@ -122,8 +122,8 @@ fn l5_clients_that_never_close_do_not_hold_it_up() {
 }
 
 #[test]
-fn l5_handlers_that_never_end_do_not_hold_it_up() {
-    side_by_side(["test.sleep", "test.block", "test.spin", "test.jam"], |method| {
+fn l5_handlers_that_never_return_do_not_delay_the_end() {
+    concurrently(["test.sleep", "test.block", "test.spin", "test.jam"], |method| {
         let server = Server::testbed_everywhere(&[]);
         let ways = if method == "test.jam" { &Way::ALL[..1] } else { &Way::ALL[..] };
         let mut clients: Vec<_> = ways.iter().map(|way| way.connect(&server)).collect();
@@ -138,14 +138,14 @@ fn l5_handlers_that_never_end_do_not_hold_it_up() {
 }
 
 #[test]
-fn l5_clients_that_read_nothing_do_not_hold_it_up() {
+fn l5_clients_that_never_read_do_not_delay_the_end() {
     let server = Server::testbed_everywhere(&[]);
     let mut clients: Vec<_> = Way::ALL.into_iter().map(|way| way.connect(&server)).collect();
     for client in &mut clients {
         client.send(request(1, "test.big", r#"{"bytes":20000000}"#).as_bytes());
         client.send(request(2, "test.sleep", r#"{"ms":0}"#).as_bytes());
     }
-    // HTTP answers one after the other, so the second is not begun there.
+    // HTTP answers one request at a time, so the second does not begin there.
     for _ in 0..3 {
         server.daemon().wait_for("test.sleep begins");
     }
@@ -155,8 +155,8 @@ fn l5_clients_that_read_nothing_do_not_hold_it_up() {
 }
 
 #[test]
-fn l4_t2_after_the_signal_nobody_gets_in_any_more() {
-    // It outlives the daemon, so that the socket has not gone with it.
+fn l4_t2_after_the_signal_no_new_connection_is_accepted() {
+    // The folder outlives the daemon, so that it does not remove the socket.
     let folder = Folder::new();
     let server = Server::testbed("agent", &[TCP, &folder.url("socket"), WS, HTTP], &[]);
     let urls = server.urls.clone();
@@ -185,7 +185,7 @@ fn l4_t2_shutdown_ends_its_own_connection_and_no_other() {
         let mut socket = WebSocket::connect(server.url("ws"));
         assert_eq!(socket.ask(9, "shutdown", "[]"), answer);
         assert_eq!(socket.read_out(), Some(1000));
-        // As a notification, too.
+        // As a notification too.
         let note = br#"{"jsonrpc":"2.0","method":"shutdown"}"#;
         let mut socket = WebSocket::connect(server.url("ws"));
         socket.send(note);
@@ -200,7 +200,7 @@ fn l4_t2_shutdown_ends_its_own_connection_and_no_other() {
         assert_eq!(client.response().map(|response| response.status), Some(202));
         assert!(client.response().is_none(), "it is closed");
     }
-    // What runs beside it is answered first.
+    // A running request on the same connection is answered first.
     let mut client = Way::ALL[0].connect(&server);
     client.send(request(1, "test.sleep", r#"{"ms":50}"#).as_bytes());
     server.daemon().wait_for("test.sleep begins");
@@ -214,9 +214,9 @@ fn l4_t2_shutdown_ends_its_own_connection_and_no_other() {
     server.stop();
 }
 
-/// The end of what a client says is answered like the end of stdin: with all that is still due (L3).
+/// The end of a client's input works like the end of stdin: everything due is answered (L3).
 #[test]
-fn l3_t2_what_came_before_the_end_of_a_connection_is_answered() {
+fn l3_t2_requests_before_the_end_of_a_connection_are_answered() {
     let server = Server::testbed_everywhere(&[]);
     for scheme in ["tcp", "unix"] {
         let stream = crate::stream::Stream::connect(server.url(scheme));
@@ -232,7 +232,7 @@ fn l3_t2_what_came_before_the_end_of_a_connection_is_answered() {
 }
 
 #[test]
-fn t2_stdin_is_nothing_to_a_daemon_that_listens() {
+fn t2_a_listening_daemon_ignores_stdin() {
     for case in ["nothing", "a folder", "a pipe", "a pipe that is closed"] {
         let mut command = with_addresses(rpc(&["--profile", "agent"]), &[TCP, HTTP]);
         command.stdin(match case {
@@ -262,12 +262,12 @@ fn t2_stdin_is_nothing_to_a_daemon_that_listens() {
 }
 
 #[test]
-fn l10_a_daemon_that_listens_ends_with_its_parent_if_that_is_wanted() {
+fn l10_a_listening_daemon_ends_with_its_parent_on_request() {
     for busy in [None, Some("test.sleep"), Some("test.block")] {
         let folder = Folder::new();
         let mut started = with_addresses(command("agent"), &[&folder.url("socket"), WS]);
         started.arg("--exit-with-parent");
-        let server = Server::of(in_shell(r#""$@" & wait"#, &started), 2);
+        let server = Server::spawn(in_shell(r#""$@" & wait"#, &started), 2);
         let mut client = Way::ALL[1].connect(&server);
         let mut socket = WebSocket::connect(server.url("ws"));
         client.check(1);
@@ -277,7 +277,7 @@ fn l10_a_daemon_that_listens_ends_with_its_parent_if_that_is_wanted() {
         }
         server.daemon().kill(Signal::KILL);
         // The shell is gone, so this is the end of the daemon.
-        let said = server.daemon().hear_out();
+        let said = server.daemon().read_stderr_to_end();
         assert!(said.iter().any(|line| line.contains("parent")), "{busy:?}: {said:?}");
         assert!(!folder.path("socket").exists(), "{busy:?}");
         assert_eq!(socket.read_out(), Some(1001), "{busy:?}");

@@ -13,7 +13,7 @@ use crate::support::folder::Folder;
 use crate::support::listening::{HTTP, Server, TCP, wait_until, with_addresses};
 use crate::websocket::{CLOSE, LAST, WebSocket, frame, handshake};
 
-/// Tries once, and says whether it was served. Who is not may be cut off without a word.
+/// Tries one request, and returns true if it was served. A refused client may be cut off without a message.
 fn is_served(way: Way, server: &Server) -> bool {
     let url = server.url(way.scheme());
     let ask = br#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
@@ -31,7 +31,7 @@ fn is_served(way: Way, server: &Server) -> bool {
     String::from_utf8_lossy(&stream.read_out()).contains(sign)
 }
 
-/// The ninth is told so, in the words of its transport.
+/// Checks that one more connection is refused, in the form of its transport.
 fn check_refused(way: Way, server: &Server) {
     let url = server.url(way.scheme());
     match way {
@@ -45,7 +45,7 @@ fn check_refused(way: Way, server: &Server) {
         }
         Way::Tcp(framing) | Way::Unix(framing) => {
             let mut client = Framed::connect(url, framing);
-            let text = client.receive().expect("it is told why");
+            let text = client.receive().expect("a refusal");
             let answer: Value = serde_json::from_str(&text).expect("JSON");
             let data = json!({"reason": "overloaded", "limit": 8});
             let error = json!({"code": -32000, "message": "Server busy", "data": data});
@@ -56,7 +56,7 @@ fn check_refused(way: Way, server: &Server) {
 }
 
 #[test]
-fn p9_past_the_limit_of_connections_a_new_one_is_refused_and_the_others_are_served() {
+fn p9_a_connection_above_the_limit_is_refused_and_the_others_are_served() {
     for (name, framing) in FRAMINGS.into_iter().take(3) {
         let server = Server::rpc_everywhere(&["--max-connections", "8", "--framing", name]);
         let ways = [Way::Tcp(framing), Way::Unix(framing), Way::WebSocket, Way::Http];
@@ -69,7 +69,7 @@ fn p9_past_the_limit_of_connections_a_new_one_is_refused_and_the_others_are_serv
             check_refused(way, &server);
             clients[round % 8].check(100 + round as u64);
         }
-        // Whoever leaves makes room, for any of the others.
+        // Each client that leaves makes room for any other.
         for way in ways.into_iter().rev() {
             drop(clients.remove(0));
             wait_until("there is room again", || is_served(way, &server));
@@ -81,9 +81,9 @@ fn p9_past_the_limit_of_connections_a_new_one_is_refused_and_the_others_are_serv
     }
 }
 
-/// A thousand at once, of which eight get in at a time: all are either served or told.
+/// A thousand connections, with room for eight: each is either served or refused.
 #[test]
-fn p9_a_flood_of_connections_harms_nobody() {
+fn p9_a_flood_of_connections_affects_no_other_client() {
     let server = Server::rpc_everywhere(&["--max-connections", "8"]);
     let mut inside: Vec<_> = Way::ALL.into_iter().map(|way| way.connect(&server)).collect();
     for client in &mut inside {
@@ -106,9 +106,9 @@ fn p9_a_flood_of_connections_harms_nobody() {
     server.stop();
 }
 
-/// Each of a burst that is refused hears the reason, however many there are and although none says anything.
+/// Each refused connection of a burst gets the reason, even if there are many and none sends anything.
 #[test]
-fn p9_every_silent_connection_of_a_burst_over_the_limit_is_told_the_reason() {
+fn p9_every_silent_connection_of_a_burst_over_the_limit_gets_the_reason() {
     let server = Server::rpc_everywhere(&["--max-connections", "1"]);
     let mut inside = Way::ALL[0].connect(&server);
     inside.check(1);
@@ -124,20 +124,20 @@ fn p9_every_silent_connection_of_a_burst_over_the_limit_is_told_the_reason() {
     server.stop();
 }
 
-/// Whether this is the whole reason for a refusal, in the words of some transport.
+/// Returns true if this is a complete refusal of any transport.
 fn is_refusal(told: &str) -> bool {
     let is_frame = told.contains(r#""message":"Server busy""#) && told.ends_with("}\n");
     let is_response = told.starts_with("HTTP/1.1 503 ") && told.contains("Too many connections");
     is_frame || is_response
 }
 
-/// A daemon that may have so many descriptors open.
+/// A daemon with this limit of descriptors.
 fn with_descriptors(limit: usize, addresses: &[&str]) -> Server {
     let started = with_addresses(rpc(&["--profile", "agent"]), addresses);
-    Server::of(after(&format!("ulimit -n {limit}"), &started), addresses.len())
+    Server::spawn(after(&format!("ulimit -n {limit}"), &started), addresses.len())
 }
 
-/// With few descriptors, each that connects is either served or told that it is not, and nobody hangs.
+/// With few descriptors, each connection is either served or refused, and none hangs.
 #[test]
 fn p9_with_few_descriptors_each_connection_is_served_or_refused_and_none_hangs() {
     for (limit, count) in [(40, 60), (64, 100), (128, 200)] {
@@ -153,7 +153,7 @@ fn p9_with_few_descriptors_each_connection_is_served_or_refused_and_none_hangs()
             let mut streams: Vec<_> = (0..count).map(|_| Stream::connect(url)).collect();
             let (mut served, mut refused) = (0, 0);
             for stream in &mut streams {
-                // One that was refused cannot send any more.
+                // A refused connection cannot send any more.
                 let _ = stream.write_all(&bytes);
                 let mut told = [0; 4096];
                 let length = stream.read(&mut told).expect("it hears something");
@@ -165,7 +165,7 @@ fn p9_with_few_descriptors_each_connection_is_served_or_refused_and_none_hangs()
                 }
             }
             assert!(served > 0 && refused > 0, "{way:?}, {limit}: {served} and {refused}");
-            // That there is no descriptor is no reason to look for one all the time.
+            // A lack of descriptors must not make the daemon spin.
             let before = processor_time(&server);
             std::thread::sleep(std::time::Duration::from_millis(300));
             let ticks = processor_time(&server) - before;
@@ -178,18 +178,19 @@ fn p9_with_few_descriptors_each_connection_is_served_or_refused_and_none_hangs()
     }
 }
 
-/// How long it has run on a processor, in hundredths of a second.
+/// Processor time, in hundredths of a second.
 fn processor_time(server: &Server) -> u64 {
     let path = format!("/proc/{}/stat", server.daemon().process.id());
     let stat = std::fs::read_to_string(path).expect("it lives");
-    // Behind the name, which may hold anything: the 12th and the 13th are times.
+    // Fields 12 and 13 after the name, which may contain anything, are times.
     let (_, rest) = stat.rsplit_once(')').expect("a name");
     rest.split_whitespace().skip(11).take(2).map(|it| it.parse::<u64>().expect("a number")).sum()
 }
 
-/// When the system has no more descriptors for it, the daemon serves who is in, and others when some come back.
+/// Without free descriptors, the daemon serves the existing connections, and new ones once some are free
+/// again.
 #[test]
-fn p9_without_descriptors_it_lives_on_and_serves_who_is_in() {
+fn p9_without_descriptors_the_daemon_serves_existing_connections() {
     let server = with_descriptors(128, &[TCP, HTTP]);
     let way = Way::Tcp(Framing::Ndjson);
     let mut inside = way.connect(&server);
@@ -205,5 +206,5 @@ fn p9_without_descriptors_it_lives_on_and_serves_who_is_in() {
     inside.check(3);
     let end = server.end(rustix::process::Signal::TERM);
     assert_eq!(end.status.code(), Some(0), "{end:?}");
-    assert!(end.lines.len() < 100, "it is told once, and not for each try: {}", end.lines.len());
+    assert!(end.lines.len() < 100, "logged once, not for each try: {}", end.lines.len());
 }

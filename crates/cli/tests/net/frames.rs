@@ -1,4 +1,4 @@
-//! WebSocket by its rules, and what happens to who breaks them (T2).
+//! WebSocket frames: the rules, and the reaction to broken ones (T2).
 
 use crate::client::Client;
 use crate::http::{head, once};
@@ -16,21 +16,21 @@ fn server() -> Server {
 }
 
 #[test]
-fn t2_f4_who_breaks_the_rules_is_closed_with_1002_and_who_sends_no_utf8_with_1007() {
+fn t2_f4_a_broken_rule_closes_with_1002_and_bad_utf8_with_1007() {
     let unmasked = [&[LAST | TEXT, ASK.len() as u8], ASK].concat();
     let request =
         b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"system.echo\",\"params\":[\"\xc3(\"]}";
     let rows: [(u16, &str, Vec<u8>); 20] = [
         (1002, "no mask", unmasked),
-        (1002, "a bit that nobody knows", frame(LAST | 0x40 | TEXT, ASK)),
-        (1002, "another one", frame(LAST | 0x20 | BINARY, ASK)),
-        (1002, "the third", frame(LAST | 0x10 | PING, b"")),
-        (1002, "an operation that nobody knows", frame(LAST | 3, ASK)),
-        (1002, "a control one of those", frame(LAST | 0xb, b"")),
+        (1002, "an unknown bit", frame(LAST | 0x40 | TEXT, ASK)),
+        (1002, "another unknown bit", frame(LAST | 0x20 | BINARY, ASK)),
+        (1002, "the third unknown bit", frame(LAST | 0x10 | PING, b"")),
+        (1002, "an unknown operation", frame(LAST | 3, ASK)),
+        (1002, "an unknown control operation", frame(LAST | 0xb, b"")),
         (1002, "a ping in pieces", frame(PING, b"")),
         (1002, "a ping of 126 bytes", frame(LAST | PING, &[b'x'; 126])),
         (1002, "a ping of 2 GB", vec![LAST | PING, 0xff, 0, 0, 0, 0, 0x77, 0, 0, 0]),
-        (1002, "the rest of nothing", frame(LAST | CONTINUATION, ASK)),
+        (1002, "a continuation without a start", frame(LAST | CONTINUATION, ASK)),
         (1002, "a message within a message", [frame(TEXT, b"{"), frame(LAST | TEXT, ASK)].concat()),
         (1002, "a close frame of one byte", frame(LAST | CLOSE, &[3])),
         (1002, "a code that may not be sent", frame(LAST | CLOSE, &1005_u16.to_be_bytes())),
@@ -51,13 +51,13 @@ fn t2_f4_who_breaks_the_rules_is_closed_with_1002_and_who_sends_no_utf8_with_100
         client.send_raw(&[&frame(LAST | TEXT, ASK), &bytes[..]].concat());
         assert_eq!(client.receive().as_deref(), Some(PONGED), "{case}");
         assert_eq!(client.receive(), None, "{case}");
-        // A length that no message has may as well be called too big.
+        // A length that no message can have may also count as too big.
         let is_fine = client.closed == Some(*expected)
             || (case.contains("highest") && client.closed == Some(1009));
         assert!(is_fine, "{case}: {:?}", client.closed);
         other.check(number as u64);
     }
-    // In a binary message it is no more than a parse error.
+    // In a binary message it is only a parse error.
     other.send_frame(LAST | BINARY, request);
     assert!(other.receive().is_some_and(|answer| answer.contains("-32700")));
     other.check(99);
@@ -65,7 +65,7 @@ fn t2_f4_who_breaks_the_rules_is_closed_with_1002_and_who_sends_no_utf8_with_100
 }
 
 #[test]
-fn t2_a_ping_is_answered_also_between_the_pieces_of_a_message() {
+fn t2_a_ping_is_answered_even_between_the_fragments_of_a_message() {
     let server = server();
     let mut client = WebSocket::connect(server.url("ws"));
     for payload in [&b""[..], b"are you there", &[0xff; 125]] {
@@ -73,7 +73,7 @@ fn t2_a_ping_is_answered_also_between_the_pieces_of_a_message() {
         let pong = Frame { first: LAST | PONG, payload: payload.to_vec() };
         assert_eq!(client.frame(), Some(pong));
     }
-    // A pong that nobody asked for is no harm.
+    // An unexpected pong is ignored.
     client.send_frame(LAST | PONG, b"I am");
     client.send_frame(TEXT, &ASK[..5]);
     client.send_frame(LAST | PING, b"1");
@@ -84,7 +84,7 @@ fn t2_a_ping_is_answered_also_between_the_pieces_of_a_message() {
     assert_eq!(client.frame(), Some(Frame { first: LAST | PONG, payload: b"2".to_vec() }));
     client.send_frame(LAST | CONTINUATION, &ASK[9..]);
     assert_eq!(client.receive().as_deref(), Some(PONGED));
-    // A request under way holds up no pong.
+    // A running request does not delay a pong.
     client.send(request(9, "test.sleep", r#"{"ms":3600000}"#).as_bytes());
     client.send_frame(LAST | PING, b"3");
     assert_eq!(client.frame(), Some(Frame { first: LAST | PONG, payload: b"3".to_vec() }));
@@ -94,7 +94,7 @@ fn t2_a_ping_is_answered_also_between_the_pieces_of_a_message() {
 }
 
 #[test]
-fn t2_pieces_of_any_size_make_a_message_also_binary_and_cut_in_a_character() {
+fn t2_fragments_of_any_size_make_a_message_in_text_and_binary() {
     let server = server();
     let mut client = WebSocket::connect(server.url("ws"));
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"system.echo","params":["é漢😀"]}"#;
@@ -110,7 +110,7 @@ fn t2_pieces_of_any_size_make_a_message_also_binary_and_cut_in_a_character() {
             assert_eq!(client.receive().as_deref(), Some(answer), "{operation} {size}");
         }
     }
-    // Byte by byte over the wire, and many in one piece.
+    // Byte by byte over the wire, and many in one write.
     for byte in frame(LAST | TEXT, ASK) {
         client.send_raw(&[byte]);
     }
@@ -119,7 +119,7 @@ fn t2_pieces_of_any_size_make_a_message_also_binary_and_cut_in_a_character() {
     for _ in 0..200 {
         assert_eq!(client.receive().as_deref(), Some(PONGED));
     }
-    // Without end of pieces there is an end to it.
+    // The size limit applies to all fragments together.
     for _ in 0..2 {
         client.send_frame(TEXT, &[b' '; 60_000]);
         client.send_frame(LAST | CONTINUATION, ASK);
@@ -132,7 +132,7 @@ fn t2_pieces_of_any_size_make_a_message_also_binary_and_cut_in_a_character() {
 }
 
 #[test]
-fn t2_a_message_that_is_too_long_closes_with_1009_and_what_runs_is_answered_first() {
+fn t2_an_oversize_message_closes_with_1009_after_running_requests_are_answered() {
     let server = server();
     let mut client = WebSocket::connect(server.url("ws"));
     client.send(request(1, "test.sleep", r#"{"ms":100}"#).as_bytes());
@@ -144,20 +144,20 @@ fn t2_a_message_that_is_too_long_closes_with_1009_and_what_runs_is_answered_firs
 }
 
 #[test]
-fn t2_a_close_frame_is_answered_in_kind() {
+fn t2_a_close_frame_is_answered_with_a_close_frame() {
     let server = server();
     let rows: [(&[u8], &[u16]); 4] = [
         (&1000_u16.to_be_bytes(), &[1000]),
         (&[3, 233, b'b', b'y', b'e'], &[1001, 1000]),
         (&4999_u16.to_be_bytes(), &[4999, 1000]),
-        // Without a code there is none to send back, or the usual one.
+        // Without a code, the answer has none, or the usual one.
         (&[], &[1000]),
     ];
     for (payload, codes) in rows {
         let mut client = WebSocket::connect(server.url("ws"));
         client.check(1);
         client.send_frame(LAST | CLOSE, payload);
-        let Some(Frame { first, payload: said }) = client.frame() else { panic!("no farewell") };
+        let Some(Frame { first, payload: said }) = client.frame() else { panic!("no close frame") };
         assert_eq!(first, LAST | CLOSE);
         let code = said.first_chunk().copied().map(u16::from_be_bytes);
         let is_fine = code.map_or(payload.is_empty(), |code| codes.contains(&code));
@@ -168,7 +168,7 @@ fn t2_a_close_frame_is_answered_in_kind() {
 }
 
 #[test]
-fn t2_what_is_no_handshake_is_refused_with_a_status() {
+fn t2_a_bad_handshake_is_refused_with_a_status() {
     let server = server();
     let url = server.url("ws");
     let own = handshake(&url.authority);
@@ -186,7 +186,7 @@ fn t2_what_is_no_handshake_is_refused_with_a_status() {
         ("GET", "no upgrade", without("Upgrade")),
         ("GET", "no connection", without("Connection")),
         ("GET", "a short key", with("Sec-WebSocket-Key", "c2hvcnQ=")),
-        ("GET", "no base64", with("Sec-WebSocket-Key", "!!!!!!!!!!!!!!!!!!!!!!==")),
+        ("GET", "not base64", with("Sec-WebSocket-Key", "!!!!!!!!!!!!!!!!!!!!!!==")),
         ("GET", "an old version", with("Sec-WebSocket-Version", "8")),
         ("GET", "another protocol", with("Upgrade", "h2c")),
         ("POST", "another method", own.to_vec()),
@@ -199,7 +199,7 @@ fn t2_what_is_no_handshake_is_refused_with_a_status() {
         }
         WebSocket::connect(url).check(1);
     }
-    // Names have no case, lists may be long, and what is offered need not be taken.
+    // Names ignore case, lists may be long, and offers need not be accepted.
     let headers = [
         ("host", &*url.authority),
         ("upgrade", "WebSocket"),
@@ -212,7 +212,7 @@ fn t2_what_is_no_handshake_is_refused_with_a_status() {
     let text = head("GET", "/", &headers);
     let client = WebSocket::open(url, text.as_bytes());
     client.unwrap_or_else(|response| panic!("{response:?}")).check(1);
-    // The first message may stand right behind the handshake.
+    // The first message may follow the handshake directly.
     let text = head("GET", "/", &handshake(&url.authority));
     let eager = [text.as_bytes(), &frame(LAST | TEXT, ASK)].concat();
     let mut client = WebSocket::open(url, &eager).unwrap_or_else(|response| panic!("{response:?}"));

@@ -1,4 +1,4 @@
-//! Clients that mean harm, or are broken: after each of them the daemon serves the others (F3, F6, T2).
+//! Hostile or broken clients: after each of them the daemon serves the others (F3, F6, T2).
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use crate::websocket::{BINARY, LAST, TEXT, WebSocket, handshake};
 
 const MIB: usize = 1 << 20;
 
-/// All others are served, whatever one of them did.
+/// Checks that clients on all transports are served.
 fn check_others(server: &Server) {
     for way in Way::ALL {
         way.connect(server).check(7);
@@ -24,7 +24,7 @@ fn check_others(server: &Server) {
 }
 
 #[test]
-fn f6_a_head_that_never_ends_is_dropped_in_time() {
+fn f6_an_incomplete_http_head_times_out() {
     let server = Server::testbed_everywhere(&["--read-timeout", "0.2"]);
     for scheme in ["http", "ws"] {
         let url = server.url(scheme);
@@ -36,7 +36,7 @@ fn f6_a_head_that_never_ends_is_dropped_in_time() {
     let url = server.url("http");
     let half = post(url, &[], br#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#);
     assert_eq!(once(url, &half[..half.len() - 1]).status, 408, "a body that never ends");
-    // One that sends a byte now and then is no better: the time counts for all of it.
+    // Sending a byte now and then does not help: the time limit is for the whole head.
     let mut stream = Stream::connect(url);
     let mut reader = std::io::BufReader::new(stream.try_clone());
     let (done, is_done) = std::sync::mpsc::channel();
@@ -59,7 +59,7 @@ fn f6_a_head_that_never_ends_is_dropped_in_time() {
 }
 
 #[test]
-fn f6_a_frame_that_never_ends_is_dropped_and_the_connection_lives() {
+fn f6_an_incomplete_frame_is_dropped_and_the_connection_lives() {
     for (name, framing) in FRAMINGS.into_iter().take(3) {
         let server = Server::rpc("agent", &[TCP], &["--read-timeout", "0.2", "--framing", name]);
         let mut client = Framed::connect(server.url("tcp"), framing);
@@ -67,7 +67,7 @@ fn f6_a_frame_that_never_ends_is_dropped_and_the_connection_lives() {
         let whole = framed(framing, request(2, "system.ping", "[]").as_bytes());
         client.send_raw(&whole[..whole.len() / 2]);
         server.daemon().wait_for_line(|line| line.contains("WARN"));
-        // In `ndjson`, only the end of the line shows where the next one begins.
+        // In `ndjson`, only the end of the line shows where the next message begins.
         client.send_raw(if framing == Framing::Ndjson { b"\n" } else { b"" });
         client.check(3);
         server.stop();
@@ -75,7 +75,7 @@ fn f6_a_frame_that_never_ends_is_dropped_and_the_connection_lives() {
 }
 
 #[test]
-fn f3_a_message_of_2_gb_is_refused_before_it_comes() {
+fn f3_a_message_of_2_gb_is_refused_before_it_arrives() {
     let oversize = json!({"reason": "oversize"});
     let server = Server::testbed_everywhere(&[]);
     check_others(&server);
@@ -86,7 +86,7 @@ fn f3_a_message_of_2_gb_is_refused_before_it_comes() {
         let length = 2_000_000_000_u64.to_be_bytes();
         socket.send_raw(&[&[LAST | BINARY, 0xff], &length[..], &[1, 2, 3, 4]].concat());
         assert_eq!(socket.read_out(), Some(1009));
-        // In pieces it is the same.
+        // The same holds for fragments.
         let mut pieces = WebSocket::connect(server.url("ws"));
         pieces.send_frame(TEXT, &vec![b' '; MIB - 10]);
         pieces.send_raw(&[0x00, 0x80 | 20, 1, 2, 3, 4]);
@@ -114,8 +114,8 @@ fn f3_a_message_of_2_gb_is_refused_before_it_comes() {
 }
 
 #[test]
-fn f3_a_frame_of_2_gb_is_refused_before_it_comes_and_the_next_is_served() {
-    // There is no length to announce in a line: it is refused when the limit is passed.
+fn f3_a_frame_of_2_gb_is_refused_before_it_arrives_and_the_next_is_served() {
+    // A line announces no length: it is refused once it exceeds the limit.
     let line = [&[b' '; 10], &*vec![b'['; MIB + 1]].concat();
     let rows: [(&str, Framing, &[u8]); 4] = [
         ("lsp", Framing::Lsp, b"Content-Length: 2000000000\r\n\r\n"),
@@ -129,7 +129,7 @@ fn f3_a_frame_of_2_gb_is_refused_before_it_comes_and_the_next_is_served() {
         let server = Server::rpc("agent", &addresses, &["--framing", name]);
         let before = server.resident();
         let mut clients = Vec::new();
-        // Of a line without an end as much is kept as a message may have, so fewer of those.
+        // An endless line is kept up to the message limit, so there are fewer of those.
         let count = if framing == Framing::Ndjson { 8 } else { 50 };
         for url in server.urls.iter().cycle().take(count) {
             let mut client = Framed::connect(url, framing);
@@ -149,7 +149,7 @@ fn f3_a_frame_of_2_gb_is_refused_before_it_comes_and_the_next_is_served() {
     }
 }
 
-/// The beginnings of everything that a client can say, in bytes.
+/// Prefixes of every kind of client input, in bytes.
 fn beginnings(server: &Server, way: Way) -> Vec<Vec<u8>> {
     let url = server.url(way.scheme());
     let ping = request(1, "system.ping", "[]");
@@ -172,19 +172,19 @@ fn beginnings(server: &Server, way: Way) -> Vec<Vec<u8>> {
         all.extend([1, 3, bytes.len() / 2, bytes.len() - 1].map(|count| bytes[..count].to_vec()));
         all.push(bytes.clone());
     }
-    // With more behind it that is not yet read.
+    // With more after it that is not read yet.
     all.push(whole.concat());
     all
 }
 
 #[test]
-fn t2_connections_that_break_off_anywhere_harm_nobody() {
+fn t2_connections_that_break_off_anywhere_affect_no_other() {
     let server = Server::testbed_everywhere(&[]);
     for way in Way::ALL {
         let mut other = way.connect(&server);
         other.check(1);
         for (number, bytes) in beginnings(&server, way).iter().enumerate() {
-            // Off at once; off when everything has been said; half closed and off.
+            // Reset immediately; close after everything was sent; half close and reset.
             for end in 0..3 {
                 let mut stream = Stream::connect(server.url(way.scheme()));
                 stream.write_all(bytes).expect("it reads");
@@ -202,13 +202,13 @@ fn t2_connections_that_break_off_anywhere_harm_nobody() {
         check_others(&server);
     }
     let lines = server.stop();
-    // That a client is gone is no fault of the daemon's (G5).
+    // A client that leaves is not a fault of the daemon (G5).
     let is_fault = |line: &&String| line.contains("ERROR");
     assert_eq!(lines.iter().find(is_fault), None);
 }
 
 #[test]
-fn t2_garbage_on_every_port_harms_nobody() {
+fn t2_garbage_on_every_port_affects_no_other_client() {
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03CANARY\x00\x20";
     let noise: Vec<u8> =
         (0..100_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
@@ -225,7 +225,7 @@ fn t2_garbage_on_every_port_harms_nobody() {
         let server = Server::testbed_everywhere(&["--framing", framing]);
         for (url, bytes) in pairs(&server.urls, garbage) {
             let mut stream = Stream::connect(url);
-            // It may have been refused before all is said.
+            // The connection may be refused before everything is sent.
             let _ = stream.write_all(bytes);
             stream.finish();
             let said = stream.read_out();
@@ -246,9 +246,9 @@ fn t2_garbage_on_every_port_harms_nobody() {
     }
 }
 
-/// What a client does not read is not made for it (L8, P9).
+/// The daemon makes no further answers for a client that does not read (L8, P9).
 #[test]
-fn p9_a_client_that_reads_nothing_costs_bounded_memory() {
+fn p9_a_client_that_never_reads_costs_bounded_memory() {
     let server = Server::testbed_everywhere(&[]);
     check_others(&server);
     let before = server.resident();
@@ -262,7 +262,7 @@ fn p9_a_client_that_reads_nothing_costs_bounded_memory() {
         let bytes = &beginnings(&server, way)[15];
         assert!(String::from_utf8_lossy(bytes).contains("HTTP") || way.scheme() != "http");
         let mut written = 0;
-        // Requests for 3 MB each, until it reads no more of them; 100 are 300 MB.
+        // Requests for 3 MB each, until the daemon reads no more of them; 100 are 300 MB.
         for _ in 0..100 {
             match stream.write(bytes) {
                 Ok(count) if count == bytes.len() => written += 1,
@@ -286,8 +286,8 @@ fn p9_a_client_that_reads_nothing_costs_bounded_memory() {
     server.stop();
 }
 
-/// A browser sends what a page wants to any port, with a head before it; the head is a fault in every
-/// framing, and the frame behind it would be served.
+/// A browser sends a page's data to any port, after an HTTP head. The head is a fault in every framing, and
+/// without protection the frame after it would be served.
 #[test]
 fn t3_a_web_page_cannot_call_over_tcp() {
     let call = r#"{"jsonrpc":"2.0","method":"test.sleep","params":{"ms":0}}"#;
@@ -298,7 +298,8 @@ fn t3_a_web_page_cannot_call_over_tcp() {
             "length" => framed(Framing::Length, call.as_bytes()),
             _ => format!("\n{call}\n").into_bytes(),
         };
-        // The last can only come of a page that has its own name lead here, which need not ask beforehand.
+        // The last method can only come from a page whose own host name resolves to this address, which needs
+        // no preflight.
         for method in ["POST", "GET", "OPTIONS", "PUT", "MADE-UP"] {
             let head = format!(
                 "{method} / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example\r\n\
@@ -306,7 +307,7 @@ fn t3_a_web_page_cannot_call_over_tcp() {
                 body.len()
             );
             let mut client = Stream::connect(server.url("tcp"));
-            // It may have been closed before all is sent.
+            // The connection may be closed before everything is sent.
             let _ = client.write_all(&[head.as_bytes(), &body].concat());
             let heard = client.read_out();
             assert!(heard.is_empty(), "{method}, {framing}: {heard:?}");

@@ -1,4 +1,4 @@
-//! A client for HTTP/1.1 that writes what it is told to, and reads responses strictly.
+//! An HTTP/1.1 client that sends any bytes, and reads responses strictly.
 
 use std::io::{BufRead, BufReader, Write};
 
@@ -23,7 +23,7 @@ impl Response {
         value
     }
 
-    /// Reads one, or nothing if the connection was closed before its first byte.
+    /// Reads a response, or returns `None` if the connection was closed before its first byte.
     pub(crate) fn read(input: &mut impl BufRead) -> Option<Self> {
         let first = line(input)?;
         let status = first.strip_prefix("HTTP/1.1 ").unwrap_or_else(|| panic!("{first:?}"));
@@ -62,14 +62,14 @@ fn line(input: &mut impl BufRead) -> Option<String> {
     Some(line.strip_suffix("\r\n").unwrap_or_else(|| panic!("a torn line: {line:?}")).to_owned())
 }
 
-/// A request with these headers and no others.
+/// The head of a request with exactly these headers.
 pub(crate) fn head(method: &str, path: &str, headers: &[(&str, &str)]) -> String {
     let lines: String =
         headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     format!("{method} {path} HTTP/1.1\r\n{lines}\r\n")
 }
 
-/// A POST of this body to where the daemon listens, with further headers.
+/// A POST of this body to the daemon's address, with further headers.
 pub(crate) fn post(url: &Url, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let length = body.len().to_string();
     let own = [
@@ -80,15 +80,15 @@ pub(crate) fn post(url: &Url, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> 
     [head("POST", &url.path, &[&own, headers].concat()).as_bytes(), body].concat()
 }
 
-/// Sends this on a connection of its own, and returns the response.
+/// Sends bytes on a new connection, and returns the response.
 pub(crate) fn once(url: &Url, bytes: &[u8]) -> Response {
     let mut stream = Stream::connect(url);
-    // Who is refused may be so before everything is written.
+    // A request may be refused before everything is written.
     let _ = stream.write_all(bytes);
     Response::read(&mut BufReader::new(stream)).expect("it answers")
 }
 
-/// A client that keeps its connection. Its requests may be pipelined.
+/// A client that keeps its connection, and may pipeline requests.
 pub(crate) struct Http {
     pub(crate) input: BufReader<Stream>,
     pub(crate) output: Stream,
@@ -104,7 +104,7 @@ impl Http {
         Http { input, output: stream, url: url.clone(), headers: Vec::new() }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         self.output.write_all(bytes).expect("it reads");
     }
@@ -122,7 +122,7 @@ impl Client for Http {
         self.send_raw(&request);
     }
 
-    /// The next answer. What has none is confirmed by an empty response.
+    /// Receives the next answer. Messages without an answer are confirmed by an empty response.
     fn receive(&mut self) -> Option<String> {
         loop {
             let response = self.response()?;

@@ -1,4 +1,4 @@
-//! What idle connections cost (P8).
+//! The cost of idle connections (P8).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use duet_rpc::proto::frame::Framing;
 use rustix::net::sockopt::set_socket_linger;
 
+use crate::capacity::{Turn, make_room};
 use crate::client::{Way, framed};
-use crate::crowd::{Turn, make_room};
 use crate::http::{head, post};
 use crate::support::daemon::{HANG, request};
 use crate::support::listening::{HTTP, Server, TCP, Url, WS, wait_until};
@@ -19,41 +19,42 @@ const WANTED: usize = 10_000;
 const GROUP: usize = 100;
 const MIB: usize = 1 << 20;
 
-/// How long the daemon has to give back what it does not need.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time for the daemon to give back unused memory.
+const GIVE_BACK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connections that are open and silent.
-struct Crowd {
+/// Open connections that send nothing.
+struct IdleConnections {
     way: Way,
     url: Url,
     streams: Vec<TcpStream>,
 }
 
-impl Crowd {
+impl IdleConnections {
     fn gather(way: Way, url: &Url, count: usize) -> Self {
-        let mut crowd = Crowd { way, url: url.clone(), streams: Vec::with_capacity(count) };
+        let mut connections =
+            IdleConnections { way, url: url.clone(), streams: Vec::with_capacity(count) };
         let hello = match way {
             Way::WebSocket => head("GET", "/", &handshake(&url.authority)).into_bytes(),
             _ => Vec::new(),
         };
-        // In groups, so that no queue of connections that nobody has accepted overflows.
-        while crowd.streams.len() < count {
-            let from = crowd.streams.len();
+        // In groups, so that the queue of unaccepted connections does not overflow.
+        while connections.streams.len() < count {
+            let from = connections.streams.len();
             for _ in 0..GROUP.min(count - from) {
                 let stream = TcpStream::connect(url.address()).expect("it listens");
                 stream.set_read_timeout(Some(HANG)).expect("a time that can be");
-                crowd.streams.push(stream);
+                connections.streams.push(stream);
             }
             if way == Way::WebSocket {
-                exchange(&mut crowd.streams[from..], &hello, b"\r\n\r\n");
+                exchange(&mut connections.streams[from..], &hello, b"\r\n\r\n");
             } else {
                 way.connect_to(url).check(0);
             }
         }
-        crowd
+        connections
     }
 
-    /// Each asks for something, and has its answer.
+    /// Makes one request on each connection, and reads the answers.
     fn ask(&mut self) {
         let text = request(1, "system.echo", r#"["some params that are not too short"]"#);
         let (bytes, end): (_, &[u8]) = match self.way {
@@ -68,13 +69,13 @@ impl Crowd {
 
     fn leave(self) {
         for stream in self.streams {
-            // Without a farewell, so that no port is held for a minute.
+            // Reset, so that no port is held for a minute.
             let _ = set_socket_linger(&stream, Some(Duration::ZERO));
         }
     }
 }
 
-/// Says something on each of these, and waits until each has heard what ends so.
+/// Sends bytes on each connection, and reads until each has received `end`.
 fn exchange(streams: &mut [TcpStream], bytes: &[u8], end: &[u8]) {
     for stream in &mut *streams {
         stream.write_all(bytes).expect("it reads");
@@ -89,12 +90,12 @@ fn exchange(streams: &mut [TcpStream], bytes: &[u8], end: &[u8]) {
     }
 }
 
-/// By how much the daemon has grown, once it has given back what it does not need.
+/// Growth of the daemon's memory, once it has given back what it does not need.
 fn growth(server: &Server, before: usize) -> usize {
     let begun = Instant::now();
     loop {
         let grown = server.resident().saturating_sub(before);
-        if grown < 64 * MIB || begun.elapsed() > PATIENCE {
+        if grown < 64 * MIB || begun.elapsed() > GIVE_BACK_TIMEOUT {
             return grown;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -112,17 +113,17 @@ fn check(way: Way, address: &str) {
     let url = server.url(way.scheme());
     way.connect(&server).check(1);
     let before = server.resident();
-    let mut crowd = Crowd::gather(way, url, count);
+    let mut connections = IdleConnections::gather(way, url, count);
     let silent = growth(&server, before);
-    crowd.ask();
+    connections.ask();
     let asked = growth(&server, before);
     let each = (silent / count, asked / count);
     eprintln!("{count} over {}: {silent} bytes, after a call {asked}, each {each:?}", url.scheme);
     assert!(silent < 64 * MIB, "{} idle connections cost {silent} bytes", url.scheme);
     assert!(asked < 64 * MIB, "{} idle connections cost {asked} bytes after a call", url.scheme);
-    // Another one is still served, and when they are gone, too.
+    // Another client is served, now and after they have left.
     way.connect(&server).check(2);
-    crowd.leave();
+    connections.leave();
     way.connect(&server).check(3);
     server.stop();
 }
@@ -136,7 +137,7 @@ fn p8_idle_connections_over_tcp_websocket_and_http_cost_little() {
 
 /// A connection that was busy once is as cheap as one that never was.
 #[test]
-fn p8_what_long_messages_needed_is_given_back() {
+fn p8_memory_of_long_messages_is_given_back() {
     const COUNT: usize = 32;
     let server = Server::rpc("agent", &[TCP, WS, HTTP], &["--log-level", "warn"]);
     let ways = [Way::Tcp(Framing::Ndjson), Way::WebSocket, Way::Http];
@@ -151,7 +152,7 @@ fn p8_what_long_messages_needed_is_given_back() {
     for client in &mut clients {
         assert!(client.ask(2, "system.echo", &params).len() > 900_000);
     }
-    // Each of them needed two buffers of that size. They are the thread's now, and not each connection's.
+    // Each request needed two buffers of that size. They belong to the thread now, not to the connection.
     wait_until("little is kept", || server.resident().saturating_sub(before) < 32 * MIB);
     clients.iter_mut().for_each(|client| client.check(3));
     server.stop();

@@ -1,5 +1,5 @@
-//! The log has the records of all connections, so clients of a daemon that listens read it, and set its level,
-//! only if that is allowed (`--share-log`).
+//! Access to the log. It holds the records of all connections, so clients of a listening daemon may read it
+//! and set its level only with `--share-log`.
 
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn not_shared(id: u64) -> Value {
 }
 
 #[test]
-fn t3_on_a_listener_the_log_can_neither_be_read_nor_its_level_be_set() {
+fn t3_on_a_listener_the_log_cannot_be_read_nor_its_level_set() {
     let server = Server::rpc_everywhere(&[]);
     for way in Way::ALL {
         let mut client = way.connect(&server);
@@ -31,7 +31,7 @@ fn t3_on_a_listener_the_log_can_neither_be_read_nor_its_level_be_set() {
             assert_eq!(ask(client, 1, "events.subscribe", LOG), not_shared(1), "{way:?}");
             let both = r#"[["stats","log"]]"#;
             assert_eq!(ask(client, 2, "events.subscribe", both), not_shared(2), "{way:?}");
-            // A refused topic takes the others with it, and figures of one's own are no secret.
+            // A refused topic fails the whole request. A client's own statistics are allowed.
             let none = ask(client, 3, "events.unsubscribe", LOG);
             assert_eq!(none["result"], json!({"topics": []}), "{way:?}");
             let stats = ask(client, 4, "events.subscribe", r#"{"topics":["stats"]}"#);
@@ -51,7 +51,7 @@ fn t3_on_a_listener_the_log_can_neither_be_read_nor_its_level_be_set() {
 }
 
 #[test]
-fn t3_a_client_without_the_token_learns_nothing_of_those_with_it() {
+fn t3_a_client_without_the_token_learns_nothing_about_the_others() {
     let folder = Folder::new();
     let path = folder.write("token", "sesame\n");
     let server = Server::rpc_everywhere(&["--token-file", &path, "--log-level", "debug"]);
@@ -62,13 +62,13 @@ fn t3_a_client_without_the_token_learns_nothing_of_those_with_it() {
     let answer = once(url, &post(url, &[("Authorization", "Bearer sesame")], body.as_bytes()));
     assert_eq!(answer.status, 200, "{answer:?}");
     server.daemon().wait_for_line(|line| line.contains("SESSION-42"));
-    // The record is written, and the next that comes is the answer.
+    // The record is written, and the next message is the answer.
     assert_eq!(ask(&mut *spy, 2, "system.ping", "[]")["result"], "pong");
     server.stop();
 }
 
 #[test]
-fn t3_with_share_log_all_who_connect_read_the_log_and_set_its_level() {
+fn t3_with_share_log_every_client_reads_the_log_and_sets_its_level() {
     let server = Server::rpc_everywhere(&["--share-log"]);
     for way in Way::ALL {
         let mut client = way.connect(&server);

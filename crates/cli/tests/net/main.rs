@@ -1,16 +1,16 @@
-//! The daemon as it listens: the real binary over TCP, Unix sockets, WebSocket and HTTP (sections 5 and
-//! 8 of the contract).
+//! The listening daemon: the real binary over TCP, Unix sockets, WebSocket and HTTP (sections 5 and 8 of the
+//! contract).
 #![cfg(unix)]
 
+mod access;
 mod activation;
 mod addresses;
+mod capacity;
 mod client;
-mod crowd;
 mod dialogues;
 mod ends;
 mod floods;
 mod frames;
-mod gate;
 mod hostile;
 mod http;
 mod idle;

@@ -1,4 +1,4 @@
-//! Many connections that are all at work: each is served, and none at the cost of another (P8, L2).
+//! Many busy connections: each is served, and none at the cost of another (P8, L2).
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -12,8 +12,8 @@ use duet_rpc::proto::frame::Framing;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 
+use crate::capacity::{Turn, make_room};
 use crate::client::{Client, Way};
-use crate::crowd::{Turn, make_room};
 use crate::stream::Stream;
 use crate::support::daemon::{HANG, PROFILES, request};
 use crate::support::listening::{Server, TCP};
@@ -21,23 +21,23 @@ use crate::websocket::WebSocket;
 
 const ROUNDS: u64 = 50;
 
-/// A connection with a request under way.
+/// A connection with a request in flight.
 struct Worker {
     stream: Stream,
-    /// How many of its requests are answered.
+    /// Number of answered requests.
     round: u64,
     came: Vec<u8>,
 }
 
 impl Worker {
     fn ask(&mut self, number: usize) {
-        // All have the same ids, so that an answer that went astray shows in its result.
+        // All use the same ids, so that a misdirected answer shows in its result.
         let params = format!("[{number},{}]", self.round);
         let text = request(self.round, "system.echo", &params) + "\n";
         self.stream.write_all(text.as_bytes()).expect("it reads");
     }
 
-    /// Takes what has come, and says whether that is an answer.
+    /// Reads, and returns true if the answer is complete.
     fn take(&mut self, number: usize) -> bool {
         let mut chunk = [0; 1024];
         let count = self.stream.read(&mut chunk).expect("something has come");
@@ -55,10 +55,10 @@ impl Worker {
     }
 }
 
-/// A thousand clients, each of which asks again as soon as it is answered. Every time that this looks,
-/// it takes what has come on all of them, so a client that the daemon forgot would stay behind.
+/// A thousand clients, each with a new request as soon as the last is answered. Each round reads from all of
+/// them, so a client that the daemon neglects falls behind.
 #[test]
-fn p8_a_thousand_busy_connections_are_all_served_and_evenly() {
+fn p8_a_thousand_busy_connections_are_served_evenly() {
     let _turn = Turn::take();
     let count = make_room(1000);
     let server = Server::rpc("agent", &[TCP], &[]);
@@ -97,7 +97,7 @@ fn p8_a_thousand_busy_connections_are_all_served_and_evenly() {
     server.stop();
 }
 
-/// Says when it goes that all is over, also if a test fails.
+/// Sets the flag on drop, even if a test fails.
 struct Over(Arc<AtomicBool>);
 
 impl Drop for Over {
@@ -106,7 +106,7 @@ impl Drop for Over {
     }
 }
 
-/// One that never stops asking does not keep the others from being served.
+/// A client that sends requests without pause does not keep the others from being served.
 #[test]
 fn p8_a_greedy_connection_does_not_starve_the_others() {
     let server = Server::rpc_everywhere(&[]);
@@ -139,7 +139,7 @@ fn p8_connections_share_nothing_but_the_methods() {
     let server = Server::testbed_everywhere(&["--share-log"]);
     let ways = [Way::ALL[0], Way::ALL[1], Way::WebSocket, Way::ALL[0], Way::WebSocket];
     let mut clients = ways.map(|way| way.connect(&server));
-    // The same ids are in flight everywhere, and a cancellation finds only its own.
+    // The same ids are in flight on all of them, and a cancellation affects only its own connection.
     for client in &mut clients {
         client.send(request(1, "test.sleep", r#"{"ms":3600000}"#).as_bytes());
         server.daemon().wait_for("test.sleep begins");
@@ -150,7 +150,7 @@ fn p8_connections_share_nothing_but_the_methods() {
         client.send(br#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#);
         assert_eq!(client.receive().as_deref(), Some(cancelled), "{number}");
     }
-    // The calls of the daemon have ids of their own on each, and take their answers from there alone.
+    // The daemon's calls have their own ids per connection, and take their answers only from there.
     let mut calls = BTreeMap::new();
     for (number, client) in clients.iter_mut().enumerate() {
         client.send(request(2, "system.callback", r#"{"method":"who"}"#).as_bytes());
@@ -164,7 +164,7 @@ fn p8_connections_share_nothing_but_the_methods() {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":2,"result":"{number}"}}"#);
         assert_eq!(client.receive(), Some(answer));
     }
-    // Who has subscribed hears of events, and nobody else does.
+    // Only subscribers get events.
     let [first, second, third, ..] = &mut clients;
     let topics = r#"{"topics":["log","stats"]}"#;
     let subscribed = r#"{"jsonrpc":"2.0","id":3,"result":{"topics":["log","stats"]}}"#;
@@ -176,21 +176,21 @@ fn p8_connections_share_nothing_but_the_methods() {
         assert_eq!(event["method"], "event", "{event}");
         seen.push(event["params"]["topic"].as_str().expect("a text").to_owned());
     }
-    // The next that they hear is what they asked for.
+    // The next message of the others is their own answer.
     first.check(4);
     second.check(4);
     first.send(br#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#);
     assert_eq!(first.receive().as_deref(), Some(cancelled));
-    // What one has subscribed to is gone with it.
+    // A subscription ends with its connection.
     let mut again = WebSocket::connect(server.url("ws"));
     let nothing = r#"{"jsonrpc":"2.0","id":5,"result":{"topics":[]}}"#;
     assert_eq!(again.ask(5, "events.unsubscribe", r#"{"topics":[]}"#), nothing);
     server.stop();
 }
 
-/// The limit of requests in flight is one for each connection, as is sequential order.
+/// The limit of requests in flight is per connection, and so is sequential order.
 #[test]
-fn l2_p8_a_connection_that_waits_does_not_make_another_wait() {
+fn l2_p8_a_waiting_connection_does_not_delay_another() {
     for profile in PROFILES {
         let options = ["--framing", "ndjson", "--max-in-flight", "1"];
         let server = Server::testbed(profile, &[TCP], &options);
@@ -211,7 +211,7 @@ fn l2_p8_a_connection_that_waits_does_not_make_another_wait() {
 }
 
 #[test]
-fn g3_records_name_their_connection_while_many_are_served() {
+fn g3_records_name_their_connection_if_there_are_several() {
     let server = Server::rpc("agent", &[TCP], &[]);
     let way = Way::Tcp(Framing::Ndjson);
     let mut clients = [way.connect(&server), way.connect(&server)];

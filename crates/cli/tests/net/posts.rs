@@ -1,4 +1,4 @@
-//! HTTP as its clients meet it: statuses, connections, bodies (T2).
+//! HTTP requests: statuses, connections, bodies (T2).
 
 use std::io::Write;
 
@@ -21,13 +21,13 @@ fn posted(url: &Url, body: &[u8]) -> Response {
     once(url, &post(url, &[], body))
 }
 
-/// A request whose head is written by hand, with the right host.
+/// Sends a hand-written request, with the right host.
 fn raw(url: &Url, text: &str) -> Response {
     once(url, text.replace("HOST", &url.authority).as_bytes())
 }
 
 #[test]
-fn t2_answers_are_200_and_what_has_none_is_202() {
+fn t2_an_answer_is_200_and_no_answer_is_202() {
     let server = server();
     let url = server.url("http");
     for body in [
@@ -54,7 +54,7 @@ fn t2_answers_are_200_and_what_has_none_is_202() {
 }
 
 #[test]
-fn t2_what_is_too_long_is_413_and_the_connection_is_closed() {
+fn t2_an_oversize_body_is_413_and_closes_the_connection() {
     let server = server();
     let url = server.url("http");
     let long =
@@ -82,7 +82,7 @@ fn t2_what_is_too_long_is_413_and_the_connection_is_closed() {
 }
 
 #[test]
-fn t2_other_requests_get_the_status_that_says_why() {
+fn t2_other_requests_get_the_matching_status() {
     let server = server();
     let url = server.url("http");
     let big = "y".repeat(9_000);
@@ -109,11 +109,11 @@ fn t2_other_requests_get_the_status_that_says_why() {
         if status == 405 {
             assert_eq!(response.header("allow"), Some("POST"), "{response:?}");
         }
-        // Nothing of the request is told back, and the next one is served.
+        // The response repeats nothing of the request, and the next one is served.
         assert!(!response.body.contains("yyy"), "{response:?}");
         assert_eq!(posted(url, PING).body, PONG);
     }
-    // Two ways to say how long the body is are one too many: somebody in between may believe the other.
+    // Two statements of the body length are refused: a proxy in between may believe the other one.
     let both = "POST / HTTP/1.1\r\nHost: HOST\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     let mut client = Http::connect(url);
     client.send_raw(both.replace("HOST", &url.authority).as_bytes());
@@ -123,7 +123,7 @@ fn t2_other_requests_get_the_status_that_says_why() {
 }
 
 #[test]
-fn t2_a_connection_is_kept_and_requests_may_stand_in_line() {
+fn t2_a_connection_is_kept_and_requests_may_be_pipelined() {
     let server = server();
     let mut client = Http::connect(server.url("http"));
     for id in 0..50 {
@@ -138,7 +138,7 @@ fn t2_a_connection_is_kept_and_requests_may_stand_in_line() {
         assert_eq!(client.receive(), Some(answer), "one after the other");
     }
     assert_eq!(client.response().map(|response| response.status), Some(202));
-    // Who says that it was the last request is believed.
+    // `Connection: close` is honoured.
     let url = server.url("http");
     client.send_raw(&post(url, &[("Connection", "close")], PING));
     assert_eq!(client.response().map(|response| response.body).as_deref(), Some(PONG));
@@ -147,7 +147,7 @@ fn t2_a_connection_is_kept_and_requests_may_stand_in_line() {
 }
 
 #[test]
-fn t2_bodies_come_in_chunks_and_after_a_word_and_from_old_clients() {
+fn t2_bodies_in_chunks_after_100_continue_and_from_http_1_0_are_read() {
     let server = server();
     let url = server.url("http");
     let (first, second) = PING.split_at(10);
@@ -164,7 +164,7 @@ fn t2_bodies_come_in_chunks_and_after_a_word_and_from_old_clients() {
     }
     assert_eq!(client.receive().as_deref(), Some(PONG));
     client.check(2);
-    // It is told to go on before the body is sent.
+    // The daemon sends `100 Continue` before the body.
     let length = PING.len().to_string();
     let headers =
         [("Host", &*url.authority), ("Content-Length", &*length), ("Expect", "100-Continue")];
@@ -172,10 +172,10 @@ fn t2_bodies_come_in_chunks_and_after_a_word_and_from_old_clients() {
     assert_eq!(client.response().map(|response| response.status), Some(100));
     client.send_raw(PING);
     assert_eq!(client.receive().as_deref(), Some(PONG));
-    // Before the first request, and between two, an empty line is no harm.
+    // An empty line before the first request, or between two, is ignored.
     client.send_raw(b"\r\n");
     client.check(3);
-    // Any type of content will do, and none.
+    // Any content type works, and none.
     client.send_raw(&post(url, &[("X", "y")], PING));
     assert_eq!(client.receive().as_deref(), Some(PONG));
     let old = format!("POST / HTTP/1.0\r\nHost: HOST\r\nContent-Length: {length}\r\n\r\n");

@@ -1,4 +1,4 @@
-//! A connection as a client has it: bytes both ways.
+//! A client connection: bytes in both directions.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,7 +13,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Connects. What is read comes before long, or the test fails.
+    /// Connects, with a read timeout that fails the test.
     pub(crate) fn connect(url: &Url) -> Self {
         match url.scheme.as_str() {
             "unix" => {
@@ -37,7 +37,7 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more comes.
+    /// Closes our sending side.
     pub(crate) fn finish(&self) {
         // The other end may have closed the connection already.
         let _ = match self {
@@ -46,7 +46,7 @@ impl Stream {
         };
     }
 
-    /// Breaks the connection off: what is under way is lost, in both directions.
+    /// Resets the connection: data in flight is lost, in both directions.
     pub(crate) fn reset(self) {
         if let Stream::Tcp(stream) = &self {
             let none = Some(std::time::Duration::ZERO);
@@ -54,7 +54,7 @@ impl Stream {
         }
     }
 
-    /// Reads to the end, which may be a hard one.
+    /// Reads to the end, orderly or not.
     pub(crate) fn read_out(&mut self) -> Vec<u8> {
         let (mut all, mut chunk) = (Vec::new(), [0; 4096]);
         loop {
@@ -63,7 +63,7 @@ impl Stream {
                 Ok(count) => all.extend_from_slice(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    panic!("it neither says more nor closes: {:?}", String::from_utf8_lossy(&all))
+                    panic!("neither data nor an end: {:?}", String::from_utf8_lossy(&all))
                 }
                 Err(_) => return all,
             }

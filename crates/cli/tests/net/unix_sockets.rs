@@ -1,4 +1,4 @@
-//! Unix sockets as files: whose they are, when they come and go, and what is not touched (T3).
+//! Unix sockets as files: owner, lifetime, and files that must not be touched (T3).
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -12,11 +12,11 @@ use duet_rpc::proto::frame::Framing;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Way;
+use crate::support::concurrently;
 use crate::support::daemon::{after, rpc};
 use crate::support::folder::Folder;
 use crate::support::listening::{Server, TCP, wait_until, with_addresses};
 use crate::support::once::refused;
-use crate::support::side_by_side;
 
 const WAY: Way = Way::Unix(Framing::Ndjson);
 
@@ -24,7 +24,7 @@ fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
 }
 
-/// It says that it cannot listen there, and returns what it says.
+/// Checks that it cannot listen there. Returns its stderr.
 fn check_refused(url: &str, case: &str) -> String {
     let (code, said) = refused(with_addresses(rpc(&[]), &[url]));
     assert_eq!(code, Some(1), "{case}: {said}");
@@ -33,12 +33,12 @@ fn check_refused(url: &str, case: &str) -> String {
 }
 
 #[test]
-fn t3_a_socket_is_there_for_its_owner_alone() {
-    // Whatever the mask says.
+fn t3_a_socket_is_accessible_only_to_its_owner() {
+    // With any umask.
     for mask in ["000", "022", "077", "777"] {
         let folder = Folder::new();
         let started = rpc(&["--profile", "agent", "--listen", &folder.url("socket")]);
-        let server = Server::of(after(&format!("umask {mask}"), &started), 1);
+        let server = Server::spawn(after(&format!("umask {mask}"), &started), 1);
         let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
         assert!(data.file_type().is_socket());
         assert_eq!(data.permissions().mode() & 0o7777, 0o600, "umask {mask}");
@@ -48,14 +48,14 @@ fn t3_a_socket_is_there_for_its_owner_alone() {
 }
 
 #[test]
-fn t3_a_socket_goes_with_the_daemon() {
-    side_by_side([Signal::TERM, Signal::INT, Signal::HUP], |signal| {
+fn t3_a_socket_is_removed_at_the_end_of_the_daemon() {
+    concurrently([Signal::TERM, Signal::INT, Signal::HUP], |signal| {
         let folder = Folder::new();
         let addresses = [folder.url("one"), TCP.to_owned(), folder.url("two")];
         let server = Server::testbed("agent", &addresses.each_ref().map(String::as_str), &[]);
         let mut client = WAY.connect_to(&server.urls[2]);
         client.check(1);
-        // Also if a handler holds its thread for longer than there is time.
+        // Even if a handler blocks its thread beyond the time limit.
         client.send(br#"{"jsonrpc":"2.0","id":2,"method":"test.block","params":{"ms":20000}}"#);
         server.daemon().wait_for("test.block begins");
         assert!(is_socket(&folder.path("one")) && is_socket(&folder.path("two")));
@@ -76,17 +76,17 @@ fn t3_a_stale_socket_is_replaced() {
         assert_eq!(data.permissions().mode() & 0o7777, 0o600);
         server.stop();
     };
-    // One of a daemon that was killed.
+    // A socket of a killed daemon.
     Server::rpc("agent", &[&folder.url("socket")], &[]).end(Signal::KILL);
     assert!(is_socket(&folder.path("socket")), "nobody could remove it");
     is_replaced();
-    // One of another program, with another mode.
+    // A socket of another program, with another mode.
     drop(UnixListener::bind(folder.path("socket")).expect("it can be made"));
     is_replaced();
 }
 
 #[test]
-fn t3_a_socket_on_which_somebody_listens_is_left_alone() {
+fn t3_a_socket_in_use_is_left_alone() {
     let folder = Folder::new();
     let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
     let before = fs::symlink_metadata(folder.path("socket")).expect("it is there").ino();
@@ -95,7 +95,7 @@ fn t3_a_socket_on_which_somebody_listens_is_left_alone() {
     assert_eq!(before, after);
     WAY.connect(&server).check(1);
     server.stop();
-    // Also if it is too busy to take the connection.
+    // Even if it is too busy to accept the connection.
     let listener = UnixListener::bind(folder.path("busy")).expect("it can be made");
     rustix::net::listen(&listener, 0).expect("it is a socket");
     let mut waiting = Vec::new();
@@ -116,7 +116,7 @@ fn t3_a_socket_on_which_somebody_listens_is_left_alone() {
 }
 
 #[test]
-fn t3_what_is_no_socket_is_left_alone() {
+fn t3_a_file_that_is_not_a_socket_is_left_alone() {
     let folder = Folder::new();
     folder.write("file", "precious");
     let said = check_refused(&folder.url("file"), "a file");
@@ -132,9 +132,9 @@ fn t3_what_is_no_socket_is_left_alone() {
     check_refused(&folder.url(&"long".repeat(40)), "a path that is too long");
 }
 
-/// If another took the place of the socket meanwhile, that one is not the daemon's to remove.
+/// A socket that replaced the daemon's own is not the daemon's to remove.
 #[test]
-fn t3_at_the_end_it_removes_its_own_socket_and_no_other() {
+fn t3_at_the_end_the_daemon_removes_only_its_own_socket() {
     let folder = Folder::new();
     let server = Server::rpc("agent", &[&folder.url("socket")], &[]);
     fs::remove_file(folder.path("socket")).expect("it is there");
@@ -142,14 +142,14 @@ fn t3_at_the_end_it_removes_its_own_socket_and_no_other() {
     server.stop();
     assert!(is_socket(&folder.path("socket")), "it belongs to somebody else");
     drop(other);
-    // And it is no harm if nothing is there any more.
+    // A missing socket is ignored.
     let server = Server::rpc("agent", &[&folder.url("gone")], &[]);
     fs::remove_file(folder.path("gone")).expect("it is there");
     server.stop();
 }
 
 #[test]
-fn t2_a_path_may_hold_any_character() {
+fn t2_a_socket_path_may_contain_any_character() {
     let folder = Folder::new();
     let url = folder.url("a%20b%25%C3%BC");
     let server = Server::rpc("agent", &[&url], &[]);
@@ -159,9 +159,9 @@ fn t2_a_path_may_hold_any_character() {
     assert!(!is_socket(&folder.path("a b%ü")));
 }
 
-/// A signal may come at any moment of the start: before the socket is there, or as soon as it is.
+/// A signal may come at any moment of the start: before the socket exists, or directly afterwards.
 #[test]
-fn l4_t3_a_daemon_that_is_stopped_while_it_starts_leaves_nothing() {
+fn l4_t3_a_daemon_stopped_during_its_start_leaves_nothing() {
     let folder = Folder::new();
     let path = folder.path("socket");
     for round in 0..20 {
@@ -170,7 +170,7 @@ fn l4_t3_a_daemon_that_is_stopped_while_it_starts_leaves_nothing() {
         let mut daemon = command.spawn().expect("it is built");
         match round % 2 {
             0 => wait_until("it has bound", || is_socket(&path)),
-            // Somewhere on the way there; where, does not matter.
+            // At some random point before that.
             _ => thread::sleep(Duration::from_millis(round)),
         }
         kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it lives");

@@ -1,4 +1,4 @@
-//! A client for WebSockets that can break every rule of theirs.
+//! A WebSocket client that can break every rule.
 
 use std::io::{BufReader, Read, Write};
 
@@ -13,28 +13,28 @@ pub(crate) const BINARY: u8 = 2;
 pub(crate) const CLOSE: u8 = 8;
 pub(crate) const PING: u8 = 9;
 pub(crate) const PONG: u8 = 10;
-/// The bit that says that a frame is the last of its message.
+/// Bit that marks the last frame of a message.
 pub(crate) const LAST: u8 = 0x80;
 
 const MASK: [u8; 4] = [0x12, 0xfe, 0x00, 0x9a];
 
-/// The key that stands as an example in RFC 6455, and what a server makes of it.
+/// Example key of RFC 6455, and the server's response to it.
 pub(crate) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 pub(crate) struct WebSocket {
     input: BufReader<Stream>,
     pub(crate) output: Stream,
-    /// Whether messages are sent as binary ones.
+    /// True to send messages as binary.
     pub(crate) sends_binary: bool,
-    /// The code of the close frame that came, once it did.
+    /// Code of the received close frame.
     pub(crate) closed: Option<u16>,
 }
 
-/// A frame as it came.
+/// A received frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// The operation and the bits beside it.
+    /// The operation, and the bits beside it.
     pub(crate) first: u8,
     pub(crate) payload: Vec<u8>,
 }
@@ -55,13 +55,13 @@ impl WebSocket {
         Self::connect_with(url, &[]).unwrap_or_else(|response| panic!("{url:?}: {response:?}"))
     }
 
-    /// Connects with further headers. What comes instead of a connection is an error.
+    /// Connects with further headers. Returns any other response as an error.
     pub(crate) fn connect_with(url: &Url, headers: &[(&str, &str)]) -> Result<Self, Response> {
         let headers = [&handshake(&url.authority), headers].concat();
         Self::open(url, head("GET", &url.path, &headers).as_bytes())
     }
 
-    /// Connects with this as the handshake.
+    /// Connects with this handshake.
     pub(crate) fn open(url: &Url, handshake: &[u8]) -> Result<Self, Response> {
         let mut output = Stream::connect(url);
         let _ = output.write_all(handshake);
@@ -79,27 +79,27 @@ impl WebSocket {
         Ok(WebSocket { input, output, sends_binary: false, closed: None })
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         self.output.write_all(bytes).expect("it reads");
     }
 
-    /// Sends a frame with this first byte, as clients do.
+    /// Sends a masked frame with this first byte.
     pub(crate) fn send_frame(&mut self, first: u8, payload: &[u8]) {
         self.send_raw(&frame(first, payload));
     }
 
-    /// The next frame, or nothing at the end.
+    /// Receives the next frame, or `None` at the end.
     pub(crate) fn frame(&mut self) -> Option<Frame> {
         let mut start = [0; 2];
         match self.input.read(&mut start[..1]) {
             Ok(0) => return None,
             Ok(_) => {}
-            Err(error) => panic!("the end is no orderly one: {error}"),
+            Err(error) => panic!("the end is not orderly: {error}"),
         }
         self.input.read_exact(&mut start[1..]).expect("a frame comes whole");
-        assert_eq!(start[0] & 0x70, 0, "no bit is set that nobody knows");
-        assert_eq!(start[1] & 0x80, 0, "a server does not mask");
+        assert_eq!(start[0] & 0x70, 0, "an unknown bit is set");
+        assert_eq!(start[1] & 0x80, 0, "a server must not mask");
         let length = match start[1] {
             126 => u64::from(u16::from_be_bytes(self.exactly())),
             127 => u64::from_be_bytes(self.exactly()),
@@ -110,7 +110,7 @@ impl WebSocket {
             126..=0xffff => 126,
             _ => 127,
         };
-        assert_eq!(u64::from(start[1]), shortest, "a length is written as short as can be");
+        assert_eq!(u64::from(start[1]), shortest, "a length has its shortest form");
         let mut payload = vec![0; usize::try_from(length).expect("memory")];
         self.input.read_exact(&mut payload).expect("a frame comes whole");
         Some(Frame { first: start[0], payload })
@@ -129,7 +129,7 @@ impl WebSocket {
     }
 }
 
-/// A frame as clients send them.
+/// A frame in the form that clients send.
 pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
@@ -149,7 +149,7 @@ pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 impl Client for WebSocket {
-    /// What is not UTF-8 goes as binary: as text it would end the connection (F4).
+    /// Sends bytes that are not UTF-8 as binary: as text they would end the connection (F4).
     fn send(&mut self, text: &[u8]) {
         let is_binary = self.sends_binary || std::str::from_utf8(text).is_err();
         let operation = if is_binary { BINARY } else { TEXT };
@@ -159,7 +159,7 @@ impl Client for WebSocket {
     fn receive(&mut self) -> Option<String> {
         loop {
             let Frame { first, payload } = self.frame()?;
-            assert_eq!(self.closed, None, "nothing stands behind a close frame");
+            assert_eq!(self.closed, None, "nothing may follow a close frame");
             match first {
                 first if first == LAST | TEXT => {
                     return Some(String::from_utf8(payload).expect("text is UTF-8"));
@@ -167,9 +167,9 @@ impl Client for WebSocket {
                 first if first == LAST | PING => self.send_frame(LAST | PONG, &payload),
                 first if first == LAST | CLOSE => {
                     let code = payload.first_chunk().copied().map(u16::from_be_bytes);
-                    self.closed = Some(code.expect("a close frame says why"));
+                    self.closed = Some(code.expect("a close frame has a code"));
                     assert!(std::str::from_utf8(&payload[2..]).is_ok(), "a reason is text");
-                    // Whoever closed the connection because of a fault need not wait for this.
+                    // A server that closes because of a fault need not wait for this.
                     let _ = self.output.write_all(&frame(first, &payload));
                 }
                 _ => panic!("an answer is one frame of text, and not {first:#x}"),

@@ -1,4 +1,4 @@
-//! The daemon, or its test bed, as a process: its pipes, its end.
+//! The daemon or its test bed as a process, with its pipes.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,12 +17,12 @@ use serde_json::Value;
 
 use super::programs::{DUET_RPC, testbed};
 
-/// Far longer than anything takes, on any machine.
+/// Longer than any step takes on any machine.
 pub(crate) const HANG: Duration = Duration::from_secs(30);
 
 pub(crate) const PROFILES: [&str; 3] = ["editor", "desktop", "agent"];
 
-/// The values of `--framing`, each with what is spoken to it.
+/// Values of `--framing`, each with the framing of the client.
 pub(crate) const FRAMINGS: [(&str, Framing); 6] = [
     ("lsp", Framing::Lsp),
     ("ndjson", Framing::Ndjson),
@@ -32,7 +32,7 @@ pub(crate) const FRAMINGS: [(&str, Framing); 6] = [
     ("auto", Framing::Length),
 ];
 
-/// What makes a server end.
+/// Causes of a server's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
     Eof,
@@ -47,20 +47,20 @@ impl Trigger {
         [Trigger::Eof, Trigger::Interrupt, Trigger::Terminate, Trigger::HangUp, Trigger::Shutdown];
 }
 
-/// How a process ended.
+/// Outcome of a process.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) status: ExitStatus,
     pub(crate) took: Duration,
-    /// What came out that nobody had asked for yet.
+    /// Messages that no test step has taken.
     pub(crate) answers: Vec<Value>,
-    /// What it said on stderr that nobody waited for.
+    /// Lines of stderr that no test step has taken.
     pub(crate) lines: Vec<String>,
 }
 
 pub(crate) struct Daemon {
     pub(crate) process: Child,
-    /// Closed by taking it.
+    /// Taking it closes it.
     pub(crate) stdin: Option<ChildStdin>,
     framing: Framing,
     answers: Receiver<Value>,
@@ -68,26 +68,26 @@ pub(crate) struct Daemon {
     reader: JoinHandle<()>,
 }
 
-/// The test bed, whose handlers say on stderr that they have begun.
+/// The test bed, whose handlers print to stderr when they begin.
 pub(crate) fn command(profile: &str) -> Command {
     let mut command = Command::new(testbed());
     command.args(["--profile", profile]).env("TESTBED_TELLS", "1").env_remove("DUET_RPC_LOG");
     command
 }
 
-/// The daemon itself.
+/// The daemon.
 pub(crate) fn rpc(options: &[&str]) -> Command {
     let mut command = Command::new(DUET_RPC);
     command.arg("rpc").args(options).env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
     command
 }
 
-/// A shell that does this first, such as `ulimit -n 20`, and then becomes that command.
+/// A shell that runs a preparation, such as `ulimit -n 20`, and then becomes the command.
 pub(crate) fn after(preparation: &str, command: &Command) -> Command {
     in_shell(&format!(r#"{preparation}; exec "$@""#), command)
 }
 
-/// A shell with this script, in which `"$@"` is that command.
+/// A shell with this script, in which `"$@"` is the command.
 pub(crate) fn in_shell(script: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "sh"]).arg(command.get_program()).args(command.get_args());
@@ -100,7 +100,7 @@ pub(crate) fn in_shell(script: &str, command: &Command) -> Command {
     shell
 }
 
-/// The framing of a profile.
+/// Default framing of a profile.
 pub(crate) fn framing_of(profile: &str) -> Framing {
     match profile {
         "editor" => Framing::Lsp,
@@ -109,7 +109,7 @@ pub(crate) fn framing_of(profile: &str) -> Framing {
     }
 }
 
-/// A text in a frame.
+/// Frames a text.
 pub(crate) fn frame(framing: Framing, text: &str) -> Vec<u8> {
     let mut frame = Vec::new();
     let Ok(()) = write_frame(framing, &mut frame, |out| {
@@ -129,17 +129,17 @@ pub(crate) fn notification(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
 }
 
-/// Reads frames to the end, and checks that there is not a byte besides them (L1).
+/// Reads frames to the end, and checks that there is no other byte (L1).
 pub(crate) fn read_frames(stdout: impl Read, framing: Framing, mut tell: impl FnMut(Value)) {
     read_texts(stdout, framing, |text| tell(serde_json::from_str(text).expect("frames are JSON")));
 }
 
-/// The same, for who wants to see every byte of them.
+/// Like `read_frames`, with the text of each frame.
 pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl FnMut(&str)) {
     let limits = Limits::default().with(|it| it.message_bytes = 1 << 30);
     let mut decoder = Decoder::new(framing, &limits);
     let mut chunk = vec![0; 64 * 1024];
-    // What came and is not accounted for by a frame yet.
+    // Received bytes that no frame accounts for yet.
     let mut raw = VecDeque::new();
     loop {
         let count = stdout.read(&mut chunk).unwrap_or(0);
@@ -152,7 +152,9 @@ pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl
             let taken = decoder.feed(rest);
             rest = &rest[taken..];
             while let Some(event) = decoder.next_event() {
-                let Event::Frame(text) = event else { panic!("stdout holds no frame: {event:?}") };
+                let Event::Frame(text) = event else {
+                    panic!("stdout holds bytes outside of frames: {event:?}")
+                };
                 let whole = frame(framing, text.as_str());
                 let came: Vec<u8> = raw.drain(..whole.len().min(raw.len())).collect();
                 assert_eq!(came, whole, "more than a frame came out");
@@ -163,29 +165,29 @@ pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl
             }
         }
         if count == 0 {
-            assert!(raw.is_empty(), "stdout ends with {} bytes that are no frame", raw.len());
+            assert!(raw.is_empty(), "stdout ends with {} bytes outside of frames", raw.len());
             return;
         }
     }
 }
 
 impl Daemon {
-    /// Starts a test bed with pipes that are all read.
+    /// Starts a test bed, and reads all its pipes.
     pub(crate) fn start(profile: &str) -> Self {
-        Self::of(command(profile), framing_of(profile))
+        Self::spawn(command(profile), framing_of(profile))
     }
 
-    /// Starts the daemon itself so.
+    /// Starts the daemon, and reads all its pipes.
     pub(crate) fn rpc(profile: &str, options: &[&str]) -> Self {
-        Self::of(rpc(&[&["--profile", profile], options].concat()), framing_of(profile))
+        Self::spawn(rpc(&[&["--profile", profile], options].concat()), framing_of(profile))
     }
 
-    /// Starts this command so.
-    pub(crate) fn of(command: Command, framing: Framing) -> Self {
+    /// Starts a command, and reads all its pipes.
+    pub(crate) fn spawn(command: Command, framing: Framing) -> Self {
         Self::with_stdout(command, framing, Stdio::piped())
     }
 
-    /// Starts this command with this as its stdout. The other pipes are read.
+    /// Starts a command with this stdout, and reads the other pipes.
     pub(crate) fn with_stdout(
         mut command: Command,
         framing: Framing,
@@ -195,7 +197,7 @@ impl Daemon {
         Self::with_pipes(command, framing)
     }
 
-    /// Starts this command; the pipes that it has are read.
+    /// Starts a command, and reads the pipes that it has.
     pub(crate) fn with_pipes(mut command: Command, framing: Framing) -> Self {
         let mut process = command.spawn().expect("it is built");
         let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
@@ -225,7 +227,7 @@ impl Daemon {
         self.send_raw(&frame(self.framing, text));
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(bytes).expect("it reads");
@@ -237,17 +239,17 @@ impl Daemon {
         self.answer()
     }
 
-    /// The next message that it sends.
+    /// Receives the next message.
     pub(crate) fn answer(&self) -> Value {
         self.answers.recv_timeout(HANG).expect("it answers")
     }
 
-    /// Waits until it says this on stderr.
+    /// Waits until it prints this line to stderr.
     pub(crate) fn wait_for(&self, line: &str) {
         self.wait_for_line(|said| said == line);
     }
 
-    /// Waits until it says something on stderr that is what is looked for.
+    /// Waits for a matching line on stderr.
     pub(crate) fn wait_for_line(&self, is_it: impl Fn(&str) -> bool) -> String {
         loop {
             let line = self.lines.recv_timeout(HANG).expect("it says it");
@@ -257,7 +259,7 @@ impl Daemon {
         }
     }
 
-    /// Waits until it has this pipe open for reading: only then it can be opened for writing.
+    /// Waits until it has this pipe open for reading: only then the pipe can be opened for writing.
     pub(crate) fn wait_for_reader_of(&mut self, fifo: &Path) -> OwnedFd {
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         loop {
@@ -269,8 +271,8 @@ impl Daemon {
         }
     }
 
-    /// All that it says from here on, until nobody is left who could say anything on stderr.
-    pub(crate) fn hear_out(&self) -> Vec<String> {
+    /// Reads stderr until every writer has closed it.
+    pub(crate) fn read_stderr_to_end(&self) -> Vec<String> {
         let mut said = Vec::new();
         loop {
             match self.lines.recv_timeout(HANG) {
@@ -281,15 +283,15 @@ impl Daemon {
         }
     }
 
-    /// Makes it end, and waits until it has. Unless that is the trigger, stdin stays open.
+    /// Triggers the end, and waits for it. Stdin stays open unless closing it is the trigger.
     pub(crate) fn end(mut self, trigger: Trigger) -> End {
         let begun = Instant::now();
-        self.pull(trigger);
+        self.trigger(trigger);
         self.wait(begun)
     }
 
-    /// Makes it end, and does not wait.
-    pub(crate) fn pull(&mut self, trigger: Trigger) {
+    /// Triggers the end, without waiting.
+    pub(crate) fn trigger(&mut self, trigger: Trigger) {
         match trigger {
             Trigger::Eof => drop(self.stdin.take()),
             Trigger::Shutdown => self.request(99, "shutdown", "null"),
@@ -304,7 +306,7 @@ impl Daemon {
         kill_process(pid, signal).expect("it lives");
     }
 
-    /// Waits until it has ended, which began at this time.
+    /// Waits for the end; `begun` is the time of its cause.
     pub(crate) fn wait(mut self, begun: Instant) -> End {
         let guard = guard(&self.process);
         let status = self.process.wait().expect("it is our child");
@@ -319,7 +321,7 @@ impl Daemon {
     }
 }
 
-/// Kills a process that hangs, unless this is dropped before: a hang must fail the test, and not hang it.
+/// Kills a process that hangs, unless the guard is dropped before: a hang must fail the test, not block it.
 #[must_use]
 pub(crate) fn guard(process: &Child) -> Sender<()> {
     let (pid, (done, is_done)) = (Pid::from_child(process), channel());
@@ -331,12 +333,12 @@ pub(crate) fn guard(process: &Child) -> Sender<()> {
     done
 }
 
-/// A pipe whose ends are ours to keep.
+/// A pipe with both ends.
 pub(crate) fn pipe() -> (OwnedFd, OwnedFd) {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("pipes are to be had")
 }
 
-/// A pipe that takes not a byte more.
+/// A pipe without room for another byte.
 pub(crate) fn full_pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = pipe();
     rustix::io::ioctl_fionbio(&writer, true).expect("it is a pipe");

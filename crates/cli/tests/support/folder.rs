@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of its own, which goes when this does.
+/// A temporary folder, removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (pid, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        // The path of a socket has room for about 100 bytes, and TMPDIR may be longer than that.
+        // The path of a socket has room for about 100 bytes, and TMPDIR may be longer.
         let folder = Some(std::env::temp_dir()).filter(|path| path.as_os_str().len() <= 50);
         let folder = folder.unwrap_or_else(|| PathBuf::from("/tmp"));
         let path = folder.join(format!("duet-rpc-{pid}-{number}"));
@@ -20,12 +20,12 @@ impl Folder {
         Folder(path)
     }
 
-    /// The path of something in it.
+    /// A path in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The same as text.
+    /// A path in it, as text.
     pub(crate) fn text(&self, name: &str) -> String {
         self.path(name).to_str().expect("a plain path").to_owned()
     }
@@ -41,7 +41,7 @@ impl Folder {
         self.text(name)
     }
 
-    /// Makes a pipe that has a name, and returns its path.
+    /// Makes a named pipe, and returns its path.
     pub(crate) fn fifo(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         assert!(Command::new("mkfifo").arg(&path).status().expect("there is mkfifo").success());

@@ -1,4 +1,4 @@
-//! A daemon that listens: started, its addresses read, ended.
+//! A listening daemon: its start, addresses and end.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,17 +12,17 @@ use rustix::process::Signal;
 use super::daemon::{Daemon, End, HANG, command, rpc};
 use super::folder::Folder;
 
-/// One address of each kind that leaves the choice of the port to the system.
+/// Addresses with a port chosen by the system.
 pub(crate) const TCP: &str = "tcp://127.0.0.1:0";
 pub(crate) const WS: &str = "ws://127.0.0.1:0/";
 pub(crate) const HTTP: &str = "http://127.0.0.1:0/";
 
-/// Where a daemon listens, as it says itself.
+/// An address that a daemon printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     pub(crate) text: String,
     pub(crate) scheme: String,
-    /// `127.0.0.1:43211`; nothing for a Unix socket.
+    /// `127.0.0.1:43211`; empty for a Unix socket.
     pub(crate) authority: String,
     /// The path of the URL, or of the socket.
     pub(crate) path: String,
@@ -36,7 +36,7 @@ impl Url {
         Url { text, scheme, authority, path }
     }
 
-    /// The address and the port that were really taken.
+    /// The bound address and port.
     pub(crate) fn address(&self) -> SocketAddr {
         let address: SocketAddr = self.authority.parse().expect("an address with a port");
         assert_ne!(address.port(), 0, "{self:?}");
@@ -44,15 +44,15 @@ impl Url {
     }
 }
 
-/// A process that listens, and is ended with the test if it was not before.
+/// A listening process, killed on drop if it still runs.
 pub(crate) struct Server {
     daemon: Option<Daemon>,
     pub(crate) urls: Vec<Url>,
-    /// Goes when this does.
+    /// Removed with this value.
     folder: Option<Folder>,
 }
 
-/// The test bed or the daemon, with these addresses.
+/// Adds these addresses to a command.
 pub(crate) fn with_addresses(mut command: Command, addresses: &[&str]) -> Command {
     for address in addresses {
         command.args(["--listen", address]);
@@ -65,13 +65,13 @@ impl Server {
     pub(crate) fn testbed(profile: &str, addresses: &[&str], options: &[&str]) -> Self {
         let mut command = command(profile);
         command.args(options);
-        Self::of(with_addresses(command, addresses), addresses.len())
+        Self::spawn(with_addresses(command, addresses), addresses.len())
     }
 
-    /// Starts the daemon itself so.
+    /// Starts the daemon on these addresses.
     pub(crate) fn rpc(profile: &str, addresses: &[&str], options: &[&str]) -> Self {
         let command = rpc(&[&["--profile", profile], options].concat());
-        Self::of(with_addresses(command, addresses), addresses.len())
+        Self::spawn(with_addresses(command, addresses), addresses.len())
     }
 
     /// Starts a test bed in the agent profile that listens on every transport.
@@ -79,7 +79,7 @@ impl Server {
         Self::everywhere(|addresses| Self::testbed("agent", addresses, options))
     }
 
-    /// Starts the daemon itself so.
+    /// Starts the daemon in the agent profile on every transport.
     pub(crate) fn rpc_everywhere(options: &[&str]) -> Self {
         Self::everywhere(|addresses| Self::rpc("agent", addresses, options))
     }
@@ -91,16 +91,16 @@ impl Server {
         server
     }
 
-    /// Starts this command, which must say first of all on how many addresses it listens.
-    pub(crate) fn of(mut command: Command, count: usize) -> Self {
+    /// Starts a command that must print `count` addresses first.
+    pub(crate) fn spawn(mut command: Command, count: usize) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self::with_stdin_and_stdout(command, count)
     }
 
-    /// The same, with stdin and stdout as the command has them.
+    /// Like `spawn`, with stdin and stdout as the command has them.
     pub(crate) fn with_stdin_and_stdout(mut command: Command, count: usize) -> Self {
         command.stderr(Stdio::piped());
-        // Nothing comes on stdout, in whatever framing that is read.
+        // Nothing comes on stdout, so any framing will do.
         let daemon = Daemon::with_pipes(command, Framing::Ndjson);
         let mut server = Server { daemon: Some(daemon), urls: Vec::new(), folder: None };
         for _ in 0..count {
@@ -119,24 +119,24 @@ impl Server {
         self.daemon.as_mut().expect("it has not been ended yet")
     }
 
-    /// Its address of a kind.
+    /// Its address with this scheme.
     pub(crate) fn url(&self, scheme: &str) -> &Url {
         let url = self.urls.iter().find(|url| url.scheme == scheme);
         url.unwrap_or_else(|| panic!("it does not listen on {scheme}: {:?}", self.urls))
     }
 
-    /// The memory that it has, in bytes.
+    /// Resident memory, in bytes.
     pub(crate) fn resident(&self) -> usize {
         memory(&self.daemon().process, "VmRSS")
     }
 
-    /// How many descriptors it has open.
+    /// Number of open descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         let folder = format!("/proc/{}/fd", self.daemon().process.id());
         fs::read_dir(folder).expect("it lives").count()
     }
 
-    /// Sends it a signal, and waits until it has ended.
+    /// Sends it a signal, and waits for the end.
     pub(crate) fn end(mut self, signal: Signal) -> End {
         let daemon = self.daemon.take().expect("it has not been ended yet");
         let begun = Instant::now();
@@ -144,7 +144,7 @@ impl Server {
         daemon.wait(begun)
     }
 
-    /// Ends it as usual, and returns what it said that nobody waited for. Nothing went wrong.
+    /// Stops it normally, checks that nothing went wrong, and returns the remaining lines of stderr.
     pub(crate) fn stop(self) -> Vec<String> {
         let end = self.end(Signal::TERM);
         assert_eq!(end.status.code(), Some(0), "{end:?}");
@@ -164,16 +164,16 @@ impl Drop for Server {
     }
 }
 
-/// The bytes in a line of what the system knows of a process, such as `VmRSS`.
+/// A memory figure of a process in bytes, such as `VmRSS`.
 pub(crate) fn memory(process: &Child, name: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id()));
     let status = status.expect("it lives");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the line exists");
     let number = line.trim_start_matches(':').split_whitespace().next().expect("a number");
     number.parse::<usize>().expect("digits") * 1024
 }
 
-/// Waits until something holds that nobody tells of.
+/// Polls until `holds`.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {

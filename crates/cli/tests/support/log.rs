@@ -1,4 +1,4 @@
-//! The log as a stranger reads it: parsers that take what the contract allows, and nothing more (G3).
+//! Strict log parsers, which accept only what the contract allows (G3).
 
 use std::process::{Command, Stdio};
 
@@ -12,9 +12,9 @@ use super::folder::Folder;
 pub(crate) const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
 pub(crate) const FORMATS: [&str; 2] = ["text", "json"];
 
-/// What a line of the log says.
+/// One line of the log.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct ParsedRecord {
     /// In lower case.
     pub(crate) severity: String,
     pub(crate) message: String,
@@ -23,29 +23,29 @@ pub(crate) struct Record {
     pub(crate) id: Option<String>,
 }
 
-impl Record {
-    /// The value of a field in the message, such as `level=info`. Only those that need no quotes.
+impl ParsedRecord {
+    /// The value of a field in the message, such as `level=info`, without quotes.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut words = self.message.split(' ');
         words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
     }
 }
 
-/// The records of a log. Every byte of it belongs to one.
-pub(crate) fn parse(log: &[u8], format: &str) -> Vec<Record> {
+/// Parses a log. Every byte must belong to a record.
+pub(crate) fn parse(log: &[u8], format: &str) -> Vec<ParsedRecord> {
     let text = std::str::from_utf8(log).expect("the log is UTF-8");
     assert!(text.is_empty() || text.ends_with('\n'), "the last line is torn: {text:?}");
     text.split_terminator('\n').map(|line| parse_line(line, format)).collect()
 }
 
-/// The record of a line.
-pub(crate) fn parse_line(line: &str, format: &str) -> Record {
-    // What moves the cursor, ends a line for some reader or turns the direction of the text.
+/// Parses a line.
+pub(crate) fn parse_line(line: &str, format: &str) -> ParsedRecord {
+    // Characters that move the cursor, end a line, or change the text direction.
     let plays = |character: char| {
         character.is_control()
             || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
-    assert!(!line.contains(plays), "a character plays with the reader: {line:?}");
+    assert!(!line.contains(plays), "a control character: {line:?}");
     let record = match format {
         "json" => parse_json(line),
         _ => parse_text(line),
@@ -61,17 +61,17 @@ pub(crate) fn parse_line(line: &str, format: &str) -> Record {
     record
 }
 
-/// A string, a number or null, of no more than 64 characters.
+/// Checks for a string, a number or null, of at most 64 characters.
 fn check_id(id: &str) {
     let characters = match serde_json::from_str(id).expect("an id is JSON") {
         serde_json::Value::String(text) => text.chars().count(),
         serde_json::Value::Number(_) | serde_json::Value::Null => id.chars().count(),
-        other => panic!("{other} is no id"),
+        other => panic!("{other} is not an id"),
     };
     assert!(characters <= 64, "the id is not cut: {id}");
 }
 
-fn parse_json(line: &str) -> Record {
+fn parse_json(line: &str) -> ParsedRecord {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Line {
@@ -84,7 +84,7 @@ fn parse_json(line: &str) -> Record {
         id: Option<Box<RawValue>>,
     }
 
-    /// What is there is no null, unless that is a value of its type.
+    /// Rejects null for a member, unless null is a value of its type.
     fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         it: D,
     ) -> Result<Option<T>, D::Error> {
@@ -93,7 +93,7 @@ fn parse_json(line: &str) -> Record {
 
     let parsed: Line = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     check_timestamp(&parsed.timestamp);
-    Record {
+    ParsedRecord {
         severity: parsed.severity,
         message: parsed.message,
         method: parsed.method,
@@ -101,7 +101,7 @@ fn parse_json(line: &str) -> Record {
     }
 }
 
-fn parse_text(line: &str) -> Record {
+fn parse_text(line: &str) -> ParsedRecord {
     let (timestamp, rest) = line.split_at_checked(24).expect("a line begins with a time");
     check_timestamp(timestamp);
     let (severity, rest) = rest.split_at_checked(7).expect("a severity follows");
@@ -110,15 +110,19 @@ fn parse_text(line: &str) -> Record {
         " INFO  " => "info",
         " WARN  " => "warn",
         " ERROR " => "error",
-        _ => panic!("{severity:?} is no severity: {line:?}"),
+        _ => panic!("{severity:?} is not a severity: {line:?}"),
     };
-    let mut record =
-        Record { severity: severity.to_owned(), message: String::new(), method: None, id: None };
+    let mut record = ParsedRecord {
+        severity: severity.to_owned(),
+        message: String::new(),
+        method: None,
+        id: None,
+    };
     let mut rest = Some(rest);
     while let Some(at) = rest {
         let (name, value, after) = next_word(at);
         let is_last = record.id.is_some() || (record.method.is_some() && name != Some("id"));
-        assert!(!is_last, "something stands behind the method and the id: {line}");
+        assert!(!is_last, "something follows the method and the id: {line}");
         match name {
             Some("method") => record.method = Some(unquoted(value)),
             Some("id") => record.id = Some(value.to_owned()),
@@ -133,7 +137,7 @@ fn parse_text(line: &str) -> Record {
     record
 }
 
-/// The next word, or `name=value`, where the value may be quoted; and what follows behind a space.
+/// The next word, or `name=value` with an optionally quoted value; and the text after the next space.
 fn next_word(text: &str) -> (Option<&str>, &str, Option<&str>) {
     let end = text.find(' ').unwrap_or(text.len());
     let (name, value) = match text[..end].split_once('=') {
@@ -155,11 +159,11 @@ fn next_word(text: &str) -> (Option<&str>, &str, Option<&str>) {
     let is_plain = value.starts_with('"') || !value.contains(['"', '=']);
     assert!(name.is_none() || is_plain, "a value should be quoted: {text}");
     let after = rest.strip_prefix(' ');
-    assert!(rest.is_empty() || after.is_some(), "something stands behind a quote: {text}");
+    assert!(rest.is_empty() || after.is_some(), "something follows a quote: {text}");
     (name, value, after)
 }
 
-/// What a value in the text means.
+/// The meaning of a value in the text.
 fn unquoted(value: &str) -> String {
     let Some(quoted) = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')) else {
         let is_plain = !value.is_empty() && !value.contains(['\\', '"', '=']);
@@ -187,13 +191,13 @@ fn unquoted(value: &str) -> String {
                 let code = u32::from_str_radix(&digits, 16).expect("an escape is a number");
                 char::from_u32(code).expect("and the number a character")
             }
-            other => panic!("\\{other} is no escape: {value}"),
+            other => panic!("\\{other} is not an escape: {value}"),
         });
     }
     meaning
 }
 
-/// RFC 3339, in UTC, to the millisecond.
+/// Checks for RFC 3339, in UTC, to the millisecond.
 fn check_timestamp(text: &str) {
     let shape: String = text
         .chars()
@@ -207,7 +211,7 @@ fn check_timestamp(text: &str) {
     }
 }
 
-/// A life that is over: its end, and all that it wrote to stderr.
+/// A finished run: its end, and all of its stderr.
 #[derive(Debug)]
 pub(crate) struct Life {
     pub(crate) end: End,
@@ -215,19 +219,19 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// What it wrote to stderr, as records.
-    pub(crate) fn records(&self, format: &str) -> Vec<Record> {
+    /// Its stderr, as records.
+    pub(crate) fn records(&self, format: &str) -> Vec<ParsedRecord> {
         parse(&self.stderr, format)
     }
 }
 
-/// Starts this command, sends it all of this, closes stdin, and waits for a good end.
+/// Starts a command, sends this input, closes stdin, and checks for a clean end.
 pub(crate) fn live(command: Command, framing: Framing, input: &[u8]) -> Life {
     live_with(command, framing, |daemon| daemon.send_raw(input))
 }
 
-/// The same with so many answers, each of which is waited for: how long they take does not matter
-/// then, though it ends in time when its stdin does (L5).
+/// Like `live`, but waits for `answers` answers before it closes stdin. Without the wait, a slow machine
+/// could exceed the time limit for the end (L5).
 pub(crate) fn live_answered(
     command: Command,
     framing: Framing,
@@ -242,13 +246,13 @@ pub(crate) fn live_answered(
     life
 }
 
-/// The same, with more than one step between the beginning and the end.
+/// Like `live`, with any steps between the start and the end.
 pub(crate) fn live_with(
     mut command: Command,
     framing: Framing,
     between: impl FnOnce(&mut Daemon),
 ) -> Life {
-    // A file keeps every byte, and nobody has to read it meanwhile.
+    // A file keeps every byte, and needs no reader meanwhile.
     let folder = Folder::new();
     let path = folder.path("stderr");
     let stderr = std::fs::File::create(&path).expect("a file can be made");

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Shared parts of the tests.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::io::Write;
@@ -13,7 +13,7 @@ pub(crate) mod once;
 pub(crate) mod programs;
 pub(crate) mod terminal;
 
-/// Each of these with each of those.
+/// All pairs of two lists.
 pub(crate) fn pairs<A: Clone, B>(
     these: impl IntoIterator<Item = A>,
     those: impl IntoIterator<Item = B> + Clone,
@@ -22,8 +22,8 @@ pub(crate) fn pairs<A: Clone, B>(
     these.into_iter().flat_map(with_each).collect()
 }
 
-/// Checks all of these side by side, as each takes its time.
-pub(crate) fn side_by_side<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + Sync) {
+/// Runs all checks concurrently, because each waits most of the time.
+pub(crate) fn concurrently<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + Sync) {
     let check = &check;
     thread::scope(|scope| {
         for case in cases {
@@ -32,23 +32,21 @@ pub(crate) fn side_by_side<C: Send>(cases: impl IntoIterator<Item = C>, check: i
     });
 }
 
-/// Says that something is not tested here. It goes past the capture of the tests' output, so that it is
-/// seen.
+/// Reports a skipped test, past the capture of the tests' output, so that it is seen.
 pub(crate) fn say_skipped(what: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}, as {why}");
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: {why}");
 }
 
-/// Whether this program can be run at all.
+/// Returns true if this program can be run.
 pub(crate) fn has(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Says that something is not tested for want of a program of other people's making, which must not happen
-/// where those are required.
+/// Skips a test because a foreign program is missing. Fails if foreign programs are required.
 pub(crate) fn skip(what: &str, why: &str) {
     let is_required = std::env::var_os("REAL_CLIENTS").is_some_and(|value| value == "required");
-    assert!(!is_required, "{what} is required here, but {why}");
+    assert!(!is_required, "{what} is required here: {why}");
     say_skipped(what, why);
 }

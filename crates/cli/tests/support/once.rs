@@ -1,4 +1,4 @@
-//! A program that is run once: all of its input goes in, and all of its output comes out.
+//! Runs of a program with all of its input and output.
 
 use std::io::{self, Read, Write};
 use std::process::{Command, Output, Stdio};
@@ -10,22 +10,22 @@ use serde_json::Value;
 
 use super::daemon::{frame, guard, read_texts};
 
-/// Runs it to its end with this on stdin, and with stdout and stderr read.
+/// Runs a command to its end with this stdin, and reads stdout and stderr.
 pub(crate) fn run(mut command: Command, input: &[u8]) -> Output {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     run_with(command, input)
 }
 
-/// The same, with stdout and stderr as the command has them.
+/// Like `run`, with stdout and stderr as the command has them.
 pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Output {
     let mut process = command.stdin(Stdio::piped()).spawn().expect("it is built");
-    // The command holds its own ends of pipes and terminals, which would never end.
+    // The command holds its own ends of pipes and terminals, which would stay open.
     drop(command);
     let guard = guard(&process);
     let mut stdin = process.stdin.take().expect("stdin is piped");
     let input = input.to_owned();
     let writer = thread::spawn(move || match stdin.write_all(&input) {
-        // Who reads nothing may be gone already.
+        // A program that reads nothing may have ended already.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => panic!("it reads: {error}"),
         _ => {}
     });
@@ -35,7 +35,7 @@ pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Output {
     output
 }
 
-/// The output and the exit code of a daemon that cannot start.
+/// Runs a daemon that cannot start. Returns its exit code and stderr.
 pub(crate) fn refused(command: Command) -> (Option<i32>, String) {
     let output = run(command, b"");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -44,23 +44,23 @@ pub(crate) fn refused(command: Command) -> (Option<i32>, String) {
     (output.status.code(), said)
 }
 
-/// What a daemon said to what it was sent.
+/// Output of a daemon.
 #[derive(Debug)]
 pub(crate) struct Talk {
-    /// The messages, as they came.
+    /// The messages, in order.
     pub(crate) texts: Vec<String>,
-    /// The lines on stderr.
+    /// The lines of stderr.
     pub(crate) log: Vec<String>,
 }
 
-/// Sends these texts, each in a frame, and ends the talk when they are answered.
+/// Sends these texts, each in a frame, and closes stdin after they are answered.
 pub(crate) fn talk(command: Command, framing: Framing, texts: &[String]) -> Talk {
     let input: Vec<u8> = texts.iter().flat_map(|text| frame(framing, text)).collect();
     talk_in_bytes(command, framing, &input)
 }
 
-/// The same with bytes. The end of input comes only when a last request has been answered, as the
-/// daemon does not wait for long from there on, and a slow machine must not fail the test.
+/// Like `talk`, with raw bytes. Stdin is closed only after a last request was answered: from then on the
+/// daemon has a time limit, which must not fail the test on a slow machine.
 pub(crate) fn talk_in_bytes(mut command: Command, framing: Framing, input: &[u8]) -> Talk {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().expect("it is built");
@@ -72,7 +72,7 @@ pub(crate) fn talk_in_bytes(mut command: Command, framing: Framing, input: &[u8]
     let input = [input, &frame(framing, LAST_REQUEST)].concat();
     let writer = thread::spawn(move || {
         stdin.write_all(&input).expect("it reads");
-        // An error means that the process has ended, which is looked at below.
+        // An error means that the process has ended, which is checked below.
         let _ = is_over.recv();
     });
     let logger = thread::spawn(move || {
@@ -98,14 +98,14 @@ const LAST_REQUEST: &str = r#"{"jsonrpc":"2.0","id":"last","method":"version"}"#
 const LAST_ANSWER: &str = r#"{"jsonrpc":"2.0","id":"last","#;
 
 impl Talk {
-    /// The messages as JSON. None of those that are looked at so holds what `Value` cannot.
+    /// The messages as JSON. `Value` must be able to represent them.
     pub(crate) fn values(&self) -> Vec<Value> {
         self.texts.iter().map(|text| serde_json::from_str(text).expect("JSON")).collect()
     }
 
     /// The answer to the request with this id.
     pub(crate) fn answer(&self, id: u64) -> Value {
-        // Most of the others need not be read for that.
+        // Skips parsing most other messages.
         let member = format!("\"id\":{id}");
         let texts = self.texts.iter().filter(|text| text.contains(&member));
         let mut answers: Vec<Value> =

@@ -1,10 +1,10 @@
-//! Programs of this workspace, as cargo built them.
+//! Programs of this workspace, built by cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, Once};
 
-/// The command.
+/// Path of the command.
 pub(crate) const DUET_RPC: &str = env!("CARGO_BIN_EXE_duet-rpc");
 
 /// The root of the repository.
@@ -12,13 +12,13 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("it is there")
 }
 
-/// The folder of what cargo builds, such as `target/debug`.
+/// Folder with cargo's build output, such as `target/debug`.
 pub(crate) fn folder() -> PathBuf {
     let test = std::env::current_exe().expect("this test is a file");
     test.parent().and_then(Path::parent).expect("it is in target/…/deps").to_owned()
 }
 
-/// An example of a package. `cargo test` builds all of them, but not for a single test file.
+/// Path of an example. `cargo test` builds all examples, but not for a single test file.
 pub(crate) fn example(package: &str, name: &str) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let (folder, _alone) = (folder(), BUILDING.lock());
@@ -32,8 +32,8 @@ pub(crate) fn example(package: &str, name: &str) -> PathBuf {
     program
 }
 
-/// The first server of docs/serving.md. `cargo test` builds its tests in its place, so it is built here, also
-/// if there is one: that may be of yesterday. As part of the workspace it takes what is built already.
+/// Builds the first server of docs/serving.md. `cargo test` builds only its tests, and an existing program
+/// may be outdated. As part of the workspace, the build reuses what exists.
 pub(crate) fn first_server() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
@@ -45,7 +45,7 @@ pub(crate) fn first_server() {
     });
 }
 
-/// The daemon with methods that misbehave on purpose.
+/// Path of the daemon with methods that misbehave on purpose.
 pub(crate) fn testbed() -> PathBuf {
     example("duet-rpc-cli", "testbed")
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// A terminal: its screen, and the end that a program writes to.
+/// A terminal: its screen, and the program's end.
 pub(crate) fn terminal() -> (OwnedFd, File) {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
         .expect("terminals are to be had");

@@ -4,7 +4,7 @@
 //! followed by the names of tests in it, each in backticks:
 //!
 //! ```text
-//! `crates/cli/tests/net/gate.rs` `t3_a_foreign_host_is_refused`, `t3_a_foreign_origin_is_refused`
+//! `crates/cli/tests/net/access.rs` `t3_a_foreign_host_is_refused`, `t3_a_foreign_origin_is_refused`
 //! ```
 //!
 //! In a table, the row that names tests also has the command that runs them.
@@ -122,7 +122,7 @@ fn tests_and_their_commands_are_recognised() {
         // Why.\n  async fn e_f() {}\nconst X: u8 = 1;\nfn g_h() {}\n";
     assert_eq!(tests_in(text).into_iter().collect::<Vec<_>>(), ["c_d", "e_f"]);
     for (path, command) in [
-        ("crates/cli/tests/net/gate.rs", "cargo test -p duet-rpc-cli --test net"),
+        ("crates/cli/tests/net/access.rs", "cargo test -p duet-rpc-cli --test net"),
         ("crates/proto/tests/memory.rs", "cargo test -p duet-rpc-proto --test memory"),
         (
             "crates/duet-rpc/src/transport/web/tests.rs",

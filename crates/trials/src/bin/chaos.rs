@@ -1,4 +1,4 @@
-//! `chaos`: many short lives of the daemon, ended in every way. `chaos --help` says how to call it.
+//! `chaos`: runs many short-lived daemons and ends each in another way. See `chaos --help`.
 
 #[cfg(unix)]
 fn main() -> std::process::ExitCode {

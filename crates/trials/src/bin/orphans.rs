@@ -1,4 +1,4 @@
-//! `orphans`: looks for processes that a call leaves behind. `orphans --help` says how to call it.
+//! `orphans`: looks for processes that a call leaves behind. See `orphans --help`.
 
 #[cfg(unix)]
 fn main() -> std::process::ExitCode {

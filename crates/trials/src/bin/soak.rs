@@ -1,4 +1,4 @@
-//! `soak`: one daemon under a random mix of all that clients do. `soak --help` says how to call it.
+//! `soak`: runs one daemon under random client traffic. See `soak --help`.
 
 #[cfg(unix)]
 fn main() -> std::process::ExitCode {

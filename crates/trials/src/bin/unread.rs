@@ -1,4 +1,4 @@
-//! `unread`: measures a server whose clients never read. `unread --help` says how to call it.
+//! `unread`: measures a server whose clients never read. See `unread --help`.
 
 #[cfg(unix)]
 fn main() -> std::process::ExitCode {

@@ -1,13 +1,13 @@
-//! The checks at the end of every life: how and when it ended, its output, and what is left of it.
+//! The checks at the end of every life: exit status and time, output, and leftovers.
 
 use std::os::unix::process::ExitStatusExt;
 
 use super::prelude::*;
 
-/// Every end comes within this time of its cause (L5).
+/// Maximum time from the cause of an end to the end (L5).
 pub(super) const BOUND: Duration = Duration::from_secs(2);
 
-/// Words that never may be on stderr.
+/// Words that must never appear on stderr.
 const PANIC: [&str; 5] = [
     "panicked at",
     "stack backtrace",
@@ -16,46 +16,46 @@ const PANIC: [&str; 5] = [
     "overflowed its stack",
 ];
 
-/// How a life may end, and what must have come out by then.
+/// Allowed end of a life, and the output required by then.
 #[derive(Clone, Debug)]
 pub(super) struct Ending {
     pub(super) codes: Vec<i32>,
     pub(super) signals: Vec<Signal>,
-    /// Whether each request must be answered.
+    /// True if every request must be answered.
     pub(super) answers_all: bool,
-    /// Whether the last frame may be cut.
+    /// True if the last frame may be cut.
     pub(super) may_cut: bool,
 }
 
-/// With 0 and all answers.
+/// Exit code 0, with all answers.
 pub(super) fn complete() -> Ending {
     Ending { answers_all: true, ..Ending::code(0) }
 }
 
 impl Ending {
-    /// With this exit code and whole frames; answers may be missing.
+    /// This exit code, with whole frames. Answers may be missing.
     pub(super) fn code(code: i32) -> Self {
         Ending { codes: vec![code], signals: vec![], answers_all: false, may_cut: false }
     }
 
-    /// By this signal, in the middle of anything.
+    /// This signal, at any point of the output.
     pub(super) fn killed(signal: Signal) -> Self {
         Ending { codes: vec![], signals: vec![signal], answers_all: false, may_cut: true }
     }
 
-    /// Or with this code.
+    /// Also allows this exit code.
     pub(super) fn or(mut self, code: i32) -> Self {
         self.codes.push(code);
         self
     }
 
-    /// Or by one of these signals.
+    /// Also allows these signals.
     pub(super) fn or_by(mut self, signals: &[Signal]) -> Self {
         self.signals.extend(signals);
         self
     }
 
-    /// The last frame may be cut, because nobody can read it.
+    /// Allows a cut last frame, because nobody can read it.
     pub(super) fn cut(mut self) -> Self {
         self.may_cut = true;
         self
@@ -69,7 +69,7 @@ impl Ending {
 }
 
 impl Trial<'_> {
-    /// Waits for the end, and checks all that must hold at every end.
+    /// Waits for the end, and makes the checks that apply to every end.
     pub(super) fn finish(&mut self, ending: Ending) -> Lived {
         self.wait(PipedDaemon::has_ended);
         let Some((status, at)) = self.daemon().process.ended else {
@@ -78,7 +78,7 @@ impl Trial<'_> {
             self.daemon().process.kill_group();
             return Ok(());
         };
-        // The rest of its output.
+        // Read the rest of the output.
         self.run_for(1);
         let trigger = self.daemon().trigger;
         self.check_time(trigger, at);
@@ -94,7 +94,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// The time from the cause of the end until it comes. What the machine was late by itself does not count.
+    /// Checks the time from the cause of the end to the end. The machine's own lag does not count.
     pub(super) fn check_time(&mut self, trigger: Instant, end: Instant) {
         let took = end.saturating_duration_since(trigger);
         let late = self.world.lag.late_between(trigger, end);
@@ -103,13 +103,13 @@ impl Trial<'_> {
         self.check(took <= bound, format_args!("it took {took:?} to end, and may take {bound:?}"));
     }
 
-    /// Whole frames, right answers, and all of them if they must be there.
+    /// Checks stdout: whole frames, right answers, and all of them if required.
     pub(super) fn check_output(&mut self, ending: &Ending) {
         let daemon = self.daemon();
         let mut complaints = std::mem::take(&mut daemon.wrong);
         let left = daemon.link.inbound.rest().len();
         if let Some(garbage) = &daemon.garbage {
-            complaints.push(format!("stdout holds what is no frame: {garbage}"));
+            complaints.push(format!("stdout holds bytes outside of frames: {garbage}"));
         } else if left > 0 && !ending.may_cut {
             complaints.push(format!("the last frame on stdout is cut after {left} bytes"));
         }
@@ -119,7 +119,7 @@ impl Trial<'_> {
         self.life.complaints.extend(complaints);
     }
 
-    /// Records and nothing else on stderr, and no trace of a panic.
+    /// Checks that stderr holds only log records, and no trace of a panic.
     pub(super) fn check_stderr(&mut self) {
         let said = self.daemon().text();
         let is_excused = |line: &&str| self.excused.iter().any(|word| line.contains(word));
@@ -127,9 +127,9 @@ impl Trial<'_> {
         let has = |word: &str| lines.iter().any(|line| line.contains(word));
         let panics = PANIC.into_iter().filter(|word| has(word));
         let mut complaints: Vec<_> = panics.map(|word| format!("stderr has {word:?}")).collect();
-        // A panic is logged with its place, but only handlers of the test bed panic.
+        // A panic is logged with its source location, but only handlers of the test bed panic.
         if !self.is_testbed && has(".rs:") {
-            complaints.push("stderr names a place in the source".to_owned());
+            complaints.push("stderr names a source location".to_owned());
         }
         // A signal or a limit may have cut the last line.
         lines.pop();
@@ -147,8 +147,8 @@ impl Trial<'_> {
         self.life.complaints.extend(complaints);
     }
 
-    /// The records of its start and its end are there exactly if its level shows them; the one of the end has one
-    /// of these words.
+    /// Checks that the records of start and end appear exactly if the log level shows them. The record of the
+    /// end contains one of these words.
     pub(super) fn check_records(&mut self, words: &[&str]) -> Lived {
         let is_due = self.level != "warn";
         let has_begun = self.daemon().has_said("duet-rpc started");
@@ -157,15 +157,16 @@ impl Trial<'_> {
         self.conclude(has_ended == is_due, "the record of why it ends is missing, or should be")
     }
 
-    /// A record on stderr has the reason of a failure; a line of the command may have it too.
+    /// Checks that a record on stderr gives the reason of a failure. A plain line of the command may give it
+    /// instead.
     pub(super) fn check_reason(&mut self, may_be_plain: bool) -> Lived {
         let words = [" ERROR ", "\"error\"", if may_be_plain { "duet-rpc: " } else { " ERROR " }];
         let is_told = words.iter().any(|word| self.daemon().has_said(word));
-        self.conclude(is_told, "no record says why")
+        self.conclude(is_told, "no record gives the reason")
     }
 
-    /// A daemon that lacks something has served all the same, or said why not. One that a signal has ended had no
-    /// means to say it.
+    /// Checks that a daemon without some resource either served or gave the reason. A daemon killed by a
+    /// signal had no chance to.
     pub(super) fn check_served_or_told(&mut self) -> Lived {
         let daemon = self.daemon();
         let holds = match daemon.process.ended.map(|(status, _)| status.code()) {
@@ -173,10 +174,10 @@ impl Trial<'_> {
             Some(Some(_)) => !daemon.said.is_empty(),
             _ => true,
         };
-        self.conclude(holds, "it neither serves nor says why")
+        self.conclude(holds, "it neither serves nor gives the reason")
     }
 
-    /// No process, no changed flag and no file is left of it.
+    /// Checks for leftovers: processes, changed descriptor flags, files.
     fn check_traces(&mut self) {
         if self.daemon().process.is_left() {
             self.complain("it has left a process behind");
@@ -192,7 +193,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Keeps the end of stderr for the reader of a failure.
+    /// Adds the end of stderr to the story of a failure.
     pub(super) fn tell_stderr(&mut self) {
         let said = self.daemon().text();
         let lines: Vec<_> = said.lines().collect();

@@ -1,41 +1,41 @@
-//! The options of `chaos`, and the command: it tells of each failure as it happens, and of all at the end.
+//! The options of `chaos`, and its main function: prints each failure immediately, and the report at the end.
 
 use super::memory::smallest;
 use super::prelude::*;
 use super::{kinds, run};
 
-/// Live many short lives of the daemon, ended in every way.
+/// Run many short-lived daemons and end each in another way.
 ///
-/// Exit code: 0 if all is well, 1 if not, 2 for bad options. With CHAOS=required in the environment a kind that
-/// lacks a program, such as strace, has failed.
+/// Exit code: 0 if all passed, 1 if something failed, 2 for bad options. With CHAOS=required in the
+/// environment, a kind fails if a program that it needs, such as strace, is missing.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "chaos")]
-pub struct Options {
+pub struct ChaosOptions {
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Number of lives; the first are one of each kind
+    /// Number of lives; the first ones cover each kind once
     #[arg(long, default_value_t = 1000)]
     pub lives: usize,
-    /// Only the life with this number, to repeat it
+    /// Run only the life with this number
     #[arg(long, value_name = "N")]
     pub life: Option<usize>,
-    /// Only kinds whose name begins like this
+    /// Run only kinds whose name starts with KIND
     #[arg(long, value_name = "KIND")]
     pub only: Option<String>,
-    /// Allow times that are so many times as long, on a busy machine
+    /// Factor for all time limits, for a busy machine
     #[arg(long, default_value_t = 1.0, value_parser = patience)]
     pub patience: f64,
-    /// Number of lives at the same time
+    /// Number of concurrent lives
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     pub jobs: u64,
-    /// This program instead of duet-rpc
+    /// Program to test instead of duet-rpc
     #[arg(long, value_name = "PATH")]
     pub daemon: Option<PathBuf>,
-    /// This program instead of testbed
+    /// Program to use instead of testbed
     #[arg(long, value_name = "PATH")]
     pub testbed: Option<PathBuf>,
-    /// Find the smallest memory limit with which each profile serves, and do nothing else
+    /// Find the smallest memory limit at which each profile serves, and exit
     #[arg(long)]
     pub smallest: bool,
     /// Print the kinds
@@ -48,15 +48,15 @@ fn patience(text: &str) -> Result<f64, String> {
     patience.ok_or_else(|| "not a number of at least 1".to_owned())
 }
 
-impl Default for Options {
+impl Default for ChaosOptions {
     fn default() -> Self {
-        Options::parse_from(["chaos"])
+        ChaosOptions::parse_from(["chaos"])
     }
 }
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = ChaosOptions::parse();
     let done = if options.list {
         kinds().into_iter().for_each(say);
         Ok(true)
@@ -75,7 +75,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn live_all(options: &Options) -> io::Result<bool> {
+fn live_all(options: &ChaosOptions) -> io::Result<bool> {
     let report = run(options, &|life| tell(life, options))?;
     say(&report);
     if report.is_slow(options.patience) {
@@ -84,14 +84,14 @@ fn live_all(options: &Options) -> io::Result<bool> {
     Ok(report.is_good(options.patience))
 }
 
-/// Tells of a failed life, and how to repeat it; of a single one whatever its outcome.
-fn tell(life: &Life, options: &Options) {
+/// Prints a failed life and the command that repeats it. Prints a single life even if it passed.
+fn tell(life: &Life, options: &ChaosOptions) {
     if life.complaints.is_empty() && options.life.is_none() {
         return;
     }
     let mut text = format!("life {} ({})", life.number, life.kind);
     match &life.complaints[..] {
-        [] => text.push_str(": all is well\n"),
+        [] => text.push_str(": passed\n"),
         complaints => {
             let only = options.only.as_ref().map_or(String::new(), |it| format!(" --only {it}"));
             let again = format!("--seed {} --life {}{only}", options.seed, life.number);
@@ -100,6 +100,6 @@ fn tell(life: &Life, options: &Options) {
         }
     }
     life.story.iter().for_each(|step| text.push_str(&format!("    {step}\n")));
-    // With one write, because other lives tell too.
+    // One write, because lives run concurrently.
     let _ = io::stdout().write_all(text.as_bytes());
 }

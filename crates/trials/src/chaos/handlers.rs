@@ -1,4 +1,4 @@
-//! Handlers that run when the end comes, for longer than there is time (L5).
+//! Handlers that still run at the end, for longer than the daemon waits (L5).
 
 use super::prelude::*;
 
@@ -8,7 +8,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("handler-spins", |t| runs(t, "test.spin")),
     ("handler-naps", |t| runs(t, "test.nap")),
     ("handler-jams", |t| runs(t, "test.jam")),
-    // Many that panic, up to the end and beyond it.
+    // Many handlers panic, until the end and beyond.
     ("handler-panics", |t| {
         let count = 1 + t.testbed().start()?.random.below(40);
         t.tell(format_args!("{count} panics"));
@@ -22,7 +22,7 @@ pub(super) const KINDS: &[Kind] = &[
         let is_hidden = !t.daemon().has_said("must not show");
         t.conclude(is_hidden, "the message of a panic shows")
     }),
-    // One that sends very many notifications when the end comes.
+    // A handler sends many notifications while the daemon ends.
     ("handler-emits", |t| {
         let count = 1 + t.testbed().start()?.greet()?.random.below(20_000);
         t.tell(format_args!("{count} notifications"));
@@ -34,10 +34,10 @@ pub(super) const KINDS: &[Kind] = &[
     }),
 ];
 
-/// A handler that never ends, and any end of the daemon.
+/// A handler that never returns, and any end of the daemon.
 fn runs(t: &mut Trial<'_>, method: &str) -> Lived {
     if t.telling().random.once_in(4) {
-        t.tell("the last act never ends").env("TESTBED_IS_NEVER_DONE", "1");
+        t.tell("the exit hook never returns").env("TESTBED_IS_NEVER_DONE", "1");
     }
     if t.start()?.random.once_in(2) {
         t.greet()?;
@@ -45,7 +45,7 @@ fn runs(t: &mut Trial<'_>, method: &str) -> Lived {
     t.ask(method, &json!({"ms": 60_000}), Outcome::Any).await_begin(method).pause();
     match t.random.below(5) {
         0 => t.close_stdin().daemon().counts_from_last_byte = false,
-        // A handler that jams the reading thread keeps this from being read.
+        // A handler that jams the reading thread keeps this message from being read.
         1 if method != "test.jam" && method != "test.nap" => {
             t.tell("shutdown").ask("shutdown", &json!(null), Outcome::Any).mark();
         }

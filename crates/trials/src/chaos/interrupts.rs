@@ -1,11 +1,11 @@
-//! Calls that must be made again: non-blocking descriptors, pipes that hold little, interruptions. None of it may
-//! change anything (L8, P6, T4).
+//! System calls that must be repeated: non-blocking descriptors, small pipes, interruptions. None of it may
+//! change the behaviour (L8, P6, T4).
 
 use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
-    // Pipes that are non-blocking from the start, even at the daemon's end; stderr may be full on top of that.
-    ("busy-nonblocking", |t| {
+    // All pipes are non-blocking from the start, including the daemon's ends; stderr may also be full.
+    ("retry-nonblocking", |t| {
         let is_full = t.random.once_in(2);
         let pipes = [pipe(true)?, pipe(false)?, pipe(false)?];
         for (theirs, _) in &pipes {
@@ -19,8 +19,8 @@ pub(super) const KINDS: &[Kind] = &[
         let _unread = is_full.then(|| t.daemon().process.stderr.take());
         t.greet()?.traffic().end_either_way(Signal::INT)
     }),
-    // A process that shares the descriptors changes their flags all the time, and puts them back in the end.
-    ("busy-flags-flip", |t| {
+    // A process that shares the descriptors keeps changing their flags, and restores them at the end.
+    ("retry-flags-flip", |t| {
         let on = match t.random.below(3) {
             0 => PIPES,
             1 => [Channel::Socket, Channel::Socket, Channel::Socket],
@@ -41,8 +41,8 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.end_by(Signal::TERM).finish(complete())
     }),
-    // Pipes that hold a page, messages that are far larger, and a slow reader.
-    ("busy-tiny-pipes", |t| {
+    // Pipes of one page, far larger messages, and a slow reader.
+    ("retry-tiny-pipes", |t| {
         let pipes = [pipe(true)?, pipe(false)?, pipe(false)?];
         #[cfg(target_os = "linux")]
         for (theirs, _) in &pipes {
@@ -56,8 +56,8 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.close_stdin().finish(complete())
     }),
-    // A process that stops and goes on is interrupted in whatever it waits for.
-    ("busy-interrupted", |t| {
+    // Stopping and continuing a process interrupts the call that it waits in.
+    ("retry-interrupted", |t| {
         let rounds = 20 + t.start()?.greet()?.random.below(100);
         t.tell(format_args!("{rounds} interruptions"));
         for _ in 0..rounds {

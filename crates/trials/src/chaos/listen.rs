@@ -1,4 +1,4 @@
-//! Daemons that listen (T2, T3), with connections in every state when the end comes.
+//! Listening daemons (T2, T3), with connections in every state at the end.
 
 use std::net::TcpListener;
 
@@ -10,7 +10,7 @@ pub(super) const KINDS: &[Kind] = &[
         let clients = connect_some(t, &urls)?;
         end(t, clients)
     }),
-    // A request that runs and is soon done is answered before the end.
+    // A running request that finishes soon is answered before the end.
     ("listen-running", |t| {
         let urls = start_some(t.telling())?;
         let mut clients = Vec::new();
@@ -31,7 +31,7 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.finish(Ending::code(0))
     }),
-    // Handlers that never end do not hold it up.
+    // Handlers that never return do not delay the end.
     ("listen-jammed", |t| {
         let urls = start_some(t.telling())?;
         let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
@@ -39,7 +39,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.await_begin(method);
         end(t, vec![client])
     }),
-    // Its socket is left then, and the next daemon replaces it.
+    // A killed daemon leaves its socket, and the next daemon replaces it.
     ("listen-killed", |t| {
         let urls = start(listening(t, &[Transport::Unix]), 1)?;
         let _clients = connect_some(t, &urls)?;
@@ -50,7 +50,7 @@ pub(super) const KINDS: &[Kind] = &[
         let clients = connect_some(t, &urls)?;
         end(t, clients)
     }),
-    // The folder of its socket is not there any more.
+    // The folder of the socket is removed.
     ("listen-folder-gone", |t| {
         let folder = t.path("f");
         fs::create_dir(&folder)?;
@@ -61,7 +61,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.check(client.ping().is_ok(), "a connection does not outlive the name of the socket");
         end(t, vec![client])
     }),
-    // The second daemon says so, ends with 1, and leaves the first alone.
+    // A second daemon reports the address in use, exits with 1, and leaves the first alone.
     ("listen-in-use", |t| {
         let transport = *t.random.pick(&TRANSPORTS);
         let urls = start(listening(t, &[transport]), 1)?;
@@ -74,8 +74,8 @@ pub(super) const KINDS: &[Kind] = &[
         check_served(t, &urls[..1])?;
         end(t, Vec::new())
     }),
-    // Where no socket can be: it says so and ends, and what is there stays.
-    ("listen-odd-place", |t| {
+    // An address where no socket can be: the daemon reports it and exits, and existing files stay.
+    ("listen-bad-address", |t| {
         let folder = t.folder.display().to_string();
         fs::write(t.path("file"), "precious")?;
         let taken = TcpListener::bind("127.0.0.1:0")?;
@@ -92,14 +92,14 @@ pub(super) const KINDS: &[Kind] = &[
         ];
         let place = t.random.pick(&places).clone();
         t.tell(&place).may_leave.push("file");
-        // A wrong usage is explained in more than a line.
+        // A usage error takes more than one line.
         t.may_say.extend(["error: ", "Usage: ", "For more information", "  "]);
         t.may_say_nothing = true;
         t.with(&["--listen", &place]).start()?.finish(Ending::code(1).or(2))?;
         let text = fs::read_to_string(t.path("file"))?;
         t.conclude(text == "precious", "a file was changed")
     }),
-    // It does not live on its standard descriptors.
+    // A listening daemon does not depend on its standard descriptors.
     ("listen-all-closed", |t| {
         let urls = start_some(t)?;
         t.tell("stdin, stdout and stderr are closed").daemon().close_both();
@@ -108,7 +108,7 @@ pub(super) const KINDS: &[Kind] = &[
         check_served(t, &urls)?;
         end(t, clients)
     }),
-    // Very many clients that come and break off, in the middle of anything.
+    // Many clients connect and break off, at any point of a message.
     ("listen-broken-off", |t| {
         let urls = start_some(t)?;
         for _ in 0..60 {
@@ -124,14 +124,14 @@ pub(super) const KINDS: &[Kind] = &[
         t.run_for(1);
         end(t, Vec::new())
     }),
-    // More clients than descriptors: when they have gone, others are served.
+    // More clients than descriptors: after they leave, others are served.
     ("listen-few-files", |t| {
         let most = 24 + t.random.below(60);
         let urls = start_some(t.limit("-n", most))?;
         let mut clients = Vec::new();
         for _ in 0..100 {
             let url = t.random.pick(&urls).clone();
-            // A refused one is as good.
+            // A refused connection is as good.
             clients.extend(connect(t, &url, Duration::from_millis(100)));
         }
         t.run_for(20);
@@ -147,7 +147,7 @@ const TRANSPORTS: [Transport; 4] =
 const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 const VERSION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"version"}"#;
 
-/// The next daemon listens there; a socket is in the folder of the life.
+/// Makes the next daemon listen on these transports; a Unix socket is in the folder of the life.
 fn listening<'a, 'w>(t: &'a mut Trial<'w>, transports: &[Transport]) -> &'a mut Trial<'w> {
     for transport in transports {
         let url = transport.url(&t.folder).unwrap_or_default();
@@ -156,7 +156,7 @@ fn listening<'a, 'w>(t: &'a mut Trial<'w>, transports: &[Transport]) -> &'a mut 
     t
 }
 
-/// Starts the daemon on some transports, at least one. Returns where it listens.
+/// Starts the daemon on at least one transport. Returns its addresses.
 fn start_some(t: &mut Trial<'_>) -> io::Result<Vec<String>> {
     let first = *t.random.pick(&TRANSPORTS);
     let others = TRANSPORTS.into_iter().filter(|&it| it != first);
@@ -166,7 +166,7 @@ fn start_some(t: &mut Trial<'_>) -> io::Result<Vec<String>> {
     start(t, transports.len())
 }
 
-/// Starts the daemon, and waits until it has said so many times where it listens.
+/// Starts the daemon, and waits until it has printed this number of addresses.
 pub(super) fn start(t: &mut Trial<'_>, count: usize) -> io::Result<Vec<String>> {
     t.may_say.push("listening on ");
     let urls = |daemon: &PipedDaemon| -> Vec<String> {
@@ -177,7 +177,7 @@ pub(super) fn start(t: &mut Trial<'_>, count: usize) -> io::Result<Vec<String>> 
     };
     t.start()?.wait(|daemon| urls(daemon).len() >= count || daemon.has_ended());
     let urls = urls(t.daemon());
-    t.check(urls.len() >= count, "it does not say where it listens");
+    t.check(urls.len() >= count, "it does not print its address");
     if urls.is_empty() { Err(io::Error::other("it does not listen")) } else { Ok(urls) }
 }
 
@@ -185,7 +185,7 @@ fn connect(t: &Trial<'_>, url: &str, patience: Duration) -> io::Result<RawClient
     RawClient::connect(url, t.profile.framing(), patience)
 }
 
-/// Sends a request on a new connection, and does not wait.
+/// Sends a request on a new connection, without waiting for the answer.
 fn ask(t: &Trial<'_>, url: &str, method: &str, ms: usize) -> io::Result<RawClient> {
     let mut client = connect(t, url, t.hang())?;
     let head = format!(r#""jsonrpc":"2.0","id":3,"method":"{method}""#);
@@ -194,7 +194,7 @@ fn ask(t: &Trial<'_>, url: &str, method: &str, ms: usize) -> io::Result<RawClien
     Ok(client)
 }
 
-/// Each address serves a new client.
+/// Checks that each address serves a new client.
 fn check_served(t: &mut Trial<'_>, urls: &[String]) -> Lived {
     for url in urls {
         let served = connect(t, url, t.hang())?.ping();
@@ -203,7 +203,7 @@ fn check_served(t: &mut Trial<'_>, urls: &[String]) -> Lived {
     Ok(())
 }
 
-/// Whether a client is served at last. Until then others may be refused.
+/// Connects until a client is served. Clients may be refused before that.
 pub(super) fn is_served_again(t: &mut Trial<'_>, url: &str) -> bool {
     let (begun, short) = (Instant::now(), Duration::from_secs(3).mul_f64(t.world.patience));
     while begun.elapsed() < t.hang() {
@@ -215,7 +215,7 @@ pub(super) fn is_served_again(t: &mut Trial<'_>, url: &str) -> bool {
     false
 }
 
-/// Connections that are idle, silent, in the middle of a message, or gone.
+/// Opens connections that are idle, silent, in the middle of a message, or closed again.
 fn connect_some(t: &mut Trial<'_>, urls: &[String]) -> io::Result<Vec<RawClient>> {
     let count = t.random.below(12);
     let mut clients = Vec::new();
@@ -244,7 +244,7 @@ fn connect_some(t: &mut Trial<'_>, urls: &[String]) -> io::Result<Vec<RawClient>
     Ok(clients)
 }
 
-/// Ends it with a signal; connections are closed, and the socket is gone.
+/// Ends the daemon with a signal, and checks that all connections are closed.
 fn end(t: &mut Trial<'_>, clients: Vec<RawClient>) -> Lived {
     let signal = *t.random.pick(&SIGNALS);
     t.end_by(signal);

@@ -1,9 +1,9 @@
-//! Log files that cannot be written (G1): whatever becomes of the log, the daemon goes on.
+//! Log files that cannot be written (G1): the daemon keeps running in every case.
 
 use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
-    // A plain file holds records and nothing else.
+    // A plain file holds only records.
     ("log-file", |t| {
         t.may_leave.push("log");
         serve(logging_to(t, "log"))?;
@@ -11,10 +11,10 @@ pub(super) const KINDS: &[Kind] = &[
         t.check(text.is_empty() || text.ends_with('\n'), "the last record in the file is cut");
         let is_record =
             |line: &str| line.starts_with("20") || line.starts_with('{') && line.ends_with('}');
-        t.conclude(text.lines().all(is_record), "the file holds what is no record")
+        t.conclude(text.lines().all(is_record), "the file holds a line that is not a record")
     }),
     ("log-full-device", |t| serve(logging_to(t, "/dev/full"))),
-    // A file system with room for almost nothing.
+    // A file system with almost no space.
     ("log-full-disk", |t| {
         t.need(t.world.can_mount, NO_MOUNT)?;
         fs::create_dir(t.path("disk"))?;
@@ -23,7 +23,7 @@ pub(super) const KINDS: &[Kind] = &[
         let script = format!(r#"mount -t tmpfs -o size={size}k none disk && exec "$@""#);
         serve(logging_to(t, "disk/log").shell(&script).wrap("unshare", &["-rm"]))
     }),
-    // A file that may not grow.
+    // A file with a size limit.
     ("log-limited", |t| {
         t.may_leave.push("log");
         let blocks = t.random.below(4);
@@ -37,12 +37,12 @@ pub(super) const KINDS: &[Kind] = &[
         t.need(is_made, NO_FIFO)?;
         let is_open = t.random.once_in(2);
         t.tell(if is_open { "nobody reads it" } else { "nobody has opened it" });
-        // Opening it for both directions waits for nobody.
+        // Opening for both directions does not block.
         let open = || fs::OpenOptions::new().read(true).write(true).open(path);
         let _unread = is_open.then(open).transpose()?;
         serve(logging_to(t, "log"))
     }),
-    // A file that somebody deletes.
+    // A file that is deleted while in use.
     ("log-deleted", |t| {
         logging_to(t, "log").start()?.greet()?;
         fs::remove_file(t.path("log"))?;
@@ -52,17 +52,17 @@ pub(super) const KINDS: &[Kind] = &[
     ("log-nowhere", |t| serve(logging_to(t, "no/such/folder/log"))),
 ];
 
-/// The system decides about it; nothing could be installed.
+/// The system decides this, so installing a program would not help.
 const NO_MOUNT: Skipped =
     Skipped { why: "unshare cannot make a file system here", can_be_helped: false };
 const NO_FIFO: Skipped = Skipped { why: "no named pipe can be made", can_be_helped: false };
 
-/// A daemon that has its log there, and much to write.
+/// Prepares a daemon with this log file, at debug level.
 fn logging_to<'a, 'w>(t: &'a mut Trial<'w>, path: &str) -> &'a mut Trial<'w> {
     t.at_level("debug").env("DUET_RPC_LOG", path).tell(format_args!("the log goes to {path}"))
 }
 
-/// All requests are answered, and the end is as ever.
+/// Checks that all requests are answered and the end is normal.
 fn serve(t: &mut Trial<'_>) -> Lived {
     t.start()?.traffic().messages(30).end_either_way(Signal::TERM)
 }

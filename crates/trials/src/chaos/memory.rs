@@ -1,13 +1,13 @@
-//! Little memory, few threads and few descriptors, and a remote that wants much of each (F3, L7, L8).
+//! Limits on memory, threads and descriptors, and a remote that demands much of each (F3, L7, L8).
 //!
-//! The limit is on the address space (`ulimit -v`), of which a daemon takes more than it uses: stacks of threads,
-//! libraries, the reserve of the allocator. The one of glibc reserves 64 MiB for each thread that allocates, unless
-//! it is told not to, as here.
+//! The limit is on the address space (`ulimit -v`). A daemon takes more of it than it uses: thread stacks,
+//! libraries, the allocator's reserve. glibc reserves 64 MiB for each allocating thread unless configured
+//! otherwise, as here.
 
 use super::prelude::*;
 
 pub(super) const KINDS: &[Kind] = &[
-    // It says that it cannot start, or serves as ever.
+    // The daemon reports that it cannot start, or serves normally.
     ("memory-little", |t| {
         t.is_testbed = false;
         let kib = 3_000 + t.random.below(40_000);
@@ -17,12 +17,12 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.excused.extend(WITHOUT_MEMORY);
         t.may_say_nothing = true;
-        // With almost nothing the system cannot even load it.
+        // With almost no memory, the system cannot even load the program.
         let signals = [Signal::ABORT, Signal::SEGV, Signal::KILL];
         t.finish(Ending::code(0).or(1).or(127).or_by(&signals))?;
         t.check_served_or_told()
     }),
-    // Where there is enough memory, whatever a remote wants is survived.
+    // With enough memory, the daemon survives any demand of a remote.
     ("memory-hostile", |t| {
         t.is_testbed = false;
         for _ in 0..1 + start_limited(t, ENOUGH)?.random.below(4) {
@@ -34,7 +34,7 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.close_stdin().finish(complete())
     }),
-    // Handlers that keep as many threads as there may be.
+    // Handlers that occupy the maximum number of threads.
     ("memory-threads", |t| {
         for _ in 0..1 + start_limited(t.testbed(), ENOUGH_FOR_THREADS)?.random.below(3) {
             want(t, THREADS);
@@ -43,7 +43,7 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.close_stdin().finish(complete())
     }),
-    // It serves with few descriptors, and says so if they are too few to start with.
+    // The daemon serves with few descriptors, or reports that they are too few to start.
     ("files-few", |t| {
         let is_enough = t.random.once_in(2);
         let most = match is_enough {
@@ -61,15 +61,15 @@ pub(super) const KINDS: &[Kind] = &[
     }),
 ];
 
-/// With so many KiB, every profile serves whatever a remote sends.
+/// KiB with which every profile serves any input.
 const ENOUGH: usize = 64 * 1024;
-/// The same with handlers that keep a thread each, 32 at most.
+/// KiB for the same with handlers that occupy a thread each, 32 at most.
 const ENOUGH_FOR_THREADS: usize = 192 * 1024;
-/// With so many descriptors every profile serves.
+/// Descriptors with which every profile serves.
 const ENOUGH_FILES: usize = 18;
-/// With less than this the lack of memory may show only when it serves.
+/// Below this, a lack of memory may show only while serving.
 const LITTLE: usize = 32 * 1024;
-/// How the loader and Rust itself say that there is no memory; no other code can say it then.
+/// Messages of the loader and of Rust about a lack of memory; no other code can report it then.
 pub(super) const WITHOUT_MEMORY: [&str; 8] = [
     "error while loading shared libraries",
     "cannot allocate",
@@ -81,11 +81,11 @@ pub(super) const WITHOUT_MEMORY: [&str; 8] = [
     "skipping backtrace",
 ];
 
-/// What a remote can do to have much memory used: its name, and the requests, whose answers are due.
+/// A memory demand of a remote: its name, and a function that sends the requests and expects their answers.
 type Want = (&'static str, fn(&mut Trial<'_>));
 
 const WANTS: [Want; 6] = [
-    // Lengths that are announced, and bodies that never come.
+    // Announced lengths without bodies.
     ("Announced", |t| {
         for _ in 0..20 {
             let bytes: &[u8] = match t.profile.framing() {
@@ -96,59 +96,59 @@ const WANTS: [Want; 6] = [
             };
             t.daemon().send(bytes);
             t.daemon().link.ledger.expect_fault();
-            // Bytes behind a fault may belong to it, but not this request.
+            // Bytes after a fault may belong to it, but this request does not.
             t.ask_many(1, "version");
         }
     }),
-    // Messages as long as they may be.
+    // Messages of the maximum length.
     ("Long", |t| {
         let params = json!(["x".repeat(limit(t) - 200)]);
         (0..3).for_each(|_| _ = t.ask("version", &params, Outcome::Any));
     }),
-    // Longer ones.
+    // Longer messages.
     ("TooLong", |t| {
         let head = r#"{"jsonrpc":"2.0","id":1,"method":""#;
         let text = format!(r#"{head}{}"}}"#, "x".repeat(limit(t)));
         t.daemon().say(&text);
         t.daemon().link.ledger.expect_fault();
     }),
-    // Many requests at once.
+    // Many requests together.
     ("Many", |t| _ = t.ask_many(3_000, "version")),
-    // As many brackets as fit.
+    // Maximum number of brackets.
     ("Deep", |t| {
         let text = "[".repeat(limit(t) - 2);
         t.daemon().say(&text);
         t.daemon().link.ledger.expect_fault();
     }),
-    // Large answers that are not read for a while.
+    // Large answers that stay unread for a while.
     ("Unread", |t| {
         t.leave_stdout(true).ask_many(3_000, "describeMethods").run_for(50).leave_stdout(false);
     }),
 ];
 
-/// Handlers that keep a thread each; only the test bed has some.
+/// Handlers that occupy a thread each; only the test bed has some.
 const THREADS: Want = ("Threads", |t| (0..40).for_each(|_| _ = t.ask_slow("test.block", 5)));
 
-/// The longest message of the profile.
+/// Maximum message size of the profile.
 fn limit(t: &Trial<'_>) -> usize {
     if t.profile == Profile::Editor { 10 << 20 } else { 1 << 20 }
 }
 
-/// Wants this, and one request more.
+/// Makes this demand, and one more request.
 fn want(t: &mut Trial<'_>, (name, act): Want) {
     act(t.tell(name));
     t.ask_many(1, "version");
 }
 
-/// Starts a daemon with so many KiB.
+/// Starts a daemon with this memory limit in KiB.
 fn start_limited<'a, 'w>(t: &'a mut Trial<'w>, kib: usize) -> io::Result<&'a mut Trial<'w>> {
-    // On a late machine, making the next long message may take longer than a frame may.
+    // On a slow machine, building the next long message may take longer than the read timeout.
     t.with(&["--read-timeout", "600"]).env("MALLOC_ARENA_MAX", "1");
     t.limit("-v", kib).start()
 }
 
-/// Descriptors that every child of this process inherits besides its standard ones. Those beyond any limit here
-/// take no room.
+/// Counts the descriptors that every child of this process inherits besides its standard ones. Descriptors
+/// above every limit used here do not count.
 fn inherited() -> usize {
     const CLOEXEC: u32 = 0o2_000_000;
     let is_inherited = |entry: &fs::DirEntry| {
@@ -162,7 +162,7 @@ fn inherited() -> usize {
     all.filter(is_inherited).count()
 }
 
-/// Finds the smallest limits with which each profile serves, idle and whatever a remote wants.
+/// Finds the smallest limits with which each profile serves, idle and under each demand.
 pub(super) fn smallest(world: &World) -> io::Result<()> {
     for &profile in Profile::value_variants() {
         let search = |is_testbed: bool, wants: &[Want]| search(world, profile, is_testbed, wants);
@@ -176,7 +176,7 @@ pub(super) fn smallest(world: &World) -> io::Result<()> {
     Ok(())
 }
 
-/// The smallest limit with which these are survived three times, to 64 KiB.
+/// Finds the smallest limit, to 64 KiB, with which these demands are survived three times.
 fn search(world: &World, profile: Profile, is_testbed: bool, wants: &[Want]) -> io::Result<usize> {
     let (mut low, mut high) = (2 * 1024, 512 * 1024);
     while high - low > 64 {

@@ -1,23 +1,23 @@
-//! Chaos: many short lives of the real daemon, each ended in another way, and each checked.
+//! Chaos: many short lives of the real daemon, each ended in another way and checked.
 //!
-//! A life is a function of a seed and a number, so a failed one can be repeated. Its kind says what is done to the
-//! daemon; each kind has a name, and a row in the file of its subject:
+//! A seed and a number determine a life, so a failed one can be repeated. Its kind determines the events in
+//! it. Each kind has a name, and a row in the file of its subject:
 //!
 //! | file | content |
 //! |---|---|
 //! | `command` `report` | the options and the command; the outcome of all lives |
-//! | `trial` `start` `checks` | one life and the steps of it; the start of a daemon; what is checked when it ends |
-//! | `piped` `requests` | a daemon that one thread drives; what it was asked and must answer |
-//! | `scheduler_lag` | how late the machine is by itself |
+//! | `trial` `start` `checks` | one life and its steps; the start of a daemon; the checks at its end |
+//! | `piped` `requests` | a daemon driven by one thread; requests and their expected answers |
+//! | `scheduler_lag` | the machine's own lag |
 //! | `signals` | signals of every kind, one by one and in storms; the death of the parent |
 //! | `pipes` | stdin, stdout and stderr that are closed, in every order |
 //! | `unusual_fds` | descriptors that are files, devices, sockets, terminals, or missing |
-//! | `handlers` | handlers that run when the end comes |
+//! | `handlers` | handlers that run at the end |
 //! | `logs` | log files that cannot be written |
-//! | `interrupts` | non-blocking descriptors, pipes that hold little, interrupted calls |
-//! | `inject` | system calls that fail, one by one |
-//! | `memory` | little memory, few descriptors, and remotes that want much |
-//! | `listen` | daemons that listen, with connections in every state |
+//! | `interrupts` | non-blocking descriptors, small pipes, interrupted calls |
+//! | `inject` | failing system calls, one by one |
+//! | `memory` | limits on memory and descriptors, and remotes that demand much |
+//! | `listen` | listening daemons, with connections in every state |
 
 mod checks;
 pub mod command;
@@ -39,12 +39,12 @@ mod unusual_fds;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use command::Options;
+use command::ChaosOptions;
 use prelude::*;
-use report::Report;
+use report::ChaosReport;
 use scheduler_lag::SchedulerLag;
 
-/// What the files of the kinds have in common.
+/// Imports shared by the files of the kinds.
 mod prelude {
     pub(super) use super::checks::{Ending, complete};
     pub(super) use super::piped::PipedDaemon;
@@ -54,20 +54,20 @@ mod prelude {
     pub(super) use crate::harness::prelude::*;
 }
 
-/// A kind of life: its name, and what is done.
+/// A kind of life: its name and its steps.
 type Kind = (&'static str, fn(&mut Trial<'_>) -> Lived);
 
-/// What all lives share.
+/// State shared by all lives.
 struct World {
     daemon: PathBuf,
     testbed: PathBuf,
-    /// Times may be so many times as long.
+    /// Factor for all time limits.
     patience: f64,
-    /// Whether a kind that lacks a program has failed.
+    /// True if a kind fails when a program that it needs is missing.
     is_required: bool,
-    /// The folder for those of the lives.
+    /// Parent of the folders of the lives.
     folder: TempFolder,
-    /// Whether strace can inject faults here, and unshare can mount.
+    /// True if strace can inject faults here, and if unshare can mount.
     can_inject: bool,
     can_mount: bool,
     lag: SchedulerLag,
@@ -95,18 +95,18 @@ pub fn kinds() -> Vec<&'static str> {
     all_kinds().into_iter().map(|(name, _)| name).collect()
 }
 
-/// Lives all the lives, a few at a time, and tells of each as it ends.
-pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Report> {
+/// Runs all lives, a few concurrently, and passes each to `tell` when it ends.
+pub fn run(options: &ChaosOptions, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<ChaosReport> {
     let numbers = options.life.map_or_else(|| (0..options.lives).collect(), |one| vec![one]);
     let mut kinds = all_kinds();
     let only = options.only.as_deref().unwrap_or_default();
     kinds.retain(|(name, _)| name.starts_with(only));
     if kinds.is_empty() {
-        return Err(io::Error::other("there is no such kind; see --list"));
+        return Err(io::Error::other("no such kind; see --list"));
     }
     let world = World::new(options)?;
     let next = AtomicUsize::new(0);
-    let report = Mutex::new(Report::new(kinds.iter().map(|(name, _)| *name)));
+    let report = Mutex::new(ChaosReport::new(kinds.iter().map(|(name, _)| *name)));
     let work = || {
         while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
             let life = live(&world, options.seed, number, &kinds);
@@ -118,7 +118,7 @@ pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Repor
         scope.spawn(|| world.lag.measure());
         let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            // A panic in a life is told with that life.
+            // A panic in a life is reported with that life.
             let _ = worker.join();
         }
         world.lag.end();
@@ -126,7 +126,7 @@ pub fn run(options: &Options, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<Repor
     Ok(report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// One life. The first ones are one of each kind, the others are random.
+/// Runs one life. The first lives cover each kind once, the others are random.
 fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
     let mut random = Random::new(seed ^ (number as u64).wrapping_mul(0x9e6c_63d0_876a_3f6b));
     let any = random.below(kinds.len());
@@ -138,7 +138,7 @@ fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
         lived.unwrap_or_else(|_| Err(io::Error::other("a panic")))
     });
     let skipped = trial.life.skipped;
-    // A life that cannot go on has told why.
+    // A life that could not continue has recorded the reason.
     let has_told = skipped.is_some() || !trial.life.complaints.is_empty();
     if let Some(trouble) = lived.err().filter(|_| !has_told) {
         trial.complain(format_args!("the trial itself failed: {trouble}"));
@@ -152,7 +152,7 @@ fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
 }
 
 impl World {
-    fn new(options: &Options) -> io::Result<Self> {
+    fn new(options: &ChaosOptions) -> io::Result<Self> {
         let fault = ["-D", "-f", "-o", "/dev/null", "-e", "inject=chdir:error=EIO", "true"];
         let mount = ["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"];
         Ok(World {

@@ -2,20 +2,20 @@
 
 use super::prelude::*;
 
-/// How long to wait for what nothing announces.
-const GLANCE: Duration = Duration::from_millis(20);
+/// Interval for checking state that no descriptor announces.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) struct PipedDaemon {
     pub(super) process: Daemon,
     /// Its stdin and stdout.
     pub(super) link: Link,
-    /// Answers and other messages that are wrong.
+    /// Wrong answers and other wrong messages.
     pub(super) wrong: Vec<String>,
-    /// Bytes on stdout that are not a frame.
+    /// Bytes on stdout outside of frames.
     pub(super) garbage: Option<String>,
-    /// All that came on stderr.
+    /// Everything from stderr.
     pub(super) said: Vec<u8>,
-    /// When the cause of its end happened, or the last byte was read if that counts.
+    /// Time of the cause of the end. With `counts_from_last_byte`, the time of the last read.
     pub(super) trigger: Instant,
     pub(super) counts_from_last_byte: bool,
 }
@@ -33,7 +33,7 @@ impl PipedDaemon {
         Ok(PipedDaemon { process, link, wrong, garbage, said, trigger, counts_from_last_byte })
     }
 
-    /// Sends bytes as soon as they are read.
+    /// Queues bytes to send.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         self.link.send(bytes, &[]);
     }
@@ -56,7 +56,7 @@ impl PipedDaemon {
         (self.link.input, self.link.output) = (None, None);
     }
 
-    /// What it has said on stderr.
+    /// Everything on stderr so far, as text.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.said).into_owned()
     }
@@ -65,7 +65,7 @@ impl PipedDaemon {
         self.said.windows(words.len()).any(|window| window == words.as_bytes())
     }
 
-    /// Checks what came on stdout.
+    /// Checks the received stdout.
     pub(super) fn take_output(&mut self) {
         if self.garbage.is_some() {
             return;
@@ -80,17 +80,18 @@ impl PipedDaemon {
         }
     }
 
-    /// Reads and writes for this long, or until the process has ended.
+    /// Reads and writes for this time, or until the process has ended.
     pub(super) fn run_for(&mut self, time: Duration) {
         self.pump(time, |_| false);
     }
 
-    /// Reads and writes until the process has ended. Whether it has.
+    /// Reads and writes until the process has ended. Returns true if it has.
     pub(super) fn pump_to_end(&mut self, limit: Duration) -> bool {
         self.pump(limit, |daemon| daemon.has_ended())
     }
 
-    /// Reads and writes until this holds, the time is over, or nothing more can come. Whether it holds.
+    /// Reads and writes until `until` holds, the time is over, or nothing more can come. Returns true if
+    /// `until` holds.
     pub(super) fn pump(&mut self, limit: Duration, mut until: impl FnMut(&Self) -> bool) -> bool {
         self.pump_beyond(limit, |daemon| until(daemon) || daemon.has_ended());
         // The last bytes are in the pipes by now.
@@ -98,7 +99,7 @@ impl PipedDaemon {
         until(self)
     }
 
-    /// The same, even after the process has ended: processes that it started may live on.
+    /// Like `pump`, but continues after the process has ended: processes that it started may still run.
     pub(super) fn pump_beyond(
         &mut self,
         limit: Duration,
@@ -115,15 +116,15 @@ impl PipedDaemon {
             }
             let [stdin, stdout] = self.link.fds();
             let fds = [stdin, stdout, (self.process.stderr.as_ref(), PollFlags::IN)];
-            self.process.poll(&fds, left.min(GLANCE));
-            // It may be gone, and that is seen elsewhere.
+            self.process.poll(&fds, left.min(CHECK_INTERVAL));
+            // A closed stdin is noticed elsewhere.
             let _ = self.link.write();
             self.read();
             self.process.check_end();
         }
     }
 
-    /// Reads both outputs once. Whether there was something.
+    /// Reads both outputs once. Returns true if something came.
     fn read(&mut self) -> bool {
         let count = self.link.read().unwrap_or(0);
         if count > 0 {

@@ -1,4 +1,4 @@
-//! stdin, stdout and stderr that are closed: between frames, inside of one, in every order (L3, L5, L7).
+//! Closed stdin, stdout and stderr: between frames, inside a frame, in every order (L3, L5, L7).
 
 use super::prelude::*;
 
@@ -7,31 +7,31 @@ pub(super) const KINDS: &[Kind] = &[
         t.start()?.greet()?.traffic().settle().idle().close_stdin().finish(complete())?;
         t.check_records(&["stdin closed, shutting down gracefully"])
     }),
-    // All requests before the end are answered, however many.
+    // All requests before the end of input are answered.
     ("eof-traffic", |t| t.start()?.traffic().close_stdin().finish(complete())),
-    // Before it is even up.
-    ("eof-at-once", |t| {
+    // stdin ends before the daemon is up.
+    ("eof-immediate", |t| {
         let count = t.start()?.random.below(2);
         t.ask_many(count, "version").close_stdin().finish(complete())
     }),
     // A cut frame is a fault, and the normal end follows.
     ("eof-mid-frame", |t| {
-        // Behind a fault, a part of a frame may belong to the same fault; behind a request it does not.
+        // After a fault, a partial frame may belong to the same fault; after a request it does not.
         t.start()?.traffic().ask_many(1, "version");
         let framing = t.profile.framing();
         let frame = framing.frame(br#"{"jsonrpc":"2.0","id":77777,"method":"version"}"#);
-        // A line is a message even without its end.
+        // The last line is a message even without a newline.
         let most = if framing == Framing::Ndjson { frame.len() - 2 } else { frame.len() - 1 };
         let mut cut = 1 + t.random.below(most);
         if framing == Framing::Length && cut == frame.len() - 1 {
-            // All but the newline: nobody says whether that is whole.
+            // Only the newline is missing: the contract leaves open if the frame counts as whole.
             cut -= 1;
         }
         t.tell(format_args!("{cut} bytes of a frame")).daemon().send(&frame[..cut]);
         t.daemon().link.ledger.expect_fault();
         t.close_stdin().finish(complete())
     }),
-    // Requests run that take less time than there is.
+    // Requests still run, and take less time than the daemon waits.
     ("eof-running", |t| {
         t.testbed().start()?;
         for _ in 0..1 + t.random.below(3) {
@@ -43,7 +43,7 @@ pub(super) const KINDS: &[Kind] = &[
     }),
     ("eof-slow-reader", |t| slow_reader(t, false)),
     ("eof-slow-reader-naps", |t| slow_reader(t, true)),
-    // It answers what came before, then `shutdown`, and goes, even if stdin stays open.
+    // The daemon answers earlier requests, then `shutdown`, and exits, even if stdin stays open.
     ("shutdown", |t| {
         t.start()?.traffic().settle().idle();
         if t.random.once_in(3) {
@@ -55,13 +55,13 @@ pub(super) const KINDS: &[Kind] = &[
         t.tell("shutdown").ask("shutdown", &json!(null), answer);
         let id = t.daemon().link.ledger.last;
         if t.random.once_in(2) {
-            t.tell("and more behind it").ask_many(20, "version");
+            t.tell("and more requests after it").ask_many(20, "version");
         }
         t.mark().finish(Ending::code(0))?;
         let [own, next] = [id, id + 1].map(|id| t.daemon().link.ledger.is_answered(id));
         t.check(own, "shutdown is not answered").conclude(!next, "it goes on after shutdown")
     }),
-    // That ends it, and shows at the next answer.
+    // A closed stdout ends the daemon at its next answer.
     ("stdout-closed", |t| {
         if t.start()?.random.once_in(2) {
             t.greet()?;
@@ -70,7 +70,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.ask_until_it_ends().finish(Ending::code(1).cut())?;
         t.check_reason(false)
     }),
-    // Nobody reads its answers, and it ends all the same.
+    // Nobody reads the answers, and the daemon ends anyway.
     ("stdout-unread", |t| {
         t.testbed().start()?.greet()?.leave_stdout(true);
         (0..1 + t.random.below(5)).for_each(|_| _ = t.ask_big(0, 2_000_000));
@@ -82,7 +82,7 @@ pub(super) const KINDS: &[Kind] = &[
             }
             1 => _ = t.end_by(Signal::TERM),
             _ => {
-                // It may not be read, because answers wait: then the closing of stdin ends it.
+                // While answers wait, it may stay unread. Then closing stdin ends the daemon.
                 t.tell("shutdown").ask("shutdown", &json!(null), Outcome::Any).mark().run_for(50);
                 t.daemon().link.input = None;
                 t.mark();
@@ -90,7 +90,7 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.finish(Ending::code(0).cut())
     }),
-    // The reader of the log is gone, and that is no reason to stop.
+    // The log has no reader any more; the daemon keeps running.
     ("stderr-closed", |t| {
         if t.start()?.random.once_in(2) {
             t.greet()?;
@@ -103,14 +103,14 @@ pub(super) const KINDS: &[Kind] = &[
         let _unread = t.at_level("debug").start()?.daemon().process.stderr.take();
         t.messages(600).settle().end_either_way(Signal::HUP)
     }),
-    // As when a client dies. A frame may be cut by that.
+    // All closed together, as when a client dies. That may cut a frame.
     ("all-closed", |t| {
         t.start()?.traffic().pause().tell("all is closed").daemon().close_both();
         t.daemon().process.stderr = None;
         t.daemon().link.ledger.expect_fault();
         t.mark().finish(Ending::code(0).or(1).cut())
     }),
-    // One after the other. When stdin is closed a frame may be cut by that.
+    // Closed one after the other. Closing stdin may cut a frame.
     ("closed-in-order", |t| {
         t.start()?.traffic().daemon().link.ledger.expect_fault();
         let mut left = vec!["stdin", "stdout", "stderr"];
@@ -129,12 +129,12 @@ pub(super) const KINDS: &[Kind] = &[
     }),
 ];
 
-/// A slow reader loses nothing: the time counts from the last byte. One that naps is away once for almost as long
-/// as there is time.
+/// A slow reader loses nothing: the time limit counts from the last byte. With `naps`, the reader stops once
+/// for almost the whole time limit.
 fn slow_reader(t: &mut Trial<'_>, naps: bool) -> Lived {
     t.testbed().start()?;
     let count = 1 + t.random.below(4);
-    // Far more than a few reads take, if something must be left at the nap.
+    // More than a few reads take, so that data is left at the nap.
     let least = if naps { 900_000 } else { 100_000 };
     (0..count).for_each(|_| _ = t.ask_big(least, 1_000_000));
     t.tell(format_args!("{count} large answers")).leave_stdout(true).close_stdin();
@@ -151,8 +151,9 @@ fn slow_reader(t: &mut Trial<'_>, naps: bool) -> Lived {
     t.finish(if is_sure { complete() } else { Ending::code(0).cut() })
 }
 
-/// Reads nothing for almost as long as the daemon waits, between two bytes. Whether a loss can only be the
-/// daemon's fault: on a late machine we may oversleep, and the daemon may hear too late that somebody reads again.
+/// Reads nothing for almost the daemon's whole time limit, between two bytes. Returns true if a loss could
+/// only be the daemon's fault: on a slow machine we may oversleep, or the daemon may notice too late that
+/// reading resumed.
 fn nap(t: &mut Trial<'_>) -> bool {
     const NAP: Duration = Duration::from_millis(1500);
     const MARGIN: Duration = Duration::from_millis(100);
@@ -164,13 +165,13 @@ fn nap(t: &mut Trial<'_>) -> bool {
     let taken = read(t);
     t.daemon().run_for(NAP);
     if let Some((_, end)) = t.daemon().process.ended {
-        t.tell("it has ended while nobody read");
+        t.tell("it ended during a pause in reading");
         return end < taken + NAP + MARGIN;
     }
     read(t);
     let gap = taken.elapsed();
     t.daemon().run_for(2 * MARGIN);
     let late = t.world.lag.late_between(taken + NAP, Instant::now());
-    t.tell(format_args!("a nap of {gap:?}, and the machine was {late:?} late behind it"));
+    t.tell(format_args!("a pause of {gap:?}, after which the machine was {late:?} late"));
     gap < NAP + MARGIN && late < MARGIN
 }

@@ -1,22 +1,22 @@
-//! The report: for each kind the number of lives, the times of their ends, and the failures. The lag of the machine
-//! stands beside them: where that is much, the times say nothing about the daemon.
+//! The report: for each kind the number of lives, their end times, and the failures. It also shows the
+//! machine's lag: if that is large, the times say nothing about the daemon.
 
 use std::collections::BTreeSet;
 
 use super::checks::BOUND;
 use super::prelude::*;
 
-/// With nothing in flight, half of all ends come within this, and 99 of 100 do without the lag of the machine (L5);
-/// if there were enough of them to tell.
+/// With nothing in flight, half of all ends take at most this long, and 99 of 100 do without the machine's
+/// lag (L5). Checked if there were at least `ENOUGH` of them.
 const IDLE: Duration = Duration::from_millis(50);
 const ENOUGH: usize = 20;
 const ZERO: Duration = Duration::ZERO;
 
-/// Why a life was not tried.
+/// Reason for a skipped life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Skipped {
     pub(super) why: &'static str,
-    /// Whether installing a program would help.
+    /// True if installing a program would help.
     pub(super) can_be_helped: bool,
 }
 
@@ -25,14 +25,14 @@ pub(super) struct Skipped {
 pub struct Life {
     pub(super) number: usize,
     pub(super) kind: &'static str,
-    /// What went wrong.
+    /// Failed checks.
     pub complaints: Vec<String>,
-    /// Why it was not tried.
+    /// Set if the life was skipped.
     pub(super) skipped: Option<Skipped>,
-    /// The time from the cause of its end to the end, and how much of it the machine was late by itself.
+    /// Time from the cause of the end to the end, and the machine's lag within it.
     pub(super) took: Option<Duration>,
     pub(super) late: Duration,
-    /// Whether nothing was in flight at the end.
+    /// True if nothing was in flight at the end.
     pub(super) was_idle: bool,
     /// The steps, and the end of stderr.
     pub(super) story: Vec<String>,
@@ -40,14 +40,14 @@ pub struct Life {
 
 /// The outcome of all lives.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct ChaosReport {
     kinds: Vec<&'static str>,
     lives: Vec<Life>,
 }
 
-impl Report {
+impl ChaosReport {
     pub(super) fn new(kinds: impl Iterator<Item = &'static str>) -> Self {
-        Report { kinds: kinds.collect(), lives: Vec::new() }
+        ChaosReport { kinds: kinds.collect(), lives: Vec::new() }
     }
 
     pub(super) fn add(&mut self, mut life: Life) {
@@ -57,28 +57,29 @@ impl Report {
         self.lives.push(life);
     }
 
-    /// The lives that went wrong.
+    /// The failed lives.
     pub fn failed(&self) -> Vec<&Life> {
         self.lives.iter().filter(|life| !life.complaints.is_empty()).collect()
     }
 
-    /// Kinds that could not be tried, and why.
+    /// The skipped kinds, with the reasons.
     pub fn skipped(&self) -> BTreeMap<&'static str, &'static str> {
         self.lives.iter().filter_map(|life| Some((life.kind, life.skipped?.why))).collect()
     }
 
-    /// The number of kinds that were lived at least once.
+    /// Number of kinds that ran at least once.
     pub fn lived(&self) -> usize {
         let lived = self.lives.iter().filter(|life| life.skipped.is_none());
         lived.map(|life| life.kind).collect::<BTreeSet<_>>().len()
     }
 
-    /// Whether all is well, if times may be so many times as long.
+    /// Returns true if everything passed, with time limits multiplied by `patience`.
     pub fn is_good(&self, patience: f64) -> bool {
         self.failed().is_empty() && !self.is_slow(patience)
     }
 
-    /// Whether ends with nothing in flight took too long: half of them, or more than 1 of 100 by their own fault.
+    /// Returns true if ends with nothing in flight took too long: half of them, or more than 1 of 100 without
+    /// the machine's lag.
     pub fn is_slow(&self, patience: f64) -> bool {
         let is_slow = |time: Duration| time > IDLE.mul_f64(patience);
         let (idle, alone) = self.idle();
@@ -86,14 +87,14 @@ impl Report {
         idle.len() >= ENOUGH && shares.into_iter().flatten().any(is_slow)
     }
 
-    /// The times of ends with nothing in flight, and the same without the lag of the machine.
+    /// The times of ends with nothing in flight, and the same without the machine's lag.
     fn idle(&self) -> (Vec<Duration>, Vec<Duration>) {
         let idle = self.lives.iter().filter(|life| life.was_idle);
         idle.filter_map(|life| Some((life.took?, life.took?.saturating_sub(life.late)))).unzip()
     }
 }
 
-/// The time that so many in a hundred stay within.
+/// The time within which this percentage of ends stays.
 fn share(times: &[Duration], percent: usize) -> Option<Duration> {
     let mut times = times.to_vec();
     times.sort_unstable();
@@ -104,7 +105,7 @@ fn milliseconds(time: Option<Duration>) -> String {
     time.map_or("-".to_owned(), |time| format!("{:.1}", time.as_secs_f64() * 1000.0))
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ChaosReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ["lives", "failed", "median ms", "worst ms", "allowed ms"];
         let [lives, failed, median, worst, allowed] = names;
@@ -147,9 +148,9 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    /// A report of so many idle ends, of which the last few are others.
-    fn report(count: usize, ms: u64, others: &[(u64, u64)]) -> Report {
-        let mut report = Report::new(super::super::kinds().into_iter());
+    /// A report of `count` idle ends, the last ones replaced by `others`.
+    fn report(count: usize, ms: u64, others: &[(u64, u64)]) -> ChaosReport {
+        let mut report = ChaosReport::new(super::super::kinds().into_iter());
         let all = (others.len()..count).map(|_| (ms, 0)).chain(others.iter().copied());
         for (number, (took, late)) in all.enumerate() {
             let [took, late] = [took, late].map(Duration::from_millis);
@@ -162,16 +163,16 @@ mod tests {
     #[test]
     fn l5_idle_ends_are_quick_but_for_the_machine() {
         assert!(report(200, 10, &[]).is_good(1.0));
-        assert!(!report(200, 60, &[]).is_good(1.0), "half are slow");
-        assert!(report(200, 60, &[]).is_good(2.0), "and may be");
-        assert!(report(200, 10, &[(1900, 0); 2]).is_good(1.0), "one in a hundred");
-        assert!(!report(200, 10, &[(1900, 0); 3]).is_good(1.0), "more than that");
+        assert!(!report(200, 60, &[]).is_good(1.0), "half are too slow");
+        assert!(report(200, 60, &[]).is_good(2.0), "within twice the limit");
+        assert!(report(200, 10, &[(1900, 0); 2]).is_good(1.0), "one in a hundred is slow");
+        assert!(!report(200, 10, &[(1900, 0); 3]).is_good(1.0), "more than one in a hundred");
         assert!(report(200, 10, &[(1900, 1880); 3]).is_good(1.0), "the machine was late");
-        assert!(report(ENOUGH - 1, 60, &[]).is_good(1.0), "too few to say");
+        assert!(report(ENOUGH - 1, 60, &[]).is_good(1.0), "too few to judge");
     }
 
     #[test]
-    fn what_is_allowed_is_told() {
+    fn report_states_the_lag_that_was_allowed() {
         let text = report(30, 10, &[(2500, 700), (1900, 100)]).to_string();
         assert!(text.contains("at most 700.0 ms; 1 lives took more than 2 s"), "{text}");
     }

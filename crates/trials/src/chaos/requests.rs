@@ -1,15 +1,15 @@
-//! Requests to the daemon with answers that are known before, as methods of the ledger.
+//! Requests to the daemon with known answers, as methods of the ledger.
 
 use super::prelude::*;
 
 impl Ledger {
-    /// A ledger for a daemon with this profile. The ids of requests are their places in it.
+    /// A ledger for a daemon with this profile. The ids of requests are their positions in it.
     pub(super) fn for_profile(profile: Profile) -> Self {
         let (pages, counters) = Default::default();
         Ledger::new(profile.is_sequential(), &pages, &counters)
     }
 
-    /// Notes a request, and returns its text.
+    /// Records a request, and returns its text.
     pub(super) fn ask(&mut self, method: &str, params: &Value, outcome: Outcome) -> String {
         let emitted = params["count"].as_u64().filter(|_| method == "test.emit");
         let effect = emitted.map_or(Effect::None, Effect::Emitted);
@@ -19,18 +19,18 @@ impl Ledger {
         format!(r#"{{{head},"params":{params}}}"#)
     }
 
-    /// Notes input that is answered with an error without an id. When that comes does not matter.
+    /// Records input that gets an error response with `id: null`, at any time.
     pub(super) fn expect_fault(&mut self) {
         let due = Due::refusal(Outcome::Code(-32700)).or(Outcome::Code(-32600));
         self.expect(due.overtaking());
     }
 
-    /// Whether a request was answered.
+    /// Returns true if a request was answered.
     pub(super) fn is_answered(&self, id: u64) -> bool {
         id <= self.last && !self.is_due(&id.to_string())
     }
 
-    /// A random message as text, with its answer noted. Only the test bed has the methods `test.…`.
+    /// Makes a random message, and records its answer. Only the test bed has the methods `test.…`.
     pub(super) fn random(
         &mut self,
         random: &mut Random,

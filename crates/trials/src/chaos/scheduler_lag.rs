@@ -1,15 +1,15 @@
-//! Scheduler lag: how late this machine is by itself. A process that waits for a processor is not late by its own
-//! fault, so the lag of a thread of ours is added to the time that an end may take. On an idle machine it is 0.
+//! Scheduler lag of this machine. A process that waits for a processor is late through no fault of its own,
+//! so the lag of our own thread extends the time limit of an end. On an idle machine it is 0.
 
 use std::sync::atomic::AtomicBool;
 
 use super::prelude::*;
 
 const BEAT: Duration = Duration::from_millis(5);
-/// Later than this is late.
+/// A beat counts as late beyond this.
 const PRECISE: Duration = Duration::from_millis(1);
 
-/// A thread that wakes up at regular times, and notes when it is late.
+/// A thread that wakes at regular intervals, and records late wake-ups.
 #[derive(Debug, Default)]
 pub(super) struct SchedulerLag {
     beats: Mutex<Beats>,
@@ -18,14 +18,14 @@ pub(super) struct SchedulerLag {
 
 #[derive(Debug, Default)]
 struct Beats {
-    /// When late beats were due, and when they came.
+    /// Late beats: the time each was due, and the time it came.
     late: Vec<(Instant, Instant)>,
-    /// When the next is due.
+    /// Time of the next beat.
     next: Option<Instant>,
 }
 
 impl SchedulerLag {
-    /// Measures until it is told to end.
+    /// Measures until `end` is called.
     pub(super) fn measure(&self) {
         while !self.is_over.load(Ordering::Relaxed) {
             let due = Instant::now() + BEAT;
@@ -44,7 +44,7 @@ impl SchedulerLag {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// For how much of this time a beat was due and did not come.
+    /// Part of this period during which a beat was overdue.
     pub(super) fn late_between(&self, from: Instant, to: Instant) -> Duration {
         lock(&self.beats).late_between(from, to)
     }
@@ -55,7 +55,7 @@ impl Beats {
         let overlap =
             |(due, came): (Instant, Instant)| came.min(to).saturating_duration_since(due.max(from));
         let late = self.late.iter().rev().copied().take_while(|(_, came)| *came >= from);
-        // One that has not come yet is late too.
+        // A beat that has not come yet may be late too.
         let waited = self.next.map(|due| (due, to)).filter(|(due, to)| *to > *due + PRECISE);
         late.chain(waited).map(overlap).sum()
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_late_meanwhile_counts() {
+    fn only_lag_within_the_period_counts() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let beats = Beats { late: vec![(at(10), at(20)), (at(50), at(90))], next: Some(at(120)) };

@@ -1,5 +1,5 @@
-//! Signals (L4): those that ask it to end, one by one and in storms; those that it does not know; STOP and KILL.
-//! And the death of its parent (L10).
+//! Signals (L4): those that request an end, one by one and in storms; those without a handler; STOP and KILL.
+//! And the death of the parent (L10).
 
 use super::prelude::*;
 
@@ -7,14 +7,14 @@ pub(super) const KINDS: &[Kind] = &[
     ("signal-int", |t| one(t, Signal::INT)),
     ("signal-term", |t| one(t, Signal::TERM)),
     ("signal-hup", |t| one(t, Signal::HUP)),
-    // So early that it may not be handled yet.
+    // So early that the daemon may not handle it yet.
     ("signal-early", |t| {
         let signal = graceful(t);
         let time = Duration::from_micros(t.start()?.random.below(6000) as u64);
         t.daemon().run_for(time);
         t.end_by(signal).finish(Ending::code(0).or_by(&[signal]))
     }),
-    // While requests run that are soon done: they are answered.
+    // Running requests that finish soon are answered.
     ("signal-running", |t| {
         let ms = 20 + t.telling().start()?.random.below(400);
         let method = *t.random.pick(&["test.sleep", "test.block", "test.spin", "test.jam"]);
@@ -22,7 +22,7 @@ pub(super) const KINDS: &[Kind] = &[
         let signal = graceful(t);
         t.end_by(signal).finish(complete())
     }),
-    // The same signal twice, or another behind it: the first counts.
+    // The same signal twice, or another after it: the first one counts.
     ("signal-twice", |t| {
         let is_busy = t.telling().start()?.random.once_in(2);
         if is_busy {
@@ -36,7 +36,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.finish(complete())?;
         t.check_records(&[name(first), name(second)])
     }),
-    // Very many, of those that end it and those that do not.
+    // Many signals, some of which end the daemon.
     ("signal-storm", |t| {
         let all = [&GRACEFUL[..], &HARMLESS].concat();
         let count = 20 + t.start()?.greet()?.messages(20).random.below(300);
@@ -47,7 +47,7 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.signal(Signal::TERM).finish(Ending::code(0))
     }),
-    // Signals without a meaning for it change nothing.
+    // Signals without a meaning for the daemon change nothing.
     ("signal-pipe", |t| {
         for _ in 0..1 + t.start()?.greet()?.random.below(5) {
             let signal = if t.random.once_in(6) { Signal::PIPE } else { *t.random.pick(&HARMLESS) };
@@ -55,7 +55,7 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.settle().idle().close_stdin().finish(complete())
     }),
-    // All others end it immediately, as they do by default, and nothing more comes out.
+    // All other signals end it immediately, as they do by default, without further output.
     ("signal-default", |t| {
         const ALL: [Signal; 9] = [
             Signal::QUIT,
@@ -68,13 +68,14 @@ pub(super) const KINDS: &[Kind] = &[
             Signal::TRAP,
             Signal::SYS,
         ];
-        // The system may write it.
+        // The system may write a core file.
         t.may_leave.push("core");
         t.start()?.greet()?.traffic().pause();
         let signal = *t.random.pick(&ALL);
         t.end_by(signal).finish(Ending::killed(signal))
     }),
-    // It stands still and goes on, and what came meanwhile is served; or it goes on to its end.
+    // The daemon is stopped and continued, and serves the input that arrived meanwhile; or it continues to
+    // its end.
     ("signal-stop", |t| {
         let is_by_signal = t.start()?.greet()?.random.once_in(2);
         let ends_by = is_by_signal.then(|| graceful(t));
@@ -89,14 +90,14 @@ pub(super) const KINDS: &[Kind] = &[
         t.messages(3).daemon().pump(Duration::from_millis(5), |daemon| daemon.link.is_sent());
         t.signal(Signal::CONT).close_stdin().finish(complete())
     }),
-    // Nothing can be done then, and nothing is left.
+    // A killed daemon leaves nothing behind.
     ("signal-kill", |t| {
         t.start()?.traffic().pause().end_by(Signal::KILL).finish(Ending::killed(Signal::KILL))
     }),
 ];
 
 pub(super) const PARENT_KINDS: &[Kind] = &[
-    // It goes with its parent, with `--exit-with-parent`.
+    // With `--exit-with-parent`, the daemon ends with its parent.
     ("parent-dies", |t| {
         t.with(&["--exit-with-parent"]).shell(SHELL).start()?.greet()?.traffic().pause();
         kill_parent(t);
@@ -104,7 +105,7 @@ pub(super) const PARENT_KINDS: &[Kind] = &[
         let is_whole = t.daemon().link.inbound.rest().is_empty();
         t.conclude(is_whole, "the last frame is cut")
     }),
-    // It goes on without its parent otherwise, and ends with its input.
+    // Without the option, it continues without its parent, and ends with its input.
     ("parent-dies-unwatched", |t| {
         t.shell(SHELL).start()?.greet()?;
         kill_parent(t);
@@ -120,7 +121,7 @@ const GRACEFUL: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 const HARMLESS: [Signal; 5] =
     [Signal::PIPE, Signal::CONT, Signal::WINCH, Signal::CHILD, Signal::URG];
 
-/// The name of a signal in the log.
+/// Name of a signal in the log.
 fn name(signal: Signal) -> &'static str {
     match signal {
         Signal::INT => "SIGINT",
@@ -129,19 +130,19 @@ fn name(signal: Signal) -> &'static str {
     }
 }
 
-/// The signal, or SIGTERM if this process ignores it, as under `nohup`: its children ignore it too.
+/// The signal, or SIGTERM if this process ignores it, for example under `nohup`: its children ignore it too.
 fn obeyed(signal: Signal) -> Signal {
     let mask = proc::field("/proc/self/status", "SigIgn");
     let mask = mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or_default();
     if mask >> (signal.as_raw() - 1) & 1 == 1 { Signal::TERM } else { signal }
 }
 
-/// One of those that ask it to end.
+/// A signal that requests an end.
 pub(super) fn graceful(t: &mut Trial<'_>) -> Signal {
     obeyed(*t.random.pick(&GRACEFUL))
 }
 
-/// In the middle of traffic, or when it is idle.
+/// Sends a signal during traffic, or while the daemon is idle.
 fn one(t: &mut Trial<'_>, signal: Signal) -> Lived {
     let signal = obeyed(signal);
     let is_idle = t.start()?.greet()?.traffic().random.once_in(2);
@@ -150,7 +151,7 @@ fn one(t: &mut Trial<'_>, signal: Signal) -> Lived {
     t.check_records(&[name(signal)])
 }
 
-/// A shell starts it with its own stdin, which stays open; the shell is the child that we know.
+/// A shell starts the daemon with its own stdin, which stays open; the shell is our child.
 const SHELL: &str = r#"exec 3<&0; "$@" <&3 3<&- & wait"#;
 
 fn kill_parent(t: &mut Trial<'_>) {

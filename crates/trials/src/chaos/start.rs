@@ -3,19 +3,19 @@
 use super::prelude::*;
 
 impl Trial<'_> {
-    /// The test bed, instead of a random choice.
+    /// Uses the test bed, instead of a random choice.
     pub(super) fn testbed(&mut self) -> &mut Self {
         self.is_testbed = true;
         self
     }
 
-    /// The test bed, whose handlers say when they begin.
+    /// Uses the test bed, with handlers that print when they begin.
     pub(super) fn telling(&mut self) -> &mut Self {
-        self.may_say.extend(["test.", "the last act begins"]);
+        self.may_say.extend(["test.", "the exit hook begins"]);
         self.testbed().env("TESTBED_TELLS", "1")
     }
 
-    /// The command of the next daemon, with random settings that do not change how it ends.
+    /// The command of the next daemon, with random settings that do not affect its end.
     fn command(&mut self) -> &mut Command {
         if self.prepared.is_none() {
             let level = *self.random.pick(&["info", "info", "debug", "warn"]);
@@ -43,7 +43,7 @@ impl Trial<'_> {
         ))
     }
 
-    /// More arguments for the next daemon.
+    /// Adds arguments for the next daemon.
     pub(super) fn with(&mut self, words: &[&str]) -> &mut Self {
         self.command().args(words);
         self
@@ -54,7 +54,7 @@ impl Trial<'_> {
         self
     }
 
-    /// A program with these arguments starts the next daemon.
+    /// Makes a program with these arguments start the next daemon.
     pub(super) fn wrap(&mut self, program: &str, words: &[&str]) -> &mut Self {
         let inner = self.command();
         let mut outer = Command::new(program);
@@ -70,12 +70,12 @@ impl Trial<'_> {
         self
     }
 
-    /// A shell starts the next daemon with this script, in which `"$@"` is the command.
+    /// Makes a shell start the next daemon with this script, in which `"$@"` is the command.
     pub(super) fn shell(&mut self, script: &str) -> &mut Self {
         self.wrap("sh", &["-c", script, "sh"]).tell(format_args!("sh -c '{script}'"))
     }
 
-    /// The next daemon has this limit, a flag of `ulimit`.
+    /// Sets a limit for the next daemon, with a flag of `ulimit`.
     pub(super) fn limit(&mut self, flag: &str, most: usize) -> &mut Self {
         self.shell(&format!(r#"ulimit {flag} {most}; exec "$@""#))
     }
@@ -85,7 +85,7 @@ impl Trial<'_> {
         self.start_on(PIPES)
     }
 
-    /// Starts the daemon on these.
+    /// Starts the daemon on these descriptors.
     pub(super) fn start_on(&mut self, on: [Channel; 3]) -> io::Result<&mut Self> {
         self.command();
         let command = self.prepared.take().expect("it is prepared");

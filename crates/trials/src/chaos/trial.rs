@@ -4,30 +4,30 @@ use std::fmt::Display;
 
 use super::prelude::*;
 
-/// The outcome of a life's steps; an error if it could not go on. Complaints are in the life.
+/// The outcome of a life's steps: an error if it could not continue. Failed checks are in the life.
 pub(super) type Lived = io::Result<()>;
 
 /// A life in progress.
 pub(super) struct Trial<'w> {
     pub(super) world: &'w World,
     pub(super) random: Random,
-    /// The current folder of the daemon. Files in it are left over in the end.
+    /// Current folder of the daemon. Files in it at the end are leftovers.
     pub(super) folder: PathBuf,
     pub(super) profile: Profile,
-    /// Whether it is the test bed, which has more methods.
+    /// True for the test bed, which has more methods.
     pub(super) is_testbed: bool,
-    /// The minimum severity that it logs.
+    /// Minimum severity that the daemon logs.
     pub(super) level: &'static str,
-    /// The command of the next daemon, if it is prepared.
+    /// Command of the next daemon, if prepared.
     pub(super) prepared: Option<Command>,
     pub(super) daemon: Option<PipedDaemon>,
     pub(super) life: Life,
-    /// Files that may be left.
+    /// Files that may be left over.
     pub(super) may_leave: Vec<&'static str>,
-    /// Lines on stderr that are not records, and whether empty lines are allowed.
+    /// Lines on stderr that may be there besides records; the flag also allows empty lines.
     pub(super) may_say: Vec<&'static str>,
     pub(super) may_say_nothing: bool,
-    /// Words of lines that are not ours: of the loader, and of Rust itself where there is no memory.
+    /// Words of lines that are not ours: of the loader, and of Rust without memory.
     pub(super) excused: Vec<&'static str>,
 }
 
@@ -55,7 +55,7 @@ impl<'w> Trial<'w> {
 }
 
 impl Trial<'_> {
-    /// Notes a step for the reader of a failure.
+    /// Records a step for the reader of a failure.
     pub(super) fn tell(&mut self, what: impl Display) -> &mut Self {
         self.life.story.push(what.to_string());
         self
@@ -65,7 +65,7 @@ impl Trial<'_> {
         self.life.complaints.push(what.to_string());
     }
 
-    /// Complains unless this holds.
+    /// Records a failed check unless `holds`.
     pub(super) fn check(&mut self, holds: bool, what: impl Display) -> &mut Self {
         if !holds {
             self.complain(what);
@@ -73,24 +73,24 @@ impl Trial<'_> {
         self
     }
 
-    /// The same, and the end of the steps.
+    /// Like `check`, as the last step.
     pub(super) fn conclude(&mut self, holds: bool, what: impl Display) -> Lived {
         self.check(holds, what);
         Ok(())
     }
 
-    /// Skips the life unless this is there.
+    /// Skips the life unless `is_there`.
     pub(super) fn need(&mut self, is_there: bool, lacking: Skipped) -> io::Result<()> {
         self.life.skipped = (!is_there).then_some(lacking);
         if is_there { Ok(()) } else { Err(io::Error::other(lacking.why)) }
     }
 
-    /// A wait that takes longer counts as hanging.
+    /// Time limit for a wait: longer counts as hanging.
     pub(super) fn hang(&self) -> Duration {
         Duration::from_secs(10).mul_f64(self.world.patience)
     }
 
-    /// Reads and writes until this holds, or too long. Whether it holds.
+    /// Reads and writes until `until` holds, at most for `hang`. Returns true if it holds.
     pub(super) fn wait(&mut self, until: impl FnMut(&PipedDaemon) -> bool) -> bool {
         let hang = self.hang();
         self.daemon().pump(hang, until)
@@ -119,40 +119,40 @@ impl Trial<'_> {
         Err(io::Error::other("not up"))
     }
 
-    /// Sends a request, and does not wait.
+    /// Sends a request, without waiting for the answer.
     pub(super) fn ask(&mut self, method: &str, params: &Value, outcome: Outcome) -> &mut Self {
         let text = self.daemon().link.ledger.ask(method, params, outcome);
         self.daemon().say(&text);
         self
     }
 
-    /// Sends so many requests with any result, and does not wait.
+    /// Sends `count` requests with any result, without waiting.
     pub(super) fn ask_many(&mut self, count: usize, method: &str) -> &mut Self {
         (0..count).for_each(|_| _ = self.ask(method, &json!([]), Outcome::Any));
         self
     }
 
-    /// Asks for a large answer of up to so many bytes more than the least.
+    /// Requests an answer of `least` bytes and up to `more` above that.
     pub(super) fn ask_big(&mut self, least: usize, more: usize) -> &mut Self {
         let bytes = least + self.random.below(more);
         self.ask("test.big", &json!({"bytes": bytes}), Outcome::Xs(bytes))
     }
 
-    /// Has a handler run for so long.
+    /// Makes a handler run for this time.
     pub(super) fn ask_slow(&mut self, method: &str, ms: usize) -> &mut Self {
         self.tell(format_args!("{method} for {ms} ms"));
         self.ask(method, &json!({"ms": ms}), Outcome::result(&json!(ms)))
     }
 
-    /// Waits until the handler of a telling test bed begins.
+    /// Waits until a handler of a telling test bed begins.
     pub(super) fn await_begin(&mut self, method: &str) -> &mut Self {
         let begins = format!("{method} begins");
         let has_begun = self.wait(|daemon| daemon.has_said(&begins));
         self.check(has_begun, "the handler does not begin")
     }
 
-    /// Asks again and again until it ends: an output that fails shows at the next answer. One alone may not be
-    /// enough, because another life that just starts has our ends too for a moment.
+    /// Repeats a request until the daemon ends: a failing output shows at the next answer. One request may
+    /// not be enough, because another life that is just starting also holds our ends for a moment.
     pub(super) fn ask_until_it_ends(&mut self) -> &mut Self {
         for _ in 0..100 {
             self.ask_many(1, "version").mark();
@@ -163,14 +163,14 @@ impl Trial<'_> {
         self
     }
 
-    /// Some random messages, in random pieces.
+    /// Sends a random number of random messages.
     pub(super) fn traffic(&mut self) -> &mut Self {
         let most = *self.random.pick(&[1, 5, 5, 30, 30, 300]);
         let count = self.random.below(most + 1);
         self.tell(format_args!("{count} messages")).messages(count)
     }
 
-    /// So many random messages, some of them in pieces, waiting for some of the answers.
+    /// Sends random messages, some of them in pieces, and waits for some of the answers.
     pub(super) fn messages(&mut self, count: usize) -> &mut Self {
         let is_patient = self.random.once_in(2);
         for _ in 0..count {
@@ -189,7 +189,7 @@ impl Trial<'_> {
         self
     }
 
-    /// So many random messages, without waiting for an answer.
+    /// Sends random messages, without waiting for an answer.
     pub(super) fn unwaited(&mut self, count: usize) -> &mut Self {
         for _ in 0..count {
             let frame = self.random_frame();
@@ -204,7 +204,7 @@ impl Trial<'_> {
         daemon.link.carrier.frame(text.as_bytes())
     }
 
-    /// Waits a little, while the daemon goes on.
+    /// Waits a little, while the daemon continues.
     pub(super) fn pause(&mut self) -> &mut Self {
         let most = *self.random.pick(&[0, 200, 2_000, 20_000]);
         let time = Duration::from_micros(self.random.below(most + 1) as u64);
@@ -212,13 +212,13 @@ impl Trial<'_> {
         self
     }
 
-    /// Goes on for so many milliseconds, or until the end.
+    /// Continues for this many milliseconds, or until the end.
     pub(super) fn run_for(&mut self, ms: u64) -> &mut Self {
         self.daemon().run_for(Duration::from_millis(ms));
         self
     }
 
-    /// Waits until all that is due is answered.
+    /// Waits until every due answer is there.
     pub(super) fn settle(&mut self) -> &mut Self {
         self.await_answers();
         let missing = self.daemon().link.ledger.missing();
@@ -231,31 +231,31 @@ impl Trial<'_> {
         self.wait(|it| it.is_settled() || it.garbage.is_some() || it.has_ended());
     }
 
-    /// Nothing is in flight at the end, so that it should be quick.
+    /// Marks that nothing is in flight, so the end should be quick.
     pub(super) fn idle(&mut self) -> &mut Self {
         self.life.was_idle = true;
         self
     }
 
-    /// Leaves answers unread from here on, or reads them again.
+    /// Stops reading the answers, or resumes.
     pub(super) fn leave_stdout(&mut self, is_unread: bool) -> &mut Self {
         self.daemon().link.is_unread = is_unread;
         self
     }
 
-    /// Waits until all is sent.
+    /// Waits until everything is sent.
     pub(super) fn flush(&mut self) -> &mut Self {
         let is_sent = self.wait(|daemon| daemon.link.is_sent() || daemon.has_ended());
-        self.check(is_sent, "it does not read what it is sent")
+        self.check(is_sent, "it does not read its input")
     }
 
-    /// The cause of the end happens now.
+    /// Records that the cause of the end happens now.
     pub(super) fn mark(&mut self) -> &mut Self {
         self.daemon().trigger = Instant::now();
         self
     }
 
-    /// Closes stdin, behind all that is to be sent.
+    /// Closes stdin after everything is sent.
     pub(super) fn close_stdin(&mut self) -> &mut Self {
         self.flush().tell("stdin is closed");
         self.daemon().link.input = None;
@@ -269,12 +269,13 @@ impl Trial<'_> {
         self
     }
 
-    /// Sends a signal that ends it.
+    /// Sends a signal that ends the daemon.
     pub(super) fn end_by(&mut self, signal: Signal) -> &mut Self {
         self.tell(format_args!("signal {}", signal.as_raw())).mark().signal(signal)
     }
 
-    /// Ends it by this signal when all is answered, or by the end of its input; nothing may be lost.
+    /// Ends the daemon with this signal after all is answered, or with the end of its input; nothing may be
+    /// lost.
     pub(super) fn end_either_way(&mut self, signal: Signal) -> Lived {
         match self.random.once_in(2) {
             true => self.settle().end_by(signal).finish(complete()),

@@ -1,4 +1,4 @@
-//! Descriptors that are no pipes: files, devices, sockets, terminals, or missing (L3, L7, T4).
+//! Descriptors that are not pipes: files, devices, sockets, terminals, or missing (L3, L7, T4).
 
 use std::fs::File;
 use std::os::unix::net::UnixStream;
@@ -7,16 +7,16 @@ use super::prelude::*;
 use crate::harness::channel::Channel::{Given, Pipe, Socket};
 
 pub(super) const KINDS: &[Kind] = &[
-    // It says why, and ends with 1 without a byte on stdout.
+    // The daemon gives the reason and exits with 1, without a byte on stdout.
     ("stdin-directory", |t| {
         t.start_on([Channel::reading("/")?, Pipe, Pipe])?.finish(Ending::code(1))?;
         let is_told = t.daemon().has_said("irectory");
-        t.conclude(is_told, "it does not say why")
+        t.conclude(is_told, "it does not give the reason")
     }),
     ("stdin-null", |t| {
         t.start_on([Channel::reading("/dev/null")?, Pipe, Pipe])?.finish(complete())
     }),
-    // A file with requests in it.
+    // A file with requests.
     ("stdin-file", |t| {
         let mut ledger = Ledger::for_profile(t.profile);
         let mut bytes = Vec::new();
@@ -34,14 +34,14 @@ pub(super) const KINDS: &[Kind] = &[
         t.finish(complete())
     }),
     ("stdin-none", |t| t.shell(r#"exec "$@" <&-"#).start()?.finish(Ending::code(0).or(1))),
-    // It can be written to, and not read.
+    // stdin that can be written but not read.
     ("stdin-unreadable", |t| {
         let (_reader, writer) = pipe(true)?;
         let is_null = t.random.once_in(2);
         let stdin = if is_null { Channel::writing("/dev/null")? } else { Given(writer) };
         t.start_on([stdin, Pipe, Pipe])?.finish(Ending::code(1))
     }),
-    // No answer fits in.
+    // A device that takes no bytes.
     ("stdout-full", |t| {
         t.start_on([Pipe, Channel::writing("/dev/full")?, Pipe])?.traffic();
         t.ask_many(1, "version").mark().finish(Ending::code(1))?;
@@ -49,12 +49,12 @@ pub(super) const KINDS: &[Kind] = &[
     }),
     ("stdout-file", |t| {
         let stdout = Given(File::create(t.path("output"))?.into());
-        // Nobody sees the answers, so nobody can wait for one.
+        // The answers go to a file, so no step can wait for one.
         let count = t.start_on([Pipe, stdout, Pipe])?.random.below(60);
         t.unwaited(count).close_stdin();
         finish_file(t, complete())
     }),
-    // A file that may not grow beyond a few blocks.
+    // A file with a size limit of a few blocks.
     ("stdout-limited", |t| {
         let stdout = Given(File::create(t.path("output"))?.into());
         let blocks = t.random.below(8);
@@ -69,8 +69,8 @@ pub(super) const KINDS: &[Kind] = &[
         t.start_on([Pipe, Channel::reading("/dev/null")?, Pipe])?;
         t.ask_many(1, "version").finish(Ending::code(1))
     }),
-    // Wherever the log cannot go, the daemon goes on.
-    ("stderr-odd", |t| {
+    // The daemon keeps running if the log cannot be written.
+    ("stderr-unusual", |t| {
         let which = t.random.below(4);
         let names = ["stderr is full", "stderr is not writable", "stderr is nothing", "no stderr"];
         t.tell(names[which]);
@@ -83,7 +83,7 @@ pub(super) const KINDS: &[Kind] = &[
         let t = if which == 3 { t.shell(r#"exec "$@" 2>&-"#) } else { t };
         t.start_on([Pipe, Pipe, stderr])?.traffic().settle().close_stdin().finish(complete())
     }),
-    // One socket for both directions, as Node has it, or one for each; our side shuts down its writing.
+    // One socket for both directions, as with Node, or one for each; our side shuts down its writing.
     ("socket-ends", |t| {
         let is_one = t.random.once_in(2);
         let on = if is_one { one_socket()? } else { [Socket, Socket, Pipe] };
@@ -93,7 +93,7 @@ pub(super) const KINDS: &[Kind] = &[
         }
         t.close_stdin().finish(complete())
     }),
-    // Our side goes with answers unread, which breaks the connection.
+    // Our side closes with answers unread, which breaks the connection.
     ("socket-broken", |t| {
         let is_one = t.random.once_in(2);
         let on = if is_one { one_socket()? } else { [Socket, Socket, Socket] };
@@ -101,7 +101,7 @@ pub(super) const KINDS: &[Kind] = &[
         t.tell("the sockets are closed with answers unread").daemon().close_both();
         t.mark().finish(Ending::code(0).or(1).cut())
     }),
-    // A terminal whose other side goes: for an idle daemon that is the end of input.
+    // A terminal whose other side closes: for an idle daemon that is the end of input.
     ("terminal-hangs-up", |t| {
         let (theirs, screen) = terminal()?;
         t.start_on(both_ways(&theirs, &screen)?)?;
@@ -115,7 +115,7 @@ pub(super) const KINDS: &[Kind] = &[
     }),
 ];
 
-/// Waits for the end of a daemon whose stdout is a file, and checks that too.
+/// Waits for the end of a daemon with a file as stdout, and checks the file.
 fn finish_file(t: &mut Trial<'_>, ending: Ending) -> Lived {
     t.wait(PipedDaemon::has_ended);
     let output = fs::read(t.path("output"))?;

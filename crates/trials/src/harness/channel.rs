@@ -15,9 +15,9 @@ use crate::harness::prelude::*;
 pub(crate) enum Channel {
     /// A pipe whose other end is ours.
     Pipe,
-    /// A socket, as Node gives it to its children.
+    /// A socket, as Node gives its children.
     Socket,
-    /// This one, and we have no other end.
+    /// This descriptor; we have no other end.
     Given(OwnedFd),
     /// The daemon's end, and ours.
     Both(OwnedFd, OwnedFd),
@@ -37,7 +37,7 @@ impl Channel {
         Ok(Channel::Given(OpenOptions::new().write(true).open(path)?.into()))
     }
 
-    /// The daemon's end, and ours.
+    /// Opens the channel: the daemon's end, and ours.
     pub(crate) fn open(self, is_input: bool) -> io::Result<(OwnedFd, Option<OwnedFd>)> {
         Ok(match self {
             Channel::Pipe => {
@@ -54,7 +54,7 @@ impl Channel {
     }
 }
 
-/// A pipe: the daemon's end, and ours.
+/// Opens a pipe: the daemon's end, and ours.
 pub(crate) fn pipe(is_input: bool) -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok(if is_input { (reader, writer) } else { (writer, reader) })
@@ -66,7 +66,7 @@ pub(crate) fn both_ways(theirs: &OwnedFd, ours: &OwnedFd) -> io::Result<[Channel
     Ok([channel()?, channel()?, Channel::Pipe])
 }
 
-/// A terminal that changes no byte: the daemon's end, and ours.
+/// Opens a terminal in raw mode: the daemon's end, and ours.
 pub(crate) fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&screen)?;

@@ -1,4 +1,4 @@
-//! Counters of a trial, and the first failure.
+//! Counters of a trial, and its first failure.
 
 use crate::harness::prelude::*;
 
@@ -21,9 +21,9 @@ pub enum Group {
 #[derive(Debug, Default)]
 pub struct Counters {
     counts: Mutex<BTreeMap<(Group, &'static str), u64>>,
-    /// Bytes to the daemon.
+    /// Bytes sent to the daemon.
     pub(crate) sent: AtomicU64,
-    /// Bytes from the daemon.
+    /// Bytes received from the daemon.
     pub(crate) received: AtomicU64,
     failure: Mutex<Option<Failure>>,
 }
@@ -58,14 +58,14 @@ impl Counters {
     }
 }
 
-/// Something that the daemon did wrong.
+/// A fault of the daemon.
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
-    /// What went wrong.
+    /// The fault, in words.
     pub what: String,
     pub(crate) expected: String,
     pub(crate) came: String,
-    /// The last bytes that were sent before.
+    /// The last bytes sent before it.
     pub(crate) sent: Vec<u8>,
 }
 
@@ -80,7 +80,7 @@ impl Failure {
         Failure { what: what.to_owned(), expected, came, sent: Vec::new() }
     }
 
-    /// The same as a result, unless this holds.
+    /// Like `because`, as a result: `Ok` if `holds`.
     pub(crate) fn unless(
         holds: bool,
         what: &str,
@@ -91,7 +91,7 @@ impl Failure {
     }
 }
 
-/// The beginning and the end of a long text.
+/// Shortens a long text to its beginning and its end.
 fn cut(text: String) -> String {
     const MOST: usize = 1500;
     let count = text.chars().count();

@@ -1,4 +1,4 @@
-//! The daemon's process: one for all trials, in a process group of its own so that leftovers are found.
+//! The daemon's process, shared by all trials. It has its own process group, so that leftovers are found.
 
 use std::os::unix::process::CommandExt;
 use std::process::Child;
@@ -8,10 +8,10 @@ use rustix::fs::OFlags;
 use super::link::{PollFds, poll};
 use crate::harness::prelude::*;
 
-/// How long to wait for an event without a descriptor to poll.
-const GLANCE: Duration = Duration::from_millis(2);
+/// Poll interval for events without a descriptor.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A process that should be a daemon.
+/// A process under test.
 #[derive(Debug)]
 pub(crate) struct Daemon {
     child: Child,
@@ -22,10 +22,10 @@ pub(crate) struct Daemon {
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
-    /// The daemon's ends of stdin, stdout and stderr, with the flags that they had. Without these copies a read
-    /// finds the end of its output.
+    /// The daemon's ends of stdin, stdout and stderr, with their original flags. While these copies are open,
+    /// a read never reports the end of the output.
     pub(crate) theirs: Vec<(&'static str, OwnedFd, OFlags)>,
-    /// How and when it ended.
+    /// Exit status and time of the end.
     pub(crate) ended: Option<(ExitStatus, Instant)>,
 }
 
@@ -52,7 +52,7 @@ impl Daemon {
         self.child.id()
     }
 
-    /// Sends a signal, unless it has ended.
+    /// Sends a signal, unless the process has ended.
     pub(crate) fn signal(&self, signal: Signal) {
         if self.ended.is_none() {
             let _ = rustix::process::kill_process(self.pid, signal);
@@ -64,27 +64,27 @@ impl Daemon {
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
     }
 
-    /// Whether a process of its group is left.
+    /// Returns true if a process of its group is left.
     pub(crate) fn is_left(&self) -> bool {
         rustix::process::test_kill_process_group(self.pid).is_ok() && proc::is_group_alive(self.pid)
     }
 
-    /// Descriptors whose flags are not as they were.
+    /// Descriptors with changed flags.
     pub(crate) fn changed_flags(&self) -> Vec<&'static str> {
         let is_changed = |fd: &OwnedFd, before| rustix::fs::fcntl_getfl(fd) != Ok(before);
         let changed = self.theirs.iter().filter(|(_, fd, before)| is_changed(fd, *before));
         changed.map(|(name, ..)| *name).collect()
     }
 
-    /// Waits until one of these is ready, the process ends, or the time is over.
+    /// Waits until a descriptor is ready, the process ends, or the time is over.
     pub(crate) fn poll(&self, fds: &PollFds<'_>, time: Duration) {
-        // A process that has ended keeps its pidfd readable.
+        // After the end, the pidfd stays readable, so it is not polled any more.
         let pidfd = self.pidfd.as_ref().filter(|_| self.ended.is_none());
-        let time = if pidfd.is_some() { time } else { time.min(GLANCE) };
+        let time = if pidfd.is_some() { time } else { time.min(POLL_INTERVAL) };
         poll(&[fds, &[(pidfd, PollFlags::IN)]].concat(), time);
     }
 
-    /// Notes the end of the process, if it has ended.
+    /// Records the end of the process, if it has ended.
     pub(crate) fn check_end(&mut self) {
         if self.ended.is_none()
             && let Ok(Some(status)) = self.child.try_wait()
@@ -106,18 +106,18 @@ impl Daemon {
         }
     }
 
-    /// The address in its line `listening on …`, the first on stderr.
+    /// Returns the address from the line `listening on …`, the first on stderr.
     pub(crate) fn listening_url(&mut self, patience: Duration) -> io::Result<String> {
         let until = Instant::now() + patience;
         let Some(stderr) = &self.stderr else { return Err(io::Error::other("no stderr")) };
         rustix::io::ioctl_fionbio(stderr, true)?;
-        // Byte by byte: what follows the line is the log, and read elsewhere.
+        // Byte by byte: the log follows the line, and is read elsewhere.
         let (mut line, mut byte) = (Vec::new(), [0]);
         while !line.ends_with(b"\n") && Instant::now() < until {
             match rustix::io::read(stderr, &mut byte) {
                 Ok(1) => line.push(byte[0]),
                 Err(Errno::AGAIN | Errno::INTR) => {
-                    self.poll(&[(Some(stderr), PollFlags::IN)], GLANCE);
+                    self.poll(&[(Some(stderr), PollFlags::IN)], POLL_INTERVAL);
                 }
                 _ => break,
             }
@@ -130,7 +130,7 @@ impl Daemon {
 }
 
 impl Drop for Daemon {
-    /// No process is left behind, whatever failed.
+    /// Leaves no process behind after a failure.
     fn drop(&mut self) {
         if self.ended.is_none() {
             self.kill_group();
@@ -140,14 +140,14 @@ impl Drop for Daemon {
     }
 }
 
-/// Sleeps until this holds or the time is over. Whether it holds.
+/// Sleeps until `is_done` or the time is over. Returns true if done.
 pub(crate) fn wait_until(time: Duration, mut is_done: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !is_done() {
         if begun.elapsed() >= time {
             return false;
         }
-        thread::sleep(GLANCE);
+        thread::sleep(POLL_INTERVAL);
     }
     true
 }
@@ -168,7 +168,7 @@ mod tests {
     use crate::harness::channel::PIPES;
 
     #[test]
-    fn t4_flags_that_were_not_put_back_are_found() {
+    fn t4_flags_that_are_not_restored_are_found() {
         let daemon = Daemon::start(Command::new("true"), PIPES).expect("`true` is everywhere");
         assert_eq!(daemon.changed_flags(), [""; 0]);
         rustix::io::ioctl_fionbio(&daemon.theirs[1].1, true).expect("it is a pipe");

@@ -1,4 +1,5 @@
-//! Messages from the daemon that are not answers: events, notifications of `test.emit`, and its own calls.
+//! Messages from the daemon that are not answers: events, notifications of `test.emit`, and the daemon's own
+//! calls.
 
 use super::message::elements;
 use crate::harness::prelude::*;
@@ -6,27 +7,27 @@ use crate::harness::prelude::*;
 /// The topics of events, each with its bit.
 const TOPICS: [(&str, u8); 2] = [("log", 1), ("stats", 2)];
 
-/// What may come on a connection besides answers.
+/// Messages that may arrive on a connection besides answers.
 #[derive(Debug, Default)]
 pub(crate) struct Unasked {
-    /// The next numbers of the running `test.emit`, and their counts. A notification does not show which of them
-    /// has sent it, so the two are not pairs.
+    /// Next number of each running `test.emit`, and their counts. A notification does not show which
+    /// `test.emit` sent it, so the two lists are not paired.
     emits: Vec<u64>,
     emit_counts: Vec<u64>,
-    /// The last number of each topic; `None` where no event may come.
+    /// Last number of each topic; `None` if no event may come.
     streams: [Option<u64>; 2],
-    /// The client's methods that the daemon will call.
+    /// Client methods that the daemon will call.
     pub(crate) calls: BTreeMap<String, Call>,
-    /// Calls of the daemon that are never answered: it must cancel them.
+    /// Calls of the daemon that stay unanswered: it must cancel them.
     to_cancel: Vec<String>,
 }
 
 /// A call that the daemon will make.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// The params as they will come.
+    /// The expected params, as written.
     pub(crate) params: Option<String>,
-    /// The answer, without its braces and its id; `None` for no answer.
+    /// The answer, without braces and id; `None` for no answer.
     pub(crate) says: Option<String>,
 }
 
@@ -42,7 +43,7 @@ impl Unasked {
         calls.chain(emits).chain(to_cancel).collect()
     }
 
-    /// A request with this effect was sent.
+    /// Records that a request with this effect was sent.
     pub(crate) fn begin(&mut self, effect: Effect) {
         if let Effect::Emitted(count) = effect {
             self.emits.push(1);
@@ -50,7 +51,7 @@ impl Unasked {
         }
     }
 
-    /// The answer with this effect came.
+    /// Records that the answer with this effect came.
     pub(crate) fn follow(&mut self, effect: Effect, text: &str) -> Result<(), Failure> {
         match effect {
             Effect::None => {}
@@ -69,7 +70,7 @@ impl Unasked {
         Ok(())
     }
 
-    /// A request or notification of the daemon came. Returns the answer to it.
+    /// Checks a request or notification of the daemon. Returns the answer to it.
     pub(crate) fn take(
         &mut self,
         message: &Message<'_>,
@@ -84,11 +85,12 @@ impl Unasked {
             (None, "test.event") => self.take_emitted(message, text).map(|()| None),
             (None, "$/cancelRequest") => self.take_cancellation(message, text).map(|()| None),
             (Some(id), _) => self.take_call(id, &method, message, text),
-            _ => Err(Failure::because("nobody asked for this", "", text)),
+            _ => Err(Failure::because("an unexpected message", "", text)),
         }
     }
 
-    /// An event: numbered without a gap, but for those dropped right before it, which it counts (P9).
+    /// Checks an event: the numbers have no gap, except for events dropped right before it, which it counts
+    /// (P9).
     fn take_event(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
         let failure = |what: &str| Failure::because(what, "", text);
         let params = message.get("params").ok_or_else(|| failure("an event without params"))?;
@@ -96,7 +98,7 @@ impl Unasked {
         let topic = params.text("topic").unwrap_or_default();
         let place = TOPICS.iter().position(|(name, _)| *name == topic);
         let last = place.and_then(|place| self.streams[place].as_mut());
-        let last = last.ok_or_else(|| failure("an event that nobody subscribed to"))?;
+        let last = last.ok_or_else(|| failure("an event without a subscription"))?;
         let is_event = params.has_only(&["topic", "sequence", "data"], &["dropped"]);
         Failure::unless(is_event, "an event is malformed", "", text)?;
         let sequence = params.number("sequence").unwrap_or(0) as u64;
@@ -116,18 +118,18 @@ impl Unasked {
         Failure::unless(is_good, "the data of an event is malformed", "", text)
     }
 
-    /// A notification of `test.emit`: the next of one of them, and of none more than its count.
+    /// Checks a notification of `test.emit`: it must continue one of them, within its count.
     fn take_emitted(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
         let number = message.get("params").and_then(elements);
         let number = number.filter(|it| it.len() == 1).and_then(|it| it[0].parse::<u64>().ok());
         let next = self.emits.iter_mut().find(|next| Some(**next) == number);
         let is_next = next.map(|next| *next += 1).is_some();
-        // There is a way to pair them exactly if the sorted ones are one.
+        // A valid pairing exists exactly if the sorted lists form one.
         self.emits.sort_unstable();
         self.emit_counts.sort_unstable();
         let mut pairs = self.emits.iter().zip(&self.emit_counts);
         let is_asked = is_next && pairs.all(|(next, count)| next - 1 <= *count);
-        Failure::unless(is_asked, "nobody asked for this", &self.emits, text)
+        Failure::unless(is_asked, "an unexpected message", &self.emits, text)
     }
 
     fn take_call(
@@ -138,7 +140,7 @@ impl Unasked {
         text: &str,
     ) -> Result<Option<String>, Failure> {
         let call = self.calls.remove(method);
-        let call = call.ok_or_else(|| Failure::because("nobody asked for this", "", text))?;
+        let call = call.ok_or_else(|| Failure::because("an unexpected message", "", text))?;
         let is_same = message.get("params") == call.params.as_deref();
         Failure::unless(is_same, "a call has other params", call.params, text)?;
         if call.says.is_none() {
@@ -147,7 +149,7 @@ impl Unasked {
         Ok(call.says.map(|says| format!(r#"{{"jsonrpc":"2.0","id":{id},{says}}}"#)))
     }
 
-    /// The daemon cancels its call, because its own request was cancelled (P3).
+    /// Checks a cancellation: the daemon cancels its call because its own request was cancelled (P3).
     fn take_cancellation(&mut self, message: &Message<'_>, text: &str) -> Result<(), Failure> {
         let params = message.get("params").and_then(|it| Message::read(it).ok());
         let id = params.as_ref().and_then(|params| params.get("id"));
@@ -156,18 +158,18 @@ impl Unasked {
     }
 }
 
-/// Removes the first of these for which this holds.
+/// Removes the first match.
 pub(crate) fn remove<T>(from: &mut Vec<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
     from.iter().position(is_it).map(|place| from.swap_remove(place))
 }
 
-/// Whether this is a record of the log: the right members, and values in their form (G3, G5, G6).
+/// Returns true for a log record: the right members, with values in their form (G3, G5, G6).
 pub(crate) fn is_record(record: &Message<'_>) -> bool {
     let is_time = |text: &str| {
         let shape = text.chars().map(|it| if it.is_ascii_digit() { '0' } else { it });
         shape.eq("0000-00-00T00:00:00.000Z".chars())
     };
-    // Nothing moves the cursor, ends a line for some reader or turns the direction of the text.
+    // No character may move the cursor, end a line, or change the text direction.
     let plays = |it: char| it.is_control() || matches!(it, '\u{2028}'..='\u{202e}');
     let is_text = |name: &str, most: usize| {
         record.get(name).is_some_and(|it| !it.contains(plays))

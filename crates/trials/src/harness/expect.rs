@@ -1,17 +1,17 @@
-//! One expected answer: its id, what it may say, and what follows from it.
+//! One expected answer: its id, its allowed contents, and its effect.
 
 use super::events::remove;
 use super::message::{elements, squeezed};
 use crate::harness::prelude::*;
 
-/// One of the things that an answer may say.
+/// One allowed content of an answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// This result, as it is written.
+    /// This result, exactly as written.
     Result(String),
-    /// This result, but for white space: it is what was sent (`system.echo`).
+    /// This result, apart from white space: the params that were sent (`system.echo`).
     Echo(String),
-    /// A string of so many `x`.
+    /// A string of this many `x`.
     Xs(usize),
     /// A text about the methods, the same each time.
     Page(&'static str),
@@ -21,7 +21,7 @@ pub(crate) enum Outcome {
     Code(i64),
     /// This error, with its data as JSON.
     Error { code: i64, message: String, data: Option<Value> },
-    /// −32602 about this parameter; `received` is the value that was sent, or its type (E1).
+    /// −32602 about this parameter; `received` is the sent value, or its type (E1).
     WrongParam { param: &'static str, received: &'static str, is_listed: bool },
 }
 
@@ -42,7 +42,7 @@ impl Outcome {
         Self::error(-32600, "Invalid Request")
     }
 
-    /// An invalid request, with the reason that its data names.
+    /// An invalid request, with this reason in its data.
     pub(crate) fn invalid_because(reason: &str) -> Self {
         let message = match reason {
             "batch-not-supported" => "Batch requests not supported",
@@ -98,7 +98,7 @@ fn is_xs(text: &str, count: usize) -> bool {
     inner.is_some_and(|it| it.len() == count && it.bytes().all(|byte| byte == b'x'))
 }
 
-/// The texts about the methods, as they came the first time.
+/// The texts about the methods, as first received.
 #[derive(Debug, Default)]
 pub(crate) struct Pages(Mutex<BTreeMap<&'static str, String>>);
 
@@ -108,27 +108,27 @@ impl Pages {
     }
 }
 
-/// An answer that is due.
+/// A due answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Due {
-    /// The counter for it.
+    /// Counter for the answer.
     pub(crate) kind: &'static str,
-    /// The id as it is written.
+    /// The id, as written.
     pub(crate) id: String,
-    /// What it may say.
+    /// The allowed contents.
     pub(crate) outcomes: Vec<Outcome>,
-    /// Whether it may come out of order, for example because it is cancelled.
+    /// True if it may come out of order, for example after a cancellation.
     pub(crate) may_overtake: bool,
     pub(crate) effect: Effect,
 }
 
-/// What follows from an answer.
+/// Effect of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     None,
-    /// From here on there may be events of these topics, as bits.
+    /// Events of these topics, as bits, may come from now on.
     Subscribed(u8),
-    /// So many notifications came before it.
+    /// This many notifications came before the answer.
     Emitted(u64),
 }
 
@@ -153,7 +153,7 @@ impl Due {
         self
     }
 
-    /// Whether this is the answer.
+    /// Returns true if `came` is this answer.
     pub(crate) fn is(&self, came: &Message<'_>, pages: &Pages) -> bool {
         came.get("id") == Some(&self.id)
             && came.get("jsonrpc") == Some("\"2.0\"")
@@ -161,7 +161,7 @@ impl Due {
     }
 }
 
-/// Whether a text is an array of these answers, in any order.
+/// Returns true if the text is an array of these answers, in any order.
 pub(crate) fn is_batch(dues: &[Due], text: &str, pages: &Pages) -> bool {
     let Some(parts) = elements(text).filter(|parts| parts.len() == dues.len()) else {
         return false;

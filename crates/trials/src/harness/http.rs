@@ -1,16 +1,16 @@
-//! HTTP as a client sees it: a POST and a response.
+//! HTTP from the client's side: a POST and a response.
 
 use super::wire::Parsed;
 use crate::harness::prelude::*;
 
-/// A POST of this body.
+/// A POST with this body.
 pub(crate) fn post(host: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head = format!("POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n");
     [head.as_bytes(), b"Content-Type: application/json\r\n\r\n", body].concat()
 }
 
-/// The head of a request or response, without the empty line behind it, and its length with that line.
+/// The head of a request or response without the final empty line, and its length with that line.
 pub(crate) fn head(bytes: &[u8]) -> Parsed<&str> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
@@ -19,7 +19,7 @@ pub(crate) fn head(bytes: &[u8]) -> Parsed<&str> {
     Ok(Some((head, end + 4)))
 }
 
-/// The first response. One with a status below 200 has no body.
+/// The first response. A response with a status below 200 has no body.
 pub(crate) fn next(bytes: &[u8]) -> Parsed<Event> {
     let Some((head, begin)) = head(bytes)? else { return Ok(None) };
     let malformed = |line: &str| format!("a malformed head: {line:?}");

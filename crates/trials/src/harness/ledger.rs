@@ -1,5 +1,5 @@
-//! The ledger of a connection: every expected answer, and the check of what comes. Each answer comes once,
-//! right and in order, and nothing comes besides (L1, L2, M5).
+//! The ledger of a connection: all expected answers, and the check of everything received. Each answer comes
+//! once, right and in order, and nothing else comes (L1, L2, M5).
 
 use super::events::Unasked;
 use super::expect::is_batch;
@@ -10,45 +10,46 @@ pub(crate) struct Ledger {
     is_sequential: bool,
     pages: Arc<Pages>,
     pub(crate) counters: Arc<Counters>,
-    /// The place of the last request, and of the latest that was answered in order.
+    /// Position of the last request, and of the latest request answered in order.
     pub(crate) last: u64,
     latest: u64,
-    /// The answers that are due, by the place of their requests; batches likewise.
+    /// Due answers, by the positions of their requests; batches likewise.
     dues: BTreeMap<u64, Due>,
     batches: BTreeMap<u64, Vec<Due>>,
     pub(crate) unasked: Unasked,
-    /// The responses of HTTP that are due: the status, and the last place that each answers.
+    /// Due HTTP responses: the status, and the last position that each answers.
     posts: VecDeque<(u16, u64)>,
-    /// The place of the last one that was expected.
+    /// Position of the last expected response.
     last_post: u64,
-    /// The pongs that are due, each with the payload of its ping.
+    /// Due pongs, each with the payload of its ping.
     pub(crate) pongs: VecDeque<Vec<u8>>,
-    /// The codes with which the daemon may close a WebSocket, and whether it did.
+    /// Codes with which the daemon may close a WebSocket, and true if it did.
     pub(crate) closes: Vec<u16>,
     was_closed: bool,
-    /// Whether the daemon has closed its side.
+    /// True once the daemon has closed its side.
     pub(crate) has_ended: bool,
-    /// Whether the rest may be missing, because the connection is being reset.
+    /// True if the rest may be missing, because the connection is being reset.
     pub(crate) is_over: bool,
-    /// Whether the connection may break once all is answered, because the daemon refuses the rest of the input.
+    /// True if the connection may break once all is answered, because the daemon refuses the rest of the
+    /// input.
     pub(crate) may_break: bool,
 }
 
 impl Ledger {
-    /// For a connection whose answers keep the order of their requests, or not.
+    /// A ledger for a connection, with answers in the order of their requests or not.
     pub(crate) fn new(is_sequential: bool, pages: &Arc<Pages>, counters: &Arc<Counters>) -> Self {
         let (pages, counters) = (Arc::clone(pages), Arc::clone(counters));
         Ledger { is_sequential, pages, counters, ..Ledger::default() }
     }
 
-    /// This answer is due from here on.
+    /// Expects this answer from now on.
     pub(crate) fn expect(&mut self, due: Due) {
         self.last += 1;
         self.unasked.begin(due.effect);
         self.dues.insert(self.last, due);
     }
 
-    /// The answer to a batch is due: these in any order. Without any, there is none.
+    /// Expects the answer to a batch: these entries in any order. Without entries, there is no answer.
     pub(crate) fn expect_batch(&mut self, entries: Vec<Due>) {
         if !entries.is_empty() {
             self.last += 1;
@@ -56,19 +57,19 @@ impl Ledger {
         }
     }
 
-    /// A POST carries the request of the last answers that are due. Without any, it is accepted with 202.
+    /// Expects the response to a POST that carries the latest requests. Without requests, the status is 202.
     pub(crate) fn expect_post(&mut self) {
         let status = if self.last > self.last_post { 200 } else { 202 };
         self.last_post = self.last;
         self.expect_status(status);
     }
 
-    /// A response with this status is due.
+    /// Expects a response with this status.
     pub(crate) fn expect_status(&mut self, status: u16) {
         self.posts.push_back((status, self.last_post));
     }
 
-    /// Whether nothing is due.
+    /// Returns true if nothing is due.
     pub(crate) fn is_settled(&self) -> bool {
         !self.has_answers_due() && self.unasked.is_empty() && self.pongs.is_empty()
     }
@@ -77,12 +78,12 @@ impl Ledger {
         !self.dues.is_empty() || !self.batches.is_empty() || !self.posts.is_empty()
     }
 
-    /// Whether a request with this id is unanswered.
+    /// Returns true if a request with this id is unanswered.
     pub(crate) fn is_due(&self, id: &str) -> bool {
         self.dues.values().any(|due| due.id == id)
     }
 
-    /// What is due, in words.
+    /// Describes everything that is due.
     pub(crate) fn missing(&self) -> String {
         let mut shown: Vec<_> = self.dues.values().take(5).map(|due| format!("{due:?}")).collect();
         shown.extend(self.batches.values().take(2).map(|batch| format!("{batch:?}")));
@@ -92,7 +93,7 @@ impl Ledger {
         format!("{} unanswered: {}", self.dues.len() + self.batches.len(), shown.join("; "))
     }
 
-    /// Checks an event. Returns what the client must answer.
+    /// Checks an event. Returns the client's answer, if one is needed.
     pub(crate) fn take(&mut self, event: Event) -> Result<Option<String>, Failure> {
         if self.is_over {
             return Ok(None);
@@ -104,7 +105,7 @@ impl Ledger {
                 let place = self.pongs.iter().position(|ping| *ping == payload);
                 let came = format_args!("{payload:?}");
                 Failure::unless(place.is_some(), "a wrong pong", &self.pongs, came)?;
-                // The last of several pings may be answered for all of them.
+                // One pong may answer several pings, with the payload of the last.
                 place.map(|place| self.pongs.drain(..=place));
             }
             Event::Close(code) => {
@@ -130,8 +131,8 @@ impl Ledger {
         self.unasked.take(&message, text)
     }
 
-    /// The response to the oldest request: it has the right status, and answers that request and no other. The
-    /// body of an error status is free, but for 413, which answers as every oversize message is answered.
+    /// Checks the response to the oldest POST: it must have the right status and answer that POST only. The
+    /// body of an error status is free, except for 413, which carries the answer for oversize messages.
     fn take_response(&mut self, status: u16, body: &str) -> Result<(), Failure> {
         let (expected, place) = self.posts.pop_front().unwrap_or_default();
         let is_right = status == expected && (status != 202 || body.is_empty());
@@ -153,7 +154,7 @@ impl Ledger {
             let of_id: Vec<_> = self.dues.values().filter(|due| id == Some(&due.id)).collect();
             let what = match of_id[..] {
                 [] => "nothing is due with this id: it was answered before, or never asked",
-                _ => "an answer is not what is due",
+                _ => "an answer differs from the due one",
             };
             return Err(Failure::because(what, of_id, text));
         };
@@ -166,7 +167,7 @@ impl Ledger {
     fn take_batch(&mut self, text: &str) -> Result<(), Failure> {
         let found = self.batches.iter().find(|(_, dues)| is_batch(dues, text, &self.pages));
         let Some(place) = found.map(|(&place, _)| place) else {
-            let what = "the answer to a batch is not what is due";
+            let what = "the answer to a batch differs from the due one";
             return Err(Failure::because(what, &self.batches, text));
         };
         for due in self.batches.remove(&place).unwrap_or_default() {
@@ -176,7 +177,7 @@ impl Ledger {
         self.check_order(place, text)
     }
 
-    /// No answer comes behind that to a later request, where answers keep their order.
+    /// Checks that no answer follows the answer to a later request, if answers keep their order.
     fn check_order(&mut self, place: u64, text: &str) -> Result<(), Failure> {
         let is_late = self.is_sequential && place < self.latest;
         let expected = format_args!("before the answer to request {}", self.latest);
@@ -185,13 +186,13 @@ impl Ledger {
         Ok(())
     }
 
-    /// Reading failed. A client that resets, or is refused, may see the connection break.
+    /// Handles a read error. A client that resets, or is refused, may see the connection break.
     pub(crate) fn lose(&self, error: &io::Error) -> Result<(), Failure> {
         let may_break = self.is_over || self.may_break || !self.closes.is_empty();
         Failure::unless(may_break, "the connection breaks", "", error)
     }
 
-    /// The daemon has closed its side, behind these bytes that are no whole frame.
+    /// Handles the end of the daemon's output; `rest` is an incomplete frame.
     pub(crate) fn end(&mut self, rest: &[u8]) -> Result<(), Failure> {
         self.has_ended = true;
         if self.is_over {

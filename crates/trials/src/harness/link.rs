@@ -1,5 +1,5 @@
-//! A link to the daemon, driven by one thread that never blocks in a read or a write: bytes out in the pieces that
-//! they are given, events in at the pace that is given, and the ledger that checks them.
+//! A link to the daemon, driven by one thread that never blocks in a read or a write. It sends bytes in given
+//! pieces, reads at a given pace, and checks the events with a ledger.
 
 use std::os::fd::AsFd;
 
@@ -8,26 +8,26 @@ use rustix::event::{PollFd, Timespec};
 use super::wire::Inbound;
 use crate::harness::prelude::*;
 
-/// The number of sent bytes that are kept, to be shown with a failure.
+/// Number of sent bytes to keep for a failure report.
 const KEPT: usize = 2048;
 
 /// Descriptors to poll, some of them closed.
 pub(crate) type PollFds<'a> = [(Option<&'a OwnedFd>, PollFlags)];
 
 pub(crate) struct Link {
-    /// The end that we write, and the one that we read; taking one closes it.
+    /// The end that we write, and the end that we read; taking one closes it.
     pub(crate) input: Option<OwnedFd>,
     pub(crate) output: Option<OwnedFd>,
     pub(crate) carrier: Framing,
     pub(crate) ledger: Ledger,
     pub(crate) inbound: Inbound,
-    /// The bytes to write, one write for each piece, and the last ones that were given.
+    /// Bytes to write, one write per piece, and the last bytes queued.
     pieces: VecDeque<VecDeque<u8>>,
     pub(crate) last: VecDeque<u8>,
-    /// Whether the output stays unread; always, or until a time.
+    /// True if the output stays unread; the time is an end to that.
     pub(crate) is_unread: bool,
     unread_until: Option<Instant>,
-    /// The number of reads that take a few bytes only.
+    /// Number of reads that take only a few bytes.
     sips: u64,
 }
 
@@ -55,7 +55,7 @@ impl Link {
         })
     }
 
-    /// Has bytes written behind all before, with one write for each piece between the cuts.
+    /// Queues bytes, with one write per piece between the cuts.
     pub(crate) fn send(&mut self, bytes: &[u8], cuts: &[usize]) {
         let mut begin = 0;
         for end in cuts.iter().copied().chain([bytes.len()]).filter(|end| *end > 0) {
@@ -67,12 +67,12 @@ impl Link {
         self.last.drain(..surplus);
     }
 
-    /// Whether all is written, or nobody can take it.
+    /// Returns true if everything is written, or the input is closed.
     pub(crate) fn is_sent(&self) -> bool {
         self.pieces.is_empty() || self.input.is_none()
     }
 
-    /// Reads nothing for so long, and then a few bytes at a time for a while.
+    /// Reads nothing for `nap`, and then only a few bytes in each of `sips` reads.
     pub(crate) fn slow_down(&mut self, nap: Duration, sips: u64) {
         (self.unread_until, self.sips) = (Some(Instant::now() + nap), sips);
     }
@@ -87,7 +87,7 @@ impl Link {
         [(input, PollFlags::OUT), (output, PollFlags::IN)]
     }
 
-    /// Writes what can be written. After a failure nothing is left to write.
+    /// Writes as much as possible. After a failure nothing is left to write.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         let Some(input) = &self.input else { return Ok(()) };
         while let Some(piece) = self.pieces.front_mut() {
@@ -106,7 +106,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads once, and returns the number of bytes. At the end the output is closed.
+    /// Reads once, and returns the number of bytes. Closes the output at its end.
     pub(crate) fn read(&mut self) -> io::Result<usize> {
         let mut chunk = [0; 64 * 1024];
         let most = if self.sips > 0 { 7 } else { chunk.len() };
@@ -123,8 +123,8 @@ impl Link {
         Ok(count)
     }
 
-    /// Checks the events that came, and has answers to the daemon's calls written. Returns what is wrong with
-    /// them. Fails on bytes that are no frame.
+    /// Checks the received events, and queues answers to the daemon's calls. Returns the faults. Fails on
+    /// bytes outside of frames.
     pub(crate) fn take_events(&mut self) -> Result<Vec<Failure>, String> {
         let mut failures = Vec::new();
         while let Some(event) = self.inbound.next()? {
@@ -138,7 +138,7 @@ impl Link {
     }
 }
 
-/// Waits until one of these is ready, or the time is over.
+/// Waits until a descriptor is ready, or the time is over.
 pub(crate) fn poll(fds: &PollFds<'_>, time: Duration) {
     let known = fds.iter().filter_map(|(fd, flags)| Some(((*fd)?, *flags)));
     let mut fds: Vec<_> =

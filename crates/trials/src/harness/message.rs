@@ -1,4 +1,4 @@
-//! One JSON-RPC message, with its members as they are written.
+//! One JSON-RPC message, with its members as written.
 
 use serde_json::value::RawValue;
 
@@ -11,19 +11,19 @@ pub(crate) struct Message<'t> {
 }
 
 impl<'t> Message<'t> {
-    /// Reads an object. Fails on a member that is there twice, and on white space around members: nothing that
-    /// the daemon sends has any.
+    /// Reads an object. Fails on a duplicate member, and on white space around members: the daemon sends
+    /// neither.
     pub(crate) fn read(text: &'t str) -> Result<Self, String> {
         let members: BTreeMap<&str, &RawValue> =
             serde_json::from_str(text).map_err(|error| format!("not an object: {error}"))?;
         let sizes = members.iter().map(|(name, value)| name.len() + value.get().len() + 4);
         match sizes.sum::<usize>() + 1 == text.len() {
             true => Ok(Message { members }),
-            false => Err("a member is there twice, or white space is".to_owned()),
+            false => Err("a duplicate member, or white space".to_owned()),
         }
     }
 
-    /// A member as it is written.
+    /// A member, as written.
     pub(crate) fn get(&self, name: &str) -> Option<&'t str> {
         self.members.get(name).map(|value| value.get())
     }
@@ -38,20 +38,20 @@ impl<'t> Message<'t> {
         self.get(name)?.parse().ok()
     }
 
-    /// Whether it has all of these members, perhaps some of the second list, and no other.
+    /// Returns true if it has all members of the first list, any of the second, and no other.
     pub(crate) fn has_only(&self, all: &[&str], perhaps: &[&str]) -> bool {
         all.iter().all(|name| self.members.contains_key(name))
             && self.members.keys().all(|name| all.contains(name) || perhaps.contains(name))
     }
 }
 
-/// The elements of an array, as they are written.
+/// The elements of an array, as written.
 pub(crate) fn elements(text: &str) -> Option<Vec<&str>> {
     let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     Some(elements.into_iter().map(RawValue::get).collect())
 }
 
-/// A JSON text without white space between its parts.
+/// Removes the white space between the tokens of a JSON text.
 pub(crate) fn squeezed(text: &str) -> String {
     let (mut is_string, mut is_escaped) = (false, false);
     let mut stays = |character: char| {
@@ -70,7 +70,7 @@ mod tests {
     use super::{Message, squeezed};
 
     #[test]
-    fn m4_a_member_that_is_there_twice_is_found() {
+    fn m4_duplicate_members_are_found() {
         assert!(Message::read(r#"{"id":1,"result":{"a": 1}}"#).is_ok());
         for text in [r#"{"id":1,"id":1}"#, r#"{"id": 1}"#, "[]", "7", r#"{"id":1"#] {
             assert!(Message::read(text).is_err(), "{text}");

@@ -1,14 +1,14 @@
-//! Shared parts of the trials. Nothing here uses the library: framings, messages and answers are read by the
-//! plainest code that can do it, so that a bug in the codec cannot hide itself.
+//! Shared parts of the trials. Nothing here uses the library: the plainest possible code reads framings,
+//! messages and answers, so that a bug in the codec cannot hide itself.
 //!
 //! | file | content |
 //! |---|---|
 //! | `programs` `random` `profile` | the programs under test; seeded random numbers; names of profiles and transports |
-//! | `daemon` `channel` `proc` | the daemon's process; its standard descriptors; what `/proc` tells about it |
-//! | `wire` `ws` `http` `message` | framings, WebSocket and HTTP as a client sees them; one JSON-RPC message |
-//! | `raw_client` `link` | one blocking connection to a listening daemon; one that a single thread drives, with its ledger |
-//! | `expect` `events` `ledger` | one expected answer; unasked messages; all that a connection expects |
-//! | `counters` | what a trial did, and its first failure |
+//! | `daemon` `channel` `proc` | the daemon's process; its standard descriptors; facts from `/proc` |
+//! | `wire` `ws` `http` `message` | framings, WebSocket and HTTP from the client's side; one JSON-RPC message |
+//! | `raw_client` `link` | one blocking connection to a listening daemon; one driven by a single thread, with its ledger |
+//! | `expect` `events` `ledger` | one expected answer; messages that are not answers; everything that a connection expects |
+//! | `counters` | the counters of a trial, and its first failure |
 
 pub(crate) mod channel;
 pub(crate) mod counters;
@@ -31,7 +31,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use crate::harness::prelude::*;
 
-/// What every trial uses.
+/// Imports shared by every trial.
 pub(crate) mod prelude {
     pub(crate) use std::collections::{BTreeMap, VecDeque};
     pub(crate) use std::io::{Read as _, Write as _};
@@ -65,17 +65,17 @@ pub(crate) mod prelude {
     pub(crate) use super::{TempFolder, lock, proc, programs, say, ws};
 }
 
-/// Locks a mutex, even one that a panicking thread has left.
+/// Locks a mutex, even after a thread panicked with it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prints a line. A reader that has closed the pipe is no reason to panic.
+/// Prints a line, and ignores a closed pipe.
 pub(crate) fn say(text: impl std::fmt::Display) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
-/// A temporary folder of this process; removed on drop. Its path is short enough for a socket in it.
+/// A temporary folder of this process, removed on drop. Its path is short enough for a socket in it.
 #[derive(Debug)]
 pub(crate) struct TempFolder(PathBuf);
 

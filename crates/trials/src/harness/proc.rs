@@ -1,20 +1,20 @@
-//! Figures of processes from `/proc`. Other systems than Linux have none.
+//! Facts about processes from `/proc`. Only Linux has them.
 
 use crate::harness::prelude::*;
 
-/// The value behind a name in a file of `Name: value` lines.
+/// Returns a value from a file of `Name: value` lines.
 pub(crate) fn field(path: impl AsRef<Path>, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.split_whitespace().next().map(str::to_owned)
 }
 
-/// A number in a file of a process, such as `VmRSS` in `status`.
+/// Returns a number from a file of a process, such as `VmRSS` in `status`.
 pub(crate) fn number(pid: u32, file: &str, name: &str) -> Option<u64> {
     field(format!("/proc/{pid}/{file}"), name)?.parse().ok()
 }
 
-/// All processes with the contents of one of their files.
+/// Returns all processes, each with the contents of this file.
 pub(crate) fn processes(file: &str) -> Vec<(Pid, Vec<u8>)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let found = entries.filter_map(|entry| {
@@ -24,13 +24,14 @@ pub(crate) fn processes(file: &str) -> Vec<(Pid, Vec<u8>)> {
     found.collect()
 }
 
-/// Whether a process of this group is alive. A zombie is not: not everywhere the first process reaps orphans.
+/// Returns true if a process of this group is alive. A zombie is not: process 1 does not reap orphans
+/// everywhere.
 pub(crate) fn is_group_alive(group: Pid) -> bool {
     let group = group.as_raw_nonzero().to_string();
     let all = processes("stat");
     let is_alive = |stat: &[u8]| {
         let stat = String::from_utf8_lossy(stat);
-        // The name before stands in brackets, and may have any characters in it.
+        // The name before it stands in brackets, and may contain any character.
         let mut words = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let (state, of_group) = (words.next(), words.nth(1));
         of_group == Some(&group) && !matches!(state, Some("Z" | "X"))

@@ -1,4 +1,4 @@
-//! Profiles and transports of the daemon, by the names that its command line has for them.
+//! Profiles and transports of the daemon, under their command-line names.
 
 use crate::harness::prelude::*;
 
@@ -16,7 +16,7 @@ pub enum Profile {
 /// A transport of the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
-    /// The pipes of the process.
+    /// stdin and stdout.
     Stdio,
     /// TCP connections.
     Tcp,
@@ -29,7 +29,7 @@ pub enum Transport {
 }
 
 impl Profile {
-    /// The framing of a profile without `--framing`.
+    /// Default framing of the profile.
     pub fn framing(self) -> Framing {
         match self {
             Profile::Editor => Framing::Lsp,
@@ -38,14 +38,14 @@ impl Profile {
         }
     }
 
-    /// Whether answers keep the order of their requests (L2).
+    /// Returns true if answers keep the order of their requests (L2).
     pub(crate) fn is_sequential(self) -> bool {
         self != Profile::Agent
     }
 }
 
 impl Transport {
-    /// Where to listen; a socket is in this folder. `None` for stdio.
+    /// Address to listen on; a Unix socket is in this folder. `None` for stdio.
     pub(crate) fn url(self, folder: &Path) -> Option<String> {
         match self {
             Transport::Stdio => None,
@@ -55,7 +55,7 @@ impl Transport {
         }
     }
 
-    /// How messages are cut out of a connection, if a stream has this framing.
+    /// Framing on a connection, if streams have `framing`.
     pub(crate) fn carrier(self, framing: Framing) -> Framing {
         match self {
             Transport::Ws => Framing::Ws,
@@ -65,7 +65,7 @@ impl Transport {
     }
 }
 
-/// Shows a value by the name that the command line has for it.
+/// Displays a value by its command-line name.
 macro_rules! show_by_name {
     ($($type:ty),*) => {$(
         impl fmt::Display for $type {

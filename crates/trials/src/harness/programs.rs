@@ -1,23 +1,23 @@
-//! The programs of this workspace, as cargo built them.
+//! The programs of this workspace, built by cargo.
 
 use crate::harness::prelude::*;
 
-/// The command.
+/// Path of the command.
 pub fn duet_rpc() -> PathBuf {
     built("duet-rpc", &["--bin", "duet-rpc"])
 }
 
-/// The daemon with methods that misbehave on purpose.
+/// Path of the daemon with methods that misbehave on purpose.
 pub fn testbed() -> PathBuf {
     built("examples/testbed", &["--example", "testbed"])
 }
 
-/// The program between a client and a server that spoils one message.
+/// Path of the proxy that corrupts one message between a client and a server.
 pub fn saboteur() -> PathBuf {
     built("examples/saboteur", &["--example", "saboteur"])
 }
 
-/// A program of the command's package, beside this one; built if it is not there.
+/// Returns a program of the command's package, beside this one. Builds it if it is missing.
 fn built(name: &str, what: &[&str]) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let _alone = super::lock(&BUILDING);
@@ -36,7 +36,7 @@ fn built(name: &str, what: &[&str]) -> PathBuf {
     program
 }
 
-/// Whether a tool is installed, and may do what it is needed for.
+/// Returns true if a tool is installed and can do its job here.
 pub(crate) fn works(program: &str, words: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,6 +1,6 @@
 //! Seeded random numbers: SplitMix64.
 
-/// A stream of numbers, the same for the same seed.
+/// A stream of numbers, determined by the seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -17,22 +17,22 @@ impl Random {
         bits ^ bits >> 31
     }
 
-    /// A number below this one, or 0.
+    /// A number below `bound`, or 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.bits() % bound.max(1) as u64) as usize
     }
 
-    /// True once in so many times.
+    /// True once in `times` calls, on average.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these; panics if there is none.
+    /// One of these; panics on an empty slice.
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
-    /// An own stream for a part of the work, so that the draws of one part change no other.
+    /// A separate stream for a part of the work, so that draws of one part do not affect another.
     pub(crate) fn fork(&mut self) -> Self {
         Random(self.bits())
     }

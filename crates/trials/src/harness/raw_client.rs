@@ -1,4 +1,4 @@
-//! One connection to a listening daemon, over every transport: bytes out, events in.
+//! One blocking connection to a listening daemon, over every transport: bytes out, events in.
 
 use std::fs::File;
 use std::net::TcpStream;
@@ -10,18 +10,18 @@ use super::http;
 use super::wire::Inbound;
 use crate::harness::prelude::*;
 
-/// A connection. Its socket is a `File`, because a file reads and writes TCP, Unix sockets and pipes alike.
+/// A connection. Its socket is a `File`, because a file can read and write TCP, Unix sockets and pipes alike.
 pub(crate) struct RawClient {
     pub(crate) socket: File,
     pub(crate) host: String,
     framing: Framing,
     inbound: Inbound,
-    /// The WebSocket handshake, if it was not sent yet.
+    /// The WebSocket handshake, until it is sent.
     pub(crate) handshake: Vec<u8>,
 }
 
 impl RawClient {
-    /// Connects to an address as the daemon prints it. `stream` is the framing on TCP and Unix sockets.
+    /// Connects to an address printed by the daemon. `stream` is the framing on TCP and Unix sockets.
     pub(crate) fn connect(url: &str, stream: Framing, patience: Duration) -> io::Result<Self> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         let host = rest.trim_end_matches('/').to_owned();
@@ -29,7 +29,7 @@ impl RawClient {
             UnixStream::connect(rest)?.into()
         } else {
             let stream = TcpStream::connect(&host)?;
-            // Pieces are sent as they are cut.
+            // Each piece must leave separately.
             stream.set_nodelay(true)?;
             stream.into()
         };
@@ -46,13 +46,13 @@ impl RawClient {
         })
     }
 
-    /// A connection over this socket, or the stdin of a daemon, which is only written to.
+    /// A connection over this socket, or over the stdin of a daemon, which is only written to.
     pub(crate) fn new(socket: OwnedFd, host: String, framing: Framing) -> Self {
         let (socket, inbound, handshake) = (socket.into(), Inbound::new(framing), Vec::new());
         RawClient { socket, host, framing, inbound, handshake }
     }
 
-    /// The bytes of a message; before the first one those of the handshake.
+    /// The bytes of a message, with the handshake before the first one.
     pub(crate) fn bytes_of(&mut self, text: &str) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.handshake);
         bytes.extend(match self.framing {
@@ -66,7 +66,7 @@ impl RawClient {
         self.socket.write_all(bytes)
     }
 
-    /// The next event; `None` at the end of the connection.
+    /// Receives the next event; `None` at the end of the connection.
     pub(crate) fn receive(&mut self) -> io::Result<Option<Event>> {
         let mut chunk = [0; 16 * 1024];
         loop {
@@ -81,7 +81,7 @@ impl RawClient {
         }
     }
 
-    /// The text of the next answer, whatever carries it.
+    /// Receives the text of the next answer, over any transport.
     pub(crate) fn answer(&mut self) -> io::Result<String> {
         match self.receive()? {
             Some(Event::Text(text) | Event::Response(200, text)) => Ok(text),
@@ -89,7 +89,7 @@ impl RawClient {
         }
     }
 
-    /// Asks for the version. Fails if that is not answered.
+    /// Calls `version`. Fails without a right answer.
     pub(crate) fn ping(&mut self) -> io::Result<()> {
         let bytes = self.bytes_of(r#"{"jsonrpc":"2.0","id":7,"method":"version"}"#);
         self.send(&bytes)?;
@@ -101,7 +101,7 @@ impl RawClient {
         }
     }
 
-    /// Whether the daemon closes it within the patience; what comes before does not count.
+    /// Returns true if the daemon closes the connection within the read timeout. Ignores earlier data.
     pub(crate) fn is_closed(&mut self) -> bool {
         let end = io::copy(&mut self.socket, &mut io::sink());
         !end.is_err_and(|error| {
@@ -113,7 +113,7 @@ impl RawClient {
         let _ = rustix::net::shutdown(&self.socket, how);
     }
 
-    /// A reset instead of an orderly end when it is dropped.
+    /// Makes the drop reset the connection, instead of an orderly end.
     pub(crate) fn reset_on_drop(&self) {
         let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
     }

@@ -1,18 +1,18 @@
-//! Framings, read and written in the plainest way: a second opinion on the library's codec.
+//! Framings, read and written in the plainest way: an independent check of the library's codec.
 //!
-//! Nothing here is lenient. What the daemon sends has one form only (F5, F17); any other byte is a fault.
+//! The parser is strict. The daemon's output has exactly one form (F5, F17); any other byte is a fault.
 
 use super::http;
 use crate::harness::prelude::*;
 
-/// How messages are cut out of a connection.
+/// Framing of messages on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Framing {
     /// `Content-Length` headers.
     Lsp,
     /// One message per line.
     Ndjson,
-    /// Four bytes of length before, a newline behind.
+    /// A 4-byte length before each message, and a newline after it.
     Length,
     /// WebSocket messages.
     #[value(skip)]
@@ -22,7 +22,7 @@ pub enum Framing {
     Http,
 }
 
-/// One thing that a daemon sends.
+/// One item that a daemon sends.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A message or a batch.
@@ -35,14 +35,14 @@ pub(crate) enum Event {
     Response(u16, String),
 }
 
-/// The first thing in some bytes and its length, if all of it is there.
+/// The first item in some bytes and its length, if it is complete.
 pub(crate) type Parsed<T> = Result<Option<(T, usize)>, String>;
 
-/// No answer of a daemon under test is as long as this.
-const LONGEST: usize = 1 << 24;
+/// Limit on the length of an answer; no daemon under test sends a longer one.
+const MAX_ANSWER: usize = 1 << 24;
 
 impl Framing {
-    /// A text in a frame. The bodies of HTTP stand behind a head, which is made elsewhere.
+    /// Frames a text. For HTTP this is only the body; `http::post` makes the head.
     pub(crate) fn frame(self, text: &[u8]) -> Vec<u8> {
         match self {
             Framing::Lsp => {
@@ -69,14 +69,14 @@ impl Framing {
     }
 }
 
-/// What came on a connection, cut into events.
+/// Received bytes of a connection, split into events.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     framing: Framing,
     bytes: Vec<u8>,
-    /// The number of bytes that were taken.
+    /// Number of consumed bytes.
     taken: usize,
-    /// Whether the answer to a WebSocket handshake comes first.
+    /// True until the response to a WebSocket handshake has come.
     is_upgrading: bool,
 }
 
@@ -91,12 +91,12 @@ impl Inbound {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The bytes that are no whole event yet.
+    /// The bytes of an incomplete event.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.bytes[self.taken..]
     }
 
-    /// The next event, if all of it is there. Fails on bytes that no daemon may send.
+    /// The next event, if it is complete. Fails on bytes that no daemon may send.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, String> {
         if self.is_upgrading {
             let Some(((), length)) = ws::upgraded(self.rest())? else { return Ok(None) };
@@ -109,7 +109,7 @@ impl Inbound {
     }
 }
 
-/// Where a body is; the frame ends with the second number.
+/// Range of a body, and the end of its frame.
 type Place = Parsed<std::ops::Range<usize>>;
 
 fn line(bytes: &[u8]) -> Place {
@@ -134,7 +134,7 @@ fn lsp(bytes: &[u8]) -> Place {
         return if is_begin { Ok(None) } else { Err("a header is malformed".to_owned()) };
     }
     let digits = String::from_utf8_lossy(&bytes[NAME.len()..end]).into_owned();
-    let length = digits.parse::<usize>().ok().filter(|&length| length < LONGEST);
+    let length = digits.parse::<usize>().ok().filter(|&length| length < MAX_ANSWER);
     let length = length.filter(|length| line == b"\r\n\r\n" && length.to_string() == digits);
     let length = length.ok_or("a header is malformed")?;
     let body = end + 4..end + 4 + length;
@@ -143,18 +143,18 @@ fn lsp(bytes: &[u8]) -> Place {
 
 fn length(bytes: &[u8]) -> Place {
     let Some(&prefix) = bytes.first_chunk::<4>() else {
-        // The first byte of a length below `LONGEST` is 0.
+        // The first byte of a length below `MAX_ANSWER` is 0.
         let is_begin = matches!(bytes.first(), None | Some(0));
         return if is_begin { Ok(None) } else { Err("no frame begins here".to_owned()) };
     };
     let length = u32::from_be_bytes(prefix) as usize;
-    if length == 0 || length >= LONGEST {
+    if length == 0 || length >= MAX_ANSWER {
         return Err(format!("a length of {length}"));
     }
     match bytes.get(4 + length) {
         None => Ok(None),
         Some(b'\n') => Ok(Some((4..4 + length, 5 + length))),
-        Some(_) => Err("no newline behind a payload".to_owned()),
+        Some(_) => Err("no newline after a payload".to_owned()),
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     const STREAMS: [Framing; 3] = [Framing::Lsp, Framing::Ndjson, Framing::Length];
 
     #[test]
-    fn f1_f5_frames_come_out_as_they_went_in_however_they_are_cut() {
+    fn f1_f5_frames_arrive_unchanged_however_they_are_cut() {
         for framing in STREAMS {
             let texts = ["{}", "[1,2]", "{\"é\":1}"];
             let bytes: Vec<u8> =
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn l1_a_byte_that_is_no_part_of_a_frame_is_a_fault() {
+    fn l1_a_byte_outside_of_frames_is_a_fault() {
         let check = |framing, bytes: &[u8]| {
             let mut inbound = Inbound::new(framing);
             inbound.feed(bytes);

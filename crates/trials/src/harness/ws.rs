@@ -1,4 +1,4 @@
-//! WebSocket, as a client speaks it that may break every rule.
+//! WebSocket from the side of a client that may break every rule.
 
 use super::http;
 use super::wire::Parsed;
@@ -10,14 +10,14 @@ pub(crate) const BINARY: u8 = 2;
 pub(crate) const CLOSE: u8 = 8;
 pub(crate) const PING: u8 = 9;
 pub(crate) const PONG: u8 = 10;
-/// The bit that says that a frame is the last of its message.
+/// Bit that marks the last frame of a message.
 pub(crate) const LAST: u8 = 0x80;
 
-/// The example of RFC 6455, and what a server answers to it.
+/// Example key of RFC 6455, and the response to it.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// A frame as clients send them.
+/// A frame in the form that clients send.
 pub(crate) fn frame(first: u8, payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
@@ -36,8 +36,8 @@ pub(crate) fn frame(first: u8, payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
     frame
 }
 
-/// A message in one frame or in many, as text or binary: what is not UTF-8 is binary, because a text must
-/// be UTF-8. Between its frames there may be pings, which come back with it.
+/// Makes a message in one or several frames, as text or binary. Text must be UTF-8, so other bytes go as
+/// binary. Pings may stand between the frames; they are returned too.
 pub(crate) fn message(random: &mut Random, text: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut bytes, mut pings) = (Vec::new(), Vec::new());
     let count = if random.once_in(3) { 1 + random.below(5) } else { 1 };
@@ -49,7 +49,7 @@ pub(crate) fn message(random: &mut Random, text: &[u8]) -> (Vec<u8>, Vec<Vec<u8>
     for (number, end) in cuts.iter().copied().enumerate() {
         let mask = (random.bits() as u32).to_be_bytes();
         if random.once_in(12) {
-            // No two are the same, because one pong may answer several of them.
+            // Each payload is unique, because one pong may answer several pings.
             let ping = random.bits().to_be_bytes().repeat(1 + random.below(15));
             bytes.extend(frame(LAST | PING, &ping, mask));
             pings.push(ping);
@@ -65,7 +65,7 @@ pub(crate) fn message(random: &mut Random, text: &[u8]) -> (Vec<u8>, Vec<Vec<u8>
     (bytes, pings)
 }
 
-/// The first frame. A server has one way to write each.
+/// Reads the first frame. A server has one form for each.
 pub(crate) fn next(bytes: &[u8]) -> Parsed<Event> {
     let Some(&[first, second]) = bytes.first_chunk::<2>() else { return Ok(None) };
     let short = usize::from(second);
@@ -87,11 +87,13 @@ pub(crate) fn next(bytes: &[u8]) -> Parsed<Event> {
         _ => length > 0xffff && length < 1 << 30,
     };
     if !is_shortest {
-        return Err(format!("a length of {length} is not written as short as can be"));
+        return Err(format!("a length of {length} is not written in the shortest form"));
     }
     let Some(payload) = bytes.get(begin..begin + length) else { return Ok(None) };
     let event = match first {
-        0x81 => Event::Text(String::from_utf8(payload.to_vec()).map_err(|_| "no UTF-8")?),
+        0x81 => {
+            Event::Text(String::from_utf8(payload.to_vec()).map_err(|_| "a text is not UTF-8")?)
+        }
         0x8a => Event::Pong(payload.to_vec()),
         0x88 => Event::Close(payload.first_chunk().copied().map(u16::from_be_bytes)),
         _ => return Err(format!("a frame that begins with {first:#x}")),
@@ -99,14 +101,14 @@ pub(crate) fn next(bytes: &[u8]) -> Parsed<Event> {
     Ok(Some((event, begin + length)))
 }
 
-/// The handshake of a client.
+/// The handshake request of a client.
 pub(crate) fn handshake(host: &str) -> Vec<u8> {
     let head = format!("GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\n");
     let key = format!("Connection: Upgrade\r\nSec-WebSocket-Key: {KEY}\r\n");
     format!("{head}{key}Sec-WebSocket-Version: 13\r\n\r\n").into_bytes()
 }
 
-/// The answer of a server to the handshake.
+/// Reads the server's response to the handshake.
 pub(crate) fn upgraded(bytes: &[u8]) -> Parsed<()> {
     let Some((head, length)) = http::head(bytes)? else { return Ok(None) };
     match head.starts_with("HTTP/1.1 101 ") && head.contains(ACCEPT) {

@@ -1,5 +1,5 @@
-//! Orphans: many servers that start other processes, each behind one `duet-rpc call`. No process of them may be
-//! left when the call has ended, whether by itself or by a signal (T1).
+//! Orphans: many servers that start other processes, each run by one `duet-rpc call`. None of the processes
+//! may be left after the call has ended, by itself or by a signal (T1).
 
 pub mod shapes;
 
@@ -11,51 +11,53 @@ use shapes::{SHAPES, Shape};
 
 use crate::harness::prelude::*;
 
-/// The variable that marks all processes of one life.
+/// Environment variable that marks all processes of one call.
 const VARIABLE: &str = "DUET_RPC_ORPHANS";
-/// The longest time of a call: its timeout, and each step of stopping its server.
-const LONGEST: Duration = Duration::from_secs(20);
-/// The signals that end a call.
+/// Maximum time of a call: its timeout, and each step of stopping its server.
+const MAX_CALL: Duration = Duration::from_secs(20);
+/// Signals that end a call, one list per call.
 const SIGNALS: [&[Signal]; 4] = [
     &[Signal::TERM],
     &[Signal::INT],
     &[Signal::TERM, Signal::TERM],
     &[Signal::HUP, Signal::INT, Signal::TERM],
 ];
-/// How long a process that was killed may take to be gone.
+/// Time for a killed process to disappear.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Start many servers that start other processes, each with `duet-rpc call`, end half of the calls with signals,
-/// and look for processes left behind. Exit code: 0 if there are none, 1 if there are, 2 for bad options.
+/// Run many servers that start other processes, each with `duet-rpc call`. End half of the calls with
+/// signals, and look for processes left behind.
+///
+/// Exit code: 0 if there are none, 1 if there are some, 2 for bad options.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "orphans")]
-pub struct Options {
+pub struct OrphansOptions {
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Number of calls
     #[arg(long, default_value_t = 100)]
     pub lives: usize,
-    /// Number of calls at the same time
+    /// Number of concurrent calls
     #[arg(long, default_value_t = 8)]
     pub jobs: usize,
 }
 
 /// The outcome of all calls.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct OrphansReport {
     /// Number of calls.
     pub lives: usize,
     /// Number of calls that a signal ended.
     pub signalled: usize,
-    /// What went wrong, each with its cause.
+    /// Failures, each with its cause.
     pub complaints: Vec<String>,
 }
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(Report { lives, signalled, complaints }) => {
+    match run(&OrphansOptions::parse()) {
+        Ok(OrphansReport { lives, signalled, complaints }) => {
             complaints.iter().for_each(say);
             let failed = complaints.len();
             say(format_args!(
@@ -71,9 +73,9 @@ pub fn main() -> ExitCode {
 }
 
 /// Makes all the calls.
-pub fn run(options: &Options) -> io::Result<Report> {
+pub fn run(options: &OrphansOptions) -> io::Result<OrphansReport> {
     let shapes: Vec<_> = SHAPES.iter().filter(|shape| shape.can_be_tried()).collect();
-    let (next, report) = (AtomicUsize::new(0), Mutex::new(Report::default()));
+    let (next, report) = (AtomicUsize::new(0), Mutex::new(OrphansReport::default()));
     let program = programs::duet_rpc();
     let work = || -> io::Result<()> {
         loop {
@@ -98,7 +100,7 @@ pub fn run(options: &Options) -> io::Result<Report> {
     Ok(report.into_inner().expect("nobody panics with it"))
 }
 
-/// One call. Returns whether a signal ended it, and the complaint.
+/// Makes one call. Returns true if a signal ended it, and the failure.
 fn call(
     mut command: Command,
     shape: &Shape,
@@ -115,12 +117,12 @@ fn call(
     for signal in signals {
         let pause = Duration::from_micros(random.below(60_000) as u64);
         thread::sleep(pause);
-        // It is not reaped, so its pid is its own.
+        // The call is not reaped yet, so its pid cannot belong to another process.
         let _ = kill_process(Pid::from_child(&call), *signal);
         story.push_str(&format!(", signal {} after {pause:?}", signal.as_raw()));
     }
     let mut status = None;
-    wait_until(LONGEST, || {
+    wait_until(MAX_CALL, || {
         status = call.try_wait().transpose();
         status.is_some()
     });
@@ -130,7 +132,7 @@ fn call(
         left(mark);
         return Ok((false, Some(format!("{story}: the call hangs"))));
     };
-    // The server's own stderr is a pipe to the call, so this ends with the call.
+    // The server's stderr is a pipe to the call, so this ends with the call.
     let mut said = String::new();
     call.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said)).transpose()?;
     let left = left(mark).join(" | ");
@@ -138,7 +140,7 @@ fn call(
     Ok((status.signal().is_some(), (!left.is_empty()).then_some(complaint)))
 }
 
-/// The command lines of the processes that are left when all had the time to be gone. It kills them.
+/// Waits for leftover processes to disappear. Kills the rest, and returns their command lines.
 fn left(mark: &str) -> Vec<String> {
     let mut left = Vec::new();
     wait_until(GONE_WITHIN, || {
@@ -149,7 +151,7 @@ fn left(mark: &str) -> Vec<String> {
     left.into_iter().map(|(_, line)| line).collect()
 }
 
-/// All processes with this word in their environment or on their command line.
+/// Finds all processes with this mark in their environment or on their command line.
 fn marked(mark: &str) -> Vec<(Pid, String)> {
     let has_mark = |bytes: &[u8]| bytes.windows(mark.len()).any(|part| part == mark.as_bytes());
     let by_environment = proc::processes("environ").into_iter().filter(|(_, it)| has_mark(it));

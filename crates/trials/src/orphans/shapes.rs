@@ -1,16 +1,16 @@
-//! Servers that start other processes, as scripts of a shell or of Node.
+//! Servers that start other processes, as shell or Node scripts.
 
 use crate::harness::prelude::*;
 
 /// A server that starts other processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// What it does, in words.
+    /// Description of the server.
     pub name: &'static str,
-    /// Its interpreter: `sh` or `node`.
+    /// Interpreter: `sh` or `node`.
     program: &'static str,
-    /// Its text, with `MARK` for a time to sleep that no other process has, and `ANSWER` for the command that
-    /// reads the request and answers it.
+    /// Script text. `MARK` stands for a unique sleep time, and `ANSWER` for the command that reads the
+    /// request and answers it.
     script: &'static str,
 }
 
@@ -66,16 +66,16 @@ pub const SHAPES: &[Shape] = &[
 ];
 
 impl Shape {
-    /// Whether its interpreter is installed.
+    /// Returns true if the interpreter is installed.
     pub(super) fn can_be_tried(&self) -> bool {
         self.program == "sh" || programs::works(self.program, &["--version"])
     }
 
-    /// The command that starts it.
+    /// The command that starts the server.
     pub(super) fn words(&self, mark: &str) -> [String; 3] {
         let (flag, answer) = match self.program {
             "sh" => ("-c", ANSWER.to_owned()),
-            // In a template of JavaScript a backslash has to be doubled.
+            // A JavaScript template needs doubled backslashes.
             _ => ("-e", ANSWER.replace('\\', "\\\\")),
         };
         let script = self.script.replace("ANSWER", &answer).replace("MARK", mark);

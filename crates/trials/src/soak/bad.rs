@@ -1,12 +1,12 @@
-//! Bad input of every framing, each with exactly the answers to it (F2).
+//! Bad input for every framing, each with its exact answers (F2).
 
 use super::prelude::*;
 
-/// Bytes that are bad, and the answers to them. Behind them the next good frame is served.
+/// Bad bytes, and the answers to them. The next good frame after them is served.
 pub(super) struct Bad {
     pub(super) kind: &'static str,
     pub(super) bytes: Vec<u8>,
-    /// Whether they are a text, which a frame still has to hold.
+    /// True for a text, which still needs a frame.
     pub(super) is_text: bool,
     pub(super) answers: Vec<Due>,
 }
@@ -20,22 +20,22 @@ impl Bad {
         Bad::new(kind, bytes, Outcome::parse_error())
     }
 
-    /// The same as a text in a good frame.
+    /// Marks the bytes as a text for a good frame.
     fn in_frame(self) -> Self {
         Bad { is_text: true, ..self }
     }
 
-    /// The same with an answer that has this id.
+    /// Sets the id of the answer.
     fn answered_with(mut self, id: String) -> Self {
         self.answers[0].id = id;
         self
     }
 }
 
-/// Any bad input. The request is a good one, to be spoiled; it has this id.
+/// Makes any bad input. `request` is a good request to corrupt, with this id.
 pub(super) fn any(random: &mut Random, config: Config, request: &str, id: &str) -> Bad {
     let framing = config.framing;
-    // A broken WebSocket frame or HTTP head ends its connection, so `disconnects` has those.
+    // A broken WebSocket frame or HTTP head ends its connection, so `disconnects` covers those.
     let is_web = matches!(config.over, Transport::Ws | Transport::Http);
     match random.below(if is_web { 5 } else { 10 }) {
         0..=2 => {
@@ -55,7 +55,7 @@ pub(super) fn any(random: &mut Random, config: Config, request: &str, id: &str) 
     }
 }
 
-/// JSON that is no request, the answer to it, and the id of the answer.
+/// JSON that is not a request, its answer, and the id of the answer.
 pub(super) fn bad_message(
     random: &mut Random,
     config: Config,
@@ -66,7 +66,7 @@ pub(super) fn bad_message(
         true => Outcome::invalid(),
         false => Outcome::invalid_because("batch-not-supported"),
     };
-    // `ID` is the id, and the answer has it if the last column says so.
+    // `ID` stands for the id. The last column is true if the answer has it.
     let rows = [
         ("7", &invalid, false),
         ("\"text\"", &invalid, false),
@@ -114,13 +114,13 @@ fn bad_text(random: &mut Random, request: &str, framing: Framing) -> (&'static s
     };
     match random.below(5) {
         0 => {
-            // A piece of a request, cut between characters.
+            // Part of a request, cut between characters.
             let end = 1 + random.below(request.len() - 1);
             let end = (1..=end).rev().find(|&end| request.is_char_boundary(end)).unwrap_or(1);
-            ("no JSON", request.as_bytes()[..end].to_vec())
+            ("not JSON", request.as_bytes()[..end].to_vec())
         }
-        1 => ("no JSON", random.pick(&NO_JSON).to_vec()),
-        2 => ("no UTF-8", with(&[b"[\"", *random.pick(&NO_UTF8), b"\"]"].concat())),
+        1 => ("not JSON", random.pick(&NO_JSON).to_vec()),
+        2 => ("not UTF-8", with(&[b"[\"", *random.pick(&NO_UTF8), b"\"]"].concat())),
         3 => {
             let control: &[u8] = random.pick::<&[u8]>(&[b"\0", b"\x01", b"\x1f", line_end]);
             ("control characters in strings", with(&[b"[\"", control, b"\"]"].concat()))
@@ -134,7 +134,7 @@ fn bad_text(random: &mut Random, request: &str, framing: Framing) -> (&'static s
     }
 }
 
-/// A message that is too long. It is refused immediately, whether the rest comes or not.
+/// A message over the size limit. It is refused immediately, even if the rest never comes.
 fn oversize(random: &mut Random, framing: Framing) -> Bad {
     let length = MESSAGE_LIMIT + 1 + random.below(2000);
     let part = random.below(length);
@@ -154,7 +154,7 @@ fn oversize(random: &mut Random, framing: Framing) -> Bad {
     Bad::new(kind, [&begin, &body, end].concat(), Outcome::invalid_because("oversize"))
 }
 
-/// Letters and worse, but nothing that could be a header or the end of a line.
+/// Random bytes, none of which could form a header or end a line.
 fn noise(random: &mut Random, more: &[u8]) -> Vec<u8> {
     let letters = [b"abcXYZ 0123{}[]\"'<>/\\\t\xff\xc3\x28\x01\x7f", more].concat();
     let count = random.below(200);
@@ -175,7 +175,7 @@ fn bad_length(random: &mut Random, text: &[u8]) -> Bad {
     let with_length = |length: usize| [&(length as u32).to_be_bytes(), text, b"\n"].concat();
     match random.below(6) {
         0 => Bad::unreadable("length 0", b"\0\0\0\0"),
-        // Four printable characters are a stray line of text, other bytes a length (F31).
+        // Four printable characters are a stray line of text; other bytes are a length (F31).
         1 => Bad::unreadable("stray text", [b"text", &noise(random, b"\n\r:")[..]].concat()),
         2 => {
             let first = *random.pick(b"\x01\x7f\x80\xff");

@@ -1,5 +1,5 @@
-//! A client: its random numbers alone decide what it does next, never the time or other clients, so that the same
-//! seed plays the same game again.
+//! A client. Only its random numbers decide its next step, never the time or other clients, so that the same
+//! seed repeats the same steps.
 
 use super::bad;
 use super::prelude::*;
@@ -10,22 +10,22 @@ pub(super) struct Client<'c> {
     pub(super) config: Config,
     pub(super) link: Link,
     pub(super) random: Random,
-    /// The number of ids that were used.
+    /// Number of ids used.
     ids: u64,
-    /// The bytes that are not yet sent.
+    /// Bytes not sent yet.
     pending: Vec<u8>,
-    /// The number of requests that may be in flight.
+    /// Number of requests that may be in flight.
     in_flight: usize,
-    /// The fixed ids that no request has.
+    /// Fixed ids that no request uses.
     free_ids: Vec<&'static str>,
-    /// The subscriptions, as bits.
+    /// Subscribed topics, as bits.
     topics: u8,
-    /// The number of marks in the log.
+    /// Number of marks in the log.
     pub(super) marks: u64,
 }
 
 impl<'c> Client<'c> {
-    /// A client that writes and reads these.
+    /// A client that writes and reads these ends.
     pub(super) fn new(
         all: &'c Clients,
         ends: [OwnedFd; 2],
@@ -39,7 +39,7 @@ impl<'c> Client<'c> {
         Ok(Client { all, config, link, random, ids, pending, in_flight, free_ids, topics, marks })
     }
 
-    /// An id that no other request has, or had.
+    /// Returns an unused id.
     pub(super) fn id(&mut self) -> String {
         self.ids += 1;
         if self.random.once_in(50) && !self.free_ids.is_empty() {
@@ -53,13 +53,14 @@ impl<'c> Client<'c> {
         self.all.counters.count(Group::Actions, what);
     }
 
-    /// Says a text in a frame.
+    /// Queues a text in a frame.
     pub(super) fn say(&mut self, text: &str) {
         let frame = self.frame(text.as_bytes());
         self.pending.extend(frame);
     }
 
-    /// A text as it goes over the wire. A WebSocket may have pings in between; HTTP has a response for each.
+    /// Frames a text for the wire. A WebSocket may have pings in between; HTTP expects a response for each
+    /// text.
     pub(super) fn frame(&mut self, text: &[u8]) -> Vec<u8> {
         match self.config.carrier() {
             Framing::Ws => {
@@ -81,13 +82,13 @@ impl<'c> Client<'c> {
         self.ask_as(asked, &id);
     }
 
-    /// The same with this id.
+    /// Like `ask`, with this id.
     pub(super) fn ask_as(&mut self, asked: &Asked, id: &str) {
         self.all.log.cause_error(asked.error_of);
         self.ask_for(asked, asked.due(id));
     }
 
-    /// Sends a request, and expects this answer to it.
+    /// Sends a request, and expects this answer.
     pub(super) fn ask_for(&mut self, asked: &Asked, due: Due) {
         let text = self.text(asked, &due.id);
         self.link.ledger.expect(due);
@@ -104,18 +105,18 @@ impl<'c> Client<'c> {
         good::any(&mut self.random, self.config)
     }
 
-    /// Any request that can be in a batch, or be cancelled.
+    /// Any request that may be in a batch, or be cancelled.
     fn any_plain(&mut self) -> Asked {
         let asked = self.any();
         if asked.is_plain { asked } else { good::quick(self.config) }
     }
 
-    /// The answer to input that is not a request is due.
+    /// Expects the answer to input that is not a request.
     pub(super) fn expect_refusal(&mut self, outcome: Outcome) {
         self.link.ledger.expect(Due::refusal(outcome));
     }
 
-    /// Sends all that was said, cut anywhere.
+    /// Sends everything queued, cut at random positions.
     pub(super) fn send(&mut self) {
         let bytes = std::mem::take(&mut self.pending);
         let length = bytes.len();
@@ -132,21 +133,21 @@ impl<'c> Client<'c> {
         self.send_bytes(&bytes, &cuts);
     }
 
-    /// Sends all, and waits until all is answered.
+    /// Sends everything, and waits until all is answered.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
         self.send();
         self.in_flight = 0;
         self.free_ids = FIXED_IDS.to_vec();
-        self.wait("what is due does not come", |link| link.ledger.is_settled())
+        self.wait("a due answer does not come", |link| link.ledger.is_settled())
     }
 
-    /// The first request: once it is answered, the daemon is up.
+    /// Makes the first request: once it is answered, the daemon is up.
     pub(super) fn greet(&mut self) -> Result<(), Failure> {
         self.ask(&good::quick(self.config));
         self.settle()
     }
 
-    /// A while of everything that needs no idle connection.
+    /// Runs random steps that need no idle connection.
     pub(super) fn mix(&mut self) -> Result<(), Failure> {
         let steps = 5 + self.random.below(60);
         for _ in 0..steps {
@@ -160,7 +161,7 @@ impl<'c> Client<'c> {
                 73..=78 => self.batch(),
                 79..=86 if !self.config.is_http() => self.cancel(),
                 87..=89 => {
-                    // The log belongs to all clients, and timeouts must show in it.
+                    // The log belongs to all clients, and read timeouts must show in it.
                     let most = if self.config.is_alone() { 4 } else { 3 };
                     let level = ["debug", "info", "warn", "error"][self.random.below(most)];
                     let asked = good::log_level(&mut self.random, level);
@@ -177,7 +178,7 @@ impl<'c> Client<'c> {
             if self.random.once_in(3) {
                 self.send();
             }
-            // No more requests may be in flight than are served concurrently.
+            // Keep fewer requests in flight than are served concurrently.
             if !self.config.profile.is_sequential() && self.in_flight > IN_FLIGHT / 2 {
                 self.settle()?;
             }
@@ -193,7 +194,7 @@ impl<'c> Client<'c> {
         self.count("notifications");
     }
 
-    /// Something bad, and something good behind it.
+    /// Sends bad input, and a good request after it.
     fn be_bad(&mut self) {
         let (asked, id) = (good::quick(self.config), self.id());
         let request = self.text(&asked, &id);
@@ -214,7 +215,7 @@ impl<'c> Client<'c> {
                 0 => entries.push(r#"{"jsonrpc":"2.0","method":"version"}"#.to_owned()),
                 1 if self.random.once_in(2) => {
                     let (text, outcome, id) = bad::bad_message(&mut self.random, self.config, &id);
-                    // Inside of a batch an empty one is an invalid request like any other.
+                    // Inside a batch, an empty batch is an invalid request like any other.
                     let outcome = if text == "[]" { Outcome::invalid() } else { outcome };
                     dues.push(Due::new("refusals", &id, outcome));
                     entries.push(text);
@@ -240,7 +241,7 @@ impl<'c> Client<'c> {
         self.say(&format!("[{}]", entries.join(",")));
     }
 
-    /// A request that is cancelled: immediately, or too late.
+    /// Sends a request and cancels it, immediately or too late.
     fn cancel(&mut self) {
         let is_endless = self.random.once_in(2);
         let asked = match is_endless {
@@ -283,7 +284,7 @@ impl<'c> Client<'c> {
         self.settle()
     }
 
-    /// Has the daemon call this client, which answers, fails, or says nothing until the call is cancelled.
+    /// Makes the daemon call this client, which answers, fails, or stays silent until the call is cancelled.
     fn be_called(&mut self) -> Result<(), Failure> {
         let id = self.id();
         let name = format!("client.{}", self.ids);

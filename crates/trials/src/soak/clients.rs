@@ -1,10 +1,10 @@
-//! Clients of one daemon that come and go, each with a game of its own. When all of a generation are gone, the
+//! Generations of clients of one daemon, each with its own random steps. After a generation has left, the
 //! daemon must be as it was before.
 
 use super::log::Log;
 use super::prelude::*;
 
-/// What all connections share.
+/// State shared by all connections.
 pub(super) struct Clients {
     pub(super) config: Config,
     pub(super) url: String,
@@ -15,7 +15,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// A generation: so many connections at once, each with its own random numbers.
+    /// Runs a generation: `count` concurrent connections, each with its own random numbers.
     pub(super) fn generation(&self, random: &mut Random, count: usize) -> Result<(), Failure> {
         let randoms: Vec<_> = (0..count).map(|_| random.fork()).collect();
         thread::scope(|scope| {
@@ -25,13 +25,13 @@ impl Clients {
                 let end = life.join().unwrap_or_else(|_| Err(Failure::new("a client panicked")));
                 end.inspect_err(|failure| self.counters.fail(failure.clone()))
             });
-            // All are waited for, and the first failure is returned.
+            // Wait for all, and return the first failure.
             let ends: Vec<_> = ends.collect();
             ends.into_iter().collect()
         })
     }
 
-    /// One connection, from its beginning to its end.
+    /// Runs one connection, from its beginning to its end.
     fn live(&self, random: Random) -> Result<(), Failure> {
         self.connect(random, |client, raw| {
             client.greet()?;
@@ -46,7 +46,7 @@ impl Clients {
         })
     }
 
-    /// Alone, because the log belongs to the whole daemon: a frame that does not come to its end.
+    /// Sends a frame that never completes. Runs alone, because its log record belongs to the whole daemon.
     pub(super) fn stall(&self, random: Random) -> Result<(), Failure> {
         self.connect(random, |client, _| {
             client.greet()?;
@@ -61,7 +61,7 @@ impl Clients {
         })
     }
 
-    /// As many slow handlers as there are threads for them.
+    /// Runs as many slow handlers as there are threads for them.
     pub(super) fn warm_up(&self, random: Random) -> Result<(), Failure> {
         self.connect(random, |client, _| {
             match self.config.is_http() {
@@ -93,7 +93,7 @@ impl Clients {
         played.and(ended)
     }
 
-    /// Counts a connection that ended like this.
+    /// Counts a connection with this end.
     pub(super) fn count_end(&self, how: &'static str) {
         self.counters.count(Group::Connections, how);
     }

@@ -1,22 +1,23 @@
-//! The configuration of a connection: profile, transport and framing, and what follows from them.
+//! The configuration of a connection: profile, transport and framing, and their consequences.
 
 use crate::harness::prelude::*;
 
-/// The longest message that the daemon is told to accept. A small limit is reached sooner, and shows as much.
+/// Maximum message size that the daemon is configured with. A small limit is reached sooner, and shows as
+/// much.
 pub(super) const MESSAGE_LIMIT: usize = 128 * 1024;
-/// The longest header section (F13).
+/// Maximum size of a header section (F13).
 pub(super) const HEADER_LIMIT: usize = 8192;
-/// The number of requests that may run concurrently.
+/// Maximum number of concurrent requests.
 pub(super) const IN_FLIGHT: usize = 256;
-/// The number of faults in a row that are answered (F7).
+/// Number of consecutive faults that are answered (F7).
 pub(super) const STORM: usize = 1000;
-/// The number of entries that a batch may have (M6).
+/// Maximum number of entries in a batch (M6).
 pub(super) const BATCH: usize = 1000;
-/// The deepest nesting of a text (M9).
+/// Maximum nesting of a text (M9).
 pub(super) const DEPTH: usize = 128;
-/// The number of threads for slow handlers.
+/// Number of threads for slow handlers.
 pub(super) const POOL: u64 = 32;
-/// Longer than any run that ends by itself, in milliseconds.
+/// Longer than any run, in milliseconds.
 pub(super) const FOREVER: usize = 86_400_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ impl Config {
         self.profile != Profile::Editor
     }
 
-    /// Whether it has more than the six methods.
+    /// Returns true if the profile has more than the six basic methods.
     pub(super) fn has_system(self) -> bool {
         self.profile != Profile::Editor
     }
@@ -44,7 +45,7 @@ impl Config {
         self.has_system() && !self.is_http()
     }
 
-    /// White space that may stand in a text.
+    /// White space that a text may contain.
     pub(super) fn blanks(self) -> &'static [&'static str] {
         match self.framing {
             Framing::Ndjson => &["", "", "", " ", "\t", "  "],
@@ -52,7 +53,7 @@ impl Config {
         }
     }
 
-    /// How messages are cut out of a connection.
+    /// Framing of messages on the connection.
     pub(super) fn carrier(self) -> Framing {
         self.over.carrier(self.framing)
     }
@@ -61,12 +62,12 @@ impl Config {
         self.over == Transport::Ws
     }
 
-    /// Where each message has a response, so that none can be cancelled on its connection.
+    /// Returns true for HTTP: each message has a response, so no request can be cancelled on its connection.
     pub(super) fn is_http(self) -> bool {
         self.over == Transport::Http
     }
 
-    /// Whether the daemon has only this connection.
+    /// Returns true if the daemon has only this connection.
     pub(super) fn is_alone(self) -> bool {
         self.over == Transport::Stdio
     }

@@ -1,17 +1,17 @@
-//! The connection of a client: writes, reads, and the patience with both.
+//! The connection of a client: writes, reads, and their time limits.
 
 use super::prelude::*;
 use crate::harness::link::poll;
 
 impl Client<'_> {
-    /// Sends bytes, cut there, when all before is sent.
+    /// Queues bytes with these cuts, after everything queued before.
     pub(super) fn send_bytes(&mut self, bytes: &[u8], cuts: &[usize]) {
         self.all.counters.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.link.send(bytes, cuts);
         self.turn();
     }
 
-    /// Reads and writes until this holds.
+    /// Reads and writes until `is_done`.
     pub(super) fn wait(
         &mut self,
         what: &str,
@@ -32,13 +32,13 @@ impl Client<'_> {
                 let what = if is_early { "the connection has ended too early" } else { what };
                 return Err(self.with_last(Failure::because(what, ledger.missing(), "")));
             }
-            // Now and then a look at the failures of others, and at the end of a nap.
+            // Returns regularly, to see failures of other clients and the end of a nap.
             poll(&self.link.fds(), left.min(Duration::from_millis(5)));
             self.turn();
         }
     }
 
-    /// Writes and reads what there is, and checks it.
+    /// Writes and reads as much as possible, and checks it.
     fn turn(&mut self) {
         let (link, counters) = (&mut self.link, &self.all.counters);
         let may_break = link.ledger.is_over || link.ledger.may_break;
@@ -67,7 +67,7 @@ impl Client<'_> {
         }
     }
 
-    /// A failure with the last bytes that were sent.
+    /// Adds the last sent bytes to a failure.
     pub(super) fn with_last(&self, mut failure: Failure) -> Failure {
         if failure.sent.is_empty() {
             failure.sent = self.link.last.iter().copied().collect();
@@ -75,19 +75,20 @@ impl Client<'_> {
         failure
     }
 
-    /// Sends no more, which ends the daemon or the connection, and waits until the daemon has ended it too.
+    /// Closes our side, which ends the daemon or the connection, and waits until the daemon closes its side
+    /// too.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         self.wait("the daemon does not read", |link| {
             link.is_sent() || link.ledger.has_ended || link.ledger.is_over
         })?;
         if let Some(input) = self.link.input.take() {
-            // A pipe needs no more than the drop.
+            // For a pipe, the drop is enough.
             let _ = rustix::net::shutdown(&input, Shutdown::Write);
         }
         self.wait("the daemon does not end the connection", |link| link.ledger.has_ended)?;
         let ledger = &self.link.ledger;
         if ledger.has_answers_due() && !ledger.is_over {
-            let what = "the connection ends before all is said";
+            let what = "the connection ends before all answers are there";
             return Err(self.with_last(Failure::because(what, ledger.missing(), "")));
         }
         self.all.counters.failure().map_or(Ok(()), Err)

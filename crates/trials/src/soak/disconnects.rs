@@ -1,4 +1,4 @@
-//! Disconnects: in order, in the middle of something, or against the rules.
+//! Disconnects: in order, in the middle of a message, or against the rules.
 
 use super::prelude::*;
 use crate::harness::ws::{BINARY, CLOSE, CONTINUATION, LAST, PING, TEXT};
@@ -9,7 +9,7 @@ const MASK: [u8; 4] = [0, 1, 2, 3];
 type Raw<'a> = (u8, &'a [u8]);
 
 impl Client<'_> {
-    /// Ends this connection: sends no more, and the daemon ends it too.
+    /// Ends this connection from our side; the daemon ends it too.
     pub(super) fn disconnect(&mut self, raw: &RawClient) -> Result<(), Failure> {
         if self.config.is_http() {
             return self.disconnect_http(raw);
@@ -27,7 +27,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Ends it in order.
+    /// Ends the connection in order.
     pub(super) fn part(&mut self) {
         if !self.config.is_ws() {
             return self.all.count_end("ended when all was answered");
@@ -37,13 +37,13 @@ impl Client<'_> {
         self.be_closed(&[code, 1000], &ws::frame(LAST | CLOSE, &code.to_be_bytes(), MASK));
     }
 
-    /// Sends bytes that have the daemon close this WebSocket with one of these codes.
+    /// Sends bytes that make the daemon close this WebSocket with one of these codes.
     fn be_closed(&mut self, codes: &[u16], bytes: &[u8]) {
         self.link.ledger.closes = codes.to_vec();
         self.send_bytes(bytes, &[]);
     }
 
-    /// Goes while much is due, read or not.
+    /// Breaks off while many answers are due, read or not.
     fn reset(&mut self, raw: &RawClient) {
         self.all.count_end("broken off");
         self.link.ledger.is_over = true;
@@ -61,7 +61,7 @@ impl Client<'_> {
         raw.shut_down(if self.random.once_in(2) { Shutdown::Both } else { Shutdown::Read });
     }
 
-    /// `shutdown` ends the connection that it comes on, and on stdio the daemon (T2, L4).
+    /// `shutdown` ends its connection, and on stdio the daemon (T2, L4).
     pub(super) fn shut_down(&mut self) {
         self.all.count_end("ended by shutdown");
         let id = self.id();
@@ -72,11 +72,11 @@ impl Client<'_> {
         self.link.ledger.expect(Due::new("shutdown", &id, Outcome::Result(result)));
         self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"shutdown"}}"#));
         self.send();
-        // Later input is not read.
+        // The daemon reads no later input.
         let _ = self.settle();
     }
 
-    /// All requests before the end of input are answered (L3).
+    /// Ends the input with requests unanswered: all of them must be answered (L3).
     fn end_with_work(&mut self) {
         self.all.count_end("ended when much was due");
         for _ in 0..1 + self.random.below(20) {
@@ -85,21 +85,21 @@ impl Client<'_> {
         }
     }
 
-    /// The end of input inside a frame (F15, F20).
+    /// Ends the input inside a frame (F15, F20).
     fn end_in_a_frame(&mut self) {
         self.all.count_end("ended inside a frame");
         let (method, id) = (good::quick(self.config).method, self.id());
         let frame =
             self.frame(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method}}}"#).as_bytes());
-        // The last line needs no end, so more than that is cut off.
+        // The last line needs no newline, so cut off more than that.
         let cut = 1 + self.random.below(frame.len() - 2);
         self.expect_refusal(Outcome::parse_error());
         self.send_bytes(&frame[..cut], &[]);
     }
 
-    /// A message that is too long closes a WebSocket (T2).
+    /// Sends a message over the size limit, which closes a WebSocket (T2).
     fn be_too_long(&mut self) {
-        self.all.count_end("closed as a message was too long");
+        self.all.count_end("closed because a message was too long");
         let half = vec![b' '; MESSAGE_LIMIT / 2 + 1];
         let bytes = match self.random.once_in(2) {
             true => ws::frame(LAST | TEXT, &half.repeat(2), MASK),
@@ -110,9 +110,9 @@ impl Client<'_> {
         self.be_closed(&[1009], &bytes);
     }
 
-    /// A broken rule of frames closes a WebSocket with 1002, and a text that is not UTF-8 with 1007.
+    /// Breaks a rule: a wrong frame closes a WebSocket with 1002, and a text that is not UTF-8 with 1007.
     fn break_rules(&mut self) {
-        self.all.count_end("closed as the rules were broken");
+        self.all.count_end("closed because rules were broken");
         let rows: [(u16, &[Raw<'_>]); 12] = [
             (1002, &[(LAST | 0x40 | TEXT, b"{}")]),
             (1002, &[(LAST | 0x10 | PING, b"")]),
@@ -128,7 +128,7 @@ impl Client<'_> {
             (1007, &[(TEXT, b"\xe2"), (LAST, b"\x82")]),
         ];
         if self.random.once_in(rows.len() + 1) {
-            // Without a mask.
+            // A frame without a mask.
             return self.be_closed(&[1002], &[LAST | TEXT, 2, b'{', b'}']);
         }
         let (code, frames) = *self.random.pick(&rows);

@@ -1,20 +1,20 @@
-//! Well-formed requests and notifications, and the answer to each.
+//! Well-formed requests and notifications, each with its answer.
 
 use super::prelude::*;
 use super::texts::params;
 use crate::harness::message::squeezed;
 
-/// A request: the method in quotes, the params, and the answer.
+/// A request: the quoted method, the params, and the answer.
 pub(super) struct Asked {
     pub(super) method: String,
     pub(super) params: Option<String>,
-    /// The counter for the answer.
+    /// Counter for the answer.
     kind: &'static str,
     outcome: Outcome,
     effect: Effect,
-    /// The method that an error in the log will name, if there will be one.
+    /// Method that an error in the log will name, if the request causes one.
     pub(super) error_of: Option<&'static str>,
-    /// Whether it can be in a batch, and be cancelled.
+    /// True if it may be in a batch, and be cancelled.
     pub(super) is_plain: bool,
 }
 
@@ -24,7 +24,7 @@ impl Asked {
         Asked { method, params, kind, outcome, effect, error_of: None, is_plain: true }
     }
 
-    /// The same, which can be neither in a batch nor cancelled.
+    /// Excludes the request from batches and cancellation.
     fn alone(self) -> Self {
         Asked { is_plain: false, ..self }
     }
@@ -56,7 +56,7 @@ pub(super) fn any(random: &mut Random, config: Config) -> Asked {
     }
 }
 
-/// One that is answered immediately.
+/// A request that is answered immediately.
 pub(super) fn quick(config: Config) -> Asked {
     match config.has_system() {
         true => Asked::new("system.ping", None, Outcome::result(&json!("pong"))),
@@ -84,12 +84,12 @@ fn echo(random: &mut Random, config: Config) -> Asked {
         true => Outcome::Echo(squeezed(params.as_deref().unwrap_or("null"))),
         false => not_found("system.echo"),
     };
-    // In a batch this would be one level too deep.
+    // Inside a batch, this would be one level too deep.
     let is_deepest = params.as_ref().is_some_and(|it| it.starts_with("[[[[["));
     Asked { is_plain: !is_deepest, ..Asked::new("system.echo", params, outcome) }
 }
 
-/// Methods without params, which take any params.
+/// Methods without params, which accept any params.
 fn plain(random: &mut Random, config: Config) -> Asked {
     let params = [None, Some("null"), Some("{}"), Some("[]"), Some("[1,2]"), Some(r#"{"a":[]}"#)];
     let params = random.pick(&params).map(str::to_owned);
@@ -110,14 +110,14 @@ fn plain(random: &mut Random, config: Config) -> Asked {
     Asked { params, ..asked }
 }
 
-/// Handlers that take their time, in one way or another.
+/// Handlers that take some time, in different ways.
 fn slow(random: &mut Random) -> Asked {
     let names = ["test.block", "test.spin", "test.nap", "test.late", "test.jam"];
     let name = if random.once_in(2) { "test.sleep" } else { *random.pick(&names) };
     sleep(name, random.below(4), random.once_in(3))
 }
 
-/// A handler that takes so long.
+/// A handler that takes this time.
 pub(super) fn sleep(name: &'static str, ms: usize, by_position: bool) -> Asked {
     let params = if by_position { format!("[{ms}]") } else { format!(r#"{{"ms":{ms}}}"#) };
     Asked::new(name, Some(params), Outcome::result(&json!(ms)))
@@ -173,12 +173,12 @@ fn failing(random: &mut Random) -> Asked {
     Asked::new("test.fail", Some(params), Outcome::Error { code, message, data }).alone()
 }
 
-/// A string of so many bytes.
+/// A request for a string of this many bytes.
 pub(super) fn big(bytes: usize) -> Asked {
     Asked::new("test.big", Some(format!(r#"{{"bytes":{bytes}}}"#)), Outcome::Xs(bytes))
 }
 
-/// So many notifications, and then the answer.
+/// A request for this many notifications before the answer.
 pub(super) fn emit(count: usize) -> Asked {
     let effect = Effect::Emitted(count as u64);
     let outcome = Outcome::result(&json!(count));
@@ -196,7 +196,7 @@ pub(super) fn log_level(random: &mut Random, level: &str) -> Asked {
     Asked::new("setLogLevel", Some(params), outcome).alone()
 }
 
-/// Changes the subscriptions. `now` are the topics after it, as bits.
+/// Changes the subscriptions. `now` holds the topics afterwards, as bits.
 pub(super) fn subscription(is_more: bool, topics: u8, now: u8) -> Asked {
     let names = |bits: u8| {
         let names = [(1, "log"), (2, "stats")].into_iter().filter(|(bit, _)| bits & bit != 0);
@@ -208,10 +208,10 @@ pub(super) fn subscription(is_more: bool, topics: u8, now: u8) -> Asked {
     Asked { method, effect: Effect::Subscribed(now), ..asked }
 }
 
-/// A notification: the method in quotes, the params, and the method of the error in the log that it causes.
+/// A notification: the quoted method, the params, and the method of the log error that it causes.
 pub(super) type Told = (String, Option<&'static str>, Option<&'static str>);
 
-/// Any notification. None is answered.
+/// Any notification. It is never answered.
 pub(super) fn notification(random: &mut Random) -> Told {
     let (name, params, error_of) = *random.pick(&[
         ("system.echo", Some("[1]"), None),

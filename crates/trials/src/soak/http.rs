@@ -1,9 +1,9 @@
-//! HTTP: each message is the body of a POST, and each answer that of its response (T2).
+//! HTTP: each message is the body of a POST, and each answer the body of its response (T2).
 
 use super::bad;
 use super::prelude::*;
 
-/// Requests that are no POST of a message, and the status that says why. `HOST` is the right host.
+/// Requests other than a POST of a message, each with its status. `HOST` stands for the right host.
 const WRONG: [(u16, &str, &str); 9] = [
     (405, "GET / HTTP/1.1", "Host: HOST\r\nConnection: close\r\n\r\n"),
     (411, "POST / HTTP/1.1", "Host: HOST\r\nConnection: close\r\n\r\n"),
@@ -68,7 +68,7 @@ impl Client<'_> {
         self.settle()
     }
 
-    /// As many slow handlers as there are threads for them, in one batch.
+    /// Runs as many slow handlers as there are threads for them, in one batch.
     pub(super) fn post_slow(&mut self) -> Result<(), Failure> {
         let slow = good::sleep("test.block", 20, false);
         let ids: Vec<_> = (0..40).map(|_| self.id()).collect();
@@ -84,7 +84,7 @@ impl Client<'_> {
         self.settle()
     }
 
-    /// A request that does not come to its end (F6).
+    /// Sends a request that never completes (F6).
     pub(super) fn stall_post(&mut self) -> Result<(), Failure> {
         let whole = self.post(br#"{"jsonrpc":"2.0","id":1,"method":"version"}"#);
         let cut = 1 + self.random.below(whole.len() - 1);
@@ -95,13 +95,13 @@ impl Client<'_> {
         self.be_closed_by_daemon()
     }
 
-    /// The daemon closes the connection, though we do not.
+    /// Waits until the daemon closes the connection.
     fn be_closed_by_daemon(&mut self) -> Result<(), Failure> {
         let what = "the daemon does not close the connection";
         self.wait(what, |link| link.ledger.has_ended)
     }
 
-    /// Ends a connection of HTTP: in order, in the middle of a request, or by a request that is refused.
+    /// Ends an HTTP connection: in order, in the middle of a request, or by a refused request.
     pub(super) fn disconnect_http(&mut self, raw: &RawClient) -> Result<(), Failure> {
         for _ in 0..self.random.below(4) {
             self.post_with_continue()?;
@@ -115,17 +115,17 @@ impl Client<'_> {
                 raw.shut_down(Shutdown::Both);
             }
             1 => {
-                self.all.count_end("closed as a message was too long");
+                self.all.count_end("closed because a message was too long");
                 self.expect_refusal(Outcome::invalid_because("oversize"));
                 self.link.ledger.expect_status(413);
-                // It may be refused before all of it is sent.
+                // The daemon may refuse it before everything is sent.
                 let bytes = self.post(&vec![b' '; MESSAGE_LIMIT + 1]);
                 self.link.ledger.may_break = true;
                 self.send_bytes(&bytes, &[]);
                 self.be_closed_by_daemon()?;
             }
             2..=4 => {
-                self.all.count_end("closed as the rules were broken");
+                self.all.count_end("closed because rules were broken");
                 let (status, first, rest) = *self.random.pick(&WRONG);
                 self.link.ledger.expect_status(status);
                 self.link.ledger.may_break = true;

@@ -7,36 +7,36 @@ use std::thread::JoinHandle;
 use crate::harness::events::is_record;
 use crate::harness::prelude::*;
 
-/// The record of a frame that does not come to its end (F6).
+/// Record of a frame that did not complete in time (F6).
 const TOO_LATE: &str = "a message took too long";
 
-/// What was read from the log, and what must show in it.
+/// State read from the log, and the errors that must appear in it.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     state: Mutex<State>,
     changed: Condvar,
-    /// How long nobody reads it from the next line on, in milliseconds.
+    /// Milliseconds to pause reading before the next line.
     pub(super) nap: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The number of frames that came too late.
+    /// Number of frames that did not complete in time.
     pub(super) timeouts: u64,
-    /// Records that were dropped because nobody read them.
+    /// Records dropped because nobody read them.
     pub(super) dropped: u64,
-    /// The method of the last mark.
+    /// Method of the last mark.
     pub(super) last_mark: Option<String>,
-    /// Errors by method that were caused and are not in the log yet.
+    /// Caused errors that are not in the log yet, by method.
     caused: BTreeMap<String, u64>,
     has_ended: bool,
 }
 
-/// The beginning of a mark's method. None exists, so a call of one shows in the log.
+/// Prefix of a mark's method. No such method exists, so a call of one shows in the log.
 pub(super) const MARK: &str = "soak.mark.";
 
 impl Log {
-    /// Reads it to its end on a thread of its own.
+    /// Reads the log to its end on a separate thread.
     pub(super) fn read(
         self: &Arc<Self>,
         stderr: impl io::Read + Send + 'static,
@@ -96,22 +96,22 @@ impl Log {
         self.changed.notify_all();
     }
 
-    /// From here on the log must have one error more with this method, if there is one.
+    /// Expects one more error with this method in the log.
     pub(super) fn cause_error(&self, method: Option<&str>) {
         if let Some(method) = method {
             *self.state().caused.entry(method.to_owned()).or_default() += 1;
         }
     }
 
-    /// Waits until this holds. Whether it does.
+    /// Waits until `is_done`. Returns true if done.
     pub(super) fn wait(&self, patience: Duration, is_done: impl Fn(&State) -> bool) -> bool {
         let is_pending = |state: &mut State| !is_done(state) && !state.has_ended;
         let waited = self.changed.wait_timeout_while(self.state(), patience, is_pending);
         is_done(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Checks, when all of it was read, that each error that was caused is there: no more of them may be missing
-    /// than records were dropped. `take` checks that each error has a cause.
+    /// Checks, after the log was read to its end, that every caused error is there. At most as many may be
+    /// missing as records were dropped. `take` checks that each error has a cause.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let state = self.state();
         let is_complete = state.caused.values().sum::<u64>() <= state.dropped;

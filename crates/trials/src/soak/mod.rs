@@ -1,15 +1,15 @@
-//! Soak: one daemon under a random mix of all that clients do, good and bad, for as long as one likes.
+//! Soak: one daemon under random client traffic, good and bad, for any length of time.
 //!
-//! Every answer is checked against the contract, every byte of output and every line of the log is accounted for,
-//! and the resources of the daemon must stay flat.
+//! Every answer is checked against the contract, every output byte and log line is accounted for, and the
+//! daemon's resources must stay flat.
 //!
 //! | file | content |
 //! |---|---|
 //! | `report` `resources` `log` | the report; memory, descriptors and threads; the log of the daemon |
-//! | `config` | limits, and what follows from profile, transport and framing |
-//! | `clients` `client` `connection` | generations of clients; one of them; its reads and writes |
+//! | `config` | limits, and the consequences of profile, transport and framing |
+//! | `clients` `client` `connection` | generations of clients; one client; its reads and writes |
 //! | `good` `bad` `texts` | requests, bad input, and pieces of JSON |
-//! | `scenarios` `disconnects` | what needs an idle connection; every end of a connection |
+//! | `scenarios` `disconnects` | steps that need an idle connection; every end of a connection |
 //! | `http` | clients of HTTP |
 
 mod bad;
@@ -28,10 +28,10 @@ mod texts;
 
 use prelude::*;
 
-pub use report::Report;
+pub use report::SoakReport;
 pub use resources::Resources;
 
-/// What the files of the clients have in common.
+/// Imports shared by the files of the clients.
 mod prelude {
     pub(super) use super::client::Client;
     pub(super) use super::clients::Clients;
@@ -41,43 +41,43 @@ mod prelude {
     pub(super) use crate::harness::prelude::*;
 }
 
-/// Put one daemon under a random mix of all that clients do, and check every byte that comes back.
+/// Put one daemon under random client traffic, and check every byte of its output.
 ///
-/// Exit code: 0 if all held, 1 if something failed, 2 for bad options.
+/// Exit code: 0 if all checks passed, 1 if something failed, 2 for bad options.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "soak")]
 pub struct Plan {
-    /// The game; the same seed plays the same one
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How long
+    /// Duration of the run, in seconds
     #[arg(long, default_value = "60", value_parser = seconds)]
     pub seconds: Duration,
-    /// How much, in place of how long
+    /// Number of rounds, instead of a duration
     #[arg(long)]
     pub rounds: Option<u64>,
-    /// The profile of the daemon
+    /// Profile of the daemon
     #[arg(long, default_value = "agent")]
     pub profile: Profile,
-    /// The transport
+    /// Transport of the connections
     #[arg(long, default_value = "stdio")]
     pub over: Transport,
-    /// The framing of streams, if not that of the profile
+    /// Framing on streams [default: the framing of the profile]
     #[arg(long)]
     pub framing: Option<Framing>,
-    /// Number of connections at a time, if the daemon listens
+    /// Number of concurrent connections, if the daemon listens
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
     pub connections: u64,
-    /// Seconds that the daemon waits for the rest of a frame
+    /// Read timeout of the daemon, in seconds
     #[arg(long, default_value = "3", value_parser = some_seconds)]
     pub read_timeout: Duration,
-    /// Seconds until an answer counts as lost
+    /// Time limit for an answer, in seconds
     #[arg(long, default_value = "30", value_parser = seconds)]
     pub patience: Duration,
     /// Print no progress
     #[arg(long)]
     pub quiet: bool,
-    /// The daemon and its first arguments; the test bed if it is empty
+    /// Daemon and its first arguments; empty for the test bed
     #[arg(skip)]
     pub program: Vec<PathBuf>,
 }
@@ -110,7 +110,7 @@ pub fn main() -> ExitCode {
     match run(&plan) {
         Ok(report) => {
             say(report);
-            say("all held");
+            say("all checks passed");
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -120,7 +120,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Every so many rounds there is a frame that does not come to its end: each takes the read timeout.
+/// Rounds between frames that never complete: each takes the read timeout.
 const STALL_EVERY: u64 = 50;
 
 /// A soak in progress.
@@ -133,12 +133,12 @@ struct Soak {
     resources: Resources,
 }
 
-/// Plays the game.
+/// Runs a soak.
 ///
 /// # Errors
 ///
-/// With the first failure.
-pub fn run(plan: &Plan) -> Result<Report, Failure> {
+/// Returns the first failure.
+pub fn run(plan: &Plan) -> Result<SoakReport, Failure> {
     let plan = plan.clone();
     let config = Config { profile: plan.profile, over: plan.over, framing: plan.framing() };
     let folder = TempFolder::new("soak").map_err(|error| Failure::new(error.to_string()))?;
@@ -163,7 +163,7 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
     let Soak { plan, rounds, clients, resources, begun, .. } = soak;
     let (took, dropped) = (begun.elapsed(), clients.log.state().dropped);
     let counters = Arc::clone(&clients.counters);
-    Ok(Report { plan, took, rounds, counters, dropped, resources })
+    Ok(SoakReport { plan, took, rounds, counters, dropped, resources })
 }
 
 /// The command that starts the daemon.
@@ -179,7 +179,7 @@ fn command(plan: &Plan, listen: Option<&str>) -> Command {
         command.args(["--max-in-flight", &IN_FLIGHT.to_string()]);
     }
     command.args(listen.iter().flat_map(|url| ["--listen", url]));
-    // On stdio it changes nothing.
+    // On stdio this has no effect.
     command.arg("--share-log");
     command.env_remove("DUET_RPC_LOG").env_remove("TESTBED_TELLS");
     command
@@ -236,7 +236,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Waits for the end of the daemon, which must be a good one, and checks the log and the resources.
+    /// Waits for the end of the daemon, which must be clean, and checks the log and the resources.
     fn end(
         &self,
         daemon: &mut Daemon,
@@ -253,7 +253,7 @@ impl Soak {
         self.resources.check()
     }
 
-    /// Whether there is another round. Prints the progress now and then.
+    /// Returns true if there is another round. Prints the progress regularly.
     fn goes_on(&mut self) -> bool {
         let is_more = match self.plan.rounds {
             None => self.begun.elapsed() < self.plan.seconds,
@@ -273,8 +273,9 @@ impl Soak {
         is_more
     }
 
-    /// A machine that holds us up in the middle of a frame for longer than the read timeout has the daemon drop the
-    /// frame, as it should. Nobody here can tell that from a daemon that drops frames, so the failure says it.
+    /// Adds a hint to a failure. If this machine delays us inside a frame for longer than the read timeout,
+    /// the daemon rightly drops the frame. We cannot distinguish that from a daemon that drops frames, so the
+    /// failure mentions it.
     fn explain(&self, mut failure: Failure) -> Failure {
         let actions = self.clients.counters.group(Group::Actions);
         let meant = actions.iter().find(|(name, _)| *name == "read timeouts");
@@ -282,7 +283,7 @@ impl Soak {
         let more = timeouts.saturating_sub(meant.map_or(0, |(_, count)| *count));
         if more > 0 {
             failure.what += &format!(
-                " (and the daemon dropped {more} frames as too late that we had sent: it counts wrongly, or this \
+                " (and the daemon timed out {more} frames that we had sent: it counts wrongly, or this \
                  machine was too busy for --read-timeout)"
             );
         }

@@ -4,20 +4,20 @@ use super::Plan;
 use super::resources::Resources;
 use crate::harness::prelude::*;
 
-/// What was done, and the resources that it took.
+/// Counters of a run, and its resources.
 #[derive(Debug)]
-pub struct Report {
+pub struct SoakReport {
     pub(super) plan: Plan,
     pub(super) took: Duration,
     pub(super) rounds: u64,
-    /// What was counted.
+    /// All counters.
     pub counters: Arc<Counters>,
-    /// Records of the log that were dropped because nobody read them.
+    /// Log records dropped because nobody read them.
     pub(super) dropped: u64,
     pub(super) resources: Resources,
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SoakReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { seed, over, profile, .. } = &self.plan;
         writeln!(f, "{:<20} {seed}", "seed")?;

@@ -1,24 +1,25 @@
-//! Resources of the daemon, sampled when it is idle: memory, descriptors and threads must not grow with time.
+//! Resources of the daemon, sampled while it is idle: memory, descriptors and threads must not grow with
+//! time.
 
 use crate::harness::prelude::*;
 
-/// How much more memory the last quarter may have than the quarter before it. Allocators keep what they were
-/// given back, each thread has its own store, and chance decides which thread works for whom: with 34 threads it
-/// takes minutes until each has had the largest message once.
+/// Memory that the last quarter may have above the quarter before it. Allocators keep freed memory, each
+/// thread has its own cache, and chance decides which thread serves which client: with 34 threads it takes
+/// minutes until each has held the largest message once.
 const SLACK_KB: u64 = 4096;
 
-/// The resources at one moment.
+/// Resources at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sample {
     resident_kb: u64,
-    /// The part of it that no other process shares and that was written to.
+    /// Private memory that was written to.
     private_kb: u64,
     descriptors: u64,
     threads: u64,
 }
 
 impl Sample {
-    /// Looks at a process; `None` on a system without `/proc`.
+    /// Samples a process; `None` on a system without `/proc`.
     fn take(pid: u32) -> Option<Sample> {
         let count =
             |folder| Some(fs::read_dir(format!("/proc/{pid}/{folder}")).ok()?.count() as u64);
@@ -31,27 +32,27 @@ impl Sample {
     }
 }
 
-/// The resources over time.
+/// Resources over time.
 #[derive(Debug)]
 pub struct Resources {
     pid: u32,
     samples: Vec<Sample>,
     peak_kb: u64,
-    /// The number of descriptors by that of threads: each thread of the pool has its own.
+    /// Number of descriptors by number of threads: each pool thread has its own.
     by_threads: BTreeMap<u64, u64>,
-    /// The number of threads that may be added to the first ones.
+    /// Number of threads that may be added to the first ones.
     more_threads: u64,
 }
 
 impl Resources {
-    /// Of a process that may start so many threads more than it has at first.
+    /// Resources of a process that may start `more_threads` beyond its first ones.
     pub(super) fn new(pid: u32, more_threads: u64) -> Self {
         let (samples, by_threads) = (Vec::new(), BTreeMap::new());
         Resources { pid, samples, peak_kb: 0, by_threads, more_threads }
     }
 
-    /// Looks at an idle daemon. Descriptors may take a moment to be closed, but then there are as many as there
-    /// were with as many threads, and there are not too many threads.
+    /// Samples an idle daemon. Descriptors may take a moment to close. Then their number must match earlier
+    /// samples with as many threads, and the number of threads must be within its limit.
     pub(super) fn look(&mut self, patience: Duration) -> Result<(), Failure> {
         if Sample::take(std::process::id()).is_none() {
             return Ok(());
@@ -77,18 +78,18 @@ impl Resources {
         Ok(())
     }
 
-    /// Whether there were looks enough to tell growth from chance: four in each quarter.
+    /// Returns true if there are enough samples to tell growth from chance: four in each quarter.
     fn can_judge(&self) -> bool {
         self.samples.len() >= 16
     }
 
-    /// The resident memory at the last look.
+    /// Resident memory of the last sample.
     pub(super) fn resident_kb(&self) -> u64 {
         self.samples.last().map_or(0, |sample| sample.resident_kb)
     }
 
-    /// Whether memory has stayed flat: the first half is for warming up; of the rest the later part is not above
-    /// the earlier by more than the slack.
+    /// Checks that memory stayed flat. The first half is warm-up. In the second half, the later part may
+    /// exceed the earlier by the slack at most.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if !self.can_judge() {
             return Ok(());
@@ -132,7 +133,7 @@ impl fmt::Display for Resources {
         let Some((first, last)) = self.samples.first().zip(self.samples.last()) else {
             return write!(f, "memory, descriptors and threads: not known on this system");
         };
-        // The first look comes before any work; what counts is where it stands after warming up.
+        // The first sample comes before any work; the one after the warm-up counts.
         let middle = &self.samples[self.samples.len() / 2];
         let line = |name: &str, of: Figure| {
             let [first, middle, last] = [first, middle, last].map(of);
@@ -151,7 +152,7 @@ impl fmt::Display for Resources {
 mod tests {
     use super::*;
 
-    /// Whether a process with this memory over time passes.
+    /// Returns true if a process with this memory over time passes.
     fn is_flat(memory: impl Fn(u64) -> u64) -> bool {
         let mut resources = Resources::new(0, 0);
         let sample = |time| Sample { resident_kb: memory(time), ..Sample::default() };
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_grows_is_found_and_what_warms_up_is_not() {
+    fn memory_growth_is_found_and_warm_up_is_allowed() {
         assert!(is_flat(|_| 10_000));
         assert!(is_flat(|time| if time < 40 { 5_000 + 500 * time } else { 25_000 }));
         assert!(is_flat(|time| 10_000 + time * 7919 % SLACK_KB));
@@ -174,7 +175,7 @@ mod tests {
         if Sample::take(std::process::id()).is_none() {
             return;
         }
-        // Other tests of this process open files too, so this says only what is too many for certain.
+        // Other tests of this process open files too, so only certain excess counts here.
         resources.look(Duration::ZERO).expect("it is the first look");
         let threads: Vec<_> = resources.by_threads.keys().copied().collect();
         assert_eq!(threads.len(), 1);

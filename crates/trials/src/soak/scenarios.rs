@@ -1,10 +1,10 @@
-//! Scenarios that need an idle connection: storms, bursts, frames that never end, readers that do not read.
+//! Scenarios that need an idle connection: storms, bursts, incomplete frames, slow readers.
 
 use super::log::MARK;
 use super::prelude::*;
 
 impl Client<'_> {
-    /// One of them.
+    /// Runs a random scenario.
     pub(super) fn scenario(&mut self) -> Result<(), Failure> {
         self.settle()?;
         match self.random.below(14) {
@@ -21,7 +21,8 @@ impl Client<'_> {
         self.settle()
     }
 
-    /// Past a thousand faults in a row there is no answer, until something good comes (F7).
+    /// Sends more than a thousand consecutive faults: the rest gets no answer, until a good message comes
+    /// (F7).
     fn storm(&mut self) {
         let (more, is_text) = (1 + self.random.below(300), self.random.once_in(2));
         let (text, outcome) = match is_text {
@@ -36,7 +37,7 @@ impl Client<'_> {
         self.count("storms");
     }
 
-    /// More requests than may be in flight. Concurrent ones are refused; sequential ones wait (P4, L8).
+    /// Sends more requests than may be in flight. Concurrent ones are refused; sequential ones wait (P4, L8).
     fn burst(&mut self) {
         self.count("bursts");
         let quick = good::quick(self.config);
@@ -45,8 +46,8 @@ impl Client<'_> {
             self.ask(&good::sleep("test.sleep", 5, false));
             return (0..count).for_each(|_| self.ask(&quick));
         }
-        // A cancelled request counts until its handler has really ended, so which is the first that is too many
-        // is not certain; nor is it whether some have ended by then.
+        // A cancelled request counts until its handler has ended, and others may end meanwhile. So it is not
+        // certain which request is the first too many.
         let (asked, busy) = (good::sleep("test.sleep", 100, false), || Outcome::busy(IN_FLIGHT));
         for number in 0..IN_FLIGHT {
             let due = asked.due(&self.id());
@@ -54,11 +55,11 @@ impl Client<'_> {
         }
         for _ in 0..1 + self.random.below(50) {
             let due = quick.due(&self.id()).or(busy());
-            self.ask_for(&quick, Due { kind: "more than are served at once", ..due });
+            self.ask_for(&quick, Due { kind: "above the limit", ..due });
         }
     }
 
-    /// Many requests that would never end, each cancelled.
+    /// Sends many requests that would never end, and cancels each.
     fn cancel_many(&mut self) {
         let endless = good::sleep("test.sleep", FOREVER, false);
         let count = 1 + self.random.below(IN_FLIGHT / 4);
@@ -73,9 +74,9 @@ impl Client<'_> {
         }
     }
 
-    /// Nobody reads the answers for a while; then nothing of them is lost (L8).
+    /// Leaves the answers unread for a while; none of them may be lost (L8).
     fn read_slowly(&mut self) {
-        self.count("times that nobody read answers");
+        self.count("pauses in reading answers");
         let nap = Duration::from_millis(10 + self.random.below(60) as u64);
         self.link.slow_down(nap, self.random.below(300) as u64);
         for _ in 0..10 + self.random.below(30) {
@@ -88,9 +89,9 @@ impl Client<'_> {
         }
     }
 
-    /// Nobody reads the log for a while: that costs records, and nothing else (L8).
+    /// Leaves the log unread for a while: that costs only records (L8).
     fn leave_log_unread(&mut self) -> Result<(), Failure> {
-        self.count("times that nobody read the log");
+        self.count("pauses in reading the log");
         self.set_level("debug")?;
         self.all.log.nap.store(20 + self.random.below(50) as u64, Ordering::Release);
         for _ in 0..10 {
@@ -107,11 +108,11 @@ impl Client<'_> {
         self.settle()
     }
 
-    /// Waits until the log shows a mark. A full log may need more than one try.
+    /// Waits until the log shows a mark. A full log may need several tries.
     fn mark(&mut self) -> Result<(), Failure> {
         self.settle()?;
         for _ in 0..30 {
-            // No random numbers here: the number of tries must not change what is done afterwards.
+            // No random numbers here: the number of tries must not affect later steps.
             self.marks += 1;
             let (name, id) = (format!("{MARK}{}", self.marks), format!("\"mark {}\"", self.marks));
             let outcome = Outcome::error(-32601, &format!("Method not found: {name}"));
@@ -127,12 +128,12 @@ impl Client<'_> {
                 return Ok(());
             }
         }
-        Err(Failure::new("the log does not show what was done"))
+        Err(Failure::new("the log does not show the mark"))
     }
 
-    /// The same id again while the first request runs (M11).
+    /// Reuses an id while its first request runs (M11).
     fn ask_twice(&mut self) {
-        self.count("ids that were in use");
+        self.count("ids in use");
         let id = self.id();
         if self.config.profile.is_sequential() {
             for _ in 0..1 + self.random.below(3) {
@@ -151,14 +152,15 @@ impl Client<'_> {
         self.say_cancel(&id);
     }
 
-    /// More handlers that block their threads than there are threads for them.
+    /// Runs more blocking handlers than there are threads for them.
     pub(super) fn many_slow(&mut self) -> Result<(), Failure> {
         let count = if self.config.profile.is_sequential() { 5 } else { 40 };
         (0..count).for_each(|_| self.ask(&good::sleep("test.block", 20, false)));
         self.settle()
     }
 
-    /// A message that is too long is refused before all of it is there, whatever comes then (F13, F14, F21, F31).
+    /// Sends a message over the limit: it is refused before it is complete, whatever follows (F13, F14, F21,
+    /// F31).
     fn be_refused_early(&mut self) -> Result<(), Failure> {
         let length = MESSAGE_LIMIT + 1;
         let text = vec![b'z'; length];
@@ -176,11 +178,11 @@ impl Client<'_> {
             }
             _ => (text, b"zz\n".to_vec(), "oversize"),
         };
-        self.all.counters.count(Group::BadInput, "refused before it was whole");
+        self.all.counters.count(Group::BadInput, "refused before it was complete");
         self.expect_refusal(Outcome::invalid_because(reason));
         self.send_bytes(&begin, &[]);
         self.settle()?;
-        // A line must end; of all else the rest need not come.
+        // A line must end; of other messages the rest need not come.
         let is_needed = self.config.framing == Framing::Ndjson || reason == "header-too-large";
         if is_needed || self.random.once_in(2) {
             self.send_bytes(&rest, &[]);
@@ -189,7 +191,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// A message as long as it may be.
+    /// Sends a message of the maximum size.
     fn fill_a_message(&mut self) {
         let (quick, id) = (good::quick(self.config), self.id());
         let text = |params: &str| {
@@ -200,7 +202,8 @@ impl Client<'_> {
         self.say(&text(&format!(r#"["{}"]"#, "y".repeat(room))));
     }
 
-    /// A frame that does not come to its end, as the log says; its late bytes, and the next frame (F6).
+    /// Sends a frame that never completes, which the log reports; then its late bytes, and the next frame
+    /// (F6).
     pub(super) fn stall(&mut self) -> Result<(), Failure> {
         self.set_level("info")?;
         self.unsubscribe()?;
@@ -209,7 +212,7 @@ impl Client<'_> {
         let (asked, id) = (good::quick(self.config), self.id());
         let text = envelope(&mut self.random, Some(&id), &asked.method, Some("[1,2,3]"), &[""]);
         if self.config.is_ws() {
-            // The rest could not be told from the next message, so the daemon closes it.
+            // The rest would look like the next message, so the daemon closes the WebSocket.
             self.link.ledger.closes = vec![1008];
         }
         let frame = self.config.carrier().frame(text.as_bytes());
@@ -218,7 +221,7 @@ impl Client<'_> {
         self.send_bytes(begin, &[]);
         self.wait("the daemon does not read", Link::is_sent)?;
         if !self.all.log.wait(self.all.patience, |log| log.timeouts > before) {
-            let failure = Failure::new("the log does not say that a frame came too late");
+            let failure = Failure::new("the log does not report a frame that took too long");
             return Err(self.with_last(failure));
         }
         self.count("read timeouts");

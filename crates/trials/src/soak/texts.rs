@@ -1,8 +1,8 @@
-//! JSON texts to send: ids, values and envelopes, each in one of the many ways to write it.
+//! JSON texts to send: ids, values and envelopes, each in one of many valid forms.
 
 use super::prelude::*;
 
-/// An id as it is written. It holds the number, so that no two are equal.
+/// An id, as written. It contains the number, so that all ids differ.
 pub(super) fn id(random: &mut Random, number: u64) -> String {
     match random.below(14) {
         0 => format!("{number}.0"),
@@ -19,18 +19,18 @@ pub(super) fn id(random: &mut Random, number: u64) -> String {
     }
 }
 
-/// Ids without a number. One of them may be in use only once.
+/// Ids without a number. Each may be in use only once.
 pub(super) const FIXED_IDS: [&str; 6] = ["-0", "0", "null", "\"\"", "-0.0", "1e400"];
 
 const NUMBERS: [&str; 5] = ["-0", "0.5", "-1.25e-300", "1e999", "123456789012345678901234567890"];
 
-/// Parts of strings, as they are written.
+/// Parts of strings, as written.
 const PARTS: &str = concat!(
     r#"a|word |é|☃|𝄞|\n|\"|\\|\/|\u0000|\ud834\udd1e|Content-Length: 5|{}[]|\r\n"#,
     "|\u{7f}|\u{2028}"
 );
 
-/// A value, with white space in it where that is allowed.
+/// A value, with white space where that is allowed.
 pub(super) fn value(random: &mut Random, depth: usize, blanks: &[&str]) -> String {
     match random.below(if depth == 0 { 9 } else { 11 }) {
         0 => "null".to_owned(),
@@ -69,10 +69,10 @@ fn string(random: &mut Random) -> String {
     format!("\"{parts}\"")
 }
 
-/// Params that a method takes as they are: an array or an object.
+/// Params that a method accepts unchanged: an array or an object.
 pub(super) fn params(random: &mut Random, blanks: &[&str]) -> String {
     if random.once_in(40) {
-        // The envelope is one level, so this is as deep as it may be.
+        // The envelope is one level, so this is the maximum depth.
         let deep = DEPTH - 1;
         return format!("{}{}", "[".repeat(deep), "]".repeat(deep));
     }
@@ -88,7 +88,7 @@ pub(super) fn params(random: &mut Random, blanks: &[&str]) -> String {
     })
 }
 
-/// A request, or a notification if there is no id, with its members in any order.
+/// A request, or a notification without an id, with its members in any order.
 pub(super) fn envelope(
     random: &mut Random,
     id: Option<&str>,
@@ -110,7 +110,7 @@ pub(super) fn envelope(
     format!("{blank}{{{blank}{}{blank}}}{blank}", members.join(&format!("{blank},{blank}")))
 }
 
-/// A text in quotes.
+/// A JSON string.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

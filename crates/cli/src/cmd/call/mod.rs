@@ -1,9 +1,9 @@
-//! `call`: starts or reaches a server, sends it one request, prints the answer.
+//! `call`: starts a server or connects to one, sends one request, prints the answer.
 
-mod line;
 mod params;
 mod report;
 mod stderr;
+mod tracked;
 
 use std::ffi::{OsStr, OsString};
 use std::future::poll_fn;
@@ -25,26 +25,25 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::SignalKind;
 use tokio::sync::oneshot;
 
-use self::line::{Line, Traffic};
 use self::report::{Clue, Via};
 use self::stderr::Stderr;
+use self::tracked::{SendProgress, TrackedTransport};
 use super::interrupt::{self, Interruptions};
 use crate::args::{CallArgs, Global, LogFormat};
 use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};
 use crate::{console, descriptors, json, settings};
 
-/// How long each step of ending the server waits.
+/// Time for each step of stopping the server.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a server that we are done with may take to read what is left, such as that a call was
-/// given up.
+/// Time for the server to read our last messages, for example a cancellation, before we close.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// The longest answer. In the framing with a length prefix, text that is printed by mistake could
-/// not be told from a length beyond its limit.
-const LONGEST: usize = 256 * 1024 * 1024;
-const LONGEST_WITH_PREFIX: usize = 16 * 1024 * 1024 - 1;
+/// Maximum size of an answer. The length framing needs a smaller limit: text that a server prints by mistake
+/// reads as a length, and every such length must exceed the limit.
+const MAX_ANSWER: usize = 256 * 1024 * 1024;
+const MAX_ANSWER_WITH_PREFIX: usize = 16 * 1024 * 1024 - 1;
 
 pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     // A request may change something, so it is not sent if its result would be lost.
@@ -60,8 +59,8 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     };
     match start(args, global) {
         Ok((runtime, stderr, log)) => {
-            let exit = runtime.block_on(talk(args, global, input, &stderr));
-            // A server that is still there is killed with it.
+            let exit = runtime.block_on(converse(args, global, input, &stderr));
+            // Dropping the runtime kills a server that still runs.
             drop(runtime);
             stderr.flush();
             log.inspect(|log| log.flush());
@@ -71,14 +70,14 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
             })
         }
         Err(error) => {
-            console::say(format_args!("a call cannot be made: {error}"));
+            console::say(format_args!("cannot make the call: {error}"));
             Exit::Failed
         }
     }
 }
 
-/// Params and token. They are read before signals are taken over, so that a signal still ends the process
-/// while it waits for a pipe that nobody writes to.
+/// Params and token. They are read before this process handles signals itself: a signal must still end it
+/// while it waits on a pipe without a writer.
 struct Input {
     params: Option<Box<RawValue>>,
     token: Option<String>,
@@ -92,12 +91,12 @@ impl Input {
     }
 }
 
-/// What a call needs of this process.
+/// Sets up the runtime, stderr and the log.
 fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Option<&'static Log>)> {
-    // The runtime opens six, and panics if it cannot.
+    // The runtime opens six descriptors, and panics if it cannot.
     descriptors::check_free(8)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    // Our own daemon keeps a log itself. Beside another server this side does, if it is asked to.
+    // Our own daemon writes the log itself. With any other server, this process logs if the user asks for it.
     let is_ours = args.command.is_empty() && args.connect.is_none();
     let is_wanted = global.log_level.is_some() && !is_ours;
     let log = is_wanted.then(|| Log::start(global, Level::Warn, Level::Debug)).transpose()?;
@@ -105,9 +104,9 @@ fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Optio
     Ok((runtime, Stderr::start()?, log))
 }
 
-/// Starts or reaches the server, speaks to it, and ends that. A signal that comes meanwhile ends the server too, and
-/// a second one at once.
-async fn talk(
+/// Connects to the server, runs the conversation, and stops the server. A first signal stops the server too;
+/// a second one ends this process immediately.
+async fn converse(
     args: &CallArgs,
     global: &Global,
     Input { params, token }: Input,
@@ -117,7 +116,7 @@ async fn talk(
     let mut interruptions = match Interruptions::receive() {
         Ok(interruptions) => interruptions,
         Err(error) => {
-            stderr.say(&format!("a call cannot be made: {error}"));
+            stderr.say(&format!("cannot make the call: {error}"));
             return Ok(Exit::Failed);
         }
     };
@@ -137,21 +136,21 @@ async fn talk(
             return Ok(exit);
         }
     };
-    let (line, traffic) = Line::new(transport);
-    let peer = Peer::builder(line).profile(profile).router(Router::new()).spawn();
+    let (transport, progress) = TrackedTransport::new(transport);
+    let peer = Peer::builder(transport).profile(profile).router(Router::new()).spawn();
     let via = match &args.connect {
         None => Via::Stdout(framing),
         Some(Address::WebSocket(..) | Address::Http(..)) => Via::Messages,
         Some(_) => Via::Socket(framing),
     };
-    let talk = Talk { args, stderr, peer: &peer, traffic, via };
-    let conversation = async {
+    let conversation = Conversation { args, stderr, peer: &peer, progress, via };
+    let exchange = async {
         match args.notify {
-            true => talk.notify(params, time_left()).await,
-            false => talk.call(params, time_left()).await,
+            true => conversation.notify(params, time_left()).await,
+            false => conversation.call(params, time_left()).await,
         }
     };
-    let exit = interruptions.or(conversation).await;
+    let exit = interruptions.or(exchange).await;
     let end = interruptions.or(peer.close()).await?;
     if let Some(stopped) = report::stopped(&end) {
         stderr.say(&stopped);
@@ -160,7 +159,8 @@ async fn talk(
     {
         stderr.say(&failed);
     }
-    // Over HTTP only the answer to a notification, which nobody waits for, tells that it was refused.
+    // Over HTTP, a refused notification shows only in its HTTP response, which arrives after `notify`
+    // returned.
     let is_http = matches!(args.connect, Some(Address::Http(..)));
     match (exit?, end.failure()) {
         (Exit::Success, Some(failure)) if args.notify && is_http => {
@@ -176,11 +176,11 @@ async fn talk(
 }
 
 /// One conversation with a server.
-struct Talk<'a> {
+struct Conversation<'a> {
     args: &'a CallArgs,
     stderr: &'a Stderr,
     peer: &'a Peer,
-    traffic: Arc<Traffic>,
+    progress: Arc<SendProgress>,
     via: Via,
 }
 
@@ -188,26 +188,26 @@ struct Talk<'a> {
 enum Answer {
     Result(Box<RawValue>),
     Error(Error),
-    /// An error that does not say what it answers.
-    Complaint(RemoteError),
+    /// An error response with `id: null`.
+    Uncorrelated(RemoteError),
     Unusable(UnusableAnswer),
 }
 
-impl Talk<'_> {
+impl Conversation<'_> {
     async fn call(&self, params: Option<Box<RawValue>>, time_left: Option<Duration>) -> Exit {
         let call = self.peer.call::<Box<RawValue>>(&self.args.method, params);
         let call = match time_left {
             Some(time) => call.timeout(time),
             None => call.no_timeout(),
         };
-        // A server that cannot read the request answers without its id.
-        let (mut call, mut complaint) = (pin!(call), pin!(self.next_uncorrelated_error()));
+        // A server that cannot read the request answers with `id: null`.
+        let (mut call, mut uncorrelated) = (pin!(call), pin!(self.next_uncorrelated_error()));
         let mut unusable = pin!(self.peer.unusable_answer());
         let answer = poll_fn(|cx| {
-            if let Poll::Ready(complaint) = complaint.as_mut().poll(cx) {
-                return Poll::Ready(Answer::Complaint(complaint));
+            if let Poll::Ready(uncorrelated) = uncorrelated.as_mut().poll(cx) {
+                return Poll::Ready(Answer::Uncorrelated(uncorrelated));
             }
-            // An answer that can be used may stand behind one that cannot.
+            // A usable answer may follow an unusable one.
             match (call.as_mut().poll(cx), unusable.as_mut().poll(cx)) {
                 (Poll::Ready(Ok(result)), _) => Poll::Ready(Answer::Result(result)),
                 (Poll::Ready(Err(error)), _) if error.remote().is_some() => {
@@ -221,21 +221,21 @@ impl Talk<'_> {
         let (exit, message) = match answer.await {
             Answer::Result(result) => return print(result).await,
             Answer::Error(error) => return self.explain(&error).await,
-            Answer::Complaint(complaint) => (Exit::ErrorAnswer, report::error_answer(&complaint)),
+            Answer::Uncorrelated(error) => (Exit::ErrorAnswer, report::error_answer(&error)),
             Answer::Unusable(why) => (Exit::BrokenProtocol, report::unusable(why, self.via)),
         };
         self.stderr.say(&message);
         exit
     }
 
-    /// Waits for an error that does not say what it answers, but can only answer our request: nothing
-    /// else came, so nothing else was sent in answer to it.
+    /// Waits for an error response with `id: null` that can only refer to our request, because nothing else
+    /// arrived.
     async fn next_uncorrelated_error(&self) -> RemoteError {
-        let complaint = self.peer.next_uncorrelated_error().await;
+        let uncorrelated = self.peer.next_uncorrelated_error().await;
         let stats = self.peer.stats();
         match stats.messages > 1 || stats.faults > 0 {
             true => std::future::pending().await,
-            false => complaint,
+            false => uncorrelated,
         }
     }
 
@@ -246,7 +246,7 @@ impl Talk<'_> {
                 (Exit::Timeout, report::no_answer_within(self.args.timeout, self.clue()))
             }
             (ErrorKind::Disconnected | ErrorKind::Transport, _) => {
-                // What it has to say on stderr comes first.
+                // Wait for the end, so that the server's stderr is printed first.
                 let end = self.peer.closed().await;
                 match report::refused(&end) {
                     Some(refused) => (Exit::NotStarted, refused),
@@ -263,7 +263,7 @@ impl Talk<'_> {
     async fn notify(&self, params: Option<Box<RawValue>>, time_left: Option<Duration>) -> Exit {
         let sent = async {
             let notified = self.peer.notify(&self.args.method, params).await;
-            notified.is_ok() && self.traffic.sent().await
+            notified.is_ok() && self.progress.sent().await
         };
         let sent = match time_left {
             Some(time) => tokio::time::timeout(time, sent).await.ok(),
@@ -299,11 +299,11 @@ impl Talk<'_> {
     }
 }
 
-/// Prints a result: for people on a terminal, else for programs. A thread of its own writes it: the reader of
+/// Prints a result: indented on a terminal, compact otherwise. A separate thread writes it: the reader of
 /// stdout may never read, and a signal must still end the call.
 async fn print(result: Box<RawValue>) -> Exit {
     let mut text = match io::stdout().is_terminal() {
-        true => json::tame(&json::pretty(result.get())),
+        true => json::escape_for_terminal(&json::pretty(result.get())),
         false => json::compact(result.get()),
     };
     text.push('\n');
@@ -319,10 +319,10 @@ async fn print(result: Box<RawValue>) -> Exit {
     }
 }
 
-/// Why there is nobody to call, and how that ends.
+/// Exit code and message for a server that cannot be started or reached.
 type NoServer = (Exit, String);
 
-/// Starts the server that is to be called.
+/// Starts the server as a child process.
 fn start_server(
     args: &CallArgs,
     global: &Global,
@@ -342,7 +342,7 @@ fn start_server(
     Ok(Box::new(child.grace(GRACE).on_stderr(move |line| lines.pass_on(line))))
 }
 
-/// Reaches the server that is to be called.
+/// Connects to the server.
 async fn reach(
     args: &CallArgs,
     address: &Address,
@@ -355,7 +355,7 @@ async fn reach(
     if let Some(token) = token {
         connector = connector.token(token);
     }
-    // The time of the whole call counts, and not another one for the handshake.
+    // The timeout of the whole call applies, without a separate one for the handshake.
     let profile = profile.with(|it| it.call_timeout = None);
     let connected = connector.connect(&profile);
     let connected = match time_left {
@@ -370,7 +370,7 @@ async fn reach(
     connected.map_err(not_reached)
 }
 
-/// The program to start, and its arguments.
+/// The program to start, with its arguments.
 fn server(args: &CallArgs, global: &Global) -> io::Result<(OsString, Vec<OsString>)> {
     if let Some((program, words)) = args.command.split_first() {
         return Ok((program.clone(), words.to_vec()));
@@ -390,25 +390,25 @@ fn server(args: &CallArgs, global: &Global) -> io::Result<(OsString, Vec<OsStrin
     Ok((std::env::current_exe()?.into(), words.into_iter().map(OsString::from).collect()))
 }
 
-/// How to speak to the server: as its profile has it, and patiently.
+/// The profile for this call, with generous limits, and the framing.
 fn profile(args: &CallArgs) -> (Profile, Framing) {
     let mut profile = args.profile.profile();
     let choice = args.framing.map_or(profile.framing, |framing| framing.choice());
     let framing = match choice {
         FramingChoice::Fixed(framing) => framing,
-        // Who speaks first has to know how; the command line does not let this through.
+        // The side that speaks first cannot detect the framing. The command line rejects this value.
         FramingChoice::Auto => Framing::Ndjson,
     };
     profile.framing = framing.into();
     profile.batch = BatchRule::Allow;
-    // Only the time of the whole call counts, however slowly its answer comes.
+    // Only the timeout of the whole call applies, however slowly the answer arrives.
     profile.read_timeout = None;
     profile.call_timeout = settings::limited(args.timeout);
     profile.drain_timeout = DRAIN;
     profile.limits.depth = Limits::MAX_DEPTH;
     profile.limits.message_bytes = match framing {
-        Framing::Length => LONGEST_WITH_PREFIX,
-        Framing::Lsp | Framing::Ndjson => LONGEST,
+        Framing::Length => MAX_ANSWER_WITH_PREFIX,
+        Framing::Lsp | Framing::Ndjson => MAX_ANSWER,
     };
     (profile, framing)
 }

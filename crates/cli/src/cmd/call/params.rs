@@ -10,17 +10,17 @@ use super::report::plain;
 use crate::console;
 use crate::exit::Problem;
 
-/// The most bytes that are read: as many as an answer may have.
-const LONGEST: u64 = super::LONGEST as u64;
+/// Maximum size of params: the same as that of an answer.
+const MAX_PARAMS: u64 = super::MAX_ANSWER as u64;
 
-/// Where params come from.
+/// Source of the params.
 enum Source<'a> {
     Word,
     Stdin,
     File(&'a str),
 }
 
-/// Reads the params that a word of the command line stands for. `None` if the call has none.
+/// Reads the params that a command-line word names. `None` means that the call has no params.
 pub(super) fn read(word: Option<&str>) -> Result<Option<Box<RawValue>>, Problem> {
     let Some(word) = word else { return Ok(None) };
     let source = match word.strip_prefix('@') {
@@ -37,9 +37,9 @@ pub(super) fn read(word: Option<&str>) -> Result<Option<Box<RawValue>>, Problem>
 fn check(source: &Source<'_>, bytes: &[u8]) -> Result<Option<Box<RawValue>>, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let place = error.valid_up_to();
-        format!("the params from {source} are not UTF-8: byte {place} is no part of a character")
+        format!("the params from {source} are not UTF-8: byte {place} is not part of a character")
     })?;
-    // Some editors put this in front of what they save.
+    // Some editors save a byte order mark first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let json: Box<RawValue> = serde_json::from_str(text).map_err(|error| {
         let hint = match source {
@@ -70,12 +70,12 @@ impl Source<'_> {
     }
 }
 
-/// Reads to the end, if that comes.
+/// Reads to the end of the input, up to [`MAX_PARAMS`].
 fn read_some(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    input.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > LONGEST {
-        true => Err(io::Error::other(format!("there are more than {LONGEST} bytes"))),
+    input.take(MAX_PARAMS + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MAX_PARAMS {
+        true => Err(io::Error::other(format!("there are more than {MAX_PARAMS} bytes"))),
         false => Ok(bytes),
     }
 }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_are_no_params_is_told_with_what_they_should_be() {
+    fn bad_params_are_refused_with_the_expected_form() {
         #[rustfmt::skip]
         let rows = [
             ("", "not JSON: EOF while parsing a value at line 1 column 0"),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn a_missing_file_is_named() {
         let problem = read(Some("@no/such/file.json")).unwrap_err();
         assert_eq!(problem.exit, Exit::Failed);
         assert!(problem.message.contains("`no/such/file.json`"), "{}", problem.message);

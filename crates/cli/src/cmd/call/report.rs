@@ -1,4 +1,4 @@
-//! What is said of a call that went wrong: what happened, why, and what to do.
+//! Messages for a failed call: the failure, its cause, and the next step.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -14,7 +14,7 @@ use duet_rpc::{CloseReason, Disconnect, RemoteError, UnusableAnswer};
 
 use crate::json;
 
-/// Why a server cannot be started.
+/// Message for a server that cannot be started.
 pub(super) fn not_started(program: &OsStr, error: &io::Error) -> String {
     let is_path = Path::new(program).components().count() > 1;
     let advice = match error.kind() {
@@ -26,7 +26,7 @@ pub(super) fn not_started(program: &OsStr, error: &io::Error) -> String {
     format!("{}{advice}", plain(&error.to_string()))
 }
 
-/// Why a server cannot be reached.
+/// Message for a server that cannot be reached.
 pub(super) fn not_reached(address: &Address, error: &io::Error) -> String {
     let advice = match (error.kind(), address) {
         (io::ErrorKind::NotFound, Address::Unix(_)) => "; does the server run?",
@@ -41,7 +41,7 @@ pub(super) fn not_reached_within(address: &Address, timeout: Duration) -> String
     format!("cannot reach {address} within {} s", timeout.as_secs_f64())
 }
 
-/// What to do about a server that turned us away, if it said so in the words of HTTP.
+/// Advice for a refusal with an HTTP status.
 fn advice_of_refusal(error: &(dyn std::error::Error + 'static)) -> &'static str {
     match find_refusal(error).map(Refused::status) {
         Some(401) => "; `--token-file` shows it a token",
@@ -68,14 +68,14 @@ fn find_refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
     None
 }
 
-/// The server turned us away, if it did.
+/// Message for a server that refused the connection; `None` if it did not.
 pub(super) fn refused(end: &Disconnect) -> Option<String> {
     let failure = end.failure()?;
     let refused = find_refusal(failure)?;
     Some(format!("{refused}{}", advice_of_refusal(failure)))
 }
 
-/// The error that a server answered with.
+/// Message for an error response.
 pub(super) fn error_answer(error: &RemoteError) -> String {
     let RemoteError { code, message, data, .. } = error;
     let colon = if message.is_empty() { "" } else { ": " };
@@ -83,7 +83,7 @@ pub(super) fn error_answer(error: &RemoteError) -> String {
     let mut text = format!("the server answered with an error{colon}{message} ({code})");
     if let Some(data) = data {
         text.push_str("\ndata: ");
-        text.push_str(&json::tame(&json::compact(data.get())));
+        text.push_str(&json::escape_for_terminal(&json::compact(data.get())));
     }
     text
 }
@@ -110,14 +110,14 @@ pub(super) fn broken_answer(why: &dyn std::error::Error) -> String {
     format!("the server's answer cannot be used{why}")
 }
 
-/// The request or its answer was lost on the way, as over HTTP.
+/// Message for a request or answer that was lost on the way, which only HTTP reports.
 pub(super) fn failed_exchange(error: &(dyn std::error::Error + 'static)) -> String {
     let why =
         error.source().map(|why| format!(": {}", plain(&why.to_string()))).unwrap_or_default();
     format!("no answer{why}{}", advice_of_refusal(error))
 }
 
-/// The server answered, and its answer cannot be used.
+/// Message for an answer that cannot be used.
 pub(super) fn unusable(why: UnusableAnswer, via: Via) -> String {
     let what = match why {
         UnusableAnswer::Empty => "has neither `result` nor `error`",
@@ -132,7 +132,7 @@ pub(super) fn unusable(why: UnusableAnswer, via: Via) -> String {
         }
         UnusableAnswer::Malformed(InvalidResponseReason::MemberTwice) => "has a member twice",
         UnusableAnswer::Oversize(limit) => return oversize(limit, via),
-        // One that this version does not know.
+        // A kind of fault that this version does not know.
         _ => return format!("the server's answer cannot be used: {why}"),
     };
     format!("the server's answer {what}")
@@ -141,7 +141,7 @@ pub(super) fn unusable(why: UnusableAnswer, via: Via) -> String {
 fn oversize(limit: usize, via: Via) -> String {
     let limit = limit.div_ceil(1024 * 1024);
     let advice = match via {
-        // Where anything but a length stands, most of the time that is a large number.
+        // In place of a length, most other bytes read as a large number.
         Via::Stdout(Framing::Length) | Via::Socket(Framing::Length) => {
             ": is `--framing length` right for it?"
         }
@@ -150,9 +150,9 @@ fn oversize(limit: usize, via: Via) -> String {
     format!("the server sent a message over the limit of {limit} MiB{advice}")
 }
 
-/// The server is gone.
+/// Message for a server that closed the connection or exited.
 pub(super) fn gone(end: &Disconnect, clue: Clue) -> String {
-    // Why a connection of messages ended says enough, and may be about bytes that no clue counts.
+    // For message transports, the close reason says enough. It may concern bytes that no clue counts.
     if matches!(clue, Clue::Silence(Via::Messages))
         && let Some(why) = end.failure().and_then(std::error::Error::source)
     {
@@ -178,7 +178,7 @@ pub(super) fn gone(end: &Disconnect, clue: Clue) -> String {
     format!("the server {what}; {clue}")
 }
 
-/// The processes of the server that did not end by themselves, if there are any.
+/// Message that lists the server processes that did not exit by themselves; `None` if all did.
 pub(super) fn stopped(end: &Disconnect) -> Option<String> {
     let stopped: Vec<_> =
         end.exit_report().stopped.iter().map(|process| plain(&process.to_string())).collect();
@@ -187,62 +187,62 @@ pub(super) fn stopped(end: &Disconnect) -> Option<String> {
         .then(|| format!("stopped processes that did not exit when stdin was closed: {list}"))
 }
 
-/// Says that the server failed after a notification was sent. Whether it had read the notification is not
-/// known.
+/// Message for a server that failed after it was sent a notification. It may have read the notification or
+/// not.
 pub(super) fn failed(end: &Disconnect) -> Option<String> {
     let exit = end.exit_report().exit.filter(|exit| !exit.success())?;
     Some(format!("the notification was sent, and the server ended with {exit}"))
 }
 
-/// The server was gone before a notification was on its way.
+/// Message for a server that ended before it read a notification.
 pub(super) fn gone_before_sent(end: &Disconnect) -> String {
     let how = end.exit_report().exit.map(|exit| format!(", with {exit}")).unwrap_or_default();
     format!("the server ended before it had read the notification{how}")
 }
 
-/// Says why an HTTP server may not have received a notification.
+/// Message for an HTTP notification that may not have arrived.
 pub(super) fn not_delivered(failure: &(dyn std::error::Error + 'static)) -> String {
     let why = failure.source().unwrap_or(failure);
     plain(&why.to_string())
 }
 
-/// How a server speaks to us.
+/// Channel from the server to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Via {
-    /// On its stdout.
+    /// The server's stdout.
     Stdout(Framing),
-    /// On a connection.
+    /// A stream socket.
     Socket(Framing),
-    /// On a connection of whole messages.
+    /// A connection that carries whole messages.
     Messages,
 }
 
-/// What came from the server tells about why there is no answer.
+/// Received data that hints at the reason for a missing answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clue {
-    /// There was something that is no message.
+    /// Bytes that are not a message.
     Garbage(Via),
-    /// There was an answer to something else.
+    /// An answer to another request.
     OtherAnswer,
-    /// There were messages, and no answer among them.
+    /// Messages, without an answer among them.
     OtherMessages,
-    /// There was a part of a message.
+    /// Part of a message.
     Part(Via),
-    /// There was nothing.
+    /// Nothing.
     Silence(Via),
 }
 
 impl fmt::Display for Clue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Clue::Garbage(Via::Messages) => f.write_str("it sent something that is no message"),
+            Clue::Garbage(Via::Messages) => f.write_str("it sent something that is not a message"),
             Clue::Garbage(Via::Socket(framing)) => write!(
                 f,
-                "it sent something that is no message: is `--framing {framing}` right for it?"
+                "it sent something that is not a message: is `--framing {framing}` right for it?"
             ),
             Clue::Garbage(Via::Stdout(framing)) => write!(
                 f,
-                "it wrote something to stdout that is no message: \
+                "it wrote something to stdout that is not a message: \
                  does it print there, or is `--framing {framing}` not right for it?"
             ),
             Clue::OtherAnswer => f.write_str(
@@ -255,8 +255,8 @@ impl fmt::Display for Clue {
                 f,
                 "it began a message and did not end it: {}",
                 match framing {
-                    Framing::Ndjson => "is there a newline behind it?",
-                    Framing::Lsp | Framing::Length => "is the length right that it begins with?",
+                    Framing::Ndjson => "does a newline follow it?",
+                    Framing::Lsp | Framing::Length => "is the length before it right?",
                 }
             ),
             Clue::Silence(Via::Stdout(_)) => f.write_str("it wrote nothing to stdout"),
@@ -265,8 +265,7 @@ impl fmt::Display for Clue {
     }
 }
 
-/// Somebody else's text on a line of ours, which it cannot end, and so that it cannot play with the
-/// terminal.
+/// Escapes text from outside, so that it can neither end our line nor control the terminal.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {

@@ -1,4 +1,4 @@
-//! Each check: what is sent, what is expected, what to do next.
+//! The checks: for each, the request, the expected answer, and the next step for a failure.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -20,9 +20,9 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Time for the exit after the end of stdin (L5).
 const EXIT_TIME: Duration = Duration::from_secs(2);
 
-/// Runs `--version`, and returns its output.
+/// Runs `--version` and returns its output.
 pub(super) async fn version(file: &Path) -> Result<String, Failure> {
-    // Only the text counts here, not the framing.
+    // `--version` prints plain text, so any framing will do.
     let mut program = Program::start(file, &["--version"], Framing::Ndjson)
         .map_err(|error| cannot_start("--version", &error))?;
     let read = program.read_to_end(ANSWER_TIME).await;
@@ -51,13 +51,13 @@ pub(super) async fn profile(
     version: Option<String>,
     profile: ProfileName,
 ) -> Vec<Outcome> {
-    // The framings of the specification, because those of the code could be wrong with it.
+    // The framings of the specification: those of the code could be wrong together with it.
     let framing = match profile {
         ProfileName::Editor => Framing::Lsp,
         ProfileName::Desktop => Framing::Length,
         ProfileName::Agent => Framing::Ndjson,
     };
-    // At debug level, the log has most that could go to the wrong place.
+    // At debug level, most of the log could end up on stdout by mistake.
     let words = ["rpc", "--profile", profile.name(), "--log-level", "debug"];
     let verdicts = match Program::start(&file, &words, framing) {
         Ok(program) => converse(program, profile, version).await,
@@ -71,7 +71,7 @@ pub(super) async fn profile(
     rows.map(|(check, verdict)| Outcome { check, profile, framing, verdict }).collect()
 }
 
-/// Asks two questions, ends stdin, and looks at all that came out of stdout.
+/// Makes two calls, closes stdin, and checks everything on stdout.
 async fn converse(
     mut program: Program,
     profile: ProfileName,
@@ -80,7 +80,7 @@ async fn converse(
     let version = version.map(Value::from);
     let first = ("initialize", "{}", "/result/serverInfo/version", version.clone());
     let echo = match profile {
-        // It has no echo. This comes nearest.
+        // This profile has no echo; `version` comes closest.
         ProfileName::Editor => ("version", "null", "/result/version", version),
         _ => ("system.echo", ECHOED, "/result", serde_json::from_str(ECHOED).ok()),
     };
@@ -113,11 +113,11 @@ async fn converse(
 
 const ECHOED: &str = r#"["ä\n",[1,[],null]]"#;
 
-/// A request: method, params, and the value that must stand at a place in the answer. `None` stands
-/// for any value.
+/// A request: method, params, and the expected value at a JSON pointer in the answer. `None` accepts any
+/// value.
 type Question = (&'static str, &'static str, &'static str, Option<Value>);
 
-/// Asks a question. A program that does not answer is closed: more questions would cost time.
+/// Makes a call. Closes a program that does not answer, because further calls would cost time.
 async fn ask(
     program: &mut Program,
     (method, params, pointer, expected): Question,
@@ -155,7 +155,7 @@ async fn ask(
     }
 }
 
-/// Ends stdin, and waits for the exit with code 0.
+/// Closes stdin, and waits for exit code 0.
 async fn exit(program: &mut Program) -> Result<String, Failure> {
     let took = program.exit(EXIT_TIME).await;
     let end = program.close().await;
@@ -194,7 +194,7 @@ fn status(end: &ExitReport) -> String {
     end.exit.map_or("exit status unknown".to_owned(), |status| status.to_string())
 }
 
-/// The last line of stderr.
+/// Last line of stderr.
 fn last_line(end: &ExitReport) -> String {
     end.last_stderr.last().cloned().unwrap_or_default()
 }
@@ -210,20 +210,20 @@ fn cannot_start(words: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// Checks that the text could be a version, and can be printed as it is.
+/// Checks that the text looks like a version and is safe to print.
 fn is_version(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-+".contains(&byte);
     text.len() <= 40 && text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(is_part)
 }
 
-/// Checks that the user's own log file can be appended to. Writes nothing to it, and does not make it.
+/// Checks that the user's log file can be appended to. Neither writes to it nor creates it.
 pub(super) fn log_file() -> Verdict {
     let Some(value) = std::env::var_os(LOG_VARIABLE).filter(|value| !value.is_empty()) else {
         return Verdict::Passed(format!("{LOG_VARIABLE} is not set"));
     };
     let path = Path::new(&value);
     let opened = match fs::metadata(path) {
-        // To open a pipe and close it again would end its reader.
+        // Opening and closing a pipe would end its reader.
         Ok(it) if !it.is_file() && !it.is_dir() => {
             access(path, Access::WRITE_OK).map_err(io::Error::from)
         }

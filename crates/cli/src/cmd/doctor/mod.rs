@@ -1,12 +1,12 @@
 //! `doctor`: checks this installation and prints a report for a bug report.
 //!
-//! It starts the daemon once in each profile, as a client does, and checks what a client depends on.
-//! That every method, framing and way to end works is what the tests of the project check; an
-//! installation breaks in fewer ways, most of them in the script around the daemon.
+//! It starts the daemon once in each profile, as a client does, and checks what a client depends on. The
+//! project's tests cover every method, framing and way to end. An installation breaks in fewer ways, most of
+//! them in the script around the daemon.
 //!
 //! ```text
 //! mod      the plan, the header
-//! checks   each check: what is sent, what is expected, what to do next
+//! checks   the checks: request, expected answer, next step
 //! program  the program under test: requests, stdout byte by byte, exit
 //! report   the table
 //! ```
@@ -30,9 +30,9 @@ use crate::exit::Exit;
 use crate::{console, descriptors};
 use report::{Outcome, Verdict, shown};
 
-/// Makes all checks and prints the report.
+/// Runs all checks and prints the report.
 pub(crate) fn run(args: &DoctorArgs, global: &Global) -> Exit {
-    // The report is the only result, so a stdout that loses it fails before the checks.
+    // The report is the only result, so an unusable stdout fails before the checks.
     if let Err(error) = console::stdout() {
         return console::cannot_write(&error);
     }
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DoctorArgs, global: &Global) -> Exit {
             return Exit::Failed;
         }
         Err(error) => {
-            console::say(format_args!("the checks cannot begin: {error}"));
+            console::say(format_args!("cannot start the checks: {error}"));
             return Exit::Failed;
         }
     };
@@ -55,28 +55,28 @@ pub(crate) fn run(args: &DoctorArgs, global: &Global) -> Exit {
     }
 }
 
-/// The version of the program, if it prints one, and the outcomes.
+/// Version of the program, if it prints one, and the outcomes.
 type Checked = (Option<String>, Vec<Outcome>);
 
-/// Makes all checks; `None` if a signal came first. Then all that was started is killed.
+/// Runs all checks. Returns `None` if a signal arrived first; every started process is killed then.
 fn check(args: &DoctorArgs) -> io::Result<Option<Checked>> {
     let file = match &args.program {
-        // A name without a slash is a file here, and not a command in PATH.
+        // A name without a slash is a file in this directory, not a command in PATH.
         Some(file) => std::path::absolute(file)?,
         None => std::env::current_exe()?,
     };
-    // The runtime opens six, and panics if it cannot.
+    // The runtime opens six descriptors, and panics if it cannot.
     descriptors::check_free(8)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut interruptions = Interruptions::receive()?;
-        // If doctor was started with SIGCHLD ignored, the system forgets how its children exited.
+        // If doctor was started with SIGCHLD ignored, the system discards the exit status of its children.
         let _child_exits = signal(SignalKind::child())?;
         Ok(interruptions.or(check_all(file)).await.ok())
     })
 }
 
-/// The profiles are checked side by side, so a program that hangs costs the time for one.
+/// Runs all checks. The profiles run concurrently, so a program that hangs costs the time of one.
 async fn check_all(file: PathBuf) -> Checked {
     let alone = |check, verdict| Outcome { check, profile: "-", framing: "-", verdict };
     let printed = checks::version(&file).await;
@@ -92,7 +92,7 @@ async fn check_all(file: PathBuf) -> Checked {
     (version, outcomes)
 }
 
-/// The facts about the machine that a bug report needs, and nothing of its user.
+/// Facts about the machine for a bug report, without anything about its user.
 fn header(args: &DoctorArgs, version: Option<String>) -> String {
     let program = match args.program.as_deref().and_then(Path::file_name) {
         Some(name) => shown(&name.to_string_lossy()),

@@ -1,8 +1,8 @@
 //! The program under test: requests, stdout byte by byte, exit.
 //!
-//! The library's [`Child`] starts it and ends its whole process tree. A `Peer` would make the calls,
-//! but it drops bytes that belong to no frame, and those are what the check of stdout looks for. So
-//! this file drives the transport itself.
+//! The library's [`Child`] starts it and stops its whole process tree. A `Peer` could make the calls, but it
+//! drops bytes outside of frames, which the check of stdout looks for. So this file drives the transport
+//! itself.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -19,17 +19,17 @@ use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// Names the file that the log goes to (G1).
+/// Environment variable with the log file (G1).
 pub(super) const LOG_VARIABLE: &str = "DUET_RPC_LOG";
 
-/// The most bytes of stdout that are kept. A daemon writes far less to doctor.
-const MOST_BYTES: usize = 1024 * 1024;
+/// Maximum number of stdout bytes to keep. A daemon writes far less to doctor.
+const MAX_STDOUT_BYTES: usize = 1024 * 1024;
 
-/// Time for each step of ending the program: stdin closed, SIGTERM. Then it is killed. Also the time
-/// for the rest of stdout after the exit, because a process that is left behind may hold it open.
+/// Time for each step of stopping the program: close stdin, SIGTERM, SIGKILL. Also the time for the rest of
+/// stdout after the exit, because a leftover process may hold it open.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A program that runs. Dropping it kills it with all that it started.
+/// A running program. Dropping it kills it and everything that it started.
 pub(super) struct Program {
     child: Child,
     outbox: Outbox,
@@ -39,16 +39,16 @@ pub(super) struct Program {
     pub(super) stdout: Stdout,
 }
 
-/// The reason for a missing answer.
+/// Reason for a missing answer.
 pub(super) enum Silence {
     Timeout,
     Eof,
-    /// It has printed [`MOST_BYTES`].
+    /// The program printed [`MAX_STDOUT_BYTES`].
     Flood,
 }
 
 impl Program {
-    /// Starts it. Its log goes to stderr, whatever the user has set.
+    /// Starts the program. Its log goes to stderr, regardless of the user's environment.
     pub(super) fn start(file: &Path, words: &[&str], framing: Framing) -> io::Result<Program> {
         let mut command = Command::new(file);
         command.args(words).env_remove(LOG_VARIABLE);
@@ -78,7 +78,7 @@ impl Program {
         self.read_until(time, |stdout| stdout.take_answer(id)).await
     }
 
-    /// Reads stdout to its end, [`Silence::Eof`], or says why that did not come.
+    /// Reads stdout to its end. Returns [`Silence::Eof`], or the reason why the end did not come.
     pub(super) async fn read_to_end(&mut self, time: Duration) -> Silence {
         let Err(silence) = self.read_until(time, |_| None::<Infallible>).await;
         silence
@@ -94,7 +94,7 @@ impl Program {
                 if let Some(found) = find(&mut self.stdout) {
                     return Ok(found);
                 }
-                if self.stdout.bytes.len() >= MOST_BYTES {
+                if self.stdout.bytes.len() >= MAX_STDOUT_BYTES {
                     return Err(Silence::Flood);
                 }
                 if !poll_fn(|cx| self.poll_receive(cx)).await {
@@ -105,13 +105,13 @@ impl Program {
         timeout(time, read).await.unwrap_or(Err(Silence::Timeout))
     }
 
-    /// Closes stdin and waits for the exit. Returns how long that took; `None` if it took longer than
-    /// this time.
+    /// Closes stdin and waits for the exit. Returns the time that it took, or `None` if it took longer than
+    /// `time`.
     pub(super) async fn exit(&mut self, time: Duration) -> Option<Duration> {
         self.child.close_stdin();
         let closed = Instant::now();
         let exited = poll_fn(|cx| {
-            // First, because a program that prints without end would use up the task's turn.
+            // Poll the exit first, because a program that prints endlessly would use up the task's turn.
             if self.child.poll_remote_closed(cx).is_ready() {
                 return Poll::Ready(closed.elapsed());
             }
@@ -124,17 +124,17 @@ impl Program {
         Some(took)
     }
 
-    /// Ends it and all that it started.
+    /// Stops the program and everything that it started.
     pub(super) async fn close(&mut self) -> ExitReport {
         self.is_closed = true;
         poll_fn(|cx| self.child.poll_close(cx)).await
     }
 
-    /// Receives bytes; `false` at the end of stdout.
+    /// Receives bytes. Returns false at the end of stdout.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        // A program that does not read its stdin shows by not answering.
+        // A program that does not read its stdin shows itself by not answering.
         let _ = self.child.poll_send(cx, &mut self.outbox);
-        // A new one each time, and nobody asks it for messages: so it holds the bytes as they came.
+        // A new inbox each time, never asked for messages, holds the bytes unchanged.
         let mut inbox = Inbox::new(TransportKind::Bytes, &Profile::agent());
         let received = ready!(self.child.poll_receive(cx, &mut inbox));
         Poll::Ready(match (received, inbox.space()) {
@@ -147,16 +147,16 @@ impl Program {
     }
 }
 
-/// All that came out of stdout, and the frames in it.
+/// Everything from stdout, and the frames in it.
 pub(super) struct Stdout {
     framing: Framing,
     decoder: Decoder,
     bytes: Vec<u8>,
-    /// The number of bytes that are frames as the contract has them (F17).
+    /// Number of leading bytes that are frames in the form of the contract (F17).
     clean: usize,
-    /// The reason why the bytes from `clean` on are not frames.
+    /// Reason why the bytes after `clean` are not frames.
     fault: Option<String>,
-    /// Messages that are not the answer to a call.
+    /// Messages that no call has taken as its answer.
     messages: Vec<Value>,
 }
 
@@ -173,7 +173,7 @@ impl Stdout {
     }
 
     fn feed(&mut self, bytes: &[u8]) {
-        let room = MOST_BYTES - self.bytes.len();
+        let room = MAX_STDOUT_BYTES - self.bytes.len();
         let mut bytes = &bytes[..bytes.len().min(room)];
         self.bytes.extend_from_slice(bytes);
         loop {
@@ -202,7 +202,7 @@ impl Stdout {
         }
     }
 
-    /// No more bytes will come.
+    /// Handles the end of stdout.
     fn finish(&mut self) {
         self.decoder.finish();
         self.feed(&[]);
@@ -211,7 +211,7 @@ impl Stdout {
         }
     }
 
-    /// All of it as text, or words that say that there is nothing.
+    /// All bytes as text, or a note that there are none.
     pub(super) fn text(&self) -> String {
         match self.bytes.is_empty() {
             true => "nothing on stdout".to_owned(),
@@ -219,15 +219,15 @@ impl Stdout {
         }
     }
 
-    /// Bytes that belong to no frame, or a message that nobody asked for: what is wrong, and the text
-    /// from there on.
+    /// Finds bytes outside of frames, or an unexpected message. Returns the problem and the text from there
+    /// on.
     pub(super) fn stray(&self) -> Option<(String, String)> {
         if let Some(fault) = &self.fault {
             let rest = String::from_utf8_lossy(&self.bytes[self.clean..]).into_owned();
             return Some((format!("{fault} (byte {} of stdout)", self.clean), rest));
         }
         let message = self.messages.first()?;
-        Some(("a message that nobody asked for".to_owned(), message.to_string()))
+        Some(("an unexpected message".to_owned(), message.to_string()))
     }
 
     fn take_answer(&mut self, id: u64) -> Option<Value> {

@@ -1,4 +1,4 @@
-//! The report: a table for people that is Markdown too.
+//! The report: a table that people can read and Markdown can render.
 
 use std::fmt::Write;
 
@@ -11,10 +11,10 @@ pub(super) struct Outcome {
 }
 
 pub(super) enum Verdict {
-    /// With the detail for the table.
+    /// The detail for the table.
     Passed(String),
     Failed(Failure),
-    /// A check that this one needs has failed.
+    /// Not run, because a check that this one needs has failed.
     Skipped,
 }
 
@@ -24,7 +24,7 @@ impl From<Result<String, Failure>> for Verdict {
     }
 }
 
-/// The reason for a failed check, and what to do next. Empty parts are not shown.
+/// Reason for a failed check, and the next step. Empty parts are not shown.
 #[derive(Default)]
 pub(super) struct Failure {
     pub(super) why: String,
@@ -45,10 +45,10 @@ impl Failure {
     }
 }
 
-/// Text of a program or of the system, fit for a table that is pasted into a bug report: short, no
-/// control characters, no paths.
+/// Text of a program or of the system, made safe for a table in a bug report: short, without control
+/// characters and paths.
 pub(super) fn shown(text: &str) -> String {
-    const MOST: usize = 80;
+    const MAX_CHARS: usize = 80;
     const QUOTES: &str = "\"'`";
     let mut clean = String::new();
     let mut before = ' ';
@@ -69,7 +69,7 @@ pub(super) fn shown(text: &str) -> String {
         before = c;
         match c {
             _ if path.is_some() => clean.push_str("PATH"),
-            // What turns the direction of text, or cannot be seen.
+            // Characters that change the text direction or are invisible.
             '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => {
                 clean.extend(c.escape_unicode());
             }
@@ -78,7 +78,7 @@ pub(super) fn shown(text: &str) -> String {
             _ => clean.push(c),
         }
     }
-    match clean.char_indices().nth(MOST - 1) {
+    match clean.char_indices().nth(MAX_CHARS - 1) {
         Some((end, last)) if end + last.len_utf8() < clean.len() => clean[..end].to_owned() + "…",
         _ => clean,
     }
@@ -88,11 +88,11 @@ pub(super) fn shown(text: &str) -> String {
 pub(super) fn render(outcomes: &[Outcome], in_color: bool) -> String {
     let mut text = String::new();
     let mut line = |cells: [&str; 5], color: Option<&str>| {
-        // The one character that means something to a table.
+        // The only character with a meaning in a table.
         let [check, profile, framing, result, detail] = cells.map(|it| it.replace('|', "\\|"));
         let (color, plain) = color.map_or(("", ""), |color| (color, "\x1b[0m"));
         let _ = write!(text, "| {check:12} | {profile:7} | {framing:7} ");
-        // A failure takes the room that it needs; the rows around it stay narrow.
+        // A failure takes the width that it needs; the rows around it stay narrow.
         let _ = writeln!(text, "| {color}{result:7}{plain} | {detail} |");
     };
     line(["check", "profile", "framing", "result", "detail"], None);

@@ -1,8 +1,8 @@
-//! Sockets that listen already, handed over by whoever started the daemon, such as systemd.
+//! Socket activation: listening sockets inherited from the parent process, for example systemd.
 //!
-//! The environment says how many there are (`LISTEN_FDS`), for whom (`LISTEN_PID`), and what they are
-//! called (`LISTEN_FDNAMES`). One whose address was asked for on the command line is taken for that; on
-//! another, WebSocket or HTTP is spoken if it is called `ws` or `http`, and else frames.
+//! `LISTEN_FDS` holds their number, `LISTEN_PID` the process that they are for, and `LISTEN_FDNAMES` their
+//! names. A socket at an address from the command line serves that address. Any other socket serves WebSocket
+//! or HTTP if its name is `ws` or `http`, and frames otherwise.
 
 use std::env::VarError;
 use std::net::{TcpListener, ToSocketAddrs};
@@ -14,10 +14,10 @@ use listenfd::ListenFd;
 
 use crate::exit::Problem;
 
-/// The most sockets that are taken over.
-const MOST: i32 = 1024;
+/// Maximum number of inherited sockets.
+const MAX_SOCKETS: i32 = 1024;
 
-/// The sockets that nobody has asked for yet.
+/// Inherited sockets that are not in use yet.
 pub(super) struct Inherited(Vec<Socket>);
 
 enum Socket {
@@ -25,7 +25,7 @@ enum Socket {
     Unix(UnixListener),
 }
 
-/// What was handed over to this process.
+/// Takes over the sockets for this process.
 pub(super) fn inherited() -> Result<Inherited, Problem> {
     check_count()?;
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
@@ -51,14 +51,14 @@ pub(super) fn inherited() -> Result<Inherited, Problem> {
             false => Err("it does not listen: systemd needs Accept=no for this".to_owned()),
         });
         sockets.push(socket.map_err(|why| {
-            Problem::failure(format!("socket {place} that was handed over cannot be used: {why}"))
+            Problem::failure(format!("cannot use inherited socket {place}: {why}"))
         })?);
     }
     Ok(Inherited(sockets))
 }
 
-/// Refuses a number of sockets that nobody can mean: a list is made of that many, before the first one
-/// is looked at.
+/// Refuses an absurd number of sockets. `listenfd` allocates a list of that length before it looks at the
+/// first one.
 fn check_count() -> Result<(), Problem> {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<i32>().ok());
     let is_for_us = match std::env::var("LISTEN_PID") {
@@ -66,11 +66,11 @@ fn check_count() -> Result<(), Problem> {
         Err(error) => error == VarError::NotPresent,
     };
     let Some(count) = number("LISTEN_FDS").filter(|_| is_for_us) else { return Ok(()) };
-    if count > MOST {
-        let told = format!("LISTEN_FDS says that {count} sockets were handed over");
-        return Err(Problem::failure(format!("{told}: at most {MOST} can be")));
+    if count > MAX_SOCKETS {
+        let told = format!("LISTEN_FDS promises {count} sockets");
+        return Err(Problem::failure(format!("{told}: the limit is {MAX_SOCKETS}")));
     }
-    // Some managers use it to begin elsewhere than at 3.
+    // Some service managers set it to begin elsewhere than at 3.
     match number("LISTEN_FDS_FIRST_FD").unwrap_or(3).checked_add(count) {
         None => Err(Problem::failure("LISTEN_FDS_FIRST_FD is too large for a descriptor")),
         Some(_) => Ok(()),
@@ -82,7 +82,7 @@ impl Inherited {
         self.0.is_empty()
     }
 
-    /// The one that listens at this address, if there is one.
+    /// Takes the socket that listens at this address, if there is one.
     pub(super) fn take(&mut self, address: &Address) -> Result<Option<Listener>, Problem> {
         let Some(place) = self.0.iter().position(|socket| socket.is_at(address)) else {
             return Ok(None);
@@ -90,7 +90,7 @@ impl Inherited {
         self.0.swap_remove(place).into_listener(address).map(Some)
     }
 
-    /// All others.
+    /// Takes all other sockets.
     pub(super) fn rest(self) -> Result<Vec<Listener>, Problem> {
         let plain = |socket: Socket| {
             let url = match &socket {
@@ -134,9 +134,8 @@ impl Socket {
             Socket::Tcp(socket, _) => Listener::from_tcp(socket, address),
             Socket::Unix(socket) => Listener::from_unix(socket),
         };
-        listener.map_err(|error| {
-            Problem::failure(format!("a socket that was handed over cannot be used: {error}"))
-        })
+        listener
+            .map_err(|error| Problem::failure(format!("cannot use an inherited socket: {error}")))
     }
 }
 
@@ -145,7 +144,7 @@ fn listens(socket: BorrowedFd<'_>) -> bool {
     rustix::net::sockopt::socket_acceptconn(socket).unwrap_or(false)
 }
 
-/// The system cannot be asked for it. But what has a remote is a connection.
+/// This system has no socket option for it, but a socket with a remote is a connection.
 #[cfg(target_vendor = "apple")]
 fn listens(socket: BorrowedFd<'_>) -> bool {
     rustix::net::getpeername(socket).is_err()

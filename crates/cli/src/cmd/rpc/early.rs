@@ -1,5 +1,5 @@
-//! Signals that come while the daemon starts, before the server receives them (L4). They would end the
-//! process at once, and what it has made by then, such as a socket's file, would stay.
+//! Signals that arrive during startup, before the server receives them (L4). Without this they would end the
+//! process immediately and leave a socket's file behind.
 
 use std::io;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// Notes the signals that ask for the end.
+/// Records the signals that ask for shutdown.
 pub(super) struct EarlySignals {
     signals: [(i32, Arc<AtomicBool>); 3],
-    /// Whether each signal ends the process, as it does by default.
+    /// True once each signal ends the process again, as it does by default.
     is_released: Arc<AtomicBool>,
 }
 
 impl EarlySignals {
-    /// From here on none of them ends the process by itself. A signal that is ignored stays ignored.
-    pub(super) fn note() -> io::Result<Self> {
+    /// Stops these signals from ending the process. An ignored signal stays ignored.
+    pub(super) fn capture() -> io::Result<Self> {
         let signals = [SIGHUP, SIGINT, SIGTERM].map(|signal| (signal, Arc::default()));
         let is_released = Arc::new(AtomicBool::new(false));
         for (signal, came) in &signals {
@@ -30,18 +30,18 @@ impl EarlySignals {
         Ok(EarlySignals { signals, is_released })
     }
 
-    /// Lets each signal end the process again, because the daemon does not start. The message about that may
-    /// block on a full stderr.
+    /// Restores the default effect of each signal, because the daemon does not start. Writing the message
+    /// about that may block on a full stderr.
     pub(super) fn release(&self) {
         self.is_released.store(true, Ordering::SeqCst);
         self.pass_on();
     }
 
-    /// Sends those again that have come, to whoever receives them now.
+    /// Raises the recorded signals again for their current receiver.
     pub(super) fn pass_on(&self) {
         for (signal, came) in &self.signals {
             if came.swap(false, Ordering::SeqCst) {
-                // It fails only for a number that is no signal.
+                // Fails only for an invalid signal number.
                 let _ = low_level::raise(*signal);
             }
         }

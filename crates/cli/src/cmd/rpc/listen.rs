@@ -1,4 +1,4 @@
-//! Where the daemon is reached (T2, T3).
+//! The endpoints of the daemon: stdio or listening sockets (T2, T3).
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,34 +14,34 @@ use super::{activation, token};
 use crate::args::ListenArgs;
 use crate::exit::Problem;
 
-/// How long whoever started the daemon may take to read where it listens.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Time for the parent process to read the addresses.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Where clients come in.
-pub(super) enum Doors {
+/// Endpoints that clients connect to.
+pub(super) enum Endpoints {
     Stdio,
     Listeners {
         listeners: Vec<Listener>,
-        /// What is to be told of them.
+        /// Warnings to log at startup.
         warnings: Vec<String>,
     },
 }
 
-/// Listens at each address, and on each socket that was handed over by whoever started the daemon.
-pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Doors, Problem> {
+/// Listens on each address, and on each inherited socket.
+pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Endpoints, Problem> {
     if args.listen.contains(&Address::Stdio) {
         return match args.listen.len() {
-            1 => Ok(Doors::Stdio),
+            1 => Ok(Endpoints::Stdio),
             _ => Err(Problem::usage(
-                "stdio: cannot be listened on together with other addresses: \
+                "stdio: cannot be combined with other addresses: \
                  while there are connections, stdin is not read",
             )),
         };
     }
-    let gate = gate(args, token);
+    let policy = access_policy(args, token);
     let mut inherited = activation::inherited()?;
     if args.listen.is_empty() && inherited.is_empty() {
-        return Ok(Doors::Stdio);
+        return Ok(Endpoints::Stdio);
     }
     let mut listeners = Vec::new();
     for address in &args.listen {
@@ -57,24 +57,24 @@ pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Doors, Pr
         return Err(remote(open.address()));
     }
     let listeners: Vec<_> =
-        listeners.into_iter().map(|listener| listener.gate(gate.clone())).collect();
+        listeners.into_iter().map(|listener| listener.gate(policy.clone())).collect();
     let warnings = warnings(args, &listeners);
-    Ok(Doors::Listeners { listeners, warnings })
+    Ok(Endpoints::Listeners { listeners, warnings })
 }
 
-/// Who may come in by WebSocket and HTTP.
-fn gate(args: &ListenArgs, token: Option<String>) -> Gate {
-    let mut gate = Gate::default();
+/// Access policy for WebSocket and HTTP.
+fn access_policy(args: &ListenArgs, token: Option<String>) -> Gate {
+    let mut policy = Gate::default();
     if let Some(token) = token {
-        gate = gate.token(token);
+        policy = policy.token(token);
     }
     for host in &args.allow_host {
-        gate = gate.allow_host(host);
+        policy = policy.allow_host(host);
     }
     for origin in &args.allow_origin {
-        gate = gate.allow_origin(origin);
+        policy = policy.allow_origin(origin);
     }
-    gate
+    policy
 }
 
 fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {
@@ -106,7 +106,7 @@ fn remote(address: &Address) -> Problem {
     ))
 }
 
-/// What those who run it should know.
+/// Warnings about access that the operator may not intend.
 fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
     let mut warnings = Vec::new();
     if args.token_file.as_deref().is_some_and(token::is_exposed) {
@@ -117,7 +117,7 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
         let address = listener.address();
         let is_guarded = matches!(address, Address::WebSocket(..) | Address::Http(..));
         if args.token_file.is_some() && !is_guarded && !matches!(address, Address::Unix(_)) {
-            warnings.push(format!("the token does not guard {address}, as TCP has none"));
+            warnings.push(format!("the token does not guard {address}: TCP has no tokens"));
         }
         if let Address::Unix(path) = address
             && is_for_all(path)
@@ -129,30 +129,30 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
         }
         let is_open = !is_guarded || args.token_file.is_none();
         if is_open && !listener.is_local() {
-            warnings.push(format!("whoever can reach {address} can call the daemon"));
+            warnings.push(format!("anyone who can reach {address} can call the daemon"));
         }
     }
     warnings
 }
 
-/// Whether every user can connect to a Unix socket: its file is writable for all, or it has no file (an
-/// abstract socket).
+/// Returns true if every user can connect to a Unix socket: its file is writable for all, or it has no file
+/// (an abstract socket).
 fn is_for_all(path: &Path) -> bool {
     !path.is_absolute() || fs::metadata(path).is_ok_and(|data| data.mode() & 0o002 != 0)
 }
 
-/// Tells whoever waits for it where to connect, before anything else is said (T2). Where nobody reads
-/// stderr it is not waited for long: clients that connect are served all the same (L8).
+/// Prints the addresses to stderr before anything else (T2). Waits only briefly for a reader of stderr:
+/// clients that connect are served anyway (L8).
 pub(super) fn announce(addresses: &[Address]) {
     let lines: String =
         addresses.iter().map(|address| format!("listening on {address}\n")).collect();
     let (done, is_done) = mpsc::channel();
     let write = move || {
-        // If nobody hears it, it still stands in the log.
+        // If nobody reads it, the addresses are still in the log.
         let _ = io::stderr().write_all(lines.as_bytes());
         let _ = done.send(());
     };
     if threads::spawn("duet-rpc announcement", write).is_ok() {
-        let _ = is_done.recv_timeout(PATIENCE);
+        let _ = is_done.recv_timeout(ANNOUNCE_TIMEOUT);
     }
 }

@@ -9,18 +9,18 @@ use duet_rpc::transport::Address;
 use duet_rpc::{Profile, Server};
 
 use self::early::EarlySignals;
-use self::listen::Doors;
+use self::listen::Endpoints;
 use crate::args::{Global, ListenArgs, ProfileName, RpcArgs};
 use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};
-use crate::methods::{self, LogAccess, Way};
+use crate::methods::{self, Delivery, LogAccess};
 use crate::{Additions, console, settings};
 
 pub(crate) use token::read as read_token;
 
-/// Serves until the daemon is to end.
+/// Runs the daemon until shutdown.
 pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exit {
-    let (early, doors) = match prepare(args) {
+    let (early, endpoints) = match prepare(args) {
         Ok(prepared) => prepared,
         Err(problem) => {
             console::say(format_args!("{}", problem.message));
@@ -36,20 +36,20 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
         Ok(log) => log,
         Err(error) => {
             early.release();
-            console::say(format_args!("the log cannot be started: {error}"));
+            console::say(format_args!("cannot start the log: {error}"));
             return Exit::Failed;
         }
     };
-    let access = match doors {
-        Doors::Listeners { .. } if !args.listen.share_log => LogAccess::Withheld,
-        Doors::Listeners { .. } | Doors::Stdio => LogAccess::Shared(log),
+    let access = match endpoints {
+        Endpoints::Listeners { .. } if !args.listen.share_log => LogAccess::Withheld,
+        Endpoints::Listeners { .. } | Endpoints::Stdio => LogAccess::Shared(log),
     };
-    let router = |way| (additions.methods)(methods::router(args.profile, way, access));
-    let last_act = additions.before_exit;
+    let router = |delivery| (additions.methods)(methods::router(args.profile, delivery, access));
+    let exit_hook = additions.before_exit;
     let mut server =
-        Server::new().profile(profile).router(router(Way::Both)).before_exit(move || {
+        Server::new().profile(profile).router(router(Delivery::All)).before_exit(move || {
             log.flush();
-            last_act();
+            exit_hook();
         });
     server = match (args.exit_with_parent, settings::process_to_end_with(args)) {
         (None, _) => server,
@@ -59,20 +59,20 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     if let Some(most) = args.listen.max_connections {
         server = server.max_connections(most as usize);
     }
-    // Not before signals are received: who reads this may send one.
+    // Announce only after signals are received: the reader may send one.
     let profile_name = args.profile.name();
-    match doors {
-        Doors::Stdio => {
+    match endpoints {
+        Endpoints::Stdio => {
             server = server.on_connect(move |_| {
                 log.open();
                 log_start(log, profile_name, &profile);
                 early.pass_on();
             });
         }
-        Doors::Listeners { listeners, warnings } => {
+        Endpoints::Listeners { listeners, warnings } => {
             log.show_connections();
             server = listeners.into_iter().fold(server, Server::listen);
-            server = server.one_way(router(Way::AnswersOnly)).on_listening(move |addresses| {
+            server = server.one_way(router(Delivery::AnswersOnly)).on_listening(move |addresses| {
                 listen::announce(addresses);
                 log.open();
                 log_start(log, profile_name, &profile);
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     }
     match server.run() {
         Ok(()) => Exit::Success,
-        // It stands in the log already.
+        // The server has logged the error.
         Err(_) => {
             log.open();
             log.flush();
@@ -93,16 +93,16 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     }
 }
 
-/// Does what can fail before there is a log.
-fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Doors), Problem> {
-    // First, while a signal still ends the process: a pipe that nobody writes to is waited for.
+/// Runs the steps that can fail before there is a log.
+fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Endpoints), Problem> {
+    // Read the token first, while a signal still ends the process: a pipe may have no writer.
     let parent = settings::process_to_end_with(args);
     let token = args.listen.token_file.as_deref();
     let token = token.map(|file| token::read_beside(file, parent)).transpose()?;
-    let early = EarlySignals::note()
+    let early = EarlySignals::capture()
         .map_err(|error| Problem::failure(format!("cannot receive signals: {error}")))?;
-    match open_doors(&args.listen, token) {
-        Ok(doors) => Ok((early, doors)),
+    match open_endpoints(&args.listen, token) {
+        Ok(endpoints) => Ok((early, endpoints)),
         Err(problem) => {
             early.release();
             Err(problem)
@@ -110,13 +110,13 @@ fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Doors), Problem> {
     }
 }
 
-fn open_doors(args: &ListenArgs, token: Option<String>) -> Result<Doors, Problem> {
-    let doors = listen::open(args, token)?;
-    if matches!(doors, Doors::Stdio) {
+fn open_endpoints(args: &ListenArgs, token: Option<String>) -> Result<Endpoints, Problem> {
+    let endpoints = listen::open(args, token)?;
+    if matches!(endpoints, Endpoints::Stdio) {
         let cannot = |error| Problem::failure(format!("cannot write to stdout: {error}"));
         console::stdout().map_err(cannot)?;
     }
-    Ok(doors)
+    Ok(endpoints)
 }
 
 fn log_start(log: &Log, profile_name: &str, profile: &Profile) {
@@ -124,7 +124,7 @@ fn log_start(log: &Log, profile_name: &str, profile: &Profile) {
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
         level = log.level().name(),
-        sink = log.place(),
+        sink = log.destination(),
         profile = profile_name,
         framing = %profile.framing,
         "duet-rpc started"

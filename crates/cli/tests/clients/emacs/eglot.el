@@ -1,18 +1,17 @@
-;;; eglot.el --- The example language server, as Emacs's own client uses it  -*- lexical-binding: t; -*-
+;;; eglot.el --- Test of the example language server with Eglot  -*- lexical-binding: t; -*-
 
-;; emacs -Q --batch -l eglot.el, with the example in SERVER. A file is opened with Eglot; what Flymake shows,
-;; and what ElDoc would, must be what the server is to say of the text: at once, and after edits with
-;; characters of several bytes and of two UTF-16 units before the words (P7, L2). In the end the server must
-;; go with `shutdown' and `exit' (L4), and what it has sent must be frames and nothing else (L1, F17): one
-;; answer to each request, and one notification for each state of the text.
+;; Run: emacs -Q --batch -l eglot.el, with the example in SERVER. Opens a file with Eglot. Flymake and ElDoc
+;; must show what the server reports about the text, immediately and after edits, with multi-byte characters and
+;; surrogate pairs before the words (P7, L2). At the end the server must exit after `shutdown' and `exit' (L4).
+;; Its output must consist of frames (L1, F17): one answer per request, one notification per state of the text.
 ;;
-;; In a batch nothing is displayed and Emacs is never idle. So the checks that Flymake would begin when it is
-;; displayed, and the changes that Eglot would send when Emacs is idle, are asked for. And after `exit'
-;; jsonrpc.el gives a server a tenth of a second, or in Emacs 28 none, before it kills it. Here it has to wait.
+;; A batch Emacs displays nothing and is never idle. So this script itself starts the checks that Flymake would
+;; start on display, and sends the changes that Eglot would send when idle. After `exit', jsonrpc.el gives a
+;; server a tenth of a second, or none in Emacs 28, before it kills it. Here it has to wait.
 
 (require 'cl-lib)
 (require 'seq)
-;; Eglot is part of Emacs since 29; before, Debian puts it here.
+;; Eglot is part of Emacs since 29; for older versions, Debian installs it here.
 (unless (locate-library "eglot")
   (dolist (folder (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa/eglot-[0-9]*"))
     (add-to-list 'load-path folder)))
@@ -28,7 +27,7 @@
       eglot-server-programs `((text-mode . (,(getenv "SERVER")))))
 
 (defun check (what actual expected)
-  "Fail if ACTUAL is not EXPECTED; WHAT says what was tried."
+  "Fail if ACTUAL is not EXPECTED; WHAT names the check."
   (unless (equal actual expected)
     (error "%s: expected %S, got %S" what expected actual)))
 
@@ -49,12 +48,12 @@
                           (process-get (jsonrpc--process server) 'jsonrpc-sentinel-cleanup-started)))))
 
 (defun messages ()
-  "All messages that have come, oldest first; fail if they are not well framed."
+  "All received messages, oldest first; fail if they are not well framed."
   (let ((text (encode-coding-string (apply #'concat (reverse received)) 'utf-8-emacs))
         (start 0) messages)
     (while (< start (length text))
       (unless (eq (string-match "Content-Length: \\([1-9][0-9]*\\)\r\n\r\n" text start) start)
-        (error "This is no frame: %S" (substring text start (min (length text) (+ start 80)))))
+        (error "Not a frame: %S" (substring text start (min (length text) (+ start 80)))))
       (let ((body (match-end 0)))
         (setq start (+ body (string-to-number (match-string 1 text))))
         (push (json-parse-string (decode-coding-string (substring text body start) 'utf-8)
@@ -73,7 +72,7 @@
         (push (alist-get 'version (alist-get 'params message)) versions)))
     (check "one answer to each" (sort ids #'<)
            (number-sequence 1 (jsonrpc--next-request-id server)))
-    ;; Eglot counts edits, of which one message may hold many.
+    ;; Eglot counts edits, and one message may contain several.
     (check (format "a note to each, of versions %S" versions)
            (list (length versions) (apply #'> versions)) (list (1+ changes) t))))
 
@@ -93,7 +92,7 @@
         (lambda (a b) (or (< (car a) (car b)) (and (= (car a) (car b)) (< (cadr a) (cadr b)))))))
 
 (defun check-shown (what expected)
-  "Wait until Flymake shows what is EXPECTED."
+  "Wait until Flymake shows EXPECTED."
   (let (last)
     (condition-case error
         (wait-for what (lambda () (equal (setq last (shown)) expected)))
@@ -118,7 +117,7 @@
   "Fail if hover at TEXT does not say that it has CHARACTERS and occurs TIMES."
   (let ((said (or (hover-at text) "")))
     (check (format "hover at %s" text)
-           ;; Eglot may have taken the marks of Markdown out, or left them in.
+           ;; Eglot may have removed the Markdown markup, or left it in.
            (replace-regexp-in-string "`" "" (string-trim said))
            (format "%s\n\n%s, %s in this document" text characters times))))
 
@@ -140,7 +139,7 @@
     (check-shown "the first findings"
                  `((1 2 "TODO" ,@task) (2 4 "the" ,@doubled) (2 24 "  " ,@space) (3 100 "xxx" ,@long)))
     (check-hover "fine" "4 characters" "once")
-    ;; Several bytes, and two units of UTF-16, before what is found. Two changes in one message.
+    ;; Multi-byte characters and surrogate pairs before the match. Two changes in one message.
     (change (lambda ()
               (goto-char (point-min))
               (insert "é漢🦀 ")
@@ -151,7 +150,7 @@
                    (5 3 "TODO" ,@task) (5 16 "Naïve" ,@doubled)))
     (check-hover "naïve" "5 characters" "once")
     (check-hover "TODO" "4 characters" "2 times")
-    ;; In the middle of such a line: the server must count as Emacs does.
+    ;; In the middle of such a line: the server must count positions as Emacs does.
     (change (lambda ()
               (goto-char (point-max))
               (search-backward "Naïve")
@@ -166,7 +165,7 @@
                  `((1 6 "TODO" ,@task) (2 4 "the" ,@doubled) (5 3 "TODO" ,@task) (5 19 "TODO" ,@task)))
     (check-hover "TODO" "4 characters" "3 times")
     (check-hover "漢字" "2 characters" "once")
-    ;; Nothing is left to be said of a text in which nothing is found.
+    ;; A text without matches has no diagnostics.
     (change (lambda () (erase-buffer) (insert "all is well 🦀\n")))
     (check-shown "nothing" nil)
     (change (lambda () (goto-char (point-max)) (insert "TODO\n")))
@@ -185,7 +184,7 @@
         (error "SERVER names no program"))
     (error (setq failed (error-message-string error))))
   (dolist (process (process-list))
-    ;; Nobody is to complain of that.
+    ;; Suppress messages about the killed process.
     (set-process-sentinel process #'ignore)
     (delete-process process))
   (set-buffer-modified-p nil)

@@ -1,21 +1,21 @@
-;;; jsonrpc.el --- The daemon, as Emacs's own JSON-RPC library sees it  -*- lexical-binding: t; -*-
+;;; jsonrpc.el --- Test of the daemon with Emacs's JSON-RPC library  -*- lexical-binding: t; -*-
 
-;; emacs -Q --batch -l jsonrpc.el, with DUET_RPC and TESTBED in the environment. All that a package for Emacs
-;; would do, over stdio and TCP: methods of the editor profile (C3), errors and their data (E1, section 3),
-;; answers in order and side by side (L2, M11), notifications (M10), cancelling (P3), requests of the server
-;; and events (section 4), sizes (F14), text of all kinds (F4, F5), and the end (L1, L4, L5, T2).
+;; Run: emacs -Q --batch -l jsonrpc.el, with DUET_RPC and TESTBED in the environment. Tests everything that an
+;; Emacs package would do, over stdio and TCP: methods of the editor profile (C3), errors and their data (E1,
+;; section 3), sequential and concurrent answers (L2, M11), notifications (M10), cancellation (P3), requests of
+;; the server and events (section 4), sizes (F14), text of all kinds (F4, F5), and the end (L1, L4, L5, T2).
 ;;
-;; What jsonrpc.el needs to be spoken with, whoever serves:
-;; - `jsonrpc-request' leaves the process filter with a `throw'. In Emacs 28, messages behind the answer then
-;;   lie there until more output comes. So `call' below waits with the asynchronous function instead, and
-;;   `jsonrpc-request' itself is used where nothing else is under way.
-;; - From Emacs 30 on, messages are handled in timers. If Emacs learns of an answer and of the server's end at
-;;   once, the answer is lost. So the answer to `shutdown' is looked for in what was received.
-;; - It skips what it does not understand, and ignores answers that nobody has asked for. So all that comes is
-;;   kept, and looked through at the end of each connection.
-;; - It does not tell the id of a request. They count from 1 on each connection.
-;; - Emacs 28 reads the names of members as Latin-1, and no U+0000. So names are ASCII here.
-;; - The `data' of an error that a request of the server is answered with is not sent.
+;; Peculiarities of jsonrpc.el with any server:
+;; - `jsonrpc-request' leaves the process filter with a `throw'. In Emacs 28, messages after the answer then
+;;   wait until more output comes. So `call' below waits with the asynchronous function, and `jsonrpc-request'
+;;   itself is used only where nothing else is pending.
+;; - From Emacs 30 on, timers handle messages. If an answer and the server's end arrive together, the answer
+;;   is lost. So the answer to `shutdown' is looked for in the received bytes.
+;; - It skips what it does not understand, and ignores unexpected answers. So all messages are kept, and
+;;   checked at the end of each connection.
+;; - It does not expose the id of a request. Ids count from 1 on each connection.
+;; - Emacs 28 reads the names of members as Latin-1, and refuses U+0000. So names are ASCII here.
+;; - It does not send the `data' of an error response.
 
 (require 'cl-lib)
 (require 'jsonrpc)
@@ -28,20 +28,20 @@
 ;;; Failing
 
 (defun check (what actual expected)
-  "Fail if ACTUAL is not EXPECTED; WHAT says what was tried."
+  "Fail if ACTUAL is not EXPECTED; WHAT names the check."
   (unless (equal actual expected)
     (error "%s: expected %S, got %S" what expected
            (if (and (stringp actual) (> (length actual) 1000)) (length actual) actual))))
 
 (defun wait-for (what condition &optional process)
-  "Wait until CONDITION returns true, for output of PROCESS first of all; WHAT is for the message."
+  "Wait until CONDITION returns true, preferably for output of PROCESS; WHAT is for the message."
   (while (not (funcall condition))
     (when (> (- (float-time) begun) patience)
       (error "%s: it has not come in %s seconds" what patience))
     (accept-process-output process 0.05)
     (accept-process-output nil 0)))
 
-;;; Connections that remember
+;;; Connections that record their messages
 
 (defclass remembering (jsonrpc-process-connection)
   ((received :initform nil :accessor received :documentation "Pieces of the input, newest first.")
@@ -66,7 +66,7 @@
                            (lambda (connection method params)
                              (push (cons method params) (notes connection)))
                            :on-shutdown (lambda (connection) (setf (ended connection) t))
-                           ;; No buffer with all messages, which takes longer than all else.
+                           ;; No buffer with all messages, which takes longer than everything else.
                            (if (slot-exists-p 'jsonrpc-connection '-events-buffer-config)
                                '(:events-buffer-config (:size 0 :format full))
                              '(:events-buffer-scrollback-size 0)))))
@@ -106,7 +106,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
         (start 0) (nulls 0) ids)
     (while (< start (length text))
       (unless (eq (string-match "Content-Length: \\([1-9][0-9]*\\)\r\n\r\n" text start) start)
-        (error "This is no frame: %S" (substring text start (min (length text) (+ start 80)))))
+        (error "Not a frame: %S" (substring text start (min (length text) (+ start 80)))))
       (let* ((body (match-end 0))
              (end (+ body (string-to-number (match-string 1 text))))
              (message (json-parse-string (decode-coding-string (substring text body end) 'utf-8)
@@ -134,7 +134,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
   (let ((server (jsonrpc--process connection)))
     (check "the end" (list (process-status server) (process-exit-status server)) '(exit 0))))
 
-;;; What is tried
+;;; Checks
 
 (defconst level-data '(:param "level" :expected "one of the accepted values" :received "loud"
                        :accepted ["debug" "info" "warn" "error"]))
@@ -164,7 +164,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
           (check method (cl-loop for (member) on entry by #'cddr collect member) members))))
     (check-call daemon 'setLogLevel '(:level "WARN") '(result (:level "warn" :success t)))
     (try-errors daemon)
-    ;; A notification is not answered, and is done before what follows it.
+    ;; A notification is not answered, and is finished before the next message.
     (jsonrpc-notify daemon 'setLogLevel ["debug"])
     (jsonrpc-notify daemon 'nope nil)
     ;; The function that most packages use.
@@ -177,7 +177,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
            `((jsonrpc-error-code . -32602) (jsonrpc-error-message . "Invalid params")
              (jsonrpc-error-data . ,level-data)))
     (cl-incf (sent daemon))
-    ;; Many at once, each with its own answer, in order.
+    ;; Many requests together, each with its own answer, in order.
     (dotimes (number 100)
       (let ((method (if (cl-evenp number) 'version (intern (format "nope%d" number)))))
         (call-later daemon method nil
@@ -197,7 +197,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
     (check-exit daemon)))
 
 (defun try-waiting ()
-  "Calls that are given up, one at a time, so that what is not cancelled holds up the rest."
+  "Cancelled calls, one at a time: a call that is not cancelled would delay the rest."
   (let ((testbed (start "testbed" "TESTBED")) end)
     (check "a timeout" (condition-case error
                            (jsonrpc-request testbed 'test.sleep '(:ms 86400000) :timeout 0.05)
@@ -224,7 +224,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
     (check-exit testbed)))
 
 (defun try-agent (daemon)
-  "All methods, side by side, on any transport."
+  "All methods, concurrently, on any transport."
   (try-errors daemon)
   (check-call daemon 'system.ping nil '(result "pong"))
   (dolist (params (list ["naïve Ω 漢字 🦀 e\u0301 \u2028 \u0001 \" \\ / \n \t \u007f"]
@@ -238,7 +238,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
     (wait-for "300 answers" (lambda () (= (length answers) 300)) (jsonrpc--process daemon))
     (check "each its own" (sort (copy-sequence answers) #'car-less-than-car)
            (cl-loop for number below 300 collect (cons number (vector number)))))
-  ;; The server calls us, and passes on what we answer.
+  ;; The server calls us, and passes our answer on.
   (pcase-dolist (`(,method ,params ,end)
                  `(("add" [1 2 39] (result 42))
                    ("mirror" (:text "漢🦀") (result (:text "漢🦀")))
@@ -247,13 +247,13 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
                    ("nope" nil (error (:code -32601 :message "Method not found: nope")))))
     (check-call daemon 'system.callback
                 `(:method ,method ,@(and params (list :params params))) end))
-  ;; Events, as many as there are, and none before or after.
+  ;; Exactly the expected events, and none before or after.
   (check-call daemon 'events.subscribe '(:topics ["log"]) '(result (:topics ["log"])))
   (dolist (method '(nope1 nope2)) (jsonrpc-notify daemon method nil))
   (wait-for "two events" (lambda () (= (length (notes daemon)) 2)) (jsonrpc--process daemon))
   (check-call daemon 'events.unsubscribe '(:topics ["log"]) '(result (:topics [])))
   (jsonrpc-notify daemon 'nope3 nil)
-  ;; Too large: refused without an id, as no id was read, and the next is served.
+  ;; Too large: refused with a null id, because no id was read, and the next request is served.
   (jsonrpc-notify daemon 'system.echo (vector (make-string 1200000 ?x)))
   (wait-for "the refusal" (lambda () (equal (jsonrpc-last-error daemon)
                                             '(:code -32600 :message "Invalid Request"
@@ -305,7 +305,7 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
       (progn (try-editor) (try-waiting) (try-stdio) (try-tcp))
     (error (setq failed (error-message-string error))))
   (dolist (process (process-list))
-    ;; Nobody is to complain of that.
+    ;; Suppress messages about the killed process.
     (set-process-sentinel process #'ignore)
     (delete-process process))
   (setq inhibit-message nil)

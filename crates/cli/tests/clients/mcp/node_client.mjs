@@ -1,9 +1,10 @@
-// The TypeScript SDK of the Model Context Protocol (`@modelcontextprotocol/sdk`) with the example
-// `mcp_server`, under the profiles `mcp` and `agent`: how a session begins, tools and their schemas, wrong arguments, progress, cancelling, many
-// calls at once, a request from the server to the client, and the end (M2, M5, P1, P3, P4, P7, L2, L3, F5).
+// Test of the example `mcp_server` with the TypeScript SDK of the Model Context Protocol
+// (`@modelcontextprotocol/sdk`), in the profiles `mcp` and `agent`: start of a session, tools and their
+// schemas, wrong arguments, progress, cancellation, many concurrent calls, a request from the server to the
+// client, and the end (M2, M5, P1, P3, P4, P7, L2, L3, F5).
 //
-// Environment: SERVER is the program, NODE_MODULES the folder that has the SDK, PATIENCE the seconds after
-// which this gives up. It ends with 0 if and only if all came as it should.
+// Environment: SERVER is the program, NODE_MODULES the folder with the SDK, PATIENCE the time limit in
+// seconds. Exits with 0 if and only if all checks passed.
 
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
@@ -29,7 +30,7 @@ const TOOLS = [
 
 let transport;
 let client;
-/** What the SDK complains of, and has no other place for. */
+/** Errors that the SDK reports nowhere else. */
 const complaints = [];
 const strays = [];
 let asked;
@@ -114,7 +115,7 @@ async function refusals() {
 
 const LATE = 'Received a progress notification for an unknown token: ';
 
-/** The progress that the SDK complains of. */
+/** The progress notifications that the SDK rejects. */
 function lateProgress(complaint) {
   assert.ok(complaint.startsWith(LATE), complaint);
   const { progress, total } = JSON.parse(complaint.slice(LATE.length)).params;
@@ -125,8 +126,7 @@ async function progress() {
   const told = [];
   const onprogress = (progress) => told.push(progress);
   await served('count_primes', { limit: 9_500 }, { primes: 1177 }, { onprogress });
-  // The SDK handles an answer before the progress that came with it in one piece, and then complains that
-  // it does not know what the progress is of.
+  // The SDK handles an answer before the progress that arrived with it, and then reports unknown progress.
   const late = complaints.splice(0).map(lateProgress);
   const steps = [0, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 9500];
   assert.deepEqual(
@@ -148,13 +148,13 @@ async function cancelling(isAnswered) {
   await served('status', {}, { running: 1 });
   controller.abort('no longer wanted');
   await cancelled;
-  // It stops at its next breath. If it does not, the patience ends.
+  // It stops at its next yield. Otherwise the time limit ends this.
   let running = 1;
   while (running !== 0) running = (await call('status', {})).structuredContent.running;
-  // What came before the answer to this has been read.
+  // Everything before the answer to this has been read.
   await client.ping();
-  // The SDK has forgotten the call, and complains of an answer to it, as it does of progress that crossed
-  // with the cancelling.
+  // The SDK has forgotten the call, so it would report an answer to it, as it does with progress that crossed
+  // the cancellation.
   const late = complaints.filter((complaint) => !complaint.startsWith(LATE));
   assert.equal(late.length, isAnswered ? 1 : 0, late.join('\n'));
   for (const complaint of late) {
@@ -179,7 +179,7 @@ async function askingBack() {
 async function visit(profile) {
   open(profile);
   await beginning();
-  // The SDK does not tell how the server ended, but its child process does.
+  // The SDK does not report the server's exit status, but its child process does.
   const server = transport._process;
   const ended = new Promise((resolve) => server.once('exit', (code, signal) => resolve({ code, signal })));
   await listing();
@@ -199,7 +199,7 @@ async function main() {
   for (const profile of ['mcp', 'agent']) await visit(profile);
 }
 
-/** Ends, and leaves no process behind. */
+/** Exits, and leaves no process behind. */
 function giveUp(why) {
   console.error(why);
   if (transport.pid !== null) process.kill(transport.pid, 'SIGKILL');

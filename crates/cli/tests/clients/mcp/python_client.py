@@ -1,9 +1,9 @@
-"""The Python SDK of the Model Context Protocol (`mcp`) with the example `mcp_server`, under the profiles
-`mcp` and `agent`: how a session begins, tools and their schemas, wrong arguments, progress, cancelling, many calls at once, a request from
-the server to the client, and the end (M2, M5, P1, P3, P4, P7, L2, L3, F5).
+"""Test of the example `mcp_server` with the Python SDK of the Model Context Protocol (`mcp`), in the profiles
+`mcp` and `agent`: start of a session, tools and their schemas, wrong arguments, progress, cancellation, many
+concurrent calls, a request from the server to the client, and the end (M2, M5, P1, P3, P4, P7, L2, L3, F5).
 
-Environment: SERVER is the program, PATIENCE the seconds after which this gives up. It ends with 0 if and
-only if all came as it should.
+Environment: SERVER is the program, PATIENCE the time limit in seconds. Exits with 0 if and only if all checks
+passed.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ TOOLS = {
         {"type": "object", "properties": {"running": NUMBER}, "required": ["running"]},
     ),
 }
-# The server's exit status is not the SDK's to tell, so a shell writes it down.
+# The SDK does not report the server's exit status, so a shell writes it to a file.
 WRAPPER = '"$1" "$3"; echo "$?" >"$2"'
 
 
@@ -57,7 +57,7 @@ def check(what, got, wanted):
 
 
 class Dropped(logging.Handler):
-    """The answers that the SDK had no use for. It says so in its log, and nowhere else."""
+    """The answers that the SDK could not use, which it reports only in its log."""
 
     def __init__(self):
         super().__init__(logging.DEBUG)
@@ -76,7 +76,7 @@ class Visit:
         self.asked = 0
 
     async def hear(self, message):
-        # What is no message comes here too.
+        # Invalid messages come here too.
         (self.faults if isinstance(message, Exception) else self.heard).append(message)
 
     async def roots(self, _context):
@@ -95,12 +95,12 @@ class Visit:
             await self.cancelling()
             await self.many_at_once()
             await self.asking_back()
-            check("messages that nobody asked for", self.heard, [])
+            check("unexpected messages", self.heard, [])
             check("lines that are no messages", self.faults, [])
 
     async def tool(self, name, arguments, wanted):
         result = await self.client.call_tool(name, arguments)
-        check(f"{name} is no error", result.is_error, False)
+        check(f"{name} is not an error", result.is_error, False)
         check(f"structured content of {name}", result.structured_content, wanted)
         check(f"content of {name}", [part.type for part in result.content], ["text"])
         check(f"text of {name}", json.loads(result.content[0].text), wanted)
@@ -112,7 +112,7 @@ class Visit:
         check(f"what {name} says", [part.text for part in result.content], [words])
 
     async def beginning(self):
-        # The SDK first tries a later way to begin, and is told that there is no such method.
+        # The SDK first tries a later way to start, and gets `Method not found`.
         check("version", self.client.protocol_version, "2025-11-25")
         check("name", self.client.server_info.name, "numbers-and-words")
         check("instructions", self.client.instructions, "Counts the words of a text, and primes.")
@@ -172,7 +172,7 @@ class Visit:
             "count_primes", {"limit": 9_500}, progress_callback=tell
         )
         check("primes", result.structured_content, {"primes": 1177})
-        # What came before the answer to this has been heard.
+        # Everything before the answer to this has been received.
         await self.client.send_ping()
         steps = [*range(0, 10_000, 1000), 9_500]
         check("progress", told, [(float(step), 9_500.0, None) for step in steps])
@@ -204,13 +204,13 @@ class Visit:
             pass
         else:
             raise AssertionError("a call that was cancelled has a result")
-        # It stops at its next breath. If it does not, the patience ends.
+        # It stops at its next yield. Otherwise the time limit ends this.
         running = {"running": 1}
         while running != {"running": 0}:
             running = (await self.client.call_tool("status", {})).structured_content
-        # What came before the answer to this has been read.
+        # Everything before the answer to this has been read.
         await self.client.send_ping()
-        # MCP wants no answer to what was cancelled; the agent profile sends one, and the SDK drops it.
+        # MCP forbids an answer to a cancelled request; the agent profile sends one, and the SDK drops it.
         wanted = 1 if self.profile == "agent" else 0
         check("answers to what was cancelled", len(dropped.ids), wanted)
         log.removeHandler(dropped)
@@ -250,7 +250,7 @@ async def main():
 
 
 def reasons(error):
-    """What went wrong, without the groups that tasks put around it."""
+    """The cause of a failure, without the exception groups of tasks around it."""
     if isinstance(error, BaseExceptionGroup):
         return [reason for inner in error.exceptions for reason in reasons(inner)]
     return [f"{type(error).__name__}: {error}"]

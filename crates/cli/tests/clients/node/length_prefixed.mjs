@@ -1,7 +1,7 @@
-// What the main process of a desktop shell does with the daemon: plain Node, which starts it and speaks the
-// framing with 4 bytes of length, written by hand. Shows F1, F2, F5 and F30 to F32 (frames and faults), M2 (ids),
-// M6 (batches), P3 (cancelling), section 3 (errors with their data), the events of C3, L1 to L4 (stdout, order,
-// how it ends).
+// Test of the daemon as the main process of a desktop shell uses it: plain Node starts it and speaks the framing
+// with a 4-byte length, written by hand. Covers F1, F2, F5 and F30 to F32 (frames and faults), M2 (ids), M6
+// (batches), P3 (cancellation), section 3 (errors with their data), the events of C3, L1 to L4 (stdout, order,
+// the end).
 //
 // Environment: DUET_RPC, TESTBED, PATIENCE (seconds).
 import assert from 'node:assert/strict';
@@ -12,7 +12,7 @@ const { DUET_RPC, TESTBED } = process.env;
 for (const [name, value] of Object.entries({ DUET_RPC, TESTBED })) {
   assert.ok(value, `the environment variable ${name} is not set`);
 }
-/** The longest message that the daemon takes. */
+/** Maximum message size of the daemon. */
 const LIMIT = 1_048_576;
 
 function frame(text) {
@@ -26,16 +26,16 @@ function prefix(length) {
   return bytes;
 }
 
-/** The daemon, and what came from it. A byte on stdout that belongs to no frame is a failure. */
+/** The daemon, and its messages. A byte on stdout outside of frames is a failure. */
 class Backend {
   #bytes = Buffer.alloc(0);
   #nextId = 1;
-  /** Those who wait for an answer, by its id. */
+  /** Waiting requests, by id. */
   #calls = new Map();
-  /** Answers to nobody in particular: errors without an id, and to batches; and those who wait for them. */
+  /** Answers without a request id, for faults and batches; and their waiters. */
   #others = [];
   #waiters = [];
-  /** Notifications, in order; and who waits for one of them. */
+  /** Notifications, in order; and their waiters. */
   notifications = [];
   #watchers = new Set();
 
@@ -69,7 +69,7 @@ class Backend {
 
   #sort(message) {
     if (message.method !== undefined) {
-      if (message.id !== undefined) give(`nobody asked for a request: ${message.method}`);
+      if (message.id !== undefined) give(`unexpected request: ${message.method}`);
       this.notifications.push(message);
       for (const watcher of [...this.#watchers]) watcher();
     } else if (Array.isArray(message) || message.id === null) {
@@ -88,7 +88,7 @@ class Backend {
     return new Promise((resolve) => this.child.stdin.write(bytes, resolve));
   }
 
-  /** Writes pieces one by one, each when the one before it has left. */
+  /** Writes pieces one by one, each after the previous one has left. */
   async writeInPieces(bytes, sizes) {
     for (let place = 0, turn = 0; place < bytes.length; turn++) {
       const end = place + sizes[turn % sizes.length];
@@ -97,7 +97,7 @@ class Backend {
     }
   }
 
-  /** A request, and the promise of its whole answer. */
+  /** Sends a request, and returns a promise of its whole answer. */
   prepare(method, params, id = this.#nextId++) {
     const answer = new Promise((resolve) => this.#calls.set(id, resolve));
     return { id, answer, text: JSON.stringify({ jsonrpc: '2.0', id, method, params }) };
@@ -111,13 +111,13 @@ class Backend {
     return outcome;
   }
 
-  /** The next answer without an id of a request. */
+  /** The next answer without a request id. */
   other() {
     const came = this.#others.shift();
     return came === undefined ? new Promise((resolve) => this.#waiters.push(resolve)) : Promise.resolve(came);
   }
 
-  /** The first notification that is like this. */
+  /** The first matching notification. */
   notification(isLike) {
     return new Promise((resolve) => {
       const look = () => {
@@ -131,7 +131,7 @@ class Backend {
     });
   }
 
-  /** It has ended by itself, with status 0, with every request answered and nothing left over. */
+  /** Checks that it ended by itself, with status 0, every request answered and nothing left over. */
   async hasEnded() {
     assert.deepEqual(await this.closed, { code: 0, signal: null });
     assert.equal(this.#bytes.length, 0, 'the last message is whole');

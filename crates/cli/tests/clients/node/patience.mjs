@@ -1,24 +1,24 @@
-// What scripts have in common that must not hang, end without a word, or leave a process behind.
+// Shared by scripts that must not hang, exit silently, or leave a process behind.
 const seconds = Number(process.env.PATIENCE ?? '60');
 
-/** What is being checked, for the message if it fails. */
+/** The current check, for the failure message. */
 let subject = 'the start';
 let isOver = false;
 
-/** Says what is being checked from here on. */
+/** Names the check that starts here. */
 export function checking(what) {
   subject = what;
 }
 
-/** Says that all was as it should be. */
+/** Reports success. */
 export function over() {
   isOver = true;
 }
 
-/** Processes that end with this one, whatever comes. */
+/** Processes to kill when this one ends. */
 export const children = new Set();
 
-/** Fails. */
+/** Reports a failure, and exits. */
 export function give(why) {
   console.error(`${subject}: ${why}`);
   process.exit(1);
@@ -26,7 +26,7 @@ export function give(why) {
 
 process.on('exit', (code) => {
   children.forEach((child) => child.kill('SIGKILL'));
-  // Node ends by itself, without a word, if nothing is left that could still answer.
+  // Node exits silently if nothing is left that could still answer.
   if (code !== 1 && !isOver) console.error(`${subject}: the server has ended, and no answer can come any more`);
 });
 setTimeout(() => give(`nothing came within ${seconds} s`), seconds * 1000).unref();

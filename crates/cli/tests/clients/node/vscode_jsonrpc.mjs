@@ -1,6 +1,6 @@
-// What VS Code does with a language server: vscode-jsonrpc, as it comes from npm, speaks with the daemon over
-// stdin and stdout with Content-Length headers. Shows C3 (methods, profiles), M2 and M10 (answers), section 3
-// (errors with their data), P3 (cancelling), F1, F5 and F17 (frames), L2 and L4 (order, shutdown), L1 (stdout).
+// Test of the daemon as VS Code uses a language server: vscode-jsonrpc from npm, over stdin and stdout with
+// Content-Length headers. Covers C3 (methods, profiles), M2 and M10 (answers), section 3 (errors with their
+// data), P3 (cancellation), F1, F5 and F17 (frames), L2 and L4 (order, shutdown), L1 (stdout).
 //
 // Environment: DUET_RPC, TESTBED, NODE_MODULES (the folder that vscode-jsonrpc is in), PATIENCE (seconds).
 import assert from 'node:assert/strict';
@@ -16,11 +16,11 @@ for (const [name, value] of Object.entries({ DUET_RPC, TESTBED, NODE_MODULES }))
 const rpc = createRequire(path.resolve(NODE_MODULES, 'here.js'))('vscode-jsonrpc/node');
 const HOUR = 3_600_000;
 
-/** A server on stdio, with a connection to it. Anything that the connection complains of is a failure. */
+/** A server on stdio, with a connection to it. Any error that the connection reports is a failure. */
 class Server {
-  /** The ids of requests that are not answered. */
+  /** Ids of unanswered requests. */
   open = new Set();
-  /** All that came from stdout. */
+  /** Everything from stdout. */
   pieces = [];
 
   constructor(program, args) {
@@ -40,11 +40,11 @@ class Server {
     const logger = { error: complain, warn: complain, info: () => {}, log: () => {} };
     this.connection = rpc.createMessageConnection(this.#reader(), this.#writer(), logger);
     this.connection.onError(([error]) => complain(error));
-    this.connection.onUnhandledNotification(({ method }) => complain(`nobody asked for ${method}`));
+    this.connection.onUnhandledNotification(({ method }) => complain(`unexpected notification: ${method}`));
     this.connection.listen();
   }
 
-  /** vscode-jsonrpc drops an answer that belongs to no request without a word. We do not. */
+  /** vscode-jsonrpc silently drops an answer without a request. This reports it. */
   #reader() {
     const reader = new rpc.StreamMessageReader(this.child.stdout);
     const listen = reader.listen.bind(reader);
@@ -71,7 +71,7 @@ class Server {
     return this.connection.sendRequest(...args);
   }
 
-  /** The error that a request is answered with: code, message and data. */
+  /** The error response to a request: code, message and data. */
   async refusal(...args) {
     const error = await this.request(...args).then(
       (result) => assert.fail(`a result instead of an error: ${JSON.stringify(result)}`),
@@ -82,7 +82,7 @@ class Server {
     return data === undefined ? { code, message } : { code, message, data };
   }
 
-  /** Shuts it down: answered, ended with status 0, stdout closed behind the last whole message. */
+  /** Shuts it down: answered, exited with status 0, stdout closed after the last whole message. */
   async shutdown() {
     assert.deepEqual(await this.request('shutdown'), { message: 'Shutting down gracefully' });
     assert.deepEqual(await this.closed, { code: 0, signal: null });
@@ -91,7 +91,7 @@ class Server {
     this.checkOutput();
   }
 
-  /** Frames with the one header that there is, and nothing before, between or behind them. */
+  /** Checks for frames with exactly one header, and nothing before, between or after them. */
   checkOutput() {
     const output = Buffer.concat(this.pieces);
     for (let place = 0; place < output.length; ) {
@@ -109,7 +109,7 @@ class Server {
 const LEVELS = ['debug', 'info', 'warn', 'error'];
 const SIX = ['initialize', 'listMethods', 'describeMethods', 'version', 'setLogLevel', 'shutdown'];
 
-/** What every profile does. */
+/** Checks for every profile. */
 async function basics(server) {
   checking('requests without params, with named ones and with positional ones');
   assert.deepEqual(await server.request('initialize'), {
@@ -201,7 +201,7 @@ async function agent() {
     events.push(event);
     whenLogged();
   });
-  // Only if the notification is carried out is there anything to log.
+  // There is something to log only if the notification is carried out.
   assert.deepEqual(await server.request('setLogLevel', { level: 'error' }), { level: 'error', success: true });
   await connection.sendNotification('setLogLevel', { level: 'info' });
   assert.deepEqual(await server.request('events.subscribe', { topics: ['log'] }), { topics: ['log'] });
@@ -239,7 +239,7 @@ async function testbed() {
   for (const others of [0, 20]) {
     const source = new rpc.CancellationTokenSource();
     const cancelled = server.refusal('test.sleep', { ms: HOUR }, source.token);
-    // Answers of requests that came later show that it was begun, and that it holds up no other.
+    // Answers to later requests show that it has begun, and that it delays no other.
     for (let other = 0; other < others; other++) assert.equal(await server.request('system.ping'), 'pong');
     source.cancel();
     assert.deepEqual(await cancelled, { code: -32800, message: 'Request cancelled' });

@@ -1,8 +1,8 @@
-"""A program in Python, with nothing but its standard library, that starts the daemon and speaks with it, a
-message a line: the agent profile (F2, F5, F20, F21, M1, M2, M5, M6, M10, E2, L2, L3, L4, P3, P4).
+"""Test of the daemon with the standard library of Python alone: starts the daemon and sends one message per
+line, in the agent profile (F2, F5, F20, F21, M1, M2, M5, M6, M10, E2, L2, L3, L4, P3, P4).
 
-Environment: TESTBED is the daemon with the methods of the test bed, PATIENCE the seconds after which this
-gives up. It ends with 0 if and only if all came as it should.
+Environment: TESTBED is the daemon with the methods of the test bed, PATIENCE the time limit in seconds. Exits
+with 0 if and only if all checks passed.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import sys
 
 
 def number(text):
-    """A number as it was written: `1.0` is not `1`, nor is it `"1.0"`, and 40 digits are 40 digits."""
+    """A number as written: `1.0` differs from `1` and from `"1.0"`, and 40 digits stay 40 digits."""
     return ("number", str(text))
 
 
@@ -27,7 +27,7 @@ def check(what, got, wanted):
 
 
 class Daemon:
-    """The daemon as a child process. Every line that it writes has to be asked for."""
+    """The daemon as a child process. Every line that it writes must be expected."""
 
     async def start(self):
         self.process = await asyncio.create_subprocess_exec(
@@ -45,7 +45,7 @@ class Daemon:
         return self
 
     async def listen(self):
-        # Nobody may leave a pipe unread.
+        # Every pipe must be read.
         async for line in self.process.stderr:
             await self.told.put(line.decode().rstrip("\n"))
 
@@ -63,12 +63,12 @@ class Daemon:
         return read(line)
 
     async def hears(self, what, *wanted):
-        """The next lines are these."""
+        """Expects exactly these lines next."""
         for text in wanted:
             check(what, await self.line(), read(text))
 
     async def answers(self, count):
-        """The next lines are answers, in any order."""
+        """Expects answers next, in any order."""
         found = {}
         for _ in range(count):
             answer = await self.line()
@@ -135,9 +135,9 @@ async def out_of_order_and_cancelled(daemon):
     daemon.send(request('"slow"', "test.sleep", '{"ms":3600000}'), request('"quick"', "system.ping"))
     await daemon.hears("the quick one overtakes", result('"quick"', '"pong"'))
     await daemon.asks("cancelling", cancelling, error('"slow"', -32800, "Request cancelled"))
-    # It is over, and the id is free again.
+    # The request is finished, and its id is free again.
     await daemon.asks("again", request('"slow"', "system.ping"), result('"slow"', '"pong"'))
-    # What is unknown or malformed is ignored; so this is the next that is answered.
+    # Unknown and malformed cancellations are ignored, so this is the next answer.
     daemon.send(cancelling, notification("$/cancelRequest", '{"id":[]}'))
     await daemon.asks("go on", request(1, "system.ping"), result(1, '"pong"'))
 
@@ -216,7 +216,7 @@ async def both_ways(daemon):
         kind, theirs = asked.pop("id")
         check("the kind of id", kind, "number")
         check("the call back", asked, read(notification("client/double", "[21]")))
-        # It waits, and others are served.
+        # It waits, and other requests are served.
         await daemon.asks("meanwhile", request(1, "system.ping"), result(1, '"pong"'))
         daemon.send(answer(theirs))
         await daemon.hears("what the client answered", wanted)
@@ -252,7 +252,7 @@ async def streams(daemon):
 
 async def end_of_input(daemon):
     daemon.send(*(request(n, "test.sleep", '{"ms":50}') for n in range(5)))
-    # The last line of all needs no end.
+    # The last line needs no newline.
     daemon.process.stdin.write(request('"last"', "system.ping").encode())
     daemon.process.stdin.close()
     answers = await daemon.answers(6)

@@ -1,9 +1,9 @@
-//! Dialogues of requests and answers alone.
+//! Dialogues of requests and answers only.
 
 use super::Step::{Back, Batch, Refused};
-use super::{INVALID, PARSE, Row, error, notification, ping, request, result, row, send};
+use super::{Dialogue, INVALID, PARSE, error, notification, ping, request, result, row, send};
 
-pub(super) fn rows() -> [Row; 10] {
+pub(super) fn rows() -> [Dialogue; 10] {
     [
         ids(),
         invalid_ids(),
@@ -18,7 +18,7 @@ pub(super) fn rows() -> [Row; 10] {
     ]
 }
 
-fn ids() -> Row {
+fn ids() -> Dialogue {
     let digits = "1234567890".repeat(4);
     let long = format!(r#""{}""#, "i".repeat(500));
     let ids = [
@@ -41,18 +41,18 @@ fn ids() -> Row {
     ];
     let steps =
         ids.iter().flat_map(|id| [request(id, "system.ping", ""), Back(result(id, r#""pong""#))]);
-    row("m2 an id comes back as it was written", steps.collect())
+    row("m2 an id is returned exactly as written", steps.collect())
 }
 
-fn invalid_ids() -> Row {
+fn invalid_ids() -> Dialogue {
     let object =
         r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"invalid-id-type"}}"#;
     let steps = ["{}", "[]", "[1]", "true", "false", r#"{"a":1}"#]
         .map(|id| [request(id, "system.ping", ""), Back(error("null", object))]);
-    row("m2 what is no id is refused", steps.into_iter().flatten().collect())
+    row("m2 an invalid id is refused", steps.into_iter().flatten().collect())
 }
 
-fn invalid() -> Row {
+fn invalid() -> Dialogue {
     let cases = [
         ("null", "7"),
         ("null", r#""text""#),
@@ -68,11 +68,11 @@ fn invalid() -> Row {
         ("1", r#"{"jsonrpc":"2.0","id":1,"method":"system.ping","method":"system.ping"}"#),
     ];
     let steps = cases.map(|(id, text)| [send(text), Back(error(id, INVALID))]);
-    row("m4 m5 what is no request is refused", steps.into_iter().flatten().collect())
+    row("m4 m5 an invalid request is refused", steps.into_iter().flatten().collect())
 }
 
-/// What is no JSON. The connection lives on.
-fn broken() -> Row {
+/// Bytes that are not JSON. The connection lives on.
+fn broken() -> Dialogue {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let texts: [&[u8]; 8] = [
         b"{",
@@ -88,12 +88,12 @@ fn broken() -> Row {
         let [again, pong] = ping();
         [send(text), Back(error("null", PARSE)), again, pong]
     });
-    row("f2 f4 m9 what is no JSON is refused, and the next is served", {
+    row("f2 f4 m9 bad JSON is refused, and the next message is served", {
         steps.into_iter().flatten().collect()
     })
 }
 
-fn silent() -> Row {
+fn silent() -> Dialogue {
     let mut steps = vec![
         notification("system.ping", "[]"),
         notification("no.such.method", "{}"),
@@ -107,7 +107,7 @@ fn silent() -> Row {
     row("m7 m10 notifications and strays are not answered", steps)
 }
 
-fn batches() -> Row {
+fn batches() -> Dialogue {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
     let told = r#"{"jsonrpc":"2.0","method":"system.ping"}"#;
     let unknown = r#"{"code":-32601,"message":"Method not found: no"}"#;
@@ -130,7 +130,7 @@ fn batches() -> Row {
     row("m6 batches are served", steps)
 }
 
-fn echoes() -> Row {
+fn echoes() -> Dialogue {
     let values = [
         "[]",
         "{}",
@@ -144,10 +144,10 @@ fn echoes() -> Row {
     let steps = values
         .iter()
         .flat_map(|value| [request("1", "system.echo", value), Back(result("1", value))]);
-    row("what is sent comes back unchanged", steps.collect())
+    row("echoed params are unchanged", steps.collect())
 }
 
-fn big() -> Row {
+fn big() -> Dialogue {
     let text = format!(r#"["{}"]"#, "0123456789é".repeat(9_000));
     let numbers: Vec<_> = (0..20_000).map(|number: u32| number.to_string()).collect();
     let numbers = format!("[{}]", numbers.join(","));
@@ -166,7 +166,7 @@ fn big() -> Row {
     )
 }
 
-fn errors() -> Row {
+fn errors() -> Dialogue {
     let wanted = r#"{"code":-32042,"message":"no ünit","data":{"why":[1,null,"\u00e9"]}}"#;
     row(
         "errors carry their data",
@@ -185,10 +185,10 @@ fn errors() -> Row {
     )
 }
 
-fn many() -> Row {
+fn many() -> Dialogue {
     let steps = (0..300).flat_map(|id: u32| {
         let (id, params) = (id.to_string(), format!("[{id}]"));
         [request(&id, "system.echo", &params), Back(result(&id, &params))]
     });
-    row("one after the other is answered", steps.collect())
+    row("many requests in a row are answered", steps.collect())
 }

@@ -1,29 +1,29 @@
-//! Dialogues in which both sides speak when they like, and what is said where they cannot.
+//! Dialogues in which both sides send at any time, and the errors where the server cannot.
 
 use super::Step::{Back, Both, Call, Refused, Settle};
 use super::{
-    CANCELLED, LONG, Needs, Row, error, notification, ping, request, result, with_way_back,
+    CANCELLED, Dialogue, LONG, Needs, error, notification, ping, request, result, with_push,
 };
 
-pub(super) fn rows() -> Vec<Row> {
-    let mut rows = vec![no_way_back(), cancelled(), overtaking(), duplicate(), emitted()];
+pub(super) fn rows() -> Vec<Dialogue> {
+    let mut rows = vec![no_push(), cancelled(), overtaking(), duplicate(), emitted()];
     rows.extend(callbacks());
     rows
 }
 
-fn no_way_back() -> Row {
+fn no_push() -> Dialogue {
     let steps = vec![
         request("1", "system.callback", r#"{"method":"a"}"#),
         Refused(1),
         request("2", "test.emit", r#"{"count":2}"#),
         Refused(2),
     ];
-    let name = "t1 where there is no way back, what needs one fails at once";
-    Row { name, needs: Needs::NoWayBack, steps: steps.into_iter().chain(ping()).collect() }
+    let name = "t1 without server push, a method that needs it fails immediately";
+    Dialogue { name, needs: Needs::NoPush, steps: steps.into_iter().chain(ping()).collect() }
 }
 
-fn cancelled() -> Row {
-    with_way_back(
+fn cancelled() -> Dialogue {
+    with_push(
         "p3 a request is cancelled",
         vec![
             request("1", "test.sleep", LONG),
@@ -37,9 +37,9 @@ fn cancelled() -> Row {
     )
 }
 
-fn overtaking() -> Row {
-    with_way_back(
-        "l2 what is quick overtakes what is not",
+fn overtaking() -> Dialogue {
+    with_push(
+        "l2 a quick request overtakes a slow one",
         vec![
             request("1", "test.sleep", LONG),
             request("2", "system.echo", "[2]"),
@@ -50,10 +50,10 @@ fn overtaking() -> Row {
     )
 }
 
-fn duplicate() -> Row {
+fn duplicate() -> Dialogue {
     let object = r#"{"code":-32600,"message":"Invalid Request","data":{"reason":"duplicate-id"}}"#;
-    with_way_back(
-        "m11 an id that is in flight is refused",
+    with_push(
+        "m11 a duplicate id in flight is refused",
         vec![
             request("1", "test.sleep", LONG),
             request("1", "system.ping", ""),
@@ -64,21 +64,21 @@ fn duplicate() -> Row {
     )
 }
 
-fn emitted() -> Row {
+fn emitted() -> Dialogue {
     let event =
         |number| format!(r#"{{"jsonrpc":"2.0","method":"test.event","params":[{number}]}}"#);
     let mut steps = vec![request("1", "test.emit", r#"{"count":100}"#)];
     steps.extend((1..=100).map(|number| Back(event(number))));
     steps.push(Back(result("1", "100")));
-    with_way_back("notifications come before the answer that stands behind them", steps)
+    with_push("notifications come before the answer sent after them", steps)
 }
 
-fn callbacks() -> [Row; 2] {
+fn callbacks() -> [Dialogue; 2] {
     let failed = r#""error":{"code":-32042,"message":"no ünit","data":{"why":[1,2]}}"#;
     let passed_on = r#"{"code":-32042,"message":"no ünit","data":{"why":[1,2]}}"#;
     [
-        with_way_back(
-            "p1 the client is called, and its answer is passed on",
+        with_push(
+            "p1 the daemon calls the client and passes its answer on",
             vec![
                 request("1", "system.callback", r#"{"method":"a/b","params":{"c":[1]}}"#),
                 Call(r#""method":"a/b","params":{"c":[1]}}"#),
@@ -90,7 +90,7 @@ fn callbacks() -> [Row; 2] {
                 Back(error("2", passed_on)),
             ],
         ),
-        with_way_back(
+        with_push(
             "p3 a cancelled callback cancels the call to the client",
             vec![
                 request("1", "system.callback", r#"{"method":"never"}"#),
@@ -101,7 +101,7 @@ fn callbacks() -> [Row; 2] {
                         .to_owned(),
                     error("1", CANCELLED),
                 ]),
-                // A late answer finds nobody, and is no harm.
+                // A late answer is ignored.
                 Settle(r#""result":1"#),
             ],
         ),

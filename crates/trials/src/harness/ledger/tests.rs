@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What is found wrong with these texts, when the ledger was prepared like this.
+/// Returns the faults found in these texts, after `prepare`.
 fn found(prepare: impl Fn(&mut Ledger), texts: &[&str]) -> Vec<String> {
     let mut ledger = Ledger { is_sequential: true, ..Ledger::default() };
     prepare(&mut ledger);
@@ -12,7 +12,7 @@ fn found(prepare: impl Fn(&mut Ledger), texts: &[&str]) -> Vec<String> {
     found
 }
 
-/// Two requests with the ids 1 and 2.
+/// Expects answers to two requests, with the ids 1 and 2.
 fn two(ledger: &mut Ledger) {
     for id in ["1", "2"] {
         ledger.expect(Due::new("x", id, Outcome::Result("0".to_owned())));
@@ -36,11 +36,11 @@ fn l2_m2_answers_that_are_lost_wrong_doubled_or_out_of_order_are_found() {
     check(two, &[TWO, ONE], &["answers out of order"]);
     check(two, &[ONE, ONE, TWO], &["nothing is due with this id"]);
     let wrong = r#"{"jsonrpc":"2.0","id":2,"result":7}"#;
-    check(two, &[ONE, wrong], &["not what is due", "1 unanswered"]);
+    check(two, &[ONE, wrong], &["differs from the due one", "1 unanswered"]);
     let both = r#"{"jsonrpc":"2.0","id":2,"result":0,"error":{"code":1,"message":""}}"#;
     let bare = r#"{"id":2,"result":0}"#;
     for wrong in [both, bare] {
-        check(two, &[ONE, wrong], &["not what is due", "1 unanswered"]);
+        check(two, &[ONE, wrong], &["differs from the due one", "1 unanswered"]);
     }
     check(two, &[ONE, TWO, "{]"], &["not an object"]);
     check(two, &[ONE, TWO, "[]"], &["the answer to a batch"]);
@@ -55,7 +55,7 @@ fn l2_m2_answers_that_are_lost_wrong_doubled_or_out_of_order_are_found() {
 }
 
 #[test]
-fn l1_what_comes_unasked_is_found() {
+fn l1_unexpected_messages_are_found() {
     let event = |it: u64| format!(r#"{{"jsonrpc":"2.0","method":"test.event","params":[{it}]}}"#);
     let [first, second, third] = [1, 2, 3].map(event);
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":2}"#;
@@ -63,25 +63,25 @@ fn l1_what_comes_unasked_is_found() {
         let due = Due::new("x", "1", Outcome::Result("2".to_owned()));
         ledger.expect(Due { effect: Effect::Emitted(2), ..due });
     };
-    check(|_| (), &[&first], &["nobody asked"]);
+    check(|_| (), &[&first], &["unexpected message"]);
     check(emit, &[&first, &second, answer], &[]);
-    check(emit, &[&first, &second, &third], &["nobody asked", "1 unanswered"]);
-    check(emit, &[&first, &first, &second, answer], &["nobody asked"]);
+    check(emit, &[&first, &second, &third], &["unexpected message", "1 unanswered"]);
+    check(emit, &[&first, &first, &second, answer], &["unexpected message"]);
     check(emit, &[&first, answer], &["before all was emitted", "0 unanswered"]);
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"e","params":[1]}"#;
-    check(|_| (), &[call], &["nobody asked"]);
+    check(|_| (), &[call], &["unexpected message"]);
     let called = |ledger: &mut Ledger| {
         ledger.unasked.calls.insert("e".to_owned(), Call { params: None, says: None });
     };
     check(called, &[call], &["a call has other params"]);
     check(called, &[], &["0 unanswered"]);
     let event = r#"{"jsonrpc":"2.0","method":"event","params":{"topic":"log","sequence":1}}"#;
-    check(|_| (), &[event], &["nobody subscribed"]);
-    check(|_| (), &[r#"{"jsonrpc":"2.0","method":"x"}"#], &["nobody asked"]);
+    check(|_| (), &[event], &["without a subscription"]);
+    check(|_| (), &[r#"{"jsonrpc":"2.0","method":"x"}"#], &["unexpected message"]);
 }
 
 #[test]
-fn m5_an_answer_without_an_id_is_one_to_a_fault() {
+fn m5_an_answer_without_an_id_belongs_to_a_fault() {
     let fault = |code: i64| {
         format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":""}}}}"#)
     };
@@ -94,12 +94,12 @@ fn m5_an_answer_without_an_id_is_one_to_a_fault() {
     }
     let result = r#"{"jsonrpc":"2.0","id":null,"result":1}"#;
     for wrong in [&fault(-32603), result] {
-        check(one, &[wrong], &["not what is due", "1 unanswered"]);
+        check(one, &[wrong], &["differs from the due one", "1 unanswered"]);
     }
 }
 
 #[test]
-fn t2_wrong_responses_of_http_are_found() {
+fn t2_wrong_http_responses_are_found() {
     let fails = |status: u16, body: &str| {
         let mut ledger = Ledger::default();
         for id in ["1", "2"] {
@@ -113,7 +113,7 @@ fn t2_wrong_responses_of_http_are_found() {
         assert!(fails(status, body), "{status} {body}");
     }
     let mut ledger = Ledger::default();
-    assert!(ledger.take(Event::Response(200, ONE.to_owned())).is_err(), "nobody asked");
+    assert!(ledger.take(Event::Response(200, ONE.to_owned())).is_err(), "unexpected message");
     for body in ["", "x"] {
         ledger.expect_post();
         assert!(!ledger.is_settled(), "a response is due");

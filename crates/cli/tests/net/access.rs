@@ -1,4 +1,4 @@
-//! Who may come in over WebSocket and HTTP: hosts, origins, tokens, paths (T3).
+//! Access policy of WebSocket and HTTP: hosts, origins, tokens, paths (T3).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use crate::websocket::{KEY, WebSocket};
 
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
 
-/// What comes back if a request has these headers for its `Host`, and these beside it.
+/// Statuses of an HTTP and a WebSocket request with these `Host` headers and further headers.
 fn statuses(server: &Server, hosts: &[&str], more: &[(&str, &str)]) -> [u16; 2] {
     let hosts: Vec<_> = hosts.iter().map(|host| ("Host", *host)).collect();
     let length = PING.len().to_string();
@@ -40,7 +40,7 @@ fn statuses(server: &Server, hosts: &[&str], more: &[(&str, &str)]) -> [u16; 2] 
     if http.status == 200 { [200, websocket] } else { [check_refusal(&http), websocket] }
 }
 
-/// A refusal says nothing of what is behind the door.
+/// Checks that a refusal reveals nothing about the server.
 fn check_refusal(response: &Response) -> u16 {
     assert!(!response.body.contains("pong"), "{response:?}");
     if response.status == 401 {
@@ -67,7 +67,7 @@ fn t3_a_foreign_host_is_refused() {
     let with_port = |host: &str| format!("{host}:{port}");
     for host in ["127.0.0.1", "localhost", "LOCALHOST", "127.0.0.2", "[::1]"] {
         assert_eq!(statuses(&server, &[host], &[]), ACCEPTED, "{host}");
-        // The port is another one for half of them, as behind a tunnel.
+        // The port differs for half of them, as behind a tunnel.
         assert_eq!(statuses(&server, &[&with_port(host)], &[]), ACCEPTED, "{host}");
     }
     for host in [
@@ -91,7 +91,7 @@ fn t3_a_foreign_host_is_refused() {
         "user@127.0.0.1",
         "127.0.0.1 evil.example",
     ] {
-        // What is no host at all may be called malformed as well.
+        // An invalid host may also count as malformed.
         for host in [host.to_owned(), with_port(host)] {
             let refused = statuses(&server, &[&host], &[]);
             assert!(refused == FORBIDDEN || refused == MALFORMED, "{host}: {refused:?}");
@@ -116,7 +116,7 @@ fn t3_a_host_can_be_allowed() {
     server.stop();
 }
 
-/// A host with this as the only name.
+/// Statuses of requests with these origins.
 fn from(server: &Server, origins: &[&str]) -> [u16; 2] {
     let origins: Vec<_> = origins.iter().map(|origin| ("Origin", *origin)).collect();
     let [http, ws] = ports(server).map(|port| format!("127.0.0.1:{port}"));
@@ -145,7 +145,7 @@ fn t3_a_foreign_origin_is_refused() {
     for origin in foreign {
         assert_eq!(from(&server, &[origin]), FORBIDDEN, "{origin:?}");
     }
-    // The same place by another scheme or name is another origin.
+    // The same address with another scheme or name is another origin.
     for port in [http, ws] {
         for origin in ["https://127.0.0.1:P", "ws://127.0.0.1:P", "http://localhost:P"] {
             let origin = origin.replace('P', &port.to_string());
@@ -154,18 +154,18 @@ fn t3_a_foreign_origin_is_refused() {
         let origin = format!("http://127.0.0.1:{port}.evil.example");
         assert_eq!(from(&server, &[&origin]), FORBIDDEN, "{origin}");
     }
-    // The same origin is welcome, each at its own port.
+    // The own origin is accepted, at its own port only.
     let own = [http, ws].map(|port| format!("http://127.0.0.1:{port}"));
     assert_eq!(from(&server, &[&own[0]]), [200, 403]);
     assert_eq!(from(&server, &[&own[1]]), [403, 101]);
-    // A second one does not hide behind it.
+    // A second origin is not hidden by it.
     let two = from(&server, &[&own[0], "https://evil.example"]);
     assert!([403, 400].contains(&two[0]), "{two:?}");
     server.stop();
 }
 
 #[test]
-fn t3_an_origin_can_be_allowed_and_then_asks_beforehand() {
+fn t3_an_origin_can_be_allowed_with_a_preflight() {
     let allowed = "https://app.example";
     let options = ["--allow-origin", allowed, "--allow-origin", "http://localhost:3000"];
     let server = Server::rpc("agent", &[HTTP, WS], &options);
@@ -181,7 +181,7 @@ fn t3_an_origin_can_be_allowed_and_then_asks_beforehand() {
     for origin in foreign {
         assert_eq!(from(&server, &[origin]), FORBIDDEN, "{origin}");
     }
-    // What a browser asks before it posts JSON.
+    // The preflight request of a browser before it posts JSON.
     let url = server.url("http");
     let preflight = |origin: &str| {
         let headers = [
@@ -207,7 +207,7 @@ fn t3_an_origin_can_be_allowed_and_then_asks_beforehand() {
 const TOKEN: &str = "s3cret-CANARY-t0ken.~+/=";
 
 #[test]
-fn t3_without_the_token_nobody_comes_in() {
+fn t3_without_the_token_every_request_is_refused() {
     let folder = Folder::new();
     for (file, level) in [(format!("{TOKEN}\n"), "debug"), (TOKEN.to_owned(), "info")] {
         let options = ["--token-file", &folder.write("token", file), "--log-level", level];
@@ -232,18 +232,18 @@ fn t3_without_the_token_nobody_comes_in() {
         ] {
             assert_eq!(attempt(wrong), UNAUTHORIZED, "{wrong:?}");
         }
-        // The name of a scheme has no case.
+        // The name of a scheme ignores case.
         assert_eq!(attempt(&format!("Bearer {TOKEN}")), ACCEPTED);
         assert_eq!(attempt(&format!("bearer {TOKEN}")), ACCEPTED);
         let bearer = format!("Bearer {TOKEN}");
         let twice = [("Authorization", "Bearer wrong"), ("Authorization", &*bearer)];
         let refused = statuses(&server, &["localhost"], &twice);
         assert!(refused.iter().all(|status| [400, 401].contains(status)), "{refused:?}");
-        // Whoever has the token must still be no web page.
+        // A client with the token must still not be a web page.
         let page = [("Authorization", &*bearer), ("Origin", "null")];
         assert_eq!(statuses(&server, &["localhost"], &page), FORBIDDEN);
         assert_eq!(statuses(&server, &["evil.example"], &page[..1]), FORBIDDEN);
-        // It is asked for on every request of a connection.
+        // Every request of a connection needs the token.
         let mut client = Http::connect(server.url("http"));
         client.headers = vec![("Authorization".to_owned(), bearer)];
         client.check(1);
@@ -256,7 +256,7 @@ fn t3_without_the_token_nobody_comes_in() {
 }
 
 #[test]
-fn t3_a_token_is_nothing_to_tcp_and_needs_a_file_that_holds_one() {
+fn t3_a_token_file_must_hold_a_token() {
     let folder = Folder::new();
     let check = |path: &str, case: &str| {
         let (code, said) = refused(rpc(&["--token-file", path, "--listen", HTTP]));
@@ -269,7 +269,7 @@ fn t3_a_token_is_nothing_to_tcp_and_needs_a_file_that_holds_one() {
         ("\n", "a line end"),
         (" \r\n", "white space"),
         ("CANARY one\ntwo\n", "two lines"),
-        ("CANARY\0", "no text"),
+        ("CANARY\0", "not text"),
     ] {
         check(&folder.write("token", text), case);
     }

@@ -1,13 +1,13 @@
-//! The input changes hands: a thread reads it while handlers are ready at once, the runtime while they
-//! wait. Nothing is lost, doubled or out of order where it does (F1, L2, P4), and it ends in time
-//! whoever has it (L3, L5).
+//! The input hand-off: a thread reads while handlers are ready immediately, the runtime reads while they
+//! wait. Nothing is lost, doubled or reordered at a hand-off (F1, L2, P4), and the daemon ends in time
+//! with either reader (L3, L5).
 
 use std::collections::BTreeSet;
 
 use super::PROFILES;
 use super::support::daemon::{Daemon, Trigger, frame, framing_of, request};
 
-/// Numbers that look like chance, and are the same each time.
+/// Deterministic pseudo-random numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -18,7 +18,7 @@ impl Chance {
     }
 }
 
-/// A burst of requests, some of which wait, and their bytes.
+/// The bytes of a burst of requests, some of which wait.
 fn burst(profile: &str, ids: std::ops::Range<u64>, chance: &mut Chance) -> Vec<u8> {
     let waits = chance.below(3) == 0;
     ids.flat_map(|id| {
@@ -32,7 +32,7 @@ fn burst(profile: &str, ids: std::ops::Range<u64>, chance: &mut Chance) -> Vec<u
 }
 
 #[test]
-fn f1_l2_p4_every_request_is_answered_once_whoever_reads_it() {
+fn f1_l2_p4_every_request_is_answered_once_across_hand_offs() {
     for (profile, seed) in PROFILES.into_iter().zip(1..) {
         let mut chance = Chance(seed);
         let mut daemon = Daemon::start(profile);
@@ -58,7 +58,7 @@ fn f1_l2_p4_every_request_is_answered_once_whoever_reads_it() {
 }
 
 #[test]
-fn l3_l5_it_ends_in_time_while_a_thread_waits_for_input() {
+fn l3_l5_the_daemon_ends_in_time_while_a_thread_waits_for_input() {
     for trigger in Trigger::ALL {
         let mut daemon = Daemon::start("agent");
         for id in 1..100 {

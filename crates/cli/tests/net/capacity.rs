@@ -1,13 +1,13 @@
-//! Room for very many connections, in this process and in the daemon.
+//! Room for many connections, in this process and in the daemon.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that everything else needs.
+/// Descriptors reserved for everything else.
 const OTHERS: u64 = 2000;
 
-/// Crowds come one after the other, as all of them need the same descriptors.
+/// Tests with many connections run one after the other, because they need the same descriptors.
 pub(crate) struct Turn(#[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>);
 
 impl Turn {
@@ -17,8 +17,8 @@ impl Turn {
     }
 }
 
-/// Raises the limit of descriptors, which the daemon inherits, and returns how many connections there
-/// can be: as many as are wanted, or fewer.
+/// Raises the limit of descriptors, which the daemon inherits. Returns the number of possible connections,
+/// `wanted` at most.
 pub(crate) fn make_room(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

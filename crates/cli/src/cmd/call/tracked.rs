@@ -1,4 +1,4 @@
-//! The line to a server, and whether what was to be sent is on it.
+//! A transport wrapper that reports when everything is sent.
 
 use std::io;
 use std::sync::Arc;
@@ -8,38 +8,41 @@ use std::task::{Context, Poll};
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use tokio::sync::Notify;
 
-/// A transport that keeps an eye on what is sent.
-pub(super) struct Line {
+/// A transport that tracks its own writes.
+pub(super) struct TrackedTransport {
     transport: Box<dyn Transport>,
-    traffic: Arc<Traffic>,
-    /// Whether there is something to send that has not left.
+    progress: Arc<SendProgress>,
+    /// True while bytes wait to be sent.
     is_sending: bool,
 }
 
-/// What became of what was to be sent.
+/// Progress of the writes, shared with the caller.
 #[derive(Default)]
-pub(super) struct Traffic {
+pub(super) struct SendProgress {
     has_sent: AtomicBool,
-    news: Notify,
+    changed: Notify,
 }
 
-impl Line {
-    pub(super) fn new(transport: Box<dyn Transport>) -> (Line, Arc<Traffic>) {
-        let traffic = Arc::<Traffic>::default();
-        (Line { transport, traffic: Arc::clone(&traffic), is_sending: false }, traffic)
+impl TrackedTransport {
+    pub(super) fn new(transport: Box<dyn Transport>) -> (TrackedTransport, Arc<SendProgress>) {
+        let progress = Arc::<SendProgress>::default();
+        (
+            TrackedTransport { transport, progress: Arc::clone(&progress), is_sending: false },
+            progress,
+        )
     }
 }
 
-impl Traffic {
-    /// Waits until all that was to be sent is on the line, or the line is closed; whether it was the
-    /// former. A notification has no other sign that it got there.
+impl SendProgress {
+    /// Waits until everything is sent, or the transport is closed. Returns true if everything was sent. A
+    /// notification has no response, so this is the only sign that it left.
     pub(super) async fn sent(&self) -> bool {
-        self.news.notified().await;
+        self.changed.notified().await;
         self.has_sent.load(Ordering::Acquire)
     }
 }
 
-impl Transport for Line {
+impl Transport for TrackedTransport {
     fn kind(&self) -> TransportKind {
         self.transport.kind()
     }
@@ -53,12 +56,12 @@ impl Transport for Line {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
-        // A transport may take a message out long before it has left.
+        // A transport may take a message out of the outbox long before the message has left.
         self.is_sending |= !outbox.is_empty();
         let sent = self.transport.poll_send(cx, outbox);
         if matches!(sent, Poll::Ready(Ok(()))) && std::mem::take(&mut self.is_sending) {
-            self.traffic.has_sent.store(true, Ordering::Release);
-            self.traffic.news.notify_one();
+            self.progress.has_sent.store(true, Ordering::Release);
+            self.progress.changed.notify_one();
         }
         sent
     }
@@ -68,7 +71,7 @@ impl Transport for Line {
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
-        self.traffic.news.notify_one();
+        self.progress.changed.notify_one();
         self.transport.poll_close(cx)
     }
 }

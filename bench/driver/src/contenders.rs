@@ -1,4 +1,4 @@
-//! Who takes part.
+//! The contenders: all servers that take part.
 
 use std::fs;
 use std::io;
@@ -7,30 +7,30 @@ use std::path::Path;
 use crate::server::{Contender, Prelude};
 use crate::wire::Framing;
 
-/// The name of the loop that parses nothing.
+/// Name of the loop that parses nothing.
 pub const LIMIT: &str = "bare loop";
-/// The same on pipes that hold more.
+/// The same with larger pipes.
 pub const WIDE_LIMIT: &str = "bare loop, wide pipes";
 /// The same for many connections on one thread, which waits until one of them is ready.
 pub const READY_LIMIT: &str = "bare loop, by readiness";
 /// Ours, with the params as JSON text.
 pub const OURS: &str = "duet-rpc";
-/// Ours, with the params as types of Rust.
+/// Ours, with typed params.
 pub const OURS_TYPED: &str = "duet-rpc, typed";
-/// Ours, with a tree built of the params as the others do.
+/// Ours, with the params parsed into a tree, as the others do.
 pub const OURS_AS_TREE: &str = "duet-rpc, as a tree";
 
-/// All that are installed and serve stdin and stdout; the bare loops come first.
+/// Installed servers on stdin and stdout; the bare loops come first.
 pub fn find(
     bench: &Path,
     only: &[String],
     skipped: &mut Vec<String>,
 ) -> io::Result<Vec<Contender>> {
     let bench = bench.canonicalize()?;
-    let mut roster = Vec::new();
+    let mut contenders = Vec::new();
     let mut add = |name: &str, framing: Framing, program: &str, argument: Option<&str>| {
         let arguments = [framing.name()].into_iter().chain(argument);
-        roster.push(own(&bench, name, framing, program, arguments));
+        contenders.push(own(&bench, name, framing, program, arguments));
     };
     for framing in [Framing::Lsp, Framing::Ndjson, Framing::Length] {
         add(LIMIT, framing, "bench-limit", None);
@@ -41,12 +41,12 @@ pub fn find(
         add(OURS_TYPED, framing, "bench-ours", Some("typed"));
         add(OURS_AS_TREE, framing, "bench-ours", Some("value"));
     }
-    roster.extend(peers(&bench)?.into_iter().filter(|peer| !is_for_sockets(peer.framing)));
-    Ok(installed(roster, only, skipped))
+    contenders.extend(peers(&bench)?.into_iter().filter(|peer| !is_for_sockets(peer.framing)));
+    Ok(installed(contenders, only, skipped))
 }
 
-/// All that are installed and listen on sockets, with one thread each; the bare loops come first.
-/// Those over plain TCP send lines.
+/// Installed servers on sockets, with one thread each; the bare loops come first. Servers over
+/// plain TCP send lines.
 pub fn find_listening(
     bench: &Path,
     only: &[String],
@@ -54,20 +54,20 @@ pub fn find_listening(
 ) -> io::Result<Vec<Contender>> {
     let bench = bench.canonicalize()?;
     let limit = |name, argument| own(&bench, name, Framing::Ndjson, "bench-limit", [argument]);
-    let mut roster = vec![limit(LIMIT, "tcp"), limit(READY_LIMIT, "ready")];
+    let mut contenders = vec![limit(LIMIT, "tcp"), limit(READY_LIMIT, "ready")];
     let on_one_thread = |contender| Contender { threads: Some(1), ..contender };
     for (framing, scheme) in
         [(Framing::Ndjson, "tcp"), (Framing::WebSocket, "ws"), (Framing::Http, "http")]
     {
         for (name, params) in [(OURS, "raw"), (OURS_TYPED, "typed"), (OURS_AS_TREE, "value")] {
             let ours = own(&bench, name, framing, "bench-ours", [scheme, params]);
-            roster.push(on_one_thread(ours));
+            contenders.push(on_one_thread(ours));
         }
     }
     let peers = peers(&bench)?.into_iter().filter(|peer| is_for_sockets(peer.framing));
-    roster.extend(peers.map(on_one_thread));
-    roster.iter_mut().for_each(|contender| contender.listens = true);
-    Ok(installed(roster, only, skipped))
+    contenders.extend(peers.map(on_one_thread));
+    contenders.iter_mut().for_each(|contender| contender.listens = true);
+    Ok(installed(contenders, only, skipped))
 }
 
 fn is_for_sockets(framing: Framing) -> bool {
@@ -100,12 +100,12 @@ fn peers(bench: &Path) -> io::Result<Vec<Contender>> {
 }
 
 fn installed(
-    mut roster: Vec<Contender>,
+    mut contenders: Vec<Contender>,
     only: &[String],
     skipped: &mut Vec<String>,
 ) -> Vec<Contender> {
     skipped.clear();
-    roster.retain(|contender| {
+    contenders.retain(|contender| {
         let is_wanted = only.is_empty()
             || contender.name == LIMIT
             || only.iter().any(|name| contender.name.contains(name.as_str()));
@@ -117,5 +117,5 @@ fn installed(
         }
         is_wanted && contender.is_installed()
     });
-    roster
+    contenders
 }

@@ -1,4 +1,4 @@
-//! Sends requests over many connections, one at a time over each, and checks every answer.
+//! Load over many connections: sends one request at a time on each, and checks every answer.
 
 use std::io;
 use std::net::TcpStream;
@@ -12,12 +12,12 @@ use crate::drive::Run;
 use crate::load::Load;
 use crate::payload;
 use crate::server::Server;
-use crate::wire::{self, FIRST_ID, Framing, IdPlace, LAST_ID, Verifier};
+use crate::wire::{self, FIRST_ID, Framing, IdPosition, LAST_ID, Verifier};
 
-pub struct Crowd {
+pub struct Connections {
     framing: Framing,
     request: Vec<u8>,
-    id_place: IdPlace,
+    id_position: IdPosition,
     next_id: u32,
     verifier: Verifier,
     connections: Vec<Connection>,
@@ -26,19 +26,19 @@ pub struct Crowd {
 
 struct Connection {
     stream: TcpStream,
-    /// Of the request that is under way.
+    /// Id of the request in flight.
     id: u32,
     sent: Instant,
-    /// What has come of its answer.
+    /// Received part of the answer.
     input: Vec<u8>,
-    /// How many requests of this run were answered.
+    /// Number of answered requests in this run.
     answered: u32,
 }
 
-impl Crowd {
+impl Connections {
     pub fn new(load: Load, server: &Server) -> io::Result<Self> {
         let params = payload::params(load.shape, load.size);
-        let (request, id_place) = wire::request(server.framing, load.handler.method(), &params);
+        let (request, id_position) = wire::request(server.framing, load.handler.method(), &params);
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::new();
         for number in 0..load.connections {
@@ -53,21 +53,21 @@ impl Crowd {
                 answered: 0,
             });
         }
-        let mut crowd = Crowd {
+        let mut connections = Connections {
             framing: server.framing,
             request,
-            id_place,
+            id_position,
             next_id: FIRST_ID,
             verifier: Verifier::new(&params),
             connections,
             ready,
         };
-        crowd.run(load.connections)?;
-        Ok(crowd)
+        connections.run(load.connections)?;
+        Ok(connections)
     }
 
-    /// Sends `count` requests, the next over whichever connection has its answer, and returns when
-    /// all are answered.
+    /// Sends `count` requests, each on a connection that has its answer, and returns when all are
+    /// answered.
     pub fn run(&mut self, count: usize) -> io::Result<Run> {
         let begun = Instant::now();
         let mut latencies = Vec::with_capacity(count);
@@ -96,7 +96,8 @@ impl Crowd {
         Ok(Run { took: begun.elapsed(), latencies })
     }
 
-    /// How many requests of the last run each connection had answered: the fewest and the most.
+    /// Number of requests of the last run that each connection had answered: the fewest and the
+    /// most.
     pub fn answered(&self) -> (u32, u32) {
         let counts = || self.connections.iter().map(|connection| connection.answered);
         (counts().min().unwrap_or_default(), counts().max().unwrap_or_default())
@@ -106,16 +107,16 @@ impl Crowd {
         let connection = &mut self.connections[number];
         connection.id = self.next_id;
         self.next_id = if self.next_id == LAST_ID { FIRST_ID } else { self.next_id + 1 };
-        self.id_place.set(&mut self.request, connection.id);
+        self.id_position.set(&mut self.request, connection.id);
         connection.sent = Instant::now();
-        // Nothing else is under way, so that there is room for all of it.
+        // Nothing else is in flight, so there is room for all of it.
         match rustix::io::write(&connection.stream, &self.request)? == self.request.len() {
             true => Ok(()),
             false => Err(io::ErrorKind::WriteZero.into()),
         }
     }
 
-    /// How long the answer took, if all of it has come.
+    /// Receives. Returns the latency if the answer is complete.
     fn receive(&mut self, number: usize) -> io::Result<Option<u32>> {
         let connection = &mut self.connections[number];
         if rustix::io::read(&connection.stream, spare_capacity(&mut connection.input))? == 0 {
