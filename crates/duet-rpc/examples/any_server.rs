@@ -26,7 +26,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// How long an answer may take, if nothing else is said; and then the server's leaving.
+/// Default time limit of an answer, and of the server's exit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const USAGE: &str = "any_server [--framing lsp|ndjson|length] [--patience SECONDS] [--] COMMAND…";
@@ -59,7 +59,7 @@ fn read_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Wishe
     }
 }
 
-/// What the server asked of us, in order, each thing once. The connection keeps it.
+/// The methods that the server called, in order and without repetition. The connection keeps the list.
 #[derive(Default)]
 struct Asked(Mutex<Vec<&'static str>>);
 
@@ -159,7 +159,7 @@ async fn visit(server: &Peer, out: &mut impl Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a server says of itself is nothing to steer a terminal with.
+/// Removes characters that control a terminal from text of the server.
 fn plain(text: &str) -> String {
     text.replace(char::is_control, "?")
 }

@@ -78,7 +78,7 @@ impl Context {
         self.id.as_ref()
     }
 
-    /// Whether the request was cancelled, or the connection is gone.
+    /// Returns `true` if the request was cancelled, or the connection is gone.
     ///
     /// A cancelled handler is dropped at its next `await`; this is for what it has started
     /// elsewhere, such as a thread.

@@ -297,13 +297,13 @@ pub struct MethodInfo {
     /// Makes the JSON schema of the result. There is one if the service has the option
     /// [`schema`](self#schemas) and this is not a notification.
     pub result_schema: Option<fn() -> Value>,
-    /// How the client sends the params.
+    /// The form in which the client sends the params.
     pub params_form: ParamsForm,
-    /// Whether the client sends a notification.
+    /// `true` if the client sends a notification.
     pub is_notification: bool,
-    /// Whether calling it twice does no harm.
+    /// `true` if calling it twice does no harm.
     pub is_idempotent: bool,
-    /// Why it should not be used any more, and what to use instead.
+    /// The reason why it is deprecated, and its replacement.
     pub deprecated: Option<&'static str>,
     /// The version that it came with.
     pub since: Option<&'static str>,
@@ -346,13 +346,13 @@ pub struct ParamInfo {
     pub name: &'static str,
     /// The doc comment.
     pub docs: &'static str,
-    /// Whether it has to be there.
+    /// `true` if it is required.
     pub is_required: bool,
     /// Makes its JSON schema. There is one if the service has the option [`schema`](self#schemas).
     pub schema: Option<fn() -> Value>,
 }
 
-/// How a client sends params. A server takes them by name and by position.
+/// The form in which a client sends params. A server takes them by name and by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParamsForm {

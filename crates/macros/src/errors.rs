@@ -19,7 +19,7 @@ impl Errors {
         }
     }
 
-    /// What makes the compiler report them; `None` if there are none.
+    /// Tokens that make the compiler report the errors; `None` if there are none.
     pub(crate) fn into_tokens(self) -> Option<TokenStream> {
         self.0.map(|errors| errors.to_compile_error())
     }

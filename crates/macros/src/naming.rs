@@ -4,7 +4,7 @@ use syn::{Ident, LitStr};
 
 use crate::errors::Errors;
 
-/// How the words of a Rust name are joined on the wire.
+/// Style in which the words of a Rust name are joined on the wire.
 #[derive(Clone, Copy)]
 pub(crate) enum Style {
     Camel,

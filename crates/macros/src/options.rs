@@ -153,7 +153,7 @@ fn unknown(path: &Path, place: &Place) -> String {
     format!("`{path}` is not an option of {}; the options are {}", place.name, words.join(", "))
 }
 
-/// What to write instead, if a word has the wrong form.
+/// Suggestion for a word that has the wrong form.
 fn wrong_form(word: &Ident, form: Form, meta: &Meta) -> Option<String> {
     let is_right = match (form, meta) {
         (Form::Flag | Form::FlagOrValue, Meta::Path(_)) => true,

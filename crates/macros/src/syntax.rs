@@ -16,7 +16,7 @@ pub(crate) fn last_name(ty: &Type) -> Option<&Ident> {
     }
 }
 
-/// Whether this name stands anywhere in these tokens.
+/// Returns `true` if the name stands anywhere in the tokens.
 pub(crate) fn mentions(tokens: impl ToTokens, name: &str) -> bool {
     fn search(tokens: TokenStream, name: &str) -> bool {
         tokens.into_iter().any(|token| match token {

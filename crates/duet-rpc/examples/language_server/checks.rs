@@ -68,7 +68,7 @@ fn words(document: &Document) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// Whether two words stand in a row with this between them: space, and at most one line end.
+/// Returns `true` if only white space, with at most one line end, separates two words.
 fn is_gap(between: &str) -> bool {
     between.chars().all(char::is_whitespace) && between.matches('\n').count() <= 1
 }

@@ -37,7 +37,7 @@ pub(crate) struct Document {
     /// The number that the editor gave to this text.
     pub(crate) version: i32,
     text: String,
-    /// Where each line begins.
+    /// The position of the first character of each line.
     lines: Vec<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Document {
         &self.text
     }
 
-    /// Where each line stands, without its end.
+    /// The range of each line, without its end.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Bytes<usize>> {
         (0..self.lines.len()).filter_map(|number| self.line(number))
     }

@@ -241,10 +241,10 @@ impl Connection {
         traced: Option<(Span, Option<Instant>)>,
         pool: Option<Arc<WorkerPool>>,
     ) {
-        if let Some(gate) = &entry.gate {
+        if let Some(hooks) = &entry.hooks {
             let (id, begun) = (job.id().map(IdRef::to_id), self.dispatch.clock);
             let flag = || Arc::clone(flag.get_or_insert_default());
-            waiting = gate.watch(waiting, &entry.name, id, begun, flag);
+            waiting = hooks.watch(waiting, &entry.name, id, begun, flag);
         }
         let may_be_busy = job.is_in_batch() && !entry.closes;
         let key = self.session.park(job);

@@ -24,7 +24,7 @@ pub(super) struct InlineHost<'c, 'm> {
 }
 
 impl InlineHost<'_, '_> {
-    /// Runs the handler until it waits, behind its gate.
+    /// Runs the handler until it waits, after its hooks.
     #[inline(always)]
     pub(super) fn run(
         &mut self,
@@ -33,13 +33,13 @@ impl InlineHost<'_, '_> {
         params: &Params<'_>,
         slot: &mut Slot,
     ) -> Started {
-        let Some(gate) = &entry.gate else {
+        let Some(hooks) = &entry.hooks else {
             return entry.route.start(is_inline, None, params, slot, self);
         };
-        let (passage, id) = (gate.enter(), self.job.as_ref().and_then(Job::id));
-        let started = entry.route.start(is_inline, Some(&passage), params, slot, self);
+        let (run, id) = (hooks.begin(), self.job.as_ref().and_then(Job::id));
+        let started = entry.route.start(is_inline, Some(&run), params, slot, self);
         if let Started::Answered(answered) = started {
-            passage.end(self.method, id, answered, &mut self.connection.dispatch.clock);
+            run.end(self.method, id, answered, &mut self.connection.dispatch.clock);
         }
         started
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Error, ErrorKind};
 use crate::transport::ExitReport;
 
-/// Where a connection stands. It only ever goes forward ([P5](crate::proto::specification#p5)).
+/// The state of a connection. It only moves forward ([P5](crate::proto::specification#p5)).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ConnectionState {
@@ -21,18 +21,18 @@ pub enum ConnectionState {
 }
 
 impl ConnectionState {
-    /// Whether messages come and go, or will.
+    /// Returns `true` if messages can be sent and received, now or soon.
     pub fn is_open(&self) -> bool {
         matches!(self, ConnectionState::Connecting | ConnectionState::Connected)
     }
 
-    /// Whether it is closed.
+    /// Returns `true` if the connection is closed.
     pub fn is_disconnected(&self) -> bool {
         matches!(self, ConnectionState::Disconnected(_))
     }
 }
 
-/// Why a connection ended. It is cheap to clone.
+/// The end of a connection and its reason. It is cheap to clone.
 #[derive(Clone)]
 pub struct Disconnect(Arc<Inner>);
 
@@ -44,7 +44,7 @@ struct Inner {
     last_stderr: Option<LastStderr>,
 }
 
-/// How many of the last lines that a process wrote to stderr an error shows, and how much of each.
+/// The number of stderr lines of a process that an error shows, and the length of each.
 const SHOWN_LINES: usize = 5;
 const SHOWN_CHARS: usize = 200;
 
@@ -84,7 +84,7 @@ fn to_cause(failure: Option<&Arc<Error>>) -> Option<&(dyn std::error::Error + 's
     failure.map(|failure| &**failure as &(dyn std::error::Error + 'static))
 }
 
-/// Who ended a connection.
+/// The side that ended a connection, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -124,17 +124,17 @@ impl Disconnect {
         Disconnect::new(CloseReason::Closed, None)
     }
 
-    /// Who ended it.
+    /// The reason of the end.
     pub fn reason(&self) -> CloseReason {
         self.0.reason
     }
 
-    /// What failed, if something did.
+    /// The error that ended it, if there is one.
     pub fn failure(&self) -> Option<&Error> {
         self.0.failure.as_deref()
     }
 
-    /// What became of the other end: the exit status of a child process, and its last words.
+    /// The report of the other end: the exit status of a child process, and its last lines on stderr.
     pub fn exit_report(&self) -> &ExitReport {
         &self.0.exit_report
     }

@@ -13,7 +13,7 @@ use super::{Error, ErrorKind, RemoteError};
 
 type Cause = Box<dyn StdError + Send + Sync + 'static>;
 
-/// Why a handler failed: what the remote is told, and what only the log shows.
+/// Failure of a handler: the error object for the remote, and the cause for the log.
 ///
 /// Handlers return `Result<T, E>` with any `E` that converts into this. For errors of your own
 /// write that conversion; for those that the remote need not understand, `?` does. What the remote may see is
@@ -105,7 +105,7 @@ impl Failure {
         ErrorObject::method_not_found(method).into()
     }
 
-    /// Whether a panic is the cause.
+    /// Returns `true` if a panic is the cause.
     pub(crate) fn is_panic(&self) -> bool {
         let error = self.cause().and_then(|cause| cause.downcast_ref::<Error>());
         error.is_some_and(|error| error.kind() == ErrorKind::Panic)
@@ -118,12 +118,12 @@ impl Failure {
         self
     }
 
-    /// What the remote is told.
+    /// The error object that the remote receives.
     pub fn object(&self) -> &ErrorObject {
         &self.object
     }
 
-    /// What only the log shows.
+    /// The cause, which only the log shows.
     pub fn cause(&self) -> Option<&(dyn StdError + 'static)> {
         self.cause.as_deref().map(|cause| cause as &(dyn StdError + 'static))
     }

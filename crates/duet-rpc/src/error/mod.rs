@@ -22,7 +22,7 @@ pub use self::from_remote::FromRemote;
 
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 
-/// What went wrong, with its cause and the request that it belongs to.
+/// An error, with its cause and the request that it belongs to.
 ///
 /// It is one pointer wide, goes from task to task, and keeps its causes on the way. None of what
 /// it holds goes onto the wire; [`Error::to_object`] makes what does.
@@ -50,7 +50,7 @@ struct Inner {
     backtrace: Backtrace,
 }
 
-/// What went wrong, by whose it is.
+/// The kinds of errors, by origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -89,8 +89,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the connection still stands, or comes back, so that to try again makes sense. If
-    /// not, the error is fatal: every operation on this connection will fail.
+    /// Returns `true` if trying again makes sense, because the connection is open or will be made again. If not,
+    /// the error is fatal: every operation on this connection will fail.
     pub fn is_recoverable(self) -> bool {
         match self {
             ErrorKind::Handler
@@ -136,7 +136,7 @@ impl Error {
         self
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -146,12 +146,12 @@ impl Error {
         self.0.id.as_ref()
     }
 
-    /// Whether to try again makes sense; see [`ErrorKind::is_recoverable`].
+    /// Returns `true` if it makes sense to try again; see [`ErrorKind::is_recoverable`].
     pub fn is_recoverable(&self) -> bool {
         self.0.kind.is_recoverable()
     }
 
-    /// What the remote answered, if that is the error.
+    /// The error that the remote answered, if it is one.
     ///
     /// ```
     /// use duet_rpc::{Error, ErrorKind};
@@ -179,13 +179,13 @@ impl Error {
         self.0.cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
     }
 
-    /// Where it was made, if the environment asked for that (`RUST_BACKTRACE=1`).
+    /// The backtrace, if the environment asked for one (`RUST_BACKTRACE=1`).
     pub fn backtrace(&self) -> Option<&Backtrace> {
         let captured = self.0.backtrace.status() == BacktraceStatus::Captured;
         captured.then_some(&self.0.backtrace)
     }
 
-    /// What the remote is told of it: that something failed, and nothing of what it was.
+    /// The error object for the remote: an internal error, without the cause.
     pub fn to_object(&self) -> ErrorObject {
         match self.0.kind {
             ErrorKind::Cancelled => ErrorObject::request_cancelled(),
@@ -196,7 +196,7 @@ impl Error {
     }
 }
 
-/// What went wrong and with which request: nothing that came from the remote.
+/// The kind of the error and its request, without any text of the remote.
 struct What<'a>(&'a Error);
 
 impl fmt::Display for What<'_> {
@@ -356,7 +356,7 @@ pub struct RemoteError {
     pub code: i64,
     /// The message, for people; empty if there is none.
     pub message: String,
-    /// What else it says, as JSON.
+    /// Further data of the error, as JSON.
     pub data: Option<Box<RawValue>>,
 }
 
@@ -377,7 +377,7 @@ impl fmt::Display for RemoteError {
     }
 }
 
-/// How many characters of a remote's message `Debug` shows.
+/// The number of characters of a remote's message that `Debug` shows.
 const LONGEST_SHOWN: usize = 200;
 
 impl fmt::Debug for RemoteError {

@@ -24,7 +24,7 @@ use crate::error::Failure;
 use crate::panic_guard::{self, Guarded, drop_quietly};
 use crate::peer::Peer;
 use crate::remote::Identity;
-use crate::router::Passage;
+use crate::router::HookRun;
 
 /// Writes a result as JSON.
 pub(crate) type Write<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), serde_json::Error>;
@@ -115,12 +115,12 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// A handler with its types erased.
 pub(crate) trait Route: Send + Sync {
-    /// Lets the message pass its gate, if there is one, and begins the handler; if it may run inline, runs it
+    /// Runs the hooks of the message, if there are any, and begins the handler; if it may run inline, runs it
     /// until it waits.
     fn start(
         &self,
         is_inline: bool,
-        passage: Option<&Passage<'_>>,
+        hooks: Option<&HookRun<'_>>,
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
@@ -205,13 +205,13 @@ where
     fn start(
         &self,
         is_inline: bool,
-        passage: Option<&Passage<'_>>,
+        hooks: Option<&HookRun<'_>>,
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
     ) -> Started {
         if !is_inline {
-            return self.defer(passage, params, host);
+            return self.defer(hooks, params, host);
         }
         let mut spare = None;
         // One handler alone uses a slot, so the place has the right type.
@@ -221,7 +221,7 @@ where
         let mut noop = TaskContext::from_waker(Waker::noop());
         let mut outcome = None;
         let begun = panic_guard::catch(|| {
-            match self.handler.call(self.enter(passage, params, host)?).begin() {
+            match self.handler.call(self.enter(hooks, params, host)?).begin() {
                 Begun::Ready(output) => outcome = Some(output.into_result()),
                 Begun::Later(future) => {
                     place.set(Some(future));
@@ -250,8 +250,8 @@ where
                 }
             },
             Ok(Err(refusal)) => host.answer(refusal.into()),
-            Err(_) if passage.is_some_and(Passage::can_go_on) => {
-                return self.start(is_inline, passage, params, slot, host);
+            Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
+                return self.start(is_inline, hooks, params, slot, host);
             }
             Err(panic) => {
                 drop_quietly(outcome);
@@ -270,16 +270,16 @@ where
     E: 'static,
     H: Checked<S, A, R, O, E>,
 {
-    /// Lets the message pass its gate, and makes the arguments.
+    /// Runs the hooks of the message, and makes the arguments.
     #[inline(always)]
     fn enter(
         &self,
-        passage: Option<&Passage<'_>>,
+        hooks: Option<&HookRun<'_>>,
         params: &Params<'_>,
         host: &mut dyn Host,
     ) -> Result<H::Arguments, Refusal> {
-        if let Some(passage) = passage {
-            passage.pass(params, host).map_err(Refusal::Failed)?;
+        if let Some(hooks) = hooks {
+            hooks.pass(params, host).map_err(Refusal::Failed)?;
         }
         Arguments::extract(&self.bound, &mut Parts { params, message: host })
     }
@@ -287,14 +287,14 @@ where
     /// Prepares the handler for a worker, which calls it: the call itself may block.
     fn defer(
         &self,
-        passage: Option<&Passage<'_>>,
+        hooks: Option<&HookRun<'_>>,
         params: &Params<'_>,
         host: &mut dyn Host,
     ) -> Started {
-        let arguments = match panic_guard::catch(|| self.enter(passage, params, host)) {
+        let arguments = match panic_guard::catch(|| self.enter(hooks, params, host)) {
             Ok(Ok(arguments)) => arguments,
-            Err(_) if passage.is_some_and(Passage::can_go_on) => {
-                return self.defer(passage, params, host);
+            Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
+                return self.defer(hooks, params, host);
             }
             Ok(Err(refusal)) => return Started::Answered(host.answer(refusal.into())),
             Err(panic) => return Started::Answered(host.answer(Answer::Failed(panic.into()))),

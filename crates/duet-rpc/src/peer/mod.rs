@@ -255,17 +255,17 @@ impl Peer {
         *self.shared().unusable.wait().await
     }
 
-    /// Where the connection stands.
+    /// The state of the connection.
     pub fn state(&self) -> ConnectionState {
         self.shared().state.borrow().clone()
     }
 
-    /// Where the connection stands, as something to wait on.
+    /// The state of the connection, as a channel to wait on.
     pub fn watch(&self) -> watch::Receiver<ConnectionState> {
         self.shared().state.subscribe()
     }
 
-    /// What is under way.
+    /// Figures of the connection: calls and requests that are pending.
     pub fn stats(&self) -> Stats {
         let counts = &self.shared().counts;
         Stats {

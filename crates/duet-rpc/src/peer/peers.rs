@@ -77,7 +77,7 @@ impl Peers {
         }
     }
 
-    /// Whether no connection is open.
+    /// Returns `true` if no connection is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -40,7 +40,7 @@ impl Default for AnswerSize {
 }
 
 impl AnswerSize {
-    /// Whether an answer of the method is known.
+    /// Returns `true` once an answer of the method is known.
     pub(crate) fn is_known(&self) -> bool {
         self.plus_one.load(Ordering::Relaxed) > 0
     }
@@ -87,7 +87,7 @@ impl Beginning {
         Beginning { at: now, state }
     }
 
-    /// Whether the thread computes, or waits for memory.
+    /// Returns `true` if the thread computes, or waits for memory.
     fn computes(&self) -> bool {
         let stat = self.state.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
         // The state stands behind the name of the thread, which is in brackets.

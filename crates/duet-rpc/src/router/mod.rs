@@ -3,14 +3,14 @@
 //! | file | contents |
 //! |---|---|
 //! | `compose` | `merge`, `nest`, `fallback` |
-//! | `gate`, `observer` | guards and observers |
+//! | `hooks`, `observer` | guards and observers |
 //! | `wrap`, `tower` | wrappers, and layers of the `tower` crate as wrappers |
 //! | `one_shot` | `handle`: one message without a connection |
 //! | `method_table`, `pace`, `answer_size` | facts about a method |
 
 mod answer_size;
 mod compose;
-mod gate;
+mod hooks;
 mod observer;
 mod one_shot;
 mod pace;
@@ -38,8 +38,8 @@ pub(crate) use self::answer_size::{AnswerSize, Beginning, wait_for};
 #[cfg(test)]
 pub(crate) use self::answer_size::{LONGEST, STEP};
 use self::compose::Fallback;
-pub(crate) use self::gate::{Gate, Passage};
-use self::gate::{Guard, Unknown};
+use self::hooks::{Guard, Unknown};
+pub(crate) use self::hooks::{HookRun, Hooks};
 pub use self::observer::{Arrival, End, Ended, Observer, SentMessage};
 pub(crate) use self::observer::{CallWatch, SendObserver};
 pub(crate) use self::pace::{Pace, QUICK_POLL};
@@ -96,7 +96,7 @@ struct Routes {
     /// against that would cost more than the rest of the look-up.
     by_name: HashMap<Box<str>, Arc<Entry>, FxBuildHasher>,
     fallbacks: Vec<Fallback>,
-    /// Answers unknown methods, if they have to pass a gate.
+    /// Answers unknown methods, if they have hooks.
     unknown: Option<Arc<Entry>>,
     lane_of: Option<LaneOf>,
     state: Option<Arc<dyn Any + Send + Sync>>,
@@ -131,8 +131,8 @@ impl Layers {
         route
     }
 
-    fn gate(&self) -> Option<Arc<Gate>> {
-        Gate::new(&self.observers, &self.guards).map(Arc::new)
+    fn hooks(&self) -> Option<Arc<Hooks>> {
+        Hooks::new(&self.observers, &self.guards).map(Arc::new)
     }
 }
 
@@ -143,13 +143,13 @@ pub(crate) struct Entry {
     /// Tells it from the others of its router: a number from 0 on.
     pub(crate) index: usize,
     /// The observers and guards before the handler.
-    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) hooks: Option<Arc<Hooks>>,
     /// The handler inside all wrappers.
     pub(crate) route: Arc<dyn Route>,
-    /// Whether its arrival closes the connection.
+    /// `true` if its arrival closes the connection.
     pub(crate) closes: bool,
     pub(crate) pace: Arc<Pace>,
-    /// How large its answers are.
+    /// The size of its answers.
     pub(crate) answer_size: Arc<AnswerSize>,
     /// The handler alone; `None` for unknown methods.
     core: Option<Arc<dyn Inner>>,
@@ -162,7 +162,7 @@ impl Entry {
         Entry {
             name: name.into(),
             index: 0,
-            gate: None,
+            hooks: None,
             route: Arc::clone(&core) as Arc<dyn Route>,
             closes: false,
             pace: Arc::new(pace),
@@ -176,7 +176,7 @@ impl Entry {
     fn set_layers(&mut self, layers: &Layers) {
         if let Some(core) = &self.core {
             let layers = layers.around(&self.inside);
-            (self.gate, self.route) = (layers.gate(), layers.wrap(core));
+            (self.hooks, self.route) = (layers.hooks(), layers.wrap(core));
         }
     }
 }
@@ -212,7 +212,7 @@ impl Routes {
         self.unknown = Some(Arc::new(Entry {
             name: "".into(),
             index,
-            gate: self.layers.gate(),
+            hooks: self.layers.hooks(),
             route: Arc::new(Unknown),
             closes: false,
             pace: Arc::new(Pace::always_quick()),
@@ -377,7 +377,7 @@ impl Router {
         self.routes.by_name.get(method)
     }
 
-    /// Whether a method's arrival closes the connection.
+    /// Returns `true` if the arrival of a method closes the connection.
     pub(crate) fn closes(&self, method: &str) -> bool {
         self.find(method).is_some_and(|entry| entry.closes)
     }

@@ -36,7 +36,7 @@ impl Arrival<'_> {
         self.host.id().map(IdRef::to_id)
     }
 
-    /// Whether it is a request, which is answered, and not a notification.
+    /// Returns `true` for a request, which is answered, and `false` for a notification.
     pub fn is_request(&self) -> bool {
         self.host.id().is_some()
     }
@@ -73,7 +73,7 @@ impl fmt::Debug for Arrival<'_> {
     }
 }
 
-/// How the handling of a message ended, or how a call of ours ended.
+/// The end of a message that was handled, or of a call of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
@@ -117,7 +117,7 @@ impl Ended<'_> {
         self.id.map(IdRef::to_id)
     }
 
-    /// How it ended.
+    /// The kind of its end.
     pub fn end(&self) -> End {
         self.end
     }

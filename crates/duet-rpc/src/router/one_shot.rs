@@ -63,7 +63,7 @@ impl Router {
 struct OneShot {
     message: Option<Vec<u8>>,
     answer: Arc<Mutex<Option<Vec<u8>>>>,
-    /// Whether the message is answered, or will not be.
+    /// `true` once the message is answered, or will never be.
     is_over: bool,
     receiver: Option<Waker>,
 }

@@ -49,18 +49,18 @@ impl Pace {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Whether the handler may run inline.
+    /// Returns `true` if the handler may run inline.
     #[inline]
     pub(crate) fn is_quick(&self) -> bool {
         matches!(self.get(), QUICK | ALWAYS_QUICK)
     }
 
-    /// Whether the handler is known to hold its thread.
+    /// Returns `true` if the handler is known to hold its thread.
     pub(crate) fn is_slow(&self) -> bool {
         matches!(self.get(), 1..=SLOW | ALWAYS_SLOW)
     }
 
-    /// Whether polls are measured: the application did not fix the pace.
+    /// Returns `true` if polls are measured, because the application did not fix the pace.
     #[inline]
     pub(crate) fn is_measured(&self) -> bool {
         !matches!(self.get(), ALWAYS_QUICK | ALWAYS_SLOW)

@@ -53,7 +53,7 @@ fn router(journal: &Arc<Mutex<Vec<Event>>>) -> Router {
     Router::new().wrap(note).guard(|_| -> Result<(), Failure> { Ok(()) }).nest("", inner)
 }
 
-/// Whether a message may begin only after another, which came before it, has ended.
+/// Returns `true` if a message may begin only after an earlier one has ended.
 fn waits_for(order: Order, is_request: &[bool], later: usize, earlier: usize) -> bool {
     match order {
         Order::Sequential => true,

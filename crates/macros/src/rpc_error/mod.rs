@@ -23,7 +23,7 @@ pub(crate) struct ErrorType {
     pub(crate) ident: Ident,
     pub(crate) library: Path,
     pub(crate) variants: Vec<Variant>,
-    /// Whether the user writes `Display` and `Error`.
+    /// `true` if the user writes `Display` and `Error`.
     pub(crate) has_own_display: bool,
 }
 

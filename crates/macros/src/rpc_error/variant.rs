@@ -60,7 +60,7 @@ pub(crate) struct Variant {
     pub(crate) fields: Vec<Field>,
     pub(crate) shape: Shape,
     pub(crate) kind: Kind,
-    /// Whether the type is made of the field with `?`.
+    /// `true` if `?` converts the field into the type.
     pub(crate) is_from: bool,
 }
 

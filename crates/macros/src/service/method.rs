@@ -50,11 +50,11 @@ pub(crate) struct Method {
     pub(crate) returns: Returns,
     pub(crate) is_async: bool,
     pub(crate) is_notification: bool,
-    /// Whether the client sends params by position.
+    /// `true` if the client sends params by position.
     pub(crate) is_positional: bool,
     pub(crate) is_idempotent: bool,
     pub(crate) pace: Pace,
-    /// Whether its arrival closes the connection.
+    /// `true` if its arrival closes the connection.
     pub(crate) closes: bool,
     pub(crate) deprecated: Option<LitStr>,
     pub(crate) since: Option<LitStr>,

@@ -63,11 +63,11 @@ pub(crate) struct Service {
     pub(crate) callbacks_client: Option<Ident>,
     /// The generic function that makes the schema of a type.
     pub(crate) schema: Option<ExprPath>,
-    /// Whether the client sends params by position.
+    /// `true` if the client sends params by position.
     pub(crate) is_positional: bool,
-    /// Whether it is a trait, which has a client.
+    /// `true` for a trait, which has a client.
     pub(crate) has_client: bool,
-    /// Whether it is an `impl` block with type parameters.
+    /// `true` for an `impl` block with type parameters.
     pub(crate) is_generic: bool,
 }
 

@@ -38,11 +38,11 @@ pub(crate) struct Param {
     pub(crate) name: String,
     pub(crate) docs: String,
     pub(crate) presence: Presence,
-    /// Whether it is the params themselves.
+    /// `true` if it takes the params as a whole.
     pub(crate) is_whole: bool,
 }
 
-/// What happens if a param is left out.
+/// Treatment of a param that is left out.
 pub(crate) enum Presence {
     Required,
     /// An `Option`: it is `None`, and `None` is not written.
@@ -102,7 +102,7 @@ fn checked_name(name: &LitStr, errors: &mut Errors) -> String {
     name.value()
 }
 
-/// Whether a param can have this type; reports it if not.
+/// Checks that a param can have this type; reports an error if not.
 fn check_type(ty: &Type, errors: &mut Errors) -> bool {
     let sentence = match ty {
         Type::Reference(_) => {
@@ -120,7 +120,7 @@ fn check_type(ty: &Type, errors: &mut Errors) -> bool {
     false
 }
 
-/// Whether an argument of this type is made of the context.
+/// Returns `true` if an argument of this type comes from the context.
 fn is_context(service: &Service, ty: &Type) -> bool {
     let name = last_name(ty);
     name.is_some_and(|name| name == "Context" || Some(name) == service.callbacks_client.as_ref())

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::peer::Peer;
 use crate::router::Router;
 
-/// How long an attempt to connect may take, unless said otherwise.
+/// Default time limit of an attempt to connect.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A [`Client`] to be, made by [`Client::builder`].
@@ -55,7 +55,7 @@ impl ClientBuilder {
         self
     }
 
-    /// How long to wait between attempts.
+    /// Sets the time between attempts.
     ///
     /// When a connection breaks, the first attempt follows at once. But a connection that stood for
     /// less than the longest wait, [`Backoff::most`], counts as an attempt that came to nothing, so

@@ -87,7 +87,7 @@ impl Drop for Handle {
     }
 }
 
-/// Where a [`Client`] stands.
+/// The state of a [`Client`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClientState {
@@ -96,7 +96,7 @@ pub enum ClientState {
         /// The number of the attempt, counted from 1 since the last connection that stood for long
         /// enough; see [`ClientBuilder::backoff`].
         attempt: u32,
-        /// Why the last connection ended, or the last attempt came to nothing, once it is known.
+        /// The reason why the last connection ended or the last attempt failed, once it is known.
         cause: Option<Disconnect>,
     },
     /// There is a connection.
@@ -106,12 +106,12 @@ pub enum ClientState {
 }
 
 impl ClientState {
-    /// Whether there is a connection.
+    /// Returns `true` if there is a connection.
     pub fn is_connected(&self) -> bool {
         matches!(self, ClientState::Connected)
     }
 
-    /// Whether it is over for good.
+    /// Returns `true` if no connection will follow.
     pub fn is_disconnected(&self) -> bool {
         matches!(self, ClientState::Disconnected(_))
     }

@@ -34,7 +34,7 @@ pub(super) struct Keeper {
     pub(super) backoff: Backoff,
     pub(super) most_failures: Option<u32>,
     pub(super) attempt_timeout: Duration,
-    /// Whether a server is started again that exited with status 0.
+    /// `true` if a server that exited with status 0 is started again.
     pub(super) restarts_after_success: bool,
 }
 
@@ -124,12 +124,12 @@ impl Keeper {
         }
     }
 
-    /// Whether so many attempts in a row came to nothing that there will be no other.
+    /// Returns `true` if too many attempts in a row have failed.
     fn is_enough(&self, failures: u32) -> bool {
         self.most_failures.is_some_and(|most| failures >= most)
     }
 
-    /// Whether the server has left as it should, and is not to be started again.
+    /// Returns `true` if the server has left in good order, and is not to be started again.
     fn is_wanted_end(&self, end: Option<&Disconnect>) -> bool {
         let exit = end.and_then(|end| end.exit_report().exit);
         exit.is_some_and(|exit| exit.success()) && !self.restarts_after_success
@@ -206,7 +206,7 @@ fn end_of(error: &Error) -> Option<&Disconnect> {
     error.source().and_then(|cause| cause.downcast_ref())
 }
 
-/// Whether the next attempt would fail like this one.
+/// Returns `true` if the next attempt would fail in the same way.
 fn is_permanent(error: &Error) -> bool {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
 

@@ -68,7 +68,7 @@ impl Line {
         self.over.initialized()
     }
 
-    /// Whether another connection is made when this one ends.
+    /// Returns `true` if another connection follows when this one ends.
     pub(super) fn reconnects(&self) -> bool {
         !self.is_over() && !self.is_last.load(Ordering::SeqCst)
     }
@@ -149,7 +149,7 @@ impl Line {
 
     // ---- for the task
 
-    /// What a future comes to; `None` if it is over before.
+    /// The output of a future; `None` if the client ends before.
     pub(super) async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut over, mut work) = (pin!(self.over.wait()), pin!(work));
         poll_fn(|cx| match over.as_mut().poll(cx) {

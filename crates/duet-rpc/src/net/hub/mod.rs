@@ -35,11 +35,11 @@ use crate::peer::{Peer, PeerBuilder, Peers};
 use crate::router::Router;
 use crate::transport::TransportKind;
 
-/// How many refused connections may stay open for a moment, so that their remotes hear the reason for sure.
+/// Number of refused connections that stay open for a moment, so that their remotes receive the reason.
 /// Those beyond are told the reason, too, and closed immediately.
 const MOST_REFUSALS: usize = 64;
 
-/// How long no connection is accepted after one could not be.
+/// Pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves everyone who connects, with one router, until it is told to stop.
@@ -83,7 +83,7 @@ struct Inner {
 /// Called with each new connection.
 type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
 
-/// Where connections are served.
+/// Threads that serve connections.
 enum Place {
     /// On the runtime that accepts them.
     Here,
@@ -98,7 +98,7 @@ impl Hub {
         HubBuilder::new()
     }
 
-    /// How many connections there are.
+    /// The number of connections.
     pub fn connections(&self) -> usize {
         *self.0.counts.open.borrow()
     }
@@ -284,7 +284,7 @@ async fn until<T>(
     .await
 }
 
-/// What one too many is told where frames are spoken.
+/// The error for a connection over the limit, on transports that carry frames.
 fn busy(profile: &Profile, limit: usize) -> Vec<u8> {
     let framing = match profile.framing {
         FramingChoice::Fixed(framing) => framing,
@@ -315,7 +315,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// What one more connection costs is mostly this; it grows unnoticed otherwise.
+    /// This is most of the cost of a connection, and would grow unnoticed otherwise.
     #[test]
     fn p8_a_connection_is_small() {
         assert!(size(converse) <= 2048, "{}", size(converse));

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::peer::{Peers, Registry};
 
-/// What all clones share.
+/// State that all clones share.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) open: watch::Sender<usize>,

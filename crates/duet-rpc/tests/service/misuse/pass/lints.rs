@@ -45,13 +45,13 @@ trait Private {
     async fn ask(&self) -> bool;
 }
 
-/// What can go wrong.
+/// The errors of the service.
 #[derive(Debug, duet_rpc::RpcError)]
 pub enum MathError {
     /// Too large.
     #[rpc(code = 1)]
     Overflow {
-        /// Where.
+        /// The position of the error.
         at: usize,
     },
     /// The disk.

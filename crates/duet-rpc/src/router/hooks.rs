@@ -1,4 +1,4 @@
-//! Gate: the guards and observers that a message passes before its handler.
+//! Hooks: the guards and observers that see a message before its handler.
 //!
 //! ```text
 //!  arrived ──▶ guards ──▶ handler ──▶ ended: result, failure, panic, cancelled, dropped
@@ -67,26 +67,26 @@ impl Router {
     }
 }
 
-/// The observers and guards of a handler, each as one: most have no more, and need no list.
-pub(crate) struct Gate {
+/// The observers and guards of a handler, each joined into one: most have no more, and need no list.
+pub(crate) struct Hooks {
     observer: Option<Arc<dyn Observer>>,
     guard: Option<Arc<Guard>>,
 }
 
-impl Gate {
+impl Hooks {
     /// `None` if there is nothing to pass.
     pub(super) fn new(observers: &[Arc<dyn Observer>], guards: &[Arc<Guard>]) -> Option<Self> {
         let all = |first: Arc<Guard>, second: Arc<Guard>| -> Arc<Guard> {
             Arc::new(move |message| first(message).and_then(|()| second(message)))
         };
-        let gate = Gate { observer: join(observers), guard: guards.iter().cloned().reduce(all) };
-        (gate.observer.is_some() || gate.guard.is_some()).then_some(gate)
+        let hooks = Hooks { observer: join(observers), guard: guards.iter().cloned().reduce(all) };
+        (hooks.observer.is_some() || hooks.guard.is_some()).then_some(hooks)
     }
 
-    /// Begins the passage of a message.
+    /// Begins the run of a message.
     #[inline]
-    pub(crate) fn enter(&self) -> Passage<'_> {
-        Passage { gate: self, step: Cell::new(Step::New) }
+    pub(crate) fn begin(&self) -> HookRun<'_> {
+        HookRun { hooks: self, step: Cell::new(Step::New) }
     }
 
     /// Tells the observers of the end of a handler that waits, when it comes.
@@ -111,9 +111,9 @@ impl Gate {
     }
 }
 
-/// A message on its way through a gate.
-pub(crate) struct Passage<'g> {
-    gate: &'g Gate,
+/// The hooks of one message, and how far they have run.
+pub(crate) struct HookRun<'g> {
+    hooks: &'g Hooks,
     step: Cell<Step>,
 }
 
@@ -127,27 +127,27 @@ enum Step {
     Passed,
 }
 
-impl Passage<'_> {
+impl HookRun<'_> {
     /// Tells the observers, and asks the guards. It may panic where they do, so it is called inside the panic
     /// guard of the handler.
     #[inline]
     pub(crate) fn pass(&self, params: &Params<'_>, host: &dyn Host) -> Result<(), Failure> {
         let arrival = Arrival { params, host };
         if let (Step::New, Some(observer)) =
-            (self.step.replace(Step::Observed), &self.gate.observer)
+            (self.step.replace(Step::Observed), &self.hooks.observer)
         {
             observer.arrived(&arrival);
         }
         self.step.set(Step::Asking);
-        if let Some(guard) = &self.gate.guard {
+        if let Some(guard) = &self.hooks.guard {
             guard(&arrival)?;
         }
         self.step.set(Step::Passed);
         Ok(())
     }
 
-    /// Whether the observer has panicked, which is ignored: the message passes on from there. A guard that
-    /// panics refuses.
+    /// Returns `true` if the observer has panicked. That is ignored, and the message goes on from there. A guard
+    /// that panics refuses.
     pub(crate) fn can_go_on(&self) -> bool {
         matches!(self.step.get(), Step::Observed)
     }
@@ -162,7 +162,7 @@ impl Passage<'_> {
         answered: Answered,
         clock: &mut Instant,
     ) {
-        let Some(observer) = &self.gate.observer else { return };
+        let Some(observer) = &self.hooks.observer else { return };
         let is_refused = !matches!(self.step.get(), Step::Passed);
         let end = match answered {
             Answered::Result => End::Result,
@@ -232,17 +232,17 @@ impl Route for Unknown {
     fn start(
         &self,
         _: bool,
-        passage: Option<&Passage<'_>>,
+        hooks: Option<&HookRun<'_>>,
         params: &Params<'_>,
         _: &mut Slot,
         host: &mut dyn Host,
     ) -> Started {
-        let pass = |passage: &Passage<'_>| panic_guard::catch(|| passage.pass(params, host));
-        Started::Answered(match passage.map_or(Ok(Ok(())), pass) {
+        let pass = |hooks: &HookRun<'_>| panic_guard::catch(|| hooks.pass(params, host));
+        Started::Answered(match hooks.map_or(Ok(Ok(())), pass) {
             Ok(Ok(())) => host.answer(Answer::UnknownMethod),
             Ok(Err(failure)) => host.answer(Answer::Failed(failure)),
-            Err(_) if passage.is_some_and(Passage::can_go_on) => {
-                return self.start(true, passage, params, &mut None, host);
+            Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
+                return self.start(true, hooks, params, &mut None, host);
             }
             Err(panic) => host.answer(Answer::Failed(panic.into())),
         })
